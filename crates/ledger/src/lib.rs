@@ -1,0 +1,1 @@
+//! Remembers what was promised (two bits a document) and says what an audit found.

@@ -1,0 +1,1 @@
+//! What was measured, as plain values with a versioned file form.

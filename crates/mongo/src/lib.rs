@@ -1,0 +1,1 @@
+//! MongoDB behind the load engine's port: targets, topology and the audit scan.

