@@ -1,1 +1,18 @@
 //! What was measured, as plain values with a versioned file form.
+//!
+//! The vocabulary that every other room speaks: instants, histograms, outcomes, intervals, events and the summary of
+//! a run. It knows no engine, no socket, no terminal and no database. It must never learn what an operation *does*.
+
+pub mod clock;
+pub mod duration;
+pub mod environment;
+pub mod event;
+pub mod hdr_log;
+pub mod histogram;
+pub mod integrity;
+pub mod interval;
+pub mod line;
+pub mod outcome;
+pub mod run;
+pub mod sample;
+pub mod threshold;

@@ -1,0 +1,153 @@
+//! What an audit found, as plain counts with a few examples.
+
+/// At most this many examples are kept of each kind.
+pub const EXAMPLES_MAX: usize = 100;
+
+/// What an audit found. Each document that was sent is in exactly one of `acknowledged`, `rejected`,
+/// unknown (`unknown_present` + `unknown_absent`) and `not_audited`; and `acknowledged` is `found` + `lost`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Documents that the server acknowledged, without those not audited.
+    pub acknowledged: u64,
+    /// Acknowledged documents that are there, intact or corrupted.
+    pub found: u64,
+    /// Acknowledged documents that are absent.
+    pub lost: u64,
+    /// Documents that are there though never sent, counted at each sighting, or though rejected.
+    pub phantom: u64,
+    /// Receipts seen more than once, and documents that carry a known stamp under another `_id`.
+    pub duplicated: u64,
+    /// Stored documents, whatever their promise, whose content or stamp contradicts the receipt.
+    pub corrupted: u64,
+    /// Documents that the server rejected, without those not audited.
+    pub rejected: u64,
+    /// Documents of unknown outcome that are there.
+    pub unknown_present: u64,
+    /// Documents of unknown outcome that are absent.
+    pub unknown_absent: u64,
+    /// Documents that are nobody's receipt or stamp, where neighbours are expected.
+    pub foreign: u64,
+    /// Documents that an update, replace or delete may have touched and that were sent, or are there.
+    pub not_audited: u64,
+    /// The lowest numbers of each violation.
+    pub examples: Examples,
+}
+
+impl Findings {
+    /// Whether every promise was kept: nothing lost, phantom, duplicated or corrupted.
+    pub fn holds(&self) -> bool {
+        [self.lost, self.phantom, self.duplicated, self.corrupted] == [0; 4]
+    }
+
+    /// Adds the findings of another audit, of documents of its own. The examples stay numbers, so add only
+    /// audits whose numbers mean the same.
+    pub fn merge(&mut self, other: &Findings) {
+        self.acknowledged += other.acknowledged;
+        self.found += other.found;
+        self.lost += other.lost;
+        self.phantom += other.phantom;
+        self.duplicated += other.duplicated;
+        self.corrupted += other.corrupted;
+        self.rejected += other.rejected;
+        self.unknown_present += other.unknown_present;
+        self.unknown_absent += other.unknown_absent;
+        self.foreign += other.foreign;
+        self.not_audited += other.not_audited;
+        self.examples.merge(&other.examples);
+    }
+}
+
+/// Document numbers to look at, ascending, at most [`EXAMPLES_MAX`] of a kind. A phantom without receipt
+/// and stamp has no number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Examples {
+    /// Lost documents.
+    pub lost: Vec<u64>,
+    /// Phantoms.
+    pub phantom: Vec<u64>,
+    /// Documents that are there more than once.
+    pub duplicated: Vec<u64>,
+    /// Corrupted documents.
+    pub corrupted: Vec<u64>,
+}
+
+impl Examples {
+    pub(crate) fn merge(&mut self, other: &Examples) {
+        join(&mut self.lost, &other.lost);
+        join(&mut self.phantom, &other.phantom);
+        join(&mut self.duplicated, &other.duplicated);
+        join(&mut self.corrupted, &other.corrupted);
+    }
+}
+
+/// Keeps the lowest of both.
+fn join(mine: &mut Vec<u64>, theirs: &[u64]) {
+    mine.extend_from_slice(theirs);
+    mine.sort_unstable();
+    mine.dedup();
+    mine.truncate(EXAMPLES_MAX);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(first: u64) -> Findings {
+        let mut next = first..;
+        let mut n = || next.next().unwrap();
+        Findings {
+            acknowledged: n(),
+            found: n(),
+            lost: n(),
+            phantom: n(),
+            duplicated: n(),
+            corrupted: n(),
+            rejected: n(),
+            unknown_present: n(),
+            unknown_absent: n(),
+            foreign: n(),
+            not_audited: n(),
+            examples: Examples { lost: vec![first], ..Examples::default() },
+        }
+    }
+
+    #[test]
+    fn merge_of_parts_equals_the_whole_for_every_counter() {
+        let mut merged = numbered(100);
+        merged.merge(&numbered(1));
+        let mut expected = Findings { examples: merged.examples.clone(), ..numbered(0) };
+        for (step, counter) in (0..).zip(counters(&mut expected)) {
+            *counter = 101 + 2 * step;
+        }
+        assert_eq!(merged, expected);
+        assert_eq!(merged.examples.lost, [1, 100]);
+    }
+
+    fn counters(f: &mut Findings) -> [&mut u64; 11] {
+        [
+            &mut f.acknowledged,
+            &mut f.found,
+            &mut f.lost,
+            &mut f.phantom,
+            &mut f.duplicated,
+            &mut f.corrupted,
+            &mut f.rejected,
+            &mut f.unknown_present,
+            &mut f.unknown_absent,
+            &mut f.foreign,
+            &mut f.not_audited,
+        ]
+    }
+
+    #[test]
+    fn each_violation_breaks_the_promise_and_nothing_else_does() {
+        let broken: Vec<usize> = (0..11)
+            .filter(|at| {
+                let mut findings = Findings::default();
+                *counters(&mut findings)[*at] = 1;
+                !findings.holds()
+            })
+            .collect();
+        assert_eq!(broken, [2, 3, 4, 5]);
+    }
+}

@@ -1,0 +1,102 @@
+//! The last step of the audit: states, sightings and marks folded a word (32 documents) at a time.
+
+use super::findings::{EXAMPLES_MAX, Examples, Findings};
+use super::{REPEATED, Touched};
+use crate::ledger::Ledger;
+use crate::numbers::Place;
+use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs, State, first_of, lanes, occupied, offsets};
+
+/// 32 documents, sorted: each field holds the low bit of the pair of each document it is true of.
+struct Sorted {
+    kept: u64,
+    lost: u64,
+    rejected: u64,
+    ghosts: u64,
+    unknown_present: u64,
+    unknown_absent: u64,
+    repeated: u64,
+    touched: u64,
+}
+
+/// Adds what the bits tell to the findings, and gives the examples of it.
+pub(super) fn fold(ledger: &Ledger, touched: &Touched, seen: &[Pairs], into: &mut Findings) -> Examples {
+    let mut examples = Examples::default();
+    for (worker, (states, seen)) in ledger.workers().iter().zip(seen).enumerate() {
+        let mut own = Examples::default();
+        for page in 0..(states.span() / DOCUMENTS_PER_PAGE) as usize {
+            let words = states.page(page).iter().zip(seen.page(page)).zip(touched.page(worker, page));
+            for (word, ((state, seen), touched)) in words.enumerate() {
+                let sorted = sort(*state, *seen, *touched);
+                count(&sorted, into);
+                let number = |at| number_at(ledger, worker, first_of(page, word) + at);
+                note(&sorted, &mut own, number);
+            }
+        }
+        examples.merge(&own);
+    }
+    examples
+}
+
+#[inline]
+fn sort(state: u64, seen: u64, touched: u64) -> Sorted {
+    let present = occupied(seen);
+    let acknowledged = lanes(state, State::Acknowledged as u64) & !touched;
+    let rejected = lanes(state, State::Rejected as u64) & !touched;
+    let unknown = lanes(state, State::Unknown as u64) & !touched;
+    Sorted {
+        kept: acknowledged & present,
+        lost: acknowledged & !present,
+        rejected,
+        ghosts: rejected & present,
+        unknown_present: unknown & present,
+        unknown_absent: unknown & !present,
+        repeated: lanes(seen, REPEATED),
+        touched: occupied(state) & touched,
+    }
+}
+
+#[inline]
+fn count(sorted: &Sorted, into: &mut Findings) {
+    let ones = |bits: u64| u64::from(bits.count_ones());
+    into.acknowledged += ones(sorted.kept | sorted.lost);
+    into.found += ones(sorted.kept);
+    into.lost += ones(sorted.lost);
+    into.rejected += ones(sorted.rejected);
+    into.phantom += ones(sorted.ghosts);
+    into.unknown_present += ones(sorted.unknown_present);
+    into.unknown_absent += ones(sorted.unknown_absent);
+    into.duplicated += ones(sorted.repeated);
+    into.not_audited += ones(sorted.touched);
+}
+
+#[inline]
+fn note(sorted: &Sorted, examples: &mut Examples, number: impl Fn(u64) -> u64) {
+    let kinds = [
+        (sorted.lost, &mut examples.lost),
+        (sorted.ghosts, &mut examples.phantom),
+        (sorted.repeated, &mut examples.duplicated),
+    ];
+    for (bits, numbers) in kinds {
+        if bits != 0 && numbers.len() < EXAMPLES_MAX {
+            let room = EXAMPLES_MAX - numbers.len();
+            numbers.extend(offsets(bits).take(room).map(&number));
+        }
+    }
+}
+
+fn number_at(ledger: &Ledger, worker: usize, local: u64) -> u64 {
+    let place = Place { worker: worker as u64, local };
+    ledger.deal().global(place).expect("only numbers of the deal have a state")
+}
+
+/// Joins sightings: a document that both saw was seen more than once.
+pub(super) fn merge_seen(mine: &mut Pairs, theirs: &Pairs) {
+    for (index, words) in theirs.pages() {
+        let mut joined = Box::new(*mine.page(index));
+        for (mine, theirs) in joined.iter_mut().zip(words) {
+            let both = occupied(*mine) & occupied(*theirs);
+            *mine |= theirs | both | both << 1;
+        }
+        mine.set_page(index, joined);
+    }
+}

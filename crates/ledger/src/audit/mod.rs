@@ -1,0 +1,394 @@
+//! The audit: what was found, held against what was promised. A pure fold that needs no order.
+
+mod findings;
+mod fold;
+mod touched;
+
+pub use findings::{EXAMPLES_MAX, Examples, Findings};
+pub use touched::Touched;
+
+use std::collections::BTreeSet;
+
+use crate::ledger::Ledger;
+use crate::numbers::Place;
+use crate::pairs::{Pairs, State};
+
+/// Seen once, and the content is what the receipt says.
+const INTACT: u64 = 1;
+/// Seen once, and the content is something else.
+const CORRUPTED: u64 = 2;
+/// Seen more than once.
+const REPEATED: u64 = 3;
+
+/// One stored document, as the scan found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Its `_id` is a receipt of this run.
+    Receipt {
+        /// The receipt's number.
+        number: u64,
+        /// Whether the content follows from the receipt.
+        content: Content,
+        /// The stamp in the document; nothing when the scenario turned stamps off.
+        stamp: Option<i64>,
+    },
+    /// Its `_id` is not a receipt of this run.
+    Foreign {
+        /// The stamp in the document, when the field is there.
+        stamp: Option<i64>,
+    },
+}
+
+/// Whether a document's content follows from its receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// It does.
+    Matches,
+    /// It does not.
+    Differs,
+}
+
+/// Who else may have put documents where the scan looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Neighbours {
+    /// Others may have: a document without receipt and known stamp is only counted, as foreign.
+    #[default]
+    Expected,
+    /// Nobody has, for the collection was empty before the run: such a document is a phantom.
+    Excluded,
+}
+
+/// A running audit: two bits a document, and counters.
+///
+/// Several scanners may each keep one and [`Audit::merge`] them; the order of sightings does not matter.
+/// Shards that wrote to one collection are audited together, after [`Ledger::merge`]: to a shard's ledger
+/// alone, the documents of the others were never sent.
+///
+/// A document that the server rejected and that is present nevertheless is a phantom. That holds for
+/// duplicate keys too: whoever sends a receipt twice marks it as it wants to have it judged (after a retry
+/// of an unknown outcome, "duplicate key" means that the first attempt arrived: `Acknowledged`).
+#[derive(Clone, Debug)]
+pub struct Audit<'a> {
+    ledger: &'a Ledger,
+    touched: &'a Touched,
+    neighbours: Neighbours,
+    seen: Vec<Pairs>,
+    tally: Tally,
+}
+
+/// What is counted at once, because no bit remembers it.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    phantom: Noted,
+    duplicated: Noted,
+    corrupted: Noted,
+    foreign: u64,
+    upserted: u64,
+}
+
+/// A count, and the lowest numbers that were counted.
+#[derive(Clone, Debug, Default)]
+struct Noted {
+    count: u64,
+    lowest: BTreeSet<u64>,
+}
+
+impl<'a> Audit<'a> {
+    /// An audit of documents that nothing touched after they were inserted.
+    pub fn new(ledger: &'a Ledger) -> Audit<'a> {
+        Audit::with(ledger, &Touched::None, Neighbours::default())
+    }
+
+    /// An audit that leaves out touched documents and knows its neighbours.
+    pub fn with(ledger: &'a Ledger, touched: &'a Touched, neighbours: Neighbours) -> Audit<'a> {
+        let seen = vec![Pairs::default(); ledger.workers().len()];
+        Audit { ledger, touched, neighbours, seen, tally: Tally::default() }
+    }
+
+    /// Takes one stored document into account.
+    #[inline]
+    pub fn see(&mut self, found: Found) {
+        match found {
+            Found::Receipt { number, content, stamp } => self.see_receipt(number, content, stamp),
+            Found::Foreign { stamp } => self.see_foreign(stamp),
+        }
+    }
+
+    /// Joins what another scanner of the same ledger saw.
+    pub fn merge(&mut self, other: &Audit<'_>) {
+        for (mine, theirs) in self.seen.iter_mut().zip(&other.seen) {
+            fold::merge_seen(mine, theirs);
+        }
+        self.tally.merge(&other.tally);
+    }
+
+    /// Says what was found, once every document was seen.
+    pub fn finish(self) -> Findings {
+        let mut findings = Findings {
+            phantom: self.tally.phantom.count,
+            duplicated: self.tally.duplicated.count,
+            corrupted: self.tally.corrupted.count,
+            foreign: self.tally.foreign,
+            not_audited: self.tally.upserted,
+            ..Findings::default()
+        };
+        let examples = fold::fold(self.ledger, self.touched, &self.seen, &mut findings);
+        findings.examples = self.tally.examples(examples);
+        findings
+    }
+
+    /// Bytes allocated for what was seen.
+    pub fn memory_bytes(&self) -> usize {
+        self.seen.iter().map(Pairs::memory_bytes).sum()
+    }
+
+    #[inline]
+    fn see_receipt(&mut self, number: u64, content: Content, stamp: Option<i64>) {
+        let place = self.ledger.deal().locate(number);
+        match place.map(|place| (place, self.ledger.state_at(place))) {
+            Some((place, state)) if state != State::NotSent => {
+                let content = self.judge(number, content, stamp);
+                self.see_sent(number, place, content);
+            }
+            Some((place, _)) if self.touched.contains(place) => self.tally.upserted += 1,
+            _ => self.tally.phantom.note(number),
+        }
+    }
+
+    fn see_sent(&mut self, number: u64, place: Place, content: Content) {
+        let seen = &mut self.seen[place.worker as usize];
+        let now = match (seen.get(place.local), content) {
+            (0, Content::Matches) => INTACT,
+            (0, Content::Differs) => CORRUPTED,
+            _ => REPEATED,
+        };
+        seen.put(place.local, now);
+        if content == Content::Differs && !self.touched.contains(place) {
+            self.tally.corrupted.note(number);
+        }
+    }
+
+    /// A stamp of another receipt contradicts the content that carries it.
+    fn judge(&self, number: u64, content: Content, stamp: Option<i64>) -> Content {
+        match stamp {
+            Some(stamp) if stamp != self.ledger.run().receipt(number).stamp() => Content::Differs,
+            _ => content,
+        }
+    }
+
+    fn see_foreign(&mut self, stamp: Option<i64>) {
+        match stamp.and_then(|stamp| self.ledger.run().stamped(stamp)) {
+            Some(number) if self.ledger.state(number) != State::NotSent => {
+                self.tally.duplicated.note(number);
+            }
+            Some(number) => self.tally.phantom.note(number),
+            None if self.neighbours == Neighbours::Excluded => self.tally.phantom.count += 1,
+            None => self.tally.foreign += 1,
+        }
+    }
+}
+
+impl Tally {
+    fn merge(&mut self, other: &Tally) {
+        self.phantom.merge(&other.phantom);
+        self.duplicated.merge(&other.duplicated);
+        self.corrupted.merge(&other.corrupted);
+        self.foreign += other.foreign;
+        self.upserted += other.upserted;
+    }
+
+    /// The examples that the fold found, together with those noted on the way.
+    fn examples(self, folded: Examples) -> Examples {
+        let mut examples = Examples {
+            phantom: self.phantom.lowest.into_iter().collect(),
+            duplicated: self.duplicated.lowest.into_iter().collect(),
+            corrupted: self.corrupted.lowest.into_iter().collect(),
+            ..Examples::default()
+        };
+        examples.merge(&folded);
+        examples
+    }
+}
+
+impl Noted {
+    fn note(&mut self, number: u64) {
+        self.count += 1;
+        let full = self.lowest.len() == EXAMPLES_MAX;
+        if full && self.lowest.last().is_some_and(|last| number >= *last) {
+            return;
+        }
+        self.lowest.insert(number);
+        if self.lowest.len() > EXAMPLES_MAX {
+            self.lowest.pop_last();
+        }
+    }
+
+    fn merge(&mut self, other: &Noted) {
+        self.count += other.count;
+        self.lowest.extend(&other.lowest);
+        while self.lowest.len() > EXAMPLES_MAX {
+            self.lowest.pop_last();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numbers::Deal;
+    use crate::receipt::Run;
+
+    const RUN: Run = Run { time_s: 1, tag: [200, 2, 3] };
+
+    /// Numbers 0..20 acknowledged, 20..30 rejected, 30..40 unknown, 40..50 not sent, 50 the limit.
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::new(RUN, Deal::new(4, 3, Some(50)).unwrap());
+        ledger.set(0..20, State::Acknowledged);
+        ledger.set(20..30, State::Rejected);
+        ledger.set(30..40, State::Unknown);
+        ledger
+    }
+
+    fn intact(number: u64) -> Found {
+        let stamp = Some(RUN.receipt(number).stamp());
+        Found::Receipt { number, content: Content::Matches, stamp }
+    }
+
+    fn promised() -> Vec<Found> {
+        (0..20).map(intact).collect()
+    }
+
+    fn check(extra: &[Found], expected: impl FnOnce(&mut Findings)) {
+        check_with(&Touched::None, Neighbours::Expected, extra, expected);
+    }
+
+    fn check_with(touched: &Touched, n: Neighbours, extra: &[Found], expected: impl FnOnce(&mut Findings)) {
+        let ledger = ledger();
+        let mut audit = Audit::with(&ledger, touched, n);
+        promised().iter().chain(extra).for_each(|found| audit.see(*found));
+        let mut findings =
+            Findings { acknowledged: 20, found: 20, rejected: 10, unknown_absent: 10, ..Default::default() };
+        expected(&mut findings);
+        assert_eq!(audit.finish(), findings);
+    }
+
+    #[test]
+    fn a_kept_promise_holds() {
+        check(&[], |f| assert!(f.holds()));
+    }
+
+    #[test]
+    fn an_acknowledged_document_that_is_absent_is_lost() {
+        let ledger = ledger();
+        let mut audit = Audit::new(&ledger);
+        promised().iter().filter(|f| **f != intact(7)).for_each(|f| audit.see(*f));
+        let findings = audit.finish();
+        assert_eq!((findings.found, findings.lost, &findings.examples.lost[..]), (19, 1, &[7][..]));
+        assert!(!findings.holds());
+    }
+
+    #[test]
+    fn what_was_rejected_never_sent_or_outside_the_deal_is_a_phantom() {
+        check(&[intact(25), intact(45), intact(50), intact(1 << 39)], |f| {
+            f.phantom = 4;
+            f.examples.phantom = vec![25, 45, 50, 1 << 39];
+        });
+    }
+
+    #[test]
+    fn a_receipt_seen_more_than_once_is_duplicated_once() {
+        check(&[intact(3), intact(3), intact(4)], |f| {
+            f.duplicated = 2;
+            f.examples.duplicated = vec![3, 4];
+        });
+    }
+
+    #[test]
+    fn a_known_stamp_under_another_id_is_a_duplicate() {
+        check(&[Found::Foreign { stamp: Some(RUN.receipt(5).stamp()) }], |f| {
+            f.duplicated = 1;
+            f.examples.duplicated = vec![5];
+        });
+    }
+
+    #[test]
+    fn a_stamp_of_this_run_that_was_never_sent_is_a_phantom() {
+        check(&[Found::Foreign { stamp: Some(RUN.receipt(45).stamp()) }], |f| {
+            f.phantom = 1;
+            f.examples.phantom = vec![45];
+        });
+    }
+
+    #[test]
+    fn a_strange_document_is_foreign_among_neighbours_and_a_phantom_alone() {
+        let other_run = Run { tag: [9, 9, 9], ..RUN }.receipt(5).stamp();
+        let strange = [Found::Foreign { stamp: None }, Found::Foreign { stamp: Some(other_run) }];
+        check(&strange, |f| f.foreign = 2);
+        check_with(&Touched::None, Neighbours::Excluded, &strange, |f| f.phantom = 2);
+    }
+
+    #[test]
+    fn an_unknown_document_may_be_there() {
+        check(&[intact(30), intact(39)], |f| {
+            (f.unknown_present, f.unknown_absent) = (2, 8);
+            assert!(f.holds());
+        });
+    }
+
+    #[test]
+    fn wrong_content_or_a_contradicting_stamp_is_corrupted() {
+        let ledger = ledger();
+        let mut audit = Audit::new(&ledger);
+        promised().iter().skip(3).for_each(|f| audit.see(*f));
+        audit.see(Found::Receipt { number: 0, content: Content::Differs, stamp: None });
+        let stamp = Some(RUN.receipt(2).stamp());
+        audit.see(Found::Receipt { number: 1, content: Content::Matches, stamp });
+        audit.see(Found::Receipt { number: 2, content: Content::Differs, stamp });
+        let findings = audit.finish();
+        assert_eq!((findings.found, findings.lost, findings.corrupted), (20, 0, 3));
+        assert_eq!(findings.examples.corrupted, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_touched_document_is_not_audited() {
+        let deal = ledger().deal();
+        let mut touched = Touched::None;
+        touched.mark(&deal, 18..22);
+        touched.mark(&deal, 45..46);
+        let changed = Found::Receipt { number: 18, content: Content::Differs, stamp: None };
+        let ledger = ledger();
+        let mut audit = Audit::with(&ledger, &touched, Neighbours::Expected);
+        promised().iter().take(18).for_each(|f| audit.see(*f));
+        [changed, intact(20), intact(45)].into_iter().for_each(|found| audit.see(found));
+        let findings = audit.finish();
+        let expected = Findings {
+            acknowledged: 18,
+            found: 18,
+            rejected: 8,
+            unknown_absent: 10,
+            not_audited: 5,
+            ..Findings::default()
+        };
+        assert_eq!(findings, expected);
+    }
+
+    #[test]
+    fn when_all_is_touched_only_duplicates_are_judged() {
+        check_with(&Touched::All, Neighbours::Expected, &[intact(3)], |f| {
+            let examples = Examples { duplicated: vec![3], ..Examples::default() };
+            *f = Findings { not_audited: 40, duplicated: 1, examples, ..Findings::default() };
+        });
+    }
+
+    #[test]
+    fn examples_are_the_lowest_hundred_in_any_order() {
+        let mut ledger = Ledger::new(RUN, Deal::new(10, 7, Some(10_000)).unwrap());
+        ledger.set(0..5000, State::Acknowledged);
+        let mut audit = Audit::new(&ledger);
+        (5000..6000).rev().for_each(|number| audit.see(intact(number)));
+        let findings = audit.finish();
+        assert_eq!((findings.lost, findings.phantom), (5000, 1000));
+        assert_eq!(findings.examples.lost, (0..100).collect::<Vec<_>>());
+        assert_eq!(findings.examples.phantom, (5000..5100).collect::<Vec<_>>());
+    }
+}

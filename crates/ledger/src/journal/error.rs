@@ -1,0 +1,126 @@
+//! What can go wrong between the ledger and the disk.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::numbers::Deal;
+
+/// Why the ledger could not be kept, saved or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The disk is full.
+    #[error(
+        "no space left for the ledger in {}: free {need_mb} MB or choose another place with --out",
+        dir.display()
+    )]
+    Full {
+        /// Where the ledger is.
+        dir: PathBuf,
+        /// What the ledger needs in the worst case, in megabytes.
+        need_mb: u64,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}; check the path and its permissions", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// There is a ledger already.
+    #[error("{} holds a ledger already: choose another place with --out", dir.display())]
+    Occupied {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// There is no ledger.
+    #[error("{} holds no ledger: give the directory of a run", dir.display())]
+    Absent {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The run did not end in order, or its ledger is in journals still.
+    #[error("the run in {} did not save its ledger: recover it from the journals", dir.display())]
+    Unsaved {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A file that every ledger has is gone.
+    #[error("{} is missing, and what was sent cannot be told without it: restore it", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is of another version of the format.
+    #[error(
+        "{} has version {version} of the ledger's format: read it with the version that wrote it",
+        path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version found.
+        version: String,
+    },
+    /// The file is not what was written.
+    #[error("{} is damaged ({what}): restore it from a copy, or repeat the run", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        what: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::Io { action, path: path.to_owned(), source }
+    }
+
+    pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Error {
+        Error::Damaged { path: path.to_owned(), what: what.into() }
+    }
+
+    /// An error of writing, in which a full disk is told apart.
+    pub(crate) fn write(dir: &Path, deal: &Deal, path: &Path, source: io::Error) -> Error {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Error::Full { dir: dir.to_owned(), need_mb: need_mb(deal) }
+            }
+            _ => Error::io("write", path, source),
+        }
+    }
+}
+
+/// Journals and the saved ledger together: three times two bits a document. Without a limit, enough for
+/// 100 million documents is asked for.
+fn need_mb(deal: &Deal) -> u64 {
+    let documents = deal.limit().unwrap_or(100_000_000);
+    (documents / 4 * 3).div_ceil(1_000_000).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_says_how_much_to_free() {
+        let deal = Deal::new(1000, 4, Some(100_000_000)).unwrap();
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let error = Error::write(Path::new("/out/run"), &deal, Path::new("/out/run/x"), full);
+        assert_eq!(
+            error.to_string(),
+            "no space left for the ledger in /out/run: free 75 MB or choose another place with --out"
+        );
+    }
+
+    #[test]
+    fn another_error_names_the_file() {
+        let deal = Deal::new(1000, 4, None).unwrap();
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let error = Error::write(Path::new("/out"), &deal, Path::new("/out/x"), denied);
+        assert!(error.to_string().starts_with("cannot write /out/x: "), "{error}");
+    }
+}

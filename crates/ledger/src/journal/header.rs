@@ -1,0 +1,155 @@
+//! `ledger.txt`: the run, the deal and the workers kept here, as a few lines of checked text.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::{fs, io};
+
+use super::crc32::crc32;
+use super::error::Error;
+use super::files::write_whole;
+use crate::numbers::Deal;
+use crate::receipt::{Receipt, Run};
+
+const TITLE: &str = "plimsoll-ledger";
+const VERSION: &str = "1";
+
+/// What every file of the ledger agrees on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub run: Run,
+    pub deal: Deal,
+    /// The workers of this shard.
+    pub kept: Range<u64>,
+}
+
+pub(super) fn path(dir: &Path) -> PathBuf {
+    dir.join("ledger.txt")
+}
+
+impl Header {
+    pub fn write(&self, dir: &Path) -> Result<(), Error> {
+        let path = path(dir);
+        write_whole(&path, |file| file.write_all(self.to_text().as_bytes()))
+            .map_err(|source| Error::write(dir, &self.deal, &path, source))
+    }
+
+    pub fn read(dir: &Path) -> Result<Header, Error> {
+        let path = path(dir);
+        let bytes = fs::read(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => Error::Absent { dir: dir.to_owned() },
+            _ => Error::io("read", &path, source),
+        })?;
+        let text = String::from_utf8(bytes).map_err(|_| Error::damaged(&path, "not text"))?;
+        Header::from_text(&text, &path)
+    }
+
+    /// What each checksum of this run's records begins with, so that another run's record is none.
+    pub fn salt(&self) -> u32 {
+        crc32(0, &self.run.to_bytes())
+    }
+
+    fn to_text(&self) -> String {
+        let limit = self.deal.limit().map_or("none".into(), |limit| limit.to_string());
+        let body = format!(
+            "{TITLE} {VERSION}\nrun {}\nblock {}\nworkers {}\nlimit {limit}\nkept {}..{}\n",
+            self.run.receipt(0),
+            self.deal.block(),
+            self.deal.workers(),
+            self.kept.start,
+            self.kept.end,
+        );
+        let crc = crc32(0, body.as_bytes());
+        format!("{body}crc {crc:08x}\n")
+    }
+
+    fn from_text(text: &str, path: &Path) -> Result<Header, Error> {
+        let version = text.lines().next().and_then(|line| line.strip_prefix(TITLE)).map(str::trim);
+        match version {
+            Some(VERSION) => {}
+            Some(other) => return Err(Error::Version { path: path.to_owned(), version: other.into() }),
+            None => return Err(Error::damaged(path, "no title")),
+        }
+        let body = checked(text).ok_or_else(|| Error::damaged(path, "wrong checksum"))?;
+        Header::from_body(body).ok_or_else(|| Error::damaged(path, "a line is missing or unreadable"))
+    }
+
+    fn from_body(body: &str) -> Option<Header> {
+        let limit = match value(body, "limit")? {
+            "none" => None,
+            digits => Some(digits.parse().ok()?),
+        };
+        let run = value(body, "run")?.parse().map(Receipt::run).ok()?;
+        let deal = Deal::new(number(body, "block")?, number(body, "workers")?, limit).ok()?;
+        let (start, end) = value(body, "kept")?.split_once("..")?;
+        let kept = start.parse().ok()?..end.parse().ok()?;
+        Some(Header { run, deal, kept })
+    }
+}
+
+/// The text before its last line, when that line is its checksum.
+fn checked(text: &str) -> Option<&str> {
+    let at = text.rfind("crc ")?;
+    let (body, last) = text.split_at(at);
+    (last == format!("crc {:08x}\n", crc32(0, body.as_bytes()))).then_some(body)
+}
+
+fn value<'a>(body: &'a str, name: &str) -> Option<&'a str> {
+    body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+}
+
+fn number<T: FromStr>(body: &str, name: &str) -> Option<T> {
+    value(body, name)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(limit: Option<u64>) -> Header {
+        let run = Run { time_s: 0x6553_f100, tag: [1, 2, 3] };
+        Header { run, deal: Deal::new(1000, 8, limit).unwrap(), kept: 4..8 }
+    }
+
+    fn read(text: &str) -> Result<Header, Error> {
+        Header::from_text(text, Path::new("ledger.txt"))
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for limit in [None, Some(0), Some(1_000_000)] {
+            let dir = tempfile::tempdir().unwrap();
+            header(limit).write(dir.path()).unwrap();
+            assert_eq!(Header::read(dir.path()).unwrap(), header(limit));
+        }
+    }
+
+    #[test]
+    fn the_text_is_plain() {
+        let text = header(Some(5)).to_text();
+        let body =
+            "plimsoll-ledger 1\nrun 6553f1000102030000000000\nblock 1000\nworkers 8\nlimit 5\nkept 4..8\n";
+        assert_eq!(text.split_at(body.len()).0, body);
+    }
+
+    #[test]
+    fn a_cut_or_changed_header_is_refused() {
+        let text = header(Some(5)).to_text();
+        for cut in 0..text.len() {
+            assert!(read(&text[..cut]).is_err(), "cut at {cut}");
+        }
+        assert!(read(&text.replace("block 1000", "block 1001")).is_err());
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let text = header(None).to_text().replace("ledger 1", "ledger 7");
+        assert!(matches!(read(&text), Err(Error::Version { version, .. }) if version == "7"));
+    }
+
+    #[test]
+    fn an_empty_directory_holds_no_ledger() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(Header::read(dir.path()), Err(Error::Absent { .. })));
+    }
+}

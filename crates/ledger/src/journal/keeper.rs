@@ -1,0 +1,192 @@
+//! The half of the journal that waits for the disk, so that no worker does.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::files::{FileLog, Log, journal_path, sync_dir};
+use super::header::{self, Header};
+use super::record::{put_page, put_reservation};
+use crate::numbers::Deal;
+use crate::pairs::Page;
+use crate::receipt::Run;
+
+/// Writes the journals of one shard's workers. It lives on a thread of its own.
+#[derive(Debug)]
+pub struct Keeper<L = FileLog> {
+    dir: PathBuf,
+    header: Header,
+    journals: Vec<Journal<L>>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Journal<L> {
+    log: L,
+    reserved_until: u64,
+}
+
+impl Keeper {
+    /// Begins a ledger in a directory, which is created if need be. `kept` are the workers of this shard.
+    ///
+    /// # Errors
+    /// When the directory holds a ledger already, cannot be written, or is full.
+    ///
+    /// # Panics
+    /// When the deal has no such workers.
+    pub fn create(dir: &Path, run: Run, deal: Deal, kept: Range<u64>) -> Result<Keeper, Error> {
+        assert!(kept.end <= deal.workers(), "worker {} of {} workers", kept.end, deal.workers());
+        std::fs::create_dir_all(dir).map_err(|source| Error::write(dir, &deal, dir, source))?;
+        if header::path(dir).exists() {
+            return Err(Error::Occupied { dir: dir.to_owned() });
+        }
+        let logs = kept.clone().map(|worker| create_log(dir, &deal, worker)).collect::<Result<_, _>>()?;
+        sync_dir(dir).map_err(|source| Error::write(dir, &deal, dir, source))?;
+        let header = Header { run, deal, kept };
+        // The header comes last: where it is, no journal is missing.
+        header.write(dir)?;
+        Ok(Keeper::over(dir, header, logs))
+    }
+}
+
+impl<L: Log> Keeper<L> {
+    fn over(dir: &Path, header: Header, logs: Vec<L>) -> Keeper<L> {
+        let journals = logs.into_iter().map(|log| Journal { log, reserved_until: 0 }).collect();
+        Keeper { dir: dir.to_owned(), header, journals, buffer: Vec::new() }
+    }
+
+    /// Reserves a worker's documents up to local index `until`, durably; then the worker may be granted it.
+    ///
+    /// # Errors
+    /// When the disk is full or fails. Nothing is reserved then; it may be tried again.
+    ///
+    /// # Panics
+    /// When the worker is not of this shard.
+    pub fn reserve(&mut self, worker: u64, until: u64) -> Result<(), Error> {
+        self.buffer.clear();
+        put_reservation(&mut self.buffer, self.header.salt(), worker_u32(worker), until);
+        self.append(worker)?;
+        self.journal(worker).log.sync().map_err(|source| self.error(worker, source))?;
+        let journal = self.journal(worker);
+        journal.reserved_until = journal.reserved_until.max(until);
+        Ok(())
+    }
+
+    /// Writes pages that [`crate::WorkerLedger::take_dirty`] handed over. They are durable with the next
+    /// reservation; a power failure before that leaves their documents unknown.
+    ///
+    /// # Errors
+    /// When the disk is full or fails. The pages are not written then; keep them, and try again.
+    ///
+    /// # Panics
+    /// When the worker is not of this shard.
+    pub fn flush(&mut self, worker: u64, pages: &[Page]) -> Result<(), Error> {
+        let salt = self.header.salt();
+        let until = self.journal(worker).reserved_until;
+        for page in pages {
+            self.buffer.clear();
+            put_page(&mut self.buffer, salt, worker_u32(worker), until, page.index, &page.words);
+            self.append(worker)?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, worker: u64) -> Result<(), Error> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let appended = self.journal(worker).log.append(&buffer);
+        self.buffer = buffer;
+        appended.map_err(|source| self.error(worker, source))
+    }
+
+    fn journal(&mut self, worker: u64) -> &mut Journal<L> {
+        assert!(self.header.kept.contains(&worker), "worker {worker} is not kept here");
+        &mut self.journals[(worker - self.header.kept.start) as usize]
+    }
+
+    fn error(&self, worker: u64, source: io::Error) -> Error {
+        Error::write(&self.dir, &self.header.deal, &journal_path(&self.dir, worker), source)
+    }
+}
+
+fn create_log(dir: &Path, deal: &Deal, worker: u64) -> Result<FileLog, Error> {
+    let path = journal_path(dir, worker);
+    FileLog::create(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => Error::Occupied { dir: dir.to_owned() },
+        _ => Error::write(dir, deal, &path, source),
+    })
+}
+
+fn worker_u32(worker: u64) -> u32 {
+    u32::try_from(worker).expect("a deal has at most 65536 workers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pairs::State;
+    use crate::worker::WorkerLedger;
+
+    const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
+
+    /// A disk with room for so many bytes.
+    struct Small {
+        free: usize,
+        syncs: usize,
+    }
+
+    impl Log for Small {
+        fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.free = self.free.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            self.syncs += 1;
+            Ok(())
+        }
+    }
+
+    fn small(free: usize) -> Keeper<Small> {
+        let header = Header { run: RUN, deal: Deal::new(10, 2, Some(1000)).unwrap(), kept: 1..2 };
+        Keeper::over(Path::new("runs/x"), header, vec![Small { free, syncs: 0 }])
+    }
+
+    fn dirty_pages() -> Vec<Page> {
+        let mut ledger = WorkerLedger::unjournaled();
+        ledger.set(0..20_000, State::Unknown);
+        let mut pages = Vec::new();
+        ledger.take_dirty(&mut pages);
+        pages
+    }
+
+    #[test]
+    fn a_full_disk_is_said_with_what_to_do() {
+        let expected = "no space left for the ledger in runs/x: free 1 MB or choose another place with --out";
+        assert_eq!(small(31).reserve(1, 10).unwrap_err().to_string(), expected);
+        assert_eq!(small(5000).flush(1, &dirty_pages()).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn a_reservation_is_durable_and_a_flush_does_not_wait() {
+        let mut keeper = small(100_000);
+        keeper.reserve(1, 10).unwrap();
+        keeper.flush(1, &dirty_pages()).unwrap();
+        assert_eq!(keeper.journals[0].log.syncs, 1);
+    }
+
+    #[test]
+    fn a_second_ledger_in_one_place_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let deal = Deal::new(10, 2, None).unwrap();
+        Keeper::create(dir.path(), RUN, deal, 0..2).unwrap();
+        let again = Keeper::create(dir.path(), RUN, deal, 0..2);
+        assert!(matches!(again, Err(Error::Occupied { .. })));
+    }
+
+    #[test]
+    #[should_panic(expected = "not kept here")]
+    fn another_shards_worker_is_refused() {
+        small(1000).reserve(0, 10).unwrap();
+    }
+}

@@ -1,0 +1,183 @@
+//! The records of journals and saved ledgers, each with its own checksums, in units of 32 bytes.
+//!
+//! A record is a head of 32 bytes, and for a page the 4096 bytes of its words. All numbers are
+//! little-endian:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 0..4 | `PLL1` |
+//! | 4..8 | the worker |
+//! | 8..12 | kind: 1 reservation, 2 page, 3 end |
+//! | 12..16 | the page's index; 0 for others |
+//! | 16..24 | reservation and page: the local index until which is reserved; end: the pages before it |
+//! | 24..28 | checksum of the page's words; 0 for others |
+//! | 28..32 | checksum of the run and the bytes before |
+
+use super::crc32::crc32;
+use crate::pairs::{PAGE_BYTES, Page, Words};
+
+const MAGIC: [u8; 4] = *b"PLL1";
+const HEAD_BYTES: usize = 32;
+
+/// One entry of a journal or a saved ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    /// Everything below may be sent.
+    Reservation { worker: u32, until: u64 },
+    /// The states of a page, and, again, how far was reserved then.
+    Page { worker: u32, until: u64, page: Page },
+    /// A saved ledger ends here, after so many pages.
+    End { pages: u64 },
+}
+
+/// What stands at a place of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Scanned {
+    /// A whole record.
+    Record(Record),
+    /// So many bytes that are no record.
+    Skipped(u64),
+}
+
+/// Appends a reservation to a buffer.
+pub(super) fn put_reservation(into: &mut Vec<u8>, salt: u32, worker: u32, until: u64) {
+    put_head(into, salt, [worker, 1, 0], until, 0);
+}
+
+/// Appends a page to a buffer.
+pub(super) fn put_page(into: &mut Vec<u8>, salt: u32, worker: u32, until: u64, index: u32, words: &Words) {
+    let head = into.len();
+    into.resize(head + HEAD_BYTES, 0);
+    words.iter().for_each(|word| into.extend_from_slice(&word.to_le_bytes()));
+    let crc = crc32(0, &into[head + HEAD_BYTES..]);
+    let mut bytes = Vec::with_capacity(HEAD_BYTES);
+    put_head(&mut bytes, salt, [worker, 2, index], until, crc);
+    into[head..head + HEAD_BYTES].copy_from_slice(&bytes);
+}
+
+/// Appends the end of a saved ledger to a buffer.
+pub(super) fn put_end(into: &mut Vec<u8>, salt: u32, pages: u64) {
+    put_head(into, salt, [0, 3, 0], pages, 0);
+}
+
+fn put_head(into: &mut Vec<u8>, salt: u32, fields: [u32; 3], number: u64, payload_crc: u32) {
+    let start = into.len();
+    into.extend_from_slice(&MAGIC);
+    fields.iter().for_each(|field| into.extend_from_slice(&field.to_le_bytes()));
+    into.extend_from_slice(&number.to_le_bytes());
+    into.extend_from_slice(&payload_crc.to_le_bytes());
+    let crc = crc32(salt, &into[start..]);
+    into.extend_from_slice(&crc.to_le_bytes());
+}
+
+/// Reads a file's bytes record by record. After bytes that are no record it goes on at the next one, so
+/// that damage costs no more than what it hit.
+pub(super) fn scan(bytes: &[u8], salt: u32) -> impl Iterator<Item = Scanned> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        if let Some((record, length)) = read(rest, salt) {
+            rest = &rest[length..];
+            return Some(Scanned::Record(record));
+        }
+        let skipped = rest.len().min(HEAD_BYTES);
+        rest = &rest[skipped..];
+        Some(Scanned::Skipped(skipped as u64))
+    })
+}
+
+/// The record at the start of the bytes and its length, when a whole one stands there.
+fn read(bytes: &[u8], salt: u32) -> Option<(Record, usize)> {
+    let head = bytes.first_chunk::<HEAD_BYTES>()?;
+    let number = u64::from_le_bytes(*head[16..].first_chunk()?);
+    if head[..4] != MAGIC || field(head, 28) != crc32(salt, &head[..28]) {
+        return None;
+    }
+    let worker = field(head, 4);
+    match field(head, 8) {
+        1 => Some((Record::Reservation { worker, until: number }, HEAD_BYTES)),
+        2 => {
+            let words = read_words(&bytes[HEAD_BYTES..], field(head, 24))?;
+            let page = Page { index: field(head, 12), words };
+            Some((Record::Page { worker, until: number, page }, HEAD_BYTES + PAGE_BYTES))
+        }
+        3 => Some((Record::End { pages: number }, HEAD_BYTES)),
+        _ => None,
+    }
+}
+
+fn read_words(bytes: &[u8], crc: u32) -> Option<Box<Words>> {
+    let payload = bytes.first_chunk::<PAGE_BYTES>()?;
+    if crc32(0, payload) != crc {
+        return None;
+    }
+    let mut words = Box::new([0; PAGE_BYTES / 8]);
+    for (word, bytes) in words.iter_mut().zip(payload.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    Some(words)
+}
+
+fn field(head: &[u8; HEAD_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SALT: u32 = 7;
+
+    fn page(index: u32) -> Page {
+        let mut words = Box::new([0; PAGE_BYTES / 8]);
+        (0..).zip(words.iter_mut()).for_each(|(at, word): (u64, &mut u64)| *word = at << 40 | at);
+        Page { index, words }
+    }
+
+    fn three_records() -> (Vec<u8>, Vec<Record>) {
+        let mut bytes = Vec::new();
+        put_reservation(&mut bytes, SALT, 3, 1 << 39);
+        put_page(&mut bytes, SALT, 3, 1 << 39, 9, &page(9).words);
+        put_end(&mut bytes, SALT, 1);
+        let records = vec![
+            Record::Reservation { worker: 3, until: 1 << 39 },
+            Record::Page { worker: 3, until: 1 << 39, page: page(9) },
+            Record::End { pages: 1 },
+        ];
+        (bytes, records)
+    }
+
+    fn records(bytes: &[u8], salt: u32) -> Vec<Record> {
+        let record = |scanned| match scanned {
+            Scanned::Record(record) => Some(record),
+            Scanned::Skipped(_) => None,
+        };
+        scan(bytes, salt).filter_map(record).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (bytes, expected) = three_records();
+        assert_eq!(bytes.len(), 3 * HEAD_BYTES + PAGE_BYTES);
+        assert_eq!(records(&bytes, SALT), expected);
+    }
+
+    #[test]
+    fn another_runs_records_are_none() {
+        assert_eq!(records(&three_records().0, SALT + 1), []);
+    }
+
+    #[test]
+    fn damage_costs_the_record_that_it_hit_and_no_other() {
+        let (bytes, expected) = three_records();
+        for (at, hit) in [(5, 0), (HEAD_BYTES, 1), (HEAD_BYTES + 17, 1), (2000, 1), (bytes.len() - 1, 2)] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 4;
+            let mut left = expected.clone();
+            left.remove(hit);
+            assert_eq!(records(&damaged, SALT), left, "byte {at}");
+        }
+    }
+}

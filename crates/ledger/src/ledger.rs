@@ -1,0 +1,171 @@
+//! The whole ledger of a run: who was dealt which numbers, and what became of each.
+
+use std::ops::Range;
+
+use crate::numbers::{Deal, Place};
+use crate::pairs::{Counts, Pairs, State};
+use crate::receipt::Run;
+use crate::worker::WorkerLedger;
+
+/// What was promised: two bits for each document of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ledger {
+    run: Run,
+    deal: Deal,
+    workers: Vec<Pairs>,
+}
+
+impl Ledger {
+    /// A ledger in which nothing was sent.
+    pub fn new(run: Run, deal: Deal) -> Ledger {
+        let workers = (0..deal.workers()).map(|_| Pairs::default()).collect();
+        Ledger { run, deal, workers }
+    }
+
+    /// The run whose documents these are.
+    pub fn run(&self) -> Run {
+        self.run
+    }
+
+    /// How the numbers were dealt.
+    pub fn deal(&self) -> Deal {
+        self.deal
+    }
+
+    /// Puts what one worker kept in its place.
+    ///
+    /// # Panics
+    /// When the deal has no such worker.
+    pub fn adopt(&mut self, worker: u64, ledger: WorkerLedger) {
+        *self.pairs_mut(worker) = ledger.into_pairs();
+    }
+
+    /// The state of a document; `NotSent` when its number is outside the deal.
+    #[inline]
+    pub fn state(&self, number: u64) -> State {
+        self.deal.locate(number).map_or(State::NotSent, |place| self.state_at(place))
+    }
+
+    /// Sets the state of a range of numbers, wherever they were dealt to, one by one; a writer that is in a
+    /// hurry has a [`WorkerLedger`].
+    ///
+    /// # Panics
+    /// When a number is outside the deal.
+    pub fn set(&mut self, numbers: Range<u64>, state: State) {
+        for number in numbers {
+            let place = self.deal.locate(number).expect("only numbers of the deal have a state");
+            self.pairs_mut(place.worker).put(place.local, state as u64);
+        }
+    }
+
+    /// Documents by state.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        self.workers.iter().for_each(|pairs| counts.merge(pairs.counts()));
+        counts
+    }
+
+    /// Joins the ledger of another shard of the same run.
+    ///
+    /// # Errors
+    /// When the other is of another run or deal, or when both know of documents of the same worker.
+    pub fn merge(&mut self, other: Ledger) -> Result<(), Error> {
+        if self.run != other.run || self.deal != other.deal {
+            return Err(Error::OtherRun);
+        }
+        let mut both = (0..).zip(self.workers.iter().zip(&other.workers));
+        if let Some((worker, _)) = both.find(|(_, (a, b))| a.span() > 0 && b.span() > 0) {
+            return Err(Error::SameWorker { worker });
+        }
+        for (mine, theirs) in self.workers.iter_mut().zip(other.workers) {
+            if theirs.span() > 0 {
+                *mine = theirs;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes allocated for the states.
+    pub fn memory_bytes(&self) -> usize {
+        self.workers.iter().map(Pairs::memory_bytes).sum()
+    }
+
+    #[inline]
+    pub(crate) fn state_at(&self, place: Place) -> State {
+        self.workers[place.worker as usize].state(place.local)
+    }
+
+    pub(crate) fn workers(&self) -> &[Pairs] {
+        &self.workers
+    }
+
+    pub(crate) fn pairs_mut(&mut self, worker: u64) -> &mut Pairs {
+        &mut self.workers[worker as usize]
+    }
+}
+
+/// Why two ledgers cannot be joined.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// They are not shards of one run.
+    #[error("the ledgers are of different runs: join only the shards of one run")]
+    OtherRun,
+    /// A shard is given twice.
+    #[error("both ledgers hold documents of worker {worker}: give each shard once")]
+    SameWorker {
+        /// The worker, over all shards.
+        worker: u64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
+
+    fn shard(deal: Deal, workers: Range<u64>) -> Ledger {
+        let mut ledger = Ledger::new(RUN, deal);
+        for worker in workers {
+            let mut own = WorkerLedger::unjournaled();
+            own.set(0..deal.dealt_to(worker), State::Acknowledged);
+            own.set(0..1, State::Rejected);
+            ledger.adopt(worker, own);
+        }
+        ledger
+    }
+
+    #[test]
+    fn a_number_has_the_state_that_its_worker_kept() {
+        let ledger = shard(Deal::new(10, 2, Some(25)).unwrap(), 0..2);
+        assert_eq!(ledger.state(0), State::Rejected);
+        assert_eq!(ledger.state(10), State::Rejected);
+        assert_eq!(ledger.state(24), State::Acknowledged);
+        assert_eq!(ledger.state(25), State::NotSent);
+    }
+
+    #[test]
+    fn merged_shards_equal_the_whole() {
+        let deal = Deal::new(10, 4, Some(100)).unwrap();
+        let mut joined = shard(deal, 0..2);
+        joined.merge(shard(deal, 2..4)).unwrap();
+        assert_eq!(joined, shard(deal, 0..4));
+        assert_eq!(joined.counts().sent(), 100);
+    }
+
+    #[test]
+    fn only_different_shards_of_one_run_are_joined() {
+        let deal = Deal::new(10, 4, Some(100)).unwrap();
+        let mut ledger = shard(deal, 0..2);
+        assert_eq!(ledger.merge(shard(deal, 1..3)), Err(Error::SameWorker { worker: 1 }));
+        let other = Ledger::new(Run { time_s: 2, ..RUN }, deal);
+        assert_eq!(ledger.merge(other), Err(Error::OtherRun));
+    }
+
+    #[test]
+    fn a_hundred_million_documents_of_eight_workers_take_25_mb() {
+        let ledger = shard(Deal::new(1000, 8, Some(100_000_000)).unwrap(), 0..8);
+        assert_eq!(ledger.counts().sent(), 100_000_000);
+        assert!(ledger.memory_bytes() < 25_200_000, "{} bytes", ledger.memory_bytes());
+    }
+}

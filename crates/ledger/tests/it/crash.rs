@@ -1,0 +1,152 @@
+//! Plimsoll itself crashes at a random moment: what the journal tells afterwards.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+
+use plimsoll_ledger::{Deal, Keeper, Ledger, Place, Run, Source, State, WorkerLedger, recover};
+
+use crate::dice::Dice;
+
+const RUN: Run = Run { time_s: 1_700_000_000, tag: [1, 2, 3] };
+
+/// One worker as it runs: its ledger, and what the disk was told.
+struct Writer {
+    own: WorkerLedger,
+    flushed: WorkerLedger,
+    sent: u64,
+    dealt: u64,
+}
+
+impl Writer {
+    fn new(dealt: u64) -> Writer {
+        Writer { own: WorkerLedger::new(), flushed: WorkerLedger::unjournaled(), sent: 0, dealt }
+    }
+
+    fn step(&mut self, dice: &mut Dice, keeper: &mut Keeper, worker: u64) {
+        if let Some(until) = self.own.wants(self.sent, 4000) {
+            keeper.reserve(worker, until.min(self.dealt)).expect("reserve");
+            self.own.grant(until.min(self.dealt));
+        }
+        let until = self.own.reserved_until().min(self.sent + dice.roll(3000));
+        self.own.set(self.sent..until, State::Unknown);
+        let learned = [State::Acknowledged, State::Acknowledged, State::Rejected, State::Unknown];
+        self.own.set(self.sent..until, learned[dice.roll(4) as usize]);
+        self.sent = until;
+        if dice.roll(4) == 0 {
+            let mut pages = Vec::new();
+            self.own.take_dirty(&mut pages);
+            keeper.flush(worker, &pages).expect("flush");
+            self.flushed = self.own.clone();
+        }
+    }
+}
+
+fn check(ledger: &Ledger, deal: &Deal, worker: u64, writer: &Writer, seed: u64) {
+    for local in 0..writer.dealt {
+        let number = deal.global(Place { worker, local }).expect("dealt");
+        let expected = match writer.flushed.state(local) {
+            State::NotSent if local < writer.own.reserved_until() => State::Unknown,
+            flushed => flushed,
+        };
+        assert_eq!(ledger.state(number), expected, "seed {seed}, worker {worker}, document {local}");
+        assert!(local >= writer.sent || expected != State::NotSent, "seed {seed}, sent {local}");
+    }
+}
+
+fn run(dir: &Path, deal: Deal, seed: u64) -> Vec<Writer> {
+    let mut dice = Dice(seed);
+    let mut keeper = Keeper::create(dir, RUN, deal, 0..deal.workers()).expect("begin a ledger");
+    let mut writers: Vec<_> = (0..deal.workers()).map(|worker| Writer::new(deal.dealt_to(worker))).collect();
+    for _ in 0..dice.roll(60) {
+        let worker = dice.roll(deal.workers());
+        writers[worker as usize].step(&mut dice, &mut keeper, worker);
+    }
+    writers
+}
+
+#[test]
+fn after_a_crash_what_was_not_flushed_is_unknown() {
+    for seed in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let deal = Deal::new(500, 3, Some(100_000)).unwrap();
+        let writers = run(dir.path(), deal, seed);
+        let recovered = recover(dir.path()).unwrap();
+        assert_eq!((recovered.source, recovered.skipped_bytes), (Source::Journals, 0), "seed {seed}");
+        for (worker, writer) in (0..).zip(&writers) {
+            check(&recovered.ledger, &deal, worker, writer, seed);
+        }
+    }
+}
+
+#[test]
+fn a_journal_cut_anywhere_is_read_without_new_claims() {
+    let dir = tempfile::tempdir().unwrap();
+    let deal = Deal::new(500, 1, Some(40_000)).unwrap();
+    let writers = run(dir.path(), deal, 3);
+    let path = dir.path().join("worker-00000.journal");
+    let length = fs::metadata(&path).unwrap().len();
+    for cut in (0..length).rev().step_by(97) {
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(cut).unwrap();
+        let recovered = recover(dir.path()).unwrap();
+        for number in (0..40_000).step_by(50) {
+            let state = recovered.ledger.state(number);
+            let claims = matches!(state, State::Acknowledged | State::Rejected);
+            assert!(!claims || state == writers[0].flushed.state(number), "document {number}, cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_page_tells_again_how_far_was_reserved() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut keeper = Keeper::create(dir.path(), RUN, Deal::new(10, 1, None).unwrap(), 0..1).unwrap();
+    let (mut own, mut pages) = (WorkerLedger::unjournaled(), Vec::new());
+    own.set(0..50, State::Unknown);
+    own.take_dirty(&mut pages);
+    keeper.reserve(0, 100).unwrap();
+    keeper.flush(0, &pages).unwrap();
+    let path = dir.path().join("worker-00000.journal");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[..32].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    let recovered = recover(dir.path()).unwrap();
+    assert_eq!((recovered.skipped_bytes, recovered.ledger.counts().unknown), (32, 100));
+}
+
+#[test]
+fn files_of_noise_are_read_without_panic() {
+    let mut dice = Dice(9);
+    for length in [0, 1, 31, 32, 33, 4096, 20_000] {
+        let dir = tempfile::tempdir().unwrap();
+        Keeper::create(dir.path(), RUN, Deal::new(10, 1, None).unwrap(), 0..1).unwrap();
+        let noise: Vec<u8> = (0..length).map(|_| dice.roll(256) as u8).collect();
+        fs::write(dir.path().join("worker-00000.journal"), &noise).unwrap();
+        let recovered = recover(dir.path()).unwrap();
+        assert_eq!(recovered.skipped_bytes, length);
+        assert_eq!(recovered.ledger.counts().sent(), 0);
+        fs::write(dir.path().join("ledger.txt"), &noise).unwrap();
+        assert!(recover(dir.path()).is_err());
+    }
+}
+
+#[test]
+fn a_missing_journal_is_an_error_for_it_may_have_told_of_sent_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    Keeper::create(dir.path(), RUN, Deal::new(10, 2, None).unwrap(), 0..2).unwrap();
+    fs::remove_file(dir.path().join("worker-00001.journal")).unwrap();
+    assert!(recover(dir.path()).unwrap_err().to_string().contains("worker-00001.journal is missing"));
+}
+
+#[test]
+fn shards_recovered_apart_are_joined() {
+    let deal = Deal::new(500, 4, Some(10_000)).unwrap();
+    let shards = [0..2, 2..4].map(|kept: std::ops::Range<u64>| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut keeper = Keeper::create(dir.path(), RUN, deal, kept.clone()).unwrap();
+        kept.for_each(|worker| keeper.reserve(worker, 100).unwrap());
+        recover(dir.path()).unwrap().ledger
+    });
+    let [mut whole, other] = shards;
+    whole.merge(other).unwrap();
+    assert_eq!(whole.counts().unknown, 400);
+}

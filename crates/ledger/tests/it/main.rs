@@ -1,0 +1,5 @@
+//! Whole histories through the public interface.
+
+mod audit;
+mod crash;
+mod dice;

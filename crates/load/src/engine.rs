@@ -1,0 +1,319 @@
+//! All workers of a process: one thread each, and the seconds that they hand over, added up.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use plimsoll_measure::clock::{self, MILLISECOND_NS};
+use plimsoll_measure::interval::Tally;
+
+use crate::arrivals::Share;
+use crate::phase::{Error, Phase};
+use crate::runtime::{Real, Spin};
+use crate::target::Target;
+use crate::worker::{self, Control, Ended, Order, Slice, TENTH_NS, Tenth, lanes_needed};
+
+/// Time between the order and the start of a phase, so that every thread is there at the start, in nanoseconds.
+const LEAD_NS: u64 = 20 * MILLISECOND_NS;
+
+/// One second of all workers together.
+#[derive(Clone, Debug, Default)]
+pub struct Second {
+    /// Nanoseconds from the phase's start to the second's start.
+    pub from_ns: u64,
+    /// Nanoseconds from the phase's start to its end; the last second of a phase may be shorter.
+    pub to_ns: u64,
+    /// What each operation did, by its index.
+    pub tallies: Vec<Tally>,
+    /// The same time in tenths.
+    pub tenths: Vec<TenthLine>,
+    /// CPU of each worker, in nanoseconds.
+    pub cpu_ns: Vec<u64>,
+    /// Connections opened again.
+    pub reconnects: u64,
+}
+
+/// A tenth of a second of all workers together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TenthLine {
+    /// Tenths of a second since the phase's start.
+    pub index: u64,
+    /// Operations that succeeded.
+    pub count: u64,
+    /// Documents acknowledged.
+    pub documents: u64,
+    /// 99th percentile of their response time in nanoseconds, to two digits.
+    pub p99_ns: u64,
+}
+
+/// How a phase ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// When it started, on the monotonic clock.
+    pub start: clock::Instant,
+    /// Nanoseconds from its start to the end of its last operation.
+    pub to_ns: u64,
+    /// Why it ended; the gravest reason of all workers.
+    pub ended: Ended,
+}
+
+/// A phase that could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its numbers are out of bounds.
+    #[error(transparent)]
+    Phase(#[from] Error),
+    /// A connection could not be opened before the load.
+    #[error("connect: {0}")]
+    Connect(Box<dyn std::error::Error + Send + Sync>),
+    /// A worker's thread ended badly; the message was printed by it.
+    #[error("a worker thread panicked: this is a fault of Plimsoll, please report it with the message above")]
+    Panicked,
+}
+
+/// The workers of this process. They keep their connections from phase to phase.
+#[derive(Debug)]
+pub struct Engine<T: Target> {
+    workers: Vec<Worker<T>>,
+    operations: usize,
+    shard: Share,
+}
+
+struct Worker<T: Target> {
+    runtime: Real,
+    driver: tokio::runtime::Runtime,
+    target: Arc<T>,
+    lanes: Vec<T::Lane>,
+}
+
+impl<T: Target> std::fmt::Debug for Worker<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Worker {{ lanes: {} }}", self.lanes.len())
+    }
+}
+
+impl<T: Target> Engine<T> {
+    /// One worker for each target, for plans of `operations` operations; `shard` is this process among all.
+    ///
+    /// # Errors
+    /// When the system has no descriptor left for a worker's epoll and timer.
+    pub fn new(targets: Vec<Arc<T>>, operations: usize, shard: Share, spin: Spin) -> io::Result<Self> {
+        let workers = targets.into_iter().map(|target| {
+            let (runtime, driver) = Real::new(spin)?;
+            Ok(Worker { runtime, driver, target, lanes: Vec::new() })
+        });
+        Ok(Self { workers: workers.collect::<io::Result<_>>()?, operations, shard })
+    }
+
+    /// Number of worker threads.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Connections open right now.
+    pub fn connections(&self) -> usize {
+        self.workers.iter().map(|worker| worker.lanes.len()).sum()
+    }
+
+    /// Runs a phase; `sink` takes each second of all workers together, as it ends.
+    ///
+    /// # Errors
+    /// When the phase cannot be run at all. What goes wrong later is counted, not an error.
+    pub fn run(
+        &mut self,
+        phase: &Phase,
+        control: &Arc<Control>,
+        mut sink: impl FnMut(Second),
+    ) -> Result<Finished, RunError> {
+        phase.check()?;
+        let phase = Arc::new(phase.clone());
+        self.connect(&phase)?;
+        let start = clock::now() + LEAD_NS;
+        let (shard, operations, count) = (self.shard, self.operations, self.workers.len());
+        thread::scope(|scope| {
+            let (sender, slices) = channel();
+            let threads: Vec<_> = (self.workers.iter_mut().enumerate())
+                .map(|(index, worker)| {
+                    let order =
+                        Order { phase: phase.clone(), operations, share: share(shard, index, count), start };
+                    let (control, sender) = (control.clone(), sender.clone());
+                    scope.spawn(move || worker.run(order, control, index, sender))
+                })
+                .collect();
+            drop(sender);
+            collect(&slices, count, &mut sink);
+            let ends: Result<Vec<_>, _> = threads.into_iter().map(|thread| thread.join()).collect();
+            let ends = ends.map_err(|_| RunError::Panicked)?;
+            let ended = ends.iter().map(|(ended, _)| *ended).max().unwrap_or_default();
+            Ok(Finished { start, to_ns: ends.iter().map(|(_, to_ns)| *to_ns).max().unwrap_or(0), ended })
+        })
+    }
+}
+
+impl<T: Target> Engine<T> {
+    /// Opens the connections that the phase needs beyond those that are open, all workers at once.
+    fn connect(&mut self, phase: &Phase) -> Result<(), RunError> {
+        let (shard, count) = (self.shard, self.workers.len());
+        thread::scope(|scope| {
+            let threads: Vec<_> = (self.workers.iter_mut().enumerate())
+                .map(|(index, worker)| {
+                    let needed = lanes_needed(phase, share(shard, index, count)).iter().sum();
+                    scope.spawn(move || worker.connect(needed))
+                })
+                .collect();
+            let opened = threads.into_iter().map(|thread| thread.join().map_err(|_| RunError::Panicked)?);
+            opened.collect()
+        })
+    }
+}
+
+/// One worker among the workers of all shards.
+const fn share(shard: Share, index: usize, workers: usize) -> Share {
+    Share { index: shard.index * workers as u64 + index as u64, of: shard.of * workers as u64 }
+}
+
+impl<T: Target> Worker<T> {
+    fn connect(&mut self, needed: usize) -> Result<(), RunError> {
+        let missing = needed.saturating_sub(self.lanes.len());
+        let target = self.target.clone();
+        let opening = self.driver.spawn(async move {
+            let mut opened = Vec::with_capacity(missing);
+            for _ in 0..missing {
+                opened.push(target.open().await.map_err(RunError::Connect)?);
+            }
+            Ok::<_, RunError>(opened)
+        });
+        let opened = self.driver.block_on(opening).map_err(|_| RunError::Panicked)?;
+        self.lanes.extend(opened?);
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        order: Order,
+        control: Arc<Control>,
+        index: usize,
+        sender: Sender<(usize, Slice)>,
+    ) -> (Ended, u64) {
+        let lanes = std::mem::take(&mut self.lanes);
+        let sink = |slice| {
+            // A collector that is gone has nobody to tell; the phase still ends in order.
+            sender.send((index, slice)).unwrap_or_default();
+        };
+        let work = worker::run(self.runtime.clone(), self.target.clone(), lanes, order, control, sink);
+        let end = self.driver.block_on(work);
+        self.lanes = end.lanes;
+        (end.ended, end.to_ns)
+    }
+}
+
+/// Adds up the slices of all workers, second by second.
+fn collect(slices: &Receiver<(usize, Slice)>, workers: usize, sink: &mut impl FnMut(Second)) {
+    let mut collector = Collector::new(workers);
+    for (worker, slice) in slices {
+        collector.add(worker, slice);
+        while let Some(second) = collector.complete() {
+            sink(second);
+        }
+    }
+    collector.finish().into_iter().for_each(sink);
+}
+
+/// Seconds that not every worker has handed over yet.
+#[derive(Debug, Default)]
+pub struct Collector {
+    seconds: BTreeMap<u64, (usize, Second)>,
+    /// How many seconds each worker has handed over.
+    handed: Vec<u64>,
+    next: u64,
+    tenths: BTreeMap<u64, Tenth>,
+    to_ns: u64,
+}
+
+impl Collector {
+    /// A collector for the slices of `workers` workers.
+    pub fn new(workers: usize) -> Self {
+        Self { handed: vec![0; workers], ..Self::default() }
+    }
+
+    /// Adds the next slice of a worker.
+    pub fn add(&mut self, worker: usize, slice: Slice) {
+        let index = self.handed[worker];
+        self.handed[worker] += 1;
+        let workers = self.handed.len();
+        let (count, second) = self.seconds.entry(index).or_default();
+        *count += 1;
+        second.merge(worker, workers, &slice);
+        for tenth in slice.tenths {
+            match self.tenths.get_mut(&tenth.index) {
+                Some(sum) => sum.merge(&tenth),
+                None => drop(self.tenths.insert(tenth.index, tenth)),
+            }
+        }
+    }
+
+    /// The next second, once every worker has handed it over.
+    pub fn complete(&mut self) -> Option<Second> {
+        let (count, _) = self.seconds.get(&self.next)?;
+        if *count < self.handed.len() {
+            return None;
+        }
+        self.take_next()
+    }
+
+    /// What is left when every worker has ended, some a second before others. A tenth that ends with the phase comes
+    /// in a second without length.
+    pub fn finish(mut self) -> Vec<Second> {
+        let mut rest = Vec::new();
+        while !self.seconds.is_empty() {
+            rest.extend(self.take_next());
+        }
+        if !self.tenths.is_empty() {
+            let tenths = self.tenths.values().map(Tenth::line).collect();
+            rest.push(Second { from_ns: self.to_ns, to_ns: self.to_ns, tenths, ..Second::default() });
+        }
+        rest
+    }
+
+    fn take_next(&mut self) -> Option<Second> {
+        let (_, mut second) = self.seconds.remove(&self.next)?;
+        self.next += 1;
+        self.to_ns = second.to_ns;
+        // A tenth that is not over may get more from the next slice.
+        while let Some(entry) = self.tenths.first_entry().filter(|it| *it.key() < second.to_ns / TENTH_NS) {
+            second.tenths.push(entry.remove().line());
+        }
+        Some(second)
+    }
+}
+
+impl Second {
+    fn merge(&mut self, worker: usize, workers: usize, slice: &Slice) {
+        self.from_ns = slice.from_ns;
+        self.to_ns = self.to_ns.max(slice.to_ns);
+        self.reconnects += slice.reconnects;
+        self.cpu_ns.resize(workers, 0);
+        self.cpu_ns[worker] += slice.cpu_ns;
+        self.tallies.resize_with(slice.tallies.len(), Tally::default);
+        self.tallies.iter_mut().zip(&slice.tallies).for_each(|(sum, part)| sum.merge(part));
+    }
+}
+
+impl Tenth {
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.documents += other.documents;
+        self.response.merge(&other.response);
+    }
+
+    fn line(&self) -> TenthLine {
+        TenthLine {
+            index: self.index,
+            count: self.count,
+            documents: self.documents,
+            p99_ns: self.response.at(99.0),
+        }
+    }
+}

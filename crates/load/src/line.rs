@@ -1,0 +1,158 @@
+//! Finds the load line: tries the rates that the search asks for, judges each window, and says what held it back.
+
+use plimsoll_measure::line::{Line, Probe, Stage};
+
+use crate::engine::Second;
+use crate::objective::{Objective, Window};
+use crate::search::{Found, Search, Settings, Try};
+use crate::suspects::{Machine, suspects};
+
+/// Part of a window's start that is not judged, in seconds: queues must first fill to their steady length.
+pub const SETTLE_S: u64 = 1;
+
+/// What a prober measured at one rate.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// Nanoseconds from the run's start to the start of the arrivals.
+    pub from_ns: u64,
+    /// The seconds of the arrivals, the settling ones included, what came after the last arrival left out.
+    pub seconds: Vec<Second>,
+    /// Connections of the load.
+    pub connections: u32,
+    /// Cores that the server's process used; local servers only.
+    pub server_cores: Option<f64>,
+    /// Why nothing further can be measured, if that is so.
+    pub over: Option<String>,
+}
+
+/// Something that can be put under constant arrivals.
+pub trait Prober {
+    /// Sends `attempt.rate` operations per second for [`SETTLE_S`] plus `attempt.window_s` seconds.
+    ///
+    /// # Errors
+    /// When the load could not be sent at all.
+    fn probe(&mut self, attempt: &Try) -> Result<Measured, Box<dyn std::error::Error + Send + Sync>>;
+
+    /// Is told of each probe when it is judged.
+    fn probed(&mut self, probe: &Probe);
+}
+
+/// What a search is made for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quest {
+    /// How to search.
+    pub settings: Settings,
+    /// What must hold.
+    pub objective: Objective,
+    /// Documents in one operation; one where the rate counts operations.
+    pub documents_per_operation: f64,
+    /// `documents/s` or `operations/s`.
+    pub unit: String,
+    /// What else runs on the machine.
+    pub machine: Machine,
+    /// How many searches to make; the interval spans all of them.
+    pub searches: u32,
+}
+
+/// Finds the load line.
+///
+/// # Errors
+/// What the prober says when it cannot send load at all.
+pub fn find(
+    quest: &Quest,
+    prober: &mut impl Prober,
+) -> Result<Line, Box<dyn std::error::Error + Send + Sync>> {
+    let mut probes = Vec::new();
+    let mut found = Vec::new();
+    let mut over = None;
+    for _ in 0..quest.searches {
+        let mut search = Search::new(quest.settings);
+        while let Some(attempt) = search.next().filter(|_| over.is_none()) {
+            let measured = prober.probe(&attempt)?;
+            over = measured.over.clone();
+            if over.is_some() {
+                break;
+            }
+            let probe = quest.judge(&attempt, &measured);
+            prober.probed(&probe);
+            search.tell(probe.held);
+            probes.push(probe);
+        }
+        found.push(search.found());
+    }
+    Ok(quest.conclude(probes, &found, over))
+}
+
+impl Quest {
+    fn judge(&self, attempt: &Try, measured: &Measured) -> Probe {
+        let judged = measured.seconds.get(SETTLE_S as usize..).unwrap_or_default();
+        let window = Window::of(judged);
+        let reasons = self.objective.judge(&window);
+        let tally = &window.tally;
+        let busy_ns = tally.service.mean() * tally.service.count() as f64;
+        let documents = self.documents_per_operation;
+        Probe {
+            stage: attempt.stage,
+            from_ns: measured.from_ns,
+            window_s: window.length_s,
+            rate: attempt.rate * documents,
+            achieved: tally.completed() as f64 * documents / window.length_s.max(f64::MIN_POSITIVE),
+            achieved_ratio: window.achieved(),
+            response_ns: tally.response.latency(),
+            service_ns: tally.service.latency(),
+            wake_ns: tally.wake.latency(),
+            wait_ns: tally.wait.latency(),
+            errors: tally.errors.total(),
+            client_cpu: window.client_cpu,
+            server_cores: measured.server_cores,
+            connections_busy: busy_ns / (window.length_s * 1e9 * f64::from(measured.connections)).max(1.0),
+            held: reasons.is_empty(),
+            reasons,
+        }
+    }
+
+    fn conclude(&self, probes: Vec<Probe>, found: &[Found], over: Option<String>) -> Line {
+        let scale = self.documents_per_operation;
+        let low = lowest(found.iter().map(|it| it.low));
+        let high = highest(found.iter().map(|it| it.high));
+        let mut notes: Vec<String> = found.iter().flat_map(|it| it.notes.clone()).collect();
+        notes.dedup();
+        if let Some(reason) = over {
+            notes = vec![format!("the search ended early: {reason}")];
+        }
+        Line {
+            rate: low.map(|rate| rate * scale),
+            low: low.map(|rate| rate * scale),
+            high: high.map(|rate| rate * scale),
+            unit: self.unit.clone(),
+            documents_per_operation: scale,
+            objective: self.objective.describe(),
+            held_back_by: self.held_back_by(&probes, high.map(|rate| rate * scale)),
+            probes,
+            notes,
+        }
+    }
+
+    /// Compares the lowest rate that failed with the lowest that held.
+    fn held_back_by(&self, probes: &[Probe], high: Option<f64>) -> Vec<plimsoll_measure::line::Suspect> {
+        let by_rate = |a: &&Probe, b: &&Probe| a.rate.total_cmp(&b.rate);
+        let baseline =
+            probes.iter().filter(|probe| probe.held && probe.stage != Stage::WarmUp).min_by(by_rate);
+        let failed =
+            probes.iter().filter(|probe| !probe.held && high.is_none_or(|high| probe.rate >= high * 0.999));
+        match (baseline, failed.min_by(by_rate)) {
+            (Some(baseline), Some(knee)) => suspects(baseline, knee, self.machine),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The least of all ends; nothing if a search found none.
+fn lowest(ends: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    ends.reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b))).flatten()
+}
+
+/// The greatest of all ends; nothing if a search found none.
+fn highest(ends: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    ends.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten()
+}

@@ -1,0 +1,189 @@
+//! A target whose every answer is known beforehand.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+
+use plimsoll_load::arrivals::{Arrivals, Share};
+use plimsoll_load::engine::{Collector, Second};
+use plimsoll_load::phase::{DRAIN, Load, Overdue, Phase, UNREACHABLE_FOR};
+use plimsoll_load::runtime::{Runtime, Simulated};
+use plimsoll_load::stop::Stop;
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_load::worker::{self, Control, Ended, Order};
+use plimsoll_measure::clock::Instant;
+use plimsoll_measure::interval::{Reply, Tally};
+use plimsoll_measure::outcome::{Doubt, Outcome};
+
+/// What the scripted server does.
+#[derive(Clone, Copy, Debug)]
+pub struct Script {
+    /// Each operation takes this long.
+    pub service_ns: u64,
+    /// The server works on one operation at a time, for this long; zero for any number at a time.
+    pub turn_ns: u64,
+    /// From and until when nothing is answered, in nanoseconds from the start.
+    pub frozen: (u64, u64),
+    /// From and until when connections are cut and refused.
+    pub down: (u64, u64),
+}
+
+impl Script {
+    /// Answers after `service_ns`, whatever the load.
+    pub const fn steady(service_ns: u64) -> Self {
+        Self { service_ns, turn_ns: 0, frozen: (0, 0), down: (0, 0) }
+    }
+}
+
+/// A server of one virtual clock, shared by its lanes.
+pub struct Scripted {
+    world: Simulated,
+    script: Script,
+    free_at: Mutex<Instant>,
+    documents_left: Mutex<Option<u64>>,
+    /// Plan-wide numbers of the operations in the order they were sent.
+    pub sent: Mutex<Vec<u64>>,
+    /// Operations that were made ready and given back.
+    pub discarded: Mutex<u64>,
+}
+
+/// One connection.
+#[derive(Default)]
+pub struct Lane {
+    number: u64,
+    broken: bool,
+}
+
+impl Scripted {
+    pub fn new(world: &Simulated, script: Script) -> Arc<Self> {
+        Arc::new(Self {
+            world: world.clone(),
+            script,
+            free_at: Mutex::default(),
+            documents_left: Mutex::default(),
+            sent: Mutex::default(),
+            discarded: Mutex::default(),
+        })
+    }
+
+    fn is_down(&self) -> bool {
+        let (from, until) = self.script.down;
+        (from..until).contains(&self.world.now().as_ns())
+    }
+
+    fn answer_at(&self) -> Instant {
+        let now = self.world.now();
+        let mut free_at = self.free_at.lock().unwrap();
+        let done = now.max(*free_at) + self.script.turn_ns;
+        *free_at = done;
+        let done = done + self.script.service_ns;
+        let (from, until) = self.script.frozen;
+        if (from..until).contains(&done.as_ns()) { Instant::from_ns(until) } else { done }
+    }
+}
+
+impl Target for Scripted {
+    type Lane = Lane;
+
+    fn begin(&self, documents: Option<u64>) {
+        *self.documents_left.lock().unwrap() = documents;
+    }
+
+    async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
+        if self.is_down() { Err("refused".into()) } else { Ok(Lane::default()) }
+    }
+
+    fn prepare(&self, lane: &mut Lane, _operation: usize, number: u64) -> Prepared {
+        let mut left = self.documents_left.lock().unwrap();
+        if *left == Some(0) {
+            return Prepared::Exhausted;
+        }
+        *left = left.map(|left| left - 1);
+        lane.number = number;
+        Prepared::Ready
+    }
+
+    async fn send(&self, lane: &mut Lane) -> Reply {
+        self.sent.lock().unwrap().push(lane.number);
+        self.world.until(self.answer_at()).await;
+        if self.is_down() {
+            lane.broken = true;
+            return Reply::failed(Outcome::Unknown(Doubt::ConnectionLost), 1);
+        }
+        Reply::acknowledged(1)
+    }
+
+    fn discard(&self, _lane: &mut Lane) {
+        *self.discarded.lock().unwrap() += 1;
+    }
+
+    fn tick(&self) {}
+
+    fn is_broken(&self, lane: &Lane) -> bool {
+        lane.broken
+    }
+
+    async fn settle(&self, _lane: &mut Lane) {}
+}
+
+/// A phase of one load.
+pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
+    let load = Load { name: "load".into(), mix: vec![(0, 1.0)], arrivals, overdue: Overdue::Send };
+    Phase {
+        name: "phase".into(),
+        loads: vec![load],
+        stop,
+        drain: DRAIN,
+        unreachable_for: UNREACHABLE_FOR,
+        seed: 1,
+    }
+}
+
+/// What a simulated phase gave.
+pub struct Outcomes {
+    pub whole: Tally,
+    pub seconds: Vec<Second>,
+    pub ended: Ended,
+    pub to_ns: u64,
+    pub target: Arc<Scripted>,
+}
+
+/// Runs one worker's share of a phase on a virtual clock.
+pub fn simulate(phase: Phase, script: Script, share: Share) -> Outcomes {
+    simulate_with(phase, script, share, Arc::new(Control::default()), None)
+}
+
+/// As [`simulate`]; somebody asks to stop at `stop_at`.
+pub fn simulate_with(
+    phase: Phase,
+    script: Script,
+    share: Share,
+    control: Arc<Control>,
+    stop_at: Option<Instant>,
+) -> Outcomes {
+    let world = Simulated::default();
+    let target = Scripted::new(&world, script);
+    let order = Order { phase: Arc::new(phase), operations: 1, share, start: Instant::default() };
+    let slices = Arc::new(Mutex::new(Vec::new()));
+    let (sink, inside, shared) = (slices.clone(), world.clone(), target.clone());
+    let end = world.run(async move {
+        if let Some(at) = stop_at {
+            let (world, control) = (inside.clone(), control.clone());
+            inside.spawn(async move {
+                world.until(at).await;
+                control.stop();
+            });
+        }
+        worker::run(inside, shared, Vec::new(), order, control, move |slice| sink.lock().unwrap().push(slice))
+            .await
+    });
+    let mut collector = Collector::new(1);
+    let mut seconds = Vec::new();
+    for slice in std::mem::take(&mut *slices.lock().unwrap()) {
+        collector.add(0, slice);
+        seconds.extend(collector.complete());
+    }
+    seconds.extend(collector.finish());
+    let mut whole = Tally::default();
+    seconds.iter().flat_map(|second| &second.tallies).for_each(|tally| whole.merge(tally));
+    Outcomes { whole, seconds, ended: end.ended, to_ns: end.to_ns, target }
+}

@@ -1,0 +1,205 @@
+//! One worker's phase, exactly.
+
+use std::sync::Arc;
+
+use plimsoll_load::arrivals::{Arrivals, Share};
+use plimsoll_load::phase::Overdue;
+use plimsoll_load::stop::Stop;
+use plimsoll_load::worker::{Control, Ended};
+use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
+use plimsoll_measure::duration::Span;
+use plimsoll_measure::interval::Tally;
+
+use crate::scripted::{Script, phase, simulate, simulate_with};
+
+const MS: u64 = MILLISECOND_NS;
+
+fn for_secs(seconds: u64) -> Stop {
+    Stop { duration: Some(Span::from_secs(seconds)), ..Stop::default() }
+}
+
+fn constant(rate: f64, connections: u32) -> Arrivals {
+    Arrivals::Constant { rate, connections }
+}
+
+/// Three significant digits of a histogram.
+fn close(value: u64, expected: u64) -> bool {
+    value.abs_diff(expected) <= expected / 1000 + 1
+}
+
+#[test]
+fn closed_writers_send_one_after_the_other() {
+    let outcome =
+        simulate(phase(Arrivals::Closed { writers: 2 }, for_secs(1)), Script::steady(10 * MS), Share::WHOLE);
+    assert_eq!((outcome.whole.count, outcome.whole.due), (200, 200));
+    assert!(close(outcome.whole.response.max(), 10 * MS));
+    assert_eq!(outcome.whole.wait.max(), 1);
+    assert_eq!(outcome.ended, Ended::Duration);
+}
+
+#[test]
+fn an_open_load_under_capacity_waits_for_nothing() {
+    let outcome = simulate(phase(constant(1000.0, 10), for_secs(2)), Script::steady(MS), Share::WHOLE);
+    assert_eq!((outcome.whole.count, outcome.whole.due), (2000, 2000));
+    assert!(close(outcome.whole.response.max(), MS));
+    assert_eq!((outcome.whole.wake.max(), outcome.whole.wait.max()), (1, 1));
+    assert_eq!(
+        outcome
+            .seconds
+            .iter()
+            .flat_map(|second| &second.tallies)
+            .map(|tally| tally.count)
+            .collect::<Vec<_>>(),
+        [999, 1000, 1]
+    );
+}
+
+#[test]
+fn a_frozen_server_shows_in_the_response_time_and_not_in_the_service_time() {
+    let frozen = (10 * SECOND_NS, 11_400 * MS);
+    let script = Script { frozen, ..Script::steady(MS) };
+    let outcome = simulate(phase(constant(1000.0, 4), for_secs(30)), script, Share::WHOLE);
+    assert_eq!(outcome.whole.count, 30_000);
+    // 1.4 s − 1 % of 30 s; four connections catch up at 4000/s, a third slower than at once.
+    let p99 = outcome.whole.response.at(99.0) as f64 / 1e9;
+    assert!((p99 / 1.1 - 1.0).abs() < 0.10, "{p99}");
+    assert!(outcome.whole.service.at(99.0) < 2 * MS);
+    assert!(outcome.whole.wait.at(99.0) > SECOND_NS / 2);
+    assert_eq!(outcome.whole.wake.max(), 1);
+}
+
+#[test]
+fn overload_makes_the_queue_grow_and_nothing_is_dropped() {
+    let script = Script { turn_ns: 2 * MS, ..Script::steady(0) };
+    let outcome = simulate(phase(constant(1000.0, 4), for_secs(4)), script, Share::WHOLE);
+    assert_eq!((outcome.whole.count, outcome.whole.due, outcome.whole.skipped), (4000, 4000, 0));
+    let in_time: u64 =
+        outcome.seconds.iter().filter(|it| it.to_ns <= 4 * SECOND_NS).map(|it| it.tallies[0].count).sum();
+    assert!((1999..=2000).contains(&in_time), "{in_time}");
+    assert!(close(outcome.whole.response.max(), 4_001 * MS), "{}", outcome.whole.response.max());
+    assert_eq!(outcome.to_ns, 8 * SECOND_NS);
+}
+
+#[test]
+fn what_is_overdue_when_the_drain_ends_is_counted_as_skipped() {
+    let mut phase = phase(constant(1000.0, 4), for_secs(4));
+    phase.drain = Span::from_secs(1);
+    let outcome = simulate(phase, Script { turn_ns: 2 * MS, ..Script::steady(0) }, Share::WHOLE);
+    assert_eq!(outcome.whole.count + outcome.whole.skipped, 4000);
+    assert!((2500..=2504).contains(&outcome.whole.count), "{}", outcome.whole.count);
+}
+
+#[test]
+fn a_scenario_may_skip_what_is_too_late_and_it_is_counted() {
+    let mut phase = phase(constant(1000.0, 1), for_secs(2));
+    phase.loads[0].overdue = Overdue::Skip { after: Span::from_ns(100 * MS) };
+    let outcome = simulate(phase, Script { turn_ns: 2 * MS, ..Script::steady(0) }, Share::WHOLE);
+    assert_eq!(outcome.whole.count + outcome.whole.skipped, 2000);
+    assert!(outcome.whole.skipped > 800 && outcome.whole.response.max() <= 103 * MS);
+}
+
+#[test]
+fn workers_send_every_operation_once() {
+    let stop = Stop { operations: Some(1000), ..Stop::default() };
+    for arrivals in [Arrivals::Closed { writers: 4 }, constant(500.0, 4)] {
+        let mut sent: Vec<u64> = (0..3)
+            .flat_map(|index| {
+                let outcome =
+                    simulate(phase(arrivals.clone(), stop), Script::steady(MS), Share { index, of: 3 });
+                assert_eq!(outcome.ended, Ended::Operations);
+                outcome.target.sent.lock().unwrap().clone()
+            })
+            .collect();
+        sent.sort_unstable();
+        assert_eq!(sent, (0..1000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn more_workers_than_connections_leave_no_arrival_behind() {
+    let sent: usize = (0..5)
+        .map(|index| {
+            let outcome =
+                simulate(phase(constant(100.0, 2), for_secs(1)), Script::steady(MS), Share { index, of: 5 });
+            outcome.target.sent.lock().unwrap().len()
+        })
+        .sum();
+    assert_eq!(sent, 100);
+}
+
+#[test]
+fn a_phase_ends_when_its_documents_are_sent() {
+    let stop = Stop { documents: Some(1001), ..Stop::default() };
+    let documents: u64 = (0..2)
+        .map(|index| {
+            let phase = phase(Arrivals::Closed { writers: 4 }, stop);
+            let outcome = simulate(phase, Script::steady(MS), Share { index, of: 2 });
+            assert_eq!(outcome.ended, Ended::Documents);
+            outcome.whole.documents
+        })
+        .sum();
+    assert_eq!(documents, 1001);
+}
+
+#[test]
+fn a_lost_server_is_reached_again_and_what_was_in_flight_is_unknown() {
+    let script = Script { down: (SECOND_NS, 3 * SECOND_NS), ..Script::steady(MS) };
+    let outcome = simulate(phase(constant(100.0, 2), for_secs(5)), script, Share::WHOLE);
+    assert_eq!(outcome.ended, Ended::Duration);
+    assert!((1..=2).contains(&outcome.whole.errors.unknown()), "{:?}", outcome.whole.errors);
+    assert_eq!(outcome.whole.count + outcome.whole.errors.unknown(), 500);
+    assert!(outcome.whole.response.max() > 19 * SECOND_NS / 10);
+    let reconnects: u64 = outcome.seconds.iter().map(|second| second.reconnects).sum();
+    assert_eq!(reconnects, outcome.whole.errors.unknown());
+}
+
+#[test]
+fn a_server_that_stays_away_ends_the_phase() {
+    let script = Script { down: (SECOND_NS, u64::MAX), ..Script::steady(MS) };
+    let outcome = simulate(phase(constant(100.0, 2), for_secs(60)), script, Share::WHOLE);
+    assert_eq!(outcome.ended, Ended::Unreachable);
+    assert!(outcome.to_ns < 13 * SECOND_NS, "{}", outcome.to_ns);
+}
+
+#[test]
+fn a_wish_to_stop_is_heard_within_a_tenth_of_a_second_and_gives_back_what_was_ready() {
+    for arrivals in [Arrivals::Closed { writers: 2 }, constant(0.5, 2), constant(1000.0, 2)] {
+        let control = Arc::new(Control::default());
+        let stop_at = Instant::from_ns(2_500 * MS);
+        let outcome = simulate_with(
+            phase(arrivals.clone(), for_secs(60)),
+            Script::steady(MS),
+            Share::WHOLE,
+            control,
+            Some(stop_at),
+        );
+        assert_eq!(outcome.ended, Ended::Interrupted, "{arrivals:?}");
+        assert!(outcome.to_ns <= 2_601 * MS, "{arrivals:?}: {}", outcome.to_ns);
+        let sent = outcome.target.sent.lock().unwrap().len() as u64;
+        assert_eq!(outcome.whole.completed(), sent);
+    }
+}
+
+#[test]
+fn loads_side_by_side_do_not_disturb_each_other() {
+    let mut phase = phase(constant(100.0, 2), for_secs(2));
+    phase.loads.push(phase.loads[0].clone());
+    phase.loads[1].arrivals = constant(50.0, 1);
+    let outcome = simulate(phase, Script::steady(MS), Share::WHOLE);
+    assert_eq!((outcome.whole.count, outcome.whole.due), (300, 300));
+}
+
+#[test]
+fn the_seconds_add_up_to_the_whole() {
+    let outcome = simulate(
+        phase(Arrivals::Poisson { rate: 700.0, connections: 3 }, for_secs(5)),
+        Script::steady(MS),
+        Share::WHOLE,
+    );
+    let mut merged = Tally::default();
+    outcome.seconds.iter().flat_map(|second| &second.tallies).for_each(|tally| merged.merge(tally));
+    assert_eq!(merged, outcome.whole);
+    let tenths: u64 = outcome.seconds.iter().flat_map(|second| &second.tenths).map(|tenth| tenth.count).sum();
+    assert_eq!(tenths, outcome.whole.count);
+    assert_eq!(merged.due, merged.completed());
+}

@@ -1,0 +1,106 @@
+//! The one place that reads a clock.
+//!
+//! Monotonic nanoseconds measure; wall time only names moments.
+
+use std::ops::{Add, Sub};
+
+use rustix::time::{ClockId, clock_gettime};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A moment on the monotonic clock, in nanoseconds since an arbitrary origin (the machine's boot).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+/// One second, in nanoseconds.
+pub const SECOND_NS: u64 = 1_000_000_000;
+/// One millisecond, in nanoseconds.
+pub const MILLISECOND_NS: u64 = 1_000_000;
+
+impl Instant {
+    /// The moment `ns` nanoseconds after the clock's origin.
+    pub const fn from_ns(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    /// Nanoseconds since the clock's origin.
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// Nanoseconds from `earlier` to this moment, zero if it lies before.
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<u64> for Instant {
+    type Output = Self;
+
+    fn add(self, ns: u64) -> Self {
+        Self(self.0.saturating_add(ns))
+    }
+}
+
+impl Sub<u64> for Instant {
+    type Output = Self;
+
+    fn sub(self, ns: u64) -> Self {
+        Self(self.0.saturating_sub(ns))
+    }
+}
+
+/// Reads the monotonic clock.
+pub fn now() -> Instant {
+    Instant(nanoseconds(ClockId::Monotonic))
+}
+
+/// CPU time that the calling thread has used so far, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    nanoseconds(ClockId::ThreadCPUTime)
+}
+
+/// CPU time that this process has used so far, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    nanoseconds(ClockId::ProcessCPUTime)
+}
+
+/// Wall time in milliseconds since 1970-01-01 UTC. It names moments and is never subtracted.
+pub fn wall_ms() -> u64 {
+    nanoseconds(ClockId::Realtime) / MILLISECOND_NS
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let at = clock_gettime(clock);
+    at.tv_sec.unsigned_abs() * SECOND_NS + at.tv_nsec.unsigned_abs()
+}
+
+/// A wall time in milliseconds as RFC 3339 text in UTC, to the second: `2026-11-21T03:00:00Z`.
+pub fn utc(wall_ms: u64) -> String {
+    let seconds = i64::try_from(wall_ms / 1000).unwrap_or(i64::MAX);
+    OffsetDateTime::from_unix_timestamp(seconds)
+        .ok()
+        .and_then(|at| at.format(&Rfc3339).ok())
+        .unwrap_or_else(|| format!("{seconds} s after 1970"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_never_runs_backwards() {
+        let moments: Vec<_> = (0..1000).map(|_| now()).collect();
+        assert!(moments.is_sorted());
+    }
+
+    #[test]
+    fn a_wall_time_is_written_in_utc() {
+        assert_eq!(utc(1_774_197_419_960), "2026-03-22T16:36:59Z");
+    }
+
+    #[test]
+    fn an_earlier_moment_is_zero_nanoseconds_later() {
+        assert_eq!(Instant::from_ns(5).since(Instant::from_ns(9)), 0);
+    }
+}

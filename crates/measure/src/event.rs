@@ -1,0 +1,107 @@
+//! The one stream of events that a run emits, and every reader replays.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::IntervalLine;
+use crate::line::{Probe, Stage};
+use crate::run::Run;
+use crate::sample::ServerSample;
+
+/// Something that happened in a run. The run directory keeps one a line in `events.ndjson`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum Event {
+    /// The run starts.
+    Started {
+        /// The run's identity.
+        id: String,
+        /// Scenario's name.
+        scenario: String,
+        /// Its title.
+        title: String,
+        /// The server, in a few words.
+        server: String,
+        /// Wall time in milliseconds since 1970.
+        wall_ms: u64,
+    },
+    /// A phase starts.
+    Phase {
+        /// Nanoseconds since the run's start.
+        at_ns: u64,
+        /// The phase's name.
+        name: String,
+        /// How long it may take, in seconds, where that is known.
+        duration_s: Option<f64>,
+        /// How many documents it will send, where that is known.
+        documents: Option<u64>,
+    },
+    /// One second of load.
+    Interval(Interval),
+    /// A look at the server's counters.
+    Server(ServerSample),
+    /// The search for the load line starts to try a rate.
+    Trying {
+        /// Nanoseconds since the run's start.
+        at_ns: u64,
+        /// Why it is tried.
+        stage: Stage,
+        /// The rate, in the line's unit.
+        rate: f64,
+        /// For how long, in seconds.
+        window_s: f64,
+        /// The line's unit.
+        unit: String,
+    },
+    /// A rate was tried.
+    Probed(Probe),
+    /// Something to tell the user.
+    Note {
+        /// Nanoseconds since the run's start.
+        at_ns: u64,
+        /// A sentence.
+        text: String,
+    },
+    /// Reading back what was written.
+    Auditing {
+        /// Documents read so far.
+        read: u64,
+        /// Documents expected.
+        expected: u64,
+    },
+    /// The run is over; its summary.
+    Finished(Box<Run>),
+}
+
+/// One second of load over all workers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Nanoseconds from the run's start to the interval's start.
+    pub from_ns: u64,
+    /// Its length in nanoseconds.
+    pub length_ns: u64,
+    /// What each operation did, by name.
+    pub operations: BTreeMap<String, IntervalLine>,
+    /// CPU of each worker, 0 to 1.
+    pub worker_cpu: Vec<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_reads_back_from_its_line() {
+        let events = [
+            Event::Note { at_ns: 5, text: "said".into() },
+            Event::Interval(Interval { from_ns: 1, length_ns: 2, ..Interval::default() }),
+            Event::Finished(Box::default()),
+        ];
+        for event in events {
+            let line = serde_json::to_string(&event).unwrap();
+            assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Latency histograms: HDR, three significant digits, 1 ns to 1 h, merged by addition.
+//!
+//! Percentiles are read from merged histograms and are never averaged. A percentile is only given where enough
+//! values lie beyond it (see [`supported`]).
+
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The longest latency told apart, in nanoseconds: one hour. Longer ones count as this long.
+pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+
+/// Fewer values than this beyond a percentile make it a matter of chance.
+const BEYOND_MIN: f64 = 10.0;
+
+/// Counts of latencies in nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram(hdrhistogram::Histogram<u64>);
+
+/// What a serialised histogram had wrong with it.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The bytes are no HDR V2 histogram.
+    #[error("not an HDR V2 histogram: {0}; the run directory is damaged, run the scenario again")]
+    Format(String),
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::with_digits(3)
+    }
+}
+
+impl Histogram {
+    /// A histogram of `digits` significant digits (1 to 5; other values are taken as the nearest of those).
+    pub fn with_digits(digits: u8) -> Self {
+        let counts = hdrhistogram::Histogram::new_with_bounds(1, LATENCY_NS_MAX, digits.clamp(1, 5));
+        Self(counts.expect("constant bounds that satisfy low >= 1 and high >= 2 * low"))
+    }
+
+    /// Counts one latency in nanoseconds. Zero counts as 1 ns; more than an hour counts as an hour.
+    pub fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns.max(1));
+    }
+
+    /// Adds every count of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        if other.0.is_empty() {
+            return;
+        }
+        self.0.add(&other.0).expect("all latency histograms share their bounds");
+    }
+
+    /// Forgets every count and keeps the memory.
+    pub fn reset(&mut self) {
+        if !self.0.is_empty() {
+            self.0.reset();
+        }
+    }
+
+    /// How many values were recorded.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The largest value in nanoseconds, zero if there is none.
+    pub fn max(&self) -> u64 {
+        if self.0.is_empty() { 0 } else { self.0.max() }
+    }
+
+    /// The value in nanoseconds below or at which `percentile` (0 to 100) of all values lie, whatever its support.
+    pub fn at(&self, percentile: f64) -> u64 {
+        self.0.value_at_percentile(percentile).min(self.max())
+    }
+
+    /// As [`Self::at`], or nothing where too few values lie beyond it.
+    pub fn supported_at(&self, percentile: f64) -> Option<u64> {
+        supported(self.count(), percentile).then(|| self.at(percentile))
+    }
+
+    /// How many values are at most `ns`.
+    pub fn count_up_to(&self, ns: u64) -> u64 {
+        self.0.count_between(0, ns.min(LATENCY_NS_MAX))
+    }
+
+    /// The arithmetic mean in nanoseconds, zero if there is none.
+    pub fn mean(&self) -> f64 {
+        self.0.mean()
+    }
+
+    /// The numbers of this histogram that a report shows.
+    pub fn latency(&self) -> Latency {
+        Latency {
+            count: self.count(),
+            mean: (self.count() > 0).then(|| self.mean()),
+            p50: self.supported_at(50.0),
+            p90: self.supported_at(90.0),
+            p95: self.supported_at(95.0),
+            p99: self.supported_at(99.0),
+            p99_9: self.supported_at(99.9),
+            max: (self.count() > 0).then(|| self.max()),
+        }
+    }
+
+    /// Every occupied bucket as (highest equivalent value in nanoseconds, count), in rising order.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
+    }
+
+    /// The histogram inside, for the HDR log.
+    pub(crate) fn inner(&self) -> &hdrhistogram::Histogram<u64> {
+        &self.0
+    }
+
+    /// The compressed HDR V2 form.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.0, &mut bytes)
+            .expect("a Vec takes every byte and the counts fit the format");
+        bytes
+    }
+
+    /// Reads the compressed HDR V2 form.
+    ///
+    /// # Errors
+    /// [`DecodeError::Format`] when the bytes are not such a histogram.
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, DecodeError> {
+        let counts: hdrhistogram::Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes)
+            .map_err(|error| DecodeError::Format(error.to_string()))?;
+        let mut whole = Self::default();
+        whole.0.add(&counts).map_err(|error| DecodeError::Format(error.to_string()))?;
+        Ok(whole)
+    }
+}
+
+/// Whether `count` values support `percentile` (0 to 100): at least ten must lie beyond it.
+pub fn supported(count: u64, percentile: f64) -> bool {
+    // A product such as 1000 × (1 − 0.99) falls a hair under 10 in floating point.
+    count as f64 * (100.0 - percentile) / 100.0 >= BEYOND_MIN - 1e-9
+}
+
+/// The numbers shown of one latency histogram, in nanoseconds. A value that cannot be known is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Number of values.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Median; absent when fewer than ten values lie beyond it.
+    pub p50: Option<u64>,
+    /// 90th percentile, likewise.
+    pub p90: Option<u64>,
+    /// 95th percentile, likewise.
+    pub p95: Option<u64>,
+    /// 99th percentile, likewise.
+    pub p99: Option<u64>,
+    /// 99.9th percentile, likewise.
+    pub p99_9: Option<u64>,
+    /// Largest value.
+    pub max: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A repeatable stream of latencies between 1 ns and about 4 s, spread over many orders of magnitude.
+    fn latencies(seed: u64, count: usize) -> Vec<u64> {
+        let mut state = seed;
+        (0..count)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                1 + (state >> 32) % (1 << (1 + (state >> 8) % 31))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn percentiles_agree_with_exact_sorting_to_three_digits() {
+        let mut values = latencies(7, 100_000);
+        let mut histogram = Histogram::default();
+        values.iter().for_each(|&value| histogram.record(value));
+        values.sort_unstable();
+        for percentile in [1.0, 50.0, 90.0, 95.0, 99.0, 99.9, 100.0] {
+            let rank = (percentile / 100.0 * values.len() as f64).ceil() as usize;
+            let exact = values[rank - 1] as f64;
+            let read = histogram.at(percentile) as f64;
+            assert!((read - exact).abs() <= exact * 0.001 + 1.0, "p{percentile}: {read} against {exact}");
+        }
+    }
+
+    #[test]
+    fn merged_parts_equal_the_whole() {
+        let values = latencies(11, 10_000);
+        let mut whole = Histogram::default();
+        let mut parts = vec![Histogram::default(); 7];
+        for (index, &value) in values.iter().enumerate() {
+            whole.record(value);
+            parts[index % 7].record(value);
+        }
+        let mut merged = Histogram::default();
+        parts.iter().for_each(|part| merged.merge(part));
+        assert_eq!(merged, whole);
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_values_beyond_it() {
+        assert!(supported(1000, 99.0));
+        assert!(!supported(999, 99.0));
+        assert!(supported(20, 50.0));
+        assert!(!supported(19, 50.0));
+    }
+
+    #[test]
+    fn an_encoded_histogram_reads_back_equal() {
+        let mut histogram = Histogram::default();
+        latencies(3, 1000).into_iter().for_each(|value| histogram.record(value));
+        assert_eq!(Histogram::decode(&histogram.encode()).unwrap(), histogram);
+        assert!(Histogram::decode(b"not one").is_err());
+    }
+
+    #[test]
+    fn values_outside_the_range_are_clamped_and_counted() {
+        let mut histogram = Histogram::default();
+        histogram.record(0);
+        histogram.record(u64::MAX);
+        assert_eq!(histogram.count(), 2);
+        assert!(histogram.max() >= LATENCY_NS_MAX);
+    }
+}

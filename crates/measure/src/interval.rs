@@ -1,0 +1,274 @@
+//! What happened to one operation in one stretch of time: counters and histograms that add up.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Instant;
+use crate::histogram::Histogram;
+use crate::outcome::{Doubt, Failures, Outcome};
+
+/// The four instants of one operation, `due ≤ awake ≤ sent ≤ done`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instants {
+    /// When the schedule wanted it sent.
+    pub due: Instant,
+    /// When the tool noticed that it was due.
+    pub awake: Instant,
+    /// When it was handed to a connection.
+    pub sent: Instant,
+    /// When its answer was read.
+    pub done: Instant,
+}
+
+impl Instants {
+    /// Nanoseconds from due to done: what a user of the service waits.
+    pub const fn response_ns(&self) -> u64 {
+        self.done.since(self.due)
+    }
+
+    /// Nanoseconds from sent to done: what the server and the network take.
+    pub const fn service_ns(&self) -> u64 {
+        self.done.since(self.sent)
+    }
+
+    /// Nanoseconds from due to awake: the tool's own fault.
+    pub const fn wake_ns(&self) -> u64 {
+        self.awake.since(self.due)
+    }
+
+    /// Nanoseconds from awake to sent: no connection was free.
+    pub const fn wait_ns(&self) -> u64 {
+        self.sent.since(self.awake)
+    }
+}
+
+/// What one finished operation reports besides its instants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reply {
+    /// What became of the operation as a whole; the first failure decides.
+    pub outcome: Outcome,
+    /// Documents acknowledged (or handed over, where no acknowledgement was asked for).
+    pub documents: u64,
+    /// Documents that were not, by class.
+    pub failed: Failures,
+    /// Bytes handed to the connection.
+    pub bytes_sent: u64,
+    /// Bytes read from it.
+    pub bytes_received: u64,
+}
+
+impl Reply {
+    /// An acknowledged operation of `documents` documents.
+    pub fn acknowledged(documents: u64) -> Self {
+        Self {
+            outcome: Outcome::Acknowledged,
+            documents,
+            failed: Failures::default(),
+            bytes_sent: 0,
+            bytes_received: 0,
+        }
+    }
+
+    /// An operation of `documents` documents that ended in `outcome` as a whole.
+    pub fn failed(outcome: Outcome, documents: u64) -> Self {
+        let mut failed = Failures::default();
+        failed.add(outcome, documents);
+        Self { outcome, documents: 0, failed, bytes_sent: 0, bytes_received: 0 }
+    }
+}
+
+/// Counters and histograms of one operation. Parts add up to the whole, field by field.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Operations that became due.
+    pub due: u64,
+    /// Operations that were acknowledged.
+    pub count: u64,
+    /// Documents that were acknowledged.
+    pub documents: u64,
+    /// Operations that were overdue and given up, as the scenario allows.
+    pub skipped: u64,
+    /// Operations that failed, by class.
+    pub errors: Failures,
+    /// Documents that failed, by class.
+    pub document_errors: Failures,
+    /// Bytes sent.
+    pub bytes_sent: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Response time of acknowledged operations.
+    pub response: Histogram,
+    /// Service time of acknowledged operations.
+    pub service: Histogram,
+    /// Wake error of every operation sent.
+    pub wake: Histogram,
+    /// Waiting for a connection, of every operation sent.
+    pub wait: Histogram,
+    /// Response time of operations that failed.
+    pub failed_response: Histogram,
+}
+
+impl Tally {
+    /// Counts one finished operation.
+    pub fn record(&mut self, at: &Instants, reply: &Reply) {
+        self.wake.record(at.wake_ns());
+        self.wait.record(at.wait_ns());
+        self.documents += reply.documents;
+        self.document_errors.merge(&reply.failed);
+        self.bytes_sent += reply.bytes_sent;
+        self.bytes_received += reply.bytes_received;
+        match reply.outcome {
+            Outcome::Acknowledged | Outcome::Unknown(Doubt::Unacknowledged) => self.succeed(at),
+            failure => self.fail(at, failure),
+        }
+    }
+
+    fn succeed(&mut self, at: &Instants) {
+        self.count += 1;
+        self.response.record(at.response_ns());
+        self.service.record(at.service_ns());
+    }
+
+    fn fail(&mut self, at: &Instants, outcome: Outcome) {
+        self.errors.add(outcome, 1);
+        self.failed_response.record(at.response_ns());
+    }
+
+    /// Adds every count of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.due += other.due;
+        self.count += other.count;
+        self.documents += other.documents;
+        self.skipped += other.skipped;
+        self.errors.merge(&other.errors);
+        self.document_errors.merge(&other.document_errors);
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.wake.merge(&other.wake);
+        self.wait.merge(&other.wait);
+        self.failed_response.merge(&other.failed_response);
+    }
+
+    /// Operations that ended, well or badly.
+    pub fn completed(&self) -> u64 {
+        self.count + self.errors.total()
+    }
+
+    /// Forgets every count and keeps the memory.
+    pub fn reset(&mut self) {
+        for histogram in
+            [&mut self.response, &mut self.service, &mut self.wake, &mut self.wait, &mut self.failed_response]
+        {
+            histogram.reset();
+        }
+        (self.due, self.count, self.documents, self.skipped) = (0, 0, 0, 0);
+        (self.bytes_sent, self.bytes_received) = (0, 0);
+        (self.errors, self.document_errors) = (Failures::default(), Failures::default());
+    }
+
+    /// The numbers that an interval line shows.
+    pub fn line(&self) -> IntervalLine {
+        IntervalLine {
+            due: self.due,
+            count: self.count,
+            documents: self.documents,
+            skipped: self.skipped,
+            errors: self.errors.by_class().map(|(name, count)| (name.to_owned(), count)).collect(),
+            response: Spread::of(&self.response),
+            service: Spread::of(&self.service),
+        }
+    }
+}
+
+/// One operation in one second, as it is shown and written to the run directory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IntervalLine {
+    /// Operations that became due.
+    pub due: u64,
+    /// Operations acknowledged.
+    pub count: u64,
+    /// Documents acknowledged.
+    pub documents: u64,
+    /// Operations skipped.
+    pub skipped: u64,
+    /// Operations that failed, by class.
+    pub errors: BTreeMap<String, u64>,
+    /// Response time in nanoseconds.
+    pub response: Spread,
+    /// Service time in nanoseconds.
+    pub service: Spread,
+}
+
+/// Three numbers of a latency distribution, in nanoseconds; absent where nothing was measured. The percentiles of one
+/// second are for the eye and carry no promise of support.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Spread {
+    /// Median.
+    pub p50: Option<u64>,
+    /// 99th percentile.
+    pub p99: Option<u64>,
+    /// Largest value.
+    pub max: Option<u64>,
+}
+
+impl Spread {
+    /// The spread of `histogram`.
+    pub fn of(histogram: &Histogram) -> Self {
+        if histogram.count() == 0 {
+            return Self::default();
+        }
+        Self { p50: Some(histogram.at(50.0)), p99: Some(histogram.at(99.0)), max: Some(histogram.max()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Rejection;
+
+    fn instants(due: u64, awake: u64, sent: u64, done: u64) -> Instants {
+        let at = Instant::from_ns;
+        Instants { due: at(due), awake: at(awake), sent: at(sent), done: at(done) }
+    }
+
+    #[test]
+    fn the_four_instants_split_the_response_time() {
+        let at = instants(10, 15, 35, 135);
+        assert_eq!(at.wake_ns() + at.wait_ns() + at.service_ns(), at.response_ns());
+    }
+
+    #[test]
+    fn errors_never_enter_the_success_histogram() {
+        let mut tally = Tally::default();
+        tally.record(&instants(0, 0, 0, 5), &Reply::failed(Outcome::Rejected(Rejection::Overload), 10));
+        assert_eq!((tally.response.count(), tally.failed_response.count()), (0, 1));
+        assert_eq!((tally.errors.total(), tally.document_errors.total()), (1, 10));
+    }
+
+    #[test]
+    fn merged_parts_equal_the_whole_for_every_counter() {
+        let mut whole = Tally::default();
+        let mut parts = [Tally::default(), Tally::default()];
+        for number in 0..1000 {
+            let at = instants(number, number + 1, number + 3, number * 7 + 10);
+            let reply = match number % 5 {
+                0 => Reply::failed(Outcome::Unknown(Doubt::Timeout), 3),
+                _ => Reply { bytes_sent: 9, bytes_received: 4, ..Reply::acknowledged(3) },
+            };
+            for tally in [&mut whole, &mut parts[number as usize % 2]] {
+                tally.due += 1;
+                tally.skipped += number % 3;
+                tally.record(&at, &reply);
+            }
+        }
+        let mut merged = Tally::default();
+        parts.iter().for_each(|part| merged.merge(part));
+        assert_eq!(merged, whole);
+        merged.reset();
+        assert_eq!(merged, Tally::default());
+    }
+}

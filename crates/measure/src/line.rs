@@ -1,0 +1,90 @@
+//! The load line: the highest rate at which the objective held, and every probe that led to it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Latency;
+
+/// The result of a search for the load line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Line {
+    /// The highest rate that was confirmed, in `unit`; absent when no rate held.
+    pub rate: Option<f64>,
+    /// Lower end of the interval: held every time it was tried.
+    pub low: Option<f64>,
+    /// Upper end of the interval: failed every time it was tried; absent when no rate failed.
+    pub high: Option<f64>,
+    /// `documents/s` or `operations/s`.
+    pub unit: String,
+    /// Documents in one operation: rates divided by it are operations per second.
+    pub documents_per_operation: f64,
+    /// What had to hold, as text.
+    pub objective: Vec<String>,
+    /// What departed from its own baseline at the knee, most likely first.
+    pub held_back_by: Vec<Suspect>,
+    /// Every rate that was tried, in order.
+    pub probes: Vec<Probe>,
+    /// What the search could not establish, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Something that may hold the rate back, with the evidence.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Suspect {
+    /// `client CPU`, `wake`, `connections` or `server CPU`.
+    pub name: String,
+    /// The numbers that speak against it.
+    pub evidence: String,
+}
+
+/// Why a rate was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// To reach a steady state; not judged.
+    #[default]
+    WarmUp,
+    /// Geometric steps upward (or downward, where the first step fails).
+    Climb,
+    /// Halving the bracket.
+    Bisect,
+    /// Confirming the final bracket.
+    Confirm,
+}
+
+/// One rate, tried for one window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Probe {
+    /// Why it was tried.
+    pub stage: Stage,
+    /// Nanoseconds from the run's start to the window's start.
+    pub from_ns: u64,
+    /// Length of the window in seconds.
+    pub window_s: f64,
+    /// The rate that was asked for, in the line's unit.
+    pub rate: f64,
+    /// The rate that was completed, in the line's unit.
+    pub achieved: f64,
+    /// Completed ÷ due.
+    pub achieved_ratio: f64,
+    /// Response time in nanoseconds.
+    pub response_ns: Latency,
+    /// Service time in nanoseconds.
+    pub service_ns: Latency,
+    /// Wake error in nanoseconds.
+    pub wake_ns: Latency,
+    /// Waiting for a connection, in nanoseconds.
+    pub wait_ns: Latency,
+    /// Operations that failed.
+    pub errors: u64,
+    /// CPU that the busiest worker used, 0 to 1.
+    pub client_cpu: f64,
+    /// Cores that the server's process used; local servers only.
+    pub server_cores: Option<f64>,
+    /// Mean number of operations in flight ÷ connections.
+    pub connections_busy: f64,
+    /// Whether everything that must hold did hold.
+    pub held: bool,
+    /// What did not hold, in sentences.
+    pub reasons: Vec<String>,
+}

@@ -1,0 +1,244 @@
+//! The summary of a run: `run.json`, format 1.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::environment::{Environment, ServerFacts};
+use crate::histogram::Latency;
+use crate::integrity::Integrity;
+use crate::line::Line;
+
+/// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
+pub const FORMAT: u32 = 1;
+
+/// What the run as a whole is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Everything that had to hold did hold.
+    Pass,
+    /// An expectation or the integrity did not hold.
+    Fail,
+    /// The numbers do not say what they seem to say; `reasons` tells why.
+    #[default]
+    Invalid,
+}
+
+/// The whole summary of a run. Latencies are in nanoseconds; what cannot be known is absent or null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Version of this form: 1.
+    pub format: u32,
+    /// The run's identity, 14 hex digits; every receipt of the run starts with it.
+    pub id: String,
+    /// `run` or `line`.
+    pub command: String,
+    /// When it started, in UTC (RFC 3339).
+    pub started: String,
+    /// The same in milliseconds since 1970.
+    pub started_ms: u64,
+    /// How long the load lasted, in seconds.
+    pub duration_s: f64,
+    /// What the run as a whole is worth.
+    pub verdict: Verdict,
+    /// Why the verdict is not `pass`.
+    pub reasons: Vec<String>,
+    /// Whether a signal or a lost server ended it early.
+    pub interrupted: bool,
+    /// What was run.
+    pub scenario: ScenarioFacts,
+    /// Against what.
+    pub server: ServerFacts,
+    /// On what machine.
+    pub environment: Environment,
+    /// The phases in order.
+    pub phases: Vec<PhaseFacts>,
+    /// What each operation did, by name.
+    pub operations: BTreeMap<String, Operation>,
+    /// Whether what was promised is there.
+    pub integrity: Option<Integrity>,
+    /// What the tool itself cost, and whether it held the load back.
+    pub client: Client,
+    /// What the server cost.
+    pub server_cost: ServerCost,
+    /// What had to hold.
+    pub expectations: Vec<Expectation>,
+    /// The load line, for `line`.
+    pub line: Option<Line>,
+    /// What it all says, in plain sentences.
+    pub conclusions: Vec<String>,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScenarioFacts {
+    /// The file's stem.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// SHA-256 of the scenario as resolved, in hex.
+    pub hash: String,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Shard as `i/n`.
+    pub shard: String,
+    /// `lean` or `driver`.
+    pub client: String,
+    /// Collections that the load went to.
+    pub collections: Vec<String>,
+}
+
+/// One phase as it went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseFacts {
+    /// Its name.
+    pub name: String,
+    /// How its operations arrived, as text, by the load's name.
+    pub arrivals: BTreeMap<String, String>,
+    /// Whether due differs from sent: false for closed arrivals, where saturation is hidden.
+    pub open: bool,
+    /// Seconds from the run's start to the phase's start.
+    pub from_s: f64,
+    /// Seconds from the run's start to the phase's end.
+    pub to_s: f64,
+    /// Why it ended: `duration`, `operations`, `documents`, `interrupted`, `unreachable`.
+    pub ended_by: String,
+    /// Where the steady state starts.
+    pub warm_up: WarmUp,
+    /// Full checkpoints of the storage engine in the phase; absent where the server does not tell.
+    pub checkpoints: Option<u64>,
+}
+
+/// Whether and where a steady state was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum WarmUp {
+    /// Fewer than 30 intervals of 100 ms.
+    #[default]
+    NotAssessed,
+    /// Steady from this many seconds after the phase's start.
+    Steady {
+        /// Seconds after the phase's start.
+        from_s: f64,
+    },
+    /// Throughput or p99 kept changing to the end.
+    NotSteady {
+        /// What changed.
+        reason: String,
+    },
+}
+
+/// What one operation did over all phases.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Operation {
+    /// Operations acknowledged (one batch is one operation).
+    pub count: u64,
+    /// Documents acknowledged.
+    pub documents: u64,
+    /// Operations that became due.
+    pub due: u64,
+    /// Operations acknowledged per second of the time it was under load.
+    pub rate_per_s: f64,
+    /// Documents acknowledged per second of the time it was under load.
+    pub documents_per_s: f64,
+    /// Documents per second in the steady part; absent where none was found.
+    pub steady_documents_per_s: Option<f64>,
+    /// Throughput of single seconds in documents: 1st percentile, median and maximum of the full seconds.
+    pub documents_in_a_second: Option<SecondsSpread>,
+    /// Completed ÷ due, for open arrivals.
+    pub achieved: Option<f64>,
+    /// Overdue operations given up.
+    pub skipped: u64,
+    /// done − due.
+    pub response_ns: Latency,
+    /// done − sent.
+    pub service_ns: Latency,
+    /// awake − due: the tool's own fault.
+    pub wake_ns: Latency,
+    /// sent − awake: no connection was free.
+    pub wait_ns: Latency,
+    /// Response time of the operations that failed.
+    pub failed_response_ns: Latency,
+    /// Operations that failed, by class.
+    pub errors: BTreeMap<String, u64>,
+    /// Documents that failed, by class.
+    pub document_errors: BTreeMap<String, u64>,
+    /// Bytes sent to the server.
+    pub bytes_sent: u64,
+    /// Bytes received from it.
+    pub bytes_received: u64,
+}
+
+/// How throughput spread over single seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SecondsSpread {
+    /// Full seconds measured.
+    pub seconds: u64,
+    /// Smallest.
+    pub min: f64,
+    /// 1st percentile (nearest rank).
+    pub p1: f64,
+    /// Median.
+    pub p50: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// What the tool itself cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Client {
+    /// Worker threads.
+    pub workers: u32,
+    /// Connections.
+    pub connections: u32,
+    /// CPU of the workers ÷ operations, in microseconds.
+    pub cpu_us_per_operation: Option<f64>,
+    /// CPU of the workers ÷ documents, in microseconds.
+    pub cpu_us_per_document: Option<f64>,
+    /// CPU of the busiest worker, 0 to 1.
+    pub cpu_busiest_worker: f64,
+    /// Largest resident memory of this process, in bytes.
+    pub rss_bytes_max: u64,
+    /// What the tool can do against a server that answers at once, in the line's unit; absent if not measured.
+    pub null_server_per_s: Option<f64>,
+    /// That ceiling ÷ what was achieved.
+    pub headroom: Option<f64>,
+    /// Whether the tool, not the server, held the load back.
+    pub limited: bool,
+    /// Whether the pacer spun for the last microseconds.
+    pub spin: bool,
+    /// Reconnections after a connection was lost.
+    pub reconnects: u64,
+    /// Median round trip of an empty command before and after the load, in nanoseconds.
+    pub canary_ping_ns: Vec<u64>,
+}
+
+/// What the server cost; local servers only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerCost {
+    /// CPU of the server's process ÷ operations, in microseconds.
+    pub cpu_us_per_operation: Option<f64>,
+    /// CPU of the server's process ÷ documents, in microseconds.
+    pub cpu_us_per_document: Option<f64>,
+    /// Cores it used on average under load.
+    pub cores: Option<f64>,
+    /// Largest resident memory in bytes.
+    pub rss_bytes_max: Option<u64>,
+}
+
+/// One thing that had to hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expectation {
+    /// The metric, such as `insert.response`.
+    pub metric: String,
+    /// The expression, such as `p(99)<50ms`.
+    pub expression: String,
+    /// What was measured; absent where it could not be known.
+    pub value: Option<f64>,
+    /// Whether it held. What could not be known did not hold.
+    pub held: bool,
+    /// Why it could not be known.
+    pub reason: Option<String>,
+}

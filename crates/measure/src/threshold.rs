@@ -1,0 +1,219 @@
+//! What must hold, in k6's threshold grammar: `p(99)<50ms`, `rate<0.01`, `count==0`, `max<=1s`, `avg<500`.
+//!
+//! Latency bounds carry a unit (`ns`, `us`, `ms`, `s`, `m`); a bare number means milliseconds, as in k6.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number read from a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aggregate {
+    /// How many there are.
+    Count,
+    /// How many there are in a second, or the share of a whole for a metric that is a share.
+    Rate,
+    /// The value itself.
+    Value,
+    /// The mean.
+    Avg,
+    /// The smallest.
+    Min,
+    /// The median.
+    Med,
+    /// The largest.
+    Max,
+    /// A percentile, 0 to 100.
+    Percentile(f64),
+}
+
+/// How a measured number is held against its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+}
+
+/// One bound on one number of a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Threshold {
+    /// Which number.
+    pub aggregate: Aggregate,
+    /// How it is compared.
+    pub comparison: Comparison,
+    /// With what: nanoseconds where the metric is a latency, a plain number elsewhere.
+    pub bound: Bound,
+}
+
+/// The right-hand side of a threshold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// A number without a unit.
+    Plain(f64),
+    /// A duration in nanoseconds.
+    Nanoseconds(f64),
+}
+
+/// A threshold that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot read `{text}`: {problem}; write for example p(99)<50ms, max<=1s, rate<0.01 or count==0")]
+pub struct ParseError {
+    text: String,
+    problem: &'static str,
+}
+
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("<=", Comparison::LessOrEqual),
+    (">=", Comparison::GreaterOrEqual),
+    ("==", Comparison::Equal),
+    ("!=", Comparison::NotEqual),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+];
+
+const UNITS: [(&str, f64); 6] = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9)];
+
+impl Bound {
+    /// The bound in the unit of a latency: a plain number counts milliseconds, as in k6.
+    pub const fn as_ns(self) -> f64 {
+        match self {
+            Self::Plain(milliseconds) => milliseconds * 1e6,
+            Self::Nanoseconds(ns) => ns,
+        }
+    }
+
+    /// The bound as a plain number; nothing if it carries a unit of time.
+    pub const fn as_number(self) -> Option<f64> {
+        match self {
+            Self::Plain(number) => Some(number),
+            Self::Nanoseconds(_) => None,
+        }
+    }
+}
+
+impl Comparison {
+    /// Whether `value` compared with `bound` holds. Equality is exact: it is meant for counts.
+    pub fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Self::Less => value < bound,
+            Self::LessOrEqual => value <= bound,
+            Self::Greater => value > bound,
+            Self::GreaterOrEqual => value >= bound,
+            Self::Equal => value == bound,
+            Self::NotEqual => value != bound,
+        }
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let fail = |problem| ParseError { text: text.to_owned(), problem };
+        let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let (at, sign, comparison) = COMPARISONS
+            .iter()
+            .filter_map(|(sign, comparison)| Some((compact.find(sign)?, *sign, *comparison)))
+            .min_by_key(|(at, sign, _)| (*at, usize::MAX - sign.len()))
+            .ok_or_else(|| fail("it has none of < <= > >= == !="))?;
+        let aggregate = aggregate(&compact[..at]).ok_or_else(|| {
+            fail(
+                "the left side is none of p(N), med, avg, min, max, count, rate, value, with N from 0 to 100",
+            )
+        })?;
+        let bound = bound(&compact[at + sign.len()..])
+            .ok_or_else(|| fail("the right side is no number, with or without ns, us, ms, s or m"))?;
+        Ok(Self { aggregate, comparison, bound })
+    }
+}
+
+fn aggregate(text: &str) -> Option<Aggregate> {
+    match text {
+        "count" => Some(Aggregate::Count),
+        "rate" => Some(Aggregate::Rate),
+        "value" => Some(Aggregate::Value),
+        "avg" => Some(Aggregate::Avg),
+        "min" => Some(Aggregate::Min),
+        "med" => Some(Aggregate::Med),
+        "max" => Some(Aggregate::Max),
+        _ => {
+            let percentile: f64 = text.strip_prefix("p(")?.strip_suffix(')')?.parse().ok()?;
+            (0.0..=100.0).contains(&percentile).then_some(Aggregate::Percentile(percentile))
+        }
+    }
+}
+
+fn bound(text: &str) -> Option<Bound> {
+    let digits = text.trim_end_matches(|c: char| c.is_alphabetic());
+    let number: f64 = digits.replace('_', "").parse().ok().filter(|number: &f64| number.is_finite())?;
+    match &text[digits.len()..] {
+        "" => Some(Bound::Plain(number)),
+        unit => UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| Bound::Nanoseconds(number * ns)),
+    }
+}
+
+impl fmt::Display for Aggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => f.write_str("count"),
+            Self::Rate => f.write_str("rate"),
+            Self::Value => f.write_str("value"),
+            Self::Avg => f.write_str("avg"),
+            Self::Min => f.write_str("min"),
+            Self::Med => f.write_str("med"),
+            Self::Max => f.write_str("max"),
+            Self::Percentile(percentile) => write!(f, "p({percentile})"),
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = COMPARISONS.iter().find(|(_, comparison)| comparison == self);
+        f.write_str(sign.map_or("", |(sign, _)| sign))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, aggregate: Aggregate, comparison: Comparison, bound: Bound) {
+        assert_eq!(text.parse(), Ok(Threshold { aggregate, comparison, bound }), "{text}");
+    }
+
+    #[test]
+    fn every_form_of_the_grammar_is_read() {
+        check("p(99)<50ms", Aggregate::Percentile(99.0), Comparison::Less, Bound::Nanoseconds(50e6));
+        check("p(99.9) <= 1s", Aggregate::Percentile(99.9), Comparison::LessOrEqual, Bound::Nanoseconds(1e9));
+        check("p(95)<500", Aggregate::Percentile(95.0), Comparison::Less, Bound::Plain(500.0));
+        check("rate<0.01", Aggregate::Rate, Comparison::Less, Bound::Plain(0.01));
+        check("count==0", Aggregate::Count, Comparison::Equal, Bound::Plain(0.0));
+        check("count!=1_000", Aggregate::Count, Comparison::NotEqual, Bound::Plain(1000.0));
+        check("med>=2us", Aggregate::Med, Comparison::GreaterOrEqual, Bound::Nanoseconds(2000.0));
+        check("max>3m", Aggregate::Max, Comparison::Greater, Bound::Nanoseconds(180e9));
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_what_to_write() {
+        for text in ["p99<50ms", "p(101)<1", "max 5", "max<fast", "max<5h", "count==", "<5", "avg<NaN"] {
+            let message = text.parse::<Threshold>().unwrap_err().to_string();
+            assert!(message.contains(text) && message.contains("write for example"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_bare_latency_bound_counts_milliseconds() {
+        assert_eq!(Bound::Plain(500.0).as_ns(), 5e8);
+        assert_eq!(Bound::Nanoseconds(1.0).as_number(), None);
+    }
+}
