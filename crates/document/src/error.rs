@@ -1,0 +1,132 @@
+//! What can be wrong with a template. Each message names the path and the mend.
+
+use thiserror::Error as Derive;
+
+/// Why a template could not be compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Derive)]
+#[non_exhaustive]
+pub enum Error {
+    /// A value is not of the kind that its place asks for.
+    #[error("{path}: expected {expected}, got {got}")]
+    Expected {
+        /// Where, as in `document.note.$text.bytes`.
+        path: String,
+        /// What may stand there.
+        expected: String,
+        /// What stands there, as JSON.
+        got: String,
+    },
+    /// A setting that a generator cannot do without is missing.
+    #[error("{path}: missing \"{name}\"; {mend}")]
+    Missing {
+        /// The generator's path.
+        path: String,
+        /// The setting's name.
+        name: String,
+        /// What to write.
+        mend: String,
+    },
+    /// A key that begins with `$` is neither a generator nor Extended JSON.
+    #[error("{path}: unknown generator \"{name}\"; {mend}")]
+    UnknownGenerator {
+        /// The field's path.
+        path: String,
+        /// The key.
+        name: String,
+        /// The nearest generator, or all of them.
+        mend: String,
+    },
+    /// A generator does not have this setting.
+    #[error("{path}: unknown setting \"{name}\"; {mend}")]
+    UnknownSetting {
+        /// The generator's path.
+        path: String,
+        /// The setting's name.
+        name: String,
+        /// The nearest setting, or all of them.
+        mend: String,
+    },
+    /// A generator shares its object with other keys.
+    #[error("{path}: \"{name}\" must be the only key of its object; move the other keys out of it")]
+    NotAlone {
+        /// The field's path.
+        path: String,
+        /// The generator.
+        name: String,
+    },
+    /// A field's name cannot be used.
+    #[error("{path}: {problem}")]
+    Field {
+        /// The field's path.
+        path: String,
+        /// What is wrong with the name, and the mend.
+        problem: String,
+    },
+    /// `$same` names no earlier field.
+    #[error("{path}: no earlier field \"{target}\"; {mend}")]
+    NoSuchField {
+        /// The path of the `$same`.
+        path: String,
+        /// The field that it names.
+        target: String,
+        /// The nearest field, or all that can be named.
+        mend: String,
+    },
+    /// A generator stands where it cannot work.
+    #[error("{path}: {problem}")]
+    Misplaced {
+        /// The generator's path.
+        path: String,
+        /// Why it cannot work there, and the mend.
+        problem: String,
+    },
+    /// `$pad` aims below the size of what it pads.
+    #[error(
+        "{path}: the rest of the document takes up to {needed} bytes; set `to` to {needed} or more, or shorten the rest"
+    )]
+    PadTooShort {
+        /// The path of `to`.
+        path: String,
+        /// The least value that works, in bytes.
+        needed: usize,
+    },
+    /// Documents or arrays are nested too deep.
+    #[error("{path}: nested deeper than {} levels, MongoDB's limit; flatten the document", crate::DEPTH_MAX)]
+    TooDeep {
+        /// Where the limit is passed.
+        path: String,
+    },
+    /// The document may be larger than MongoDB allows.
+    #[error(
+        "document may be up to {bytes} bytes, over MongoDB's limit of {}; shorten its texts or arrays",
+        crate::DOCUMENT_BYTES_MAX
+    )]
+    TooLarge {
+        /// The largest size the document may have, in bytes.
+        bytes: usize,
+    },
+}
+
+/// "did you mean ..." for the nearest of `known`, or the list of all of them.
+pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
+    let nearest = known.iter().map(|k| (strsim::damerau_levenshtein(name, k), k)).min();
+    match nearest {
+        Some((distance, known)) if distance <= 2 && distance < name.len() => {
+            format!("did you mean \"{known}\"?")
+        }
+        Some(_) => format!("known here: {}", known.join(", ")),
+        None => "nothing can stand here".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_name_is_suggested_and_a_far_one_gets_the_list() {
+        assert_eq!(suggestion("$txt", &["$text", "$int"]), "did you mean \"$text\"?");
+        assert_eq!(suggestion("$lorem", &["$text", "$int"]), "known here: $text, $int");
+        assert_eq!(suggestion("x", &[]), "nothing can stand here");
+    }
+}

@@ -1,0 +1,161 @@
+//! What can be wrong with a file of documents.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
+
+/// Why a file could not become a source of documents.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be opened.
+    #[error("{path}: cannot be opened; check the path and the permissions")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file could not be read to its end.
+    #[error("{path}: cannot be read")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file's name does not say what it is.
+    #[error(
+        "{path}: not a kind of file that can be read; use .bson (mongodump) or .json, .jsonl, .ndjson (one document a \
+         line), and decompress .gz first"
+    )]
+    UnknownForm {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There are no documents in the file.
+    #[error("{path}: holds no documents; name another file")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A record is not a document that can be sent.
+    #[error("{path}: record {record} at byte {offset}: {problem}")]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Which record, counted from 0.
+        record: u64,
+        /// Where the record begins, in bytes.
+        offset: u64,
+        /// What is wrong, and the mend.
+        problem: Problem,
+    },
+}
+
+/// What is wrong with a record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The file ends within the record.
+    #[error("the file ends within this document; copy the file again")]
+    Truncated,
+    /// The length is not one a document can have.
+    #[error(
+        "a length of {length} bytes, which no document has (5 to {DOCUMENT_BYTES_MAX}); is this a file of BSON?"
+    )]
+    Length {
+        /// The length that stands there, in bytes.
+        length: i32,
+    },
+    /// The record with `_id` and stamp would pass MongoDB's limit.
+    #[error("{bytes} bytes, over MongoDB's limit of {DOCUMENT_BYTES_MAX}; leave the document out")]
+    TooLarge {
+        /// The size, in bytes.
+        bytes: u64,
+    },
+    /// The bytes within the record are not BSON.
+    #[error("damaged at byte {at} of the document: {what}; make the dump again")]
+    Damaged {
+        /// Where in the document, in bytes.
+        at: usize,
+        /// What is wrong.
+        what: Damage,
+    },
+    /// A line is not a JSON object.
+    #[error("not a JSON document on one line ({reason}); write one document a line, as mongoexport does")]
+    NotJson {
+        /// What the JSON parser says.
+        reason: String,
+    },
+    /// The file is a JSON array.
+    #[error(
+        "the file is a JSON array; write one document a line (mongoexport without --jsonArray, or jq -c '.[]')"
+    )]
+    JsonArray,
+    /// A line is not Extended JSON.
+    #[error("not valid Extended JSON: {reason}")]
+    NotExtendedJson {
+        /// What the BSON library says.
+        reason: String,
+    },
+    /// The record has a field with the stamp's name.
+    #[error("already has a field \"{name}\", which is the stamp's name; rename the stamp or turn it off")]
+    HasStamp {
+        /// The name.
+        name: String,
+    },
+    /// The record's own `_id` is to be kept, and there is none.
+    #[error("has no _id, and `id: own` asks for it; leave `id` out to send receipts")]
+    NoId,
+    /// The documents need more memory than allowed.
+    #[error(
+        "the documents up to here need more than {memory_bytes_max} bytes of memory; split the file or raise the limit"
+    )]
+    Memory {
+        /// The limit, in bytes.
+        memory_bytes_max: u64,
+    },
+}
+
+/// What is wrong with the bytes of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// A length points past the end of what surrounds it, or is too small.
+    #[error("a length that does not fit")]
+    Length,
+    /// A name or a document has no final zero.
+    #[error("a final zero is missing")]
+    Terminator,
+    /// A type byte that BSON does not have.
+    #[error("a type that BSON does not have")]
+    Kind,
+    /// Nested too deep.
+    #[error("nested deeper than {DEPTH_MAX} levels")]
+    Depth,
+}
+
+/// An error on the way, before the file's name is added.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Read(io::Error),
+    Record { record: u64, offset: u64, problem: Problem },
+}
+
+impl Error {
+    pub(super) fn open(path: &Path, source: io::Error) -> Self {
+        Self::Open { path: path.to_owned(), source }
+    }
+}
+
+impl Failure {
+    /// The error with the file's name.
+    pub(super) fn at(self, path: &Path) -> Error {
+        let path = path.to_owned();
+        match self {
+            Self::Read(source) => Error::Read { path, source },
+            Self::Record { record, offset, problem } => Error::Record { path, record, offset, problem },
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `$family`: numbered strings, such as the names of ten thousand sensors.
+
+use crate::distribution::Whole;
+use crate::error::Error;
+use crate::node::{Family, Hole, Shape, digits};
+use crate::parse::{Args, Parser};
+
+use super::Fill;
+
+const COUNT_MAX: i64 = 1 << 53;
+const DIGITS_MAX: i64 = 19;
+
+/// Reads `{prefix, count, start: 0, digits, distribution}`.
+pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
+    let fields = args.fields(&["prefix", "count", "start", "digits", "distribution"])?;
+    let prefix = fields.get("prefix").map_or(Ok(""), |args| args.text("a text"))?.to_owned();
+    let count = fields.need("count", "write {prefix: \"sensor-\", count: 10000}")?;
+    let count = count.whole_within(1, COUNT_MAX, "a positive whole number up to 2^53")?;
+    let start = fields
+        .get("start")
+        .map_or(Ok(0), |args| args.whole_within(0, COUNT_MAX, "a whole number from 0 to 2^53"))?;
+    let numbers = Whole::new(start, start + count - 1, fields.get("distribution"), 1.0)?;
+    let widest = digits(numbers.greatest() as u64);
+    let least = fields
+        .get("digits")
+        .map_or(Ok(widest as i64), |args| args.whole_within(1, DIGITS_MAX, "a whole number from 1 to 19"))?
+        as usize;
+    Ok(if least >= widest {
+        Shape::Hole(Hole::string(&prefix, least, Fill::Digits(numbers)))
+    } else {
+        Shape::Family(Family { prefix, digits: least, numbers })
+    })
+}
+
+/// Writes a number in decimal digits over the whole hole, with leading zeros.
+#[inline]
+pub(crate) fn fill(mut number: u64, hole: &mut [u8]) {
+    for digit in hole.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}

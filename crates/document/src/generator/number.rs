@@ -1,0 +1,13 @@
+//! `$number`: the document's number.
+
+use crate::error::Error;
+use crate::node::{Hole, Shape};
+use crate::parse::{Args, Parser};
+
+use super::Fill;
+
+/// Reads `{}`.
+pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
+    args.fields(&[])?;
+    Ok(Shape::Hole(Hole::bare(0x12, 8, Fill::Number)))
+}

@@ -1,0 +1,123 @@
+//! `$pick`: one of several constants.
+
+use crate::distribution::Whole;
+use crate::error::Error;
+use crate::lower;
+use crate::node::{Hole, Shape};
+use crate::parse::{Args, Fields, Parser};
+use crate::random::Draw;
+
+use super::Fill;
+
+/// The most values to pick from.
+const CHOICES_MAX: usize = 1_000_000;
+
+/// How an index is chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Chooser {
+    /// By a distribution over the indexes.
+    Spread(Whole),
+    /// By weights: the first index whose bound lies above a random word.
+    Weighted(Box<[u64]>),
+}
+
+/// Constants of one type and one width, one after another.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Choice {
+    chooser: Chooser,
+    table: Box<[u8]>,
+}
+
+/// Reads `[a, b, c]` or `{from: [a, b, c], weights: [1, 2, 3]}` or `{from, distribution}`.
+pub(crate) fn parse(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
+    if args.value().is_array() {
+        let choices = choices(parser, args)?;
+        return Ok(shape(Chooser::Spread(Whole::uniform(0, choices.len() as i64 - 1)), choices));
+    }
+    let fields =
+        args.fields_or(&["from", "weights", "distribution"], "a list, or {from: [...], weights: [...]}")?;
+    let choices = choices(parser, &fields.need("from", "write {from: [1, 2, 3], weights: [5, 3, 1]}")?)?;
+    let chooser = chooser(&fields, choices.len())?;
+    Ok(shape(chooser, choices))
+}
+
+fn choices(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Vec<(u8, Vec<u8>)>, Error> {
+    let expected = "a list of 1 to 1000000 constants";
+    let list = args.list(expected)?;
+    if list.is_empty() || list.len() > CHOICES_MAX {
+        return Err(args.expected(expected));
+    }
+    let constant = |(index, value)| {
+        let args = Args::new(format!("{}[{index}]", args.path()), value);
+        let node = parser.value(&args)?;
+        lower::constant(&node).ok_or_else(|| args.expected("a constant, without generators"))
+    };
+    list.iter().enumerate().map(constant).collect()
+}
+
+fn chooser(fields: &Fields<'_>, count: usize) -> Result<Chooser, Error> {
+    let Some(weights) = fields.get("weights") else {
+        return Ok(Chooser::Spread(Whole::new(0, count as i64 - 1, fields.get("distribution"), 1.0)?));
+    };
+    if fields.get("distribution").is_some() {
+        return Err(fields.expected_at("distribution", "either \"weights\" or \"distribution\", not both"));
+    }
+    Ok(Chooser::Weighted(bounds(&weights, count)?))
+}
+
+/// The weights as rising bounds of 2^64; the last one is the largest word.
+fn bounds(args: &Args<'_>, count: usize) -> Result<Box<[u64]>, Error> {
+    let expected = format!("a list of {count} weights, one for each value");
+    let list = args.list(&expected)?;
+    if list.len() != count {
+        return Err(args.expected(&expected));
+    }
+    let weight = |(index, value)| {
+        let args = Args::new(format!("{}[{index}]", args.path()), value);
+        args.real_within(0.0, 1e15, "a weight from 0 to 1e15")
+    };
+    let weights = list.iter().enumerate().map(weight).collect::<Result<Vec<f64>, Error>>()?;
+    let total: f64 = weights.iter().sum();
+    if total <= 0.0 {
+        return Err(args.expected("at least one weight above 0"));
+    }
+    let mut sum = 0.0;
+    let bound = |weight: &f64| {
+        sum += weight;
+        // Rounding must not leave the last words without a value.
+        if sum >= total { u64::MAX } else { (sum / total * (u64::MAX as f64)) as u64 }
+    };
+    Ok(weights.iter().map(bound).collect())
+}
+
+fn shape(chooser: Chooser, choices: Vec<(u8, Vec<u8>)>) -> Shape {
+    let (kind, width) = (choices[0].0, choices[0].1.len());
+    if choices.iter().any(|(other, bytes)| *other != kind || bytes.len() != width) {
+        return Shape::Pick { chooser, choices };
+    }
+    let table = choices.into_iter().flat_map(|(_, bytes)| bytes).collect();
+    Shape::Hole(Hole::bare(kind, width, Fill::Choice(Box::new(Choice { chooser, table }))))
+}
+
+impl Chooser {
+    /// The index for a draw.
+    #[inline]
+    pub(crate) fn index(&self, draw: &Draw<'_>) -> usize {
+        match self {
+            Self::Spread(whole) => whole.value(draw) as usize,
+            Self::Weighted(bounds) => {
+                let word = draw.first();
+                bounds.partition_point(|bound| *bound <= word).min(bounds.len() - 1)
+            }
+        }
+    }
+}
+
+impl Choice {
+    /// Copies the chosen constant.
+    #[inline]
+    pub(crate) fn write(&self, draw: &Draw<'_>, hole: &mut [u8]) {
+        let start = self.chooser.index(draw) * hole.len();
+        hole.copy_from_slice(&self.table[start..start + hole.len()]);
+    }
+}

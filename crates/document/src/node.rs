@@ -1,0 +1,212 @@
+//! The template as meant: a tree of values whose sizes are known.
+
+use std::rc::Rc;
+
+use crate::distribution::Whole;
+use crate::generator::{Chooser, Fill, Lengths};
+use crate::random::Odds;
+
+/// A value of the template.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) shape: Shape,
+    /// Where the value's random words begin.
+    pub(crate) salt: u64,
+    /// How many generated arrays stand around the value where it was written.
+    pub(crate) depth: usize,
+    /// How many levels of documents and arrays the value has.
+    pub(crate) height: usize,
+    /// The size of the value, in bytes.
+    pub(crate) size: Size,
+}
+
+/// What a value is made of.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    Constant { kind: u8, bytes: Vec<u8> },
+    Hole(Hole),
+    Text(Lengths),
+    Bytes(Lengths),
+    Family(Family),
+    Pick { chooser: Chooser, choices: Vec<(u8, Vec<u8>)> },
+    Document(Vec<(String, Rc<Node>)>),
+    Array(Vec<Rc<Node>>),
+    Repeat { of: Rc<Node>, length: Lengths },
+    Optional { odds: Odds, value: Rc<Node> },
+    Pad { to: usize },
+}
+
+/// A value of fixed type and width: constant bytes around the bytes to fill.
+#[derive(Debug)]
+pub(crate) struct Hole {
+    pub(crate) kind: u8,
+    pub(crate) before: Vec<u8>,
+    pub(crate) fill: Fill,
+    pub(crate) width: usize,
+    pub(crate) after: Vec<u8>,
+}
+
+impl Hole {
+    /// A hole without constant bytes.
+    pub(crate) fn bare(kind: u8, width: usize, fill: Fill) -> Self {
+        Self { kind, before: Vec::new(), fill, width, after: Vec::new() }
+    }
+
+    /// A string that begins with `prefix` and goes on with the bytes to fill.
+    pub(crate) fn string(prefix: &str, width: usize, fill: Fill) -> Self {
+        let before = [&string_length(prefix.len() + width), prefix.as_bytes()].concat();
+        Self { kind: STRING, before, fill, width, after: vec![0] }
+    }
+
+    fn len(&self) -> usize {
+        self.before.len() + self.width + self.after.len()
+    }
+}
+
+/// A string of a prefix and a number without leading zeros beyond `digits`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Family {
+    pub(crate) prefix: String,
+    pub(crate) digits: usize,
+    pub(crate) numbers: Whole,
+}
+
+/// The type byte of a string.
+pub(crate) const STRING: u8 = 0x02;
+/// The type byte of a document.
+pub(crate) const DOCUMENT: u8 = 0x03;
+/// The type byte of an array.
+pub(crate) const ARRAY: u8 = 0x04;
+/// The type byte of binary data.
+pub(crate) const BINARY: u8 = 0x05;
+
+/// The bytes of a string besides its text: the length and the final zero.
+pub(crate) const STRING_FRAME: usize = 5;
+
+/// The four bytes in front of a string of `bytes` bytes.
+#[inline]
+pub(crate) fn string_length(bytes: usize) -> [u8; 4] {
+    (bytes as u32 + 1).to_le_bytes()
+}
+
+/// The least and the largest size, in bytes; saturating, so that absurd templates end in an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) min: usize,
+    pub(crate) max: usize,
+}
+
+impl Size {
+    /// A size that never changes.
+    pub(crate) fn exact(bytes: usize) -> Self {
+        Self { min: bytes, max: bytes }
+    }
+
+    /// The size of both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
+    }
+
+    /// This size, `times` times.
+    fn times(self, times: Lengths) -> Self {
+        Self { min: self.min.saturating_mul(times.min), max: self.max.saturating_mul(times.max) }
+    }
+}
+
+impl Shape {
+    fn height(&self) -> usize {
+        match self {
+            Self::Document(fields) => 1 + fields.iter().map(|(_, node)| node.height).max().unwrap_or(0),
+            Self::Array(items) => 1 + items.iter().map(|node| node.height).max().unwrap_or(0),
+            Self::Repeat { of, .. } => 1 + of.height,
+            Self::Optional { value, .. } => value.height,
+            _ => 0,
+        }
+    }
+
+    /// The size of a value of this shape.
+    pub(crate) fn size(&self) -> Size {
+        match self {
+            Self::Constant { bytes, .. } => Size::exact(bytes.len()),
+            Self::Hole(hole) => Size::exact(hole.len()),
+            Self::Text(lengths) | Self::Bytes(lengths) => lengths.size().plus(Size::exact(STRING_FRAME)),
+            Self::Family(family) => family.size(),
+            Self::Pick { choices, .. } => {
+                let lengths = || choices.iter().map(|(_, bytes)| bytes.len());
+                Size { min: lengths().min().unwrap_or(0), max: lengths().max().unwrap_or(0) }
+            }
+            Self::Document(fields) => framed(fields.iter().map(|(name, node)| node.element_size(name.len()))),
+            Self::Array(items) => {
+                framed(items.iter().enumerate().map(|(index, node)| node.element_size(digits(index as u64))))
+            }
+            Self::Repeat { of, length } => repeated(of.element_size(0), *length),
+            Self::Optional { value, .. } => value.size,
+            Self::Pad { .. } => Size::exact(STRING_FRAME),
+        }
+    }
+}
+
+impl Node {
+    /// A value of this shape, whose random words begin at `salt`, inside `depth` generated arrays.
+    pub(crate) fn new(shape: Shape, salt: u64, depth: usize) -> Rc<Self> {
+        let (height, size) = (shape.height(), shape.size());
+        Rc::new(Self { shape, salt, depth, height, size })
+    }
+
+    /// The size of the value with its type byte and its key.
+    pub(crate) fn element_size(&self, key_bytes: usize) -> Size {
+        let whole = self.size.plus(Size::exact(key_bytes + 2));
+        match self.shape {
+            Shape::Optional { .. } => Size { min: 0, max: whole.max },
+            _ => whole,
+        }
+    }
+}
+
+impl Family {
+    fn size(&self) -> Size {
+        let most = digits(self.numbers.greatest() as u64).max(self.digits);
+        Size {
+            min: self.prefix.len() + self.digits + STRING_FRAME,
+            max: self.prefix.len() + most + STRING_FRAME,
+        }
+    }
+}
+
+fn framed(elements: impl Iterator<Item = Size>) -> Size {
+    elements.fold(Size::exact(5), Size::plus)
+}
+
+fn repeated(item: Size, length: Lengths) -> Size {
+    let keys = Size { min: key_digits(length.min), max: key_digits(length.max) };
+    item.times(length).plus(keys).plus(Size::exact(5))
+}
+
+/// The number of decimal digits.
+pub(crate) fn digits(number: u64) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+/// The digits of the keys of an array with so many items, together.
+fn key_digits(items: usize) -> usize {
+    let mut total: usize = 0;
+    let mut power: usize = 1;
+    while power < items {
+        total = total.saturating_add(items - power);
+        power = power.saturating_mul(10);
+    }
+    total.saturating_add(items.min(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_digits_are_the_sum_of_the_keys() {
+        for items in [0, 1, 2, 10, 11, 99, 100, 101, 12_345] {
+            let sum: usize = (0..items).map(|index| index.to_string().len()).sum();
+            assert_eq!(key_digits(items), sum, "{items}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! From the template as typed to the template as meant.
+
+mod arguments;
+
+pub(crate) mod duration;
+
+mod extended;
+
+pub(crate) use arguments::{Args, Fields};
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, suggestion};
+use crate::generator::{self, GENERATORS};
+use crate::node::{Node, Shape};
+use crate::random::salt;
+use crate::{DEPTH_MAX, IdForm, Settings, Template};
+
+/// The fields of a document in order.
+pub(crate) type FieldNodes = Vec<(String, Rc<Node>)>;
+
+/// What the parser knows on its way through the template.
+pub(crate) struct Parser<'s> {
+    settings: &'s Settings,
+    dollars: Dollars,
+    /// The finished fields of the documents around the current value, outermost first.
+    levels: Vec<FieldNodes>,
+    /// How deep the current value is nested; 1 for a field of the document itself.
+    nesting: usize,
+    /// How many generated arrays stand around the current value.
+    arrays: usize,
+    pad: Option<String>,
+}
+
+/// What a name that begins with `$`, and is neither a generator nor Extended JSON, stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dollars {
+    /// A slip of the pen.
+    Refused,
+    /// An operator of MongoDB.
+    Operators,
+}
+
+/// The fields of a filter or an update, in which MongoDB's operators may stand.
+pub(crate) fn fragment(template: &Template, settings: &Settings) -> Result<FieldNodes, Error> {
+    parser(settings, Dollars::Operators).document("", template.fields())
+}
+
+fn parser(settings: &Settings, dollars: Dollars) -> Parser<'_> {
+    Parser { settings, dollars, levels: Vec::new(), nesting: 0, arrays: 0, pad: None }
+}
+
+/// The fields of a template, checked against the settings.
+pub(crate) fn parse(template: &Template, settings: &Settings) -> Result<FieldNodes, Error> {
+    check_reserved(template.fields(), settings)?;
+    let mut parser = parser(settings, Dollars::Refused);
+    if let Some(name) = template.fields().keys().find(|name| name.starts_with('$')) {
+        return Err(field(
+            &format!("document.{name}"),
+            "a field's name cannot begin with \"$\"; give the value a name",
+        ));
+    }
+    parser.document("document", template.fields())
+}
+
+/// The names that Plimsoll itself uses must be free.
+fn check_reserved(fields: &Map<String, Value>, settings: &Settings) -> Result<(), Error> {
+    let has_id = fields.contains_key("_id");
+    if has_id && settings.id != IdForm::Own {
+        let problem = "Plimsoll's receipt is the _id; remove the field, or set `id: own` to keep it (documents are then \
+                       counted, not proven)";
+        return Err(field("document._id", problem));
+    }
+    if !has_id && settings.id == IdForm::Own {
+        return Err(field(
+            "document._id",
+            "missing, and `id: own` asks for it; add the field, or leave `id` out",
+        ));
+    }
+    let Some(stamp) = &settings.stamp else { return Ok(()) };
+    let path = format!("document.{stamp}");
+    if fields.contains_key(stamp) {
+        return Err(field(
+            &path,
+            "the stamp has this name; rename the field or the stamp, or turn the stamp off",
+        ));
+    }
+    if stamp.is_empty() || stamp == "_id" || stamp.starts_with('$') || stamp.contains('\0') {
+        return Err(field(&path, "this name cannot be a stamp's; use letters, digits and underscores"));
+    }
+    Ok(())
+}
+
+fn field(path: &str, problem: &str) -> Error {
+    Error::Field { path: path.to_owned(), problem: problem.to_owned() }
+}
+
+impl Parser<'_> {
+    /// The settings of the program.
+    pub(crate) fn settings(&self) -> &Settings {
+        self.settings
+    }
+
+    /// The fields that a `$same` can name here, nearest document first.
+    pub(crate) fn earlier(&self) -> impl Iterator<Item = &(String, Rc<Node>)> + Clone {
+        self.levels.iter().rev().flatten()
+    }
+
+    /// Whether a `$pad` may stand here; it may only once.
+    pub(crate) fn claim_pad(&mut self, path: &str) -> bool {
+        self.nesting == 1 && self.pad.replace(path.to_owned()).is_none()
+    }
+
+    /// The item of a generated array.
+    pub(crate) fn item(&mut self, args: &Args<'_>) -> Result<Rc<Node>, Error> {
+        self.arrays += 1;
+        let node = self.value(args);
+        self.arrays -= 1;
+        node
+    }
+
+    /// Any value.
+    pub(crate) fn value(&mut self, args: &Args<'_>) -> Result<Rc<Node>, Error> {
+        self.nesting += 1;
+        let node = if self.nesting > DEPTH_MAX { Err(too_deep(args)) } else { self.any(args) };
+        self.nesting -= 1;
+        node.and_then(
+            |node| if self.nesting + node.height > DEPTH_MAX { Err(too_deep(args)) } else { Ok(node) },
+        )
+    }
+
+    fn any(&mut self, args: &Args<'_>) -> Result<Rc<Node>, Error> {
+        let shape = match args.value() {
+            Value::Array(items) => Shape::Array(self.array(args.path(), items)?),
+            Value::Object(map) if map.keys().any(|key| key.starts_with('$')) => {
+                return self.dollar(args, map);
+            }
+            Value::Object(map) => Shape::Document(self.document(args.path(), map)?),
+            _ => extended::constant(args)?,
+        };
+        Ok(self.node(shape, args.path()))
+    }
+
+    fn node(&self, shape: Shape, path: &str) -> Rc<Node> {
+        Node::new(shape, salt(path), self.arrays)
+    }
+
+    fn document(&mut self, path: &str, map: &Map<String, Value>) -> Result<FieldNodes, Error> {
+        self.levels.push(Vec::with_capacity(map.len()));
+        for (name, value) in map {
+            let args = Args::new(format!("{path}.{name}"), value);
+            if name.contains('\0') {
+                return Err(field(
+                    &args.path().replace('\0', "\\0"),
+                    "a field's name cannot hold a zero byte",
+                ));
+            }
+            let node = self.value(&args)?;
+            if let Some(fields) = self.levels.last_mut() {
+                fields.push((name.clone(), node));
+            }
+        }
+        Ok(self.levels.pop().unwrap_or_default())
+    }
+
+    fn array(&mut self, path: &str, items: &[Value]) -> Result<Vec<Rc<Node>>, Error> {
+        let item = |(index, value)| {
+            let args = Args::new(format!("{path}[{index}]"), value);
+            let node = self.value(&args)?;
+            match node.shape {
+                Shape::Optional { .. } => Err(Error::Misplaced {
+                    path: args.path().to_owned(),
+                    problem: "an item cannot be $optional; use $array with a length of {min, max}".to_owned(),
+                }),
+                _ => Ok(node),
+            }
+        };
+        items.iter().enumerate().map(item).collect()
+    }
+
+    /// An object with a key that begins with `$`: Extended JSON, a database reference, or a generator.
+    fn dollar(&mut self, args: &Args<'_>, map: &Map<String, Value>) -> Result<Rc<Node>, Error> {
+        if extended::is_constant(map) {
+            return Ok(self.node(extended::constant(args)?, args.path()));
+        }
+        if map.contains_key("$ref") && map.contains_key("$id") {
+            let fields = self.document(args.path(), map)?;
+            return Ok(self.node(Shape::Document(fields), args.path()));
+        }
+        let name = map.keys().find(|key| key.starts_with('$')).map_or("", String::as_str);
+        let Some((_, parse)) = GENERATORS.iter().find(|(known, _)| *known == name) else {
+            return self.operators(args, map, name);
+        };
+        if map.len() > 1 {
+            return Err(Error::NotAlone { path: args.path().to_owned(), name: name.to_owned() });
+        }
+        let inner = Args::new(format!("{}.{name}", args.path()), &map[name]);
+        if name == "$same" {
+            return generator::parse_same(self, &inner);
+        }
+        let shape = parse(self, &inner)?;
+        Ok(self.node(shape, args.path()))
+    }
+
+    /// A document of MongoDB's operators, where they may stand.
+    fn operators(
+        &mut self,
+        args: &Args<'_>,
+        map: &Map<String, Value>,
+        name: &str,
+    ) -> Result<Rc<Node>, Error> {
+        if self.dollars == Dollars::Refused {
+            return Err(unknown(args.path(), name));
+        }
+        let fields = self.document(args.path(), map)?;
+        Ok(self.node(Shape::Document(fields), args.path()))
+    }
+}
+
+fn too_deep(args: &Args<'_>) -> Error {
+    let path: String = args.path().chars().take(80).collect();
+    Error::TooDeep { path: format!("{path}...") }
+}
+
+fn unknown(path: &str, name: &str) -> Error {
+    let known: Vec<&str> = GENERATORS.iter().map(|(known, _)| *known).chain(extended::keys()).collect();
+    let near = suggestion(name, &known);
+    let generators: Vec<&str> = GENERATORS.iter().map(|(known, _)| *known).collect();
+    let mend = if near.starts_with("did") { near } else { format!("known here: {}", generators.join(", ")) };
+    Error::UnknownGenerator { path: path.to_owned(), name: name.to_owned(), mend }
+}

@@ -1,0 +1,157 @@
+//! A compiled template.
+
+use std::rc::Rc;
+
+use crate::error::Error;
+use crate::generator::{Fill, fill_text};
+use crate::lower::{self, Op};
+use crate::node::{Hole, Node, STRING_FRAME, Shape, Size, string_length};
+use crate::parse::{self, FieldNodes};
+use crate::random::{Draw, base};
+use crate::render::{self, Scope};
+use crate::{DOCUMENT_BYTES_MAX, IdForm, Identity, Settings, Template};
+
+/// A compiled template: makes the document of any number, without state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    seed: u64,
+    size: Size,
+    form: Form,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Form {
+    /// The steps of the whole document; a single run when every document has the same size.
+    Whole(Vec<Op>),
+    /// The fields around a padding string, which brings the document to `to` bytes.
+    Padded { head: Vec<Op>, salt: u64, to: usize, tail: Vec<Op> },
+}
+
+impl Program {
+    /// Compiles a template.
+    ///
+    /// # Errors
+    /// When the template is not of the grammar that [`Template`] describes, or the document may be too large for
+    /// MongoDB; the message names the path and the mend.
+    pub fn compile(template: &Template, settings: &Settings) -> Result<Self, Error> {
+        let mut fields = parse::parse(template, settings)?;
+        fields.splice(0..0, id_field(settings.id));
+        fields.extend(settings.stamp.iter().map(|name| (name.clone(), identity_node(0x12, 8, Fill::Stamp))));
+        Self::of_fields(fields, settings)
+    }
+
+    /// Compiles a filter or an update: operators of MongoDB such as `$set` or `$gt` may stand beside generators, and
+    /// neither `_id` nor a stamp is added. Only seed and start of the settings matter. A name that is both (`$text`)
+    /// is a generator.
+    ///
+    /// # Errors
+    /// As [`Program::compile`].
+    pub fn fragment(template: &Template, settings: &Settings) -> Result<Self, Error> {
+        Self::of_fields(parse::fragment(template, settings)?, settings)
+    }
+
+    fn of_fields(fields: FieldNodes, settings: &Settings) -> Result<Self, Error> {
+        let size = Shape::Document(Vec::new()).size();
+        let size = fields.iter().fold(size, |size, (name, node)| size.plus(node.element_size(name.len())));
+        if size.max > DOCUMENT_BYTES_MAX {
+            return Err(Error::TooLarge { bytes: size.max });
+        }
+        let (size, form) = form(fields, size)?;
+        Ok(Self { seed: settings.seed, size, form })
+    }
+
+    /// Appends the BSON of document `number`: `_id` first (unless the template supplies it), then the template's
+    /// fields in their order, then the stamp. Nothing is allocated but room in `out`.
+    #[inline]
+    pub fn encode(&self, number: u64, identity: &Identity, out: &mut Vec<u8>) {
+        let scope = Scope::new(base(self.seed, number), number, identity);
+        match &self.form {
+            Form::Whole(ops) => match ops.as_slice() {
+                [Op::Run(run)] => render::copy(run, &scope, out),
+                ops => render::render(ops, &scope, out),
+            },
+            Form::Padded { head, salt, to, tail } => {
+                let start = out.len();
+                render::render(head, &scope, out);
+                let (at, place) = (out.len(), scope.draw(*salt));
+                render::render(tail, &scope, out);
+                let bytes = to - (out.len() - start);
+                pad(at, &place, bytes, out);
+                out[start..start + 4].copy_from_slice(&(*to as u32).to_le_bytes());
+            }
+        }
+    }
+
+    /// The least and the largest size of a document, in bytes; equal when every document has the same size.
+    #[must_use]
+    pub fn len_bounds(&self) -> (usize, usize) {
+        (self.size.min, self.size.max)
+    }
+}
+
+/// The field of the receipt, if it is ours.
+fn id_field(form: IdForm) -> Option<(String, Rc<Node>)> {
+    let node = match form {
+        IdForm::ObjectId => identity_node(0x07, 12, Fill::Receipt),
+        IdForm::String => Node::new(Shape::Hole(Hole::string("", 24, Fill::ReceiptText)), 0, 0),
+        IdForm::Own => return None,
+    };
+    Some(("_id".to_owned(), node))
+}
+
+fn identity_node(kind: u8, width: usize, fill: Fill) -> Rc<Node> {
+    Node::new(Shape::Hole(Hole::bare(kind, width, fill)), 0, 0)
+}
+
+/// Lowers the fields; padding of a known size is text like any other.
+fn form(mut fields: FieldNodes, size: Size) -> Result<(Size, Form), Error> {
+    let pad = fields.iter().enumerate().find_map(|(index, (_, node))| match node.shape {
+        Shape::Pad { to } => Some((index, node.salt, to)),
+        _ => None,
+    });
+    let Some((index, salt, to)) = pad else { return Ok((size, Form::Whole(lower::document(&fields)))) };
+    if size.max > to {
+        let path = format!("document.{}.$pad.to", fields[index].0);
+        return Err(Error::PadTooShort { path, needed: size.max });
+    }
+    let form = if size.min == size.max {
+        let text = Hole::string("", to - size.max, Fill::Text);
+        fields[index].1 = Node::new(Shape::Hole(text), salt, 0);
+        Form::Whole(lower::document(&fields))
+    } else {
+        let (head, tail) =
+            (lower::head(&fields[..index], &fields[index].0), lower::tail(&fields[index + 1..]));
+        Form::Padded { head, salt, to, tail }
+    };
+    Ok((Size::exact(to), form))
+}
+
+/// Inserts a string at `at`, so that `out` grows by `bytes`.
+fn pad(at: usize, draw: &Draw<'_>, bytes: usize, out: &mut Vec<u8>) {
+    let end = out.len();
+    out.resize(end + bytes, 0);
+    out.copy_within(at..end, at + bytes);
+    let text = bytes - STRING_FRAME;
+    out[at..at + 4].copy_from_slice(&string_length(text));
+    fill_text(&mut draw.words(), &mut out[at + 4..at + 4 + text]);
+    out[at + 4 + text] = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Document, doc};
+
+    #[test]
+    fn operators_stand_beside_generators_in_a_fragment() {
+        let typed = r#"{"$set": {"a": {"$number": {}}, "b": {"$date": "1970-01-01T00:00:00Z"}}, "n": {"$gt": 5, "$lt": {"$sequence": {}}}}"#;
+        let template: Template = serde_json::from_str(typed).unwrap();
+        let program = Program::fragment(&template, &Settings::default()).unwrap();
+        let mut out = Vec::new();
+        program.encode(7, &Identity::default(), &mut out);
+        let epoch = bson::DateTime::from_millis(0);
+        let expected = doc! {"$set": {"a": 7_i64, "b": epoch}, "n": {"$gt": 5, "$lt": 7_i64}};
+        assert_eq!(Document::from_reader(out.as_slice()).unwrap(), expected);
+        assert!(Program::compile(&template, &Settings::default()).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! Random words by counting: a word is a function of (seed, number, place, index), so nothing is carried from one
+//! document to the next and any shard can make any document.
+//!
+//! The mixing function is the finalizer of SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast Splittable
+//! Pseudorandom Number Generators", OOPSLA 2014, section 5 (variant 13 of D. Stafford).
+
+use crate::Identity;
+
+/// The odd number nearest to 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Spreads every bit of `word` over the whole result; a bijection.
+#[inline]
+pub(crate) fn mix(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+/// The place of a hole, from its path.
+pub(crate) fn salt(path: &str) -> u64 {
+    let fnv1a = path.bytes().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    });
+    mix(fnv1a)
+}
+
+/// How far the places of an array's items lie apart.
+pub(crate) fn stride(array_salt: u64) -> u64 {
+    mix(array_salt ^ GOLDEN) | 1
+}
+
+/// The start of a document's places.
+#[inline]
+pub(crate) fn base(seed: u64, number: u64) -> u64 {
+    mix(mix(seed).wrapping_add(number.wrapping_mul(GOLDEN)))
+}
+
+/// What a hole may draw on: its random words, the document's number, and the identity.
+#[derive(Clone, Copy)]
+pub(crate) struct Draw<'a> {
+    pub(crate) place: u64,
+    pub(crate) number: u64,
+    pub(crate) identity: &'a Identity,
+}
+
+impl Draw<'_> {
+    /// The hole's first word.
+    #[inline]
+    pub(crate) fn first(&self) -> u64 {
+        mix(self.place)
+    }
+
+    /// The words after the first.
+    #[inline]
+    pub(crate) fn words(&self) -> Words {
+        Words(self.first())
+    }
+}
+
+/// An endless row of random words.
+#[derive(Clone, Copy)]
+pub(crate) struct Words(u64);
+
+impl Words {
+    /// The next word.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GOLDEN);
+        mix(self.0)
+    }
+}
+
+/// A number below `span`; a span of 0 stands for 2^64.
+///
+/// D. Lemire, "Fast Random Integer Generation in an Interval", 2019, section 3, without the rejection: a value's
+/// probability is off by at most span ÷ 2^64 of itself.
+#[inline]
+pub(crate) fn below(word: u64, span: u64) -> u64 {
+    if span == 0 {
+        return word;
+    }
+    ((u128::from(word) * u128::from(span)) >> 64) as u64
+}
+
+/// A number strictly between 0 and 1, in steps of 2^-52.
+#[inline]
+pub(crate) fn unit(word: u64) -> f64 {
+    ((word >> 12) as f64 + 0.5) * (1.0 / (1_u64 << 52) as f64)
+}
+
+/// A probability in a form that is compared with a word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Odds(u64);
+
+impl Odds {
+    /// `probability` from 0 to 1.
+    pub(crate) fn new(probability: f64) -> Self {
+        Self((probability * (1_u64 << 63) as f64) as u64)
+    }
+
+    /// Whether `word` hits.
+    #[inline]
+    pub(crate) fn hit(self, word: u64) -> bool {
+        (word >> 1) < self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mix_is_the_published_function() {
+        // The first outputs of SplitMix64 with seed 1234567, as published with its reference code.
+        let mut words = Words(1_234_567);
+        assert_eq!(words.next(), 6_457_827_717_110_365_317);
+        assert_eq!(words.next(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn below_stays_below_and_reaches_both_ends() {
+        assert_eq!(below(0, 10), 0);
+        assert_eq!(below(u64::MAX, 10), 9);
+        assert_eq!(below(u64::MAX, 0), u64::MAX);
+        assert_eq!(below(u64::MAX, 1), 0);
+    }
+
+    #[test]
+    fn unit_never_touches_its_ends() {
+        assert!(unit(0) > 0.0);
+        assert!(unit(u64::MAX) < 1.0);
+    }
+
+    #[test]
+    fn odds_of_nought_never_hit_and_odds_of_one_always_do() {
+        for word in [0, 1, u64::MAX / 2, u64::MAX] {
+            assert!(!Odds::new(0.0).hit(word));
+            assert!(Odds::new(1.0).hit(word));
+        }
+    }
+
+    #[test]
+    fn neighbouring_documents_share_no_words() {
+        let words: std::collections::HashSet<u64> =
+            (0..1000).flat_map(|seed| (0..100).map(move |number| base(seed, number))).collect();
+        assert_eq!(words.len(), 100_000);
+    }
+}

@@ -1,0 +1,89 @@
+//! Where documents come from: a program or a file.
+
+use crate::{FileSource, Identity, Program};
+
+/// A maker of documents.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A compiled template: any number has a document.
+    Program(Program),
+    /// The documents of a file.
+    File(FileSource),
+}
+
+/// What came of a call of [`Source::encode`].
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoded {
+    /// One document was appended.
+    Document,
+    /// Nothing was appended: the number lies past the end of the file, and the file is not repeated.
+    PastEnd,
+}
+
+impl Source {
+    /// Appends the BSON of document `number`.
+    #[inline]
+    pub fn encode(&self, number: u64, identity: &Identity, out: &mut Vec<u8>) -> Encoded {
+        match self {
+            Self::Program(program) => {
+                program.encode(number, identity, out);
+                Encoded::Document
+            }
+            Self::File(file) => file.encode(number, identity, out),
+        }
+    }
+
+    /// The least and the largest size of a document, in bytes.
+    #[must_use]
+    pub fn len_bounds(&self) -> (usize, usize) {
+        match self {
+            Self::Program(program) => program.len_bounds(),
+            Self::File(file) => file.len_bounds(),
+        }
+    }
+
+    /// The number of documents in the file; `None` for a program.
+    #[must_use]
+    pub fn records(&self) -> Option<u64> {
+        match self {
+            Self::Program(_) => None,
+            Self::File(file) => Some(file.records()),
+        }
+    }
+
+    /// How many numbers have a document; `None` when there is no end (a program, or a file that is repeated).
+    #[must_use]
+    pub fn documents_max(&self) -> Option<u64> {
+        match self {
+            Self::Program(_) => None,
+            Self::File(file) => file.documents_max(),
+        }
+    }
+}
+
+impl From<Program> for Source {
+    fn from(program: Program) -> Self {
+        Self::Program(program)
+    }
+}
+
+impl From<FileSource> for Source {
+    fn from(file: FileSource) -> Self {
+        Self::File(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: Send + Sync + 'static>() {}
+
+    #[test]
+    fn threads_may_share_sources() {
+        check::<Source>();
+        check::<Program>();
+        check::<FileSource>();
+    }
+}
