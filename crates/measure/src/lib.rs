@@ -7,6 +7,7 @@ pub mod clock;
 pub mod duration;
 pub mod environment;
 pub mod event;
+pub mod expectation;
 pub mod hdr_log;
 pub mod histogram;
 pub mod integrity;

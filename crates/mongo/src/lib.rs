@@ -1,1 +1,24 @@
 //! MongoDB behind the load engine's port: targets, topology and the audit scan.
+//!
+//! In reading order: what a scenario may say ([`scenario`]), what it means ([`setup`]), where the server is
+//! ([`topology`]), the collection before and after ([`collection`], [`audit`]), one worker's documents and what became
+//! of them ([`books`], [`keeper`]), and the two targets: [`lean`] over our own client, [`driver`] over the official one.
+//!
+//! It must not know HTTP, reports or the other engines.
+
+pub mod scenario;
+pub mod setup;
+pub mod topology;
+
+pub mod audit;
+pub mod collection;
+
+pub mod books;
+pub mod keeper;
+
+pub mod driver;
+pub mod lean;
+
+mod maker;
+mod outcome;
+mod statement;

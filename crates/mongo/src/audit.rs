@@ -1,0 +1,144 @@
+//! The audit scan: reads everything back and holds it against what the ledger remembers.
+
+use std::time::Duration;
+
+use bson::{RawBsonRef, RawDocument};
+use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source};
+use plimsoll_ledger::audit::Examples;
+use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, Neighbours, Receipt, Run, Touched};
+use plimsoll_wire::{ConnectOptions, Connection, Cursor, Error, FindRequest, FindSpec};
+
+use crate::maker::identity;
+use crate::setup::{Namespace, Setup};
+
+/// How long the server may take for one batch of the scan.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
+/// Documents of one batch of the scan, unless 16 MB are reached before.
+const BATCH_DOCUMENTS: u32 = 20_000;
+/// The progress is told once in so many documents.
+const PROGRESS_EVERY: u64 = 50_000;
+
+/// What an audit needs to know of the run.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// Where the documents are.
+    pub namespace: &'a Namespace,
+    /// What their content is.
+    pub source: Option<&'a Source>,
+    /// The form of their ids.
+    pub id: IdForm,
+    /// Documents that other operations may have changed or removed.
+    pub touched: &'a Touched,
+    /// Whether documents of others may be there.
+    pub neighbours: Neighbours,
+}
+
+impl<'a> Scope<'a> {
+    /// The scope of a run.
+    pub fn of(setup: &'a Setup, touched: &'a Touched, neighbours: Neighbours) -> Self {
+        Self { namespace: &setup.namespace, source: setup.source.as_ref(), id: setup.id, touched, neighbours }
+    }
+}
+
+/// Reads the collection of each of `servers` to its end and gives what was found. `progress` is told the number of
+/// documents read.
+///
+/// # Errors
+/// When a server cannot be read to the end.
+pub async fn scan(
+    servers: &[ConnectOptions],
+    ledger: &Ledger,
+    scope: Scope<'_>,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<Findings, Error> {
+    let mut audit = Audit::with(ledger, scope.touched, scope.neighbours);
+    let mut reader = Reader { run: ledger.run(), scope, scratch: Vec::new(), read: 0 };
+    for server in servers {
+        let options = ConnectOptions { timeout: Some(BATCH_TIMEOUT), ..server.clone() };
+        let mut connection = Connection::connect(&options).await?;
+        let spec = spec(&connection, scope.namespace);
+        let mut cursor = Cursor::new(FindRequest::new(&spec, &connection.limits())?);
+        while let Some(documents) = cursor.next(&mut connection).await? {
+            for document in documents {
+                audit.see(reader.judge(document));
+                if reader.read.is_multiple_of(PROGRESS_EVERY) {
+                    progress(reader.read);
+                }
+            }
+        }
+    }
+    progress(reader.read);
+    Ok(audit.finish())
+}
+
+/// Everything in the order it is stored, at majority where the server is a member of a replica set.
+fn spec(connection: &Connection, namespace: &Namespace) -> FindSpec {
+    let mut spec = FindSpec::new(&namespace.db, &namespace.collection);
+    spec.batch_size = Some(BATCH_DOCUMENTS);
+    let hello = connection.hello();
+    if hello.set_name.is_some() || hello.is_mongos {
+        spec.read_concern = Some("majority".into());
+    }
+    spec
+}
+
+struct Reader<'a> {
+    run: Run,
+    scope: Scope<'a>,
+    scratch: Vec<u8>,
+    read: u64,
+}
+
+impl Reader<'_> {
+    fn judge(&mut self, document: &RawDocument) -> Found {
+        self.read += 1;
+        match self.number(document) {
+            None => Found::Foreign { stamp: stamp(document) },
+            Some(number) if self.matches(number, document) => {
+                Found::Receipt { number, content: Content::Matches, stamp: None }
+            }
+            Some(number) => Found::Receipt { number, content: Content::Differs, stamp: stamp(document) },
+        }
+    }
+
+    /// The number in a receipt of this run.
+    fn number(&self, document: &RawDocument) -> Option<u64> {
+        match (self.scope.id, document.get("_id").ok()??) {
+            (IdForm::ObjectId, RawBsonRef::ObjectId(id)) => self.run.number(&id.bytes()),
+            (IdForm::String, RawBsonRef::String(text)) => {
+                self.run.number(&Receipt::from_hex(text.as_bytes()).ok()?.to_object_id())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the stored bytes are those that follow from the number.
+    fn matches(&mut self, number: u64, document: &RawDocument) -> bool {
+        self.scratch.clear();
+        let identity = identity(self.run, number);
+        let encoded = self.scope.source.map(|source| source.encode(number, &identity, &mut self.scratch));
+        encoded == Some(Encoded::Document) && self.scratch == document.as_bytes()
+    }
+}
+
+fn stamp(document: &RawDocument) -> Option<i64> {
+    document.get_i64(STAMP_FIELD).ok()
+}
+
+/// Examples of violations as text: `lost: 691f…`.
+pub fn examples(run: Run, examples: &Examples, most: usize) -> Vec<String> {
+    let kinds = [
+        ("lost", &examples.lost),
+        ("phantom", &examples.phantom),
+        ("duplicated", &examples.duplicated),
+        ("corrupted", &examples.corrupted),
+    ];
+    let named = |(kind, numbers): (&'static str, &Vec<u64>)| {
+        numbers
+            .iter()
+            .take(most)
+            .map(move |number| format!("{kind}: {}", run.receipt(*number)))
+            .collect::<Vec<_>>()
+    };
+    kinds.into_iter().flat_map(named).collect()
+}

@@ -1,0 +1,125 @@
+//! The collection before a run: what is in it, what may happen to it, and what can be promised about it.
+
+use bson::{Document, RawDocumentBuf, rawdoc};
+use plimsoll_wire::{Connection, Error as WireError};
+
+use crate::scenario::Existing;
+use crate::setup::Namespace;
+
+/// MongoDB's error code NamespaceNotFound.
+const NAMESPACE_NOT_FOUND: i32 = 26;
+
+/// What was found before the load.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Documents that were there already and stay.
+    pub documents: u64,
+    /// Why documents may vanish by design, if they may: capped, or expiring.
+    pub vanishing: Option<String>,
+}
+
+/// A collection that a run does not start on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It holds documents.
+    #[error(
+        "{namespace} is not empty ({documents} documents): name another collection, or say `existing: append` to keep \
+         them or `existing: drop` to drop the collection first"
+    )]
+    NotEmpty {
+        /// The collection.
+        namespace: Namespace,
+        /// How many.
+        documents: u64,
+    },
+    /// The server could not be asked.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// Its answer was not understood.
+    #[error("the server's answer to {0} was not understood; is it a MongoDB server?")]
+    Answer(&'static str),
+}
+
+/// Looks at the collection and does what the scenario says about one that is not empty.
+///
+/// # Errors
+/// [`Error::NotEmpty`] when it must be empty and is not; else what went wrong.
+pub async fn prepare(
+    connection: &mut Connection,
+    namespace: &Namespace,
+    existing: Existing,
+) -> Result<Before, Error> {
+    let documents = count(connection, namespace).await?;
+    if documents > 0 && existing == Existing::Refuse {
+        return Err(Error::NotEmpty { namespace: namespace.clone(), documents });
+    }
+    if existing == Existing::Drop {
+        drop_collection(connection, namespace).await?;
+        return Ok(Before::default());
+    }
+    Ok(Before { documents, vanishing: vanishing(connection, namespace).await? })
+}
+
+/// Documents in the collection, by its metadata; zero where there is none.
+///
+/// # Errors
+/// What the server or the connection says.
+pub async fn count(connection: &mut Connection, namespace: &Namespace) -> Result<u64, Error> {
+    let reply = connection.command(&namespace.db, &rawdoc! {"count": namespace.collection.as_str()}).await;
+    let reply = match reply {
+        Err(WireError::Server(error)) if error.code == NAMESPACE_NOT_FOUND => return Ok(0),
+        other => document(&other?, "count")?,
+    };
+    let number = reply.get_i64("n").or_else(|_| reply.get_i32("n").map(i64::from));
+    let number = number.or_else(|_| reply.get_f64("n").map(|number| number as i64));
+    number.map(|number| number.max(0) as u64).map_err(|_| Error::Answer("count"))
+}
+
+async fn drop_collection(connection: &mut Connection, namespace: &Namespace) -> Result<(), Error> {
+    let dropped = connection.command(&namespace.db, &rawdoc! {"drop": namespace.collection.as_str()}).await;
+    match dropped {
+        Err(WireError::Server(error)) if error.code == NAMESPACE_NOT_FOUND => Ok(()),
+        other => Ok(drop(other?)),
+    }
+}
+
+/// Why documents may vanish by design.
+async fn vanishing(connection: &mut Connection, namespace: &Namespace) -> Result<Option<String>, Error> {
+    let filter = rawdoc! {"name": namespace.collection.as_str()};
+    let listed = connection.command(&namespace.db, &rawdoc! {"listCollections": 1, "filter": filter}).await?;
+    let capped = first_batch(&document(&listed, "listCollections")?).iter().any(|collection| {
+        collection.get_document("options").is_ok_and(|options| options.get_bool("capped").unwrap_or(false))
+    });
+    if capped {
+        return Ok(Some("the collection is capped: the server removes its oldest documents".into()));
+    }
+    let indexes =
+        connection.command(&namespace.db, &rawdoc! {"listIndexes": namespace.collection.as_str()}).await;
+    let indexes = match indexes {
+        Err(WireError::Server(error)) if error.code == NAMESPACE_NOT_FOUND => return Ok(None),
+        other => document(&other?, "listIndexes")?,
+    };
+    let expiring = first_batch(&indexes).into_iter().find(|index| index.contains_key("expireAfterSeconds"));
+    Ok(expiring.map(|index| {
+        format!("the index {} lets documents expire", index.get_str("name").unwrap_or("without a name"))
+    }))
+}
+
+fn document(reply: &RawDocumentBuf, command: &'static str) -> Result<Document, Error> {
+    Document::try_from(reply.as_ref()).map_err(|_| Error::Answer(command))
+}
+
+fn first_batch(reply: &Document) -> Vec<Document> {
+    let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    batch
+        .map(|batch| batch.iter().filter_map(|item| item.as_document().cloned()).collect())
+        .unwrap_or_default()
+}
+
+/// The server's default write concern as JSON, where it tells.
+pub async fn default_write_concern(connection: &mut Connection) -> Option<String> {
+    let reply = connection.command("admin", &rawdoc! {"getDefaultRWConcern": 1}).await.ok()?;
+    let reply = Document::try_from(reply.as_ref()).ok()?;
+    let concern = reply.get_document("defaultWriteConcern").ok()?;
+    Some(bson::Bson::Document(concern.clone()).into_relaxed_extjson().to_string())
+}

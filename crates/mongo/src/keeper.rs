@@ -1,0 +1,149 @@
+//! The ledger's way to disk: a thread that reserves numbers before they are sent and writes what became of them.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use plimsoll_ledger::journal::Error;
+use plimsoll_ledger::{Deal, Keeper, Page, Run};
+
+/// The keeper's thread.
+#[derive(Debug)]
+pub struct KeeperThread {
+    sender: Sender<Message>,
+    accounts: Vec<Arc<Account>>,
+    thread: JoinHandle<Result<(), Error>>,
+    first_worker: u64,
+}
+
+/// One worker's line to the keeper.
+#[derive(Debug)]
+pub struct Reservations {
+    worker: u64,
+    sender: Sender<Message>,
+    account: Arc<Account>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Reserve { worker: u64, until: u64 },
+    Flush { worker: u64, pages: Vec<Page> },
+    Close,
+}
+
+/// What the keeper has granted one worker.
+#[derive(Debug, Default)]
+struct Account {
+    state: Mutex<Granted>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Granted {
+    asked: u64,
+    until: u64,
+    refused: bool,
+}
+
+impl KeeperThread {
+    /// Starts the keeper of the workers `workers` (among all of all shards) in `dir`.
+    ///
+    /// # Errors
+    /// When the directory cannot be written to.
+    pub fn start(dir: &Path, run: Run, deal: Deal, workers: std::ops::Range<u64>) -> Result<Self, Error> {
+        let keeper = Keeper::create(dir, run, deal, workers.clone())?;
+        let accounts: Vec<_> = workers.clone().map(|_| Arc::<Account>::default()).collect();
+        let (sender, messages) = channel();
+        let (known, first_worker) = (accounts.clone(), workers.start);
+        let thread = thread::spawn(move || {
+            let kept = keep(keeper, &messages, &known, first_worker);
+            if kept.is_err() {
+                known.iter().for_each(|account| account.refuse());
+            }
+            kept
+        });
+        Ok(Self { sender, accounts, thread, first_worker })
+    }
+
+    /// The line of worker `worker`, among all of all shards.
+    pub fn reservations(&self, worker: u64) -> Option<Reservations> {
+        let index = usize::try_from(worker.checked_sub(self.first_worker)?).ok()?;
+        let account = self.accounts.get(index)?.clone();
+        Some(Reservations { worker, sender: self.sender.clone(), account })
+    }
+
+    /// Writes what is left and ends the thread.
+    ///
+    /// # Errors
+    /// What the disk said, now or earlier.
+    pub fn close(self) -> Result<(), Error> {
+        // A thread that has ended has said why, and that is told here.
+        self.sender.send(Message::Close).unwrap_or_default();
+        self.thread.join().unwrap_or(Ok(()))
+    }
+}
+
+fn keep(
+    mut keeper: Keeper,
+    messages: &Receiver<Message>,
+    accounts: &[Arc<Account>],
+    first_worker: u64,
+) -> Result<(), Error> {
+    for message in messages {
+        match message {
+            Message::Reserve { worker, until } => {
+                keeper.reserve(worker, until)?;
+                accounts[(worker - first_worker) as usize].grant(until);
+            }
+            Message::Flush { worker, pages } => keeper.flush(worker, &pages)?,
+            Message::Close => break,
+        }
+    }
+    Ok(())
+}
+
+impl Account {
+    fn grant(&self, until: u64) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).until = until;
+        self.changed.notify_all();
+    }
+
+    fn refuse(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).refused = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Reservations {
+    /// Asks for all numbers up to the local index `until`, unless that was asked for before.
+    pub fn ask(&self, until: u64) {
+        let mut state = self.account.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // One request at a time is enough: each asks for seconds of load.
+        if state.asked > state.until {
+            return;
+        }
+        state.asked = until;
+        drop(state);
+        self.sender.send(Message::Reserve { worker: self.worker, until }).unwrap_or_default();
+    }
+
+    /// How far the numbers are reserved by now.
+    pub fn granted(&self) -> u64 {
+        self.account.state.lock().unwrap_or_else(PoisonError::into_inner).until
+    }
+
+    /// Waits until the numbers up to the local index `needed` are reserved; gives how far they are. It is less than
+    /// `needed` only if the disk refuses.
+    pub fn wait(&self, needed: u64) -> u64 {
+        let state = self.account.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = |granted: &mut Granted| granted.until < needed && !granted.refused;
+        let state = self.account.changed.wait_while(state, missing);
+        state.unwrap_or_else(PoisonError::into_inner).until
+    }
+
+    /// Hands over pages to be written.
+    pub fn flush(&self, pages: Vec<Page>) {
+        self.sender.send(Message::Flush { worker: self.worker, pages }).unwrap_or_default();
+    }
+}

@@ -1,0 +1,87 @@
+//! The lean client's words for what became of a document, in the vocabulary of measuring and of the ledger.
+
+use plimsoll_ledger::State;
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Doubt, Failures, Outcome, Rejection};
+use plimsoll_wire::{Cause, Class, Error, Outcome as Wire, WriteReply};
+
+/// The class of a refusal.
+pub const fn rejection(class: Class) -> Rejection {
+    match class {
+        Class::DuplicateKey => Rejection::DuplicateKey,
+        Class::Validation => Rejection::Validation,
+        Class::TooLarge => Rejection::TooLarge,
+        Class::Unauthorized => Rejection::Unauthorized,
+        Class::NotPrimary => Rejection::NotPrimary,
+        Class::Overload => Rejection::Overload,
+        Class::BadCommand => Rejection::BadCommand,
+        Class::Other => Rejection::Other,
+    }
+}
+
+const fn doubt(cause: Cause) -> Doubt {
+    match cause {
+        Cause::Timeout => Doubt::Timeout,
+        Cause::ConnectionLost => Doubt::ConnectionLost,
+        Cause::WriteConcern => Doubt::WriteConcern,
+        Cause::Interrupted | Cause::Miscounted => Doubt::Interrupted,
+        Cause::Unacknowledged => Doubt::Unacknowledged,
+    }
+}
+
+/// The outcome of a document that was handed to the lean client.
+pub const fn outcome(wire: Wire) -> Outcome {
+    match wire {
+        Wire::Acknowledged => Outcome::Acknowledged,
+        Wire::Rejected(class) => Outcome::Rejected(rejection(class)),
+        Wire::Unknown(cause) => Outcome::Unknown(doubt(cause)),
+        Wire::NotSent => Outcome::Rejected(Rejection::NotTried),
+    }
+}
+
+/// What the ledger keeps of an outcome.
+pub const fn state(outcome: Outcome) -> State {
+    match outcome {
+        Outcome::Acknowledged => State::Acknowledged,
+        Outcome::Rejected(Rejection::NotTried) => State::NotSent,
+        Outcome::Rejected(_) => State::Rejected,
+        Outcome::Unknown(_) => State::Unknown,
+    }
+}
+
+/// The outcome of an operation whose answer is an error.
+pub fn of_error(error: &Error) -> Outcome {
+    match error {
+        Error::Server(server) => outcome(Wire::Rejected(Class::of_code(server.code))),
+        Error::TooLarge(_) => Outcome::Rejected(Rejection::TooLarge),
+        Error::Timeout { .. } => Outcome::Unknown(Doubt::Timeout),
+        Error::Encode(_) => Outcome::Rejected(Rejection::BadCommand),
+        _ => Outcome::Unknown(Doubt::ConnectionLost),
+    }
+}
+
+/// Sums up a write: the first failure decides about the operation.
+pub fn of_write(written: &WriteReply) -> Reply {
+    let mut reply = Reply {
+        outcome: Outcome::Acknowledged,
+        documents: 0,
+        failed: Failures::default(),
+        bytes_sent: written.bytes_sent,
+        bytes_received: written.bytes_received,
+    };
+    for span in written.spans() {
+        add(&mut reply, outcome(span.outcome), u64::from(span.count));
+    }
+    reply
+}
+
+/// Adds documents of one outcome to an operation.
+pub fn add(reply: &mut Reply, outcome: Outcome, documents: u64) {
+    if matches!(outcome, Outcome::Acknowledged | Outcome::Unknown(Doubt::Unacknowledged)) {
+        reply.documents += documents;
+    }
+    reply.failed.add(outcome, documents);
+    if reply.outcome == Outcome::Acknowledged {
+        reply.outcome = outcome;
+    }
+}

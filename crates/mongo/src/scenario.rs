@@ -1,0 +1,258 @@
+//! What a scenario may say about MongoDB, as typed.
+
+use plimsoll_document::{IdForm, PastEnd, Template};
+use plimsoll_measure::duration::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Documents of one insert command when the scenario does not say.
+const BATCH_DEFAULT: u32 = 1;
+/// How long an operation may take when the scenario does not say.
+const TIMEOUT_DEFAULT: Span = Span::from_secs(10);
+
+/// Which client sends the operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Client {
+    /// Plimsoll's own.
+    #[default]
+    Lean,
+    /// The official Rust driver.
+    Driver,
+}
+
+impl Client {
+    /// The name in scenarios and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lean => "lean",
+            Self::Driver => "driver",
+        }
+    }
+}
+
+/// What happens to a collection that is not empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Existing {
+    /// The run does not start.
+    #[default]
+    Refuse,
+    /// Its documents stay and are not touched.
+    Append,
+    /// The collection is dropped first.
+    Drop,
+}
+
+/// How many must have a write: a number, `majority`, or a tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum W {
+    /// This many members; 0 asks for no acknowledgement.
+    Number(u32),
+    /// `majority`, or the name of a tag set.
+    Name(String),
+}
+
+/// When the server acknowledges a write; what is left out is left to the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WriteConcern {
+    /// How many members must have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub w: Option<W>,
+    /// Whether it must be in the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub j: Option<bool>,
+    /// How long the server waits for `w`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+}
+
+/// Documents from a file instead of a template.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentFile {
+    /// A `.bson` file of mongodump, or a `.json`, `.jsonl` or `.ndjson` file with one document a line.
+    pub path: String,
+    /// What happens after the last record.
+    #[serde(default)]
+    pub past_end: PastEnd,
+}
+
+/// The field that carries a document's stamp, so that a copy under another `_id` is recognised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stamp {
+    /// An int64 named `_p` at the document's end.
+    #[default]
+    On,
+    /// The document's exact bytes are kept.
+    Off,
+}
+
+/// The documents of an operation that names some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// One document that this run has inserted before, by its `_id`, each as likely.
+    #[default]
+    Receipt,
+}
+
+/// One operation, as typed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Operation {
+    /// Inserts documents.
+    Insert(Insert),
+    /// Finds documents.
+    Find(Find),
+    /// Updates one document, or all that a filter lets through.
+    Update(Update),
+    /// Replaces one document of this run by its own content, made anew.
+    Replace(Replace),
+    /// Deletes one document.
+    Delete(Delete),
+}
+
+/// Inserts documents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Insert {
+    /// Documents of one operation.
+    pub batch: u32,
+    /// Whether the server stops at the first failure.
+    pub ordered: bool,
+}
+
+impl Default for Insert {
+    fn default() -> Self {
+        Self { batch: BATCH_DEFAULT, ordered: false }
+    }
+}
+
+/// Finds documents: by receipt, or by a filter whose values may be generators.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Find {
+    /// Which documents, if there is no filter.
+    pub by: By,
+    /// Which documents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Template>,
+    /// Which fields to return.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub projection: Option<Template>,
+    /// In which order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sort: Option<Template>,
+    /// The most documents of one find; all of them come in one reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Level of the read concern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_concern: Option<String>,
+}
+
+/// Updates documents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Update {
+    /// Which document, if there is no filter.
+    #[serde(default)]
+    pub by: By,
+    /// Which documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Template>,
+    /// The update, such as `{$set: {seen: {$sequence: {}}}}`.
+    pub update: Template,
+    /// Whether all documents of the filter are updated, not only the first.
+    #[serde(default)]
+    pub multi: bool,
+    /// Whether a document is inserted where the filter finds none.
+    #[serde(default)]
+    pub upsert: bool,
+}
+
+/// Replaces one document of this run, by its receipt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Replace {}
+
+/// Deletes one document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Delete {
+    /// Which document, if there is no filter.
+    pub by: By,
+    /// Which documents; the first is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Template>,
+}
+
+impl Operation {
+    /// Documents of one operation.
+    pub const fn documents(&self) -> u32 {
+        match self {
+            Self::Insert(insert) => insert.batch,
+            _ => 1,
+        }
+    }
+
+    /// Whether it may change or remove documents that were inserted before.
+    pub const fn touches(&self) -> bool {
+        matches!(self, Self::Update(_) | Self::Replace(_) | Self::Delete(_))
+    }
+
+    /// Whether it needs documents that this run has inserted before.
+    pub const fn needs_receipts(&self) -> bool {
+        match self {
+            Self::Insert(_) => false,
+            Self::Find(find) => find.filter.is_none(),
+            Self::Update(update) => update.filter.is_none(),
+            Self::Replace(_) => true,
+            Self::Delete(delete) => delete.filter.is_none(),
+        }
+    }
+}
+
+/// MongoDB's part of a scenario, as typed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Section {
+    /// `database.collection`.
+    pub collection: String,
+    /// What happens to a collection that is not empty.
+    pub existing: Existing,
+    /// The document to insert.
+    pub document: Option<Template>,
+    /// A file of documents to insert, instead of `document`.
+    pub documents_from: Option<DocumentFile>,
+    /// The form of `_id`; `own` keeps the template's or file's, and documents are then counted, not proven.
+    pub id: IdForm,
+    /// Whether each document carries its stamp.
+    pub stamp: Stamp,
+    /// When writes are acknowledged.
+    pub write_concern: WriteConcern,
+    /// Which client sends the operations.
+    pub client: Client,
+    /// How long an operation may take before it is given up as unknown.
+    pub timeout: Span,
+}
+
+impl Default for Section {
+    fn default() -> Self {
+        Self {
+            collection: String::new(),
+            existing: Existing::Refuse,
+            document: None,
+            documents_from: None,
+            id: IdForm::ObjectId,
+            stamp: Stamp::On,
+            write_concern: WriteConcern::default(),
+            client: Client::Lean,
+            timeout: TIMEOUT_DEFAULT,
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Where the server is: the primary of a replica set, every mongos, or the one server named; and where it is again
+//! after a failover.
+//!
+//! A URI is read by the official driver, SRV records included. A single server that takes writes is reached directly;
+//! for anything else the driver's topology monitoring finds the primary.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use mongodb::Client;
+use mongodb::options::{AuthMechanism, ClientOptions, Tls as DriverTls};
+use plimsoll_wire::{Address, ConnectOptions, Connection, Credential, Hello, Tls, Trust};
+
+/// How long the driver may look for a primary when the URI does not say.
+const SELECTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection may take when the URI does not say.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A deployment: how to reach it now, and how to find it again.
+#[derive(Debug)]
+pub struct Site {
+    uri: String,
+    template: ConnectOptions,
+    routers: bool,
+    addresses: RwLock<Vec<Address>>,
+    turn: AtomicUsize,
+}
+
+/// Why a deployment cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text is no connection string.
+    #[error("the server's address cannot be read: {0}; write for example mongodb://localhost:27017")]
+    Uri(String),
+    /// A part of the URI that the lean client does not speak.
+    #[error("{0}; use `client: driver`, or another user")]
+    Unsupported(String),
+    /// A file named by the URI cannot be read.
+    #[error("cannot read {path}: {source}; correct tlsCAFile")]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The server cannot be reached, or refused us.
+    #[error(transparent)]
+    Wire(#[from] plimsoll_wire::Error),
+    /// No member takes writes.
+    #[error(
+        "no primary was found ({0}): check that the replica set has one, and that its members' names resolve here"
+    )]
+    NoPrimary(String),
+}
+
+impl Site {
+    /// Finds the deployment that `uri` names. Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    /// Why it cannot be read, reached or used.
+    pub async fn find(uri: &str, timeout: Duration) -> Result<Self, Error> {
+        let options = ClientOptions::parse(uri).await.map_err(|error| Error::Uri(error.to_string()))?;
+        let addresses = addresses(&options)?;
+        let template = connect_options(&options, addresses[0].clone(), timeout)?;
+        let mut site = Self {
+            uri: uri.to_owned(),
+            template,
+            routers: false,
+            addresses: RwLock::new(addresses),
+            turn: AtomicUsize::new(0),
+        };
+        let hello = site.greet_any().await?;
+        site.routers = hello.is_mongos;
+        let direct = options.direct_connection == Some(true);
+        if !hello.is_writable_primary && !hello.is_mongos && !direct {
+            site.refresh().await?;
+        } else if !hello.is_mongos {
+            site.keep(vec![site.current()]);
+        }
+        Ok(site)
+    }
+
+    /// A deployment of one server without authentication or TLS.
+    pub fn single(address: Address, timeout: Duration) -> Self {
+        let uri = format!("mongodb://{address}/?directConnection=true");
+        let mut template = ConnectOptions::new(address.clone());
+        template.timeout = Some(timeout);
+        template.connect_timeout = CONNECT_TIMEOUT;
+        Self {
+            uri,
+            template,
+            routers: false,
+            addresses: RwLock::new(vec![address]),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    /// The URI as given.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Every address that load goes to: one, or each mongos.
+    pub fn addresses(&self) -> Vec<Address> {
+        self.addresses.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Options for a connection to the next address; each mongos has its turn.
+    pub fn options(&self) -> ConnectOptions {
+        let addresses = self.addresses();
+        let turn = if self.routers { self.turn.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        ConnectOptions { address: addresses[turn % addresses.len()].clone(), ..self.template.clone() }
+    }
+
+    /// Opens a connection to a server that takes writes; after a failure the topology is looked up again, so that the
+    /// next attempt goes where the primary is then.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub async fn connect(&self) -> Result<Connection, Error> {
+        let opened = Connection::connect(&self.options()).await;
+        match opened {
+            Ok(connection) if takes_writes(connection.hello()) || self.is_single() => Ok(connection),
+            Ok(_) => {
+                self.refresh().await?;
+                Err(Error::NoPrimary("the member that was the primary is none now".into()))
+            }
+            Err(error) => {
+                if !self.is_single() {
+                    self.refresh().await?;
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Whether there is only one server to go to, come what may.
+    fn is_single(&self) -> bool {
+        self.routers
+            || !self.uri.contains("replicaSet=")
+                && !self.uri.starts_with("mongodb+srv://")
+                && self.is_one_host()
+    }
+
+    fn is_one_host(&self) -> bool {
+        !self.uri.contains(',')
+    }
+
+    fn current(&self) -> Address {
+        self.addresses()[0].clone()
+    }
+
+    fn keep(&self, addresses: Vec<Address>) {
+        *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
+    }
+
+    /// The greeting of the first address that answers, which becomes the first of all.
+    async fn greet_any(&self) -> Result<Hello, Error> {
+        let mut failure = None;
+        for address in self.addresses() {
+            let options = ConnectOptions { address: address.clone(), ..self.template.clone() };
+            match Connection::connect(&options).await {
+                Ok(connection) => {
+                    let mut addresses = self.addresses();
+                    addresses.sort_by_key(|other| *other != address);
+                    self.keep(addresses);
+                    return Ok(connection.hello().clone());
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(failure.map_or_else(|| Error::Uri("it names no host".into()), Error::Wire))
+    }
+
+    /// Asks the official driver where the primary is.
+    async fn refresh(&self) -> Result<(), Error> {
+        let primary = primary(&self.uri).await.map_err(|error| Error::NoPrimary(error.to_string()))?;
+        self.keep(vec![primary]);
+        Ok(())
+    }
+}
+
+fn takes_writes(hello: &Hello) -> bool {
+    hello.is_writable_primary || hello.is_mongos
+}
+
+/// The primary's address, by the driver's server selection.
+async fn primary(uri: &str) -> Result<Address, Box<dyn std::error::Error + Send + Sync>> {
+    let mut options = ClientOptions::parse(uri).await?;
+    options.server_selection_timeout.get_or_insert(SELECTION_TIMEOUT);
+    let client = Client::with_options(options)?;
+    let hello = client.database("admin").run_command(mongodb::bson::doc! {"hello": 1}).await;
+    client.shutdown().await;
+    let hello = hello?;
+    let name = hello.get_str("me").or_else(|_| hello.get_str("primary"))?;
+    Ok(name.parse()?)
+}
+
+fn addresses(options: &ClientOptions) -> Result<Vec<Address>, Error> {
+    let read = |host: &mongodb::options::ServerAddress| {
+        host.to_string().parse().map_err(|error: plimsoll_wire::AddressError| Error::Uri(error.to_string()))
+    };
+    let addresses: Vec<_> = options.hosts.iter().map(read).collect::<Result<_, _>>()?;
+    if addresses.is_empty() { Err(Error::Uri("it names no host".into())) } else { Ok(addresses) }
+}
+
+fn connect_options(
+    options: &ClientOptions,
+    address: Address,
+    timeout: Duration,
+) -> Result<ConnectOptions, Error> {
+    let mut connect = ConnectOptions::new(address);
+    connect.credential = credential(options)?;
+    connect.tls = tls(options)?;
+    connect.connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+    connect.timeout = Some(timeout);
+    if let Some(name) = &options.app_name {
+        connect.application.clone_from(name);
+    }
+    Ok(connect)
+}
+
+fn credential(options: &ClientOptions) -> Result<Option<Credential>, Error> {
+    let Some(credential) = &options.credential else { return Ok(None) };
+    match &credential.mechanism {
+        None | Some(AuthMechanism::ScramSha256) => {}
+        Some(other) => {
+            return Err(Error::Unsupported(format!(
+                "{other:?} is not spoken by the lean client, only SCRAM-SHA-256"
+            )));
+        }
+    }
+    let (Some(user), Some(password)) = (&credential.username, &credential.password) else {
+        return Err(Error::Unsupported("a user without a password".into()));
+    };
+    let source = credential.source.clone().or_else(|| options.default_database.clone());
+    Ok(Some(Credential::new(user, password, source.unwrap_or_else(|| "admin".into()))))
+}
+
+fn tls(options: &ClientOptions) -> Result<Option<Tls>, Error> {
+    let Some(DriverTls::Enabled(settings)) = &options.tls else { return Ok(None) };
+    if settings.cert_key_file_path.is_some() {
+        return Err(Error::Unsupported("client certificates are not spoken by the lean client".into()));
+    }
+    let trust = match (&settings.allow_invalid_certificates, &settings.ca_file_path) {
+        (Some(true), _) => Trust::Anyone,
+        (_, Some(path)) => Trust::Authorities(
+            std::fs::read(path).map_err(|source| Error::CaFile { path: path.clone(), source })?,
+        ),
+        _ => Trust::PublicRoots,
+    };
+    Ok(Some(Tls::new(&trust)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(uri: &str) -> Result<Site, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(Site::find(uri, Duration::from_secs(1)))
+    }
+
+    #[test]
+    fn what_is_no_uri_says_how_to_write_one() {
+        let message = find("localhost:27017").unwrap_err().to_string();
+        assert!(message.contains("mongodb://localhost:27017"), "{message}");
+    }
+
+    #[test]
+    fn a_closed_port_is_refused_by_name() {
+        let message = find("mongodb://127.0.0.1:1").unwrap_err().to_string();
+        assert!(message.contains("127.0.0.1:1 refused the connection"), "{message}");
+    }
+
+    #[test]
+    fn mechanisms_that_the_lean_client_does_not_speak_are_said_so() {
+        let message = find("mongodb://u:p@127.0.0.1:1/?authMechanism=SCRAM-SHA-1").unwrap_err().to_string();
+        assert!(message.contains("SCRAM-SHA-256") && message.contains("client: driver"), "{message}");
+    }
+}
