@@ -112,6 +112,11 @@ impl<T: Target> Engine<T> {
         self.workers.len()
     }
 
+    /// Ends the workers and closes their connections.
+    pub fn into_targets(self) -> Vec<Arc<T>> {
+        self.workers.into_iter().map(|worker| worker.target).collect()
+    }
+
     /// Connections open right now.
     pub fn connections(&self) -> usize {
         self.workers.iter().map(|worker| worker.lanes.len()).sum()
@@ -124,7 +129,7 @@ impl<T: Target> Engine<T> {
     pub fn run(
         &mut self,
         phase: &Phase,
-        control: &Arc<Control>,
+        control: &Control,
         mut sink: impl FnMut(Second),
     ) -> Result<Finished, RunError> {
         phase.check()?;
@@ -193,7 +198,7 @@ impl<T: Target> Worker<T> {
     fn run(
         &mut self,
         order: Order,
-        control: Arc<Control>,
+        control: Control,
         index: usize,
         sender: Sender<(usize, Slice)>,
     ) -> (Ended, u64) {

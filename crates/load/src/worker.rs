@@ -31,12 +31,17 @@ const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 const BACKOFF_NS: (u64, u64) = (10 * MILLISECOND_NS, SECOND_NS);
 
 /// The user's wish to stop, shared by all workers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Control {
-    stopped: AtomicBool,
+    stopped: Arc<AtomicBool>,
 }
 
 impl Control {
+    /// A control that also listens to `flag`, which a signal handler may set.
+    pub const fn listening(flag: Arc<AtomicBool>) -> Self {
+        Self { stopped: flag }
+    }
+
     /// Ends the phase as soon as what is in flight has ended.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
@@ -138,7 +143,7 @@ pub async fn run<R: Runtime, T: Target>(
     target: Arc<T>,
     lanes: Vec<T::Lane>,
     order: Order,
-    control: Arc<Control>,
+    control: Control,
     sink: impl FnMut(Slice) + Send,
 ) -> End<T::Lane> {
     let documents = order.phase.stop.documents.map(|total| order.documents_share().part(total));
@@ -176,7 +181,7 @@ struct Desk<R, T: Target> {
     runtime: R,
     target: Arc<T>,
     order: Order,
-    control: Arc<Control>,
+    control: Control,
     state: Mutex<State<T::Lane>>,
 }
 
@@ -304,7 +309,7 @@ impl<L> State<L> {
 }
 
 impl<R: Runtime, T: Target> Desk<R, T> {
-    fn new(runtime: R, target: Arc<T>, order: Order, control: Arc<Control>) -> Self {
+    fn new(runtime: R, target: Arc<T>, order: Order, control: Control) -> Self {
         let phase = &order.phase;
         let feeds = phase.loads.iter().enumerate();
         let state = State {

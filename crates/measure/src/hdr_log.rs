@@ -5,10 +5,12 @@
 
 use std::io::{self, Write};
 
+use base64::Engine;
+use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use crate::clock::{MILLISECOND_NS, SECOND_NS};
-use crate::histogram::Histogram;
+use crate::histogram::{DecodeError, Histogram};
 
 /// Writes interval histograms to `sink`, a line each.
 #[derive(Debug)]
@@ -59,7 +61,7 @@ impl<W: Write> HdrLog<W> {
             from_ns as f64 / SECOND_NS as f64,
             length_ns as f64 / SECOND_NS as f64,
             counts.max() as f64 / MILLISECOND_NS as f64,
-            base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &bytes),
+            base64::engine::general_purpose::STANDARD.encode(&bytes),
         )
     }
 
@@ -72,9 +74,47 @@ impl<W: Write> HdrLog<W> {
     }
 }
 
+/// One line of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// `operation.metric`.
+    pub tag: String,
+    /// Nanoseconds since the run's start.
+    pub from_ns: u64,
+    /// Its length in nanoseconds.
+    pub length_ns: u64,
+    /// The counts.
+    pub histogram: Histogram,
+}
+
+/// Reads a log. A last line that a crash cut off is left out.
+///
+/// # Errors
+/// The first line that is damaged in another way.
+pub fn read(log: &[u8]) -> Result<Vec<Entry>, DecodeError> {
+    let whole = log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let lines = IntervalLogIterator::new(&log[..whole]);
+    let intervals = lines.filter_map(|line| match line {
+        Ok(LogEntry::Interval(interval)) => Some(Ok(interval)),
+        Ok(_) => None,
+        Err(error) => Some(Err(DecodeError::Format(format!("{error:?}")))),
+    });
+    intervals.map(|interval| entry(&interval?)).collect()
+}
+
+fn entry(interval: &IntervalLogHistogram<'_>) -> Result<Entry, DecodeError> {
+    let decoded = base64::engine::general_purpose::STANDARD.decode(interval.encoded_histogram());
+    let bytes = decoded.map_err(|error| DecodeError::Format(error.to_string()))?;
+    Ok(Entry {
+        tag: interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default(),
+        from_ns: u64::try_from(interval.start_timestamp().as_nanos()).unwrap_or(u64::MAX),
+        length_ns: u64::try_from(interval.duration().as_nanos()).unwrap_or(u64::MAX),
+        histogram: Histogram::decode(&bytes)?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     use super::*;
 
@@ -85,18 +125,26 @@ mod tests {
         let mut log = HdrLog::new(Vec::new(), 1_774_197_419_960).unwrap();
         log.write("insert.response", SECOND_NS, SECOND_NS, &counts).unwrap();
         log.write("insert.response", 2 * SECOND_NS, SECOND_NS, &Histogram::default()).unwrap();
-        let entries: Vec<_> = IntervalLogIterator::new(&log.sink).map(Result::unwrap).collect();
-        let intervals: Vec<_> = entries
-            .iter()
-            .filter_map(|entry| if let LogEntry::Interval(it) = entry { Some(it) } else { None })
-            .collect();
-        assert_eq!(intervals.len(), 1);
-        assert_eq!(intervals[0].start_timestamp().as_secs(), 1);
-        let bytes = base64::Engine::decode(
-            &base64::engine::general_purpose::STANDARD,
-            intervals[0].encoded_histogram(),
-        )
-        .unwrap();
-        assert_eq!(Histogram::decode(&bytes).unwrap(), counts);
+        let entries = read(&log.sink).unwrap();
+        let expected = Entry {
+            tag: "insert.response".into(),
+            from_ns: SECOND_NS,
+            length_ns: SECOND_NS,
+            histogram: counts,
+        };
+        assert_eq!(entries, [expected]);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_left_out_and_a_damaged_one_is_said_so() {
+        let mut counts = Histogram::default();
+        counts.record(5);
+        let mut log = HdrLog::new(Vec::new(), 0).unwrap();
+        log.write("a.response", 0, SECOND_NS, &counts).unwrap();
+        log.write("b.response", 0, SECOND_NS, &counts).unwrap();
+        let end = log.sink.len();
+        assert_eq!(read(&log.sink[..end - 3]).unwrap().len(), 1);
+        log.sink[end - 9..end - 5].copy_from_slice(b"!!!!");
+        assert!(read(&log.sink).is_err());
     }
 }

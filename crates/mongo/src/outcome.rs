@@ -77,11 +77,36 @@ pub fn of_write(written: &WriteReply) -> Reply {
 
 /// Adds documents of one outcome to an operation.
 pub fn add(reply: &mut Reply, outcome: Outcome, documents: u64) {
+    if documents == 0 {
+        return;
+    }
     if matches!(outcome, Outcome::Acknowledged | Outcome::Unknown(Doubt::Unacknowledged)) {
         reply.documents += documents;
     }
     reply.failed.add(outcome, documents);
     if reply.outcome == Outcome::Acknowledged {
         reply.outcome = outcome;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_document_of_an_outcome_says_nothing_about_the_operation() {
+        let mut reply = Reply::acknowledged(0);
+        add(&mut reply, Outcome::Acknowledged, 5);
+        add(&mut reply, Outcome::Rejected(Rejection::TooLarge), 0);
+        assert_eq!(reply, Reply::acknowledged(5));
+    }
+
+    #[test]
+    fn the_first_failure_decides_about_the_operation() {
+        let mut reply = Reply::acknowledged(0);
+        add(&mut reply, Outcome::Rejected(Rejection::DuplicateKey), 1);
+        add(&mut reply, Outcome::Unknown(Doubt::Timeout), 2);
+        assert_eq!(reply.outcome, Outcome::Rejected(Rejection::DuplicateKey));
+        assert_eq!((reply.failed.rejected(), reply.failed.unknown()), (1, 2));
     }
 }

@@ -82,13 +82,26 @@ pub struct DocumentFile {
 
 /// The field that carries a document's stamp, so that a copy under another `_id` is recognised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "bool", into = "bool")]
+#[schemars(with = "bool")]
 pub enum Stamp {
     /// An int64 named `_p` at the document's end.
     #[default]
     On,
     /// The document's exact bytes are kept.
     Off,
+}
+
+impl From<bool> for Stamp {
+    fn from(on: bool) -> Self {
+        if on { Self::On } else { Self::Off }
+    }
+}
+
+impl From<Stamp> for bool {
+    fn from(stamp: Stamp) -> Self {
+        stamp == Stamp::On
+    }
 }
 
 /// The documents of an operation that names some.

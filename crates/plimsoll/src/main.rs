@@ -1,2 +1,32 @@
 //! Reads words, builds plans, wires rooms, sets exit codes.
-fn main() {}
+
+mod audit;
+mod canary;
+mod cli;
+mod commands;
+mod conclude;
+mod exit;
+mod fleet;
+mod observer;
+mod place;
+mod plan;
+mod run_dir;
+mod scenario;
+mod session;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+
+fn main() -> ExitCode {
+    match commands::execute(&Cli::parse()) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            terminal::say(&format!("plimsoll: {:#}", failure.error));
+            failure.exit.into()
+        }
+    }
+}

@@ -1,1 +1,19 @@
 //! Turns a run into text or a page.
+//!
+//! Pure functions from what was measured to what a person reads. It knows no engine, no socket, no clock and no
+//! file: the binary hands it values and writes down what it says.
+
+mod chart;
+pub mod conclusions;
+mod expectation;
+pub mod live;
+pub mod page;
+mod prose;
+mod tables;
+pub mod text;
+pub mod units;
+
+pub use conclusions::conclusions;
+pub use live::Live;
+pub use page::page;
+pub use text::summary;

@@ -1,1 +1,28 @@
-//! Finds, installs, starts, probes and stops MongoDB servers; holds the null server, the lying server and the machine's facts.
+//! Finds, installs, starts, probes, hurts and stops MongoDB servers; holds the null server, the lying server and the
+//! machine's facts.
+//!
+//! Everything but [`probe`] blocks: call it on a thread that may wait. It must never learn what a load or a scenario is.
+
+pub use cache::{Cache, NoPlace};
+pub use home::{Storage, sweep};
+pub use local::{Ending, Profile, Server};
+
+pub mod embedded;
+pub mod mongod;
+
+pub mod registry;
+
+pub mod probe;
+
+pub mod lying;
+pub mod null;
+
+pub mod machine;
+pub mod process;
+
+mod cache;
+pub mod home;
+pub mod local;
+
+mod child;
+mod serve;

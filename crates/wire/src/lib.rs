@@ -1,1 +1,48 @@
 //! The lean MongoDB client: frames, handshake, authentication, TLS, one command in flight per connection.
+//!
+//! A [`Connection`] runs on a tokio runtime with IO and time enabled and does one thing at a time. Its hot paths,
+//! [`Connection::write`] and [`Connection::find`], reuse the caller's buffers: once these have grown, an operation
+//! allocates nothing, sends one small frame with one system call and reads the reply with another. Everything else
+//! (`connect`, `command`) is the cold path and may allocate.
+//!
+//! It does not know what is load, what is measured, or which server of a topology to talk to.
+
+pub use address::{Address, AddressError};
+pub use class::Class;
+pub use connect::ConnectOptions;
+pub use connection::Connection;
+pub use credential::Credential;
+pub use error::{Error, ServerError, TooLarge};
+pub use find::{Cursor, Documents, FindReply, FindRequest, FindSpec, ReadPreference};
+pub use frame::{Malformed, Message};
+pub use hello::{Hello, Limits};
+pub use outcome::{Cause, Outcome, Span};
+pub use tls::{Tls, Trust};
+pub use write::{W, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
+
+mod connect;
+mod connection;
+
+mod find;
+mod write;
+
+mod class;
+mod outcome;
+
+mod address;
+mod credential;
+mod error;
+mod hello;
+mod scram;
+mod tls;
+
+mod deadline;
+mod inbox;
+mod stream;
+mod transport;
+
+pub mod frame;
+pub mod untrusted;
+
+mod element;
+mod encode;

@@ -149,7 +149,7 @@ pub struct Outcomes {
 
 /// Runs one worker's share of a phase on a virtual clock.
 pub fn simulate(phase: Phase, script: Script, share: Share) -> Outcomes {
-    simulate_with(phase, script, share, Arc::new(Control::default()), None)
+    simulate_with(phase, script, share, Control::default(), None)
 }
 
 /// As [`simulate`]; somebody asks to stop at `stop_at`.
@@ -157,7 +157,7 @@ pub fn simulate_with(
     phase: Phase,
     script: Script,
     share: Share,
-    control: Arc<Control>,
+    control: Control,
     stop_at: Option<Instant>,
 ) -> Outcomes {
     let world = Simulated::default();

@@ -1,7 +1,5 @@
 //! One worker's phase, exactly.
 
-use std::sync::Arc;
-
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::phase::Overdue;
 use plimsoll_load::stop::Stop;
@@ -164,7 +162,7 @@ fn a_server_that_stays_away_ends_the_phase() {
 #[test]
 fn a_wish_to_stop_is_heard_within_a_tenth_of_a_second_and_gives_back_what_was_ready() {
     for arrivals in [Arrivals::Closed { writers: 2 }, constant(0.5, 2), constant(1000.0, 2)] {
-        let control = Arc::new(Control::default());
+        let control = Control::default();
         let stop_at = Instant::from_ns(2_500 * MS);
         let outcome = simulate_with(
             phase(arrivals.clone(), for_secs(60)),

@@ -1,0 +1,71 @@
+//! What the benchmark is asked to do.
+
+use plimsoll_wire::Address;
+
+use crate::Failure;
+use crate::client::Client;
+use crate::rounds::Plan;
+
+/// The word before the client's name in the arguments of a process that is one client.
+pub(crate) const SERVE: &str = "serve";
+
+/// The arguments, as meant.
+pub(crate) enum Arguments {
+    /// Be one of the clients and do as the lines on standard input say.
+    Serve {
+        /// Which one.
+        client: Client,
+        /// Where the server listens.
+        address: Address,
+    },
+    /// Measure all of them.
+    Measure {
+        /// How much.
+        plan: Plan,
+        /// How the result is printed.
+        format: Format,
+    },
+}
+
+/// How the result is printed.
+#[derive(Clone, Copy)]
+pub(crate) enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+impl Arguments {
+    /// `cargo bench` adds `--bench`. Without it this is a test run: small, and deaf to the options of other tests.
+    pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let words: Vec<String> = words.collect();
+        match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [SERVE, client, address] => {
+                Ok(Arguments::Serve { client: Client::named(client)?, address: address.parse()? })
+            }
+            ref words if words.contains(&"--bench") => options(words),
+            _ => Ok(Arguments::Measure { plan: Plan::SMALL, format: Format::Table }),
+        }
+    }
+}
+
+fn options(words: &[&str]) -> Result<Arguments, Failure> {
+    let (mut plan, mut format) = (Plan::FULL, Format::Table);
+    let mut words = words.iter();
+    while let Some(&word) = words.next() {
+        match word {
+            "--bench" => {}
+            "--json" => format = Format::Json,
+            "--rounds" => plan.rounds = rounds(words.next().copied())?,
+            _ => return Err(format!("{word} is not an option: there are --rounds N and --json").into()),
+        }
+    }
+    Ok(Arguments::Measure { plan, format })
+}
+
+fn rounds(word: Option<&str>) -> Result<u32, Failure> {
+    word.and_then(|word| word.parse().ok())
+        .filter(|&rounds| rounds > 0)
+        .ok_or_else(|| "--rounds takes a number from 1".into())
+}

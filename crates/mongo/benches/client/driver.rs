@@ -1,0 +1,65 @@
+//! The official driver, as its users have it: tokio's default runtime, a connection pool, and a monitor beside.
+//!
+//! It gets raw documents, the cheapest that it takes, and the work is a task of its own, which spares it a change of
+//! threads for each reply.
+
+use bson::RawDocumentBuf;
+use mongodb::{Client, Collection};
+use tokio::runtime::Runtime;
+
+use crate::Failure;
+use crate::client::{self, Insert};
+use crate::document::{DATABASE, Maker};
+use crate::workload::Order;
+use plimsoll_wire::Address;
+
+/// The runtime, and the writer while no task has it.
+pub(crate) struct Driver {
+    runtime: Runtime,
+    writer: Option<Writer>,
+}
+
+struct Writer {
+    collection: Collection<RawDocumentBuf>,
+    maker: Maker,
+}
+
+impl Driver {
+    /// Makes the client; it connects with the first operation.
+    pub(crate) fn connect(address: &Address) -> Result<Self, Failure> {
+        let runtime = Runtime::new()?;
+        let uri = format!("mongodb://{address}/?directConnection=true");
+        let client = runtime.block_on(Client::with_uri_str(uri))?;
+        let collection = client.database(DATABASE).collection(client::Client::Driver.name());
+        Ok(Driver { runtime, writer: Some(Writer { collection, maker: Maker::new()? }) })
+    }
+}
+
+impl Insert for Driver {
+    fn insert(&mut self, order: Order) -> Result<(), Failure> {
+        let writer = self.writer.take().ok_or("the writer was lost before")?;
+        let task = self.runtime.spawn(writer.write(order));
+        self.writer = Some(self.runtime.block_on(task)??);
+        Ok(())
+    }
+}
+
+impl Writer {
+    async fn write(mut self, order: Order) -> Result<Self, Failure> {
+        for _ in 0..order.commands {
+            if order.documents == 1 {
+                let document = self.document()?;
+                self.collection.insert_one(document).await?;
+            } else {
+                let documents: Result<Vec<_>, Failure> =
+                    (0..order.documents).map(|_| self.document()).collect();
+                self.collection.insert_many(documents?).await?;
+            }
+        }
+        Ok(self)
+    }
+
+    fn document(&mut self) -> Result<RawDocumentBuf, Failure> {
+        Ok(RawDocumentBuf::from_bytes(self.maker.next().to_vec())?)
+    }
+}

@@ -1,0 +1,121 @@
+//! Medians and ratios of what was measured, and the bars that they are held against.
+
+use crate::client::Client;
+use crate::rounds::{Measured, Round};
+use crate::workload::{Cost, Workload};
+
+/// A median with its extremes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread {
+    /// Half of the rounds lie below.
+    pub(crate) median: f64,
+    /// The least.
+    pub(crate) min: f64,
+    /// The most.
+    pub(crate) max: f64,
+}
+
+/// What a client did with a workload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// Which client.
+    pub(crate) client: Client,
+    /// CPU time a document, in µs; with one document a command, that of an operation.
+    pub(crate) cpu_us: Spread,
+    /// Documents a second.
+    pub(crate) per_s: Spread,
+    /// Its CPU time in those of the bare socket.
+    pub(crate) times_bare: Spread,
+    /// How many times less than the driver's its CPU time is.
+    pub(crate) below_driver: Spread,
+}
+
+/// A workload's rows.
+pub(crate) struct Table {
+    /// Which workload.
+    pub(crate) workload: Workload,
+    /// One a client, in the order of [`Client::ALL`].
+    pub(crate) rows: Vec<Row>,
+}
+
+/// Something that the lean client is to keep to.
+pub(crate) struct Bar {
+    /// What is claimed.
+    pub(crate) claim: &'static str,
+    /// What was measured.
+    pub(crate) measured: f64,
+    /// Whether the claim holds.
+    pub(crate) met: bool,
+}
+
+/// All that is shown.
+pub(crate) struct Figures {
+    /// One a workload.
+    pub(crate) tables: Vec<Table>,
+    /// What the lean client is to keep to.
+    pub(crate) bars: Vec<Bar>,
+}
+
+impl Figures {
+    /// Works them out.
+    pub(crate) fn of(measured: &[Measured]) -> Self {
+        let tables: Vec<Table> = measured.iter().map(table).collect();
+        let bars = tables.iter().flat_map(|table| bars(table.workload, lean(&table.rows))).collect();
+        Figures { tables, bars }
+    }
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
+        let last = values.len().saturating_sub(1);
+        Spread { median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), min: at(0), max: at(last) }
+    }
+}
+
+fn table(measured: &Measured) -> Table {
+    let rows = Client::ALL.into_iter().map(|client| row(client, measured)).collect();
+    Table { workload: measured.workload, rows }
+}
+
+fn row(client: Client, measured: &Measured) -> Row {
+    let documents = f64::from(measured.commands) * f64::from(measured.workload.documents());
+    let over = |value: &dyn Fn(&Round) -> f64| Spread::of(measured.rounds.iter().map(value));
+    Row {
+        client,
+        cpu_us: over(&|round| cpu_us(round, client) / documents),
+        per_s: over(&|round| documents * 1e9 / cost(round, client).wall_ns as f64),
+        times_bare: over(&|round| cpu_us(round, client) / cpu_us(round, Client::Bare)),
+        below_driver: over(&|round| cpu_us(round, Client::Driver) / cpu_us(round, client)),
+    }
+}
+
+fn cost(round: &Round, client: Client) -> Cost {
+    round[client as usize]
+}
+
+fn cpu_us(round: &Round, client: Client) -> f64 {
+    cost(round, client).cpu_ns as f64 / 1000.0
+}
+
+fn lean(rows: &[Row]) -> Row {
+    rows[Client::Lean as usize]
+}
+
+fn bars(workload: Workload, lean: Row) -> Vec<Bar> {
+    let at_most = |claim, measured, bound| Bar { claim, measured, met: measured <= bound };
+    let at_least = |claim, measured, bound| Bar { claim, measured, met: measured >= bound };
+    match workload {
+        Workload::Single => vec![
+            at_most("single insert: at most 1.25 × the bare socket", lean.times_bare.median, 1.25),
+            at_least("single insert: at least 5 × below the driver", lean.below_driver.median, 5.0),
+            at_most("single insert: goal 6 µs", lean.cpu_us.median, 6.0),
+        ],
+        Workload::Batch => vec![
+            at_least("batches: at least 8 × below the driver", lean.below_driver.median, 8.0),
+            at_most("batches: goal 0.2 µs a document", lean.cpu_us.median, 0.2),
+        ],
+    }
+}

@@ -1,0 +1,64 @@
+//! What a client costs: its CPU time per operation and per document, against the same server, in the same run.
+//!
+//! ```sh
+//! cargo xtask bench client                    # or: cargo bench -p plimsoll-mongo --bench client -- [OPTIONS]
+//!     --rounds N    how many rounds (5)
+//!     --json        print JSON instead of the table
+//! ```
+//!
+//! Four clients insert the same documents of 100 bytes, made in advance except for a fresh `_id` each: a bare blocking
+//! socket that patches and sends one frame again and again (the bound), the lean client as the load engine uses it (a
+//! task on a single-threaded runtime), the official driver as its users have it (a task on tokio's default runtime, raw
+//! documents), and PyMongo (raw documents as well). Each is a process of its own, and what counts is the CPU time of the
+//! whole process, threads in the background and the kernel's work for it included. All are measured in small slices by
+//! turns, so that what disturbs one disturbs all; a ratio is taken within a round, and the median round is shown.
+//!
+//! The server is the embedded one with the relaxed profile, because waiting for a disk is not what is measured here; or
+//! that of `PLIMSOLL_BENCH_URI=mongodb://HOST:PORT`, without TLS and authentication. Database `plimsoll_bench` is dropped.
+//!
+//! Goals of the lean client: 6 µs and at most 1.25 × the bare socket's CPU for one insert, 5 × less than the driver's; 0.2 µs
+//! a document in batches of 1000, 8 × less than the driver's. Not a goal: the highest rate, which is the server's here.
+
+mod arguments;
+mod place;
+
+mod rounds;
+mod workload;
+
+mod process;
+
+mod client;
+
+mod bare;
+mod driver;
+mod lean;
+
+mod document;
+
+mod figures;
+mod show;
+
+use std::error::Error;
+
+use arguments::{Arguments, Format};
+
+/// Any failure ends the program with its words.
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    match Arguments::read(std::env::args().skip(1))? {
+        Arguments::Serve { client, address } => client.serve(&address),
+        Arguments::Measure { plan, format } => measure(&plan, format),
+    }
+}
+
+fn measure(plan: &rounds::Plan, format: Format) -> Result<(), Failure> {
+    let place = place::Place::find()?;
+    let measured = rounds::run(plan, &place)?;
+    let figures = figures::Figures::of(&measured);
+    match format {
+        Format::Table => print!("{}", show::table(&place, plan, &figures)),
+        Format::Json => println!("{:#}", show::json(&place, plan, &figures)),
+    }
+    Ok(())
+}

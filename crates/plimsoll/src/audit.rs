@@ -1,0 +1,123 @@
+//! The audit as the binary makes it: connects, scans, and says what was found.
+
+use anyhow::Context;
+use plimsoll_ledger::{Findings, Ledger, Neighbours, Touched};
+use plimsoll_measure::clock;
+use plimsoll_measure::integrity::{Integrity, Proof};
+use plimsoll_mongo::audit::{Scope, examples, scan};
+use plimsoll_mongo::collection::Before;
+use plimsoll_mongo::setup::Setup;
+use plimsoll_mongo::topology::Site;
+
+/// Examples of each kind that are kept.
+const EXAMPLES: usize = 5;
+
+/// What is audited.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// What the run did.
+    pub setup: &'a Setup,
+    /// Where.
+    pub site: &'a Site,
+    /// What became of each document.
+    pub ledger: &'a Ledger,
+    /// Which others may have changed.
+    pub touched: &'a Touched,
+    /// Whether documents of others may be there.
+    pub neighbours: Neighbours,
+    /// The collection before the run.
+    pub before: &'a Before,
+}
+
+/// Reads everything back. A server that cannot be read gives "not audited" with the reason.
+pub fn audit(
+    subject: &Subject<'_>,
+    runtime: &tokio::runtime::Runtime,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Integrity {
+    let started = clock::now();
+    let mut integrity = match read(subject, runtime, progress) {
+        Ok(findings) => integrity(subject, &findings),
+        Err(error) => unread(subject, format!("{error:#}")),
+    };
+    integrity.audit_s = clock::now().since(started) as f64 / 1e9;
+    integrity
+}
+
+fn read(
+    subject: &Subject<'_>,
+    runtime: &tokio::runtime::Runtime,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> anyhow::Result<Findings> {
+    let scope = Scope::of(subject.setup, subject.touched, subject.neighbours);
+    // Every mongos shows the same collection: one of them is read.
+    let servers = [subject.site.options()];
+    runtime.block_on(scan(&servers, subject.ledger, scope, progress)).context("read the documents back")
+}
+
+fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
+    let (proof, reason) = proof(subject);
+    let counted = proof == Proof::Counted;
+    Integrity {
+        proof,
+        reason,
+        write_concern: write_concern(subject.setup),
+        acknowledged: findings.acknowledged,
+        found: if counted { 0 } else { findings.found },
+        lost: if counted { 0 } else { findings.lost },
+        phantom: if counted { 0 } else { findings.phantom },
+        duplicated: findings.duplicated,
+        corrupted: findings.corrupted,
+        rejected: findings.rejected,
+        unknown_present: findings.unknown_present,
+        unknown_absent: findings.unknown_absent,
+        not_audited: if counted { findings.acknowledged } else { findings.not_audited },
+        foreign: findings.foreign,
+        examples: examples(subject.setup.run, &findings.examples, EXAMPLES),
+        audit_s: 0.0,
+    }
+}
+
+fn proof(subject: &Subject<'_>) -> (Proof, Option<String>) {
+    if let Some(reason) = &subject.before.vanishing {
+        return (Proof::NotApplicable, Some(reason.clone()));
+    }
+    if subject.setup.id == plimsoll_document::IdForm::Own {
+        return (
+            Proof::Counted,
+            Some("documents keep ids of their own: they were counted, not proven".into()),
+        );
+    }
+    if !subject.setup.is_acknowledged() {
+        return (Proof::FireAndForget, Some("w: 0 asks for no answer: nothing was promised".into()));
+    }
+    (Proof::Proven, None)
+}
+
+/// What is known without reading anything back.
+fn unread(subject: &Subject<'_>, reason: String) -> Integrity {
+    let counts = subject.ledger.counts();
+    Integrity {
+        proof: Proof::NotAudited,
+        reason: Some(reason),
+        write_concern: write_concern(subject.setup),
+        acknowledged: counts.acknowledged,
+        rejected: counts.rejected,
+        not_audited: counts.acknowledged + counts.unknown,
+        ..Integrity::default()
+    }
+}
+
+/// The declared write concern as JSON.
+pub fn write_concern(setup: &Setup) -> String {
+    use plimsoll_wire::W;
+    let Some(concern) = &setup.write_concern else { return "the server's default".into() };
+    let w = match &concern.w {
+        W::Number(number) => number.to_string(),
+        W::Majority => "\"majority\"".into(),
+        W::Tag(tag) => format!("{tag:?}"),
+    };
+    let j = concern.j.map(|j| format!(", \"j\": {j}")).unwrap_or_default();
+    let timeout = concern.timeout_ms.map(|ms| format!(", \"wtimeout\": {ms}")).unwrap_or_default();
+    format!("{{\"w\": {w}{j}{timeout}}}")
+}

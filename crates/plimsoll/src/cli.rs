@@ -1,0 +1,197 @@
+//! The words of the command line, as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+/// The load line of a MongoDB deployment: how much load it takes, at what latency, held back by what, with proof that
+/// nothing it acknowledged was lost.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a scenario and audit what it wrote.
+    Run(RunArgs),
+    /// Search for the highest load at which the objective holds.
+    Line(LineArgs),
+    /// Print the summary of a run again.
+    Show(ShowArgs),
+    /// Write the page of a run again.
+    Report(ReportArgs),
+    /// Read back what a run wrote, again.
+    Audit(AuditArgs),
+    /// Install, start and stop servers on this machine.
+    #[command(subcommand)]
+    Server(ServerCommand),
+    /// List the shipped scenarios, or print one.
+    Scenarios(ScenariosArgs),
+    /// Check the ruler on this machine before believing it.
+    Selftest(SelftestArgs),
+    /// Print the JSON Schema of scenarios or of run.json.
+    Schema(SchemaArgs),
+    /// Print the completions for a shell.
+    Completions(CompletionsArgs),
+}
+
+/// Options of every command that sends load.
+#[derive(Clone, Debug, Args)]
+pub struct LoadArgs {
+    /// Where to send it: a mongodb:// URI, `mongod` (from the PATH), `embedded` or `embedded:relaxed`.
+    #[arg(long, value_name = "URI|embedded[:profile]")]
+    pub server: Option<String>,
+    /// Replace a value of the scenario, for example --set phases.0.stop.duration=5s
+    #[arg(long = "set", value_name = "path=value")]
+    pub overrides: Vec<String>,
+    /// Seed of all randomness.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Send only this part of the load, for example 0/4.
+    #[arg(long, value_name = "i/n", default_value = "0/1")]
+    pub shard: String,
+    /// The run directory itself.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Keep the embedded server's storage in the run directory, for a later audit.
+    #[arg(long)]
+    pub keep: bool,
+    /// Print run.json on standard output and nothing else.
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Run a scenario.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A file, or the name of a shipped scenario.
+    pub scenario: String,
+    /// How and where.
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+/// Search for the load line.
+#[derive(Debug, Args)]
+pub struct LineArgs {
+    /// A file, or the name of a shipped scenario.
+    #[arg(default_value = "bulk-baseline")]
+    pub scenario: String,
+    /// Search three times, and confirm for longer than two checkpoints.
+    #[arg(long)]
+    pub thorough: bool,
+    /// How and where.
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+/// Print a run again.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The run directory; the latest one below plimsoll-runs if left out.
+    pub run: Option<PathBuf>,
+    /// Print run.json instead.
+    #[arg(long)]
+    pub json: bool,
+    /// Replay its events as they were shown.
+    #[arg(long)]
+    pub replay: bool,
+}
+
+/// Write the page again.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The run directory; the latest one below plimsoll-runs if left out.
+    pub run: Option<PathBuf>,
+    /// Where to write it; report.html in the run directory if left out.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Audit again.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// The run directory; the latest one below plimsoll-runs if left out.
+    pub run: Option<PathBuf>,
+    /// Where the documents are now, if not where they were written.
+    #[arg(long, value_name = "URI")]
+    pub server: Option<String>,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Servers on this machine.
+#[derive(Debug, Subcommand)]
+pub enum ServerCommand {
+    /// Install the embedded server into the cache (about 6 minutes, once).
+    Install,
+    /// Start an embedded server that stays until it is stopped.
+    Start(StartArgs),
+    /// Stop the servers that were started.
+    Stop,
+    /// List the servers that run.
+    Status,
+}
+
+/// Start a server that stays.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// The port on 127.0.0.1; any free one if left out.
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+    /// `journaled` or `relaxed`.
+    #[arg(long, default_value = "journaled")]
+    pub profile: String,
+    /// Where it keeps its data; a temporary directory if left out.
+    #[arg(long, value_name = "DIR")]
+    pub storage: Option<PathBuf>,
+}
+
+/// The shipped scenarios.
+#[derive(Debug, Args)]
+pub struct ScenariosArgs {
+    /// Print this one.
+    pub name: Option<String>,
+}
+
+/// Check the ruler.
+#[derive(Debug, Args)]
+pub struct SelftestArgs {
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Print a schema.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Which one.
+    #[arg(value_enum, default_value_t = SchemaOf::Scenario)]
+    pub of: SchemaOf,
+}
+
+/// What has a schema.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum SchemaOf {
+    /// Scenario files.
+    Scenario,
+    /// run.json
+    Run,
+}
+
+/// Print completions.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// For which shell.
+    pub shell: Shell,
+}

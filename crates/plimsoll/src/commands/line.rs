@@ -1,0 +1,230 @@
+//! `plimsoll line`: the search for the load line.
+
+use std::error::Error;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use plimsoll_load::arrivals::Arrivals;
+use plimsoll_load::engine::Second;
+use plimsoll_load::line::{Measured, Prober, Quest, SETTLE_S, find};
+use plimsoll_load::phase::{Load, Phase};
+use plimsoll_load::search::{Settings, Try};
+use plimsoll_load::stop::Stop;
+use plimsoll_load::suspects::Machine;
+use plimsoll_load::worker::Ended;
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::duration::Span;
+use plimsoll_measure::event::Event;
+use plimsoll_measure::line::{Line, Probe, Stage};
+use plimsoll_measure::run::WarmUp;
+use plimsoll_server::machine;
+
+use super::load;
+use crate::cli::LineArgs;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::plan::closed;
+use crate::session::Session;
+
+/// Length of the closed load that warms up and gives the first rate, in seconds.
+const WARM_UP_S: u64 = 8;
+/// The climb starts at this share of what closed arrivals reach.
+const START_SHARE: f64 = 0.35;
+/// A pause between two probes lets the server's own queues run empty.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Windows that confirm in a thorough search hold two checkpoints, in seconds.
+const THOROUGH_WINDOW_S: f64 = 130.0;
+
+/// Searches for the load line and audits everything that was written.
+///
+/// # Errors
+/// What kept the search from being made.
+pub fn line(args: &LineArgs) -> Outcome<Exit> {
+    let mut session = load::open(&args.scenario, &args.load)?;
+    let Some(searched) = session.plan.searched().cloned() else {
+        return Err(Failure { exit: Exit::Usage, error: anyhow!("phases: there is no load to search with") });
+    };
+    prepare(&mut session)?;
+    let start = warm_up(&mut session, &searched)?;
+    let line = if session.is_over() {
+        Line::default()
+    } else {
+        search(&mut session, &searched, start, args.thorough)?
+    };
+    load::close(session, &args.load, "line", Some(line))
+}
+
+/// Phases before the last one prepare the ground and run as they are.
+fn prepare(session: &mut Session) -> Outcome<()> {
+    let phases = session.plan.phases.clone();
+    for phase in phases.iter().rev().skip(1).rev() {
+        if !session.is_over() {
+            session.run(phase, |_| ())?;
+        }
+    }
+    Ok(())
+}
+
+/// Brings the server to a steady state under a closed load; gives the first rate of the climb.
+fn warm_up(session: &mut Session, searched: &Load) -> Outcome<f64> {
+    let connections = session.plan.search_connections(&session.loaded.scenario);
+    let phase = phase(session, "warm-up", closed(searched, connections), WARM_UP_S);
+    let at_ns = session.elapsed_ns();
+    session.emit(&Event::Phase {
+        at_ns,
+        name: phase.name.clone(),
+        duration_s: Some(WARM_UP_S as f64),
+        documents: None,
+    });
+    let (mut late, mut late_ns) = (0, 0);
+    session.run(&phase, |second| {
+        if second.from_ns >= WARM_UP_S / 2 * SECOND_NS {
+            late += second.tallies.iter().map(|tally| tally.count).sum::<u64>();
+            late_ns += second.to_ns - second.from_ns;
+        }
+    })?;
+    if let Some(WarmUp::NotSteady { reason }) =
+        session.summary.phases().last().map(|phase| phase.warm_up.clone())
+    {
+        session.note(format!("the warm-up of {WARM_UP_S} s found no steady state: {reason}"));
+    }
+    let reached = late as f64 / (late_ns as f64 / SECOND_NS as f64).max(f64::MIN_POSITIVE);
+    Ok(session.loaded.scenario.line.start.unwrap_or(reached * START_SHARE).max(1.0))
+}
+
+fn search(session: &mut Session, searched: &Load, start: f64, thorough: bool) -> Outcome<Line> {
+    let objective = session.plan.objective.clone();
+    let documents = session.plan.documents_per_operation();
+    let mut settings = Settings::standard(start, objective.operations_min());
+    if thorough {
+        settings.window_confirm_s = THOROUGH_WINDOW_S;
+        settings.window_max_s = THOROUGH_WINDOW_S;
+    }
+    let quest = Quest {
+        settings,
+        objective,
+        documents_per_operation: documents,
+        unit: if documents > 1.0 { "documents/s" } else { "operations/s" }.to_owned(),
+        machine: Machine { cores: machine::cores(), workers: session.workers as u32 },
+        searches: if thorough { 3 } else { 1 },
+    };
+    let connections = session.plan.search_connections(&session.loaded.scenario);
+    let unit = quest.unit.clone();
+    let mut prober = SessionProber { session, searched, connections, documents, unit };
+    let mut line =
+        find(&quest, &mut prober).map_err(|error| Failure { exit: Exit::Server, error: anyhow!(error) })?;
+    line.notes.extend(checkpoint_note(session));
+    Ok(line)
+}
+
+/// A window without a full checkpoint cycle says nothing about checkpoints.
+fn checkpoint_note(session: &Session) -> Option<String> {
+    let seen = session.samples.iter().filter_map(|sample| sample.checkpoints);
+    let (first, last) = (seen.clone().min(), seen.max());
+    let count = first.zip(last).map(|(first, last)| last - first);
+    match count {
+        Some(count) if count > 1 => None,
+        Some(_) => Some(
+            "the search held no full checkpoint cycle; --thorough confirms for longer than two".to_owned(),
+        ),
+        None => Some(
+            "the server does not report its checkpoints: whether a window held one is not known".to_owned(),
+        ),
+    }
+}
+
+fn phase(session: &Session, name: &str, load: Load, seconds: u64) -> Phase {
+    Phase {
+        name: name.to_owned(),
+        loads: vec![load],
+        stop: Stop { duration: Some(Span::from_secs(seconds)), ..Stop::default() },
+        drain: Span::from_secs(0),
+        unreachable_for: session.loaded.scenario.unreachable_for,
+        seed: session.loaded.scenario.seed,
+    }
+}
+
+struct SessionProber<'a> {
+    session: &'a mut Session,
+    searched: &'a Load,
+    connections: u32,
+    documents: f64,
+    unit: String,
+}
+
+impl Prober for SessionProber<'_> {
+    fn probe(&mut self, attempt: &Try) -> Result<Measured, Box<dyn Error + Send + Sync>> {
+        thread::sleep(PAUSE);
+        let seconds = SETTLE_S + attempt.window_s as u64;
+        let at_ns = self.session.elapsed_ns();
+        let rate = attempt.rate * self.documents;
+        let trying = Event::Trying {
+            at_ns,
+            stage: attempt.stage,
+            rate,
+            window_s: attempt.window_s,
+            unit: self.unit.clone(),
+        };
+        self.session.emit(&trying);
+        let arrivals = Arrivals::Constant { rate: attempt.rate, connections: self.connections };
+        let load = Load { arrivals, ..self.searched.clone() };
+        let phase = phase(self.session, &name(attempt.stage, rate, &self.unit), load, seconds);
+        let mut measured = Measured { from_ns: at_ns, connections: self.connections, ..Measured::default() };
+        let mut cpu = CpuMeter { pid: self.session.place.pid, first: None, last: None };
+        let finished = self.session.run(&phase, |second| {
+            if second.to_ns <= seconds * SECOND_NS && second.to_ns > second.from_ns {
+                cpu.look(second);
+                measured.seconds.push(second.clone());
+            }
+        });
+        let finished = finished.map_err(|failure| failure.error)?;
+        measured.server_cores = cpu.cores();
+        measured.over = over(self.session, finished.ended);
+        Ok(measured)
+    }
+
+    fn probed(&mut self, probe: &Probe) {
+        self.session.emit(&Event::Probed(probe.clone()));
+    }
+}
+
+fn name(stage: Stage, rate: f64, unit: &str) -> String {
+    let stage = match stage {
+        Stage::WarmUp => "warm-up",
+        Stage::Climb => "climb",
+        Stage::Bisect => "bisect",
+        Stage::Confirm => "confirm",
+    };
+    format!("{stage} {rate:.0} {unit}")
+}
+
+fn over(session: &Session, ended: Ended) -> Option<String> {
+    match ended {
+        Ended::Unreachable => Some("the server could not be reached any more".to_owned()),
+        Ended::Interrupted => Some("it was interrupted".to_owned()),
+        _ => session.control.is_stopped().then(|| "it was interrupted".to_owned()),
+    }
+}
+
+/// CPU of the server's process over the judged part of a window.
+struct CpuMeter {
+    pid: Option<u32>,
+    first: Option<(u64, u64)>,
+    last: Option<(u64, u64)>,
+}
+
+impl CpuMeter {
+    fn look(&mut self, second: &Second) {
+        let Some(usage) = self.pid.and_then(plimsoll_server::process::usage) else { return };
+        let seen = (second.to_ns, usage.cpu_ns);
+        if second.to_ns >= SETTLE_S * SECOND_NS {
+            self.first.get_or_insert(seen);
+            self.last = Some(seen);
+        }
+    }
+
+    fn cores(&self) -> Option<f64> {
+        let ((from_ns, before), (to_ns, after)) = (self.first?, self.last?);
+        (to_ns > from_ns).then(|| after.saturating_sub(before) as f64 / (to_ns - from_ns) as f64)
+    }
+}

@@ -1,0 +1,35 @@
+//! One file a command.
+
+mod audit;
+mod completions;
+mod line;
+mod load;
+mod report;
+mod run;
+mod scenarios;
+mod schema;
+mod selftest;
+mod server;
+mod show;
+
+use crate::cli::{Cli, Command};
+use crate::exit::{Exit, Outcome};
+
+/// Does what the words say.
+///
+/// # Errors
+/// What went wrong, with the exit code that it deserves.
+pub fn execute(cli: &Cli) -> Outcome<Exit> {
+    match &cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Line(args) => line::line(args),
+        Command::Show(args) => show::show(args),
+        Command::Report(args) => report::report(args),
+        Command::Audit(args) => audit::audit(args),
+        Command::Server(command) => server::server(command),
+        Command::Scenarios(args) => scenarios::scenarios(args),
+        Command::Selftest(args) => selftest::selftest(args),
+        Command::Schema(args) => schema::schema(args),
+        Command::Completions(args) => completions::completions(args),
+    }
+}

@@ -1,0 +1,28 @@
+//! `plimsoll show`: a run again, through the same readers as when it was live.
+
+use anyhow::Context;
+
+use crate::cli::ShowArgs;
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::run_dir;
+use crate::terminal::{Terminal, print, style};
+
+/// Prints the summary of a run.
+///
+/// # Errors
+/// When there is none.
+pub fn show(args: &ShowArgs) -> Outcome<Exit> {
+    let path = run_dir::locate(args.run.as_deref()).deserves(Exit::Usage)?;
+    if args.replay {
+        let mut terminal = Terminal::new();
+        run_dir::read_events(&path)?.iter().for_each(|event| terminal.on(event));
+        return Ok(Exit::Held);
+    }
+    let run = run_dir::read_run(&path)?;
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&run).context("write run.json")?));
+    } else {
+        print(&plimsoll_report::summary(&run, Some(&path.display().to_string()), style()));
+    }
+    Ok(Exit::Held)
+}

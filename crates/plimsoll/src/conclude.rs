@@ -1,0 +1,180 @@
+//! Puts the summary of a run together from what every room has to say.
+
+use plimsoll_load::objective::ACHIEVED_MIN;
+use plimsoll_load::runtime::Spin;
+use plimsoll_load::worker::Ended;
+use plimsoll_measure::clock;
+use plimsoll_measure::expectation;
+use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::line::Line;
+use plimsoll_measure::run::{Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
+use plimsoll_server::{machine, process};
+
+use crate::exit::{Exit, worst};
+use crate::session::{Session, id};
+
+/// Under this headroom the tool, not the server, may have held the load back.
+const HEADROOM_MIN: f64 = 2.0;
+
+/// The summary of a run.
+pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, line: Option<Line>) -> Run {
+    let expectations = expectations(session, integrity.as_ref());
+    let mut run = Run {
+        format: FORMAT,
+        id: id(session.setup.run),
+        command: command.to_owned(),
+        started: clock::utc(session.started_ms),
+        started_ms: session.started_ms,
+        duration_s: session.summary.load_ns() as f64 / 1e9,
+        interrupted: session.ended >= Ended::Unreachable,
+        scenario: scenario(session),
+        server: session.facts.clone(),
+        environment: machine::environment(session.dir.path()),
+        phases: phases(session),
+        operations: session.summary.operations(),
+        client: client(session, line.as_ref()),
+        server_cost: server_cost(session),
+        integrity,
+        expectations,
+        line,
+        ..Run::default()
+    };
+    (run.verdict, run.reasons) = verdict(&run, session);
+    run.conclusions = plimsoll_report::conclusions(&run);
+    run
+}
+
+/// The exit code that a summary deserves.
+pub fn exit(run: &Run, session: &Session) -> Exit {
+    let violated = run.integrity.as_ref().is_some_and(|integrity| !integrity.holds());
+    let unheld = run.expectations.iter().any(|expectation| !expectation.held);
+    let no_line = run.line.as_ref().is_some_and(|line| line.rate.is_none());
+    worst([
+        if violated { Exit::Integrity } else { Exit::Held },
+        if session.ended == Ended::Unreachable { Exit::Server } else { Exit::Held },
+        if unheld || no_line { Exit::Expectation } else { Exit::Held },
+        if session.control.is_stopped() { Exit::Interrupted } else { Exit::Held },
+    ])
+}
+
+fn scenario(session: &Session) -> ScenarioFacts {
+    ScenarioFacts {
+        name: session.loaded.name.clone(),
+        title: session.loaded.scenario.title.clone(),
+        hash: session.loaded.hash(),
+        seed: session.loaded.scenario.seed,
+        shard: format!("{}/{}", session.shard.index, session.shard.of),
+        client: session.setup.client.name().to_owned(),
+        collections: vec![session.setup.namespace.to_string()],
+    }
+}
+
+fn phases(session: &Session) -> Vec<plimsoll_measure::run::PhaseFacts> {
+    let mut phases = session.summary.phases().to_vec();
+    for phase in &mut phases {
+        let inside = |at_ns: u64| (phase.from_s..=phase.to_s + 1.0).contains(&(at_ns as f64 / 1e9));
+        let seen = session
+            .samples
+            .iter()
+            .filter(|sample| inside(sample.at_ns))
+            .filter_map(|sample| sample.checkpoints);
+        let (first, last) = (seen.clone().min(), seen.max());
+        phase.checkpoints = first.zip(last).map(|(first, last)| last - first);
+    }
+    phases
+}
+
+fn client(session: &Session, line: Option<&Line>) -> Client {
+    let (operations, documents) = session.summary.acknowledged();
+    let per = |count: u64| (count > 0).then(|| session.summary.cpu_ns() as f64 / 1000.0 / count as f64);
+    let (ceiling, achieved) = ceiling(session, line);
+    let headroom = ceiling.filter(|_| achieved > 0.0).map(|ceiling| ceiling / achieved);
+    Client {
+        workers: session.workers as u32,
+        connections: session.connections as u32,
+        cpu_us_per_operation: per(operations),
+        cpu_us_per_document: per(documents),
+        cpu_busiest_worker: session.summary.cpu_busiest(),
+        rss_bytes_max: process::own().rss_bytes_max.unwrap_or(0),
+        null_server_per_s: ceiling,
+        headroom,
+        limited: headroom.is_some_and(|headroom| headroom < HEADROOM_MIN),
+        spin: session.spin == Spin::On,
+        reconnects: session.summary.reconnects(),
+        canary_ping_ns: session.pings_ns.clone(),
+    }
+}
+
+/// The ceiling of the ruler and what was achieved, in documents per second (in the line's unit for a line).
+fn ceiling(session: &Session, line: Option<&Line>) -> (Option<f64>, f64) {
+    let seconds = (session.summary.load_ns() as f64 / 1e9).max(f64::MIN_POSITIVE);
+    let (operations, documents) = session.summary.acknowledged();
+    let by_documents = documents > 0;
+    let ceiling =
+        session.ceiling.map(|(operations, documents)| if by_documents { documents } else { operations });
+    let mean = (if by_documents { documents } else { operations }) as f64 / seconds;
+    let most = line.map(|line| line.probes.iter().map(|probe| probe.achieved).fold(0.0, f64::max));
+    (ceiling, most.unwrap_or(mean))
+}
+
+fn server_cost(session: &Session) -> ServerCost {
+    let (operations, documents) = session.summary.acknowledged();
+    let known = session.server_cpu_ns > 0;
+    let per = |count: u64| (known && count > 0).then(|| session.server_cpu_ns as f64 / 1000.0 / count as f64);
+    ServerCost {
+        cpu_us_per_operation: per(operations),
+        cpu_us_per_document: per(documents),
+        cores: known.then(|| session.server_cpu_ns as f64 / session.summary.load_ns().max(1) as f64),
+        rss_bytes_max: session.samples.iter().filter_map(|sample| sample.rss_bytes).max(),
+    }
+}
+
+fn expectations(session: &Session, integrity: Option<&Integrity>) -> Vec<Expectation> {
+    let measured = session.summary.measured();
+    let judged = session.plan.expectations.iter().map(|(metric, expression, threshold)| {
+        expectation::judge(metric, expression, threshold, &measured, integrity)
+    });
+    judged.collect()
+}
+
+fn verdict(run: &Run, session: &Session) -> (Verdict, Vec<String>) {
+    let failed = failed(run);
+    if !failed.is_empty() {
+        return (Verdict::Fail, failed);
+    }
+    let invalid = invalid(run, session);
+    if invalid.is_empty() { (Verdict::Pass, invalid) } else { (Verdict::Invalid, invalid) }
+}
+
+fn failed(run: &Run) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if run.integrity.as_ref().is_some_and(|integrity| !integrity.holds()) {
+        reasons.push("the integrity of the documents is violated".to_owned());
+    }
+    let unheld = run.expectations.iter().filter(|expectation| !expectation.held);
+    reasons.extend(unheld.map(|unheld| format!("{} {} did not hold", unheld.metric, unheld.expression)));
+    if run.line.as_ref().is_some_and(|line| line.rate.is_none()) {
+        reasons.push("no rate held the objective".to_owned());
+    }
+    reasons
+}
+
+fn invalid(run: &Run, session: &Session) -> Vec<String> {
+    let mut reasons = Vec::new();
+    match session.ended {
+        Ended::Unreachable => reasons.push("the server could not be reached any more".to_owned()),
+        _ if session.control.is_stopped() => reasons.push("the run was interrupted".to_owned()),
+        _ => {}
+    }
+    if run.client.limited {
+        reasons.push("the tool itself may have held the load back".to_owned());
+    }
+    if run.line.is_none() {
+        let short = run
+            .operations
+            .iter()
+            .filter(|(_, it)| it.achieved.is_some_and(|achieved| achieved < ACHIEVED_MIN));
+        reasons.extend(short.map(|(name, _)| format!("{name}: the rate was not reached")));
+    }
+    reasons
+}

@@ -1,0 +1,103 @@
+//! Exit codes, and which failure gets which.
+
+use std::process::ExitCode;
+
+/// How the program ends. Where several apply, the first of the list in [`worst`] wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything held.
+    Held,
+    /// Plimsoll itself failed.
+    Failed,
+    /// Wrong usage, or a scenario that cannot be meant.
+    Usage,
+    /// The server cannot be reached, or refused us.
+    Server,
+    /// What was promised is not there.
+    Integrity,
+    /// An expectation did not hold.
+    Expectation,
+    /// Interrupted; what was measured is kept and marked.
+    Interrupted,
+}
+
+impl Exit {
+    /// The code that scripts see.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Held => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Server => 3,
+            Self::Integrity => 4,
+            Self::Expectation => 99,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// The one that matters most among those that apply: integrity, server, expectation, then an interruption.
+pub fn worst(exits: impl IntoIterator<Item = Exit>) -> Exit {
+    let rank = |exit: &Exit| match exit {
+        Exit::Failed => 6,
+        Exit::Usage => 5,
+        Exit::Integrity => 4,
+        Exit::Server => 3,
+        Exit::Expectation => 2,
+        Exit::Interrupted => 1,
+        Exit::Held => 0,
+    };
+    exits.into_iter().max_by_key(rank).unwrap_or(Exit::Held)
+}
+
+/// An error with the exit code that it deserves.
+#[derive(Debug)]
+pub struct Failure {
+    /// The code.
+    pub exit: Exit,
+    /// What happened and what to do.
+    pub error: anyhow::Error,
+}
+
+/// What a command gives.
+pub type Outcome<T = Exit> = Result<T, Failure>;
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self { exit: Exit::Failed, error }
+    }
+}
+
+/// Gives an error its exit code.
+pub trait Deserves<T> {
+    /// The error's exit code is `exit`.
+    fn deserves(self, exit: Exit) -> Outcome<T>;
+}
+
+impl<T, E: Into<anyhow::Error>> Deserves<T> for Result<T, E> {
+    fn deserves(self, exit: Exit) -> Outcome<T> {
+        self.map_err(|error| Failure { exit, error: error.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integrity_comes_before_the_server_and_the_server_before_an_expectation() {
+        assert_eq!(
+            worst([Exit::Expectation, Exit::Server, Exit::Integrity, Exit::Interrupted]),
+            Exit::Integrity
+        );
+        assert_eq!(worst([Exit::Expectation, Exit::Server]), Exit::Server);
+        assert_eq!(worst([Exit::Interrupted, Exit::Expectation]).code(), 99);
+        assert_eq!(worst([]), Exit::Held);
+    }
+}

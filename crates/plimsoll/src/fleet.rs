@@ -1,0 +1,88 @@
+//! The engine over whichever client the scenario names.
+
+use std::io;
+use std::sync::Arc;
+
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::engine::{Engine, Finished, RunError, Second};
+use plimsoll_load::phase::Phase;
+use plimsoll_load::runtime::Spin;
+use plimsoll_load::worker::Control;
+use plimsoll_mongo::books::{Books, Closed};
+use plimsoll_mongo::driver::Driver;
+use plimsoll_mongo::lean::Lean;
+use plimsoll_mongo::scenario::Client;
+use plimsoll_mongo::setup::Setup;
+use plimsoll_mongo::topology::Site;
+
+/// The workers and their targets.
+#[derive(Debug)]
+pub enum Fleet {
+    /// Over our own client.
+    Lean(Engine<Lean>),
+    /// Over the official driver.
+    Driver(Engine<Driver>),
+}
+
+impl Fleet {
+    /// One worker for each of `books`.
+    ///
+    /// # Errors
+    /// When the system has no descriptor left.
+    pub fn new(
+        setup: &Arc<Setup>,
+        site: &Arc<Site>,
+        books: Vec<Books>,
+        shard: Share,
+        spin: Spin,
+    ) -> io::Result<Self> {
+        let operations = setup.commands.len();
+        let books = books.into_iter();
+        match setup.client {
+            Client::Lean => {
+                let targets = books.map(|books| Arc::new(Lean::new(setup.clone(), site.clone(), books)));
+                Ok(Self::Lean(Engine::new(targets.collect(), operations, shard, spin)?))
+            }
+            Client::Driver => {
+                let targets = books.map(|books| Arc::new(Driver::new(setup.clone(), site.clone(), books)));
+                Ok(Self::Driver(Engine::new(targets.collect(), operations, shard, spin)?))
+            }
+        }
+    }
+
+    /// Runs a phase.
+    ///
+    /// # Errors
+    /// When it cannot be run at all.
+    pub fn run(
+        &mut self,
+        phase: &Phase,
+        control: &Control,
+        sink: impl FnMut(Second),
+    ) -> Result<Finished, RunError> {
+        match self {
+            Self::Lean(engine) => engine.run(phase, control, sink),
+            Self::Driver(engine) => engine.run(phase, control, sink),
+        }
+    }
+
+    /// Connections that are open.
+    pub fn connections(&self) -> usize {
+        match self {
+            Self::Lean(engine) => engine.connections(),
+            Self::Driver(engine) => engine.connections(),
+        }
+    }
+
+    /// Ends the workers and gives their books.
+    pub fn close(self) -> Vec<Closed> {
+        match self {
+            Self::Lean(engine) => {
+                engine.into_targets().into_iter().filter_map(Arc::into_inner).map(Lean::close).collect()
+            }
+            Self::Driver(engine) => {
+                engine.into_targets().into_iter().filter_map(Arc::into_inner).map(Driver::close).collect()
+            }
+        }
+    }
+}

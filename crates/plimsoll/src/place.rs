@@ -1,0 +1,200 @@
+//! The server that load goes to: given by its address, found on the PATH, or embedded.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use plimsoll_measure::environment::ServerKind;
+use plimsoll_mongo::topology::Site;
+use plimsoll_server::embedded::{self, Progress, Step};
+use plimsoll_server::{Cache, Profile, Server, Storage, mongod, process};
+use plimsoll_wire::Address;
+
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::terminal::say;
+
+/// Which server, as meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// A `mongod` from the PATH if there is one, else the embedded server.
+    Any,
+    /// The embedded server with a durability profile.
+    Embedded(Profile),
+    /// A `mongod` from the PATH.
+    Mongod,
+    /// A connection string.
+    Uri(String),
+}
+
+/// A server that is there.
+#[derive(Debug)]
+pub struct Place {
+    /// How to reach it.
+    pub site: Arc<Site>,
+    /// What it is.
+    pub kind: ServerKind,
+    /// Its process, if it runs on this machine.
+    pub pid: Option<u32>,
+    /// The process that we started, which ends with this value.
+    pub server: Option<Server>,
+}
+
+impl FromStr for Choice {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        match text {
+            "embedded" => Ok(Self::Embedded(Profile::Journaled)),
+            "mongod" => Ok(Self::Mongod),
+            _ if text.starts_with("mongodb://") || text.starts_with("mongodb+srv://") => {
+                Ok(Self::Uri(text.to_owned()))
+            }
+            _ => match text.strip_prefix("embedded:") {
+                Some(profile) => Ok(Self::Embedded(self::profile(profile)?)),
+                None => bail!(
+                    "--server {text}: write a URI such as mongodb://localhost:27017, or mongod, embedded, embedded:relaxed"
+                ),
+            },
+        }
+    }
+}
+
+/// A durability profile by its name.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn profile(name: &str) -> anyhow::Result<Profile> {
+    match name {
+        "journaled" => Ok(Profile::Journaled),
+        "relaxed" => Ok(Profile::Relaxed),
+        other => Err(anyhow!("there is no profile `{other}`; there are journaled and relaxed")),
+    }
+}
+
+impl Place {
+    /// Finds or starts the server.
+    ///
+    /// # Errors
+    /// When it cannot be installed, started or reached.
+    pub fn open(
+        choice: &Choice,
+        timeout: Duration,
+        quiet: bool,
+        runtime: &tokio::runtime::Runtime,
+    ) -> Outcome<Self> {
+        let server = match choice {
+            Choice::Uri(uri) => return Self::at(uri, timeout, runtime),
+            Choice::Any if mongod::find().is_none() => {
+                start_embedded(Profile::Journaled, Storage::Temporary, quiet)?
+            }
+            Choice::Embedded(profile) => start_embedded(*profile, Storage::Temporary, quiet)?,
+            Choice::Any | Choice::Mongod => {
+                mongod::start(&mongod::Options::default()).context("start mongod").deserves(Exit::Server)?
+            }
+        };
+        Ok(Self::started(server, timeout))
+    }
+
+    /// An embedded server on storage that a run has kept.
+    ///
+    /// # Errors
+    /// When it cannot be installed or started.
+    pub fn reopen(storage: &Path, profile: Profile, timeout: Duration) -> Outcome<Self> {
+        Ok(Self::started(start_embedded(profile, Storage::At(storage.to_owned()), false)?, timeout))
+    }
+
+    fn started(server: Server, timeout: Duration) -> Self {
+        let socket = server.address();
+        let address = Address { host: socket.ip().to_string(), port: socket.port() };
+        let site = Arc::new(Site::single(address, timeout));
+        Self { site, kind: server.kind(), pid: server.pid(), server: Some(server) }
+    }
+
+    fn at(uri: &str, timeout: Duration, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        let site = runtime.block_on(Site::find(uri, timeout)).deserves(Exit::Server)?;
+        let pid = site.addresses().first().and_then(local_pid);
+        Ok(Self { site: Arc::new(site), kind: ServerKind::Address, pid, server: None })
+    }
+}
+
+fn local_pid(address: &Address) -> Option<u32> {
+    let ip =
+        if address.host == "localhost" { "127.0.0.1".parse().ok()? } else { address.host.parse().ok()? };
+    process::listener(ip, address.port)
+}
+
+/// The cache for what is installed.
+///
+/// # Errors
+/// When no place for it is known.
+pub fn cache() -> anyhow::Result<Cache> {
+    Ok(Cache::locate()?)
+}
+
+/// Installs the embedded server unless it is there, and shows how far that is.
+///
+/// # Errors
+/// What went wrong, and what is needed.
+pub fn install(quiet: bool) -> anyhow::Result<()> {
+    let cache = cache()?;
+    if embedded::is_installed(&cache) {
+        return Ok(());
+    }
+    if !quiet {
+        say("Installing the embedded server. This takes some minutes and is done once.");
+    }
+    let mut shown = 0;
+    embedded::install(&cache, &mut |progress| {
+        if !quiet {
+            show(&progress, &mut shown);
+        }
+    })?;
+    Ok(())
+}
+
+fn show(progress: &Progress, shown: &mut u32) {
+    let seconds = progress.elapsed_ns / 1_000_000_000;
+    let text = match &progress.step {
+        Step::Waiting => "another process installs it, waiting".to_owned(),
+        Step::Fetching => "fetching the sources".to_owned(),
+        Step::Compiling { begun, expected, name } => format!("compiling {begun} of about {expected}: {name}"),
+        Step::Installed => "installed".to_owned(),
+    };
+    if stderr().is_terminal() {
+        let end = if progress.step == Step::Installed { "\n" } else { "" };
+        write!(stderr(), "\r\x1b[K  {seconds:>4} s  {text}{end}").unwrap_or_default();
+        return;
+    }
+    // A log gets a line for every twentieth crate, not for each.
+    let part = if let Step::Compiling { begun, .. } = progress.step { 1 + begun / 20 } else { 0 };
+    if part == 0 || part > *shown {
+        *shown = part.max(*shown);
+        say(&format!("  {seconds:>4} s  {text}"));
+    }
+}
+
+fn start_embedded(profile: Profile, storage: Storage, quiet: bool) -> Outcome<Server> {
+    install(quiet).deserves(Exit::Failed)?;
+    let options = embedded::Options { profile, storage, ..embedded::Options::default() };
+    embedded::start(&cache()?, &options).context("start the embedded server").deserves(Exit::Server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_uri_or_by_kind() {
+        assert_eq!("embedded".parse::<Choice>().unwrap(), Choice::Embedded(Profile::Journaled));
+        assert_eq!("embedded:relaxed".parse::<Choice>().unwrap(), Choice::Embedded(Profile::Relaxed));
+        assert_eq!("mongodb://h".parse::<Choice>().unwrap(), Choice::Uri("mongodb://h".into()));
+        for (text, part) in
+            [("localhost:27017", "mongodb://localhost:27017"), ("embedded:fast", "journaled and relaxed")]
+        {
+            assert!(text.parse::<Choice>().unwrap_err().to_string().contains(part), "{text}");
+        }
+    }
+}

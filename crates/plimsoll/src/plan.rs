@@ -1,0 +1,253 @@
+//! From a scenario as typed to the plan as meant.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
+use plimsoll_load::arrivals::{Arrivals, CONNECTIONS_DEFAULT, Share};
+use plimsoll_load::objective::{Metric, Objective};
+use plimsoll_load::phase::{Load, Phase};
+use plimsoll_measure::expectation;
+use plimsoll_measure::threshold::Threshold;
+use plimsoll_mongo::scenario::Operation;
+
+use crate::scenario::{self, Loaded};
+
+/// A metric, its expression as typed, and the expression as meant.
+pub type Expectation = (String, String, Threshold);
+
+/// A scenario, resolved.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Operations by index, with their names.
+    pub operations: Vec<(String, Operation)>,
+    /// The phases.
+    pub phases: Vec<Phase>,
+    /// What must hold at the end.
+    pub expectations: Vec<Expectation>,
+    /// What must hold at the load line.
+    pub objective: Objective,
+}
+
+impl Plan {
+    /// Resolves a scenario.
+    ///
+    /// # Errors
+    /// The first thing that cannot be meant, with its place.
+    pub fn build(loaded: &Loaded) -> anyhow::Result<Self> {
+        let scenario = &loaded.scenario;
+        if scenario.phases.is_empty() {
+            bail!("phases: a scenario needs at least one phase");
+        }
+        let operations = operations(scenario)?;
+        let phases = scenario.phases.iter().enumerate();
+        let phases = phases.map(|(index, phase)| build_phase(scenario, index, phase, &operations));
+        let phases: Vec<_> = phases.collect::<anyhow::Result<_>>()?;
+        check_receipts(&phases, &operations)?;
+        let names: Vec<_> = operations.iter().map(|(name, _)| name.clone()).collect();
+        Ok(Self {
+            expectations: expectations(&scenario.expect, &names)?,
+            objective: objective(&scenario.line.objective)?,
+            operations,
+            phases,
+        })
+    }
+
+    /// The names of the operations, by index.
+    pub fn names(&self) -> Vec<String> {
+        self.operations.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The largest number of connections of any phase.
+    pub fn connections(&self) -> u32 {
+        let phase = |phase: &Phase| phase.loads.iter().map(|load| load.arrivals.connections()).sum();
+        self.phases.iter().map(phase).max().unwrap_or(1)
+    }
+
+    /// The load that the search varies: the first of the last phase.
+    pub fn searched(&self) -> Option<&Load> {
+        self.phases.last()?.loads.first()
+    }
+
+    /// Connections of the search's constant arrivals.
+    pub fn search_connections(&self, scenario: &scenario::Scenario) -> u32 {
+        let own = self.searched().map_or(1, |load| load.arrivals.connections());
+        scenario.line.connections.unwrap_or(own.max(CONNECTIONS_DEFAULT))
+    }
+
+    /// Mean documents of one operation of the searched load.
+    pub fn documents_per_operation(&self) -> f64 {
+        let Some(load) = self.searched() else { return 1.0 };
+        let weight: f64 = load.mix.iter().map(|(_, weight)| weight).sum();
+        let documents = |(operation, weight): &(usize, f64)| {
+            f64::from(self.operations[*operation].1.documents()) * weight
+        };
+        load.mix.iter().map(documents).sum::<f64>() / weight
+    }
+}
+
+/// Every operation by name; the same name may stand in several phases if it means the same.
+fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(String, Operation)>> {
+    let mut known: Vec<(String, Operation)> = Vec::new();
+    for (name, operation) in
+        scenario.phases.iter().flat_map(|phase| &phase.load).flat_map(|(name, load)| named(name, load))
+    {
+        match known.iter().find(|(other, _)| *other == name) {
+            Some((_, other)) if other == operation => {}
+            Some(_) => bail!("operation `{name}` means two different things: give them different names"),
+            None => known.push((name, operation.clone())),
+        }
+    }
+    Ok(known)
+}
+
+fn named<'a>(name: &'a str, load: &'a scenario::Load) -> Vec<(String, &'a Operation)> {
+    let single = load.operation.iter().map(|operation| (name.to_owned(), operation));
+    single.chain(load.mix.iter().map(|(name, weighted)| (name.clone(), &weighted.operation))).collect()
+}
+
+fn build_phase(
+    scenario: &scenario::Scenario,
+    index: usize,
+    phase: &scenario::Phase,
+    operations: &[(String, Operation)],
+) -> anyhow::Result<Phase> {
+    let name = phase.name.clone().unwrap_or_else(|| format!("phase {}", index + 1));
+    let loads = phase.load.iter().map(|(name, load)| build_load(name, load, operations));
+    let built = Phase {
+        loads: loads.collect::<anyhow::Result<_>>().with_context(|| format!("phases.{index}"))?,
+        name,
+        stop: phase.stop,
+        drain: phase.drain,
+        unreachable_for: scenario.unreachable_for,
+        seed: scenario.seed,
+    };
+    built.check().with_context(|| format!("phases.{index}"))?;
+    Ok(built)
+}
+
+fn build_load(name: &str, load: &scenario::Load, operations: &[(String, Operation)]) -> anyhow::Result<Load> {
+    if load.operation.is_some() != load.mix.is_empty() {
+        bail!("load.{name}: give either `operation` or `mix`");
+    }
+    let index = |name: &str| operations.iter().position(|(known, _)| known == name).unwrap_or(0);
+    let mix = match &load.operation {
+        Some(_) => vec![(index(name), 1.0)],
+        None => load.mix.iter().map(|(name, weighted)| (index(name), weighted.weight)).collect(),
+    };
+    Ok(Load { name: name.to_owned(), mix, arrivals: load.arrivals.clone(), overdue: load.overdue })
+}
+
+/// An operation by receipt needs documents that were inserted in an earlier phase, or beside it.
+fn check_receipts(phases: &[Phase], operations: &[(String, Operation)]) -> anyhow::Result<()> {
+    let mut inserted = false;
+    for phase in phases {
+        let used =
+            phase.loads.iter().flat_map(|load| &load.mix).map(|(operation, _)| &operations[*operation]);
+        let used: Vec<_> = used.collect();
+        let inserts = |(_, operation): &&(String, Operation)| matches!(operation, Operation::Insert(_));
+        if let Some((name, _)) = used.iter().find(|(_, operation)| !inserted && operation.needs_receipts()) {
+            bail!(
+                "operation `{name}` names documents by receipt, but no earlier phase inserts any: add a phase before"
+            );
+        }
+        inserted |= used.iter().copied().any(|operation| inserts(&operation));
+    }
+    Ok(())
+}
+
+fn expectations(typed: &BTreeMap<String, Vec<String>>, names: &[String]) -> anyhow::Result<Vec<Expectation>> {
+    let all = typed.iter().flat_map(|(metric, list)| list.iter().map(move |expression| (metric, expression)));
+    let read = |(metric, expression): (&String, &String)| {
+        let threshold = expectation::check(metric, expression, names)?;
+        Ok((metric.clone(), expression.clone(), threshold))
+    };
+    all.map(read).collect()
+}
+
+fn objective(typed: &BTreeMap<String, Vec<String>>) -> anyhow::Result<Objective> {
+    if typed.is_empty() {
+        return Ok(Objective::standard());
+    }
+    let mut bounds = Vec::new();
+    for (metric, expressions) in typed {
+        let metric = match metric.as_str() {
+            "response" => Metric::Response,
+            "service" => Metric::Service,
+            "errors" => Metric::Errors,
+            other => bail!("line.objective.{other}: there are response, service and errors"),
+        };
+        for expression in expressions {
+            bounds.push((
+                metric,
+                expression.parse().with_context(|| format!("line.objective.{}", metric.name()))?,
+            ));
+        }
+    }
+    let objective = Objective { bounds };
+    objective.check().context("line.objective")?;
+    Ok(objective)
+}
+
+/// `i/n` as this process among all.
+///
+/// # Errors
+/// When it is not of that form, or i is not below n.
+pub fn shard(text: &str) -> anyhow::Result<Share> {
+    let read = || {
+        let (index, of) = text.split_once('/')?;
+        let share = Share { index: index.parse().ok()?, of: of.parse().ok()? };
+        (share.of > 0 && share.of <= 10_000 && share.index < share.of).then_some(share)
+    };
+    read().with_context(|| format!("--shard {text}: write i/n with i from 0 and below n, for example 0/4"))
+}
+
+/// The same load with closed arrivals of as many writers as it has connections.
+pub fn closed(load: &Load, writers: u32) -> Load {
+    Load { arrivals: Arrivals::Closed { writers }, ..load.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(assignments: &[&str]) -> anyhow::Result<Plan> {
+        let assignments: Vec<_> = assignments.iter().map(|&text| text.to_owned()).collect();
+        Plan::build(&scenario::load("bulk-baseline", &assignments, None)?)
+    }
+
+    #[test]
+    fn the_baseline_sends_500_documents_an_operation() {
+        let plan = build(&[]).unwrap();
+        assert_eq!(plan.documents_per_operation(), 500.0);
+        assert_eq!(plan.names(), ["insert"]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_place() {
+        for (assignment, part) in [
+            ("phases=[]", "at least one phase"),
+            ("phases.0.stop={}", "phases.0: stop: a phase without an end"),
+            (
+                "phases.0.load.insert.arrivals={closed: {writers: 0}}",
+                "phases.0: load.insert.arrivals: 0 connections",
+            ),
+            (
+                "phases.0.load.find={operation: {find: {}}, arrivals: {closed: {writers: 1}}}",
+                "no earlier phase inserts",
+            ),
+            ("expect={insert.respons: ['p(99)<1']}", "there is no metric `respons`"),
+            ("line={objective: {latency: ['p(99)<1']}}", "there are response, service and errors"),
+        ] {
+            let message = format!("{:#}", build(&[assignment]).unwrap_err());
+            assert!(message.contains(part), "{assignment}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_shard_is_below_the_number_of_shards() {
+        assert_eq!(shard("1/4").unwrap(), Share { index: 1, of: 4 });
+        for text in ["4/4", "1", "a/b", "0/0"] {
+            assert!(shard(text).is_err(), "{text}");
+        }
+    }
+}

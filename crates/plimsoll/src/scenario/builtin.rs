@@ -1,0 +1,65 @@
+//! The scenarios that are shipped in the binary.
+
+/// A shipped scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Builtin {
+    /// Its name: the file's stem.
+    pub name: &'static str,
+    /// Where it lies in the source, from the root.
+    pub path: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($folder:literal / $name:literal),* $(,)?) => {
+        [$(Builtin {
+            name: $name,
+            path: concat!("scenarios/", $folder, "/", $name, ".yaml"),
+            text: include_str!(concat!("../../../../scenarios/", $folder, "/", $name, ".yaml")),
+        }),*]
+    };
+}
+
+/// Every shipped scenario, in the order of `plimsoll scenarios`.
+pub const fn all() -> &'static [Builtin] {
+    static ALL: [Builtin; 9] = shipped![
+        "write" / "bulk-baseline",
+        "write" / "vip-one-by-one",
+        "write" / "vip-all-at-once",
+        "write" / "vip-partitioned",
+        "write" / "vip-small",
+        "selftest" / "freeze",
+        "selftest" / "forget",
+        "selftest" / "flip",
+        "selftest" / "rate",
+    ];
+    &ALL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_below_scenarios_is_shipped() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+        let folders = std::fs::read_dir(root).unwrap().flatten().filter(|entry| entry.path().is_dir());
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
+        let mut found: Vec<_> =
+            files.map(|file| file.path().file_stem().unwrap().to_string_lossy().into_owned()).collect();
+        found.sort();
+        let mut shipped: Vec<_> = all().iter().map(|builtin| builtin.name).collect();
+        shipped.sort_unstable();
+        assert_eq!(found, shipped);
+    }
+
+    #[test]
+    fn every_shipped_scenario_can_be_planned_and_says_its_question() {
+        for builtin in all() {
+            let loaded = super::super::load(builtin.name, &[], None).unwrap();
+            assert!(loaded.scenario.question.is_some(), "{}", builtin.name);
+            crate::plan::Plan::build(&loaded).unwrap();
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The scenario file: composed of what each room says of its own section, and read with helpful errors.
+
+use std::collections::BTreeMap;
+
+use plimsoll_document::{IdForm, Template};
+use plimsoll_load::arrivals::Arrivals;
+use plimsoll_load::phase::Overdue;
+use plimsoll_load::stop::Stop;
+use plimsoll_measure::duration::Span;
+use plimsoll_mongo::scenario::{Client, DocumentFile, Existing, Operation, Section, Stamp, WriteConcern};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod builtin;
+mod overrides;
+mod read;
+
+pub use builtin::all as builtins;
+pub use read::{Loaded, load};
+
+/// A scenario, as typed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it is, in a few words.
+    pub title: String,
+    /// The question that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// Where the load goes unless the command line says otherwise: a mongodb:// URI, `mongod`, `embedded` or
+    /// `embedded:relaxed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// `database.collection`; in the database `plimsoll`, under the scenario's name, if left out.
+    #[serde(default)]
+    pub collection: String,
+    /// What happens to a collection that is not empty.
+    #[serde(default)]
+    pub existing: Existing,
+    /// The document to insert: a template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<Template>,
+    /// A file of documents to insert, instead of `document`; relative paths start at the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documents_from: Option<DocumentFile>,
+    /// The form of `_id`.
+    #[serde(default)]
+    pub id: IdForm,
+    /// Whether each document carries its stamp.
+    #[serde(default)]
+    pub stamp: Stamp,
+    /// When writes are acknowledged; left to the server if left out.
+    #[serde(default)]
+    pub write_concern: WriteConcern,
+    /// Which client sends the operations.
+    #[serde(default)]
+    pub client: Client,
+    /// How long an operation may take before it is given up as unknown.
+    #[serde(default = "timeout_default")]
+    pub timeout: Span,
+    /// After how long without any connection a run ends.
+    #[serde(default = "unreachable_default")]
+    pub unreachable_for: Span,
+    /// Seed of all randomness.
+    #[serde(default)]
+    pub seed: u64,
+    /// Worker threads; as many as the machine has cores to spare if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// What is sent, one phase after the other.
+    pub phases: Vec<Phase>,
+    /// What must hold at the end, by metric: `insert.response: ["p(99)<50ms"]`.
+    #[serde(default)]
+    pub expect: BTreeMap<String, Vec<String>>,
+    /// What must hold at the load line.
+    #[serde(default)]
+    pub line: Line,
+}
+
+/// One phase, as typed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// Its name; numbered if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Loads side by side, by name.
+    pub load: BTreeMap<String, Load>,
+    /// When it ends.
+    #[serde(default)]
+    pub stop: Stop,
+    /// How long overdue operations may be sent after the end.
+    #[serde(default = "drain_default")]
+    pub drain: Span,
+}
+
+/// One stream of operations, as typed: a single operation, or a mix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// The operation, which has the load's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// Several operations by name and weight.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mix: BTreeMap<String, Weighted>,
+    /// When operations are due.
+    pub arrivals: Arrivals,
+    /// What happens to overdue ones.
+    #[serde(default)]
+    pub overdue: Overdue,
+}
+
+/// An operation in a mix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Weighted {
+    /// Its share of all weights.
+    pub weight: f64,
+    /// The operation.
+    pub operation: Operation,
+}
+
+/// What `plimsoll line` searches for, as typed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Line {
+    /// What must hold, by metric (`response`, `service`, `errors`); p99 response under 50 ms and no errors if left out.
+    pub objective: BTreeMap<String, Vec<String>>,
+    /// Connections of the constant arrivals; those of the scenario, 16 at least, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    /// The first rate to try, in operations per second; a third of what closed arrivals reach if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<f64>,
+}
+
+const fn drain_default() -> Span {
+    plimsoll_load::phase::DRAIN
+}
+
+const fn unreachable_default() -> Span {
+    plimsoll_load::phase::UNREACHABLE_FOR
+}
+
+fn timeout_default() -> Span {
+    Section::default().timeout
+}
+
+impl Scenario {
+    /// MongoDB's section.
+    pub fn section(&self) -> Section {
+        Section {
+            collection: self.collection.clone(),
+            existing: self.existing,
+            document: self.document.clone(),
+            documents_from: self.documents_from.clone(),
+            id: self.id,
+            stamp: self.stamp,
+            write_concern: self.write_concern.clone(),
+            client: self.client,
+            timeout: self.timeout,
+        }
+    }
+}

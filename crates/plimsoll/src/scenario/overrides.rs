@@ -1,0 +1,68 @@
+//! `--set path=value`: replaces one value of a scenario.
+
+use anyhow::{Context, bail};
+use serde_json::{Map, Value};
+
+/// Sets the value at a dotted path; numbers index lists. The value is read as YAML, so that `5s`, `3`, `true` and
+/// `{w: 1}` mean what they mean in the file.
+///
+/// # Errors
+/// When the path leads through something that is neither a map nor a list, or the value cannot be read.
+pub fn set(scenario: &mut Value, assignment: &str) -> anyhow::Result<()> {
+    let Some((path, text)) = assignment.split_once('=') else {
+        bail!("--set {assignment}: write path=value, for example --set phases.0.stop.duration=5s");
+    };
+    let value: Value =
+        serde_saphyr::from_str(text).with_context(|| format!("--set {path}: read the value `{text}`"))?;
+    let mut place = scenario;
+    for (index, key) in path.split('.').enumerate() {
+        place = step(place, key).with_context(|| {
+            let before: Vec<_> = path.split('.').take(index).collect();
+            format!("--set {path}: `{}` has no `{key}`", before.join("."))
+        })?;
+    }
+    *place = value;
+    Ok(())
+}
+
+fn step<'a>(place: &'a mut Value, key: &str) -> Option<&'a mut Value> {
+    if place.is_null() {
+        *place = Value::Object(Map::new());
+    }
+    match place {
+        Value::Object(map) => Some(map.entry(key).or_insert(Value::Null)),
+        Value::Array(list) => list.get_mut(key.parse::<usize>().ok()?),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_value_is_replaced_or_added_at_its_path() {
+        let mut scenario = json!({"phases": [{"stop": {"duration": "1s"}}]});
+        for assignment in ["phases.0.stop.duration=5s", "write_concern.w=1", "title=a = b", "existing=drop"] {
+            set(&mut scenario, assignment).unwrap();
+        }
+        let expected = json!({
+            "phases": [{"stop": {"duration": "5s"}}], "write_concern": {"w": 1}, "title": "a = b", "existing": "drop"
+        });
+        assert_eq!(scenario, expected);
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_says_where_it_ends() {
+        let mut scenario = json!({"phases": [{}], "title": "x"});
+        for (assignment, part) in [
+            ("phases.7.stop=1", "`phases` has no `7`"),
+            ("title.length=1", "`title` has no `length`"),
+            ("no assignment", "write path=value"),
+        ] {
+            let message = format!("{:#}", set(&mut scenario, assignment).unwrap_err());
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}

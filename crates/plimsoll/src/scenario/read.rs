@@ -1,0 +1,180 @@
+//! Reads a scenario: from a file or a shipped one, with overrides, and errors that name the place and the mend.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Scenario, builtins, overrides};
+
+/// No scenario file is larger, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+/// A known key this similar to an unknown one (Jaro–Winkler) is suggested.
+const SIMILAR_MIN: f64 = 0.75;
+
+/// A scenario that was read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The file's stem.
+    pub name: String,
+    /// The scenario, with overrides applied.
+    pub scenario: Scenario,
+    /// Where relative paths in it start.
+    pub base: PathBuf,
+}
+
+impl Loaded {
+    /// The scenario as YAML, everything spelt out.
+    ///
+    /// # Errors
+    /// When it cannot be written as YAML.
+    pub fn resolved(&self) -> anyhow::Result<String> {
+        serde_saphyr::to_string(&self.scenario)
+            .map_err(|error| anyhow!("write the scenario as YAML: {error}"))
+    }
+
+    /// SHA-256 of the scenario as resolved, in hex.
+    pub fn hash(&self) -> String {
+        let text = serde_json::to_string(&self.scenario).unwrap_or_default();
+        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Reads the scenario `name`: a path, or the name of a shipped one.
+///
+/// # Errors
+/// What cannot be found, read or understood, and where.
+pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Result<Loaded> {
+    let source = find(name)?;
+    let mut scenario = parse::<Scenario>(&source.text, &source.origin)?;
+    if !assignments.is_empty() {
+        scenario = with_overrides(&source, assignments)?;
+    }
+    if let Some(seed) = seed {
+        scenario.seed = seed;
+    }
+    if scenario.collection.is_empty() {
+        scenario.collection = format!("plimsoll.{}", source.name.replace(['-', '.'], "_"));
+    }
+    Ok(Loaded { name: source.name, scenario, base: source.base })
+}
+
+struct Source {
+    name: String,
+    origin: String,
+    text: String,
+    base: PathBuf,
+}
+
+fn find(name: &str) -> anyhow::Result<Source> {
+    let path = Path::new(name);
+    if let Some(builtin) = builtins().iter().find(|builtin| builtin.name == name).filter(|_| !path.exists()) {
+        let (name, origin) = (builtin.name.to_owned(), builtin.path.to_owned());
+        return Ok(Source { name, origin, text: builtin.text.to_owned(), base: PathBuf::from(".") });
+    }
+    if !path.is_file() {
+        bail!("there is no scenario `{name}`: {}", suggestion(name));
+    }
+    let size = path.metadata().map_or(0, |metadata| metadata.len());
+    if size > FILE_BYTES_MAX {
+        bail!("{name} has {size} bytes: a scenario has at most {FILE_BYTES_MAX}");
+    }
+    let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned());
+    let base =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+    let text = fs::read_to_string(path).with_context(|| format!("read {name}"))?;
+    Ok(Source { name: stem, origin: name.to_owned(), text, base })
+}
+
+fn suggestion(name: &str) -> String {
+    let names: Vec<_> = builtins().iter().map(|builtin| builtin.name).collect();
+    match nearest(name, &names) {
+        Some(near) => format!("no such file, and the nearest shipped one is `{near}`"),
+        None => format!("no such file, and the shipped ones are {}", names.join(", ")),
+    }
+}
+
+fn with_overrides(source: &Source, assignments: &[String]) -> anyhow::Result<Scenario> {
+    let mut value: Value = parse(&source.text, &source.origin)?;
+    for assignment in assignments {
+        overrides::set(&mut value, assignment)?;
+    }
+    let text = serde_saphyr::to_string(&value).map_err(|error| anyhow!("apply --set: {error}"))?;
+    parse(&text, &format!("{} with --set {}", source.origin, assignments.join(" --set ")))
+}
+
+fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let message = error.to_string();
+        let hint = unknown_key(&message).map(|hint| format!("\n{hint}")).unwrap_or_default();
+        anyhow!("{origin}: {message}{hint}")
+    })
+}
+
+/// For an unknown key, the nearest known one: the parser lists them as `unknown field `x`, expected one of a, b`.
+fn unknown_key(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("unknown ")?;
+    let unknown = rest.split('`').nth(1)?;
+    let (_, list) = rest.split_once("expected ")?;
+    let list = list.lines().next()?.trim_start_matches("one of ");
+    let known: Vec<_> = list.split(", ").map(|name| name.trim_matches(['`', ' '])).collect();
+    nearest(unknown, &known).map(|near| format!("did you mean `{near}`?"))
+}
+
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let scored = known.iter().map(|candidate| (strsim::jaro_winkler(name, candidate), *candidate));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 >= SIMILAR_MIN).then_some(best.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOUND: &str = "title: t\ndocument: {a: 1}\nphases:\n  - load:\n      insert: {operation: {insert: {batch: 10}}, arrivals: {closed: {writers: 2}}}\n    stop: {documents: 1_000}\n";
+
+    fn message(text: &str) -> String {
+        parse::<Scenario>(text, "my.yaml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_taste_of_the_manual_is_read() {
+        let scenario: Scenario = parse(SOUND, "my.yaml").unwrap();
+        assert_eq!(scenario.phases[0].stop.documents, Some(1000));
+    }
+
+    #[test]
+    fn a_misspelt_key_names_file_line_and_the_nearest_key() {
+        let message = message(&SOUND.replace("title:", "titel:"));
+        assert!(message.contains("my.yaml") && message.contains("titel"), "{message}");
+        assert!(message.contains("did you mean `title`?") && message.contains('1'), "{message}");
+    }
+
+    #[test]
+    fn a_misspelt_key_deep_inside_is_found_too() {
+        let message = message(&SOUND.replace("writers", "writer"));
+        assert!(message.contains("did you mean `writers`?"), "{message}");
+    }
+
+    #[test]
+    fn a_wrong_type_names_the_line() {
+        let message = message(&SOUND.replace("batch: 10", "batch: ten"));
+        assert!(message.contains("my.yaml") && message.contains('5') && message.contains("ten"), "{message}");
+    }
+
+    #[test]
+    fn a_scenario_that_is_not_there_suggests_the_nearest() {
+        let message = load("bulk-basline", &[], None).unwrap_err().to_string();
+        assert!(message.contains("`bulk-baseline`"), "{message}");
+    }
+
+    #[test]
+    fn the_hash_follows_the_meaning_and_not_the_spelling() {
+        let hash = |assignments: &[String]| load("bulk-baseline", assignments, None).unwrap().hash();
+        assert_eq!(hash(&[]), hash(&[]));
+        assert_ne!(hash(&[]), hash(&["phases.0.stop.duration=7s".into()]));
+    }
+}

@@ -1,0 +1,384 @@
+//! SAMPLE DATA: two made-up runs whose numbers agree with each other. Nothing in here was measured.
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::environment::{Environment, ServerFacts, ServerKind};
+use plimsoll_measure::event::Interval;
+use plimsoll_measure::histogram::Histogram;
+use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::interval::{IntervalLine, Spread};
+use plimsoll_measure::line::{Line, Probe, Stage, Suspect};
+use plimsoll_measure::run::{
+    Client, Expectation, Operation, PhaseFacts, Run, ScenarioFacts, SecondsSpread, ServerCost, Verdict,
+    WarmUp,
+};
+use plimsoll_measure::sample::ServerSample;
+use plimsoll_report::page::{Distribution, Page};
+
+/// Everything that a page is made of.
+pub struct Sample {
+    pub run: Run,
+    pub intervals: Vec<Interval>,
+    pub server: Vec<ServerSample>,
+    pub distributions: BTreeMap<String, Distribution>,
+}
+
+impl Sample {
+    /// The page's view of it.
+    pub fn page(&self) -> Page<'_> {
+        let Self { run, intervals, server, distributions } = self;
+        Page { run, intervals, server, distributions }
+    }
+}
+
+/// A repeatable number between 0 and 1 for `index`.
+fn noise(index: u64) -> f64 {
+    let mixed = (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ (mixed >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (mixed >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// A latency in nanoseconds around `median_ns` with a long tail.
+fn latency(median_ns: f64, index: u64) -> u64 {
+    let tail = 1.0 / (1.0 - noise(index)).max(1e-4);
+    (median_ns * (0.6 + 0.25 * tail.powf(0.62) + 0.3 * noise(index + 77))) as u64
+}
+
+/// A run of `seconds` seconds of open load with `names` as operations, a stall every minute and one lost second.
+pub fn load(seconds: u64, names: &[&str]) -> Sample {
+    let mut distributions: BTreeMap<String, Distribution> = BTreeMap::new();
+    let intervals: Vec<_> = (0..seconds)
+        .filter(|second| *second != 41)
+        .map(|second| interval(second, names, &mut distributions))
+        .collect();
+    let server = (0..seconds).map(|second| look(second, 14_000.0)).collect();
+    let mut run = facts("run", "batches of inserts and reads at 12,000 documents/s");
+    run.duration_s = seconds as f64;
+    run.phases = vec![phase(seconds as f64)];
+    run.operations = names
+        .iter()
+        .map(|name| ((*name).to_owned(), operation(name, &intervals, &distributions[*name])))
+        .collect();
+    run.expectations = expectations(&run);
+    run.integrity = Some(integrity(run.operations.values().map(|operation| operation.documents).sum()));
+    finish(run, intervals, server, distributions)
+}
+
+fn finish(
+    mut run: Run,
+    intervals: Vec<Interval>,
+    server: Vec<ServerSample>,
+    distributions: BTreeMap<String, Distribution>,
+) -> Sample {
+    run.conclusions = plimsoll_report::conclusions(&run);
+    Sample { run, intervals, server, distributions }
+}
+
+fn interval(second: u64, names: &[&str], distributions: &mut BTreeMap<String, Distribution>) -> Interval {
+    let (from_ns, worker_cpu) = (second * SECOND_NS, vec![0.42, 0.4]);
+    let mut interval = Interval { from_ns, length_ns: SECOND_NS, worker_cpu, ..Interval::default() };
+    for (index, name) in (0..).zip(names) {
+        let whole = distributions.entry((*name).to_owned()).or_default();
+        interval.operations.insert((*name).to_owned(), operations(second, index, whole));
+    }
+    interval
+}
+
+/// One second of the operation number `index`, counted into `whole` as well.
+fn operations(second: u64, index: u64, whole: &mut Distribution) -> IntervalLine {
+    let stalled = second % 60 == 58;
+    let count = (120.0 * (0.97 + 0.06 * noise(second + index))) as u64 / if stalled { 4 } else { 1 };
+    let (mut response, mut service) = (Vec::new(), Vec::new());
+    for number in 0..count {
+        let took = latency(900_000.0 * (1.0 + index as f64), second * 1000 + number * 7 + index);
+        let took = took + if stalled { 25_000_000 } else { 0 };
+        service.push(took);
+        response.push(took + if stalled { (number + 1) * 3_000_000 } else { 40_000 });
+    }
+    response.iter().for_each(|ns| whole.response.record(*ns));
+    service.iter().for_each(|ns| whole.service.record(*ns));
+    let documents = count * (100 / (1 + 3 * index));
+    let (response, service) = (spread(response), spread(service));
+    IntervalLine { due: count, count, documents, response, service, ..IntervalLine::default() }
+}
+
+fn spread(mut values: Vec<u64>) -> Spread {
+    values.sort_unstable();
+    let at = |percentile: usize| values.get((values.len() * percentile).div_ceil(100) - 1).copied();
+    Spread { p50: at(50), p99: at(99), max: at(100) }
+}
+
+fn look(second: u64, ops: f64) -> ServerSample {
+    let grown = second.min(240) * 3_000_000;
+    ServerSample {
+        at_ns: second * SECOND_NS + 3_000_000,
+        round_trip_ns: 400_000,
+        connections: Some(9),
+        inserts: Some((second as f64 * ops) as u64),
+        cache_bytes: Some(180_000_000 + grown),
+        cache_bytes_max: Some(1_073_741_824),
+        cache_dirty_bytes: Some(20_000_000 + (second % 60) * 1_900_000),
+        checkpoints: Some(second / 60),
+        cpu_ns: Some((second as f64 * 1.31e9 + 3e8 * noise(second)) as u64),
+        rss_bytes: Some(420_000_000 + grown),
+        ..ServerSample::default()
+    }
+}
+
+fn facts(command: &str, title: &str) -> Run {
+    Run {
+        format: 1,
+        id: "5a3ed00dc0ffee".into(),
+        command: command.into(),
+        started: "2026-03-22T16:36:59Z".into(),
+        started_ms: 1_774_197_419_960,
+        verdict: Verdict::Pass,
+        scenario: ScenarioFacts {
+            name: "sample-data".into(),
+            title: format!("SAMPLE DATA, nothing measured: {title}"),
+            hash: "9f2b6c1d".repeat(8),
+            seed: 42,
+            shard: "0/1".into(),
+            client: "lean".into(),
+            collections: vec!["plimsoll.vip".into()],
+        },
+        server: server(),
+        environment: machine(),
+        client: client(),
+        server_cost: ServerCost {
+            cpu_us_per_operation: Some(8190.0),
+            cpu_us_per_document: Some(81.9),
+            cores: Some(1.31),
+            rss_bytes_max: Some(1_140_000_000),
+        },
+        ..Run::default()
+    }
+}
+
+fn server() -> ServerFacts {
+    ServerFacts {
+        kind: ServerKind::Mongod,
+        addresses: vec!["127.0.0.1:27017".into()],
+        profile: Some("journaled".into()),
+        version: Some("8.0.0".into()),
+        product: None,
+        storage_engine: Some("wiredTiger".into()),
+        topology: Some("replica set sample".into()),
+        default_write_concern: Some(r#"{"w":"majority","wtimeout":0}"#.into()),
+        parameters: BTreeMap::from([("wiredTigerCacheSizeGB".into(), "1".into())]),
+    }
+}
+
+fn machine() -> Environment {
+    Environment {
+        cpu: Some("Sample CPU with 4 cores".into()),
+        cores: 4,
+        memory_bytes: Some(16 << 30),
+        kernel: Some("6.1.0".into()),
+        os: Some("Debian 12".into()),
+        disk: Some("nvme0n1, ext4".into()),
+        plimsoll: "0.1.0".into(),
+        optimised: true,
+        governor: None,
+    }
+}
+
+fn client() -> Client {
+    Client {
+        workers: 2,
+        connections: 8,
+        cpu_us_per_operation: Some(112.0),
+        cpu_us_per_document: Some(1.12),
+        cpu_busiest_worker: 0.42,
+        rss_bytes_max: 38_000_000,
+        null_server_per_s: Some(212_000.0),
+        headroom: Some(12.6),
+        limited: false,
+        spin: true,
+        reconnects: 0,
+        canary_ping_ns: vec![61_000, 64_000],
+    }
+}
+
+fn phase(to_s: f64) -> PhaseFacts {
+    PhaseFacts {
+        name: "load".into(),
+        arrivals: BTreeMap::from([("insert".into(), "constant 120/s".into())]),
+        open: true,
+        from_s: 0.0,
+        to_s,
+        ended_by: "duration".into(),
+        warm_up: WarmUp::Steady { from_s: 1.4 },
+        checkpoints: Some(to_s as u64 / 60),
+    }
+}
+
+fn operation(name: &str, intervals: &[Interval], distribution: &Distribution) -> Operation {
+    let lines = intervals.iter().filter_map(|interval| interval.operations.get(name));
+    let mut seconds: Vec<u64> = lines.map(|line| line.documents).collect();
+    seconds.sort_unstable();
+    let documents: u64 = seconds.iter().sum();
+    let at = |share: f64| seconds[((seconds.len() - 1) as f64 * share) as usize] as f64;
+    let count = distribution.response.count();
+    let [per_s, documents_per_s] = [count, documents].map(|amount| amount as f64 / seconds.len() as f64);
+    let spread = SecondsSpread {
+        seconds: seconds.len() as u64,
+        min: at(0.0),
+        p1: at(0.01),
+        p50: at(0.5),
+        max: at(1.0),
+    };
+    let mut wake = Histogram::default();
+    (0..2000).for_each(|index| wake.record(latency(9_000.0, index)));
+    Operation {
+        count,
+        documents,
+        due: count,
+        rate_per_s: per_s,
+        documents_per_s,
+        steady_documents_per_s: Some(documents_per_s * 1.01),
+        documents_in_a_second: Some(spread),
+        achieved: Some(0.9993),
+        response_ns: distribution.response.latency(),
+        service_ns: distribution.service.latency(),
+        wake_ns: wake.latency(),
+        wait_ns: wake.latency(),
+        bytes_sent: documents * 310,
+        bytes_received: documents * 64,
+        ..Operation::default()
+    }
+}
+
+fn expectations(run: &Run) -> Vec<Expectation> {
+    let p99 = run.operations.get("insert").and_then(|operation| operation.response_ns.p99);
+    let expectation = |metric: &str, expression: &str, value, held| Expectation {
+        metric: metric.into(),
+        expression: expression.into(),
+        value,
+        held,
+        reason: None,
+    };
+    vec![
+        expectation("insert.response", "p(99)<500ms", p99.map(|ns| ns as f64), true),
+        expectation("integrity.lost", "count==0", Some(0.0), true),
+    ]
+}
+
+fn integrity(documents: u64) -> Integrity {
+    Integrity {
+        write_concern: r#"{"w":"majority","j":true}"#.into(),
+        acknowledged: documents,
+        found: documents,
+        audit_s: 4.2,
+        ..Integrity::default()
+    }
+}
+
+/// A run with closed arrivals in two phases in which much went wrong.
+pub fn broken() -> Sample {
+    let mut sample = load(45, &["insert"]);
+    let run = &mut sample.run;
+    run.scenario.title = "SAMPLE DATA, nothing measured: a run in which much went wrong".into();
+    (run.verdict, run.interrupted) = (Verdict::Fail, true);
+    run.reasons = vec!["insert.response p(99)<2ms did not hold".into(), "3 documents are lost".into()];
+    (run.client.headroom, run.client.limited) = (Some(1.3), true);
+    let closed = |name: &str, from_s, to_s| PhaseFacts {
+        name: name.into(),
+        open: false,
+        from_s,
+        to_s,
+        arrivals: BTreeMap::from([("insert".into(), "closed, 8 writers".into())]),
+        warm_up: WarmUp::NotSteady { reason: "throughput fell to the end".into() },
+        checkpoints: Some(0),
+        ended_by: "interrupted".into(),
+    };
+    run.phases = vec![closed("fill", 0.0, 20.0), closed("churn", 20.0, 45.0)];
+    for operation in run.operations.values_mut() {
+        operation.errors = BTreeMap::from([("timeout".into(), 12), ("duplicate_key".into(), 3)]);
+    }
+    for expectation in &mut run.expectations {
+        expectation.held = false;
+        match expectation.metric.as_str() {
+            "integrity.lost" => expectation.value = Some(3.0),
+            _ => expectation.expression = "p(99)<2ms".into(),
+        }
+    }
+    if let Some(integrity) = &mut run.integrity {
+        (integrity.lost, integrity.unknown_present, integrity.unknown_absent) = (3, 700, 500);
+        integrity.found -= 3;
+    }
+    run.conclusions = plimsoll_report::conclusions(run);
+    sample
+}
+
+/// A search for the load line.
+pub fn search() -> Sample {
+    let rates = [
+        (Stage::WarmUp, 8_000.0),
+        (Stage::Climb, 2_000.0),
+        (Stage::Climb, 4_000.0),
+        (Stage::Climb, 8_000.0),
+        (Stage::Climb, 16_000.0),
+        (Stage::Climb, 32_000.0),
+        (Stage::Bisect, 24_000.0),
+        (Stage::Bisect, 20_000.0),
+        (Stage::Bisect, 18_000.0),
+        (Stage::Bisect, 19_000.0),
+        (Stage::Confirm, 18_000.0),
+        (Stage::Confirm, 19_000.0),
+        (Stage::Confirm, 18_000.0),
+        (Stage::Confirm, 19_000.0),
+        (Stage::Confirm, 18_000.0),
+        (Stage::Confirm, 19_000.0),
+    ];
+    let mut sample = load(rates.len() as u64 * 10, &["insert"]);
+    let run = &mut sample.run;
+    let probes =
+        rates.iter().enumerate().map(|(index, (stage, rate))| probe(index as u64, *stage, *rate)).collect();
+    run.line = Some(Line {
+        rate: Some(18_000.0),
+        low: Some(18_000.0),
+        high: Some(19_000.0),
+        unit: "documents/s".into(),
+        documents_per_operation: 1.0,
+        objective: vec!["response p(99)<50ms".into(), "errors count==0".into()],
+        held_back_by: vec![Suspect { name: "server CPU".into(), evidence: "3.97 of 4 cores".into() }],
+        probes,
+        notes: vec!["two full checkpoints fell into the search".into()],
+    });
+    run.command = "line".into();
+    run.scenario.title = "SAMPLE DATA, nothing measured: the load line of single inserts".into();
+    run.expectations.clear();
+    run.conclusions = plimsoll_report::conclusions(run);
+    sample
+}
+
+fn probe(index: u64, stage: Stage, rate: f64) -> Probe {
+    const KNEE: f64 = 18_800.0;
+    let (held, load) = (rate < KNEE, (rate / KNEE).min(0.98));
+    let overload = if held { 0.0 } else { 60e6 + (rate / KNEE - 1.0) * 3e9 };
+    let (mut response, mut service) = (Histogram::default(), Histogram::default());
+    for number in 0..20_000 {
+        let took = latency(500_000.0 / (1.0 - load * 0.9), index * 100_000 + number);
+        service.record(took);
+        response.record(took + (overload * noise(number)) as u64);
+    }
+    let achieved_ratio = if rate < 20_000.0 { 0.9996 } else { KNEE * 1.03 / rate };
+    Probe {
+        stage,
+        from_ns: index * 10 * SECOND_NS,
+        window_s: 10.0,
+        rate,
+        achieved: rate * achieved_ratio,
+        achieved_ratio,
+        response_ns: response.latency(),
+        service_ns: service.latency(),
+        client_cpu: load * 0.5,
+        server_cores: Some(4.0 * load),
+        connections_busy: load,
+        held,
+        reasons: if held { Vec::new() } else { vec!["response p(99) is not < 50 ms".into()] },
+        ..Probe::default()
+    }
+}

@@ -1,0 +1,179 @@
+//! An axis: what lies where, its ticks, and how its values read.
+
+use super::ticks;
+use crate::units::{bytes, exact, latency, short, three_digits, tidy};
+
+/// Ticks that fit beside each other, about.
+const TICKS: usize = 6;
+/// The share of the axis left free above the largest value.
+const ROOM: f64 = 1.06;
+
+/// An axis of a chart.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    /// What it shows, with its unit.
+    pub name: String,
+    /// Marked values and what they are called.
+    pub ticks: Vec<(f64, String)>,
+    /// How any of its values reads.
+    pub show: fn(f64) -> String,
+    scale: Scale,
+}
+
+/// How values are laid out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scale {
+    /// Evenly, between two values.
+    Linear(f64, f64),
+    /// By their logarithm, between two values above zero.
+    Log(f64, f64),
+    /// Percentiles 0 to 100 by the logarithm of 1 ÷ (1 − p), up to so many powers of ten.
+    Nines(f64),
+}
+
+impl Axis {
+    /// Where `value` lies, 0 to 1; values beyond an end lie on it.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        let (value, low, high) = match self.scale {
+            Scale::Linear(low, high) => (value, low, high),
+            Scale::Log(low, high) => (value.max(low).log10(), low.log10(), high.log10()),
+            Scale::Nines(high) => (nines(value, high), 0.0, high),
+        };
+        if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
+    }
+
+    /// The value that lies at `share`, 0 to 1.
+    pub(crate) fn value(&self, share: f64) -> f64 {
+        match self.scale {
+            Scale::Linear(low, high) => low + share * (high - low),
+            Scale::Log(low, high) => low * (high / low).powf(share),
+            Scale::Nines(high) => 100.0 * (1.0 - 10f64.powf(-share * high)),
+        }
+    }
+
+    /// Seconds of a run from its start to `high`.
+    pub(crate) fn time(high: f64) -> Self {
+        let high = high.max(1.0);
+        let ticks = ticks::time(0.0, high, TICKS);
+        let name = if high > 120.0 { "minutes into the run" } else { "seconds into the run" };
+        let label = |at: f64| if high > 120.0 { clock(at) } else { format!("{at:.0} s") };
+        let ticks = ticks.into_iter().map(|at| (at, label(at))).collect();
+        Self { name: name.to_owned(), ticks, show: clock, scale: Scale::Linear(0.0, high) }
+    }
+
+    /// Amounts from zero to a little over `high`, in `unit`.
+    pub(crate) fn amount(high: f64, unit: &str) -> Self {
+        let high = if high > 0.0 { high * ROOM } else { 1.0 };
+        let ticks = ticks::linear(0.0, high, TICKS).into_iter().map(|at| (at, tick(at))).collect();
+        Self { name: unit.to_owned(), ticks, show: amount, scale: Scale::Linear(0.0, high) }
+    }
+
+    /// Bytes from zero to a little over `high`.
+    pub(crate) fn bytes(high: f64, name: &str) -> Self {
+        let high = if high > 0.0 { high * ROOM } else { 1024.0 };
+        let show: fn(f64) -> String = |at| bytes(at.max(0.0) as u64);
+        let ticks = ticks::binary(0.0, high, TICKS).into_iter().map(|at| (at, tidy(&show(at)))).collect();
+        Self { name: name.to_owned(), ticks, show, scale: Scale::Linear(0.0, high) }
+    }
+
+    /// Latencies in nanoseconds on a log scale that takes in `low` and `high`.
+    pub(crate) fn latency(low: f64, high: f64) -> Self {
+        let low = below(low.max(1.0) * 0.95);
+        let high = above(high.max(low) * 1.1).max(low * 10.0);
+        let show: fn(f64) -> String = |at| latency(at.max(0.0).round() as u64);
+        let ticks = ticks::log(low, high).into_iter().map(|at| (at, tidy(&show(at)))).collect();
+        Self { name: "latency, log scale".to_owned(), ticks, show, scale: Scale::Log(low, high) }
+    }
+
+    /// Percentiles of `count` values in the manner of HDR: each power of ten of 1 ÷ (1 − p) takes as much room.
+    pub(crate) fn percentiles(count: u64) -> Self {
+        let high = (count.max(10) as f64).log10();
+        let deep: &[f64] = if high < 5.5 { &[99.999] } else { &[99.9999] };
+        let marks = [50.0, 90.0, 99.0, 99.9, 99.99].iter().chain(deep).copied();
+        let fits = |mark: &f64| nines(*mark, 99.0) <= high;
+        let ticks = marks.filter(fits).map(|at| (at, at.to_string())).collect();
+        Self { name: "percentile".to_owned(), ticks, show: percentile, scale: Scale::Nines(high) }
+    }
+}
+
+/// How many nines a percentile has, as a real number: 1 for 90, 2 for 99; at most `most`.
+fn nines(percentile: f64, most: f64) -> f64 {
+    let beyond = 1.0 - percentile / 100.0;
+    if beyond > 0.0 { (-beyond.log10()).min(most) } else { most }
+}
+
+/// A percentile with the digits that tell it from 100.
+fn percentile(percentile: f64) -> String {
+    let digits = nines(percentile, 8.0).floor().max(0.0) as usize;
+    format!("{percentile:.digits$} %")
+}
+
+/// Seconds as `m:ss`.
+fn clock(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    format!("{}:{:02}", whole / 60, whole % 60)
+}
+
+fn amount(value: f64) -> String {
+    if value >= 100.0 { exact(value.round() as u64) } else { three_digits(value) }
+}
+
+/// A tick's value without digits that say nothing: `50 K`, `0.5`.
+fn tick(value: f64) -> String {
+    tidy(&short((value * 1e6).round() / 1e6))
+}
+
+/// The largest of 1, 2, 5 times a power of ten that is not above `value`.
+fn below(value: f64) -> f64 {
+    let unit = 10f64.powf(value.log10().floor());
+    [5.0, 2.0].into_iter().map(|factor| factor * unit).find(|at| *at <= value).unwrap_or(unit)
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is not below `value`.
+fn above(value: f64) -> f64 {
+    let unit = 10f64.powf(value.log10().floor());
+    [1.0, 2.0, 5.0].into_iter().map(|factor| factor * unit).find(|at| *at >= value).unwrap_or(10.0 * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(axis: &Axis, labels: &[&str]) {
+        let found: Vec<_> = axis.ticks.iter().map(|(_, label)| label.as_str()).collect();
+        assert_eq!(found, labels);
+    }
+
+    #[test]
+    fn ticks_read_without_idle_digits() {
+        check(&Axis::time(62.0), &["0 s", "15 s", "30 s", "45 s", "60 s"]);
+        check(&Axis::time(180.0), &["0:00", "0:30", "1:00", "1:30", "2:00", "2:30", "3:00"]);
+        check(&Axis::amount(14_000.0, "documents/s"), &["0", "5 K", "10 K"]);
+        check(&Axis::amount(1.4, "cores"), &["0", "0.5", "1"]);
+        check(
+            &Axis::latency(900_000.0, 30e6),
+            &["500 µs", "1 ms", "2 ms", "5 ms", "10 ms", "20 ms", "50 ms"],
+        );
+        check(&Axis::bytes(1e9, "memory"), &["0 B", "256 MiB", "512 MiB", "768 MiB"]);
+        check(&Axis::percentiles(20_000), &["50", "90", "99", "99.9", "99.99"]);
+        check(&Axis::percentiles(10_000_000), &["50", "90", "99", "99.9", "99.99", "99.9999"]);
+    }
+
+    #[test]
+    fn every_power_of_ten_takes_as_much_room() {
+        let axis = Axis::percentiles(10_000);
+        for (percentile, share) in [(0.0, 0.0), (90.0, 0.25), (99.0, 0.5), (99.9, 0.75), (100.0, 1.0)] {
+            assert!((axis.share(percentile) - share).abs() < 1e-9, "{percentile}");
+        }
+        let axis = Axis::latency(1.1e6, 80e6);
+        assert!((axis.share(10e6) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_value_lies_where_its_share_says() {
+        for axis in [Axis::amount(10.0, ""), Axis::latency(1e3, 1e9), Axis::percentiles(1000)] {
+            assert!((axis.share(axis.value(0.3)) - 0.3).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What became of the documents, in sentences.
+
+use plimsoll_measure::integrity::{Integrity, Proof};
+use plimsoll_measure::run::Run;
+
+use crate::units::{NOT_REPORTED, counted, exact};
+
+/// Promises that the server broke.
+pub(super) fn violations(run: &Run) -> Vec<String> {
+    let Some(integrity) = audited(run) else { return Vec::new() };
+    let lost = (integrity.lost > 0).then(|| {
+        let verb = if integrity.lost == 1 { "is" } else { "are" };
+        let of = exact(integrity.acknowledged);
+        format!(
+            "{} of {of} acknowledged documents {verb} gone ({}).",
+            exact(integrity.lost),
+            promise(run, integrity)
+        )
+    });
+    let others = [
+        documents(integrity.corrupted, "does not hold what was written", "do not hold what was written"),
+        documents(integrity.duplicated, "is there more than once", "are there more than once"),
+        documents(
+            integrity.phantom,
+            "is there though it was never sent, or was rejected",
+            "are there though they were never sent, or were rejected",
+        ),
+    ];
+    lost.into_iter().chain(others.into_iter().flatten()).collect()
+}
+
+/// What was proven, or why nothing was.
+pub(super) fn proof(run: &Run) -> Vec<String> {
+    let Some(integrity) = &run.integrity else { return Vec::new() };
+    let reason = integrity.reason.as_deref().unwrap_or("no reason was recorded");
+    match integrity.proof {
+        Proof::Proven if integrity.holds() => vec![proven(run, integrity)],
+        Proof::Proven => Vec::new(),
+        Proof::Counted => vec![format!(
+            "Counted, not proven: the collection holds {} where {} were acknowledged ({}); {reason}.",
+            counted(integrity.found, "document"),
+            exact(integrity.acknowledged),
+            promise(run, integrity)
+        )],
+        Proof::FireAndForget => vec![forgotten(run, integrity)],
+        Proof::NotApplicable => vec![format!("Integrity is not applicable: {reason}.")],
+        Proof::NotAudited => vec![format!(
+            "Integrity was not audited: {reason}. Nothing is proven about {}.",
+            counted(integrity.acknowledged, "acknowledged document")
+        )],
+    }
+}
+
+fn proven(run: &Run, integrity: &Integrity) -> String {
+    let (acknowledged, promise) = (exact(integrity.acknowledged), promise(run, integrity));
+    if integrity.acknowledged == 0 {
+        return "No document was acknowledged, so there was nothing to prove.".to_owned();
+    }
+    if integrity.not_audited == 0 && integrity.found == integrity.acknowledged {
+        return format!("All {acknowledged} acknowledged documents were found intact ({promise}).");
+    }
+    let reason = integrity.reason.as_deref().unwrap_or("another operation may have changed them");
+    format!(
+        "{} of {acknowledged} acknowledged documents were found intact ({promise}); {} were not audited: {reason}.",
+        exact(integrity.found),
+        exact(integrity.not_audited)
+    )
+}
+
+fn forgotten(run: &Run, integrity: &Integrity) -> String {
+    let sent = integrity.unknown_present + integrity.unknown_absent;
+    format!(
+        "Fire and forget: nothing was promised ({}). Of {} handed over {} are there.",
+        promise(run, integrity),
+        counted(sent, "document"),
+        exact(integrity.unknown_present)
+    )
+}
+
+/// Documents that are neither proven nor violations.
+pub(super) fn leftovers(run: &Run) -> Vec<String> {
+    let Some(integrity) = audited(run) else { return Vec::new() };
+    let unknown = integrity.unknown_present + integrity.unknown_absent;
+    let unknown = (unknown > 0 && integrity.proof != Proof::FireAndForget).then(|| {
+        format!(
+            "The outcome of {} is unknown: {} are there and {} are not. Neither breaks a promise.",
+            counted(unknown, "document"),
+            exact(integrity.unknown_present),
+            exact(integrity.unknown_absent)
+        )
+    });
+    let foreign = documents(
+        integrity.foreign,
+        "in the collection is not of this run",
+        "in the collection are not of this run",
+    );
+    unknown.into_iter().chain(foreign).collect()
+}
+
+/// The integrity, if somebody looked.
+fn audited(run: &Run) -> Option<&Integrity> {
+    let looked = |it: &&Integrity| !matches!(it.proof, Proof::NotAudited | Proof::NotApplicable);
+    run.integrity.as_ref().filter(looked)
+}
+
+/// What was asked of the server: the write concern and the durability profile.
+pub(crate) fn promise(run: &Run, integrity: &Integrity) -> String {
+    let declared = integrity.write_concern.as_str();
+    let concern = if declared.is_empty() { NOT_REPORTED } else { declared };
+    let profile = run.server.profile.as_ref().map(|profile| format!(", {profile} profile"));
+    format!("write concern {concern}{}", profile.unwrap_or_default())
+}
+
+fn documents(count: u64, one: &str, many: &str) -> Option<String> {
+    let rest = if count == 1 { one } else { many };
+    (count > 0).then(|| format!("{} {rest}.", counted(count, "document")))
+}

@@ -1,0 +1,98 @@
+//! The load line in sentences.
+
+use plimsoll_measure::line::{Line, Suspect};
+use plimsoll_measure::run::Run;
+
+use super::tries::Tries;
+use crate::expectation::in_words;
+use crate::prose::sentence;
+use crate::units::exact_rate;
+
+/// The line with its interval and objective, what held it back, and what the search could not establish.
+pub(super) fn line(run: &Run) -> Vec<String> {
+    let Some(line) = &run.line else { return Vec::new() };
+    let mut sentences = vec![headline(line)];
+    if let Some(rate) = line.rate {
+        sentences.extend(in_operations(line, rate));
+        sentences.extend(held_back(line));
+    }
+    sentences.extend(line.notes.iter().map(|note| sentence(note)));
+    sentences
+}
+
+fn headline(line: &Line) -> String {
+    let (unit, objective) = (&line.unit, objective(line));
+    match (line.rate, line.low, line.high) {
+        (None, _, None) => format!("No load line was found: no rate that was tried held {objective}."),
+        (None, _, Some(high)) => format!(
+            "No load line was found: no rate that was tried held {objective}, and {} {unit}, the lowest, {}.",
+            exact_rate(high),
+            Tries::of(line, high).failed()
+        ),
+        (Some(rate), _, None) => format!(
+            "The load line is at least {} {unit}: that rate {} to hold {objective}, and no rate that was tried failed.",
+            exact_rate(rate),
+            established(line, rate)
+        ),
+        (Some(rate), low, Some(high)) => {
+            let low = low.unwrap_or(rate);
+            format!(
+                "The load line is {} {unit}: the highest rate that {} to hold {objective}. It lies between {}, which {}, \
+                 and {}, which {}.",
+                exact_rate(rate),
+                established(line, rate),
+                exact_rate(low),
+                Tries::of(line, low).held(),
+                exact_rate(high),
+                Tries::of(line, high).failed()
+            )
+        }
+    }
+}
+
+/// How sure it is that `rate` holds.
+fn established(line: &Line, rate: f64) -> &'static str {
+    if Tries::of(line, rate).is_confirmed() { "was confirmed" } else { "was found, but not confirmed," }
+}
+
+/// What had to hold, as an enumeration.
+pub(crate) fn objective(line: &Line) -> String {
+    let bounds: Vec<_> = line.objective.iter().map(|bound| in_words(bound)).collect();
+    match bounds.as_slice() {
+        [] => "its objective".to_owned(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+fn in_operations(line: &Line, rate: f64) -> Option<String> {
+    let documents = line.documents_per_operation;
+    (documents > 1.0 && line.unit == "documents/s").then(|| {
+        format!(
+            "In operations of {} documents each that is {} operations/s.",
+            exact_rate(documents),
+            exact_rate(rate / documents)
+        )
+    })
+}
+
+fn held_back(line: &Line) -> Option<String> {
+    match line.held_back_by.as_slice() {
+        [] if line.high.is_none() => None,
+        [] => Some("What held it back was not found.".to_owned()),
+        [Suspect { name, evidence }] => Some(format!("It was held back by {name}: {evidence}.")),
+        several => {
+            let list: Vec<_> = several.iter().map(|it| format!("{} ({})", it.name, it.evidence)).collect();
+            Some(format!("It may be held back by, most likely first: {}.", list.join("; ")))
+        }
+    }
+}
+
+/// The interval in a few words: `163,000 to 171,000 documents/s`; nothing if there is no line.
+pub(crate) fn interval(line: &Line) -> Option<String> {
+    let low = line.low.or(line.rate)?;
+    Some(match line.high {
+        Some(high) => format!("{} to {} {}", exact_rate(low), exact_rate(high), line.unit),
+        None => format!("at least {} {}", exact_rate(low), line.unit),
+    })
+}

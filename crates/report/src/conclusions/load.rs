@@ -1,0 +1,155 @@
+//! The work that was done, in sentences.
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::clock::MILLISECOND_NS;
+use plimsoll_measure::outcome::Doubt;
+use plimsoll_measure::run::{Operation, Run};
+
+use super::class;
+use crate::expectation;
+use crate::units::{counted, exact, exact_rate, percent, percentile};
+
+/// Completed ÷ due from which a rate counts as reached.
+pub(crate) const ACHIEVED_MIN: f64 = 0.99;
+/// A second with less than this share of the median second's documents is a stall.
+const STALL_SHARE: f64 = 0.5;
+
+/// What each operation did. A search does many things at many rates, of which its probes tell.
+pub(super) fn work(run: &Run) -> Vec<String> {
+    if run.line.is_some() {
+        return Vec::new();
+    }
+    run.operations
+        .iter()
+        .filter(|(_, operation)| operation.count > 0)
+        .map(|(name, it)| done(name, it))
+        .collect()
+}
+
+fn done(name: &str, operation: &Operation) -> String {
+    let Operation { count, documents, response_ns: response, .. } = operation;
+    let amount = if documents == count || *documents == 0 {
+        counted(*count, "operation")
+    } else {
+        format!("{} in {}", counted(*documents, "document"), counted(*count, "operation"))
+    };
+    let rate = match documents {
+        0 => format!("{} operations/s", exact_rate(operation.rate_per_s)),
+        _ => format!("{} documents/s", exact_rate(operation.documents_per_s)),
+    };
+    let verb = if *count == 1 && *documents <= 1 { "was" } else { "were" };
+    format!(
+        "{name}: {amount} {verb} acknowledged, {rate}. The median response took {}, p99 {}, the longest {}.",
+        percentile(response.p50, response),
+        percentile(response.p99, response),
+        percentile(response.max, response)
+    )
+}
+
+/// Expectations that did not hold.
+pub(super) fn expectations(run: &Run) -> Vec<String> {
+    let failed = run.expectations.iter().filter(|it| !it.held);
+    failed
+        .map(|it| {
+            let outcome = match (&it.reason, it.value) {
+                (Some(reason), None) => format!("which is not known: {reason}"),
+                (_, None) => "which is not known".to_owned(),
+                (_, Some(_)) => format!("measured {}", expectation::measured(it)),
+            };
+            format!("Expected {} {}, {outcome}.", it.metric, it.expression)
+        })
+        .collect()
+}
+
+/// Rates that were asked for and not reached. A search asks for such rates on purpose.
+pub(super) fn target(run: &Run) -> Vec<String> {
+    if run.line.is_some() {
+        return Vec::new();
+    }
+    let sentences = |(name, operation)| [missed(name, operation), skipped(name, operation)];
+    run.operations.iter().flat_map(sentences).flatten().collect()
+}
+
+fn missed(name: &String, operation: &Operation) -> Option<String> {
+    let achieved = operation.achieved.filter(|achieved| *achieved < ACHIEVED_MIN)?;
+    Some(format!(
+        "{name}: the target rate was not reached: {} of the {} that became due were completed, under 99 %.",
+        percent(achieved),
+        counted(operation.due, "operation")
+    ))
+}
+
+fn skipped(name: &String, operation: &Operation) -> Option<String> {
+    let skipped = operation.skipped;
+    (skipped > 0).then(|| {
+        let verb = if skipped == 1 { "was" } else { "were" };
+        format!(
+            "{name}: {} {verb} given up, which breaks every objective.",
+            counted(skipped, "overdue operation")
+        )
+    })
+}
+
+/// Operations and documents that failed, by class.
+pub(super) fn errors(run: &Run) -> Vec<String> {
+    run.operations.iter().filter_map(|(name, operation)| failed(name, operation)).collect()
+}
+
+fn failed(name: &str, operation: &Operation) -> Option<String> {
+    let operations = classes(&operation.errors);
+    let documents =
+        classes(&operation.document_errors).filter(|documents| Some(documents) != operations.as_ref());
+    let say = |(count, list), thing| format!(" {} failed: {list}.", counted(count, thing));
+    let operations = operations.map(|classes| say(classes, "operation"));
+    let documents = documents.map(|classes| say(classes, "document"));
+    let sentences = format!("{}{}", operations.unwrap_or_default(), documents.unwrap_or_default());
+    (!sentences.is_empty()).then(|| format!("{name}:{sentences}"))
+}
+
+/// How many errors there are and which, the most frequent first. Not asking for an answer is no error.
+pub(crate) fn classes(errors: &BTreeMap<String, u64>) -> Option<(u64, String)> {
+    let real = |(name, count): &(&String, &u64)| name.as_str() != Doubt::Unacknowledged.name() && **count > 0;
+    let mut counts: Vec<_> = errors.iter().filter(real).collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let total = counts.iter().map(|(_, count)| **count).sum();
+    let list: Vec<_> =
+        counts.iter().map(|(name, count)| format!("{} {}", exact(**count), class(name))).collect();
+    (total > 0).then(|| (total, list.join(", ")))
+}
+
+/// Seconds in which next to nothing happened, which a mean hides. A search changes its rate on purpose.
+pub(super) fn stalls(run: &Run) -> Vec<String> {
+    if run.line.is_some() {
+        return Vec::new();
+    }
+    run.operations.iter().filter_map(|(name, operation)| stall(name, operation)).collect()
+}
+
+fn stall(name: &str, operation: &Operation) -> Option<String> {
+    let spread = operation.documents_in_a_second.filter(|it| it.min < it.p50 * STALL_SHARE)?;
+    Some(format!(
+        "{name}: throughput stalled: the slowest second did {} documents, the median second {}.",
+        exact_rate(spread.min),
+        exact_rate(spread.p50)
+    ))
+}
+
+/// Operations that spent their time before they were sent.
+pub(super) fn queueing(run: &Run) -> Vec<String> {
+    if run.line.is_some() {
+        return Vec::new();
+    }
+    run.operations.iter().filter_map(|(name, operation)| queued(name, operation)).collect()
+}
+
+fn queued(name: &str, operation: &Operation) -> Option<String> {
+    let (response, service) = (operation.response_ns.p99?, operation.service_ns.p99?);
+    (response > 2 * service && response - service > MILLISECOND_NS).then(|| {
+        format!(
+            "{name}: operations queued: p99 is {} from the moment they were due and {} from the moment they were sent.",
+            percentile(Some(response), &operation.response_ns),
+            percentile(Some(service), &operation.service_ns)
+        )
+    })
+}

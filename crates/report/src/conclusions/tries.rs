@@ -1,0 +1,55 @@
+//! How often a rate was tried in a search, and how often it held.
+
+use plimsoll_measure::line::{Line, Probe, Stage};
+
+/// Rates closer than this share are the same: they were scaled from operations to documents.
+const SAME: f64 = 1e-3;
+
+/// The tries of one rate that were judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tries {
+    held: u64,
+    failed: u64,
+    confirmed: u64,
+}
+
+impl Tries {
+    /// The tries of `rate` in `line`.
+    pub(super) fn of(line: &Line, rate: f64) -> Self {
+        at(line, rate).fold(Self::default(), |tries, probe| Self {
+            held: tries.held + u64::from(probe.held),
+            failed: tries.failed + u64::from(!probe.held),
+            confirmed: tries.confirmed + u64::from(probe.held && probe.stage == Stage::Confirm),
+        })
+    }
+
+    /// Whether the rate held again when it was to be confirmed, and never failed.
+    pub(super) const fn is_confirmed(self) -> bool {
+        self.confirmed > 0 && self.failed == 0
+    }
+
+    /// That the rate held: `held all 3 times it was tried`.
+    pub(super) fn held(self) -> String {
+        times("held", self.held, self.held + self.failed)
+    }
+
+    /// That the rate failed: `failed in 2 of the 3 times it was tried`.
+    pub(super) fn failed(self) -> String {
+        times("failed", self.failed, self.held + self.failed)
+    }
+}
+
+/// The probes of `rate` that were judged, in order.
+pub(crate) fn at(line: &Line, rate: f64) -> impl DoubleEndedIterator<Item = &Probe> {
+    let is_same = move |probe: &&Probe| (probe.rate - rate).abs() <= rate * SAME;
+    line.probes.iter().filter(|probe| probe.stage != Stage::WarmUp).filter(is_same)
+}
+
+fn times(what: &str, count: u64, tries: u64) -> String {
+    match (count, tries) {
+        (_, 0) => what.to_owned(),
+        (1, 1) => format!("{what} the one time it was tried"),
+        (all, tries) if all == tries => format!("{what} all {tries} times it was tried"),
+        (some, tries) => format!("{what} in {some} of the {tries} times it was tried"),
+    }
+}

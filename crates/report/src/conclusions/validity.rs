@@ -1,0 +1,93 @@
+//! What the numbers are worth, in sentences.
+
+use plimsoll_measure::clock::MILLISECOND_NS;
+use plimsoll_measure::run::{PhaseFacts, Run, WarmUp};
+
+use crate::units::{duration, latency, percent, three_digits};
+
+/// Headroom from which the tool does not count as the limit.
+pub(crate) const HEADROOM_MIN: f64 = 2.0;
+/// The wake error, as p99 in nanoseconds, over which it is worth a sentence.
+const WAKE_NS_MAX: u64 = MILLISECOND_NS;
+
+/// That the run ended early.
+pub(super) fn interrupted(run: &Run) -> Vec<String> {
+    let sentence = "The run was interrupted: its numbers cover the time up to then.";
+    run.interrupted.then(|| sentence.to_owned()).into_iter().collect()
+}
+
+/// That the tool, not the server, may be what was measured.
+pub(super) fn client(run: &Run) -> Vec<String> {
+    let client = &run.client;
+    let short = client.headroom.filter(|headroom| *headroom < HEADROOM_MIN);
+    let ceiling = short.map(|headroom| {
+        let times = three_digits(headroom);
+        format!("against a server that answers at once the tool does {times} times what it did here, under 2 times, and ")
+    });
+    if ceiling.is_none() && !client.limited {
+        return Vec::new();
+    }
+    vec![format!(
+        "Client-limited: {}its busiest worker used {} of a core. The server may take more than was measured.",
+        ceiling.unwrap_or_default(),
+        percent(client.cpu_busiest_worker)
+    )]
+}
+
+/// Phases whose arrivals wait for the server.
+pub(super) fn closed(run: &Run) -> Vec<String> {
+    let closed: Vec<_> =
+        run.phases.iter().filter(|phase| !phase.open).map(|phase| phase.name.as_str()).collect();
+    let phases = match closed.as_slice() {
+        [] => return Vec::new(),
+        [only] => format!("Phase {only}"),
+        [most @ .., last] => format!("Phases {} and {last}", most.join(", ")),
+    };
+    vec![format!("{phases}, closed: response equals service, saturation is hidden.")]
+}
+
+/// Whether each phase shows a level, and one with checkpoints in it.
+pub(super) fn steadiness(run: &Run) -> Vec<String> {
+    run.phases.iter().flat_map(|phase| warm_up(phase).into_iter().chain(checkpoints(phase))).collect()
+}
+
+fn warm_up(phase: &PhaseFacts) -> Option<String> {
+    let name = &phase.name;
+    match &phase.warm_up {
+        WarmUp::Steady { .. } => None,
+        WarmUp::NotAssessed => Some(format!(
+            "Phase {name}: warm-up was not assessed, for it has fewer than 30 intervals of 100 ms; its numbers include it."
+        )),
+        WarmUp::NotSteady { reason } => Some(format!(
+            "Phase {name}: no steady state was found ({reason}); its numbers describe a change, not a level."
+        )),
+    }
+}
+
+fn checkpoints(phase: &PhaseFacts) -> Option<String> {
+    (phase.checkpoints == Some(0)).then(|| {
+        format!(
+            "Phase {}: no full checkpoint fell into its {}, so its numbers leave out what a checkpoint costs.",
+            phase.name,
+            duration(phase.to_s - phase.from_s)
+        )
+    })
+}
+
+/// Operations that the tool itself sent late.
+pub(super) fn wake(run: &Run) -> Vec<String> {
+    let late = run.operations.iter().filter_map(|(name, operation)| {
+        let p99 = operation.wake_ns.p99.filter(|p99| *p99 > WAKE_NS_MAX)?;
+        let p99 = latency(p99);
+        Some(format!(
+            "{name}: the tool itself was late: p99 of its wake error is {p99}, over 1 ms; response times include it."
+        ))
+    });
+    late.collect()
+}
+
+/// That Plimsoll was not built for measuring.
+pub(super) fn build(run: &Run) -> Vec<String> {
+    let sentence = "Plimsoll was built without optimisations: its own cost is higher than it need be.";
+    (!run.environment.optimised).then(|| sentence.to_owned()).into_iter().collect()
+}

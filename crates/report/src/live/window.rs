@@ -1,0 +1,138 @@
+//! What happened in one second, or in several.
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::event::Interval;
+use plimsoll_measure::interval::{IntervalLine, Spread};
+
+use crate::conclusions::classes;
+use crate::units::{exact, exact_rate, latency, percent};
+
+/// Blanks between two fields.
+const GAP: &str = "   ";
+
+/// Sums of one or more intervals. Percentiles cannot be summed: the largest one is a bound of the whole.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    length_ns: u64,
+    operations: BTreeMap<String, Sums>,
+    cpu_busiest_worker: Option<f64>,
+}
+
+/// Sums of one operation.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    documents: u64,
+    count: u64,
+    errors: u64,
+    response: Spread,
+    /// How many distributions `response` bounds; it is exact for one.
+    spreads: u32,
+}
+
+impl Sums {
+    fn of(line: &IntervalLine) -> Self {
+        let errors = classes(&line.errors).map_or(0, |(total, _)| total);
+        let spreads = u32::from(line.response.max.is_some());
+        Self { documents: line.documents, count: line.count, errors, response: line.response, spreads }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            documents: self.documents + other.documents,
+            count: self.count + other.count,
+            errors: self.errors + other.errors,
+            response: Spread {
+                p50: self.response.p50.max(other.response.p50),
+                p99: self.response.p99.max(other.response.p99),
+                max: self.response.max.max(other.response.max),
+            },
+            spreads: self.spreads + other.spreads,
+        }
+    }
+
+    /// p50, p99 and max; bounds are said to be bounds.
+    fn latencies(&self) -> Vec<String> {
+        let sign = if self.spreads > 1 { "≤ " } else { "" };
+        let fields = [
+            ("p50", self.response.p50, sign),
+            ("p99", self.response.p99, sign),
+            ("max", self.response.max, ""),
+        ];
+        fields
+            .into_iter()
+            .filter_map(|(name, ns, sign)| Some(format!("{name} {sign}{}", latency(ns?))))
+            .collect()
+    }
+}
+
+impl Window {
+    /// Adds one interval.
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.length_ns += interval.length_ns;
+        for (name, line) in &interval.operations {
+            let sums = self.operations.entry(name.clone()).or_default();
+            *sums = sums.plus(Sums::of(line));
+        }
+        let busiest = interval.worker_cpu.iter().copied().max_by(f64::total_cmp);
+        self.cpu_busiest_worker =
+            [self.cpu_busiest_worker, busiest].into_iter().flatten().max_by(f64::total_cmp);
+    }
+
+    /// Documents acknowledged.
+    pub(super) fn documents(&self) -> u64 {
+        self.total().documents
+    }
+
+    /// Everything in one line.
+    pub(super) fn fields(&self) -> Vec<String> {
+        let total = self.total();
+        let mut fields = vec![self.rate(total.documents, "docs/s"), self.rate(total.count, "ops/s")];
+        fields.extend(total.latencies());
+        fields.push(format!("errors {}", exact(total.errors)));
+        fields.extend(self.cpu_busiest_worker.map(|cpu| format!("busiest worker {}", percent(cpu))));
+        fields
+    }
+
+    /// Everything in lines of at most `width` characters, with a line for each of several operations.
+    pub(super) fn block(&self, width: usize) -> Vec<String> {
+        if self.operations.len() <= 1 {
+            return flow(&self.fields(), width);
+        }
+        let is_latency = |field: &String| ["p50", "p99", "max"].iter().any(|name| field.starts_with(name));
+        let mut fields = self.fields();
+        fields.retain(|field| !is_latency(field));
+        let longest = self.operations.keys().map(|name| name.chars().count()).max().unwrap_or(0);
+        let each = self.operations.iter().flat_map(|(name, sums)| {
+            let mut fields = vec![format!("{name:<longest$}"), self.rate(sums.documents, "docs/s")];
+            fields.extend(sums.latencies());
+            flow(&fields, width)
+        });
+        flow(&fields, width).into_iter().chain(each).collect()
+    }
+
+    fn total(&self) -> Sums {
+        self.operations.values().copied().fold(Sums::default(), Sums::plus)
+    }
+
+    fn rate(&self, count: u64, unit: &str) -> String {
+        let seconds = self.length_ns as f64 / SECOND_NS as f64;
+        format!("{} {unit}", exact_rate(if seconds > 0.0 { count as f64 / seconds } else { 0.0 }))
+    }
+}
+
+/// `fields` in as few lines as fit into `width`.
+fn flow(fields: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for field in fields {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + GAP.len() + field.chars().count() <= width => {
+                *line += GAP;
+                *line += field;
+            }
+            _ => lines.push(field.clone()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,175 @@
+//! Throughput and latency, second by second.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::event::Interval;
+use plimsoll_measure::interval::{IntervalLine, Spread};
+
+use crate::chart::{self, Axis, Band, BandKind, Chart, Point, Series, Stroke};
+use crate::page::Page;
+
+/// Longer than so many times an interval without one is a gap.
+const GAP_LENGTHS: u64 = 2;
+/// Phases whose names fit above a chart.
+const PHASES_MAX: usize = 6;
+
+/// What a series shows of an operation's second.
+type Value = fn(&IntervalLine, f64) -> Option<f64>;
+
+/// Which number of a latency a series shows.
+type Number = fn(&Spread) -> Option<u64>;
+
+/// Which of the two latencies a chart shows.
+type Pick = fn(&IntervalLine) -> &Spread;
+
+/// Documents per second of every operation; operations per second where there are no documents.
+pub(in crate::page) fn throughput(page: &Page<'_>) -> Markup {
+    let names = names(page.intervals);
+    let has_documents =
+        page.intervals.iter().flat_map(|it| it.operations.values()).any(|line| line.documents > 0);
+    let (unit, value): (_, Value) = match has_documents {
+        true => ("documents/s", |line, seconds| Some(line.documents as f64 / seconds)),
+        false => ("operations/s", |line, seconds| Some(line.count as f64 / seconds)),
+    };
+    let strokes = [Stroke::Solid, Stroke::Dashed, Stroke::Dotted, Stroke::Thin];
+    let series: Vec<_> = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            let stroke = strokes[index % strokes.len()];
+            Series::line(*name, index, stroke, points(page.intervals, name, value))
+        })
+        .collect();
+    let Some((_, high)) = chart::extent(&series) else { return Markup::default() };
+    chart::draw(&Chart {
+        title: "Throughput".to_owned(),
+        caption: "Acknowledged in each second.".to_owned(),
+        x: Axis::time(end_s(page.intervals)),
+        y: Axis::amount(high, unit),
+        series,
+        bands: phases(page),
+        rules: Vec::new(),
+    })
+}
+
+/// Response and service time of every operation, beside each other and to the same scale. Where all arrivals are closed
+/// they are the same, and one is enough.
+pub(in crate::page) fn latencies(page: &Page<'_>) -> Markup {
+    let is_closed = !page.run.phases.is_empty() && page.run.phases.iter().all(|phase| !phase.open);
+    let shown = if is_closed { 1 } else { 2 };
+    html! {
+        @for name in names(page.intervals) {
+            @let both: [(_, Pick); 2] = [("Response", |line| &line.response), ("Service", |line| &line.service)];
+            @let series = both.map(|(_, pick)| spreads(page.intervals, name, pick));
+            @if let Some(extent) = chart::extent(series.iter().flatten()) {
+                div.pair {
+                    @for ((time, _), series) in both.iter().zip(series).take(shown) {
+                        (latency(page, &format!("{time} time of {name}"), series, extent))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn latency(page: &Page<'_>, title: &str, series: Vec<Series>, (low, high): (f64, f64)) -> Markup {
+    chart::draw(&Chart {
+        title: title.to_owned(),
+        caption: "From above: the longest, p99 and median of each second.".to_owned(),
+        x: Axis::time(end_s(page.intervals)),
+        y: Axis::latency(low, high),
+        series,
+        bands: phases(page),
+        rules: Vec::new(),
+    })
+}
+
+fn spreads(intervals: &[Interval], name: &str, pick: Pick) -> Vec<Series> {
+    let numbers: [(_, Number, _); 3] = [
+        ("max", |spread| spread.max, Stroke::Thin),
+        ("p99", |spread| spread.p99, Stroke::Solid),
+        ("p50", |spread| spread.p50, Stroke::Solid),
+    ];
+    let series = numbers.into_iter().enumerate().map(|(index, (number, of, stroke))| {
+        let value = |line: &IntervalLine, _| of(pick(line)).map(|ns| ns as f64);
+        Series::line(number, 2 - index, stroke, points(intervals, name, value))
+    });
+    series.collect()
+}
+
+/// The names of all operations, in order.
+fn names(intervals: &[Interval]) -> BTreeSet<&str> {
+    intervals.iter().flat_map(|interval| interval.operations.keys()).map(String::as_str).collect()
+}
+
+/// One point an interval, at its middle; a missing interval or operation is a gap.
+fn points(
+    intervals: &[Interval],
+    name: &str,
+    value: impl Fn(&IntervalLine, f64) -> Option<f64>,
+) -> Vec<Point> {
+    let mut points = Vec::with_capacity(intervals.len());
+    let mut end_ns = None;
+    for interval in intervals {
+        let at_s = (interval.from_ns + interval.length_ns / 2) as f64 / SECOND_NS as f64;
+        let length_s = interval.length_ns.max(1) as f64 / SECOND_NS as f64;
+        if end_ns.is_some_and(|end_ns| interval.from_ns >= end_ns + (GAP_LENGTHS - 1) * interval.length_ns) {
+            points.push(Point::gap(at_s - length_s));
+        }
+        points
+            .push(Point { x: at_s, y: interval.operations.get(name).and_then(|line| value(line, length_s)) });
+        end_ns = Some(interval.from_ns + interval.length_ns);
+    }
+    points
+}
+
+fn end_s(intervals: &[Interval]) -> f64 {
+    let end_ns = intervals.iter().map(|interval| interval.from_ns + interval.length_ns).max();
+    end_ns.unwrap_or(0) as f64 / SECOND_NS as f64
+}
+
+/// Where each phase lies, if there are several and their names fit.
+fn phases(page: &Page<'_>) -> Vec<Band> {
+    let phases = &page.run.phases;
+    if !(2..=PHASES_MAX).contains(&phases.len()) {
+        return Vec::new();
+    }
+    let band = |phase: &plimsoll_measure::run::PhaseFacts| Band {
+        from: phase.from_s,
+        to: phase.to_s,
+        label: phase.name.clone(),
+        kind: BandKind::Part,
+    };
+    phases.iter().map(band).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(second: u64, documents: Option<u64>) -> Interval {
+        let line = documents.map(|documents| IntervalLine { documents, ..IntervalLine::default() });
+        Interval {
+            from_ns: second * SECOND_NS,
+            length_ns: SECOND_NS,
+            operations: line.into_iter().map(|line| ("insert".to_owned(), line)).collect(),
+            ..Interval::default()
+        }
+    }
+
+    #[test]
+    fn a_missing_second_and_a_missing_operation_are_gaps() {
+        let intervals = [interval(0, Some(5)), interval(1, None), interval(4, Some(7)), interval(5, Some(9))];
+        let points = points(&intervals, "insert", |line, _| Some(line.documents as f64));
+        let expected = [
+            Point::new(0.5, 5.0),
+            Point::gap(1.5),
+            Point::gap(3.5),
+            Point::new(4.5, 7.0),
+            Point::new(5.5, 9.0),
+        ];
+        assert_eq!(points, expected);
+    }
+}

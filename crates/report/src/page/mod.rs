@@ -1,0 +1,117 @@
+//! The report as one HTML file that needs nothing else: no script, no font, no network.
+
+mod figures;
+mod head;
+mod legend;
+mod mark;
+mod table;
+
+use std::collections::BTreeMap;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use plimsoll_measure::event::Interval;
+use plimsoll_measure::histogram::Histogram;
+use plimsoll_measure::run::Run;
+use plimsoll_measure::sample::ServerSample;
+
+use crate::tables::{self, Table};
+
+/// How the page looks, in the light, in the dark, on a phone and on paper.
+const STYLE: &str = include_str!("style.css");
+
+/// What a page is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// The summary.
+    pub run: &'a Run,
+    /// Every second of load, in order.
+    pub intervals: &'a [Interval],
+    /// Every look at the server, in order.
+    pub server: &'a [ServerSample],
+    /// The whole latency distribution of each operation, by name.
+    pub distributions: &'a BTreeMap<String, Distribution>,
+}
+
+/// The latency distribution of one operation over the whole run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Distribution {
+    /// done − due.
+    pub response: Histogram,
+    /// done − sent.
+    pub service: Histogram,
+}
+
+/// The self-contained HTML report, under 1 MB for an hour's run. The conclusions shown are the run's own: see
+/// [`crate::conclusions()`].
+pub fn page(page: &Page<'_>) -> String {
+    let run = page.run;
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (run.scenario.title) " · Plimsoll" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { main {
+                (head::head(run))
+                (knee(run))
+                (over_time(page))
+                (section("Latency distribution", figures::distributions(page)))
+                (section("Results", results(run)))
+                (section("Server", figures::server(page)))
+                (section("Cost, and the ruler itself", cost(run)))
+                (section("What was run", facts(run)))
+                (legend::legend())
+            } }
+        }
+    };
+    markup.into_string()
+}
+
+/// A section under its heading; nothing if it has no content.
+fn section(title: &str, content: Markup) -> Markup {
+    html! { @if !content.0.is_empty() { section { h2 { (title) } (content) } } }
+}
+
+fn knee(run: &Run) -> Markup {
+    let Some(line) = &run.line else { return Markup::default() };
+    let content = html! {
+        (figures::knee(line))
+        (table::table(&tables::probes(line)))
+    };
+    section("The knee", content)
+}
+
+fn over_time(page: &Page<'_>) -> Markup {
+    let content = html! {
+        (figures::throughput(page))
+        (figures::latencies(page))
+    };
+    section("Second by second", content)
+}
+
+fn results(run: &Run) -> Markup {
+    let tables = [vec![tables::latencies(run), tables::rates(run)], tables::integrity(run)].concat();
+    html! {
+        @for table in tables.iter().chain(&tables::expectations(run)) { (table::table(table)) }
+    }
+}
+
+fn cost(run: &Run) -> Markup {
+    html! { (table::table(&tables::cost(run))) (table::table(&tables::ruler(run))) }
+}
+
+fn facts(run: &Run) -> Markup {
+    html! {
+        (table::table(&tables::phases(run)))
+        (cards(&[tables::scenario(run), tables::server(run), tables::environment(run)]))
+    }
+}
+
+/// Tables beside each other, where the page is wide enough.
+fn cards(tables: &[Table]) -> Markup {
+    html! { div.cards { @for table in tables { (table::table(table)) } } }
+}

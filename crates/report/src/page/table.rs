@@ -1,0 +1,62 @@
+//! A table as markup.
+
+use maud::{Markup, html};
+
+use crate::tables::{Align, Cell, Column, Table, Tone};
+
+/// `table` with its title as caption, in a box that scrolls by itself where the page is narrow; nothing if it is empty.
+pub(super) fn table(table: &Table) -> Markup {
+    if table.rows.is_empty() {
+        return Markup::default();
+    }
+    html! {
+        div.wide {
+            table {
+                caption { (table.title) }
+                @if table.has_headings() {
+                    thead { tr {
+                        @for column in &table.columns { th scope="col" class=[numeric(column)] { (column.name) } }
+                    } }
+                }
+                tbody { @for row in &table.rows { (cells(row, &table.columns)) } }
+            }
+        }
+    }
+}
+
+fn cells(row: &[Cell], columns: &[Column]) -> Markup {
+    html! {
+        tr {
+            @for (index, (cell, column)) in row.iter().zip(columns).enumerate() {
+                @if index == 0 && column.align == Align::Left { th scope="row" { (text(cell)) } }
+                @else { td class=[numeric(column)] { (text(cell)) } }
+            }
+        }
+    }
+}
+
+fn numeric(column: &Column) -> Option<&'static str> {
+    (column.align == Align::Right).then_some("n")
+}
+
+/// A cell's words in their tone.
+fn text(cell: &Cell) -> Markup {
+    html! {
+        @match tone(cell.tone) {
+            Some(class) => { span class=(class) { (cell.text) } }
+            None => { (cell.text) }
+        }
+    }
+}
+
+/// The page's class for a tone.
+pub(super) const fn tone(tone: Tone) -> Option<&'static str> {
+    match tone {
+        Tone::Normal => None,
+        Tone::Strong => Some("strong"),
+        Tone::Faint => Some("faint"),
+        Tone::Good => Some("good"),
+        Tone::Bad => Some("bad"),
+        Tone::Doubtful => Some("doubtful"),
+    }
+}

@@ -1,0 +1,88 @@
+//! What the run cost, and how far the tool can be believed.
+
+use plimsoll_measure::run::{Client, Operation, Run};
+
+use super::{Cell, Table, Tone, left, right};
+use crate::conclusions::HEADROOM_MIN;
+use crate::units::{
+    NOT_REPORTED, bytes, exact, exact_rate, latency, percent, percentile, reported, three_digits,
+};
+
+/// CPU and memory of the tool and of the server.
+pub(crate) fn cost(run: &Run) -> Table {
+    let (client, server) = (&run.client, &run.server_cost);
+    let busiest = format!("{} of a core, busiest worker", percent(client.cpu_busiest_worker));
+    let ours = vec![
+        Cell::toned("Plimsoll", Tone::Strong),
+        microseconds(client.cpu_us_per_operation),
+        microseconds(client.cpu_us_per_document),
+        busiest.into(),
+        bytes(client.rss_bytes_max).into(),
+    ];
+    let theirs = vec![
+        Cell::toned("server", Tone::Strong),
+        microseconds(server.cpu_us_per_operation),
+        microseconds(server.cpu_us_per_document),
+        reported(server.cores, |cores| format!("{} cores", three_digits(cores))).into(),
+        reported(server.rss_bytes_max, bytes).into(),
+    ];
+    let columns =
+        vec![left(""), right("CPU/operation"), right("CPU/document"), right("CPU"), right("memory")];
+    Table { title: "Cost".to_owned(), columns, rows: vec![ours, theirs], flexible: 0 }
+}
+
+fn microseconds(us: Option<f64>) -> Cell {
+    us.map_or(NOT_REPORTED.to_owned(), |us| latency((us * 1000.0).round().max(0.0) as u64)).into()
+}
+
+/// What speaks for and against the tool as a ruler.
+pub(crate) fn ruler(run: &Run) -> Table {
+    let client = &run.client;
+    let connections =
+        format!("{} over {} workers", exact(client.connections.into()), exact(client.workers.into()));
+    let pacing = if client.spin { "timer and a short spin" } else { "timer" };
+    Table::of_facts(
+        "The ruler",
+        vec![
+            ("headroom", Some(headroom(run))),
+            ("wake error", wake(run).map(Cell::from)),
+            ("connections", Some(connections.into())),
+            ("reconnects", Some(exact(client.reconnects).into())),
+            ("pacing", Some(pacing.into())),
+            ("ping", pings(client).map(Cell::from)),
+        ],
+    )
+}
+
+fn headroom(run: &Run) -> Cell {
+    let client = &run.client;
+    let unit = run.line.as_ref().map_or("documents/s", |line| line.unit.as_str());
+    let ceiling = client.null_server_per_s;
+    let ceiling = ceiling.map(|ceiling| format!(" ({} {unit} against the null server)", exact_rate(ceiling)));
+    match client.headroom {
+        None if client.limited => Cell::toned("not measured, client-limited", Tone::Bad),
+        None => Cell::toned("not measured", Tone::Doubtful),
+        Some(headroom) => {
+            let limited = client.limited || headroom < HEADROOM_MIN;
+            let (words, tone) = if limited { (", client-limited", Tone::Bad) } else { ("", Tone::Normal) };
+            Cell::toned(
+                format!("{} times{words}{}", three_digits(headroom), ceiling.unwrap_or_default()),
+                tone,
+            )
+        }
+    }
+}
+
+/// The worst wake error over all operations that were paced.
+fn wake(run: &Run) -> Option<String> {
+    let paced = run.operations.values().filter(|operation| operation.wake_ns.count > 0);
+    let worst = paced.max_by_key(|operation: &&Operation| (operation.wake_ns.p99, operation.wake_ns.max))?;
+    let wake = &worst.wake_ns;
+    let [p50, p99, max] = [wake.p50, wake.p99, wake.max].map(|ns| percentile(ns, wake));
+    Some(format!("p50 {p50}, p99 {p99}, max {max}"))
+}
+
+fn pings(client: &Client) -> Option<String> {
+    let pings: Vec<_> = client.canary_ping_ns.iter().map(|ns| latency(*ns)).collect();
+    (!pings.is_empty()).then(|| format!("{} (medians before and after the load)", pings.join(", ")))
+}

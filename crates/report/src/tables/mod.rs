@@ -1,0 +1,115 @@
+//! Tables of a run, shown alike in a terminal and on a page.
+
+mod cost;
+mod expectations;
+mod facts;
+mod integrity;
+mod operations;
+mod probes;
+
+pub(crate) use cost::{cost, ruler};
+pub(crate) use expectations::expectations;
+pub(crate) use facts::{environment, phases, scenario, server, server_in_words};
+pub(crate) use integrity::integrity;
+pub(crate) use operations::{latencies, rates};
+pub(crate) use probes::{probes, result, stage};
+
+/// Rows of cells under named columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// What the rows are about.
+    pub title: String,
+    /// The columns; without any name there is no row of headings.
+    pub columns: Vec<Column>,
+    /// One cell a column; missing cells at the end stay empty.
+    pub rows: Vec<Vec<Cell>>,
+    /// The column that gives way where room is short.
+    pub flexible: usize,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    /// Its heading.
+    pub name: &'static str,
+    /// Which side is filled up.
+    pub align: Align,
+}
+
+/// On which side a column is filled up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// What a word stands for; colour is only ever beside the word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Nothing in particular.
+    #[default]
+    Normal,
+    /// A heading.
+    Strong,
+    /// Of less weight.
+    Faint,
+    /// It held.
+    Good,
+    /// It did not hold.
+    Bad,
+    /// To be looked at.
+    Doubtful,
+}
+
+/// One word or number of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cell {
+    /// What it says.
+    pub text: String,
+    /// What that stands for.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// `text` in `tone`.
+    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+
+    /// A number that should be zero.
+    pub(crate) fn fault(count: u64) -> Self {
+        Self::toned(crate::units::exact(count), if count == 0 { Tone::Normal } else { Tone::Bad })
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), tone: Tone::Normal }
+    }
+}
+
+impl Table {
+    /// A table of words and what they stand for, without headings; rows without a value are left out.
+    pub(crate) fn of_facts(title: &str, facts: Vec<(&str, Option<Cell>)>) -> Self {
+        let rows =
+            facts.into_iter().filter_map(|(name, value)| Some(vec![Cell::toned(name, Tone::Faint), value?]));
+        Self { title: title.to_owned(), columns: vec![left(""), left("")], rows: rows.collect(), flexible: 1 }
+    }
+
+    /// Whether it has headings.
+    pub(crate) fn has_headings(&self) -> bool {
+        self.columns.iter().any(|column| !column.name.is_empty())
+    }
+}
+
+/// A column of words.
+pub(crate) const fn left(name: &'static str) -> Column {
+    Column { name, align: Align::Left }
+}
+
+/// A column of numbers.
+pub(crate) const fn right(name: &'static str) -> Column {
+    Column { name, align: Align::Right }
+}

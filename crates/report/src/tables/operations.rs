@@ -1,0 +1,89 @@
+//! What each operation did: its latencies and its rates.
+
+use plimsoll_measure::histogram::Latency;
+use plimsoll_measure::run::{Operation, Run};
+
+use super::{Cell, Table, Tone, left, right};
+use crate::conclusions::{ACHIEVED_MIN, classes};
+use crate::units::{NONE, bytes, exact, exact_rate, percent, percentile};
+
+/// Response and service time of every operation, and the response time of those that failed.
+pub(crate) fn latencies(run: &Run) -> Table {
+    let columns = vec![
+        left("operation"),
+        left("time"),
+        right("count"),
+        right("documents/s"),
+        right("p50"),
+        right("p95"),
+        right("p99"),
+        right("p99.9"),
+        right("max"),
+    ];
+    let rows = run.operations.iter().flat_map(|(name, operation)| rows(name, operation)).collect();
+    let title = if run.line.is_some() { "Operations, over the whole search" } else { "Operations" };
+    Table { title: title.to_owned(), columns, rows, flexible: 0 }
+}
+
+fn rows(name: &str, operation: &Operation) -> Vec<Vec<Cell>> {
+    let rate = exact_rate(operation.documents_per_s);
+    let response = row(Cell::toned(name, Tone::Strong), "response", rate, &operation.response_ns);
+    let service = row(Cell::default(), "service", String::new(), &operation.service_ns);
+    let failed = (operation.failed_response_ns.count > 0)
+        .then(|| row(Cell::default(), "failed", String::new(), &operation.failed_response_ns));
+    [Some(response), Some(service), failed].into_iter().flatten().collect()
+}
+
+fn row(name: Cell, time: &str, rate: String, latency: &Latency) -> Vec<Cell> {
+    let percentiles = [latency.p50, latency.p95, latency.p99, latency.p99_9, latency.max];
+    let start = [name, Cell::toned(time, Tone::Faint), exact(latency.count).into(), rate.into()];
+    start.into_iter().chain(percentiles.map(|ns| percentile(ns, latency).into())).collect()
+}
+
+/// How much of what was due every operation did, and how evenly.
+pub(crate) fn rates(run: &Run) -> Table {
+    let columns = vec![
+        left("operation"),
+        right("due"),
+        right("acknowledged"),
+        right("achieved"),
+        left("errors"),
+        right("ops/s"),
+        right("steady docs/s"),
+        right("slow second (p1)"),
+        right("median second"),
+        right("best second"),
+        right("sent"),
+        right("received"),
+    ];
+    let rows = run.operations.iter().map(|(name, operation)| rate(name, operation)).collect();
+    Table { title: "Rates".to_owned(), columns, rows, flexible: 0 }
+}
+
+fn rate(name: &str, operation: &Operation) -> Vec<Cell> {
+    let seconds = |pick: fn(&plimsoll_measure::run::SecondsSpread) -> f64| {
+        operation.documents_in_a_second.map_or_else(|| NONE.to_owned(), |spread| exact_rate(pick(&spread)))
+    };
+    vec![
+        Cell::toned(name, Tone::Strong),
+        exact(operation.due).into(),
+        exact(operation.count).into(),
+        achieved(operation),
+        classes(&operation.errors).map_or_else(|| "none".into(), |(_, list)| Cell::toned(list, Tone::Bad)),
+        exact_rate(operation.rate_per_s).into(),
+        operation.steady_documents_per_s.map_or_else(|| NONE.to_owned(), exact_rate).into(),
+        seconds(|spread| spread.p1).into(),
+        seconds(|spread| spread.p50).into(),
+        seconds(|spread| spread.max).into(),
+        bytes(operation.bytes_sent).into(),
+        bytes(operation.bytes_received).into(),
+    ]
+}
+
+fn achieved(operation: &Operation) -> Cell {
+    match operation.achieved {
+        None => "closed".into(),
+        Some(share) if share < ACHIEVED_MIN => Cell::toned(percent(share), Tone::Bad),
+        Some(share) => percent(share).into(),
+    }
+}

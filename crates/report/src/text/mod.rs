@@ -1,0 +1,268 @@
+//! The summary of a run for a terminal.
+
+mod head;
+mod table;
+
+use plimsoll_measure::run::Run;
+
+use crate::tables::{self, Table, Tone};
+pub(crate) use head::word as verdict_word;
+pub(crate) use table::cut;
+use table::{lines, paint, wrap};
+
+/// Columns of the summary at most.
+const WIDTH: usize = 100;
+
+/// Whether words may be coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// No escape codes.
+    #[default]
+    Plain,
+    /// Colour beside the words, never instead of them.
+    Colour,
+}
+
+/// The summary of `run`, at most 100 columns wide, with a line feed at its end; `directory` is where the run's files
+/// are. The conclusions shown are the run's own: see [`crate::conclusions()`].
+pub fn summary(run: &Run, directory: Option<&str>, style: Style) -> String {
+    let mut sections = vec![head::title(run, style), head::verdict(run, style), head::line(run, style)];
+    sections.extend(tables(run).iter().map(|table| section(table, style)));
+    sections.push(said(run, style));
+    sections.extend(directory.map(|directory| vec![format!("Everything is in {directory}")]));
+    sections.retain(|section| !section.is_empty());
+    let text: Vec<_> = sections.iter().map(|section| section.join("\n")).collect();
+    text.join("\n\n") + "\n"
+}
+
+/// The tables that a terminal has room for.
+fn tables(run: &Run) -> Vec<Table> {
+    let mut tables: Vec<_> = run.line.iter().map(tables::probes).collect();
+    tables.push(tables::latencies(run));
+    tables.extend(tables::integrity(run));
+    tables.extend(tables::expectations(run));
+    tables.extend([tables::cost(run), tables::ruler(run)]);
+    tables.retain(|table| !table.rows.is_empty());
+    tables
+}
+
+fn section(table: &Table, style: Style) -> Vec<String> {
+    let title = paint(&cut(&table.title, WIDTH), Tone::Strong, style);
+    std::iter::once(title).chain(lines(table, WIDTH, style)).collect()
+}
+
+fn said(run: &Run, style: Style) -> Vec<String> {
+    if run.conclusions.is_empty() {
+        return Vec::new();
+    }
+    let title = paint("Conclusions", Tone::Strong, style);
+    let sentences = run.conclusions.iter().flat_map(|sentence| wrap(sentence, "  • ", WIDTH));
+    std::iter::once(title).chain(sentences).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use plimsoll_measure::environment::{ServerFacts, ServerKind};
+    use plimsoll_measure::histogram::Latency;
+    use plimsoll_measure::integrity::Integrity;
+    use plimsoll_measure::line::{Line, Probe, Stage, Suspect};
+    use plimsoll_measure::run::{Client, Expectation, Operation, ScenarioFacts, ServerCost, Verdict};
+
+    use super::*;
+
+    fn latency(count: u64, p50: u64) -> Latency {
+        let p99_9 = (count >= 10_000).then_some(p50 * 8);
+        let [p50, p95, p99, max] = [p50, p50 * 2, p50 * 4, p50 * 10].map(Some);
+        Latency { count, p50, p95, p99, p99_9, max, ..Latency::default() }
+    }
+
+    fn operation() -> Operation {
+        Operation {
+            count: 1_000,
+            documents: 1_000_000,
+            documents_per_s: 123_456.7,
+            response_ns: latency(1_000, 1_270_000),
+            service_ns: latency(1_000, 1_260_000),
+            ..Operation::default()
+        }
+    }
+
+    fn run() -> Run {
+        let name = "partitioned".to_owned();
+        Run {
+            id: "5a3ed00dc0ffee".into(),
+            started: "2026-03-22T16:36:59Z".into(),
+            duration_s: 8.1,
+            scenario: ScenarioFacts {
+                name,
+                title: "partitioned bulk insert".into(),
+                ..ScenarioFacts::default()
+            },
+            server: ServerFacts {
+                kind: ServerKind::Embedded,
+                version: Some("7.0".into()),
+                storage_engine: Some("wiredTiger".into()),
+                ..ServerFacts::default()
+            },
+            client: client(),
+            ..Run::default()
+        }
+    }
+
+    fn client() -> Client {
+        Client {
+            workers: 2,
+            connections: 4,
+            cpu_us_per_operation: Some(310.0),
+            cpu_us_per_document: Some(0.31),
+            cpu_busiest_worker: 0.45,
+            rss_bytes_max: 41_943_040,
+            headroom: Some(5.2),
+            null_server_per_s: Some(640_000.0),
+            ..Client::default()
+        }
+    }
+
+    fn finished() -> Run {
+        let expectation = |metric: &str, expression: &str, value, held| {
+            let (metric, expression) = (metric.to_owned(), expression.to_owned());
+            Expectation { metric, expression, value: Some(value), held, reason: None }
+        };
+        let (write_concern, documents) = ("{\"w\":1}".into(), 1_000_000);
+        let kept =
+            Integrity { write_concern, acknowledged: documents, found: documents, ..Integrity::default() };
+        Run {
+            verdict: Verdict::Fail,
+            reasons: vec!["insert.response p(99)<5ms did not hold".into()],
+            operations: BTreeMap::from([("insert".into(), operation())]),
+            integrity: Some(kept),
+            expectations: vec![
+                expectation("insert.response", "p(99)<5ms", 5_080_000.0, false),
+                expectation("integrity.lost", "count==0", 0.0, true),
+            ],
+            conclusions: vec!["All 1,000,000 acknowledged documents were found intact.".into()],
+            ..run()
+        }
+    }
+
+    fn searched() -> Run {
+        let probe = |stage, rate: f64, held: bool| Probe {
+            stage,
+            rate,
+            achieved: rate * 0.9995,
+            achieved_ratio: 0.9995,
+            response_ns: latency(40_000, if held { 1_270_000 } else { 40_000_000 }),
+            held,
+            reasons: if held { Vec::new() } else { vec!["p99 response is 160 ms".into()] },
+            ..Probe::default()
+        };
+        let probes = vec![
+            probe(Stage::WarmUp, 8_000.0, false),
+            probe(Stage::Climb, 16_000.0, true),
+            probe(Stage::Confirm, 19_000.0, false),
+        ];
+        let line = Line {
+            rate: Some(16_000.0),
+            low: Some(16_000.0),
+            high: Some(19_000.0),
+            unit: "documents/s".into(),
+            objective: vec!["p99 response < 50 ms".into(), "no errors".into()],
+            held_back_by: vec![Suspect { name: "server CPU".into(), evidence: "1.97 of 2 cores".into() }],
+            probes,
+            ..Line::default()
+        };
+        let server_cost = ServerCost { cores: Some(1.97), ..ServerCost::default() };
+        Run { verdict: Verdict::Pass, line: Some(line), server_cost, ..run() }
+    }
+
+    #[track_caller]
+    fn check(run: &Run, directory: Option<&str>, text: &str) {
+        let found = summary(run, directory, Style::Plain);
+        assert_eq!(found, text.trim_start_matches('\n'), "found:\n{found}");
+    }
+
+    #[test]
+    fn a_run_is_summed_up() {
+        check(
+            &finished(),
+            Some("plimsoll-runs/a"),
+            r#"
+partitioned bulk insert
+partitioned · run 5a3ed00dc0ffee · 2026-03-22T16:36:59Z · 8.10 s under load · embedded server 7.0,
+wiredTiger
+
+FAIL
+  • insert.response p(99)<5ms did not hold
+
+Operations
+  operation  time      count  documents/s      p50      p95      p99        p99.9      max
+  insert     response  1,000      123,457  1.27 ms  2.54 ms  5.08 ms  n too small  12.7 ms
+             service   1,000               1.26 ms  2.52 ms  5.04 ms  n too small  12.6 ms
+
+Integrity: proven, write concern {"w":1}
+  acknowledged      found  lost  phantom  duplicated  corrupted
+     1,000,000  1,000,000     0        0           0          0
+
+Expectations
+  expectation      bound      measured  result
+  insert.response  p(99)<5ms   5.08 ms  failed
+  integrity.lost   count==0          0  held
+
+Cost
+            CPU/operation  CPU/document                             CPU        memory
+  Plimsoll         310 µs        310 ns  45 % of a core, busiest worker      40.0 MiB
+  server     not reported  not reported                    not reported  not reported
+
+The ruler
+  headroom     5.20 times (640,000 documents/s against the null server)
+  connections  4 over 2 workers
+  reconnects   0
+  pacing       timer
+
+Conclusions
+  • All 1,000,000 acknowledged documents were found intact.
+
+Everything is in plimsoll-runs/a
+"#,
+        );
+    }
+
+    #[test]
+    fn a_search_is_summed_up_under_its_load_line() {
+        check(
+            &searched(),
+            None,
+            r#"
+partitioned bulk insert
+partitioned · run 5a3ed00dc0ffee · 2026-03-22T16:36:59Z · 8.10 s under load · embedded server 7.0,
+wiredTiger
+
+PASS
+
+LOAD LINE  16,000 documents/s
+           interval      16,000 to 19,000 documents/s
+           objective     p99 response < 50 ms and no errors
+           held back by  server CPU
+
+Probes, in documents/s
+  stage     asked    done  achieved      p50      p99      max  result
+  warm-up   8,000   7,996    99.9 %  40.0 ms   160 ms   400 ms  not judged
+  climb    16,000  15,992    99.9 %  1.27 ms  5.08 ms  12.7 ms  held
+  confirm  19,000  18,991    99.9 %  40.0 ms   160 ms   400 ms  failed: p99 response is 160 ms
+
+Cost
+            CPU/operation  CPU/document                             CPU        memory
+  Plimsoll         310 µs        310 ns  45 % of a core, busiest worker      40.0 MiB
+  server     not reported  not reported                      1.97 cores  not reported
+
+The ruler
+  headroom     5.20 times (640,000 documents/s against the null server)
+  connections  4 over 2 workers
+  reconnects   0
+  pacing       timer
+"#,
+        );
+    }
+}

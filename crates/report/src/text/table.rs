@@ -1,0 +1,123 @@
+//! Words in aligned columns.
+
+use super::Style;
+use crate::prose::{GLUE, glued};
+use crate::tables::{Align, Cell, Column, Table, Tone};
+
+/// `text` in `tone`, if colour was asked for.
+pub(crate) fn paint(text: &str, tone: Tone, style: Style) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let code = match (style, tone) {
+        (Style::Plain, _) | (_, Tone::Normal) => return text.to_owned(),
+        (_, Tone::Strong) => "1",
+        (_, Tone::Faint) => "2",
+        (_, Tone::Good) => "32",
+        (_, Tone::Bad) => "1;31",
+        (_, Tone::Doubtful) => "33",
+    };
+    format!("\u{1b}[{code}m{text}\u{1b}[0m")
+}
+
+/// `text` cut to `width` characters, with an ellipsis where something was cut.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// `table` under its headings, its columns as wide as their widest cells, two blanks apart and indented by two. Its
+/// flexible column is cut where a line would be longer than `width`.
+pub(crate) fn lines(table: &Table, width: usize, style: Style) -> Vec<String> {
+    let headings = table.columns.iter().map(|column| Cell::toned(column.name, Tone::Faint)).collect();
+    let headings = table.has_headings().then_some(headings);
+    let rows: Vec<&Vec<Cell>> = headings.iter().chain(&table.rows).collect();
+    let mut widths: Vec<usize> = (0..table.columns.len()).map(|column| widest(&rows, column)).collect();
+    let total = 2 + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+    if let Some(flexible) = widths.get_mut(table.flexible) {
+        *flexible = flexible.saturating_sub(total.saturating_sub(width));
+    }
+    rows.iter().map(|row| line(row, &table.columns, &widths, style)).collect()
+}
+
+fn widest(rows: &[&Vec<Cell>], column: usize) -> usize {
+    rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+}
+
+fn line(row: &[Cell], columns: &[Column], widths: &[usize], style: Style) -> String {
+    let mut line = String::from(" ");
+    for ((cell, column), width) in row.iter().zip(columns).zip(widths) {
+        let text = cut(&cell.text, *width);
+        let blanks = " ".repeat(width - text.chars().count());
+        let painted = paint(&text, cell.tone, style);
+        match column.align {
+            Align::Left => line += &format!("  {painted}{blanks}"),
+            Align::Right => line += &format!("  {blanks}{painted}"),
+        }
+    }
+    line[1..].trim_end().to_owned()
+}
+
+/// `text` in lines of at most `width` characters, broken at blanks; the first starts with `first`, the others with
+/// as many blanks.
+pub(crate) fn wrap(text: &str, first: &str, width: usize) -> Vec<String> {
+    let indent = " ".repeat(first.chars().count());
+    let mut lines = vec![first.to_owned()];
+    let mut empty = true;
+    for word in glued(text).split([' ', '\n']).filter(|word| !word.is_empty()) {
+        let word = cut(&word.replace(GLUE, " "), width.saturating_sub(indent.len()));
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if !empty && used + 1 + word.chars().count() > width {
+            lines.push(indent.clone());
+            empty = true;
+        }
+        if let Some(line) = lines.last_mut() {
+            *line += if empty { "" } else { " " };
+            *line += &word;
+        }
+        empty = false;
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::{left, right};
+
+    fn table(rows: Vec<Vec<Cell>>) -> Table {
+        Table { columns: vec![left("name"), right("n")], rows, ..Table::default() }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows =
+            vec![vec!["insert".into(), "1,000".into()], vec!["ä".into(), Cell::toned("7", Tone::Good)]];
+        assert_eq!(
+            lines(&table(rows), 100, Style::Plain),
+            ["  name        n", "  insert  1,000", "  ä           7"]
+        );
+    }
+
+    #[test]
+    fn colour_does_not_move_a_column() {
+        let rows = vec![vec![Cell::toned("held", Tone::Good), "1".into()], vec!["failed".into(), "2".into()]];
+        let coloured = lines(&table(rows), 100, Style::Colour);
+        assert_eq!(coloured[1..], ["  \u{1b}[32mheld\u{1b}[0m    1", "  failed  2"]);
+    }
+
+    #[test]
+    fn the_flexible_column_gives_way() {
+        let rows = vec![vec!["a very long name".into(), "12345".into()]];
+        assert_eq!(lines(&table(rows), 15, Style::Plain)[1..], ["  a ver…  12345"]);
+    }
+
+    #[test]
+    fn long_text_is_broken_at_blanks_and_hangs_under_its_start() {
+        assert_eq!(wrap("one two three", "- ", 9), ["- one two", "  three"]);
+        assert_eq!(wrap("under 50 ms", "", 9), ["under", "50 ms"]);
+    }
+}

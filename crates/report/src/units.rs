@@ -1,0 +1,222 @@
+//! Numbers for people: three digits where the size matters, every digit where the count matters.
+
+use plimsoll_measure::histogram::Latency;
+
+/// What a server did not say.
+pub const NOT_REPORTED: &str = "not reported";
+/// What stands for a percentile that too few values support.
+pub const N_TOO_SMALL: &str = "n too small";
+/// What stands for a value where nothing was measured.
+pub const NONE: &str = "–";
+
+const TIMES: [(f64, &str); 5] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"), (60e9, "min")];
+const SIZES: [(f64, &str); 5] = [
+    (1.0, "B"),
+    (1024.0, "KiB"),
+    (1_048_576.0, "MiB"),
+    (1_073_741_824.0, "GiB"),
+    (1_099_511_627_776.0, "TiB"),
+];
+const COUNTS: [(f64, &str); 4] = [(1.0, ""), (1e3, "K"), (1e6, "M"), (1e9, "G")];
+
+/// A latency in nanoseconds with three significant digits: `850 ns`, `1.27 ms`, `2.50 min`.
+pub fn latency(ns: u64) -> String {
+    scaled(ns as f64, &TIMES)
+}
+
+/// A percentile (or the largest value) of `of` in nanoseconds: `n too small` where the values are there but too few,
+/// a dash where there are none.
+pub fn percentile(ns: Option<u64>, of: &Latency) -> String {
+    match ns {
+        Some(ns) => latency(ns),
+        None if of.count > 0 => N_TOO_SMALL.to_owned(),
+        None => NONE.to_owned(),
+    }
+}
+
+/// A size in bytes with three significant digits and binary units: `512 B`, `1.50 GiB`.
+pub fn bytes(bytes: u64) -> String {
+    scaled(bytes as f64, &SIZES)
+}
+
+/// A number with three significant digits: `163 K`, `1.20 M`, `12.5`; whole numbers below 1000 stay whole.
+pub fn short(number: f64) -> String {
+    match number {
+        small if small.abs() < 1000.0 && small.fract() == 0.0 => format!("{small:.0}"),
+        other => scaled(other, &COUNTS),
+    }
+}
+
+/// A number a second with three significant digits: `163 K/s`.
+pub fn rate(per_s: f64) -> String {
+    format!("{}/s", short(per_s))
+}
+
+/// A count with every digit: `1,000,000`.
+pub fn exact(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A rate in every digit that counts: whole above 100 (`12,000`), three significant digits below (`12.5`).
+pub fn exact_rate(per_s: f64) -> String {
+    if per_s.round() >= 100.0 || per_s.fract() == 0.0 { exact(whole(per_s)) } else { three_digits(per_s) }
+}
+
+/// A share of a whole, 0 to 1, as a percentage. It is cut and never rounded up: 99.96 % must not read as 100 %.
+pub fn percent(share: f64) -> String {
+    // A product such as 0.999 × 1000 falls a hair under its whole number in floating point.
+    let tenths = (share * 1000.0 + 1e-9).floor();
+    match tenths {
+        none if none < 1.0 && share > 0.0 => "< 0.1 %".to_owned(),
+        round if round % 10.0 == 0.0 => format!("{:.0} %", round / 10.0),
+        other => format!("{:.1} %", other / 10.0),
+    }
+}
+
+/// A stretch of time in seconds: `850 ms`, `8.10 s`, `3 min 20 s`, `1 h 5 min`.
+pub fn duration(seconds: f64) -> String {
+    let whole = whole(seconds);
+    match whole {
+        0 if seconds <= 0.0 => "0 s".to_owned(),
+        0..120 => latency((seconds * 1e9).max(0.0) as u64),
+        120..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A value that a server may leave out.
+pub fn reported<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| NOT_REPORTED.to_owned(), show)
+}
+
+/// `count` things: `1 document`, `2,000 documents`.
+pub fn counted(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", exact(count), if count == 1 { "" } else { "s" })
+}
+
+/// A number with three significant digits and no unit: `1.27`, `12.7`, `127`.
+pub fn three_digits(number: f64) -> String {
+    match number.abs() {
+        size if size >= 99.95 => format!("{number:.0}"),
+        size if size >= 9.995 => format!("{number:.1}"),
+        _ => format!("{number:.2}"),
+    }
+}
+
+/// A number without digits that say nothing, for numbers that are exact: `1.00 ms` as `1 ms`.
+pub(crate) fn tidy(text: &str) -> String {
+    let (number, unit) = text.split_once(' ').map_or((text, None), |(number, unit)| (number, Some(unit)));
+    let number =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    unit.map_or_else(|| number.to_owned(), |unit| format!("{number} {unit}"))
+}
+
+/// The nearest whole number that is not negative.
+fn whole(number: f64) -> u64 {
+    number.round().max(0.0) as u64
+}
+
+/// `value` in the largest of `units` (factor, name) in which it still reads as 1 or more after rounding.
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    let fits = |(factor, _): &&(f64, &str)| value.abs() / factor >= 0.9995;
+    let (factor, name) = units.iter().rev().find(fits).unwrap_or(&units[0]);
+    // Minutes begin late: 75 s reads better than 1.25 min.
+    let (factor, name) = if *name == "min" && value < 119.95e9 { (&1e9, &"s") } else { (factor, name) };
+    let number = value / factor;
+    let whole_unit = *factor == 1.0 && number.fract() == 0.0;
+    let text = if whole_unit { format!("{number:.0}") } else { three_digits(number) };
+    if name.is_empty() { text } else { format!("{text} {name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_has_three_significant_digits_and_the_unit_that_fits() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (850, "850 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 µs"),
+            (12_345, "12.3 µs"),
+            (999_499, "999 µs"),
+            (999_600, "1.00 ms"),
+            (1_274_000, "1.27 ms"),
+            (9_996_000, "10.0 ms"),
+            (99_960_000, "100 ms"),
+            (1_400_000_000, "1.40 s"),
+            (75_000_000_000, "75.0 s"),
+            (150_000_000_000, "2.50 min"),
+            (3_600_000_000_000, "60.0 min"),
+        ] {
+            assert_eq!(latency(ns), text, "{ns} ns");
+        }
+    }
+
+    #[test]
+    fn an_absent_percentile_says_whether_anything_was_measured() {
+        let some = Latency { count: 5, ..Latency::default() };
+        assert_eq!(percentile(Some(1_000_000), &some), "1.00 ms");
+        assert_eq!(percentile(None, &some), "n too small");
+        assert_eq!(percentile(None, &Latency::default()), "–");
+    }
+
+    #[test]
+    fn counts_keep_every_digit_and_sizes_keep_three() {
+        for (count, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_000_000, "1,000,000")] {
+            assert_eq!(exact(count), text);
+        }
+        assert_eq!(rate(163_210.0), "163 K/s");
+        assert_eq!(short(1_000.0), "1.00 K");
+        assert_eq!(short(12.0), "12");
+        assert_eq!(exact_rate(163_210.4), "163,210");
+        assert_eq!(exact_rate(12.52), "12.5");
+        assert_eq!(bytes(512), "512 B");
+        assert_eq!(bytes(1_610_612_736), "1.50 GiB");
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_up_to_the_whole() {
+        for (share, text) in [
+            (1.0, "100 %"),
+            (0.99996, "99.9 %"),
+            (0.999, "99.9 %"),
+            (0.0, "0 %"),
+            (0.0001, "< 0.1 %"),
+            (0.455, "45.5 %"),
+        ] {
+            assert_eq!(percent(share), text, "{share}");
+        }
+    }
+
+    #[test]
+    fn a_duration_reads_like_speech() {
+        for (seconds, text) in [
+            (0.0, "0 s"),
+            (0.85, "850 ms"),
+            (8.1, "8.10 s"),
+            (90.0, "90.0 s"),
+            (200.0, "3 min 20 s"),
+            (3900.0, "1 h 5 min"),
+        ] {
+            assert_eq!(duration(seconds), text, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn what_a_server_leaves_out_is_said_to_be_left_out() {
+        assert_eq!(reported(None, bytes), "not reported");
+        assert_eq!(reported(Some(1024), bytes), "1.00 KiB");
+        assert_eq!(counted(1, "document"), "1 document");
+        assert_eq!(counted(2_000, "document"), "2,000 documents");
+    }
+}

@@ -1,0 +1,124 @@
+//! Pages and summaries of whole runs, through the public interface.
+
+#[path = "../../examples/sample_page/sample.rs"]
+mod sample;
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::run::Run;
+use plimsoll_report::page::Page;
+use plimsoll_report::text::Style;
+use plimsoll_report::{page, summary};
+
+#[test]
+fn an_hour_of_three_operations_fits_into_a_megabyte() {
+    let sample = sample::load(3600, &["insert", "find", "update"]);
+    let html = page(&sample.page());
+    assert!(html.len() < 1_000_000, "{} bytes", html.len());
+    assert_eq!(html.matches("<figure>").count(), 1 + 6 + 3 + 2);
+}
+
+#[test]
+fn a_page_needs_nothing_but_itself() {
+    for sample in [sample::load(60, &["insert"]), sample::search()] {
+        let html = page(&sample.page());
+        for outside in ["<script", "http://", "https://", "src=", "url(", "@import", "<link"] {
+            assert!(!html.contains(outside), "{outside}");
+        }
+    }
+}
+
+#[test]
+fn what_the_user_wrote_is_escaped() {
+    let mut sample = sample::search();
+    let evil = "<img onerror=x>\"&";
+    sample.run.scenario.title = evil.into();
+    sample.run.reasons = vec![evil.into()];
+    sample.run.conclusions = vec![evil.into()];
+    sample.run.operations =
+        sample.run.operations.into_values().map(|operation| (evil.to_owned(), operation)).collect();
+    if let Some(line) = &mut sample.run.line {
+        line.objective = vec![format!("{evil} < 5 ms")];
+        line.probes.iter_mut().for_each(|probe| probe.reasons = vec![evil.into()]);
+    }
+    let html = page(&sample.page());
+    assert!(!html.contains("<img"));
+    assert!(html.contains("&lt;img onerror=x&gt;&quot;&amp;"));
+}
+
+#[test]
+fn every_chart_has_a_name_read_aloud_and_a_caption() {
+    let html = page(&sample::load(120, &["insert", "find"]).page());
+    let figures = html.matches("<figure>").count();
+    assert_eq!(html.matches("<figcaption>").count(), figures);
+    assert_eq!(html.matches(r#"<svg role="img" aria-label=""#).count(), figures);
+    assert_eq!(html.matches("<details>").count(), figures);
+}
+
+#[test]
+fn the_load_line_its_interval_and_its_objective_stand_on_the_page() {
+    let html = page(&sample::search().page());
+    for words in [
+        "18,000",
+        "between 18,000 and 19,000 documents/s",
+        "load line 18,000",
+        "objective: p99 response &lt; 50 ms",
+    ] {
+        assert!(html.contains(words), "{words}");
+    }
+    assert_eq!(html.matches("failed: response p(99) is not &lt; 50 ms").count(), 7);
+}
+
+#[test]
+fn a_run_of_which_nothing_is_known_still_has_a_page_and_a_summary() {
+    let (run, distributions) = (Run::default(), BTreeMap::new());
+    let html = page(&Page { run: &run, intervals: &[], server: &[], distributions: &distributions });
+    assert!(html.contains("INVALID") && html.contains("not reported"));
+    assert!(!html.contains("<figure>"));
+    assert!(summary(&run, None, Style::Plain).contains("INVALID"));
+}
+
+#[test]
+fn closed_arrivals_show_one_latency_and_broken_promises_come_first() {
+    let html = page(&sample::broken().page());
+    assert!(html.contains("Response time of insert") && !html.contains("Service time of insert"));
+    let [lost, interrupted] =
+        ["acknowledged documents are gone", "was interrupted"].map(|words| html.find(words));
+    assert!(lost.is_some() && lost < interrupted);
+}
+
+#[test]
+fn the_same_run_gives_the_same_page() {
+    assert_eq!(page(&sample::search().page()), page(&sample::search().page()));
+}
+
+#[test]
+fn a_summary_is_at_most_a_hundred_columns_wide() {
+    let mut sample = sample::search();
+    let long = "word ".repeat(60);
+    sample.run.scenario.title = long.clone();
+    sample.run.conclusions = vec![long.clone(), "x".repeat(300)];
+    sample.run.operations =
+        sample.run.operations.into_values().map(|operation| (long.clone(), operation)).collect();
+    if let Some(integrity) = &mut sample.run.integrity {
+        integrity.write_concern = long.clone();
+        (integrity.acknowledged, integrity.lost) = (100_000_000_000, 99_999_999_999);
+        (integrity.rejected, integrity.unknown_present, integrity.foreign) = (1 << 40, 1 << 40, 1 << 40);
+    }
+    for line in summary(&sample.run, Some("plimsoll-runs/a"), Style::Plain).lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn colour_adds_nothing_but_colour() {
+    let sample = sample::search();
+    let coloured = summary(&sample.run, None, Style::Colour);
+    let bare: String = coloured
+        .split('\u{1b}')
+        .map(|part| {
+            part.split_once('m').filter(|(code, _)| code.starts_with('[')).map_or(part, |(_, rest)| rest)
+        })
+        .collect();
+    assert_eq!(bare, summary(&sample.run, None, Style::Plain));
+}

@@ -1,0 +1,137 @@
+//! The embedded server: SecantusDB, MongoDB's protocol over WiredTiger, for when no server is at hand.
+//!
+//! It is licensed under the GPL-2.0, so it is a program of its own that is built on this machine and run as a separate
+//! process; nothing of it is linked.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+
+use plimsoll_measure::environment::ServerKind;
+
+use crate::cache::Cache;
+use crate::home::Storage;
+use crate::local::{self, Profile, Recipe, Server};
+use crate::registry;
+
+mod install;
+
+pub use install::{InstallError, Progress, Step, VERSION, binary, install, is_installed};
+
+/// How to start one.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What it promises about an acknowledged write.
+    pub profile: Profile,
+    /// Where it keeps its data; an empty storage already takes 128 MiB, its first journal file.
+    pub storage: Storage,
+    /// The port of 127.0.0.1; 0 for any free one.
+    pub port: u16,
+    /// The storage engine's cache in bytes; its default is 4 GiB.
+    pub cache_bytes: Option<u64>,
+    /// More arguments, as its `--help` lists them.
+    pub args: Vec<OsString>,
+}
+
+/// It could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not there yet.
+    #[error("the embedded server is not installed: run `plimsoll server install` (about 6 minutes, once)")]
+    NotInstalled,
+    /// It does not run.
+    #[error(transparent)]
+    Start(#[from] local::Error),
+    /// It runs but could not be written down.
+    #[error(transparent)]
+    Registry(#[from] registry::Error),
+}
+
+/// Starts one that ends with the value returned, or with this process. Blocks until it listens, about a second.
+///
+/// # Errors
+/// [`Error::NotInstalled`]; [`Error::Start`] with the last lines of its log.
+pub fn start(cache: &Cache, options: &Options) -> Result<Server, Error> {
+    let recipe = recipe(cache, options)?;
+    Ok(Server::start(recipe, &options.storage, options.port)?)
+}
+
+/// Starts one that stays when this process ends, and writes it down in the registry. Temporary storage then lies in the
+/// cache and goes when the server is stopped through the registry.
+///
+/// # Errors
+/// As [`start`]; [`Error::Registry`] if it cannot be written down: it is stopped again then.
+pub fn start_detached(cache: &Cache, options: &Options) -> Result<registry::Entry, Error> {
+    let recipe = recipe(cache, options)?;
+    let registry = registry::Registry::of(cache)?;
+    let parent = registry.directory();
+    let (pid, address, storage) = Server::start_detached(&recipe, &options.storage, options.port, parent)?;
+    let temporary = options.storage == Storage::Temporary;
+    Ok(registry.add(pid, address, recipe.profile, storage, temporary)?)
+}
+
+fn recipe(cache: &Cache, options: &Options) -> Result<Recipe, Error> {
+    if !is_installed(cache) {
+        return Err(Error::NotInstalled);
+    }
+    Ok(Recipe {
+        kind: ServerKind::Embedded,
+        profile: Some(options.profile),
+        product: Some(format!("SecantusDB {VERSION}")),
+        program: binary(cache),
+        args: args(options),
+        data_option: "--storage-path",
+        config_option: Some("--config"),
+        hidden_variables: Some("SECANTUS_"),
+        chooses_port: true,
+        ready,
+    })
+}
+
+fn args(options: &Options) -> Vec<OsString> {
+    let mut args: Vec<OsString> = Vec::new();
+    if options.profile == Profile::Journaled {
+        args.push("--sync-on-commit".into());
+    }
+    if let Some(bytes) = options.cache_bytes {
+        // The unit is in mebibytes because the server takes no plain bytes; its least cache is 1 MiB.
+        args.extend(["--cache-size".into(), format!("{}M", (bytes >> 20).max(1)).into()]);
+    }
+    args.extend(options.args.iter().cloned());
+    args
+}
+
+fn ready(line: &str, _: u16) -> Option<SocketAddr> {
+    line.split_once("listening on ")?.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_journaled_profile_syncs_on_every_commit() {
+        let syncs =
+            |profile| args(&Options { profile, ..Options::default() }).contains(&"--sync-on-commit".into());
+        assert!(syncs(Profile::Journaled));
+        assert!(!syncs(Profile::Relaxed));
+    }
+
+    #[test]
+    fn the_cache_is_given_in_mebibytes() {
+        let options =
+            Options { cache_bytes: Some(256 << 20), profile: Profile::Relaxed, ..Options::default() };
+        assert_eq!(args(&options), ["--cache-size", "256M"]);
+    }
+
+    #[test]
+    fn the_address_is_read_off_the_first_line() {
+        assert_eq!(ready("secantusd-rs listening on 127.0.0.1:41133", 0), "127.0.0.1:41133".parse().ok());
+        assert_eq!(ready("opening storage", 0), None);
+    }
+
+    #[test]
+    fn a_server_that_is_not_installed_is_said_to_be_so() {
+        let cache = Cache::at("/nonexistent");
+        assert!(matches!(start(&cache, &Options::default()), Err(Error::NotInstalled)));
+    }
+}

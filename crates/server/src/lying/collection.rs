@@ -1,0 +1,96 @@
+//! The documents of one collection, in the order of storing, found again by their `_id`.
+
+use std::collections::HashMap;
+
+use bson::oid::ObjectId;
+
+use super::walk;
+
+/// What a document costs besides its own bytes and its key's: two pointers with lengths, a place in the index, and what
+/// the allocator adds.
+const OVERHEAD: usize = 96;
+
+/// One collection.
+#[derive(Debug, Default)]
+pub(crate) struct Collection {
+    documents: Vec<Box<[u8]>>,
+    index: HashMap<Box<[u8]>, usize>,
+}
+
+impl Collection {
+    pub(crate) fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// The document at a place in the order of storing.
+    pub(crate) fn get(&self, place: usize) -> Option<&[u8]> {
+        self.documents.get(place).map(AsRef::as_ref)
+    }
+
+    /// The place of the document with that key.
+    pub(crate) fn place(&self, key: &[u8]) -> Option<usize> {
+        self.index.get(key).copied()
+    }
+
+    /// Stores a document under its key, which must be new.
+    pub(crate) fn store(&mut self, key: Box<[u8]>, document: Box<[u8]>) {
+        self.index.insert(key, self.documents.len());
+        self.documents.push(document);
+    }
+}
+
+/// The bytes of memory that a document takes.
+pub(crate) fn cost(key: &[u8], document: &[u8]) -> u64 {
+    u64::try_from(key.len() + document.len() + OVERHEAD).unwrap_or(u64::MAX)
+}
+
+/// The key of a document: the type byte and the bytes of its `_id`. Numbers of different types are different keys here,
+/// which they are not for MongoDB.
+pub(crate) fn key(document: &[u8]) -> Option<Box<[u8]>> {
+    let id = walk::find(document, b"_id")?;
+    Some(key_of(id.kind, &document[id.value]))
+}
+
+pub(crate) fn key_of(kind: u8, value: &[u8]) -> Box<[u8]> {
+    let mut key = Vec::with_capacity(1 + value.len());
+    key.push(kind);
+    key.extend_from_slice(value);
+    key.into_boxed_slice()
+}
+
+/// The same document under another `_id`, which comes first.
+pub(crate) fn with_id(document: &[u8], id: ObjectId) -> Box<[u8]> {
+    let old = walk::find(document, b"_id").map_or(4..4, |element| element.start..element.value.end);
+    let mut out = Vec::with_capacity(document.len() + 17);
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(b"\x07_id\0");
+    out.extend_from_slice(&id.bytes());
+    out.extend_from_slice(&document[4..old.start]);
+    out.extend_from_slice(&document[old.end..]);
+    let len = i32::try_from(out.len()).unwrap_or(i32::MAX);
+    out[..4].copy_from_slice(&len.to_le_bytes());
+    out.into_boxed_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Document, doc};
+
+    #[test]
+    fn a_new_id_takes_the_place_of_the_old_one_wherever_it_was() {
+        let id = ObjectId::from_bytes([3; 12]);
+        for document in [doc! {"_id": "x", "a": 1}, doc! {"a": 1, "_id": {"b": 2}}, doc! {"a": 1}] {
+            let renamed = with_id(&document.to_vec().unwrap(), id);
+            assert_eq!(Document::from_reader(&*renamed).unwrap(), doc! {"_id": id, "a": 1});
+        }
+    }
+
+    #[test]
+    fn ids_of_other_types_are_other_keys() {
+        let key = |document: Document| key(&document.to_vec().unwrap());
+        assert_eq!(key(doc! {"_id": 1, "a": 1}), key(doc! {"a": 2, "_id": 1}));
+        assert_ne!(key(doc! {"_id": 1}), key(doc! {"_id": "1"}));
+        assert_eq!(key(doc! {"a": 1}), None);
+    }
+}

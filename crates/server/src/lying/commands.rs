@@ -1,0 +1,169 @@
+//! What each command of a lying server does.
+
+use bson::raw::RawBsonRef;
+use bson::{RawDocument, rawdoc};
+
+use super::cursor::Cursor;
+use super::filter::Filter;
+use super::insert;
+use super::store::Store;
+use crate::serve::reply::{self, Batch};
+use crate::serve::{Request, common};
+
+/// The first batch of a find that names no size, as MongoDB's.
+const FIRST_BATCH: u64 = 101;
+/// The most cursors that are open at a time.
+const CURSORS_MAX: usize = 10_000;
+
+/// Answers one command.
+pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    match request.name {
+        "insert" => insert::insert(store, request, out),
+        "find" => find(store, request, out),
+        "getMore" => get_more(store, request, out),
+        "killCursors" => kill_cursors(store, request, out),
+        "count" => count(store, request, out),
+        "create" => create(store, request, out),
+        "drop" => drop_collection(store, request, out),
+        "listCollections" => list_collections(store, request, out),
+        _ => common::answer(request, "lying server", out),
+    }
+}
+
+fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    let body = request.body;
+    let Some(filter) = filter(body, "filter") else { return refuse(out, "this filter") };
+    if let Some(option) = ["sort", "projection", "skip"].iter().find(|option| is_asked(body, option)) {
+        return refuse(out, option);
+    }
+    let limit = number(body, "limit").filter(|&limit| limit > 0).unwrap_or(u64::MAX);
+    let cursor = Cursor::new(request.namespace().to_string(), filter, limit);
+    let single = body.get_bool("singleBatch").unwrap_or(false);
+    let count_max = number(body, "batchSize").unwrap_or(FIRST_BATCH);
+    batch(store, cursor, None, count_max, single, out);
+}
+
+/// Answers with the next batch of a cursor and keeps the cursor, under its number or a new one, if there is more.
+fn batch(
+    store: &mut Store,
+    mut cursor: Cursor,
+    id: Option<i64>,
+    count_max: u64,
+    single: bool,
+    out: &mut Vec<u8>,
+) {
+    let mut batch = Batch::begin(out, if id.is_some() { "nextBatch" } else { "firstBatch" });
+    let collection = store.collections.get(&cursor.namespace);
+    let more = collection.is_some_and(|collection| cursor.fill(collection, count_max, &mut batch));
+    let namespace = cursor.namespace.clone();
+    let (database, collection) = namespace.split_once('.').unwrap_or((&namespace, ""));
+    let id = if more && !single { keep(store, cursor, id) } else { 0 };
+    batch.finish(id, crate::serve::Namespace { database, collection });
+}
+
+/// Keeps a cursor and gives its number. Too many are as many clients that went away: all are closed.
+fn keep(store: &mut Store, cursor: Cursor, id: Option<i64>) -> i64 {
+    if store.cursors.len() >= CURSORS_MAX {
+        store.cursors.clear();
+    }
+    let id = id.unwrap_or_else(|| {
+        store.cursors_opened += 1;
+        store.cursors_opened
+    });
+    store.cursors.insert(id, cursor);
+    id
+}
+
+fn get_more(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    let id = number(request.body, "getMore").and_then(|id| i64::try_from(id).ok()).unwrap_or_default();
+    let Some(cursor) = store.cursors.remove(&id) else {
+        return reply::error(out, 43, "CursorNotFound", &format!("cursor id {id} not found"));
+    };
+    let count_max = number(request.body, "batchSize").filter(|&count| count > 0).unwrap_or(u64::MAX);
+    batch(store, cursor, Some(id), count_max, false, out);
+}
+
+fn kill_cursors(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    let ids = request.body.get_array("cursors").into_iter().flatten();
+    for id in ids.filter_map(|id| id.ok()?.as_i64()) {
+        store.cursors.remove(&id);
+    }
+    reply::ok(out);
+}
+
+fn count(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    let Some(filter) = filter(request.body, "query") else { return refuse(out, "this query") };
+    let collection = store.collections.get(&request.namespace().to_string());
+    let count = collection.map_or(0, |collection| match &filter {
+        Filter::All => collection.len(),
+        Filter::Key(key) => usize::from(collection.place(key).is_some()),
+        Filter::Range(..) => (0..collection.len())
+            .filter(|&place| collection.get(place).is_some_and(|it| filter.takes(it)))
+            .count(),
+    });
+    reply::counted(out, count);
+}
+
+fn create(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    let namespace = request.namespace().to_string();
+    if store.collections.contains_key(&namespace) {
+        return reply::error(out, 48, "NamespaceExists", &format!("collection {namespace} already exists"));
+    }
+    store.create(&namespace);
+    reply::ok(out);
+}
+
+fn drop_collection(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    if store.drop_collection(&request.namespace().to_string()) {
+        reply::ok(out);
+    } else {
+        reply::error(out, 26, "NamespaceNotFound", "ns not found");
+    }
+}
+
+fn list_collections(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    let mut namespace = request.namespace();
+    let prefix = format!("{}.", namespace.database);
+    let only = request.body.get_document("filter").ok().and_then(|filter| filter.get_str("name").ok());
+    let mut batch = Batch::begin(out, "firstBatch");
+    let names = store.collections.keys().filter_map(|name| name.strip_prefix(&prefix));
+    for name in names.filter(|name| only.is_none_or(|only| only == *name)) {
+        batch.push(rawdoc! { "name": name, "type": "collection" }.as_bytes());
+    }
+    namespace.collection = "$cmd.listCollections";
+    batch.finish(0, namespace);
+}
+
+/// MongoDB's NotImplemented: better than a wrong answer that is not in the record.
+fn refuse(out: &mut Vec<u8>, what: &str) {
+    let message =
+        format!("the lying server does not know {what}: it finds all, by _id, or by a range of ObjectIds");
+    reply::error(out, 238, "NotImplemented", &message);
+}
+
+fn filter(body: &RawDocument, field: &str) -> Option<Filter> {
+    match body.get_document(field) {
+        Ok(filter) => Filter::parse(filter).ok(),
+        Err(_) => Some(Filter::All),
+    }
+}
+
+/// Whether an option asks for something: is there and is not empty, zero or null.
+fn is_asked(body: &RawDocument, field: &str) -> bool {
+    match body.get(field) {
+        Ok(Some(RawBsonRef::Document(value))) => value.iter().next().is_some(),
+        Ok(Some(RawBsonRef::Null)) => false,
+        Ok(Some(_)) => number(body, field) != Some(0),
+        _ => false,
+    }
+}
+
+/// A number of any type that is not negative.
+fn number(body: &RawDocument, field: &str) -> Option<u64> {
+    match body.get(field).ok()?? {
+        RawBsonRef::Int32(number) => u64::try_from(number).ok(),
+        RawBsonRef::Int64(number) => u64::try_from(number).ok(),
+        RawBsonRef::Double(number) => Some(number as u64),
+        _ => None,
+    }
+}

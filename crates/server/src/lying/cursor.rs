@@ -1,0 +1,48 @@
+//! Walks a collection batch by batch.
+
+use super::collection::Collection;
+use super::filter::Filter;
+use crate::serve::reply::Batch;
+
+/// The most bytes of documents in one batch, as MongoDB's.
+const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Where a reader is.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor {
+    pub(crate) namespace: String,
+    pub(crate) filter: Filter,
+    /// How many documents may still be returned.
+    pub(crate) left: u64,
+    next: usize,
+}
+
+impl Cursor {
+    pub(crate) fn new(namespace: String, filter: Filter, left: u64) -> Self {
+        Cursor { namespace, filter, left, next: 0 }
+    }
+
+    /// Puts at most `count_max` documents into a batch; true if there are more.
+    pub(crate) fn fill(&mut self, collection: &Collection, count_max: u64, batch: &mut Batch<'_>) -> bool {
+        let mut room = count_max.min(self.left);
+        if let Filter::Key(key) = &self.filter {
+            self.next = self.next.max(collection.place(key).unwrap_or(collection.len()));
+        }
+        while let Some(document) = collection.get(self.next) {
+            if self.filter.takes(document) {
+                let full = batch.count() > 0 && batch.len_bytes() + document.len() > BATCH_BYTES_MAX;
+                if room == 0 || full {
+                    return self.left > 0;
+                }
+                batch.push(document);
+                room -= 1;
+                self.left -= 1;
+            }
+            self.next += 1;
+            if matches!(self.filter, Filter::Key(_)) {
+                self.next = collection.len();
+            }
+        }
+        false
+    }
+}

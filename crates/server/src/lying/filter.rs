@@ -1,0 +1,112 @@
+//! The filters that a lying server understands: none, one `_id`, or a range of `_id`s.
+
+use std::ops::Bound;
+
+use bson::RawDocument;
+use bson::raw::RawBsonRef;
+
+use super::collection;
+use super::walk;
+
+/// Which documents are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Filter {
+    /// All.
+    All,
+    /// The one with this key.
+    Key(Box<[u8]>),
+    /// Those with a key in this range, of the same type as its ends. Byte order is the order of ObjectIds only, so other
+    /// types are refused.
+    Range(Bound<Box<[u8]>>, Bound<Box<[u8]>>),
+}
+
+/// A filter beyond a lying server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotKnown;
+
+impl Filter {
+    /// Reads a filter: `{}`, `{_id: x}`, `{_id: {$eq: x}}`, `{_id: {$gt/$gte/$lt/$lte: ObjectId}}`.
+    ///
+    /// # Errors
+    /// [`NotKnown`] for any other.
+    pub(crate) fn parse(filter: &RawDocument) -> Result<Self, NotKnown> {
+        let bytes = filter.as_bytes();
+        let mut elements = walk::elements(bytes, 0..bytes.len());
+        let Some(element) = elements.next() else { return Ok(Filter::All) };
+        if &bytes[element.key.clone()] != b"_id" || elements.next().is_some() {
+            return Err(NotKnown);
+        }
+        match filter.get("_id") {
+            Ok(Some(RawBsonRef::Document(inner))) if has_operators(inner) => Filter::parse_operators(inner),
+            Ok(Some(_)) => Ok(Filter::Key(collection::key_of(element.kind, &bytes[element.value]))),
+            _ => Err(NotKnown),
+        }
+    }
+
+    fn parse_operators(operators: &RawDocument) -> Result<Self, NotKnown> {
+        let bytes = operators.as_bytes();
+        let (mut low, mut high) = (Bound::Unbounded, Bound::Unbounded);
+        for element in walk::elements(bytes, 0..bytes.len()) {
+            let key = collection::key_of(element.kind, &bytes[element.value.clone()]);
+            match (&bytes[element.key.clone()], element.kind) {
+                (b"$eq", _) => return Ok(Filter::Key(key)),
+                (b"$gt", 0x07) => low = Bound::Excluded(key),
+                (b"$gte", 0x07) => low = Bound::Included(key),
+                (b"$lt", 0x07) => high = Bound::Excluded(key),
+                (b"$lte", 0x07) => high = Bound::Included(key),
+                _ => return Err(NotKnown),
+            }
+        }
+        Ok(Filter::Range(low, high))
+    }
+
+    /// Whether a document is meant.
+    pub(crate) fn takes(&self, document: &[u8]) -> bool {
+        match self {
+            Filter::All => true,
+            Filter::Key(key) => collection::key(document).as_ref() == Some(key),
+            Filter::Range(low, high) => {
+                let key = collection::key(document).filter(|key| key.first() == Some(&0x07));
+                key.is_some_and(|key| std::ops::RangeBounds::contains(&(low.as_ref(), high.as_ref()), &key))
+            }
+        }
+    }
+}
+
+fn has_operators(document: &RawDocument) -> bool {
+    matches!(document.iter().next(), Some(Ok((key, _))) if key.as_str().starts_with('$'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::oid::ObjectId;
+    use bson::{doc, rawdoc};
+
+    fn oid(byte: u8) -> ObjectId {
+        ObjectId::from_bytes([byte; 12])
+    }
+
+    fn check(filter: &RawDocument, expected: &[u8]) {
+        let filter = Filter::parse(filter).unwrap();
+        let taken = (0..5).filter(|&byte| filter.takes(&doc! {"_id": oid(byte)}.to_vec().unwrap()));
+        assert_eq!(taken.collect::<Vec<u8>>(), expected);
+    }
+
+    #[test]
+    fn a_filter_takes_what_it_says() {
+        check(&rawdoc! {}, &[0, 1, 2, 3, 4]);
+        check(&rawdoc! {"_id": oid(2)}, &[2]);
+        check(&rawdoc! {"_id": {"$eq": oid(2)}}, &[2]);
+        check(&rawdoc! {"_id": {"$gte": oid(1), "$lt": oid(3)}}, &[1, 2]);
+        check(&rawdoc! {"_id": {"$gt": oid(1)}}, &[2, 3, 4]);
+        check(&rawdoc! {"_id": "text"}, &[]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for filter in [rawdoc! {"x": 1}, rawdoc! {"_id": 1, "x": 1}, rawdoc! {"_id": {"$gt": 5}}] {
+            assert_eq!(Filter::parse(&filter), Err(NotKnown));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Chooses a bit whose flip changes what a document says and leaves it a valid document.
+
+use std::ops::Range;
+
+use super::walk;
+
+/// How many bytes are looked at, at most; a longer document is flipped near its beginning.
+const CANDIDATES_MAX: usize = 4096;
+/// How deep documents are looked into, at most: MongoDB's own limit of nesting.
+const DEPTH_MAX: usize = 100;
+
+/// The byte and the bit (as a mask) to flip in a document, by a number that makes the choice; `None` if it has no content
+/// but its `_id`.
+pub(crate) fn choose(document: &[u8], number: u64) -> Option<(usize, u8)> {
+    let mut candidates = Vec::new();
+    collect(document, 0..document.len(), 0, &mut candidates);
+    let mixed = mix(number);
+    let count = u64::try_from(candidates.len()).ok().filter(|&count| count > 0)?;
+    let (byte, kind) = candidates[usize::try_from(mixed % count).ok()?];
+    let mask = match kind {
+        Kind::Low => 1,
+        Kind::Any => 1 << ((mixed >> 32) % 8),
+    };
+    Some((byte, mask))
+}
+
+/// Which bits of a byte may be flipped.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The lowest: booleans stay booleans, and ASCII stays ASCII.
+    Low,
+    /// Any: numbers and raw bytes.
+    Any,
+}
+
+type Candidates = Vec<(usize, Kind)>;
+
+fn collect(bytes: &[u8], document: Range<usize>, depth: usize, found: &mut Candidates) {
+    for element in walk::elements(bytes, document) {
+        let is_id = depth == 0 && &bytes[element.key.clone()] == b"_id";
+        if is_id || found.len() >= CANDIDATES_MAX || depth > DEPTH_MAX {
+            continue;
+        }
+        match element.kind {
+            0x03 | 0x04 => collect(bytes, element.value, depth + 1, found),
+            0x08 => add(element.value, Kind::Low, found),
+            0x01 | 0x07 | 0x09 | 0x10 | 0x11 | 0x12 | 0x13 => add(element.value, Kind::Any, found),
+            0x02 => add_text(bytes, element.value, found),
+            0x05 => add(element.value.start + 5..element.value.end, Kind::Any, found),
+            _ => {}
+        }
+    }
+}
+
+fn add(places: Range<usize>, kind: Kind, found: &mut Candidates) {
+    let room = CANDIDATES_MAX.saturating_sub(found.len());
+    found.extend(places.take(room).map(|place| (place, kind)));
+}
+
+/// The bytes of a text between its length and its NUL that stay ASCII and do not become NUL.
+fn add_text(bytes: &[u8], value: Range<usize>, found: &mut Candidates) {
+    let room = CANDIDATES_MAX.saturating_sub(found.len());
+    let text = value.start + 4..value.end - 1;
+    found.extend(
+        text.filter(|&place| (0x02..0x80).contains(&bytes[place])).take(room).map(|place| (place, Kind::Low)),
+    );
+}
+
+/// Spreads consecutive numbers (SplitMix64's finaliser; Steele, Lea, Flood, OOPSLA 2014).
+fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Document, doc};
+
+    fn rich() -> Document {
+        doc! {
+            "_id": 5, "text": "häß\u{1}lich", "yes": true, "number": 7, "ratio": 0.5, "long": 9_i64,
+            "nested": {"list": [1, "zwei", {"_id": 3}]},
+            "raw": bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: vec![0, 255] },
+        }
+    }
+
+    #[test]
+    fn a_flipped_document_is_valid_keeps_its_id_and_its_keys_and_differs() {
+        let bytes = rich().to_vec().unwrap();
+        for number in 0..5000 {
+            let mut flipped = bytes.clone();
+            let (byte, mask) = choose(&bytes, number).unwrap();
+            flipped[byte] ^= mask;
+            let read = Document::from_reader(flipped.as_slice()).unwrap();
+            assert_eq!(read.get("_id"), rich().get("_id"));
+            assert!(read.keys().eq(rich().keys()));
+            assert_eq!(mask.count_ones(), 1);
+        }
+    }
+
+    #[test]
+    fn the_choice_follows_from_the_number() {
+        let bytes = rich().to_vec().unwrap();
+        assert_eq!(choose(&bytes, 77), choose(&bytes, 77));
+        let places: std::collections::BTreeSet<_> =
+            (0..5000).filter_map(|number| choose(&bytes, number)).collect();
+        assert!(places.len() > 100, "only {} places", places.len());
+    }
+
+    #[test]
+    fn a_document_that_is_only_its_id_cannot_be_flipped() {
+        assert_eq!(choose(&doc! {"_id": 5}.to_vec().unwrap(), 1), None);
+        assert_eq!(
+            choose(&doc! {"_id": 5, "nothing": bson::Bson::Null, "empty": ""}.to_vec().unwrap(), 1),
+            None
+        );
+    }
+}

@@ -1,0 +1,293 @@
+//! The lying server: stores documents in memory and, as it is told, forgets, flips a bit of, or doubles some of them.
+//!
+//! It acknowledges every lie and keeps an exact record of it, so that an audit can be held against the truth. It knows
+//! `insert` (with duplicate keys), `find` (all, by `_id`, or by a range of `_id`s), `getMore`, `killCursors`, `count`,
+//! `drop`, `create`, `listCollections` and the commands of every server; it refuses what it would get wrong.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bson::Bson;
+use bson::oid::ObjectId;
+use plimsoll_measure::clock::{self, Instant};
+
+use crate::serve::{Door, Gate, Request, Service};
+
+pub use crate::serve::Error;
+
+mod collection;
+mod commands;
+mod cursor;
+mod filter;
+mod flip;
+mod insert;
+mod store;
+mod walk;
+
+use store::Store;
+
+/// Which documents it lies about. Documents are counted from 1 over all connections, in the order in which they are
+/// stored; real duplicates are not counted. One document suffers one lie at most: forgetting comes before flipping,
+/// flipping before doubling. Zero is never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lies {
+    /// Acknowledge every so-manieth document and do not store it.
+    pub forget_every: Option<u64>,
+    /// Flip one bit of the content of every so-manieth document. One without content but its `_id` stays as it is.
+    pub flip_every: Option<u64>,
+    /// Store every so-manieth document a second time, under a new ObjectId.
+    pub duplicate_every: Option<u64>,
+}
+
+/// How it behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What it lies about.
+    pub lies: Lies,
+    /// The most bytes of documents, keys and records that it keeps; what is above is refused with code 146.
+    pub memory_bytes_max: u64,
+}
+
+impl Default for Options {
+    /// No lies, 2 GiB.
+    fn default() -> Self {
+        Options { lies: Lies::default(), memory_bytes_max: 2 << 30 }
+    }
+}
+
+/// A document that was lied about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Victim {
+    /// Its number in the order of storing, from 1.
+    pub number: u64,
+    /// `database.collection`.
+    pub namespace: String,
+    /// Its `_id`.
+    pub id: Bson,
+}
+
+/// A bit that was flipped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flip {
+    /// In which document.
+    pub victim: Victim,
+    /// Which byte of the document, from 0.
+    pub byte: usize,
+    /// The bits that were flipped in it: one.
+    pub mask: u8,
+}
+
+/// A document that was stored twice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Duplicate {
+    /// Which document.
+    pub victim: Victim,
+    /// The `_id` of its double.
+    pub copy: ObjectId,
+}
+
+/// Every lie, in the order of telling.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// Acknowledged and not stored.
+    pub forgotten: Vec<Victim>,
+    /// Stored with a bit flipped.
+    pub flipped: Vec<Flip>,
+    /// Stored twice.
+    pub duplicated: Vec<Duplicate>,
+}
+
+/// A lying server on a free port of 127.0.0.1. Dropping it closes its connections, ends its threads and forgets all.
+#[derive(Debug)]
+pub struct Server {
+    door: Door<Liar>,
+}
+
+impl Server {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// [`Error`] if no port can be had.
+    pub fn start(options: Options) -> Result<Self, Error> {
+        let store = Mutex::new(Store::new(options));
+        Ok(Server { door: Door::open(Liar { store }, Gate::default())? })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.door.address()
+    }
+
+    /// What it lied about so far. A copy.
+    pub fn record(&self) -> Record {
+        self.door.service().store().record().clone()
+    }
+
+    /// How many documents were acknowledged as inserted so far.
+    pub fn acknowledged(&self) -> u64 {
+        self.door.service().store().inserted()
+    }
+
+    /// Withholds all answers from now on for `length`.
+    pub fn freeze(&self, length: Duration) {
+        self.freeze_from(clock::now(), length);
+    }
+
+    /// Withholds all answers for `length` from the moment `from` on. It takes the place of any freeze set before.
+    pub fn freeze_from(&self, from: Instant, length: Duration) {
+        self.door.gate().freeze(from, length);
+    }
+}
+
+#[derive(Debug)]
+struct Liar {
+    store: Mutex<Store>,
+}
+
+impl Liar {
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service for Liar {
+    fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) {
+        commands::answer(&mut self.store(), request, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::client::Client;
+    use bson::{Document, RawDocumentBuf, doc, rawdoc};
+    use std::net::TcpStream;
+
+    fn start(lies: Lies) -> (Server, Client) {
+        let server = Server::start(Options { lies, ..Options::default() }).unwrap();
+        let client = Client::of(server.address());
+        (server, client)
+    }
+
+    fn insert(client: &mut Client, ids: std::ops::Range<i32>) -> Document {
+        let documents: Vec<Document> = ids.map(|id| doc! {"_id": id, "x": id}).collect();
+        let command = doc! {"insert": "c", "documents": documents, "ordered": false, "$db": "d"};
+        client.ask(&RawDocumentBuf::try_from(command).unwrap())
+    }
+
+    /// Reads everything, batch by batch.
+    fn scan(client: &mut Client, batch: i32) -> Vec<i32> {
+        let mut reply = client.ask(&rawdoc! {"find": "c", "filter": {}, "batchSize": batch, "$db": "d"});
+        let mut ids = Vec::new();
+        let mut name = "firstBatch";
+        loop {
+            let cursor = reply.get_document("cursor").unwrap();
+            let documents = cursor.get_array(name).unwrap();
+            ids.extend(
+                documents.iter().map(|document| document.as_document().unwrap().get_i32("_id").unwrap()),
+            );
+            match cursor.get_i64("id").unwrap() {
+                0 => return ids,
+                id => {
+                    reply = client
+                        .ask(&rawdoc! {"getMore": id, "collection": "c", "batchSize": batch, "$db": "d"})
+                }
+            }
+            name = "nextBatch";
+        }
+    }
+
+    #[test]
+    fn a_server_without_lies_gives_back_everything_in_any_batch_size() {
+        let (_server, mut client) = start(Lies::default());
+        assert_eq!(insert(&mut client, 0..250), doc! {"n": 250, "ok": 1.0});
+        for batch in [1, 7, 249, 250, 1000] {
+            assert_eq!(scan(&mut client, batch), (0..250).collect::<Vec<_>>(), "batch {batch}");
+        }
+    }
+
+    #[test]
+    fn what_was_forgotten_is_what_is_missing() {
+        let (server, mut client) = start(Lies { forget_every: Some(100), ..Lies::default() });
+        assert_eq!(insert(&mut client, 0..1000).get_i32("n").unwrap(), 1000);
+        let found = scan(&mut client, 1000);
+        let missing: Vec<Bson> = (0..1000).filter(|id| !found.contains(id)).map(Bson::Int32).collect();
+        let forgotten: Vec<Bson> = server.record().forgotten.into_iter().map(|victim| victim.id).collect();
+        assert_eq!(missing, forgotten);
+        assert_eq!((forgotten.len(), server.acknowledged()), (10, 1000));
+    }
+
+    #[test]
+    fn a_duplicate_key_is_a_write_error_with_its_index() {
+        let (_server, mut client) = start(Lies::default());
+        insert(&mut client, 0..5);
+        let reply = insert(&mut client, 4..7);
+        assert_eq!(reply.get_i32("n").unwrap(), 2);
+        let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap();
+        assert_eq!((error.get_i32("index").unwrap(), error.get_i32("code").unwrap()), (0, 11000));
+    }
+
+    #[test]
+    fn above_its_memory_it_refuses_and_says_so() {
+        let server = Server::start(Options { memory_bytes_max: 2000, ..Options::default() }).unwrap();
+        let reply = insert(&mut Client::of(server.address()), 0..100);
+        let errors = reply.get_array("writeErrors").unwrap();
+        let stored = usize::try_from(reply.get_i32("n").unwrap()).unwrap();
+        assert_eq!(stored + errors.len(), 100);
+        assert_eq!(errors[0].as_document().unwrap().get_i32("code").unwrap(), 146);
+    }
+
+    #[test]
+    fn one_document_is_found_by_its_id_and_all_are_counted_listed_and_dropped() {
+        let (_server, mut client) = start(Lies::default());
+        insert(&mut client, 0..9);
+        let reply = client.ask(&rawdoc! {"find": "c", "filter": {"_id": 3}, "$db": "d"});
+        let cursor = reply.get_document("cursor").unwrap();
+        assert_eq!(cursor.get_array("firstBatch").unwrap(), &[Bson::Document(doc! {"_id": 3, "x": 3})]);
+        assert_eq!(cursor.get_i64("id").unwrap(), 0);
+        assert_eq!(client.ask(&rawdoc! {"count": "c", "$db": "d"}).get_i32("n").unwrap(), 9);
+        assert_eq!(
+            client.ask(&rawdoc! {"count": "c", "query": {"_id": 77}, "$db": "d"}).get_i32("n").unwrap(),
+            0
+        );
+        let listed = client.ask(&rawdoc! {"listCollections": 1, "$db": "d"});
+        assert!(listed.to_string().contains("\"c\""));
+        assert_eq!(client.ask(&rawdoc! {"drop": "c", "$db": "d"}).get_f64("ok").unwrap(), 1.0);
+        assert_eq!(scan(&mut client, 5), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn limits_and_killed_cursors_end_a_scan() {
+        let (_server, mut client) = start(Lies::default());
+        insert(&mut client, 0..50);
+        let limited = client.ask(&rawdoc! {"find": "c", "batchSize": 20, "limit": 20, "$db": "d"});
+        assert_eq!(limited.get_document("cursor").unwrap().get_i64("id").unwrap(), 0);
+        let open = client.ask(&rawdoc! {"find": "c", "batchSize": 20, "$db": "d"});
+        let id = open.get_document("cursor").unwrap().get_i64("id").unwrap();
+        client.ask(&rawdoc! {"killCursors": "c", "cursors": [id], "$db": "d"});
+        let gone = client.ask(&rawdoc! {"getMore": id, "collection": "c", "$db": "d"});
+        assert_eq!(gone.get_i32("code").unwrap(), 43);
+    }
+
+    #[test]
+    fn what_it_would_get_wrong_it_refuses() {
+        let (_server, mut client) = start(Lies::default());
+        for command in [
+            rawdoc! {"find": "c", "filter": {"x": 1}, "$db": "d"},
+            rawdoc! {"find": "c", "sort": {"x": 1}, "$db": "d"},
+            rawdoc! {"find": "c", "skip": 5, "$db": "d"},
+            rawdoc! {"count": "c", "query": {"x": 1}, "$db": "d"},
+        ] {
+            assert_eq!(client.ask(&command).get_i32("code").unwrap(), 238, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn a_dropped_server_closes_its_connections() {
+        let (server, _client) = start(Lies::default());
+        let address = server.address();
+        drop(server);
+        assert!(TcpStream::connect(address).is_err());
+    }
+}

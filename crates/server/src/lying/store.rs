@@ -1,0 +1,273 @@
+//! Everything that a lying server knows: collections, cursors, and what it lied about.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bson::oid::ObjectId;
+use bson::{Bson, RawDocument};
+
+use super::collection::{self, Collection};
+use super::cursor::Cursor;
+use super::{Duplicate, Flip, Options, Record, Victim, flip};
+
+/// What one line of the record costs besides its `_id`, in bytes.
+const RECORD_COST: u64 = 160;
+
+/// The state behind the lock.
+#[derive(Debug)]
+pub(crate) struct Store {
+    options: Options,
+    used_bytes: u64,
+    inserted: u64,
+    record: Record,
+    pub(crate) collections: BTreeMap<String, Collection>,
+    pub(crate) cursors: HashMap<i64, Cursor>,
+    pub(crate) cursors_opened: i64,
+}
+
+/// Why a document was not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The `_id` is taken.
+    Duplicate,
+    /// The memory that it may use is used.
+    Full,
+}
+
+/// What is done with a document that is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    Forgotten,
+    Flipped,
+    Doubled,
+}
+
+impl Store {
+    pub(crate) fn new(options: Options) -> Self {
+        Store {
+            options,
+            used_bytes: 0,
+            inserted: 0,
+            record: Record::default(),
+            collections: BTreeMap::new(),
+            cursors: HashMap::new(),
+            cursors_opened: 0,
+        }
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    pub(crate) fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    pub(crate) fn memory_bytes_max(&self) -> u64 {
+        self.options.memory_bytes_max
+    }
+
+    /// Acknowledges one document, and stores it or lies.
+    ///
+    /// # Errors
+    /// [`Refusal`]; nothing is stored or counted then.
+    pub(crate) fn insert(&mut self, namespace: &str, document: &[u8]) -> Result<(), Refusal> {
+        let document = with_some_id(document, self.inserted);
+        let key = collection::key(&document).unwrap_or_default();
+        if self.collections.get(namespace).is_some_and(|collection| collection.place(&key).is_some()) {
+            return Err(Refusal::Duplicate);
+        }
+        let fate = fate(self.options, self.inserted + 1);
+        self.charge(fate, &key, &document)?;
+        self.inserted += 1;
+        self.tell(fate, namespace, key, document);
+        Ok(())
+    }
+
+    fn charge(&mut self, fate: Fate, key: &[u8], document: &[u8]) -> Result<(), Refusal> {
+        let one = collection::cost(key, document);
+        let line = RECORD_COST + u64::try_from(key.len()).unwrap_or(u64::MAX);
+        let cost = match fate {
+            Fate::Kept => one,
+            Fate::Forgotten => line,
+            Fate::Flipped => one + line,
+            Fate::Doubled => 2 * one + line,
+        };
+        if self.used_bytes + cost > self.options.memory_bytes_max {
+            return Err(Refusal::Full);
+        }
+        self.used_bytes += cost;
+        Ok(())
+    }
+
+    fn tell(&mut self, fate: Fate, namespace: &str, key: Box<[u8]>, document: Box<[u8]>) {
+        match fate {
+            Fate::Kept => self.collection(namespace).store(key, document),
+            Fate::Forgotten => {
+                let victim = self.victim(namespace, &document);
+                self.record.forgotten.push(victim);
+                self.create(namespace);
+            }
+            Fate::Flipped => self.flip(namespace, key, document),
+            Fate::Doubled => self.double(namespace, key, document),
+        }
+    }
+
+    fn flip(&mut self, namespace: &str, key: Box<[u8]>, mut document: Box<[u8]>) {
+        if let Some((byte, mask)) = flip::choose(&document, self.inserted) {
+            let victim = self.victim(namespace, &document);
+            self.record.flipped.push(Flip { victim, byte, mask });
+            document[byte] ^= mask;
+        }
+        self.collection(namespace).store(key, document);
+    }
+
+    fn double(&mut self, namespace: &str, key: Box<[u8]>, document: Box<[u8]>) {
+        let copy = numbered_id(*b"twin", self.inserted);
+        let victim = self.victim(namespace, &document);
+        self.record.duplicated.push(Duplicate { victim, copy });
+        let twin = collection::with_id(&document, copy);
+        let collection = self.collection(namespace);
+        collection.store(key, document);
+        collection.store(collection::key_of(0x07, &copy.bytes()), twin);
+    }
+
+    fn victim(&self, namespace: &str, document: &[u8]) -> Victim {
+        let id = RawDocument::from_bytes(document).ok().and_then(|raw| raw.get("_id").ok().flatten());
+        let id = id.and_then(|id| Bson::try_from(id).ok()).unwrap_or(Bson::Null);
+        Victim { number: self.inserted, namespace: namespace.to_owned(), id }
+    }
+
+    fn collection(&mut self, namespace: &str) -> &mut Collection {
+        self.create(namespace);
+        self.collections.entry(namespace.to_owned()).or_default()
+    }
+
+    /// Makes a collection, if it is not there.
+    pub(crate) fn create(&mut self, namespace: &str) {
+        if !self.collections.contains_key(namespace) {
+            self.collections.insert(namespace.to_owned(), Collection::default());
+        }
+    }
+
+    /// Drops a collection and gives its memory back; false if there is none. The record stays.
+    pub(crate) fn drop_collection(&mut self, namespace: &str) -> bool {
+        let Some(collection) = self.collections.remove(namespace) else { return false };
+        let documents = (0..collection.len()).filter_map(|place| collection.get(place));
+        let freed: u64 = documents
+            .map(|document| collection::cost(&collection::key(document).unwrap_or_default(), document))
+            .sum();
+        self.used_bytes = self.used_bytes.saturating_sub(freed);
+        true
+    }
+}
+
+fn fate(options: Options, number: u64) -> Fate {
+    let falls = |every: Option<u64>| every.is_some_and(|every| every > 0 && number.is_multiple_of(every));
+    let lies = options.lies;
+    if falls(lies.forget_every) {
+        Fate::Forgotten
+    } else if falls(lies.flip_every) {
+        Fate::Flipped
+    } else if falls(lies.duplicate_every) {
+        Fate::Doubled
+    } else {
+        Fate::Kept
+    }
+}
+
+/// A server gives an `_id` to a document that has none.
+fn with_some_id(document: &[u8], number: u64) -> Box<[u8]> {
+    match collection::key(document) {
+        Some(_) => document.into(),
+        None => collection::with_id(document, numbered_id(*b"born", number)),
+    }
+}
+
+/// An ObjectId that follows from a number, and that no clock would make soon: its time lies after 2030.
+fn numbered_id(family: [u8; 4], number: u64) -> ObjectId {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&family);
+    bytes[4..].copy_from_slice(&number.to_be_bytes());
+    ObjectId::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lying::Lies;
+    use bson::{Document, doc};
+
+    fn store(lies: Lies, memory_bytes_max: u64) -> Store {
+        Store::new(Options { lies, memory_bytes_max })
+    }
+
+    fn insert(store: &mut Store, document: &Document) -> Result<(), Refusal> {
+        store.insert("d.c", &document.to_vec().unwrap())
+    }
+
+    fn stored(store: &Store) -> Vec<Document> {
+        let collection = &store.collections["d.c"];
+        let read = |place| Document::from_reader(collection.get(place).unwrap()).unwrap();
+        (0..collection.len()).map(read).collect()
+    }
+
+    #[test]
+    fn without_lies_everything_is_kept() {
+        let mut store = store(Lies::default(), 1 << 20);
+        let documents: Vec<Document> = (0..50).map(|id| doc! {"_id": id, "x": "y"}).collect();
+        documents.iter().for_each(|document| insert(&mut store, document).unwrap());
+        assert_eq!(stored(&store), documents);
+        assert_eq!(*store.record(), Record::default());
+    }
+
+    #[test]
+    fn the_record_says_exactly_what_is_wrong() {
+        let lies = Lies { forget_every: Some(10), flip_every: Some(7), duplicate_every: Some(5) };
+        let mut store = store(lies, 1 << 20);
+        let document = |id: i32| doc! {"_id": id, "x": id};
+        (1..=100).for_each(|id| insert(&mut store, &document(id)).unwrap());
+        let ids = |victims: Vec<&Victim>| victims.iter().map(|victim| victim.number).collect::<Vec<_>>();
+        assert_eq!(
+            ids(store.record.forgotten.iter().collect()),
+            (1..=10).map(|n| n * 10).collect::<Vec<_>>()
+        );
+        let flipped = (1..=14).map(|n| n * 7).filter(|n| n % 10 != 0).collect::<Vec<u64>>();
+        assert_eq!(ids(store.record.flipped.iter().map(|flip| &flip.victim).collect()), flipped);
+        let doubled = (1..=20).map(|n| n * 5).filter(|n| n % 10 != 0 && n % 7 != 0).collect::<Vec<u64>>();
+        assert_eq!(ids(store.record.duplicated.iter().map(|double| &double.victim).collect()), doubled);
+        assert_eq!(stored(&store).len(), 100 - 10 + doubled.len());
+    }
+
+    #[test]
+    fn undoing_the_record_gives_back_what_was_sent() {
+        let mut store = store(Lies { flip_every: Some(3), ..Lies::default() }, 1 << 20);
+        let documents: Vec<Document> = (0..30).map(|id| doc! {"_id": id, "text": "abc", "n": 5}).collect();
+        documents.iter().for_each(|document| insert(&mut store, document).unwrap());
+        for flip in store.record.flipped.clone() {
+            let place = usize::try_from(flip.victim.number - 1).unwrap();
+            let mut bytes = store.collections["d.c"].get(place).unwrap().to_vec();
+            assert_ne!(bytes, documents[place].to_vec().unwrap());
+            bytes[flip.byte] ^= flip.mask;
+            assert_eq!(bytes, documents[place].to_vec().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_real_duplicate_is_refused_and_not_counted() {
+        let mut store = store(Lies { forget_every: Some(2), ..Lies::default() }, 1 << 20);
+        insert(&mut store, &doc! {"_id": 1}).unwrap();
+        assert_eq!(insert(&mut store, &doc! {"_id": 1}), Err(Refusal::Duplicate));
+        assert_eq!((store.inserted(), store.record.forgotten.len()), (1, 0));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_comes_back_with_a_drop() {
+        let mut store = store(Lies::default(), 10_000);
+        let filled = (0..1000).take_while(|&id| insert(&mut store, &doc! {"_id": id}).is_ok()).count();
+        assert!(filled > 50 && filled < 100, "{filled}");
+        assert!(store.drop_collection("d.c"));
+        insert(&mut store, &doc! {"_id": 0}).unwrap();
+        assert!(!store.drop_collection("d.other"));
+    }
+}

@@ -1,0 +1,158 @@
+//! A user's own `mongod` from the PATH, started for a run on a directory of its own.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use plimsoll_measure::environment::ServerKind;
+
+use crate::home::Storage;
+use crate::local::{self, Recipe, Server};
+
+/// How to start one. It listens on 127.0.0.1 only and stands alone.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where it keeps its data.
+    pub storage: Storage,
+    /// The port; 0 for any free one.
+    pub port: u16,
+    /// The storage engine's cache in bytes; by default half of the memory beyond 1 GiB.
+    pub cache_bytes: Option<u64>,
+    /// More arguments, as its `--help` lists them.
+    pub args: Vec<OsString>,
+}
+
+/// It could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is none.
+    #[error("there is no mongod on the PATH: install MongoDB, give an address, or use the embedded server")]
+    NotFound,
+    /// It does not run.
+    #[error(transparent)]
+    Start(#[from] local::Error),
+}
+
+/// The first `mongod` on the PATH that may be executed.
+pub fn find() -> Option<PathBuf> {
+    find_in(&env::var_os("PATH")?)
+}
+
+fn find_in(path: &OsStr) -> Option<PathBuf> {
+    env::split_paths(path).map(|directory| directory.join("mongod")).find(|program| is_executable(program))
+}
+
+fn is_executable(program: &Path) -> bool {
+    program.metadata().is_ok_and(|program| program.is_file() && program.permissions().mode() & 0o111 != 0)
+}
+
+/// The version that a `mongod` says it is, for example `8.0.4`.
+pub fn version(program: &Path) -> Option<String> {
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().find_map(|line| line.strip_prefix("db version v")).map(|version| version.trim().to_owned())
+}
+
+/// Starts the one on the PATH. It ends with the value returned, or with this process. Blocks until it listens.
+///
+/// # Errors
+/// [`Error::NotFound`]; [`Error::Start`] with the last lines of its log.
+pub fn start(options: &Options) -> Result<Server, Error> {
+    let program = find().ok_or(Error::NotFound)?;
+    start_program(program, options)
+}
+
+fn start_program(program: PathBuf, options: &Options) -> Result<Server, Error> {
+    let recipe = Recipe {
+        kind: ServerKind::Mongod,
+        profile: None,
+        product: None,
+        program,
+        args: args(options),
+        data_option: "--dbpath",
+        config_option: None,
+        hidden_variables: None,
+        chooses_port: false,
+        ready,
+    };
+    Ok(Server::start(recipe, &options.storage, options.port)?)
+}
+
+fn args(options: &Options) -> Vec<OsString> {
+    let mut args: Vec<OsString> = vec!["--bind_ip".into(), "127.0.0.1".into()];
+    if let Some(bytes) = options.cache_bytes {
+        // Its least cache is 0.25 GB.
+        let gigabytes = (bytes as f64 / f64::from(1 << 30)).max(0.25);
+        args.extend(["--wiredTigerCacheSizeGB".into(), gigabytes.to_string().into()]);
+    }
+    args.extend(options.args.iter().cloned());
+    args
+}
+
+/// Message 23016 of its log, at a port that it was told.
+fn ready(line: &str, port: u16) -> Option<SocketAddr> {
+    line.to_ascii_lowercase()
+        .contains("waiting for connections")
+        .then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::time::Duration;
+
+    const FAKE: &str = r#"#!/bin/sh
+if [ "$1" = --version ]; then echo "db version v8.0.4"; exit; fi
+echo "$@" > "$6/args"
+echo '{"c":"NETWORK","id":23016,"msg":"Waiting for connections","attr":{"port":1}}'
+exec sleep 60
+"#;
+
+    /// A directory with a script in the place of `mongod`. A child writes it: a file that this process had open for
+    /// writing could still be open in a child that another test forks, and would then not be run.
+    fn fake() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "printf '%s' \"$1\" > \"$0\"; chmod 755 \"$0\""]);
+        assert!(shell.arg(directory.path().join("mongod")).arg(FAKE).status().unwrap().success());
+        directory
+    }
+
+    #[test]
+    fn the_first_program_on_the_path_that_may_be_executed_is_found() {
+        let (empty, plain, good) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), fake());
+        fs::write(plain.path().join("mongod"), "not a program").unwrap();
+        let path = env::join_paths([empty.path(), plain.path(), good.path()]).unwrap();
+        assert_eq!(find_in(&path), Some(good.path().join("mongod")));
+        assert_eq!(find_in(empty.path().as_os_str()), None);
+    }
+
+    #[test]
+    fn the_version_is_read_off_the_program() {
+        assert_eq!(version(&fake().path().join("mongod")).as_deref(), Some("8.0.4"));
+        assert_eq!(version(Path::new("/nowhere/mongod")), None);
+    }
+
+    #[test]
+    fn it_is_told_where_to_listen_and_where_to_store() {
+        let directory = fake();
+        let mut server = start_program(directory.path().join("mongod"), &Options::default()).unwrap();
+        let port = server.address().port();
+        let told = fs::read_to_string(server.storage().join("data/args")).unwrap();
+        let data = server.storage().join("data");
+        assert_eq!(told.trim(), format!("--bind_ip 127.0.0.1 --port {port} --dbpath {}", data.display()));
+        assert!(port > 0);
+        server.stop(Duration::from_secs(10)).unwrap();
+    }
+
+    #[test]
+    fn the_cache_is_given_in_gigabytes_and_never_below_the_least() {
+        let args = |bytes| args(&Options { cache_bytes: Some(bytes), ..Options::default() });
+        assert_eq!(args(3 << 29)[2..], ["--wiredTigerCacheSizeGB", "1.5"]);
+        assert_eq!(args(1)[2..], ["--wiredTigerCacheSizeGB", "0.25"]);
+    }
+}

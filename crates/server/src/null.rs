@@ -1,0 +1,190 @@
+//! The null server: acknowledges everything at once and keeps nothing.
+//!
+//! What a load reaches against it is the ceiling of the ruler itself. A freeze makes it a server that stalls, for the
+//! self-test of response times.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use plimsoll_measure::clock::{self, Instant};
+
+use crate::serve::reply::{self, Batch};
+use crate::serve::{Door, Gate, Request, Service, common};
+
+pub use crate::serve::Error;
+
+/// How it behaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How long each answer is withheld. The kernel adds about 60 µs to any that is not zero.
+    pub delay: Duration,
+}
+
+/// A null server on a free port of 127.0.0.1. Dropping it closes its connections and ends its threads.
+#[derive(Debug)]
+pub struct Server {
+    door: Door<Null>,
+}
+
+impl Server {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// [`Error`] if no port can be had.
+    pub fn start(options: Options) -> Result<Self, Error> {
+        Ok(Server { door: Door::open(Null::default(), Gate::new(options.delay))? })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.door.address()
+    }
+
+    /// How many documents it has acknowledged as written so far.
+    pub fn acknowledged(&self) -> u64 {
+        self.door.service().acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Withholds all answers from now on for `length`.
+    pub fn freeze(&self, length: Duration) {
+        self.freeze_from(clock::now(), length);
+    }
+
+    /// Withholds all answers for `length` from the moment `from` on. It takes the place of any freeze set before.
+    pub fn freeze_from(&self, from: Instant, length: Duration) {
+        self.door.gate().freeze(from, length);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Null {
+    acknowledged: AtomicU64,
+}
+
+impl Service for Null {
+    fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) {
+        match request.name {
+            "insert" => reply::counted(out, self.acknowledge(request.count("documents"))),
+            "update" => reply::modified(out, self.acknowledge(request.count("updates"))),
+            "delete" => reply::counted(out, self.acknowledge(request.count("deletes"))),
+            "find" | "aggregate" | "listCollections" | "listIndexes" => empty(out, "firstBatch", request),
+            "getMore" => empty(out, "nextBatch", request),
+            "count" => reply::counted(out, 0),
+            name if is_done_by_doing_nothing(name) => reply::ok(out),
+            _ => common::answer(request, "null server", out),
+        }
+    }
+}
+
+impl Null {
+    fn acknowledge(&self, count: usize) -> usize {
+        let documents = u64::try_from(count).unwrap_or(u64::MAX);
+        self.acknowledged.fetch_add(documents, Ordering::Relaxed);
+        count
+    }
+}
+
+fn empty(out: &mut Vec<u8>, batch: &str, request: &Request<'_>) {
+    Batch::begin(out, batch).finish(0, request.namespace());
+}
+
+fn is_done_by_doing_nothing(name: &str) -> bool {
+    matches!(
+        name,
+        "create"
+            | "createIndexes"
+            | "drop"
+            | "dropDatabase"
+            | "killCursors"
+            | "commitTransaction"
+            | "abortTransaction"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::client::Client;
+    use bson::{doc, rawdoc};
+    use plimsoll_measure::clock::MILLISECOND_NS;
+    use plimsoll_wire::frame;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    fn start() -> Server {
+        Server::start(Options::default()).unwrap()
+    }
+
+    #[test]
+    fn every_document_is_acknowledged_and_counted() {
+        let server = start();
+        let mut client = Client::of(server.address());
+        let insert = rawdoc! {"insert": "c", "documents": [{"x": 1}, {"x": 2}], "$db": "d"};
+        assert_eq!(client.ask(&insert), doc! {"n": 2, "ok": 1.0});
+        let update = rawdoc! {"update": "c", "updates": [{"q": {}, "u": {}}], "$db": "d"};
+        assert_eq!(client.ask(&update), doc! {"n": 1, "nModified": 1, "ok": 1.0});
+        assert_eq!(server.acknowledged(), 3);
+    }
+
+    #[test]
+    fn a_find_is_empty() {
+        let server = start();
+        let reply = Client::of(server.address()).ask(&rawdoc! {"find": "c", "$db": "d"});
+        assert_eq!(reply, doc! {"cursor": {"firstBatch": [], "id": 0_i64, "ns": "d.c"}, "ok": 1.0});
+    }
+
+    #[test]
+    fn a_command_that_wants_no_answer_gets_none() {
+        let server = start();
+        let mut client = Client::of(server.address());
+        client.send(frame::MORE_TO_COME, &rawdoc! {"insert": "c", "documents": [{"x": 1}], "$db": "d"});
+        let hello = client.ask(&rawdoc! {"hello": 1, "$db": "admin"});
+        assert!(hello.get_bool("isWritablePrimary").unwrap());
+        assert_eq!(server.acknowledged(), 1);
+    }
+
+    #[test]
+    fn an_unknown_command_is_refused_by_its_code() {
+        let server = start();
+        let reply = Client::of(server.address()).ask(&rawdoc! {"conjure": 1, "$db": "d"});
+        assert_eq!(reply.get_i32("code").unwrap(), 59);
+    }
+
+    #[test]
+    fn no_answer_comes_out_of_a_freeze() {
+        let server = start();
+        let mut client = Client::of(server.address());
+        let before = clock::now();
+        server.freeze(Duration::from_millis(80));
+        client.ask(&rawdoc! {"ping": 1, "$db": "admin"});
+        assert!(clock::now().since(before) >= 80 * MILLISECOND_NS);
+    }
+
+    #[test]
+    fn bytes_that_are_no_message_close_their_own_connection_only() {
+        let server = start();
+        let mut good = Client::of(server.address());
+        for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 64], &[30, 0, 0, 0, 1, 1, 1, 1]] {
+            let mut hostile = TcpStream::connect(server.address()).unwrap();
+            hostile.write_all(bytes).unwrap();
+            hostile.shutdown(std::net::Shutdown::Write).unwrap();
+            // Closed, with or without a reset.
+            assert_eq!(hostile.read(&mut [0; 64]).unwrap_or(0), 0);
+        }
+        assert_eq!(good.ask(&rawdoc! {"ping": 1, "$db": "admin"}).get_f64("ok").unwrap(), 1.0);
+    }
+
+    #[test]
+    fn a_dropped_server_closes_its_connections_even_in_a_freeze() {
+        let server = start();
+        let mut client = Client::of(server.address());
+        client.ask(&rawdoc! {"ping": 1, "$db": "admin"});
+        server.freeze(Duration::from_secs(3600));
+        client.send(0, &rawdoc! {"ping": 1, "$db": "admin"});
+        drop(server);
+        let mut rest = Vec::new();
+        let _ = client.stream.read_to_end(&mut rest);
+        assert!(client.stream.write_all(&[0; 1 << 20]).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! Reads single fields deep in a server's answer.
+
+use bson::RawDocument;
+use bson::raw::RawBsonRef;
+
+/// The value at a path; keys may hold dots and spaces, so a path is a list.
+pub(crate) fn at<'a>(document: &'a RawDocument, path: &[&str]) -> Option<RawBsonRef<'a>> {
+    let (last, above) = path.split_last()?;
+    let inner = above.iter().try_fold(document, |document, key| document.get_document(key).ok())?;
+    inner.get(last).ok()?
+}
+
+/// A count of any numeric type. A negative one is a counter that has run over, or a lie: absent.
+pub(crate) fn count(document: &RawDocument, path: &[&str]) -> Option<u64> {
+    match at(document, path)? {
+        RawBsonRef::Int32(number) => u64::try_from(number).ok(),
+        RawBsonRef::Int64(number) => u64::try_from(number).ok(),
+        RawBsonRef::Double(number) if number.is_finite() && number >= 0.0 => Some(number as u64),
+        _ => None,
+    }
+}
+
+/// A text.
+pub(crate) fn text(document: &RawDocument, path: &[&str]) -> Option<String> {
+    at(document, path)?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::rawdoc;
+
+    #[test]
+    fn a_count_is_read_from_any_number_and_never_made_up() {
+        let document = rawdoc! {"a": {"b c": 5, "d": 6_i64, "e": 7.0, "f": -1, "g": "8", "h": f64::NAN}};
+        let counts = ["b c", "d", "e", "f", "g", "h", "missing"].map(|key| count(&document, &["a", key]));
+        assert_eq!(counts, [Some(5), Some(6), Some(7), None, None, None, None]);
+        assert_eq!(count(&document, &["x", "y"]), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! Brings the `serverStatus` of different makers and versions under the names of a [`ServerSample`].
+//!
+//! The names are those of MongoDB's manual ("serverStatus") and of WiredTiger's `dist/stat_data.py`; what moved between
+//! versions is looked for in both places.
+
+use bson::RawDocument;
+use bson::raw::RawBsonRef;
+use plimsoll_measure::sample::ServerSample;
+
+use super::field::{at, count};
+
+/// Who made a server: some report counters that do not count what their name says, and these are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// MongoDB, or a server that does not say otherwise.
+    MongoDb,
+    /// SecantusDB, the embedded server. Its `wiredTiger` section is the library's own and was seen to move with the load;
+    /// so do its `network` and its other `opcounters`. `opcounters.insert` counts commands where MongoDB counts documents.
+    SecantusDb,
+}
+
+impl Maker {
+    /// The maker, by the answer to `buildInfo`.
+    pub fn of(build_info: &RawDocument) -> Self {
+        match build_info.get("secantusVersion") {
+            Ok(Some(_)) => Maker::SecantusDb,
+            _ => Maker::MongoDb,
+        }
+    }
+}
+
+/// The counters in an answer to `serverStatus`. Its moment and the process's own figures are left for the caller.
+pub fn normalise(status: &RawDocument, maker: Maker) -> ServerSample {
+    let mut sample = ServerSample::default();
+    clients(status, maker, &mut sample);
+    cache(status, &mut sample);
+    tickets(status, &mut sample);
+    checkpoints(status, &mut sample);
+    journal(status, &mut sample);
+    sample
+}
+
+fn clients(status: &RawDocument, maker: Maker, sample: &mut ServerSample) {
+    let operations = |name| count(status, &["opcounters", name]);
+    sample.connections = count(status, &["connections", "current"]);
+    sample.inserts = operations("insert").filter(|_| maker != Maker::SecantusDb);
+    sample.queries = operations("query");
+    sample.updates = operations("update");
+    sample.deletes = operations("delete");
+    sample.commands = operations("command");
+    sample.network_in_bytes = count(status, &["network", "bytesIn"]);
+    sample.network_out_bytes = count(status, &["network", "bytesOut"]);
+    sample.flow_control_us = count(status, &["flowControl", "timeAcquiringMicros"]);
+}
+
+fn cache(status: &RawDocument, sample: &mut ServerSample) {
+    let cache = |name| count(status, &["wiredTiger", "cache", name]);
+    sample.cache_bytes = cache("bytes currently in the cache");
+    sample.cache_bytes_max = cache("maximum bytes configured");
+    sample.cache_dirty_bytes = cache("tracked dirty bytes in the cache");
+    sample.cache_application_evictions = cache("pages evicted by application threads");
+    sample.disk_written_bytes = count(status, &["wiredTiger", "block-manager", "bytes written"]);
+}
+
+/// In `queues.execution` since 8.0, in `wiredTiger.concurrentTransactions` before.
+fn tickets(status: &RawDocument, sample: &mut ServerSample) {
+    let write = |name| {
+        count(status, &["queues", "execution", "write", name])
+            .or_else(|| count(status, &["wiredTiger", "concurrentTransactions", "write", name]))
+    };
+    sample.write_tickets_out = write("out");
+    sample.write_tickets_max = write("totalTickets");
+}
+
+/// In a section of their own since 8.0 (WiredTiger 11.3), in `transaction` before.
+fn checkpoints(status: &RawDocument, sample: &mut ServerSample) {
+    let either = |new, old| {
+        count(status, &["wiredTiger", "checkpoint", new])
+            .or_else(|| count(status, &["wiredTiger", "transaction", old]))
+    };
+    sample.checkpoints = either("total succeed number of checkpoints", "transaction checkpoints");
+    sample.checkpoint_last_ms =
+        either("most recent time (msecs)", "transaction checkpoint most recent time (msecs)");
+    sample.checkpoint_running =
+        either("progress state", "transaction checkpoint currently running").map(|state| state != 0);
+}
+
+fn journal(status: &RawDocument, sample: &mut ServerSample) {
+    let log = |name| count(status, &["wiredTiger", "log", name]);
+    sample.journal_syncs = log("log sync operations");
+    sample.journal_sync_us = log("log sync time duration (usecs)");
+    sample.journal_bytes = log("log bytes written");
+}
+
+/// The storage engine's name in an answer to `serverStatus`.
+pub(crate) fn storage_engine(status: &RawDocument) -> Option<String> {
+    at(status, &["storageEngine", "name"]).and_then(RawBsonRef::as_str).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Document, RawDocumentBuf};
+
+    fn fixture(json: &str) -> RawDocumentBuf {
+        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        let bson = bson::Bson::try_from(json).unwrap();
+        RawDocumentBuf::try_from(bson.as_document().unwrap().clone()).unwrap()
+    }
+
+    fn mongod_7() -> RawDocumentBuf {
+        fixture(include_str!("fixtures/mongod-7.json"))
+    }
+
+    fn mongod_8() -> RawDocumentBuf {
+        fixture(include_str!("fixtures/mongod-8.json"))
+    }
+
+    fn embedded() -> RawDocumentBuf {
+        fixture(include_str!("fixtures/secantus.json"))
+    }
+
+    /// What both versions of `mongod` in the fixtures say, under our names.
+    fn expected() -> ServerSample {
+        ServerSample {
+            connections: Some(12),
+            inserts: Some(250_000),
+            queries: Some(40),
+            updates: Some(30),
+            deletes: Some(20),
+            commands: Some(900),
+            network_in_bytes: Some(52_000_000),
+            network_out_bytes: Some(1_300_000),
+            cache_bytes: Some(291_504_128),
+            cache_bytes_max: Some(1_073_741_824),
+            cache_dirty_bytes: Some(104_857_600),
+            cache_application_evictions: Some(17),
+            write_tickets_out: Some(5),
+            write_tickets_max: Some(128),
+            checkpoints: Some(3),
+            checkpoint_last_ms: Some(214),
+            checkpoint_running: Some(true),
+            journal_syncs: Some(480),
+            journal_sync_us: Some(1_920_000),
+            journal_bytes: Some(61_000_000),
+            disk_written_bytes: Some(88_000_000),
+            flow_control_us: Some(1500),
+            ..ServerSample::default()
+        }
+    }
+
+    #[test]
+    fn mongodb_7_and_8_come_under_the_same_names() {
+        assert_eq!(normalise(&mongod_7(), Maker::MongoDb), expected());
+        assert_eq!(normalise(&mongod_8(), Maker::MongoDb), expected());
+    }
+
+    #[test]
+    fn a_counter_of_the_embedded_server_that_miscounts_is_left_out() {
+        let sample = normalise(&embedded(), Maker::SecantusDb);
+        assert_eq!(sample.inserts, None);
+        assert_eq!((sample.queries, sample.commands), (Some(50), Some(15)));
+        assert_eq!(sample.network_in_bytes, Some(41_186_332));
+        assert_eq!((sample.cache_bytes, sample.cache_bytes_max), (Some(125_991_305), Some(4_294_967_296)));
+        assert_eq!((sample.journal_syncs, sample.journal_bytes), (Some(20), Some(137_368_320)));
+        assert_eq!((sample.checkpoints, sample.checkpoint_running), (Some(0), Some(false)));
+        assert_eq!((sample.write_tickets_out, sample.flow_control_us), (None, None));
+    }
+
+    #[test]
+    fn what_a_server_does_not_report_is_absent_and_not_zero() {
+        assert_eq!(normalise(&RawDocumentBuf::new(), Maker::MongoDb), ServerSample::default());
+    }
+
+    #[test]
+    fn every_prefix_of_an_answer_is_read_without_a_panic() {
+        let whole = Document::try_from(&*mongod_8()).unwrap();
+        for count in 0..whole.len() {
+            let part: Document = whole.clone().into_iter().take(count).collect();
+            normalise(&RawDocumentBuf::try_from(part).unwrap(), Maker::MongoDb);
+        }
+    }
+
+    #[test]
+    fn the_maker_is_known_by_what_it_calls_itself() {
+        assert_eq!(
+            Maker::of(&bson::rawdoc! {"version": "8.2.11", "secantusVersion": "0.5"}),
+            Maker::SecantusDb
+        );
+        assert_eq!(Maker::of(&bson::rawdoc! {"version": "8.2.11"}), Maker::MongoDb);
+    }
+}

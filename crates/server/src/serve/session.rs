@@ -1,0 +1,47 @@
+//! One connection: read, answer, write, until either side closes.
+
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+
+use super::inbox::Inbox;
+use super::{Gate, Request, Service, reply};
+
+/// Answers are sent when there is nothing more to read, or when they are this long.
+const FLUSH_LEN: usize = 1024 * 1024;
+
+/// Serves one connection until it ends.
+///
+/// # Errors
+/// The connection broke, or the client sent something that is no command.
+pub(crate) fn serve(
+    mut stream: &TcpStream,
+    service: &impl Service,
+    gate: &Gate,
+    closing: &AtomicBool,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut inbox = Inbox::new();
+    let mut out = Vec::new();
+    while inbox.fill(&mut stream)? {
+        while let Some(message) = inbox.next().map_err(io::Error::other)? {
+            let request = Request::parse(message).map_err(io::Error::other)?;
+            reply::framed(&request, &mut out, |out| service.answer(&request, out));
+            if out.len() >= FLUSH_LEN {
+                send(stream, &mut out, gate, closing)?;
+            }
+        }
+        send(stream, &mut out, gate, closing)?;
+    }
+    Ok(())
+}
+
+fn send(mut stream: &TcpStream, out: &mut Vec<u8>, gate: &Gate, closing: &AtomicBool) -> io::Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    gate.pass(closing);
+    stream.write_all(out)?;
+    out.clear();
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! Servers as a whole, from outside the crate.
+
+#[cfg(test)]
+mod embedded;
+#[cfg(test)]
+mod in_process;
+
+#[cfg(test)]
+mod bench;

@@ -1,0 +1,12 @@
+//! Any bytes from a server: no panic, and no more memory than the bytes are worth.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_wire::untrusted;
+
+fuzz_target!(|bytes: &[u8]| {
+    for chunk in [1, usize::MAX] {
+        let fed = untrusted::feed(bytes, chunk);
+        assert!(fed.allocated <= 16 * 1024 + 2 * bytes.len());
+    }
+});

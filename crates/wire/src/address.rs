@@ -1,0 +1,95 @@
+//! Where a server listens: `host:port`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The port of a MongoDB server when none is written.
+const DEFAULT_PORT: u16 = 27017;
+
+/// A host (a name, an IPv4 or an IPv6 address without brackets) and a TCP port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// The host as the resolver and TLS want it: without brackets.
+    pub host: String,
+    /// The TCP port.
+    pub port: u16,
+}
+
+/// A text that is not an address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not an address: write host, host:port, or [IPv6]:port with a port from 1 to 65535")]
+pub struct AddressError {
+    text: String,
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        parse(text).ok_or_else(|| AddressError { text: text.to_owned() })
+    }
+}
+
+fn parse(text: &str) -> Option<Address> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => bracketed(rest)?,
+        None => plain(text),
+    };
+    let port = port.map_or(Some(DEFAULT_PORT), |port| port.parse().ok().filter(|&port| port != 0))?;
+    let clean = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || "[]/@".contains(c));
+    clean.then(|| Address { host: host.to_owned(), port })
+}
+
+fn bracketed(rest: &str) -> Option<(&str, Option<&str>)> {
+    let (host, tail) = rest.split_once(']')?;
+    let port = if tail.is_empty() { None } else { Some(tail.strip_prefix(':')?) };
+    Some((host, port))
+}
+
+/// Two colons or more are an IPv6 address without a port.
+fn plain(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        Some((host, port)) if !port.contains(':') => (host, Some(port)),
+        _ => (text, None),
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, host: &str, port: u16, shown: &str) {
+        let address: Address = text.parse().unwrap();
+        assert_eq!((address.host.as_str(), address.port), (host, port), "{text}");
+        assert_eq!(address.to_string(), shown);
+    }
+
+    #[test]
+    fn names_and_addresses_of_both_families_are_read_and_shown() {
+        check("db.example:27018", "db.example", 27018, "db.example:27018");
+        check("db.example", "db.example", 27017, "db.example:27017");
+        check("127.0.0.1:1", "127.0.0.1", 1, "127.0.0.1:1");
+        check("[::1]:27019", "::1", 27019, "[::1]:27019");
+        check("[fe80::1]", "fe80::1", 27017, "[fe80::1]:27017");
+        check("::1", "::1", 27017, "[::1]:27017");
+    }
+
+    #[test]
+    fn a_text_that_is_no_address_is_refused() {
+        for text in
+            ["", ":1", "a:", "a:0", "a:65536", "a:b", "[::1", "[::1]x", "a b", "mongodb://a/b", "u@h:1"]
+        {
+            assert!(text.parse::<Address>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Opens a connection: resolve, connect, TLS, hello, authenticate, all within one time limit.
+
+use std::io;
+use std::time::Duration;
+
+use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use rustls::crypto::ring;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::address::Address;
+use crate::connection::Connection;
+use crate::credential::Credential;
+use crate::error::{Error, ServerError};
+use crate::hello::{self, Hello, WIRE_VERSION_MIN};
+use crate::scram;
+use crate::stream::Stream;
+use crate::tls::Tls;
+
+/// The mechanism this client authenticates with.
+const MECHANISM: &str = "SCRAM-SHA-256";
+/// MongoDB's error code AuthenticationFailed.
+const AUTHENTICATION_FAILED: i32 = 18;
+/// MongoDB's error code CommandNotFound: a server before 4.4 does not know `hello`.
+const COMMAND_NOT_FOUND: i32 = 59;
+/// A conversation is two steps, and a third that some servers want.
+const STEPS_MAX: usize = 3;
+
+/// Where to connect, and as whom.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// Where the server listens.
+    pub address: Address,
+    /// TLS, or plain TCP for `None`.
+    pub tls: Option<Tls>,
+    /// Who connects, or no authentication for `None`.
+    pub credential: Option<Credential>,
+    /// The application's name in the server's logs; at most 128 bytes.
+    pub application: String,
+    /// The time limit for the whole of connecting, authentication included.
+    pub connect_timeout: Duration,
+    /// The time limit for each command afterwards: see [`Connection::set_timeout`].
+    pub timeout: Option<Duration>,
+}
+
+impl ConnectOptions {
+    /// Plain TCP, nobody, 10 s to connect, no time limit for commands.
+    pub fn new(address: Address) -> Self {
+        ConnectOptions {
+            address,
+            tls: None,
+            credential: None,
+            application: "plimsoll".to_owned(),
+            connect_timeout: Duration::from_secs(10),
+            timeout: None,
+        }
+    }
+}
+
+impl Connection {
+    /// Opens a connection. Must be called on a tokio runtime with IO and time enabled.
+    ///
+    /// # Errors
+    /// Any of [`Error`] that tells why there is no connection.
+    pub async fn connect(options: &ConnectOptions) -> Result<Connection, Error> {
+        let limit = options.connect_timeout;
+        tokio::time::timeout(limit, open(options))
+            .await
+            .unwrap_or_else(|_| Err(Error::Timeout { address: options.address.clone(), limit }))
+    }
+}
+
+async fn open(options: &ConnectOptions) -> Result<Connection, Error> {
+    let address = &options.address;
+    let stream = tcp(address).await.map_err(|source| unreachable(address, source))?;
+    let stream = match &options.tls {
+        None => Stream::Plain(stream),
+        Some(tls) => secure(tls, address, stream).await?,
+    };
+    let mut connection = Connection::new(stream, address.clone());
+    let hello = greet(&mut connection, options).await?;
+    let mechanisms = hello.mechanisms.clone();
+    connection.set_hello(hello);
+    if let Some(credential) = &options.credential {
+        authenticate(&mut connection, credential, mechanisms.as_deref()).await?;
+    }
+    connection.set_timeout(options.timeout);
+    Ok(connection)
+}
+
+async fn tcp(address: &Address) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((address.host.as_str(), address.port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+fn unreachable(address: &Address, source: io::Error) -> Error {
+    let address = address.clone();
+    match source.kind() {
+        io::ErrorKind::ConnectionRefused => Error::Refused { address },
+        _ => Error::Unreachable { address, source },
+    }
+}
+
+async fn secure(tls: &Tls, address: &Address, stream: TcpStream) -> Result<Stream, Error> {
+    let name = tls.name_for(&address.host)?;
+    let connector = TlsConnector::from(tls.config.clone());
+    match connector.connect(name, stream).await {
+        Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
+        Err(source) => Err(Error::Tls { address: address.clone(), source }),
+    }
+}
+
+async fn greet(connection: &mut Connection, options: &ConnectOptions) -> Result<Hello, Error> {
+    let address = &options.address;
+    let too_old = |max_wire_version| Error::TooOld {
+        address: address.clone(),
+        max_wire_version,
+        required: WIRE_VERSION_MIN,
+    };
+    let body = match connection.command("admin", &hello::request(options)).await {
+        Ok(body) => body,
+        Err(Error::Server(error)) if error.code == COMMAND_NOT_FOUND => return Err(too_old(0)),
+        Err(error) => return Err(not_mongo(error)),
+    };
+    let hello = Hello::of_body(&body);
+    if hello.max_wire_version < WIRE_VERSION_MIN { Err(too_old(hello.max_wire_version)) } else { Ok(hello) }
+}
+
+/// What breaks the protocol, or the connection, at the first reply is probably no MongoDB.
+fn not_mongo(error: Error) -> Error {
+    match error {
+        Error::Protocol { address, source } => Error::NotMongo { address, detail: source.to_string() },
+        Error::Lost { address, source } => Error::NotMongo { address, detail: source.to_string() },
+        other => other,
+    }
+}
+
+async fn authenticate(
+    connection: &mut Connection,
+    credential: &Credential,
+    mechanisms: Option<&[String]>,
+) -> Result<(), Error> {
+    let failed = |connection: &Connection, detail: String| Error::Authentication {
+        address: connection.address().clone(),
+        user: credential.user.clone(),
+        detail,
+    };
+    if mechanisms.is_some_and(|known| !known.iter().any(|name| name == MECHANISM)) {
+        return Err(failed(connection, format!("the user has no {MECHANISM} credential")));
+    }
+    match converse(connection, credential).await {
+        Err(Talk::Scram(error)) => Err(failed(connection, error.to_string())),
+        Err(Talk::Error(Error::Server(ServerError { code: AUTHENTICATION_FAILED, message, .. }))) => {
+            Err(failed(connection, message))
+        }
+        Err(Talk::Error(error)) => Err(error),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Why a conversation ended early.
+enum Talk {
+    Scram(scram::ScramError),
+    Error(Error),
+}
+
+impl From<scram::ScramError> for Talk {
+    fn from(error: scram::ScramError) -> Self {
+        Talk::Scram(error)
+    }
+}
+
+impl From<Error> for Talk {
+    fn from(error: Error) -> Self {
+        Talk::Error(error)
+    }
+}
+
+async fn converse(connection: &mut Connection, credential: &Credential) -> Result<(), Talk> {
+    let first = scram::First::new(&credential.user, &random());
+    let start = rawdoc! {
+        "saslStart": 1, "mechanism": MECHANISM, "payload": binary(&first.message()),
+        "options": {"skipEmptyExchange": true},
+    };
+    let reply = connection.command(&credential.source, &start).await?;
+    let last = first.answer(payload(&reply)?, credential)?;
+    let mut reply = proceed(connection, credential, &reply, &last.message).await?;
+    last.verify(payload(&reply)?)?;
+    for _ in 0..STEPS_MAX {
+        if reply.get_bool("done").unwrap_or(false) {
+            return Ok(());
+        }
+        reply = proceed(connection, credential, &reply, "").await?;
+    }
+    Err(scram::ScramError::Form.into())
+}
+
+async fn proceed(
+    connection: &mut Connection,
+    credential: &Credential,
+    before: &RawDocument,
+    message: &str,
+) -> Result<RawDocumentBuf, Error> {
+    let mut body = rawdoc! {"saslContinue": 1, "payload": binary(message)};
+    if let Ok(Some(id)) = before.get("conversationId") {
+        body.append(bson::cstr!("conversationId"), id);
+    }
+    connection.command(&credential.source, &body).await
+}
+
+fn binary(message: &str) -> bson::Binary {
+    bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: message.as_bytes().to_vec() }
+}
+
+fn payload(reply: &RawDocument) -> Result<&str, scram::ScramError> {
+    let payload = reply.get_binary("payload").map_err(|_| scram::ScramError::Form)?;
+    std::str::from_utf8(payload.bytes).map_err(|_| scram::ScramError::Form)
+}
+
+/// Bytes for a nonce, from the system's random source.
+fn random() -> [u8; 24] {
+    let mut bytes = [0; 24];
+    ring::default_provider().secure_random.fill(&mut bytes).expect("the system has a random source");
+    bytes
+}

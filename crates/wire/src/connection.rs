@@ -1,0 +1,152 @@
+//! One connection to one server, and the general command on it.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bson::{RawDocument, RawDocumentBuf, rawdoc};
+
+use crate::address::Address;
+use crate::encode;
+use crate::error::{Error, ServerError, TooLarge};
+use crate::frame::{self, Malformed, Message};
+use crate::hello::{Hello, Limits};
+use crate::stream::Stream;
+use crate::transport::{Fault, Transport};
+
+/// An open, greeted and authenticated connection. One command is in flight at a time: its methods take `&mut self`.
+///
+/// A future of it that is dropped before it is ready leaves the connection broken, because the reply is still to come.
+pub struct Connection {
+    pub(crate) transport: Transport,
+    address: Address,
+    hello: Hello,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("address", &self.address)
+            .field("broken", &self.is_broken())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream, address: Address) -> Self {
+        Connection { transport: Transport::new(stream, None), address, hello: Hello::default() }
+    }
+
+    pub(crate) fn set_hello(&mut self, hello: Hello) {
+        self.transport.limit_reply(hello.limits.max_message_bytes as usize + frame::SLACK);
+        self.hello = hello;
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// What the server said of itself when the connection was opened.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// What the server takes at most.
+    pub fn limits(&self) -> Limits {
+        self.hello.limits
+    }
+
+    /// True after a timeout, a loss, a reply without sense, or an abandoned future: open a new connection.
+    pub fn is_broken(&self) -> bool {
+        self.transport.is_broken()
+    }
+
+    /// Sets the time limit of each command from now on (in a batch of several frames: of each frame); `None` waits for
+    /// ever. A command is given up between 1 and 9/8 of the limit. A thread counts the time for all connections with
+    /// the same limit, so that a command pays almost nothing for it.
+    ///
+    /// # Panics
+    /// If the system has no thread left.
+    pub fn set_timeout(&mut self, limit: Option<Duration>) {
+        self.transport.set_timeout(limit);
+    }
+
+    /// Runs any command on database `db` and returns the whole body of its reply. The general, cold path: allocates.
+    ///
+    /// # Errors
+    /// [`Error::Server`] if the server says no; any other [`Error`] if there is no reply to speak of.
+    pub async fn command(&mut self, db: &str, body: &RawDocument) -> Result<RawDocumentBuf, Error> {
+        let request = self.request(db, body)?;
+        let request_id = self.exchange(&request).await?;
+        let reply = self.read_body(request_id)?;
+        match ServerError::of_body(reply.as_bytes()) {
+            Ok(None) => Ok(reply),
+            Ok(Some(error)) => Err(error.into()),
+            Err(source) => Err(self.distrust(source)),
+        }
+    }
+
+    /// Asks for a sign of life; also waits until every write sent with `w: 0` before has been worked off.
+    ///
+    /// # Errors
+    /// As [`Connection::command`].
+    pub async fn ping(&mut self) -> Result<(), Error> {
+        self.command("admin", &rawdoc! {"ping": 1}).await.map(|_| ())
+    }
+
+    fn request(&mut self, db: &str, body: &RawDocument) -> Result<Vec<u8>, Error> {
+        let body = body.as_bytes();
+        let mut out = Vec::with_capacity(frame::LEN_MIN + body.len() + db.len() + 16);
+        let message = frame::start(&mut out, self.transport.next_request_id(), 0, 0);
+        let document = encode::start(&mut out);
+        out.extend_from_slice(&body[4..body.len() - 1]);
+        encode::string(&mut out, "$db", db);
+        encode::end(&mut out, document);
+        frame::finish(&mut out, message);
+        TooLarge::check(out.len(), self.hello.limits.max_message_bytes as usize)?;
+        Ok(out)
+    }
+
+    /// Sends a whole request and waits for its reply, which the transport then holds. Returns the request id.
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<i32, Error> {
+        if self.is_broken() {
+            return Err(Error::Broken { address: self.address.clone() });
+        }
+        let request_id = request[4..8].try_into().map(i32::from_le_bytes).unwrap_or_default();
+        let mut sent = 0;
+        match self.transport.exchange(request, &mut sent).await {
+            Ok(()) => Ok(request_id),
+            Err(fault) => Err(self.fail(fault)),
+        }
+    }
+
+    fn read_body(&mut self, request_id: i32) -> Result<RawDocumentBuf, Error> {
+        let body =
+            Message::parse_reply(self.transport.reply(), request_id).map(|message| message.body.to_owned());
+        body.map_err(|source| self.distrust(source))
+    }
+
+    /// A reply made no sense: the connection is broken.
+    pub(crate) fn distrust(&mut self, source: Malformed) -> Error {
+        self.transport.abandon();
+        Error::Protocol { address: self.address.clone(), source }
+    }
+
+    pub(crate) fn fail(&self, fault: Fault) -> Error {
+        let address = self.address.clone();
+        match fault {
+            Fault::Malformed(source) => Error::Protocol { address, source },
+            Fault::Lost(source) => Error::Lost { address, source: say_closed(source) },
+            Fault::Timeout => Error::Timeout { address, limit: self.transport.timeout().unwrap_or_default() },
+        }
+    }
+}
+
+/// "Unexpected end of file" is true, but tells the reader nothing.
+fn say_closed(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "the server closed it"),
+        _ => error,
+    }
+}

@@ -1,0 +1,208 @@
+//! A batch of found documents, borrowed from the bytes they came in.
+
+use bson::RawDocument;
+
+use crate::element::{Element, Elements};
+use crate::error::ServerError;
+use crate::frame::{self, Malformed, Message};
+
+/// A reusable reply to find or getMore. Its buffer grows to the largest batch and stays.
+#[derive(Clone, Debug, Default)]
+pub struct FindReply {
+    /// The whole message; only the first `filled` bytes count.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) filled: usize,
+    batch: Batch,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    /// Where the array of documents lies in the message.
+    start: usize,
+    end: usize,
+    count: u32,
+    cursor_id: i64,
+}
+
+impl FindReply {
+    /// An empty reply, to be filled by [`crate::Connection::find`].
+    pub fn new() -> Self {
+        FindReply::default()
+    }
+
+    /// How many documents the batch holds.
+    pub fn len(&self) -> u32 {
+        self.batch.count
+    }
+
+    /// Whether the batch holds no document.
+    pub fn is_empty(&self) -> bool {
+        self.batch.count == 0
+    }
+
+    /// The cursor to ask for more; 0 if there is no more.
+    pub fn cursor_id(&self) -> i64 {
+        self.batch.cursor_id
+    }
+
+    /// The bytes of the reply, TLS and TCP not counted.
+    pub fn bytes_received(&self) -> usize {
+        self.filled
+    }
+
+    /// The documents, in the server's order, without a copy. They are framed, but not validated within.
+    pub fn documents(&self) -> Documents<'_> {
+        let array = &self.bytes[self.batch.start..self.batch.end];
+        Documents { elements: Elements::of(array).ok(), left: self.batch.count as usize }
+    }
+
+    /// Holds no batch until the next one is read.
+    pub(crate) fn clear(&mut self) {
+        self.filled = 0;
+        self.batch = Batch::default();
+    }
+
+    /// Reads the message in the buffer.
+    ///
+    /// # Errors
+    /// Malformed if it is not a cursor's reply, or else what the server said.
+    pub(crate) fn read(&mut self, request_id: i32) -> Result<Result<(), ServerError>, Malformed> {
+        let message = &self.bytes[..self.filled];
+        let body = Message::parse_reply(message, request_id)?.body.as_bytes();
+        let Said { ok, cursor } = Said::read(body)?;
+        if !ok {
+            return Ok(Err(ServerError::of_body(body)?.unwrap_or_default()));
+        }
+        let cursor = cursor.ok_or(Malformed("a reply to a find has no cursor"))?;
+        self.batch = batch(message, cursor)?;
+        Ok(Ok(()))
+    }
+}
+
+struct Said<'a> {
+    ok: bool,
+    cursor: Option<&'a [u8]>,
+}
+
+impl<'a> Said<'a> {
+    fn read(body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut said = Said { ok: false, cursor: None };
+        for element in Elements::of(body)? {
+            let element = element?;
+            match element.key {
+                b"ok" => said.ok = element.as_i64().is_some_and(|ok| ok != 0),
+                b"cursor" => said.cursor = element.as_document(),
+                _ => {}
+            }
+        }
+        Ok(said)
+    }
+}
+
+fn batch(message: &[u8], cursor: &[u8]) -> Result<Batch, Malformed> {
+    let (mut cursor_id, mut array) = (None, None);
+    for element in Elements::of(cursor)? {
+        let element = element?;
+        match element.key {
+            b"id" => cursor_id = element.as_i64(),
+            b"firstBatch" | b"nextBatch" => array = element.as_array(),
+            _ => {}
+        }
+    }
+    let cursor_id = cursor_id.ok_or(Malformed("a cursor has no id"))?;
+    let array = array.ok_or(Malformed("a cursor has no batch"))?;
+    // `array` is a part of `message`, so its place there is the distance of their first bytes.
+    let start = array.as_ptr().addr() - message.as_ptr().addr();
+    Ok(Batch { start, end: start + array.len(), count: count(array)?, cursor_id })
+}
+
+/// How many documents the batch holds; each is checked to be framed.
+fn count(array: &[u8]) -> Result<u32, Malformed> {
+    let mut count = 0;
+    for element in Elements::of(array)? {
+        element?.as_document().ok_or(Malformed("a batch holds something else than documents"))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The documents of a batch.
+#[derive(Clone)]
+pub struct Documents<'a> {
+    elements: Option<Elements<'a>>,
+    left: usize,
+}
+
+impl<'a> Iterator for Documents<'a> {
+    type Item = &'a RawDocument;
+
+    fn next(&mut self) -> Option<&'a RawDocument> {
+        // Every document was checked when the batch was read; there is no error to tell.
+        let element: Element<'a> = self.elements.as_mut()?.next()?.ok()?;
+        self.left = self.left.saturating_sub(1);
+        frame::raw(element.value).ok()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Documents<'_> {}
+
+impl std::fmt::Debug for Documents<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{RawDocumentBuf, rawdoc};
+
+    fn reply(body: &RawDocumentBuf) -> FindReply {
+        let mut bytes = Vec::new();
+        let at = frame::start(&mut bytes, 1, 9, 0);
+        bytes.extend_from_slice(body.as_bytes());
+        frame::finish(&mut bytes, at);
+        let filled = bytes.len();
+        bytes.extend_from_slice(&[7; 10]);
+        FindReply { bytes, filled, batch: Batch::default() }
+    }
+
+    #[test]
+    fn a_batch_is_read_without_a_copy() {
+        let (a, b) = (rawdoc! {"_id": 1}, rawdoc! {"_id": 2, "x": "text"});
+        for key in [bson::cstr!("firstBatch"), bson::cstr!("nextBatch")] {
+            let mut cursor = rawdoc! {"id": 5_i64, "ns": "d.c"};
+            cursor.append(key, bson::rawbson!([a.clone(), b.clone()]));
+            let mut reply = reply(&rawdoc! {"cursor": cursor, "ok": 1.0});
+            assert_eq!(reply.read(9), Ok(Ok(())));
+            assert_eq!((reply.len(), reply.cursor_id()), (2, 5));
+            assert_eq!(reply.documents().len(), 2);
+            assert_eq!(reply.documents().collect::<Vec<_>>(), [&*a, &*b]);
+            reply.clear();
+            assert_eq!((reply.documents().count(), reply.cursor_id()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_the_servers_error() {
+        let mut reply = reply(&rawdoc! {"ok": 0.0, "code": 2, "codeName": "BadValue", "errmsg": "no"});
+        assert_eq!(reply.read(9).unwrap().unwrap_err().code, 2);
+    }
+
+    #[test]
+    fn a_reply_without_a_sound_cursor_is_malformed() {
+        for body in [
+            rawdoc! {"ok": 1},
+            rawdoc! {"ok": 1, "cursor": {"id": 1}},
+            rawdoc! {"ok": 1, "cursor": {"firstBatch": []}},
+            rawdoc! {"ok": 1, "cursor": {"id": 1, "firstBatch": [5]}},
+            rawdoc! {"ok": 1, "cursor": []},
+        ] {
+            assert!(reply(&body).read(9).is_err(), "{body:?}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Sends finds and reads their batches.
+
+use bson::rawdoc;
+
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::find::reply::FindReply;
+use crate::find::request::FindRequest;
+
+impl Connection {
+    /// Runs a find; `reply` holds its first batch.
+    ///
+    /// # Errors
+    /// [`Error::Server`] if the server says no; any other [`Error`] if there is no reply to speak of.
+    pub async fn find(&mut self, request: &mut FindRequest, reply: &mut FindReply) -> Result<(), Error> {
+        let request_id = self.transport.next_request_id();
+        self.batch(request.find(request_id), reply).await
+    }
+
+    /// Asks for the next batch of a cursor that a find on the same collection left open.
+    ///
+    /// # Errors
+    /// As [`Connection::find`].
+    pub async fn get_more(
+        &mut self,
+        request: &mut FindRequest,
+        cursor_id: i64,
+        reply: &mut FindReply,
+    ) -> Result<(), Error> {
+        let request_id = self.transport.next_request_id();
+        self.batch(request.get_more(request_id, cursor_id), reply).await
+    }
+
+    /// Closes a cursor that will not be read to its end.
+    ///
+    /// # Errors
+    /// As [`Connection::command`].
+    pub async fn kill_cursor(&mut self, db: &str, collection: &str, cursor_id: i64) -> Result<(), Error> {
+        self.command(db, &rawdoc! {"killCursors": collection, "cursors": [cursor_id]}).await.map(|_| ())
+    }
+
+    async fn batch(&mut self, request: &[u8], reply: &mut FindReply) -> Result<(), Error> {
+        reply.clear();
+        let request_id = self.exchange(request).await?;
+        reply.filled = self.transport.reply().len();
+        self.transport.swap_reply(&mut reply.bytes);
+        match reply.read(request_id) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(error.into()),
+            Err(source) => Err(self.distrust(source)),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What a find says besides its filter.
+
+use bson::{Bson, Document};
+
+use crate::encode;
+
+/// Which member of a replica set may answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ReadPreference {
+    /// Only the primary; nothing is sent, as it is the server's default.
+    #[default]
+    Primary,
+    /// The primary if there is one. A secondary that is asked directly wants this or less.
+    PrimaryPreferred,
+    /// Only a secondary.
+    Secondary,
+    /// A secondary if there is one.
+    SecondaryPreferred,
+    /// Any.
+    Nearest,
+}
+
+impl ReadPreference {
+    /// The name of the mode on the wire.
+    pub fn mode(self) -> &'static str {
+        match self {
+            ReadPreference::Primary => "primary",
+            ReadPreference::PrimaryPreferred => "primaryPreferred",
+            ReadPreference::Secondary => "secondary",
+            ReadPreference::SecondaryPreferred => "secondaryPreferred",
+            ReadPreference::Nearest => "nearest",
+        }
+    }
+}
+
+/// All that the finds of a request have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FindSpec {
+    /// The database.
+    pub db: String,
+    /// The collection.
+    pub collection: String,
+    /// Which fields to return.
+    pub projection: Option<Document>,
+    /// In which order.
+    pub sort: Option<Document>,
+    /// Which index: its name or its keys.
+    pub hint: Option<Bson>,
+    /// The most documents in all; `None` for all.
+    pub limit: Option<u32>,
+    /// The most documents of a batch; `None` leaves it to the server (101 at first, then 16 MB).
+    pub batch_size: Option<u32>,
+    /// Closes the cursor after the first batch.
+    pub single_batch: bool,
+    /// The level of the read concern, such as `majority`; `None` leaves it to the server.
+    pub read_concern: Option<String>,
+    /// Who may answer.
+    pub read_preference: ReadPreference,
+    /// The server's own time limit, in milliseconds (`maxTimeMS`).
+    pub max_time_ms: Option<u32>,
+    /// More fields of the command, such as `noCursorTimeout` or `comment`.
+    pub extra: Document,
+}
+
+impl FindSpec {
+    /// Everything that the filter lets through, with all else left to the server.
+    pub fn new(db: impl Into<String>, collection: impl Into<String>) -> Self {
+        FindSpec {
+            db: db.into(),
+            collection: collection.into(),
+            projection: None,
+            sort: None,
+            hint: None,
+            limit: None,
+            batch_size: None,
+            single_batch: false,
+            read_concern: None,
+            read_preference: ReadPreference::Primary,
+            max_time_ms: None,
+            extra: Document::new(),
+        }
+    }
+
+    /// Appends the elements of the body but for the filter; the document stays open.
+    pub(crate) fn append_find(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
+        encode::string(out, "find", &self.collection);
+        encode::elements(out, &self.shape())?;
+        if self.single_batch {
+            encode::boolean(out, "singleBatch", true);
+        }
+        if let Some(limit) = self.limit {
+            encode::int64(out, "limit", i64::from(limit));
+        }
+        if let Some(level) = &self.read_concern {
+            encode::elements(out, &bson::doc! {"readConcern": {"level": level}})?;
+        }
+        encode::elements(out, &self.extra)?;
+        self.append_common(out)
+    }
+
+    /// Appends the elements of a getMore behind its first one; the document stays open.
+    pub(crate) fn append_get_more(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
+        encode::string(out, "collection", &self.collection);
+        self.append_common(out)
+    }
+
+    fn append_common(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
+        if let Some(batch_size) = self.batch_size {
+            encode::int64(out, "batchSize", i64::from(batch_size));
+        }
+        if self.read_preference != ReadPreference::Primary {
+            encode::elements(out, &bson::doc! {"$readPreference": {"mode": self.read_preference.mode()}})?;
+        }
+        encode::string(out, "$db", &self.db);
+        Ok(())
+    }
+
+    fn shape(&self) -> Document {
+        let mut shape = Document::new();
+        let mut insert = |key: &str, value: Option<Bson>| value.map(|value| shape.insert(key, value));
+        insert("projection", self.projection.clone().map(Bson::Document));
+        insert("sort", self.sort.clone().map(Bson::Document));
+        insert("hint", self.hint.clone());
+        insert("maxTimeMS", self.max_time_ms.map(|limit| Bson::Int64(i64::from(limit))));
+        shape
+    }
+}

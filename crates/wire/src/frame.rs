@@ -1,0 +1,294 @@
+//! OP_MSG, the one message of MongoDB's wire protocol: how it is written and how it is read.
+//!
+//! A message is a header of 16 bytes (length, request id, the id it answers, opcode 2013; all 32-bit little-endian),
+//! 32 flag bits, then sections: one of kind 0 (a document, the body) and any of kind 1 (a size, a name, documents), then
+//! an optional CRC-32C. See the "OP_MSG" page of MongoDB's wire protocol specification.
+
+use bson::RawDocument;
+
+use crate::element;
+use crate::encode;
+
+/// The opcode of OP_MSG.
+pub const OPCODE: i32 = 2013;
+/// The bytes of a header.
+pub const HEADER_LEN: usize = 16;
+/// The fewest bytes of a message: header, flags, a kind byte, an empty document.
+pub const LEN_MIN: usize = HEADER_LEN + 4 + 1 + 5;
+/// The most bytes of a message that this client sends, or takes but for [`SLACK`]: MongoDB's `maxMessageSizeBytes`.
+pub const LEN_MAX: usize = 48_000_000;
+/// What a reply may be longer than the server's `maxMessageSizeBytes`: MongoDB's own allowance for command overhead.
+pub const SLACK: usize = 16 * 1024;
+
+/// The message ends in a CRC-32C.
+pub const CHECKSUM_PRESENT: u32 = 1;
+/// The sender will send another message and wants no answer to this one.
+pub const MORE_TO_COME: u32 = 1 << 1;
+/// The sender takes a reply in several messages.
+pub const EXHAUST_ALLOWED: u32 = 1 << 16;
+/// Flag bits 0 to 15 must be understood by the receiver.
+const REQUIRED: u32 = 0xffff;
+
+/// Bytes that are not a message of MongoDB, and in what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub &'static str);
+
+/// One OP_MSG, borrowed from the bytes it came in. Request or reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// The sender's number of this message.
+    pub request_id: i32,
+    /// The number of the message that this one answers; 0 in a request.
+    pub response_to: i32,
+    /// The flag bits.
+    pub flags: u32,
+    /// The section of kind 0: framed like a document, not validated within.
+    pub body: &'a RawDocument,
+    sequences: &'a [u8],
+}
+
+/// One section of kind 1: documents that belong to the body under a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Sequence<'a> {
+    /// The field of the command that the documents stand for, for example `documents`.
+    pub name: &'a [u8],
+    /// The documents, one after the other.
+    pub documents: &'a [u8],
+}
+
+/// The length that a header claims, once four bytes are there.
+///
+/// # Errors
+/// A length that no message has, or above `len_max`: nothing may be allocated for it.
+pub fn claimed_len(bytes: &[u8], len_max: usize) -> Result<Option<usize>, Malformed> {
+    let Some(len) = element::int32(bytes) else { return Ok(None) };
+    match usize::try_from(len) {
+        Ok(len) if len > len_max => Err(Malformed("the length of a message is above the limit")),
+        Ok(len) if len >= LEN_MIN => Ok(Some(len)),
+        _ => Err(Malformed("the length of a message is below the least one")),
+    }
+}
+
+impl<'a> Message<'a> {
+    /// Reads a whole message; `bytes` must be exactly one. A checksum is passed over, not verified.
+    ///
+    /// # Errors
+    /// Anything that is not an OP_MSG by its specification.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        if claimed_len(bytes, bytes.len())? != Some(bytes.len()) {
+            return Err(Malformed("a message is not as long as it says"));
+        }
+        let int = |at: usize| element::int32(&bytes[at..]).unwrap_or(0);
+        if int(12) != OPCODE {
+            return Err(Malformed("the opcode of a message is not OP_MSG (2013)"));
+        }
+        let flags = int(16).cast_unsigned();
+        let (body, sequences) = sections(strip_checksum(&bytes[HEADER_LEN + 4..], flags)?)?;
+        Ok(Message { request_id: int(4), response_to: int(8), flags, body, sequences })
+    }
+
+    /// Reads the whole reply to the request `request_id`.
+    ///
+    /// # Errors
+    /// As [`Message::parse`]; a reply to another request; one that has sections of kind 1, or announces another reply.
+    pub fn parse_reply(bytes: &'a [u8], request_id: i32) -> Result<Self, Malformed> {
+        let message = Message::parse(bytes)?;
+        if message.response_to != request_id {
+            return Err(Malformed("a reply answers another request"));
+        }
+        if message.flags & MORE_TO_COME != 0 {
+            return Err(Malformed("a reply announces another one that nobody asked for"));
+        }
+        if !message.sequences.is_empty() {
+            return Err(Malformed("a reply has more than a body"));
+        }
+        Ok(message)
+    }
+
+    /// The sections of kind 1.
+    pub fn sequences(&self) -> impl Iterator<Item = Sequence<'a>> + use<'a> {
+        let mut rest = self.sequences;
+        std::iter::from_fn(move || {
+            let (sequence, after) = split_sequence(rest).ok()?;
+            rest = after;
+            Some(sequence)
+        })
+    }
+}
+
+fn strip_checksum(bytes: &[u8], flags: u32) -> Result<&[u8], Malformed> {
+    if flags & REQUIRED & !(CHECKSUM_PRESENT | MORE_TO_COME) != 0 {
+        return Err(Malformed("a message has a required flag bit that is not known"));
+    }
+    let checksum_len = if flags & CHECKSUM_PRESENT == 0 { 0 } else { 4 };
+    bytes.get(..bytes.len().saturating_sub(checksum_len)).ok_or(Malformed("a message is cut short"))
+}
+
+/// The body, and the bytes of all sections of kind 1, which must follow it; each is checked to be framed.
+fn sections(bytes: &[u8]) -> Result<(&RawDocument, &[u8]), Malformed> {
+    let Some((0, rest)) = bytes.split_first() else {
+        return Err(Malformed("a message does not start with its body"));
+    };
+    let body = element::document(rest)?;
+    let sequences = &rest[body.len()..];
+    let mut unread = sequences;
+    while !unread.is_empty() {
+        unread = split_sequence(unread)?.1;
+    }
+    Ok((raw(body)?, sequences))
+}
+
+fn split_sequence(bytes: &[u8]) -> Result<(Sequence<'_>, &[u8]), Malformed> {
+    let Some((1, rest)) = bytes.split_first() else { return Err(Malformed("a section is of no known kind")) };
+    let size = element::int32(rest).and_then(|size| usize::try_from(size).ok()).filter(|&size| size >= 5);
+    let section = size.and_then(|size| rest.get(..size)).ok_or(Malformed("a section has a wrong size"))?;
+    let end = section[4..].iter().position(|&byte| byte == 0).ok_or(Malformed("a section has no name"))?;
+    let (name, documents) = (&section[4..4 + end], &section[4 + end + 1..]);
+    Ok((Sequence { name, documents }, &rest[section.len()..]))
+}
+
+/// A framed document as bson's borrowed type.
+pub(crate) fn raw(document: &[u8]) -> Result<&RawDocument, Malformed> {
+    RawDocument::from_bytes(document).map_err(|_| Malformed("a document is not framed"))
+}
+
+impl<'a> Sequence<'a> {
+    /// The documents one by one; stops at bytes that are not framed as a document.
+    pub fn iter(&self) -> impl Iterator<Item = &'a RawDocument> + use<'a> {
+        let mut rest = self.documents;
+        std::iter::from_fn(move || {
+            let document = element::document(rest).ok()?;
+            rest = &rest[document.len()..];
+            raw(document).ok()
+        })
+    }
+}
+
+/// Appends the head of a message up to its body: header, flags, kind 0. Returns where the message starts, for
+/// [`finish`].
+pub fn start(out: &mut Vec<u8>, request_id: i32, response_to: i32, flags: u32) -> usize {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&request_id.to_le_bytes());
+    out.extend_from_slice(&response_to.to_le_bytes());
+    out.extend_from_slice(&OPCODE.to_le_bytes());
+    out.extend_from_slice(&flags.to_le_bytes());
+    out.push(0);
+    at
+}
+
+/// Closes the message that [`start`] began: its length is everything since.
+///
+/// # Panics
+/// If the message is longer than 2 GiB.
+pub fn finish(out: &mut [u8], at: usize) {
+    encode::patch_len(out, at);
+}
+
+/// Writes the request id into a message that is already written.
+pub(crate) fn patch_request_id(message: &mut [u8], request_id: i32) {
+    message[4..8].copy_from_slice(&request_id.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::rawdoc;
+    use proptest::prelude::*;
+
+    fn message(flags: u32, response_to: i32, tail: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let at = start(&mut out, 5, response_to, flags);
+        out.extend_from_slice(rawdoc! {"ok": 1.0, "n": 3}.as_bytes());
+        out.extend_from_slice(tail);
+        finish(&mut out, at);
+        out
+    }
+
+    fn sequence(name: &str, documents: &[&RawDocument]) -> Vec<u8> {
+        let mut out = vec![1];
+        let at = encode::start(&mut out);
+        out.extend_from_slice(name.as_bytes());
+        out.push(0);
+        for document in documents {
+            out.extend_from_slice(document.as_bytes());
+        }
+        encode::patch_len(&mut out, at);
+        out
+    }
+
+    #[test]
+    fn a_message_reads_back_as_it_was_written() {
+        let (a, b) = (rawdoc! {"a": 1}, rawdoc! {"b": 2});
+        let bytes = message(MORE_TO_COME, 0, &sequence("documents", &[&a, &b]));
+        let message = Message::parse(&bytes).unwrap();
+        assert_eq!((message.request_id, message.response_to, message.flags), (5, 0, MORE_TO_COME));
+        assert_eq!(message.body.get_i32("n").unwrap(), 3);
+        let sequences: Vec<Sequence<'_>> = message.sequences().collect();
+        assert_eq!(sequences.len(), 1);
+        assert_eq!(sequences[0].name, b"documents");
+        assert_eq!(sequences[0].iter().collect::<Vec<_>>(), [&*a, &*b]);
+    }
+
+    #[test]
+    fn a_checksum_is_passed_over() {
+        let bytes = message(CHECKSUM_PRESENT, 9, &[1, 2, 3, 4]);
+        assert_eq!(Message::parse_reply(&bytes, 9).unwrap().body.get_i32("n").unwrap(), 3);
+    }
+
+    #[test]
+    fn a_reply_that_breaks_the_protocol_is_refused() {
+        let sequence = sequence("x", &[]);
+        for (bytes, id) in [
+            (message(0, 8, &[]), 9),
+            (message(MORE_TO_COME, 9, &[]), 9),
+            (message(4, 9, &[]), 9),
+            (message(0, 9, &sequence), 9),
+            (message(0, 9, &[7]), 9),
+            (message(CHECKSUM_PRESENT, 9, &[]), 9),
+        ] {
+            assert!(Message::parse_reply(&bytes, id).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_length_above_the_limit_or_below_the_least_is_refused_before_anything_is_read() {
+        for len in [i32::MIN, -1, 0, 16, 25, 1001, i32::MAX] {
+            assert!(claimed_len(&len.to_le_bytes(), 1000).is_err(), "{len}");
+        }
+        assert_eq!(claimed_len(&[1, 0, 0], 1000), Ok(None));
+        assert_eq!(claimed_len(&1000_i32.to_le_bytes(), 1000), Ok(Some(1000)));
+    }
+
+    #[test]
+    fn a_message_cut_at_any_byte_is_refused() {
+        let bytes = message(0, 9, &[]);
+        for len in 0..bytes.len() {
+            assert!(Message::parse_reply(&bytes[..len], 9).is_err());
+            let mut shorter = bytes[..len].to_vec();
+            if len >= 4 {
+                encode::patch_len(&mut shorter, 0);
+            }
+            assert!(Message::parse_reply(&shorter, 9).is_err(), "cut at {len} with the length mended");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Message::parse(&bytes);
+        }
+
+        #[test]
+        fn random_sections_behind_a_true_header_never_panic(tail in proptest::collection::vec(0_u8..9, 0..120)) {
+            let mut bytes = Vec::new();
+            let at = start(&mut bytes, 1, 2, 0);
+            bytes.extend_from_slice(&tail);
+            finish(&mut bytes, at);
+            if let Ok(message) = Message::parse(&bytes) {
+                prop_assert!(message.sequences().map(|sequence| sequence.iter().count()).sum::<usize>() <= bytes.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The handshake: who we are, and what the server says of itself.
+
+use bson::{RawDocument, RawDocumentBuf, rawdoc};
+
+use crate::connect::ConnectOptions;
+use crate::frame;
+
+/// The oldest wire version this client speaks: MongoDB 4.4, the first with `hello`.
+pub(crate) const WIRE_VERSION_MIN: i32 = 9;
+
+/// What a server takes at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one document (`maxBsonObjectSize`).
+    pub max_bson_object_bytes: u32,
+    /// Bytes of one message (`maxMessageSizeBytes`), at most 48,000,000.
+    pub max_message_bytes: u32,
+    /// Documents of one write command (`maxWriteBatchSize`).
+    pub max_write_batch: u32,
+}
+
+impl Default for Limits {
+    /// The limits of every MongoDB since 3.6.
+    fn default() -> Self {
+        Limits {
+            max_bson_object_bytes: 16 * 1024 * 1024,
+            max_message_bytes: MESSAGE_MAX,
+            max_write_batch: 100_000,
+        }
+    }
+}
+
+const MESSAGE_MAX: u32 = 48_000_000;
+const _: () = assert!(MESSAGE_MAX as usize == frame::LEN_MAX);
+/// No server takes less: a claim below this (or above the most) is a mistake, and the bound is used instead.
+const BYTES_MIN: u32 = 1024;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// What it takes at most, brought within what is sane.
+    pub limits: Limits,
+    /// The newest version of the wire protocol it speaks; 0 if it did not say.
+    pub max_wire_version: i32,
+    /// It takes writes.
+    pub is_writable_primary: bool,
+    /// It is a secondary of a replica set.
+    pub is_secondary: bool,
+    /// It is a mongos.
+    pub is_mongos: bool,
+    /// The replica set's name.
+    pub set_name: Option<String>,
+    /// Its own address, as the replica set knows it.
+    pub me: Option<String>,
+    /// The primary's address, as the replica set knows it.
+    pub primary: Option<String>,
+    /// The addresses of the replica set's members.
+    pub hosts: Vec<String>,
+    /// The mechanisms that the user may authenticate with; `None` if the server did not say.
+    pub(crate) mechanisms: Option<Vec<String>>,
+}
+
+impl Hello {
+    /// Reads the body of the reply to `hello`. What is absent, or of another type, is left at "did not say".
+    pub(crate) fn of_body(body: &RawDocument) -> Hello {
+        let text = |key: &str| body.get_str(key).ok().map(str::to_owned);
+        let flag = |key: &str| body.get_bool(key).unwrap_or(false);
+        Hello {
+            limits: limits(body),
+            max_wire_version: number(body, "maxWireVersion").unwrap_or(0),
+            is_writable_primary: flag("isWritablePrimary") || flag("ismaster"),
+            is_secondary: flag("secondary"),
+            is_mongos: body.get_str("msg").is_ok_and(|msg| msg == "isdbgrid"),
+            set_name: text("setName"),
+            me: text("me"),
+            primary: text("primary"),
+            hosts: texts(body, "hosts").unwrap_or_default(),
+            mechanisms: texts(body, "saslSupportedMechs"),
+        }
+    }
+}
+
+fn limits(body: &RawDocument) -> Limits {
+    let usual = Limits::default();
+    let limit = |key: &str, usual: u32, min: u32, max: u32| {
+        number(body, key)
+            .and_then(|limit| u32::try_from(limit).ok())
+            .map_or(usual, |limit| limit.clamp(min, max))
+    };
+    Limits {
+        max_bson_object_bytes: limit(
+            "maxBsonObjectSize",
+            usual.max_bson_object_bytes,
+            BYTES_MIN,
+            MESSAGE_MAX,
+        ),
+        max_message_bytes: limit("maxMessageSizeBytes", MESSAGE_MAX, BYTES_MIN, MESSAGE_MAX),
+        max_write_batch: limit("maxWriteBatchSize", usual.max_write_batch, 1, usual.max_write_batch),
+    }
+}
+
+fn number(body: &RawDocument, key: &str) -> Option<i32> {
+    let value = body.get(key).ok()??;
+    value
+        .as_i32()
+        .or_else(|| value.as_i64()?.try_into().ok())
+        .or_else(|| value.as_f64().map(|number| number as i32))
+}
+
+fn texts(body: &RawDocument, key: &str) -> Option<Vec<String>> {
+    let array = body.get_array(key).ok()?;
+    Some(array.into_iter().filter_map(|value| value.ok()?.as_str().map(str::to_owned)).collect())
+}
+
+/// The `hello` command of a new connection.
+pub(crate) fn request(options: &ConnectOptions) -> RawDocumentBuf {
+    let mut body = rawdoc! {
+        "hello": 1,
+        "helloOk": true,
+        "client": {
+            "application": {"name": options.application.as_str()},
+            "driver": {"name": "plimsoll-wire", "version": env!("CARGO_PKG_VERSION")},
+            "os": {"type": std::env::consts::OS, "architecture": std::env::consts::ARCH},
+        },
+    };
+    if let Some(credential) = &options.credential {
+        let user = format!("{}.{}", credential.source, credential.user);
+        body.append(bson::cstr!("saslSupportedMechs"), user.as_str());
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_primary_of_a_replica_set_is_read() {
+        let hello = Hello::of_body(&rawdoc! {
+            "isWritablePrimary": true, "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000,
+            "maxWriteBatchSize": 100_000, "maxWireVersion": 21, "setName": "rs0", "me": "a:1", "primary": "a:1",
+            "hosts": ["a:1", "b:2"],
+        });
+        assert!(hello.is_writable_primary && !hello.is_mongos && !hello.is_secondary);
+        assert_eq!(hello.limits, Limits::default());
+        assert_eq!((hello.max_wire_version, hello.set_name.as_deref()), (21, Some("rs0")));
+        assert_eq!((hello.me.as_deref(), hello.primary.as_deref()), (Some("a:1"), Some("a:1")));
+        assert_eq!(hello.hosts, ["a:1", "b:2"]);
+    }
+
+    #[test]
+    fn a_mongos_is_known_by_its_message() {
+        assert!(Hello::of_body(&rawdoc! {"isWritablePrimary": true, "msg": "isdbgrid"}).is_mongos);
+    }
+
+    #[test]
+    fn limits_out_of_bounds_are_brought_within_them() {
+        let hello = Hello::of_body(&rawdoc! {
+            "maxBsonObjectSize": -1, "maxMessageSizeBytes": i32::MAX, "maxWriteBatchSize": 0,
+        });
+        assert_eq!(hello.limits, Limits { max_write_batch: 1, ..Limits::default() });
+        assert_eq!(Hello::of_body(&rawdoc! {}).limits, Limits::default());
+    }
+}

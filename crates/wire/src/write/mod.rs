@@ -1,0 +1,13 @@
+//! The hot write path: insert, update and delete in batches, with an outcome for every document.
+
+pub use batch::WriteBatch;
+pub use reply::WriteReply;
+pub use spec::{W, WriteConcern, WriteKind, WriteSpec};
+
+mod spec;
+
+mod batch;
+pub(crate) mod send;
+
+pub(crate) mod judge;
+mod reply;

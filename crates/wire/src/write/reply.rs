@@ -1,0 +1,114 @@
+//! What became of a batch: reused from write to write, so that success allocates nothing.
+
+use std::fmt::Write;
+
+use crate::outcome::{Outcome, Span};
+
+/// The outcome of every document of a batch, and what the exchange cost.
+#[derive(Clone, Debug, Default)]
+pub struct WriteReply {
+    spans: Vec<Span>,
+    /// Refused documents of the frame being judged: place in the frame, outcome.
+    pub(crate) refused: Vec<(u32, Outcome)>,
+    error: FirstError,
+    /// Documents inserted, matched or deleted, as the server counts (`n`).
+    pub n: u64,
+    /// Documents that an update changed (`nModified`).
+    pub n_modified: u64,
+    /// Documents that an update inserted (`upserted`).
+    pub n_upserted: u64,
+    /// Messages sent, at least in part.
+    pub commands: u32,
+    /// Bytes handed to the kernel (under TLS: to TLS).
+    pub bytes_sent: u64,
+    /// Bytes of replies.
+    pub bytes_received: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FirstError {
+    is_set: bool,
+    code: i32,
+    message: String,
+}
+
+impl WriteReply {
+    /// An empty reply, to be filled by [`crate::Connection::write`].
+    pub fn new() -> Self {
+        WriteReply::default()
+    }
+
+    /// Runs of documents with the same outcome, in the order of the batch. They cover it exactly: no gap, no overlap.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Whether every document was acknowledged (true of an empty batch).
+    pub fn is_acknowledged(&self) -> bool {
+        self.spans.iter().all(|span| span.outcome == Outcome::Acknowledged)
+    }
+
+    /// The first error, of a document, a command or the connection: the server's code (0 if it is not the server's)
+    /// and the words.
+    pub fn first_error(&self) -> Option<(i32, &str)> {
+        self.error.is_set.then_some((self.error.code, self.error.message.as_str()))
+    }
+
+    /// Forgets everything, keeps the room.
+    pub fn clear(&mut self) {
+        self.spans.clear();
+        self.refused.clear();
+        self.error.is_set = false;
+        (self.n, self.n_modified, self.n_upserted) = (0, 0, 0);
+        (self.commands, self.bytes_sent, self.bytes_received) = (0, 0, 0);
+    }
+
+    /// Appends a run of documents; joins the run before if the outcome is the same.
+    pub(crate) fn push_span(&mut self, first: u32, count: u32, outcome: Outcome) {
+        if count == 0 {
+            return;
+        }
+        match self.spans.last_mut() {
+            Some(last) if last.outcome == outcome => last.count += count,
+            _ => self.spans.push(Span { first, count, outcome }),
+        }
+    }
+
+    /// Keeps an error if it is the first.
+    pub(crate) fn note(&mut self, code: i32, message: impl std::fmt::Display) {
+        if !self.error.is_set {
+            self.error.is_set = true;
+            self.error.code = code;
+            self.error.message.clear();
+            // Writing to a String cannot fail.
+            let _ = write!(self.error.message, "{message}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Cause;
+
+    #[test]
+    fn neighbours_with_the_same_outcome_are_one_span() {
+        let mut reply = WriteReply::new();
+        reply.push_span(0, 2, Outcome::Acknowledged);
+        reply.push_span(2, 0, Outcome::NotSent);
+        reply.push_span(2, 3, Outcome::Acknowledged);
+        reply.push_span(5, 1, Outcome::Unknown(Cause::Timeout));
+        let spans: Vec<_> = reply.spans().iter().map(|span| (span.first, span.count)).collect();
+        assert_eq!(spans, [(0, 5), (5, 1)]);
+    }
+
+    #[test]
+    fn only_the_first_error_is_kept_until_the_reply_is_cleared() {
+        let mut reply = WriteReply::new();
+        reply.note(1, "one");
+        reply.note(2, "two");
+        assert_eq!(reply.first_error(), Some((1, "one")));
+        reply.clear();
+        assert_eq!(reply.first_error(), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! Sends a batch frame by frame.
+
+use crate::connection::Connection;
+use crate::frame::{Malformed, Message};
+use crate::outcome::{Cause, Outcome};
+use crate::transport::Fault;
+use crate::write::batch::{Sealed, WriteBatch};
+use crate::write::judge::{Asked, Next, judge};
+use crate::write::reply::WriteReply;
+
+impl Connection {
+    /// Writes a batch and says in `reply` what became of each of its documents. A failure is an outcome too: see
+    /// [`WriteReply::first_error`], and [`Connection::is_broken`] afterwards.
+    ///
+    /// A batch of several frames stops at a failure of a command or the connection, and, if it is ordered, at the
+    /// first refused document; the documents of the frames behind are [`Outcome::NotSent`].
+    pub async fn write(&mut self, batch: &mut WriteBatch, reply: &mut WriteReply) {
+        reply.clear();
+        let mut next = if self.is_broken() { Next::Stop } else { Next::Send };
+        if next == Next::Stop {
+            reply.note(0, "the connection is broken by an earlier failure: open a new one");
+        }
+        for frame in 0..batch.frames() {
+            if next == Next::Send {
+                next = self.write_frame(batch, frame, reply).await;
+            } else {
+                let (first, count) = batch.documents(frame);
+                reply.push_span(first, count, Outcome::NotSent);
+            }
+        }
+    }
+
+    async fn write_frame(&mut self, batch: &mut WriteBatch, frame: usize, reply: &mut WriteReply) -> Next {
+        let (kind, ordered) = (batch.kind(), batch.is_ordered());
+        let is_acknowledged = batch.is_acknowledged();
+        let sealed = batch.seal(frame, self.transport.next_request_id());
+        let asked = Asked { kind, ordered, first: sealed.first, count: sealed.count };
+        let mut sent = 0;
+        let handed = if is_acknowledged {
+            self.transport.exchange(sealed.bytes, &mut sent).await
+        } else {
+            self.transport.post(sealed.bytes, &mut sent).await
+        };
+        reply.commands += u32::from(sent > 0);
+        reply.bytes_sent += sent as u64;
+        match handed {
+            Err(fault) => give_up(&asked, sent, &fault, reply),
+            Ok(()) if is_acknowledged => self.read_verdict(&asked, &sealed, reply),
+            Ok(()) => {
+                reply.push_span(asked.first, asked.count, Outcome::Unknown(Cause::Unacknowledged));
+                Next::Send
+            }
+        }
+    }
+
+    fn read_verdict(&mut self, asked: &Asked, sealed: &Sealed<'_>, reply: &mut WriteReply) -> Next {
+        let bytes = self.transport.reply();
+        reply.bytes_received += bytes.len() as u64;
+        read(asked, bytes, sealed.request_id, reply).unwrap_or_else(|malformed| {
+            self.transport.abandon();
+            give_up(asked, sealed.bytes.len(), &Fault::Malformed(malformed), reply)
+        })
+    }
+}
+
+/// Reads a whole reply frame and adds the outcome of the documents asked for.
+pub(crate) fn read(
+    asked: &Asked,
+    bytes: &[u8],
+    request_id: i32,
+    reply: &mut WriteReply,
+) -> Result<Next, Malformed> {
+    judge(asked, Message::parse_reply(bytes, request_id)?.body.as_bytes(), reply)
+}
+
+/// No reply to believe: the documents are unknown once the kernel had a byte of them.
+fn give_up(asked: &Asked, sent: usize, fault: &Fault, reply: &mut WriteReply) -> Next {
+    let outcome = match fault {
+        _ if sent == 0 => Outcome::NotSent,
+        Fault::Timeout => Outcome::Unknown(Cause::Timeout),
+        Fault::Lost(_) | Fault::Malformed(_) => Outcome::Unknown(Cause::ConnectionLost),
+    };
+    reply.note(0, fault);
+    reply.push_span(asked.first, asked.count, outcome);
+    Next::Stop
+}

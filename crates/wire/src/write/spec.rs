@@ -1,0 +1,178 @@
+//! What a write command says besides its documents.
+
+use bson::Document;
+
+use crate::encode;
+
+/// How many must have a write before it is acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum W {
+    /// This many members; 0 asks for no acknowledgement.
+    Number(u32),
+    /// The majority of the members.
+    Majority,
+    /// The members that a tag set of this name stands for.
+    Tag(String),
+}
+
+/// When the server acknowledges a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteConcern {
+    /// How many must have it.
+    pub w: W,
+    /// Whether it must be in the journal; `None` leaves it to the server.
+    pub j: Option<bool>,
+    /// How long the server waits for `w`, in milliseconds; `None` waits for ever.
+    pub timeout_ms: Option<u32>,
+}
+
+impl WriteConcern {
+    /// False for `w: 0`: the server sends no reply.
+    pub fn is_acknowledged(&self) -> bool {
+        self.w != W::Number(0)
+    }
+
+    fn append(&self, out: &mut Vec<u8>) {
+        encode::key(out, 0x03, "writeConcern");
+        let at = encode::start(out);
+        match &self.w {
+            W::Number(number) => encode::int32(out, "w", i32::try_from(*number).unwrap_or(i32::MAX)),
+            W::Majority => encode::string(out, "w", "majority"),
+            W::Tag(tag) => encode::string(out, "w", tag),
+        }
+        if let Some(j) = self.j {
+            encode::boolean(out, "j", j);
+        }
+        if let Some(timeout_ms) = self.timeout_ms {
+            encode::int64(out, "wtimeout", i64::from(timeout_ms));
+        }
+        encode::end(out, at);
+    }
+}
+
+/// Which of the three write commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WriteKind {
+    /// Each document pushed is stored.
+    Insert,
+    /// Each document pushed is a statement `{q: …, u: …, upsert: …, multi: …}`.
+    Update,
+    /// Each document pushed is a statement `{q: …, limit: 0 or 1}`.
+    Delete,
+}
+
+impl WriteKind {
+    /// The command's name.
+    pub fn command(self) -> &'static str {
+        match self {
+            WriteKind::Insert => "insert",
+            WriteKind::Update => "update",
+            WriteKind::Delete => "delete",
+        }
+    }
+
+    /// The name of the section that holds the documents, with its NUL.
+    pub(crate) fn sequence(self) -> &'static [u8] {
+        match self {
+            WriteKind::Insert => b"documents\0",
+            WriteKind::Update => b"updates\0",
+            WriteKind::Delete => b"deletes\0",
+        }
+    }
+}
+
+/// All that the frames of a batch have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WriteSpec {
+    /// The database.
+    pub db: String,
+    /// The collection.
+    pub collection: String,
+    /// Which command.
+    pub kind: WriteKind,
+    /// Whether the server stops at the first failure.
+    pub ordered: bool,
+    /// When the server acknowledges; `None` leaves it to the server's default.
+    pub write_concern: Option<WriteConcern>,
+    /// The server's own time limit for a frame, in milliseconds (`maxTimeMS`).
+    pub max_time_ms: Option<u32>,
+    /// Skips the collection's validator.
+    pub bypass_document_validation: bool,
+    /// More fields of the command, such as `let` or `comment`.
+    pub extra: Document,
+}
+
+impl WriteSpec {
+    /// An ordered command with everything else left to the server.
+    pub fn new(kind: WriteKind, db: impl Into<String>, collection: impl Into<String>) -> Self {
+        WriteSpec {
+            db: db.into(),
+            collection: collection.into(),
+            kind,
+            ordered: true,
+            write_concern: None,
+            max_time_ms: None,
+            bypass_document_validation: false,
+            extra: Document::new(),
+        }
+    }
+
+    /// Whether the server answers.
+    pub fn is_acknowledged(&self) -> bool {
+        self.write_concern.as_ref().is_none_or(WriteConcern::is_acknowledged)
+    }
+
+    /// Appends the body of the command.
+    pub(crate) fn append_body(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
+        let at = encode::start(out);
+        encode::string(out, self.kind.command(), &self.collection);
+        encode::boolean(out, "ordered", self.ordered);
+        if let Some(write_concern) = &self.write_concern {
+            write_concern.append(out);
+        }
+        if let Some(max_time_ms) = self.max_time_ms {
+            encode::int64(out, "maxTimeMS", i64::from(max_time_ms));
+        }
+        if self.bypass_document_validation {
+            encode::boolean(out, "bypassDocumentValidation", true);
+        }
+        encode::elements(out, &self.extra)?;
+        encode::string(out, "$db", &self.db);
+        encode::end(out, at);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    #[test]
+    fn the_body_says_what_the_spec_says() {
+        let mut spec = WriteSpec::new(WriteKind::Update, "d", "c");
+        spec.ordered = false;
+        spec.write_concern = Some(WriteConcern { w: W::Majority, j: Some(true), timeout_ms: Some(9) });
+        spec.max_time_ms = Some(7);
+        spec.bypass_document_validation = true;
+        spec.extra = doc! {"comment": "x"};
+        let mut out = Vec::new();
+        spec.append_body(&mut out).unwrap();
+        let expected = doc! {
+            "update": "c", "ordered": false, "writeConcern": {"w": "majority", "j": true, "wtimeout": 9_i64},
+            "maxTimeMS": 7_i64, "bypassDocumentValidation": true, "comment": "x", "$db": "d",
+        };
+        assert_eq!(Document::from_reader(out.as_slice()).unwrap(), expected);
+    }
+
+    #[test]
+    fn only_w_0_is_unacknowledged() {
+        let spec = |w| WriteSpec {
+            write_concern: Some(WriteConcern { w, j: None, timeout_ms: None }),
+            ..WriteSpec::new(WriteKind::Insert, "d", "c")
+        };
+        assert!(!spec(W::Number(0)).is_acknowledged());
+        assert!(spec(W::Number(1)).is_acknowledged() && spec(W::Tag("dc".into())).is_acknowledged());
+        assert!(WriteSpec::new(WriteKind::Insert, "d", "c").is_acknowledged());
+    }
+}

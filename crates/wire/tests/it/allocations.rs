@@ -1,0 +1,104 @@
+//! The hot paths allocate nothing once their buffers are grown.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use bson::rawdoc;
+use plimsoll_wire::{
+    Connection, FindReply, FindRequest, FindSpec, WriteBatch, WriteKind, WriteReply, WriteSpec,
+};
+
+use crate::client::{connect, run};
+use crate::server::Server;
+
+/// The system's allocator, with a count for each thread.
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count_one() {
+    // A thread that is ending has no count any more, and no test to count for.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting touches no memory of the caller's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count_one();
+        // SAFETY: the caller's promise is the one that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above; `pointer` came from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count_one();
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
+
+async fn write(connection: &mut Connection, batch: &mut WriteBatch, reply: &mut WriteReply, documents: u32) {
+    batch.clear();
+    for _ in 0..documents {
+        // `{x: 1}`; the server gives it its `_id`.
+        batch.push(|out| out.extend_from_slice(b"\x0c\0\0\0\x10x\0\x01\0\0\0\0")).unwrap();
+    }
+    connection.write(batch, reply).await;
+    assert!(reply.is_acknowledged());
+}
+
+#[test]
+fn a_write_allocates_nothing_after_the_first_of_its_size() {
+    let server = Server::shared();
+    run(async {
+        let mut connection = connect(server.address()).await;
+        let spec = WriteSpec::new(WriteKind::Insert, "a_write", "c");
+        let mut batch = WriteBatch::new(&spec, &connection.limits()).unwrap();
+        let mut reply = WriteReply::new();
+        write(&mut connection, &mut batch, &mut reply, 1000).await;
+        let before = allocations();
+        for documents in [1, 10, 1000, 1, 500] {
+            write(&mut connection, &mut batch, &mut reply, documents).await;
+        }
+        assert_eq!(allocations() - before, 0);
+        assert!(before > 0, "the count counts");
+    });
+}
+
+#[test]
+fn a_find_allocates_nothing_after_the_first_of_its_size() {
+    let server = Server::shared();
+    run(async {
+        let mut connection = connect(server.address()).await;
+        let mut batch =
+            WriteBatch::new(&WriteSpec::new(WriteKind::Insert, "a_find", "c"), &connection.limits()).unwrap();
+        write(&mut connection, &mut batch, &mut WriteReply::new(), 100).await;
+        let spec = FindSpec { batch_size: Some(60), ..FindSpec::new("a_find", "c") };
+        let mut request = FindRequest::new(&spec, &connection.limits()).unwrap();
+        let (mut reply, filter) = (FindReply::new(), rawdoc! {"x": 1});
+        let (mut before, mut found) = (0, 0);
+        for round in 0..4 {
+            // Two buffers are in turn: the connection's and the reply's.
+            before = if round < 2 { allocations() } else { before };
+            request.filter(|out| out.extend_from_slice(filter.as_bytes())).unwrap();
+            connection.find(&mut request, &mut reply).await.unwrap();
+            found += reply.documents().count();
+            connection.get_more(&mut request, reply.cursor_id(), &mut reply).await.unwrap();
+            found += reply.documents().count();
+        }
+        assert_eq!((allocations() - before, found), (0, 400));
+    });
+}

@@ -1,0 +1,86 @@
+//! The same commands through this client and through the official driver get the same replies.
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::Client;
+use plimsoll_wire::Connection;
+
+use crate::client::{connect, run};
+use crate::server::Server;
+
+/// What differs from call to call, whoever calls.
+const VOLATILE: [&str; 7] =
+    ["$clusterTime", "operationTime", "electionId", "opTime", "localTime", "connectionId", "topologyVersion"];
+
+async fn through_driver(client: &Client, db: &str, command: &Document) -> Document {
+    match client.database(db).run_command(command.clone()).await {
+        Ok(reply) => clean(reply),
+        Err(error) => match *error.kind {
+            mongodb::error::ErrorKind::Command(error) => {
+                doc! {"code": error.code, "codeName": error.code_name, "errmsg": error.message}
+            }
+            other => panic!("{command}: {other:?}"),
+        },
+    }
+}
+
+async fn through_wire(connection: &mut Connection, db: &str, command: &Document) -> Document {
+    let body = RawDocumentBuf::try_from(command).unwrap();
+    match connection.command(db, &body).await {
+        Ok(reply) => clean(Document::try_from(reply).unwrap()),
+        Err(plimsoll_wire::Error::Server(error)) => {
+            doc! {"code": error.code, "codeName": error.name, "errmsg": error.message}
+        }
+        Err(other) => panic!("{command}: {other:?}"),
+    }
+}
+
+fn clean(mut reply: Document) -> Document {
+    for key in VOLATILE {
+        reply.remove(key);
+    }
+    if let Some(Bson::Document(cursor)) = reply.get_mut("cursor") {
+        cursor.remove("id");
+    }
+    reply
+}
+
+/// Each runs on a database that both clients find in the same state; `DB` stands for its name.
+fn commands() -> Vec<Document> {
+    let many: Vec<Document> =
+        (0..300).map(|id| doc! {"_id": id, "x": id % 7, "text": "t".repeat(50)}).collect();
+    vec![
+        doc! {"ping": 1},
+        doc! {"insert": "c", "documents": many},
+        doc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 1000}], "ordered": true},
+        doc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 1000}, {"_id": 2}], "ordered": false},
+        doc! {"update": "c", "updates": [{"q": {"x": 3}, "u": {"$inc": {"y": 1}}, "multi": true}]},
+        doc! {"update": "c", "updates": [{"q": {"_id": 5000}, "u": {"$set": {"z": 1}}, "upsert": true}]},
+        doc! {"delete": "c", "deletes": [{"q": {"x": 6}, "limit": 0}]},
+        doc! {"find": "c", "filter": {"x": 2}, "sort": {"_id": -1}, "limit": 5},
+        doc! {"find": "c", "filter": {}, "sort": {"_id": 1}, "batchSize": 3},
+        doc! {"count": "c", "query": {"x": 1}},
+        doc! {"distinct": "c", "key": "x"},
+        doc! {"aggregate": "c", "pipeline": [{"$group": {"_id": "$x", "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}], "cursor": {}},
+        doc! {"findAndModify": "c", "query": {"_id": 0}, "update": {"$set": {"seen": true}}, "new": true},
+        doc! {"createIndexes": "c", "indexes": [{"key": {"x": 1}, "name": "x_1"}]},
+        doc! {"find": "c", "filter": {"$nonsense": 1}},
+        doc! {"noSuchCommand": 1},
+        doc! {"insert": "c", "documents": []},
+    ]
+}
+
+#[test]
+fn the_official_driver_gets_the_same_replies() {
+    let server = Server::shared();
+    run(async {
+        let mut connection = connect(server.address()).await;
+        let uri = format!("mongodb://{}/?directConnection=true&retryWrites=false", server.address());
+        let client = Client::with_uri_str(uri).await.unwrap();
+        for command in commands() {
+            let by_wire = through_wire(&mut connection, "same_wire", &command).await;
+            let by_driver = through_driver(&client, "same_driver", &command).await;
+            let by_driver = by_driver.to_string().replace("same_driver", "same_wire");
+            assert_eq!(by_wire.to_string(), by_driver, "{command}");
+        }
+    });
+}

@@ -1,0 +1,23 @@
+//! The client against real servers, and against servers that misbehave on purpose.
+
+#[cfg(test)]
+mod allocations;
+#[cfg(test)]
+mod auth;
+#[cfg(test)]
+mod driver;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod finds;
+#[cfg(test)]
+mod tls;
+#[cfg(test)]
+mod writes;
+
+#[cfg(test)]
+mod client;
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod server;

@@ -1,0 +1,76 @@
+//! TLS against a real server with a certificate of its own making.
+
+use bson::rawdoc;
+use plimsoll_wire::{ConnectOptions, Connection, Error, Tls, Trust};
+
+use crate::client::run;
+use crate::server::Server;
+
+struct Secured {
+    server: Server,
+    certificate: String,
+    _directory: tempfile::TempDir,
+}
+
+fn secured() -> Secured {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (certificate, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let paths = [certificate.to_str().unwrap(), key.to_str().unwrap()];
+    let server = Server::start(&["--tls-cert-file", paths[0], "--tls-key-file", paths[1]]);
+    Secured { server, certificate: made.cert.pem(), _directory: directory }
+}
+
+async fn connect(secured: &Secured, tls: Option<Tls>) -> Result<Connection, Error> {
+    Connection::connect(&ConnectOptions {
+        tls,
+        ..ConnectOptions::new(secured.server.address().parse().unwrap())
+    })
+    .await
+}
+
+#[test]
+fn a_trusted_certificate_opens_and_an_unknown_one_or_a_wrong_name_does_not() {
+    let secured = secured();
+    let trusted = Tls::new(&Trust::Authorities(secured.certificate.clone().into_bytes())).unwrap();
+    run(async {
+        let mut connection = connect(&secured, Some(trusted.clone().expecting("localhost"))).await.unwrap();
+        let text = "x".repeat(1_000_000);
+        connection.command("tls", &rawdoc! {"insert": "c", "documents": [{"x": text}]}).await.unwrap();
+        let found = connection.command("tls", &rawdoc! {"find": "c"}).await.unwrap();
+        assert!(found.as_bytes().len() > 1_000_000);
+        for refused in [trusted, Tls::new(&Trust::PublicRoots).unwrap().expecting("localhost")] {
+            let error = connect(&secured, Some(refused)).await.unwrap_err();
+            assert!(matches!(error, Error::Tls { .. }), "{error:?}");
+        }
+    });
+}
+
+#[test]
+fn anyones_certificate_opens_when_that_is_asked_for() {
+    let secured = secured();
+    run(async {
+        let mut connection = connect(&secured, Some(Tls::new(&Trust::Anyone).unwrap())).await.unwrap();
+        connection.ping().await.unwrap();
+    });
+}
+
+#[test]
+fn plain_tcp_to_a_server_that_wants_tls_and_tls_to_one_that_does_not_are_told_apart() {
+    let secured = secured();
+    run(async {
+        let error = connect(&secured, None).await.unwrap_err();
+        assert!(error.to_string().contains("whether it wants TLS"), "{error}");
+        let plain = Server::shared();
+        let tls = Some(Tls::new(&Trust::Anyone).unwrap());
+        let options = ConnectOptions {
+            tls,
+            connect_timeout: std::time::Duration::from_secs(2),
+            ..ConnectOptions::new(plain.address().parse().unwrap())
+        };
+        let error = Connection::connect(&options).await.unwrap_err();
+        assert!(matches!(error, Error::Tls { .. } | Error::Timeout { .. }), "{error:?}");
+    });
+}
