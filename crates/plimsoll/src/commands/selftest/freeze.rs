@@ -1,0 +1,43 @@
+//! A server that freezes for 1.4 s must show in the response time and not in the service time.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use plimsoll_measure::clock::{self, SECOND_NS};
+use plimsoll_server::null;
+
+use super::{Finding, trial};
+
+/// How long the server freezes.
+const FREEZE: Duration = Duration::from_millis(1400);
+/// When, after the load was started.
+const AFTER_NS: u64 = 8 * SECOND_NS;
+/// Length of the measured window in seconds: that of the scenario.
+const WINDOW_S: f64 = 20.0;
+/// The response p99 may differ from what it must be by this share.
+const TOLERANCE: f64 = 0.05;
+/// A service p99 under this is "in milliseconds", in nanoseconds.
+const SERVICE_NS_MAX: u64 = 50_000_000;
+
+/// Freezes a null server in the middle of a constant load.
+///
+/// # Errors
+/// When the load cannot be sent.
+pub fn freeze() -> anyhow::Result<Finding> {
+    let server = null::Server::start(null::Options::default()).context("start the null server")?;
+    server.freeze_from(clock::now() + AFTER_NS, FREEZE);
+    let trial = trial::run("freeze", server.address())?;
+    let Some((_, tally)) = trial.summary.tallies().next() else {
+        anyhow::bail!("the scenario has no operation")
+    };
+    // Of all operations the slowest hundredth are those that became due first in the freeze.
+    let expected_s = FREEZE.as_secs_f64() - WINDOW_S / 100.0;
+    let response_s = tally.response.at(99.0) as f64 / 1e9;
+    let service_ns = tally.service.at(99.0);
+    let passed = (response_s / expected_s - 1.0).abs() <= TOLERANCE && service_ns < SERVICE_NS_MAX;
+    let figure = format!(
+        "response p99 {response_s:.3} s (must be {expected_s:.3} s ± 5 %), service p99 {:.2} ms",
+        service_ns as f64 / 1e6
+    );
+    Ok(Finding { name: "a server frozen for 1.4 s", passed, figure })
+}

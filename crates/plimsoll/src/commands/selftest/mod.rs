@@ -1,0 +1,54 @@
+//! `plimsoll selftest`: checks the ruler on this machine before it is believed.
+
+mod arithmetic;
+mod freeze;
+mod liars;
+mod rate;
+mod trial;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use crate::cli::SelftestArgs;
+use crate::exit::{Exit, Outcome};
+use crate::terminal::{print, say};
+
+/// What one self-test found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// What was checked.
+    pub name: &'static str,
+    /// Whether it held.
+    pub passed: bool,
+    /// What was measured, and what was expected.
+    pub figure: String,
+}
+
+type Check = fn() -> anyhow::Result<Finding>;
+
+const CHECKS: [Check; 6] =
+    [arithmetic::percentiles, arithmetic::merge, rate::rate, freeze::freeze, liars::forget, liars::flip];
+
+/// Runs every self-test.
+///
+/// # Errors
+/// When one cannot be made at all.
+pub fn selftest(args: &SelftestArgs) -> Outcome<Exit> {
+    if !args.json {
+        say("Checking the ruler; this takes about a minute.");
+    }
+    let mut findings = Vec::new();
+    for check in CHECKS {
+        let finding = check()?;
+        if !args.json {
+            let word = if finding.passed { "pass" } else { "FAIL" };
+            print(&format!("{word}  {:<40} {}\n", finding.name, finding.figure));
+        }
+        findings.push(finding);
+    }
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&findings).context("write the findings")?));
+    }
+    let passed = findings.iter().all(|finding| finding.passed);
+    Ok(if passed { Exit::Held } else { Exit::Failed })
+}

@@ -1,0 +1,80 @@
+//! A shipped scenario against a server in this process, without a run directory.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use plimsoll_ledger::{Deal, Findings, Ledger, Neighbours, Run, Touched};
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::runtime::Spin;
+use plimsoll_load::summary::Summary;
+use plimsoll_load::worker::Control;
+use plimsoll_measure::clock;
+use plimsoll_mongo::audit::{Scope, scan};
+use plimsoll_mongo::books::Books;
+use plimsoll_mongo::setup::{Context as SetupContext, Setup};
+use plimsoll_mongo::topology::Site;
+use plimsoll_wire::Address;
+
+use crate::fleet::Fleet;
+use crate::plan::Plan;
+use crate::scenario;
+
+const BLOCK: u64 = 4096;
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What came of a trial.
+#[derive(Debug)]
+pub struct Trial {
+    /// What was measured.
+    pub summary: Summary,
+    setup: Arc<Setup>,
+    site: Arc<Site>,
+    ledger: Ledger,
+}
+
+/// Runs the shipped scenario `name` against the server at `address`.
+///
+/// # Errors
+/// When it cannot be run.
+pub fn run(name: &str, address: SocketAddr) -> anyhow::Result<Trial> {
+    let loaded = scenario::load(name, &[], None)?;
+    let plan = Plan::build(&loaded)?;
+    let run = Run { time_s: u32::try_from(clock::wall_ms() / 1000).unwrap_or(0), tag: [0x5e, 0x1f, 0x7e] };
+    let context = SetupContext { seed: 1, run, base: Path::new(".") };
+    let setup = Arc::new(Setup::build(&loaded.scenario.section(), &plan.operations, context)?);
+    let address = Address { host: address.ip().to_string(), port: address.port() };
+    let site = Arc::new(Site::single(address, TIMEOUT));
+    let deal = Deal::new(setup.batch_max().max(BLOCK), 1, None).context("deal document numbers")?;
+    let books = vec![Books::new(deal, 0, None)];
+    let mut fleet = Fleet::new(&setup, &site, books, Share::WHOLE, Spin::Off)?;
+    let mut summary = Summary::new(plan.names());
+    for phase in &plan.phases {
+        let finished = fleet.run(phase, &Control::default(), |second| summary.add(phase, &second))?;
+        summary.end(phase, &finished, 0);
+    }
+    let mut ledger = Ledger::new(run, deal);
+    let Some(closed) = fleet.close().pop() else { bail!("a worker kept its books") };
+    ledger.adopt(closed.worker, closed.ledger);
+    Ok(Trial { summary, setup, site, ledger })
+}
+
+impl Trial {
+    /// Reads everything back.
+    ///
+    /// # Errors
+    /// When the server cannot be read.
+    pub fn audit(&self) -> anyhow::Result<Findings> {
+        let runtime = super::super::load::runtime()?;
+        let scope = Scope::of(&self.setup, &Touched::None, Neighbours::Excluded);
+        let servers = [self.site.options()];
+        Ok(runtime.block_on(scan(&servers, &self.ledger, scope, &mut |_| ()))?)
+    }
+
+    /// The `_id` of a document.
+    pub fn id(&self, number: u64) -> [u8; 12] {
+        self.setup.run.receipt(number).to_object_id()
+    }
+}
