@@ -27,7 +27,7 @@ struct Writer {
 impl Driver {
     /// Makes the client; it connects with the first operation.
     pub(crate) fn connect(address: &Address) -> Result<Self, Failure> {
-        let runtime = Runtime::new()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let uri = format!("mongodb://{address}/?directConnection=true");
         let client = runtime.block_on(Client::with_uri_str(uri))?;
         let collection = client.database(DATABASE).collection(client::Client::Driver.name());

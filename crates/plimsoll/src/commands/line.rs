@@ -26,6 +26,8 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::plan::closed;
 use crate::session::Session;
 
+/// The name of the phase before the search.
+const WARM_UP: &str = "warm-up";
 /// Length of the closed load that warms up and gives the first rate, in seconds.
 const WARM_UP_S: u64 = 8;
 /// The climb starts at this share of what closed arrivals reach.
@@ -68,7 +70,7 @@ fn prepare(session: &mut Session) -> Outcome<()> {
 /// Brings the server to a steady state under a closed load; gives the first rate of the climb.
 fn warm_up(session: &mut Session, searched: &Load) -> Outcome<f64> {
     let connections = session.plan.search_connections(&session.loaded.scenario);
-    let phase = phase(session, "warm-up", closed(searched, connections), WARM_UP_S);
+    let phase = phase(session, WARM_UP, closed(searched, connections), WARM_UP_S);
     let at_ns = session.elapsed_ns();
     session.emit(&Event::Phase {
         at_ns,
@@ -99,6 +101,7 @@ fn search(session: &mut Session, searched: &Load, start: f64, thorough: bool) ->
     if thorough {
         settings.window_confirm_s = THOROUGH_WINDOW_S;
         settings.window_max_s = THOROUGH_WINDOW_S;
+        settings.budget_s = f64::INFINITY;
     }
     let quest = Quest {
         settings,
@@ -113,8 +116,21 @@ fn search(session: &mut Session, searched: &Load, start: f64, thorough: bool) ->
     let mut prober = SessionProber { session, searched, connections, documents, unit };
     let mut line =
         find(&quest, &mut prober).map_err(|error| Failure { exit: Exit::Server, error: anyhow!(error) })?;
+    line.notes.extend(warm_up_note(session));
     line.notes.extend(checkpoint_note(session));
     Ok(line)
+}
+
+/// A warm-up that did not end says that the server may still have been changing.
+fn warm_up_note(session: &Session) -> Option<String> {
+    let warm_up = session.summary.phases().iter().find(|phase| phase.name == WARM_UP)?;
+    match &warm_up.warm_up {
+        WarmUp::Steady { .. } => None,
+        WarmUp::NotAssessed => Some("the warm-up was too short to be assessed".to_owned()),
+        WarmUp::NotSteady { reason } => {
+            Some(format!("the warm-up of {WARM_UP_S} s found no steady state ({reason})"))
+        }
+    }
 }
 
 /// A window without a full checkpoint cycle says nothing about checkpoints.

@@ -36,6 +36,9 @@ pub(super) fn client(run: &Run) -> Vec<String> {
 
 /// Phases whose arrivals wait for the server.
 pub(super) fn closed(run: &Run) -> Vec<String> {
+    if run.line.is_some() {
+        return Vec::new();
+    }
     let closed: Vec<_> =
         run.phases.iter().filter(|phase| !phase.open).map(|phase| phase.name.as_str()).collect();
     let phases = match closed.as_slice() {
@@ -46,8 +49,12 @@ pub(super) fn closed(run: &Run) -> Vec<String> {
     vec![format!("{phases}, closed: response equals service, saturation is hidden.")]
 }
 
-/// Whether each phase shows a level, and one with checkpoints in it.
+/// Whether each phase shows a level, and one with checkpoints in it. The probes of a search are judged by the search,
+/// whose notes say what it could not establish.
 pub(super) fn steadiness(run: &Run) -> Vec<String> {
+    if run.line.is_some() {
+        return Vec::new();
+    }
     run.phases.iter().flat_map(|phase| warm_up(phase).into_iter().chain(checkpoints(phase))).collect()
 }
 
