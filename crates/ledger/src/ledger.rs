@@ -91,6 +91,19 @@ impl Ledger {
     }
 
     #[inline]
+    /// The numbers of all acknowledged documents, worker by worker.
+    pub fn acknowledged(&self) -> impl Iterator<Item = u64> {
+        self.places()
+            .filter(|place| self.state_at(*place) == State::Acknowledged)
+            .filter_map(|place| self.deal.global(place))
+    }
+
+    /// Every place that may hold a state.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+        let workers = self.workers.iter().zip(0..);
+        workers.flat_map(|(pairs, worker)| (0..pairs.span()).map(move |local| Place { worker, local }))
+    }
+
     pub(crate) fn state_at(&self, place: Place) -> State {
         self.workers[place.worker as usize].state(place.local)
     }

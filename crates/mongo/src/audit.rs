@@ -40,8 +40,19 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Reads the collection of each of `servers` to its end and gives what was found. `progress` is told the number of
-/// documents read.
+/// Who listens to a scan.
+pub trait Listener: Send {
+    /// So many documents were read.
+    fn read(&mut self, _documents: u64) {}
+
+    /// A document is lost; told at the end, for each.
+    fn lost(&mut self, _number: u64) {}
+}
+
+/// Nobody listens.
+impl Listener for () {}
+
+/// Reads the collection of each of `servers` to its end and gives what was found.
 ///
 /// # Errors
 /// When a server cannot be read to the end.
@@ -49,7 +60,7 @@ pub async fn scan(
     servers: &[ConnectOptions],
     ledger: &Ledger,
     scope: Scope<'_>,
-    progress: &mut (dyn FnMut(u64) + Send),
+    listener: &mut impl Listener,
 ) -> Result<Findings, Error> {
     let mut audit = Audit::with(ledger, scope.touched, scope.neighbours);
     let mut reader = Reader { run: ledger.run(), scope, scratch: Vec::new(), read: 0 };
@@ -62,12 +73,13 @@ pub async fn scan(
             for document in documents {
                 audit.see(reader.judge(document));
                 if reader.read.is_multiple_of(PROGRESS_EVERY) {
-                    progress(reader.read);
+                    listener.read(reader.read);
                 }
             }
         }
     }
-    progress(reader.read);
+    listener.read(reader.read);
+    audit.lost().for_each(|number| listener.lost(number));
     Ok(audit.finish())
 }
 

@@ -4,7 +4,7 @@ use anyhow::Context;
 use plimsoll_ledger::{Findings, Ledger, Neighbours, Touched};
 use plimsoll_measure::clock;
 use plimsoll_measure::integrity::{Integrity, Proof};
-use plimsoll_mongo::audit::{Scope, examples, scan};
+use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
 use plimsoll_mongo::collection::Before;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_mongo::topology::Site;
@@ -33,10 +33,10 @@ pub struct Subject<'a> {
 pub fn audit(
     subject: &Subject<'_>,
     runtime: &tokio::runtime::Runtime,
-    progress: &mut (dyn FnMut(u64) + Send),
+    listener: &mut impl Listener,
 ) -> Integrity {
     let started = clock::now();
-    let mut integrity = match read(subject, runtime, progress) {
+    let mut integrity = match read(subject, runtime, listener) {
         Ok(findings) => integrity(subject, &findings),
         Err(error) => unread(subject, format!("{error:#}")),
     };
@@ -47,12 +47,12 @@ pub fn audit(
 fn read(
     subject: &Subject<'_>,
     runtime: &tokio::runtime::Runtime,
-    progress: &mut (dyn FnMut(u64) + Send),
+    listener: &mut impl Listener,
 ) -> anyhow::Result<Findings> {
     let scope = Scope::of(subject.setup, subject.touched, subject.neighbours);
     // Every mongos shows the same collection: one of them is read.
     let servers = [subject.site.options()];
-    runtime.block_on(scan(&servers, subject.ledger, scope, progress)).context("read the documents back")
+    runtime.block_on(scan(&servers, subject.ledger, scope, listener)).context("read the documents back")
 }
 
 fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {

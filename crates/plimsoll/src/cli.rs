@@ -125,6 +125,9 @@ pub struct AuditArgs {
     /// Where the documents are now, if not where they were written.
     #[arg(long, value_name = "URI")]
     pub server: Option<String>,
+    /// Write the receipts of all acknowledged and of all lost documents into this directory, one a line.
+    #[arg(long, value_name = "DIR")]
+    pub receipts: Option<PathBuf>,
     /// Print the findings as JSON.
     #[arg(long)]
     pub json: bool,

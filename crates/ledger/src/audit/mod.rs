@@ -122,6 +122,16 @@ impl<'a> Audit<'a> {
         self.tally.merge(&other.tally);
     }
 
+    /// The numbers of all documents that are lost by now: acknowledged, not touched, and not seen.
+    pub fn lost(&self) -> impl Iterator<Item = u64> {
+        let lost = |place: &Place| {
+            self.ledger.state_at(*place) == State::Acknowledged
+                && self.seen[place.worker as usize].get(place.local) == 0
+                && !self.touched.contains(*place)
+        };
+        self.ledger.places().filter(lost).filter_map(|place| self.ledger.deal().global(place))
+    }
+
     /// Says what was found, once every document was seen.
     pub fn finish(self) -> Findings {
         let mut findings = Findings {

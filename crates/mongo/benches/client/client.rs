@@ -8,6 +8,7 @@ use std::process::Command;
 use plimsoll_measure::clock;
 use plimsoll_server::Cache;
 use plimsoll_wire::Address;
+use tokio::runtime::Builder;
 
 use crate::Failure;
 use crate::arguments::SERVE;
@@ -23,8 +24,10 @@ pub(crate) enum Client {
     Bare,
     /// Our own client.
     Lean,
-    /// The official driver for Rust.
+    /// The official driver for Rust on tokio's default runtime.
     Driver,
+    /// The same on a single-threaded runtime, where it costs least.
+    DriverOneThread,
     /// The official driver for Python.
     Pymongo,
 }
@@ -37,7 +40,8 @@ pub(crate) trait Insert {
 
 impl Client {
     /// All of them, in the order of the tables.
-    pub(crate) const ALL: [Client; 4] = [Client::Bare, Client::Lean, Client::Driver, Client::Pymongo];
+    pub(crate) const ALL: [Client; 5] =
+        [Client::Bare, Client::Lean, Client::Driver, Client::DriverOneThread, Client::Pymongo];
 
     /// The name for reports, arguments and collections.
     pub(crate) fn name(self) -> &'static str {
@@ -45,6 +49,7 @@ impl Client {
             Client::Bare => "bare",
             Client::Lean => "lean",
             Client::Driver => "driver",
+            Client::DriverOneThread => "driver_one_thread",
             Client::Pymongo => "pymongo",
         }
     }
@@ -70,7 +75,8 @@ impl Client {
         match self {
             Client::Bare => serve(Bare::connect(address)?),
             Client::Lean => serve(Lean::connect(address)?),
-            Client::Driver => serve(Driver::connect(address)?),
+            Client::Driver => serve(Driver::connect(self, Builder::new_multi_thread(), address)?),
+            Client::DriverOneThread => serve(Driver::connect(self, Builder::new_current_thread(), address)?),
             Client::Pymongo => Err("PyMongo is a program of its own".into()),
         }
     }

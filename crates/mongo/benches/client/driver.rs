@@ -1,17 +1,17 @@
-//! The official driver, as its users have it: tokio's default runtime, a connection pool, and a monitor beside.
+//! The official driver: a runtime of tokio's, a connection pool, and a monitor beside.
 //!
-//! It gets raw documents, the cheapest that it takes, and the work is a task of its own, which spares it a change of
-//! threads for each reply.
+//! It gets raw documents, the cheapest that it takes, and the work is a task of its own: on the default runtime, work in the
+//! main thread would cost it a change of threads for each reply.
 
 use bson::RawDocumentBuf;
-use mongodb::{Client, Collection};
-use tokio::runtime::Runtime;
+use mongodb::Collection;
+use plimsoll_wire::Address;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::Failure;
-use crate::client::{self, Insert};
+use crate::client::{Client, Insert};
 use crate::document::{DATABASE, Maker};
 use crate::workload::Order;
-use plimsoll_wire::Address;
 
 /// The runtime, and the writer while no task has it.
 pub(crate) struct Driver {
@@ -26,11 +26,11 @@ struct Writer {
 
 impl Driver {
     /// Makes the client; it connects with the first operation.
-    pub(crate) fn connect(address: &Address) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    pub(crate) fn connect(client: Client, mut runtime: Builder, address: &Address) -> Result<Self, Failure> {
+        let runtime = runtime.enable_all().build()?;
         let uri = format!("mongodb://{address}/?directConnection=true");
-        let client = runtime.block_on(Client::with_uri_str(uri))?;
-        let collection = client.database(DATABASE).collection(client::Client::Driver.name());
+        let driver = runtime.block_on(mongodb::Client::with_uri_str(uri))?;
+        let collection = driver.database(DATABASE).collection(client.name());
         Ok(Driver { runtime, writer: Some(Writer { collection, maker: Maker::new()? }) })
     }
 }

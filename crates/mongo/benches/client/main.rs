@@ -6,12 +6,14 @@
 //!     --json        print JSON instead of the table
 //! ```
 //!
-//! Four clients insert the same documents of 100 bytes, made in advance except for a fresh `_id` each: a bare blocking
+//! Five clients insert the same documents of 100 bytes, made in advance except for a fresh `_id` each: a bare blocking
 //! socket that patches and sends one frame again and again (the bound), the lean client as the load engine uses it (a
 //! task on a single-threaded runtime), the official driver as its users have it (a task on tokio's default runtime, raw
-//! documents), and PyMongo (raw documents as well). Each is a process of its own, and what counts is the CPU time of the
-//! whole process, threads in the background and the kernel's work for it included. All are measured in small slices by
-//! turns, so that what disturbs one disturbs all; a ratio is taken within a round, and the median round is shown.
+//! documents), the same driver on a single-threaded runtime, where it costs least, and PyMongo (raw documents as well).
+//! Each is a process of its own, and what counts is the CPU time of the whole process, threads in the background and the
+//! kernel's work for it included. All are measured in small slices by turns, so that what disturbs one disturbs all; a
+//! ratio is taken within a round, and the median round is shown. "The driver" of a ratio is the one on the default
+//! runtime.
 //!
 //! The server is the embedded one with the relaxed profile, because waiting for a disk is not what is measured here; or
 //! that of `PLIMSOLL_BENCH_URI=mongodb://HOST:PORT`, without TLS and authentication. Database `plimsoll_bench` is dropped.

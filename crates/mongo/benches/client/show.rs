@@ -38,14 +38,14 @@ fn rows(out: &mut String, table: &Table) {
         Workload::Single => "one document a command: CPU µs an operation",
         Workload::Batch => "1000 documents a command: CPU µs a document",
     };
-    line(out, format_args!("\n{title:<45}{:>10}{:>14}{:>12}", "× bare", "below driver", "documents/s"));
+    line(out, format_args!("\n{title:<54}{:>10}{:>14}{:>12}", "× bare", "below driver", "documents/s"));
     for row in &table.rows {
         let Row { client, cpu_us, per_s, times_bare, below_driver } = row;
         let spread = format!("({:.3} to {:.3})", cpu_us.min, cpu_us.max);
         line(
             out,
             format_args!(
-                "  {:<9}{:>10.3}  {spread:<22}{:>10.2}{:>14.2}{:>12.0}",
+                "  {:<18}{:>10.3}  {spread:<22}{:>10.2}{:>14.2}{:>12.0}",
                 client.name(),
                 cpu_us.median,
                 times_bare.median,

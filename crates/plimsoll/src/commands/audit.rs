@@ -1,12 +1,16 @@
 //! `plimsoll audit`: reads back what a run wrote, later.
 
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use plimsoll_ledger::{Neighbours, Run as RunId, Touched, recover};
+use plimsoll_ledger::{Ledger, Neighbours, Run as RunId, Touched, recover};
 use plimsoll_measure::environment::ServerKind;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::Run;
+use plimsoll_mongo::audit::Listener;
 use plimsoll_mongo::collection::Before;
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 
@@ -45,13 +49,42 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         neighbours: Neighbours::Expected,
         before: &Before::default(),
     };
-    let integrity = read_back(&subject, &runtime, &mut |_| ());
+    let mut lost = Lost::default();
+    let integrity = read_back(&subject, &runtime, &mut lost);
+    if let Some(dir) = &args.receipts {
+        write_receipts(dir, &recovered.ledger, &lost.0)?;
+    }
     tell(&integrity, recovered.ledger.run(), args)?;
     Ok(if integrity.holds() { Exit::Held } else { Exit::Integrity })
 }
 
+/// Remembers every document that is lost.
+#[derive(Debug, Default)]
+struct Lost(Vec<u64>);
+
+impl Listener for Lost {
+    fn lost(&mut self, number: u64) {
+        self.0.push(number);
+    }
+}
+
+fn write_receipts(dir: &Path, ledger: &Ledger, lost: &[u64]) -> anyhow::Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
+    write_list(&dir.join("acknowledged.txt"), ledger, ledger.acknowledged())?;
+    write_list(&dir.join("lost.txt"), ledger, lost.iter().copied())
+}
+
+fn write_list(path: &Path, ledger: &Ledger, numbers: impl Iterator<Item = u64>) -> anyhow::Result<()> {
+    let here = || format!("write {}", path.display());
+    let mut file = BufWriter::new(File::create(path).with_context(here)?);
+    for number in numbers {
+        writeln!(file, "{}", ledger.run().receipt(number)).with_context(here)?;
+    }
+    file.flush().with_context(here)
+}
+
 /// Where the documents are: where the user says, in the storage that was kept, or where they were written.
-fn place(args: &AuditArgs, path: &std::path::Path, runtime: &tokio::runtime::Runtime) -> Outcome<Place> {
+fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Outcome<Place> {
     let timeout = Duration::from_secs(60);
     if let Some(uri) = &args.server {
         return Place::open(&Choice::Uri(uri.clone()), timeout, true, runtime);

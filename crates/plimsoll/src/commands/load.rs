@@ -10,6 +10,7 @@ use plimsoll_measure::clock;
 use plimsoll_measure::event::Event;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::Run;
+use plimsoll_mongo::audit::Listener;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::audit::{Subject, audit};
@@ -123,12 +124,21 @@ fn read_back(
         neighbours: session.neighbours(),
         before: &session.before,
     };
-    let terminal = &mut session.terminal;
-    audit(&subject, &session.runtime, &mut |read| {
-        if let Some(terminal) = terminal.as_mut() {
-            terminal.on(&Event::Auditing { read, expected });
+    audit(&subject, &session.runtime, &mut Watched { terminal: &mut session.terminal, expected })
+}
+
+/// Shows how far an audit is.
+struct Watched<'a> {
+    terminal: &'a mut Option<Terminal>,
+    expected: u64,
+}
+
+impl Listener for Watched<'_> {
+    fn read(&mut self, documents: u64) {
+        if let Some(terminal) = self.terminal {
+            terminal.on(&Event::Auditing { read: documents, expected: self.expected });
         }
-    })
+    }
 }
 
 fn tell(run: &Run, args: &LoadArgs, directory: &str) -> Outcome<()> {

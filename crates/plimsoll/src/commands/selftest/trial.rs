@@ -70,7 +70,7 @@ impl Trial {
         let runtime = super::super::load::runtime()?;
         let scope = Scope::of(&self.setup, &Touched::None, Neighbours::Excluded);
         let servers = [self.site.options()];
-        Ok(runtime.block_on(scan(&servers, &self.ledger, scope, &mut |_| ()))?)
+        Ok(runtime.block_on(scan(&servers, &self.ledger, scope, &mut ()))?)
     }
 
     /// The `_id` of a document.

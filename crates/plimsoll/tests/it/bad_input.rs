@@ -1,0 +1,160 @@
+//! Bad input gets one clear error that names the place and the mend, before any load is sent.
+
+use std::net::TcpListener;
+use std::process::Output;
+
+use plimsoll_server::Profile;
+use plimsoll_wire::{ConnectOptions, Connection};
+
+use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, server, shared, stderr};
+
+/// Runs a scenario text and checks the exit code and a part of the one message.
+fn check(text: &str, args: &[&str], code: i32, parts: &[&str]) -> Output {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), text);
+    let out = dir.path().join("run");
+    let mut all = vec!["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--quiet"];
+    all.extend(args);
+    let output = plimsoll_with(&all);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    for part in parts {
+        assert!(message.contains(part), "`{part}` is not in: {message}");
+    }
+    output
+}
+
+fn good() -> String {
+    inserts("bad_input", 10, "{documents: 100}")
+}
+
+#[test]
+fn a_misspelt_key() {
+    let text = good().replace("batch:", "bacth:");
+    check(&text, &[], 2, &["scenario.yaml", "line 9", "unknown field `bacth`", "did you mean `batch`?"]);
+}
+
+#[test]
+fn a_wrong_type() {
+    check(&good().replace("batch: 10", "batch: many"), &[], 2, &["scenario.yaml", "line 9", "many"]);
+}
+
+#[test]
+fn an_unknown_generator() {
+    let text = good().replace("$text", "$txt");
+    check(&text, &[], 2, &["document.text", "unknown generator \"$txt\"", "did you mean \"$text\"?"]);
+}
+
+#[test]
+fn an_unreachable_host() {
+    let uri = "mongodb://no-such-host.invalid:27017/?directConnection=true";
+    check(&good(), &["--server", uri], 3, &["no-such-host.invalid:27017", "check the host name"]);
+}
+
+#[test]
+fn a_refused_connection() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let uri = format!("mongodb://127.0.0.1:{port}");
+    check(&good(), &["--server", &uri], 3, &["refused the connection", "start the server there"]);
+}
+
+#[test]
+fn a_wrong_password() {
+    let server = server(Profile::Relaxed, &["--auth"]);
+    let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&options).await.unwrap();
+        let create = bson::rawdoc! {
+            "createUser": "ann", "pwd": "right", "roles": [{"role": "root", "db": "admin"}],
+            "mechanisms": ["SCRAM-SHA-256"],
+        };
+        connection.command("admin", &create).await.unwrap();
+    });
+    let uri = |password| format!("mongodb://ann:{password}@{}/?directConnection=true", server.address());
+    check(
+        &good(),
+        &["--server", &uri("wrong")],
+        3,
+        &["authentication of \"ann\"", "check user, password and authSource"],
+    );
+    check(&good(), &["--server", &uri("right")], 0, &[]);
+}
+
+#[test]
+fn a_collection_that_is_not_empty() {
+    let text = inserts("not_empty", 10, "{documents: 100}");
+    let server = shared();
+    check(&text, &["--server", &server], 0, &[]);
+    check(
+        &text,
+        &["--server", &server],
+        2,
+        &["plimsoll_test.not_empty is not empty (100 documents)", "existing: append"],
+    );
+    check(&text, &["--server", &server, "--set", "existing=append"], 0, &[]);
+    check(&text, &["--server", &server, "--set", "existing=drop"], 0, &[]);
+}
+
+#[test]
+fn a_document_over_16_mib() {
+    let text = good().replace("bytes: 40", "bytes: 17_000_000");
+    check(&text, &[], 2, &["over MongoDB's limit of 16777216"]);
+}
+
+#[test]
+fn no_room_for_the_run_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &good());
+    let small = dir.path().join("small");
+    std::fs::create_dir(&small).unwrap();
+    // A file system of 1 MB in a mount namespace of its own.
+    let script =
+        r#"mount -t tmpfs -o size=1m tmpfs "$1" && exec "$2" run "$3" --out "$1/run" --server "$4" --quiet"#;
+    let program = env!("CARGO_BIN_EXE_plimsoll");
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", script, "sh"])
+        .args([small.as_os_str(), program.as_ref(), file.as_os_str(), shared().as_ref()])
+        .output()
+        .unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(
+        message.contains("no space left for the run directory") && message.contains("--out"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_objective_that_cannot_hold_at_the_first_step() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("hopeless", 10, "{duration: 1s}")
+        + "line: {start: 2000, objective: {response: ['max<1us']}}\n";
+    let file = scenario(dir.path(), &text);
+    let out = dir.path().join("run");
+    let args =
+        ["line", file.to_str().unwrap(), "--server", &shared(), "--out", out.to_str().unwrap(), "--json"];
+    let output = plimsoll_with(&args);
+    assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
+    let run = json(&output);
+    assert_eq!((&run["line"]["rate"], &run["verdict"]), (&serde_json::Value::Null, &"fail".into()));
+    assert!(
+        run["line"]["notes"][0].as_str().unwrap().starts_with("no rate held"),
+        "{}",
+        run["line"]["notes"]
+    );
+    assert!(!run["line"]["probes"][0]["reasons"][0].as_str().unwrap().is_empty());
+}
+
+#[test]
+fn words_that_mean_nothing() {
+    let unknown = plimsoll_with(&["run", "bulk-basline"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("`bulk-baseline`"), "{}", stderr(&unknown));
+    assert_eq!(plimsoll_with(&["rnu"]).status.code(), Some(2));
+    check(&good(), &["--server", "localhost:27017"], 2, &["mongodb://localhost:27017"]);
+    check(&good(), &["--shard", "2/2"], 2, &["--shard 2/2", "for example 0/4"]);
+    check(&good(), &["--set", "phases.3.stop=1"], 2, &["`phases` has no `3`"]);
+    let nowhere = plimsoll().args(["show"]).current_dir("/").output().unwrap();
+    assert!(stderr(&nowhere).contains("name a run directory"), "{}", stderr(&nowhere));
+}

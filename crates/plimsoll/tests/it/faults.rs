@@ -1,0 +1,164 @@
+//! Servers that are killed, and people who change their minds.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use plimsoll_server::{Profile, Server};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::program::{inserts, json, plimsoll, plimsoll_with, python, scenario, server, stderr, uri};
+
+/// How long a run may take to put its first seconds on record.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn start(dir: &Path, server: &str, out: &Path) -> Child {
+    let file = scenario(dir, &inserts("faults", 100, "{duration: 120s}"));
+    let args = ["run", file.to_str().unwrap(), "--server", server, "--out", out.to_str().unwrap(), "--json"];
+    plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until a run has recorded `seconds` seconds of load.
+fn wait_for_load(out: &Path, seconds: usize) {
+    for _ in 0..PATIENCE.as_millis() / 50 {
+        let events = fs::read_to_string(out.join("events.ndjson")).unwrap_or_default();
+        if events.matches(r#""event":"interval""#).count() >= seconds {
+            return;
+        }
+        sleep(Duration::from_millis(50));
+    }
+    panic!("the run recorded no load");
+}
+
+fn interrupt(child: &Child) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+}
+
+/// Kills a server with -9 in the middle of a run at full load, starts it again, audits, and lets pymongo look too.
+fn kill_in_the_middle(profile: Profile) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let mut server = server(profile, &[]);
+    let run = start(dir.path(), &uri(&server), &out);
+    wait_for_load(&out, 2);
+    server.kill().unwrap();
+    let run = run.wait_with_output().unwrap();
+    assert_eq!(run.status.code(), Some(3), "{}", stderr(&run));
+    let summary = json(&run);
+    assert_eq!(
+        (&summary["interrupted"], &summary["integrity"]["proof"]),
+        (&true.into(), &"not_audited".into())
+    );
+    server.restart().unwrap();
+    let receipts = dir.path().join("receipts");
+    let audited =
+        plimsoll_with(&["audit", out.to_str().unwrap(), "--json", "--receipts", receipts.to_str().unwrap()]);
+    let findings = json(&audited);
+    let lost = findings["lost"].as_u64().unwrap();
+    assert_eq!(audited.status.code(), Some(if lost > 0 { 4 } else { 0 }), "{}", stderr(&audited));
+    assert_eq!(findings["acknowledged"], summary["integrity"]["acknowledged"]);
+    assert!(findings["acknowledged"].as_u64().unwrap() > 1000, "{findings}");
+    assert_eq!(
+        (&findings["phantom"], &findings["duplicated"], &findings["corrupted"]),
+        (&0.into(), &0.into(), &0.into())
+    );
+    compare_with_pymongo(&server, &receipts, lost);
+    findings
+}
+
+/// An independent client looks for each acknowledged id and must miss the same ones.
+fn compare_with_pymongo(server: &Server, receipts: &Path, lost: u64) {
+    const SCRIPT: &str = "\
+import sys, pymongo
+uri, acknowledged = sys.argv[1:]
+present = {str(d['_id']) for d in pymongo.MongoClient(uri).plimsoll_test.faults.find({}, {'_id': 1})}
+missing = [line for line in open(acknowledged).read().split() if line not in present]
+print('\\n'.join(missing))
+";
+    let acknowledged = receipts.join("acknowledged.txt");
+    let output =
+        Command::new(python()).args(["-c", SCRIPT, &uri(server)]).arg(&acknowledged).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let ids = |text: String| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
+    let missed = ids(String::from_utf8(output.stdout).unwrap());
+    assert_eq!(missed, ids(fs::read_to_string(receipts.join("lost.txt")).unwrap()));
+    assert_eq!(missed.len() as u64, lost);
+}
+
+#[test]
+fn the_journaled_profile_loses_nothing_to_kill_9() {
+    assert_eq!(kill_in_the_middle(Profile::Journaled)["lost"], 0);
+}
+
+#[test]
+fn the_relaxed_profile_loses_exactly_what_an_independent_client_misses() {
+    // How many are lost depends on the moment; that both say the same is what counts.
+    kill_in_the_middle(Profile::Relaxed);
+}
+
+#[test]
+fn a_server_that_comes_back_is_reached_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let mut server = server(Profile::Journaled, &[]);
+    let text = inserts("back", 100, "{duration: 6s}").replace("unreachable_for: 2s", "unreachable_for: 20s");
+    let file = scenario(dir.path(), &text);
+    let args =
+        ["run", file.to_str().unwrap(), "--server", &uri(&server), "--out", out.to_str().unwrap(), "--json"];
+    let run = plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_load(&out, 2);
+    server.restart().unwrap();
+    let run = run.wait_with_output().unwrap();
+    let summary = json(&run);
+    assert_eq!(run.status.code(), Some(0), "{summary}");
+    assert!(summary["client"]["reconnects"].as_u64().unwrap() > 0);
+    assert_eq!(summary["integrity"]["lost"], 0);
+    assert_eq!(summary["integrity"]["proof"], "proven");
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured_and_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let run = start(dir.path(), "embedded", &out);
+    wait_for_load(&out, 2);
+    interrupt(&run);
+    let run = run.wait_with_output().unwrap();
+    assert_eq!(run.status.code(), Some(130), "{}", stderr(&run));
+    let summary = json(&run);
+    assert_eq!((&summary["interrupted"], &summary["verdict"]), (&true.into(), &"invalid".into()));
+    assert_eq!(summary["integrity"]["acknowledged"], summary["integrity"]["found"]);
+    let address = summary["server"]["addresses"][0].as_str().unwrap();
+    assert!(std::net::TcpStream::connect(address).is_err(), "the server at {address} was left behind");
+}
+
+#[test]
+fn a_second_ctrl_c_ends_the_program_at_once_and_its_server_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let mut run = start(dir.path(), "embedded", &out);
+    wait_for_load(&out, 1);
+    let address = started_at(&out);
+    interrupt(&run);
+    interrupt(&run);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let gone = || std::net::TcpStream::connect(&address).is_err();
+    assert!(
+        (0..100).any(|_| gone() || {
+            sleep(Duration::from_millis(50));
+            false
+        }),
+        "{address} was left behind"
+    );
+}
+
+fn started_at(out: &Path) -> String {
+    let events = fs::read_to_string(out.join("events.ndjson")).unwrap();
+    let started: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
+    started["server"].as_str().unwrap().rsplit(' ').next().unwrap().to_owned()
+}

@@ -1,0 +1,91 @@
+//! The program, its servers, and what it leaves behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use plimsoll_server::embedded::{self, Options};
+use plimsoll_server::{Cache, Profile, Server};
+use serde_json::Value;
+
+/// The program's words, ready to be given arguments.
+pub fn plimsoll() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.stdin(Stdio::null()).env("NO_COLOR", "1");
+    command
+}
+
+/// Runs the program to its end.
+pub fn plimsoll_with(args: &[&str]) -> Output {
+    plimsoll().args(args).output().unwrap()
+}
+
+/// What a program said.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a program printed.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What a program printed, as JSON.
+pub fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("no JSON ({error}) but `{}`; it said: {}", stdout(output), stderr(output))
+    })
+}
+
+/// Starts an embedded server. It must have been installed.
+pub fn server(profile: Profile, args: &[&str]) -> Server {
+    let cache = Cache::locate().unwrap();
+    assert!(embedded::is_installed(&cache), "the embedded server is missing: run `cargo xtask setup` first");
+    let args = args.iter().map(Into::into).collect();
+    embedded::start(&cache, &Options { profile, args, ..Options::default() }).unwrap()
+}
+
+/// A server that all tests share, each in a collection of its own. It ends with the test program.
+pub fn shared() -> String {
+    static SHARED: OnceLock<Server> = OnceLock::new();
+    // The server is bound to the thread that starts it, and a test's own thread ends with the test.
+    let server = SHARED.get_or_init(|| {
+        let (sender, started) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            sender.send(server(Profile::Relaxed, &[])).unwrap();
+            loop {
+                std::thread::park();
+            }
+        });
+        started.recv().unwrap()
+    });
+    uri(server)
+}
+
+/// How to reach a server.
+pub fn uri(server: &Server) -> String {
+    format!("mongodb://{}/?directConnection=true", server.address())
+}
+
+/// A scenario file in `dir`.
+pub fn scenario(dir: &Path, text: &str) -> PathBuf {
+    let path = dir.join("scenario.yaml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// A small scenario with one phase of inserts.
+pub fn inserts(collection: &str, batch: u32, stop: &str) -> String {
+    format!(
+        "title: test\ncollection: plimsoll_test.{collection}\ndocument: {{n: {{$number: {{}}}}, text: {{$text: {{bytes: 40}}}}}}\n\
+         write_concern: {{w: 1, j: true}}\nunreachable_for: 2s\nphases:\n  - load:\n      insert:\n        \
+         operation: {{insert: {{batch: {batch}}}}}\n        arrivals: {{closed: {{writers: 2}}}}\n    stop: {stop}\n"
+    )
+}
+
+/// The Python that has pymongo.
+pub fn python() -> PathBuf {
+    let python = Cache::locate().unwrap().root().join("python/bin/python");
+    assert!(python.exists(), "pymongo is missing: run `cargo xtask setup` first");
+    python
+}

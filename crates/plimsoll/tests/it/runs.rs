@@ -1,0 +1,185 @@
+//! Runs that go well, from the first word to a later audit.
+
+use serde_json::json;
+
+use crate::program::{inserts, json, plimsoll_with, scenario, shared, stderr, stdout};
+
+#[test]
+fn a_run_proves_every_document_and_keeps_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("proves", 100, "{documents: 20_050}"));
+    let out = dir.path().join("run");
+    let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
+    let output = plimsoll_with(&["run", file, "--server", &shared(), "--out", out, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let run = json(&output);
+    assert_eq!((&run["format"], &run["verdict"]), (&json!(1), &json!("pass")));
+    assert_eq!(run["operations"]["insert"]["documents"], 20_050);
+    assert_eq!(run["integrity"]["acknowledged"], 20_050);
+    assert_eq!(run["integrity"]["found"], 20_050);
+    assert_eq!(run["integrity"]["write_concern"], r#"{"w": 1, "j": true}"#);
+    assert!(run["client"]["headroom"].as_f64().is_some_and(|headroom| headroom > 1.0), "{}", run["client"]);
+    for name in ["scenario.yaml", "run.json", "events.ndjson", "intervals.hlog", "ledger", "report.html"] {
+        assert!(dir.path().join("run").join(name).exists(), "{name}");
+    }
+    let kept: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("run/run.json")).unwrap()).unwrap();
+    assert_eq!(kept, run);
+
+    let shown = plimsoll_with(&["show", out]);
+    assert!(stdout(&shown).contains("20,050"), "{}", stdout(&shown));
+    let audited = plimsoll_with(&["audit", out, "--json"]);
+    assert_eq!(audited.status.code(), Some(0), "{}", stderr(&audited));
+    assert_eq!(json(&audited)["found"], 20_050);
+}
+
+#[test]
+fn the_documented_keys_of_run_json_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("keys", 10, "{documents: 2_000}"));
+    let out = dir.path().join("run");
+    let args =
+        ["run", file.to_str().unwrap(), "--server", &shared(), "--out", out.to_str().unwrap(), "--json"];
+    let run = json(&plimsoll_with(&args));
+    for pointer in [
+        "/format",
+        "/verdict",
+        "/scenario/hash",
+        "/server/addresses/0",
+        "/environment/cores",
+        "/operations/insert/count",
+        "/operations/insert/documents",
+        "/operations/insert/rate_per_s",
+        "/operations/insert/documents_per_s",
+        "/operations/insert/skipped",
+        "/operations/insert/errors",
+        "/operations/insert/response_ns/p99",
+        "/operations/insert/service_ns/p99_9",
+        "/operations/insert/wake_ns/max",
+        "/operations/insert/wait_ns/mean",
+        "/integrity/write_concern",
+        "/integrity/acknowledged",
+        "/integrity/found",
+        "/integrity/lost",
+        "/integrity/phantom",
+        "/integrity/duplicated",
+        "/integrity/corrupted",
+        "/integrity/rejected",
+        "/integrity/unknown_present",
+        "/integrity/unknown_absent",
+        "/integrity/not_audited",
+        "/client/cpu_us_per_operation",
+        "/client/cpu_us_per_document",
+        "/client/rss_bytes_max",
+        "/client/headroom",
+        "/client/limited",
+        "/expectations",
+    ] {
+        assert!(run.pointer(pointer).is_some(), "{pointer} is missing");
+    }
+}
+
+#[test]
+fn every_operation_works_over_both_clients() {
+    let dir = tempfile::tempdir().unwrap();
+    let operations = [
+        ("find", "{find: {}}"),
+        ("filter", "{find: {filter: {n: {$gte: 0}}, limit: 5}}"),
+        ("update", "{update: {update: {$set: {seen: {$number: {}}}}}}"),
+        ("replace", "{replace: {}}"),
+        ("remove", "{delete: {filter: {n: -1}}}"),
+    ];
+    for client in ["lean", "driver"] {
+        let mut text = inserts(&format!("every_{client}"), 50, "{documents: 2_000}");
+        for (name, operation) in operations {
+            text.push_str(&format!(
+                "  - load:\n      {name}: {{operation: {operation}, arrivals: {{closed: {{writers: 2}}}}}}\n    stop: {{operations: 100}}\n"
+            ));
+        }
+        text.push_str(&format!("client: {client}\n"));
+        let file = scenario(dir.path(), &text);
+        let out = dir.path().join(client);
+        let args =
+            ["run", file.to_str().unwrap(), "--server", &shared(), "--out", out.to_str().unwrap(), "--json"];
+        let output = plimsoll_with(&args);
+        assert_eq!(output.status.code(), Some(0), "{client}: {}", stderr(&output));
+        let run = json(&output);
+        for (name, _) in operations {
+            assert_eq!(run["operations"][name]["count"], 100, "{client} {name}: {}", run["operations"][name]);
+        }
+        assert_eq!(run["operations"]["filter"]["documents"], 500, "{client}");
+        assert_eq!(run["integrity"]["lost"], 0);
+        assert_eq!(run["integrity"]["not_audited"], 2_000, "a delete by filter may touch any document");
+    }
+}
+
+#[test]
+fn fire_and_forget_promises_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("forget", 10, "{documents: 1_000}").replace("{w: 1, j: true}", "{w: 0}");
+    let file = scenario(dir.path(), &text);
+    let out = dir.path().join("run");
+    let args =
+        ["run", file.to_str().unwrap(), "--server", &shared(), "--out", out.to_str().unwrap(), "--json"];
+    let run = json(&plimsoll_with(&args));
+    assert_eq!(run["integrity"]["proof"], "fire_and_forget");
+    assert_eq!(
+        (&run["integrity"]["acknowledged"], &run["integrity"]["unknown_present"]),
+        (&json!(0), &json!(1000))
+    );
+}
+
+#[test]
+fn storage_that_is_kept_can_be_audited_later_and_what_is_not_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("kept", 100, "{documents: 5_000}"));
+    let file = file.to_str().unwrap();
+    let (kept, gone) = (dir.path().join("kept"), dir.path().join("gone"));
+    let (kept, gone) = (kept.to_str().unwrap(), gone.to_str().unwrap());
+    let output = plimsoll_with(&["run", file, "--server", "embedded", "--out", kept, "--keep", "--quiet"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let audited = plimsoll_with(&["audit", kept, "--json"]);
+    assert_eq!(json(&audited)["found"], 5_000);
+    plimsoll_with(&["run", file, "--server", "embedded:relaxed", "--out", gone, "--quiet"]);
+    let refused = plimsoll_with(&["audit", gone]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(stderr(&refused).contains("run the scenario again with --keep"), "{}", stderr(&refused));
+}
+
+#[test]
+fn shards_send_the_whole_between_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("shards", 100, "{documents: 3_000}").replace("title", "existing: append\ntitle");
+    let file = scenario(dir.path(), &text);
+    let sum: u64 = ["0/2", "1/2"]
+        .iter()
+        .map(|shard| {
+            let out = dir.path().join(shard.replace('/', "of"));
+            let out = out.to_str().unwrap();
+            let args = [
+                "run",
+                file.to_str().unwrap(),
+                "--server",
+                &shared(),
+                "--out",
+                out,
+                "--shard",
+                shard,
+                "--json",
+            ];
+            let run = json(&plimsoll_with(&args));
+            assert_eq!(run["integrity"]["lost"], 0);
+            run["integrity"]["found"].as_u64().unwrap()
+        })
+        .sum();
+    assert_eq!(sum, 3_000);
+}
+
+#[test]
+fn the_lists_are_printed_without_a_server() {
+    let listed = stdout(&plimsoll_with(&["scenarios"]));
+    assert!(listed.lines().any(|line| line.starts_with("bulk-baseline") && line.ends_with('?')), "{listed}");
+    assert!(stdout(&plimsoll_with(&["scenarios", "freeze"])).contains("title: a server that freezes"));
+    assert!(stdout(&plimsoll_with(&["schema"])).contains("\"phases\""));
+    assert!(stdout(&plimsoll_with(&["completions", "bash"])).contains("plimsoll"));
+}
