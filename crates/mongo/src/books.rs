@@ -66,6 +66,13 @@ impl Books {
         Some(numbers)
     }
 
+    /// Gives out numbers that nobody sends, so that operations by receipt have something to name: for a server that
+    /// stores nothing.
+    pub fn pretend(&mut self, count: u64) {
+        let pretended = self.share.take(count);
+        debug_assert!(pretended.is_some(), "there are 2^40 numbers");
+    }
+
     /// Takes back numbers that were given out and not sent.
     pub fn give_back(&mut self, numbers: Range<u64>) {
         self.documents_left = self.documents_left.map(|left| left + (numbers.end - numbers.start));
@@ -83,7 +90,7 @@ impl Books {
     pub fn pick(&self, draw: u64) -> Option<u64> {
         let taken = self.share.taken();
         // The high half of a 128-bit product scales the draw without bias that could be seen.
-        let local = (u128::from(draw) * u128::from(taken) >> 64) as u64;
+        let local = ((u128::from(draw) * u128::from(taken)) >> 64) as u64;
         let worker = self.share.worker();
         if taken == 0 { None } else { self.deal.global(plimsoll_ledger::Place { worker, local }) }
     }

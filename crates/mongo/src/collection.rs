@@ -79,7 +79,7 @@ async fn drop_collection(connection: &mut Connection, namespace: &Namespace) -> 
     let dropped = connection.command(&namespace.db, &rawdoc! {"drop": namespace.collection.as_str()}).await;
     match dropped {
         Err(WireError::Server(error)) if error.code == NAMESPACE_NOT_FOUND => Ok(()),
-        other => Ok(drop(other?)),
+        other => other.map(drop).map_err(Error::Wire),
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) enum Format {
     Table,
     /// For programs.
     Json,
+    /// Only that it runs.
+    Verdict,
 }
 
 impl Arguments {
@@ -45,7 +47,7 @@ impl Arguments {
                 Ok(Arguments::Serve { client: Client::named(client)?, address: address.parse()? })
             }
             ref words if words.contains(&"--bench") => options(words),
-            _ => Ok(Arguments::Measure { plan: Plan::SMALL, format: Format::Table }),
+            _ => Ok(Arguments::Measure { plan: Plan::SMALL, format: Format::Verdict }),
         }
     }
 }

@@ -16,3 +16,26 @@ pub fn completions(args: &CompletionsArgs) -> Outcome<Exit> {
     print(&String::from_utf8_lossy(&text));
     Ok(Exit::Held)
 }
+
+/// `docs/reference/command-line.md`, made from the words themselves.
+#[cfg(test)]
+pub fn reference() -> String {
+    let mut text = String::from("# The command line\n\nMade from the words themselves.\n");
+    let mut root = Cli::command().term_width(100);
+    root.build();
+    describe(&mut root, "plimsoll", &mut text);
+    text
+}
+
+#[cfg(test)]
+fn describe(command: &mut clap::Command, name: &str, text: &mut String) {
+    let help = command.clone().term_width(100).render_long_help().to_string();
+    let lines: Vec<_> = help.lines().map(str::trim_end).collect();
+    text.push_str(&format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n")));
+    let names: Vec<_> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    for sub in names.iter().filter(|sub| *sub != "help") {
+        if let Some(command) = command.find_subcommand_mut(sub) {
+            describe(command, &format!("{name} {sub}"), text);
+        }
+    }
+}

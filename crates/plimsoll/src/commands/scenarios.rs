@@ -15,9 +15,39 @@ pub fn scenarios(args: &ScenariosArgs) -> Outcome<Exit> {
         builtins().iter().filter(|builtin| builtin.name == name).for_each(|builtin| print(builtin.text));
         return Ok(Exit::Held);
     }
-    for builtin in builtins() {
-        let question = load(builtin.name, &[], None)?.scenario.question.unwrap_or_default();
-        print(&format!("{:<18} {question}\n", builtin.name));
+    for (name, _, question) in listed()? {
+        print(&format!("{name:<18} {question}\n"));
     }
     Ok(Exit::Held)
+}
+
+/// Name, path and question of each shipped scenario.
+fn listed() -> anyhow::Result<Vec<(&'static str, &'static str, String)>> {
+    let question = |name| anyhow::Ok(load(name, &[], None)?.scenario.question.unwrap_or_default());
+    builtins().iter().map(|builtin| Ok((builtin.name, builtin.path, question(builtin.name)?))).collect()
+}
+
+/// `scenarios/README.md`, made from the files.
+#[cfg(test)]
+fn readme() -> anyhow::Result<String> {
+    use std::fmt::Write;
+    let mut text = String::from(
+        "# Shipped scenarios\n\nEach is embedded in the binary under its name: `plimsoll run NAME`, `plimsoll line NAME`. This page is \
+         made from the files.\n\n| name | the question it answers |\n| --- | --- |\n",
+    );
+    for (name, path, question) in listed()? {
+        let path = path.trim_start_matches("scenarios/");
+        writeln!(text, "| [`{name}`]({path}) | {question} |")?;
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_scenarios_is_that_of_the_files() {
+        crate::commands::schema::tests::hold("scenarios/README.md", &readme().unwrap());
+    }
 }

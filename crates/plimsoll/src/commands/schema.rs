@@ -26,22 +26,30 @@ fn text(of: SchemaOf) -> anyhow::Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    /// Set to write the files anew instead of comparing them.
+    /// Set to write generated files anew instead of comparing them.
     const UPDATE: &str = "PLIMSOLL_UPDATE_DOCS";
+
+    /// Holds a generated file, named from the root, against what is made now.
+    pub fn hold(file: &str, made: &str) {
+        let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os(UPDATE).is_some() {
+            std::fs::write(&path, made).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(kept == made, "{file} is out of date: run the tests once with {UPDATE}=1");
+    }
 
     #[test]
     fn the_schemas_in_the_docs_are_those_of_the_types() {
-        for (of, file) in [(SchemaOf::Scenario, "scenario.schema.json"), (SchemaOf::Run, "run.schema.json")] {
-            let path = format!("{}/../../docs/reference/{file}", env!("CARGO_MANIFEST_DIR"));
-            let made = text(of).unwrap();
-            if std::env::var_os(UPDATE).is_some() {
-                std::fs::write(&path, &made).unwrap();
-            }
-            let kept = std::fs::read_to_string(&path).unwrap_or_default();
-            assert!(kept == made, "docs/reference/{file} is out of date: run the tests once with {UPDATE}=1");
-        }
+        hold("docs/reference/scenario.schema.json", &text(SchemaOf::Scenario).unwrap());
+        hold("docs/reference/run.schema.json", &text(SchemaOf::Run).unwrap());
+    }
+
+    #[test]
+    fn the_words_in_the_docs_are_those_of_the_command_line() {
+        hold("docs/reference/command-line.md", &crate::commands::completions::reference());
     }
 }

@@ -1,0 +1,320 @@
+//! Holds the house: who may know whom, which outside crate lives where, and how every file must look.
+//!
+//! Each test is one rule and lists every breach at once, with what to do about it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Our crates and which of ours each may know. A new line or name is a decision: ARCHITECTURE.md tells it too.
+const EDGES: &[(&str, &[&str])] = &[
+    ("measure", &[]),
+    ("document", &[]),
+    ("ledger", &[]),
+    ("wire", &[]),
+    ("load", &["measure"]),
+    ("server", &["measure", "wire"]),
+    ("mongo", &["measure", "document", "ledger", "wire", "load"]),
+    ("report", &["measure"]),
+    ("plimsoll", &["measure", "document", "ledger", "wire", "load", "server", "mongo", "report"]),
+    ("xtask", &[]),
+];
+
+/// What every crate's tests may know besides; those of `plimsoll` may know all.
+const SIDEWAYS: &str = "server";
+
+/// An outside crate that is held to its rooms.
+struct Held {
+    name: &'static str,
+    rooms: &'static [&'static str],
+    /// Rooms whose tests may use it as well.
+    tests: &'static [&'static str],
+}
+
+const HELD: &[Held] = &[
+    // The tests of `wire` compare what it does with what the driver does.
+    Held { name: "mongodb", rooms: &["mongo"], tests: &["wire"] },
+    Held { name: "rustls", rooms: &["wire"], tests: &[] },
+    Held { name: "tokio-rustls", rooms: &["wire"], tests: &[] },
+    Held { name: "clap", rooms: &["plimsoll", "xtask"], tests: &[] },
+    Held { name: "anyhow", rooms: &["plimsoll", "xtask"], tests: &[] },
+    Held { name: "axum", rooms: &[], tests: &[] },
+    Held { name: "rdkafka", rooms: &[], tests: &[] },
+];
+
+/// Words that mark something unfinished, in two parts so that this file is not found itself.
+const UNFINISHED: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("db", "g!")];
+const ALLOW: &str = concat!("#[al", "low(");
+const UNSAFE: &str = concat!("un", "safe");
+const SAFETY: &str = "// SAFETY:";
+/// How far above the word its reason may begin.
+const SAFETY_LINES: usize = 6;
+
+#[test]
+fn a_crate_knows_only_what_the_table_of_edges_allows() {
+    let breaches = dependencies().into_iter().filter_map(|edge| {
+        let to = room(&edge.to).filter(|_| edge.ours)?;
+        let allowed = EDGES.iter().find(|(from, _)| *from == edge.from).map_or(&[][..], |(_, to)| to);
+        let sideways = edge.test && (to == SIDEWAYS || edge.from == "plimsoll");
+        (!allowed.contains(&to) && !sideways).then(|| {
+            format!(
+                "{} → {to}: move the code to the room it belongs to; a new edge needs a decision",
+                edge.from
+            )
+        })
+    });
+    hold(breaches);
+}
+
+#[test]
+fn the_table_of_edges_names_every_crate_and_no_other() {
+    let (crates, table) = (crates(), EDGES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let missing = crates.iter().filter(|name| !table.contains(&name.as_str()));
+    let stale = table.iter().filter(|name| !crates.iter().any(|known| known == *name));
+    hold(
+        missing
+            .map(|name| format!("{name}: add what it may know to EDGES in xtask/tests/tidy.rs"))
+            .chain(stale.map(|name| format!("{name}: there is no such crate, remove it from EDGES"))),
+    );
+}
+
+#[test]
+fn an_outside_crate_stays_in_its_rooms() {
+    let breaches = dependencies().into_iter().filter_map(|edge| {
+        let held = HELD.iter().find(|held| held.name == edge.to)?;
+        let from = edge.from.as_str();
+        let allowed = held.rooms.contains(&from) || (edge.test && held.tests.contains(&from));
+        (!allowed).then(|| format!("{from} → {}: only {:?} may use it; go through them", edge.to, held.rooms))
+    });
+    hold(breaches);
+}
+
+#[test]
+fn every_crate_has_a_row_of_one_sentence_in_architecture_md() {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let breaches = crates().into_iter().filter_map(|name| match sentence(&text, &name) {
+        None => Some(format!("{name}: add the row | `{name}` | what it is, in one sentence. | … |")),
+        Some(said) if is_one_sentence(said) => None,
+        Some(said) => Some(format!("{name}: say it in one sentence with a full stop, not {said:?}")),
+    });
+    hold(breaches);
+}
+
+#[test]
+fn every_rust_file_opens_with_what_it_is() {
+    hold(
+        sources()
+            .into_iter()
+            .filter(|source| !source.text.starts_with("//! "))
+            .map(|source| format!("{}: open it with `//!` and a sentence that says what it is", source.name)),
+    );
+}
+
+#[test]
+fn what_is_unsafe_says_why_it_is_sound() {
+    hold(sources().iter().flat_map(unsound));
+}
+
+#[test]
+fn lints_are_expected_with_a_reason_and_never_allowed() {
+    let what = "mend the code, or use #[expect(…, reason = \"…\")]";
+    hold(sources().iter().flat_map(|source| source.lines_with(ALLOW, what)));
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let breaches = sources().into_iter().flat_map(|source| {
+        let lines = |word: &&str| source.lines_with(word, "finish it, or write down in docs what is missing");
+        UNFINISHED.iter().flat_map(lines).collect::<Vec<_>>()
+    });
+    hold(breaches);
+}
+
+#[test]
+fn every_relative_link_in_the_docs_leads_to_a_file() {
+    let mut pages = files(&root(), "md", Depth::Flat);
+    pages.extend(files(&root().join("docs"), "md", Depth::Tree));
+    let breaches = pages.iter().flat_map(|page| {
+        let text = read(page);
+        let dead = links(&text).filter(|link| !leads_somewhere(page, link)).map(str::to_owned);
+        dead.map(|link| format!("{}: {link} is not there: mend the link", name(page))).collect::<Vec<_>>()
+    });
+    hold(breaches);
+}
+
+#[test]
+fn these_rules_catch_what_they_forbid() {
+    let source = |text: &str| Source { name: "x.rs".into(), text: text.into() };
+    let bare = format!("{UNSAFE} {{ f() }}");
+    assert_eq!(unsound(&source(&bare)).len(), 1);
+    assert_eq!(unsound(&source(&format!("{SAFETY} f is sound.\n{bare}"))).len(), 0);
+    assert_eq!(unsound(&source(&format!("// never {UNSAFE}\nlet {UNSAFE}_ = 1;"))).len(), 0);
+    assert_eq!(source(&format!("a\n{ALLOW}dead_code)]")).lines_with(ALLOW, "no"), ["x.rs:2: no"]);
+
+    let page =
+        "[a](b.md#c) `[no](x)` ![d](e.svg \"title\")\n```\n[no](y)\n```\n[web](https://z) [here](#top)";
+    assert_eq!(links(page).collect::<Vec<_>>(), ["b.md", "e.svg"]);
+
+    let table = "| room | what |\n| [`wire`](crates/wire) | The lean client. | — |";
+    assert_eq!(sentence(table, "wire"), Some("The lean client."));
+    assert_eq!(sentence(table, "load"), None);
+    assert!(is_one_sentence("The lean client.") && !is_one_sentence("The lean client. It is fast."));
+}
+
+/// Fails with all breaches of a rule, one a line.
+fn hold(breaches: impl Iterator<Item = impl Display>) {
+    let breaches: Vec<String> = breaches.map(|breach| format!("\n  {breach}")).collect();
+    assert!(breaches.is_empty(), "{}", breaches.concat());
+}
+
+/// One dependency of one of our crates, as its Cargo.toml declares it.
+struct Edge {
+    from: String,
+    to: String,
+    /// It lies in this workspace.
+    ours: bool,
+    /// Only its tests, benchmarks and examples use it.
+    test: bool,
+}
+
+fn dependencies() -> Vec<Edge> {
+    let edge = |from: &str, to: &Value| Edge {
+        from: room(from).unwrap_or(from).to_owned(),
+        to: to["name"].as_str().unwrap_or_default().to_owned(),
+        ours: to["path"].is_string(),
+        test: to["kind"] == "dev",
+    };
+    let of_package = |package: &Value| {
+        let name = package["name"].as_str().unwrap_or_default().to_owned();
+        let list = package["dependencies"].as_array().cloned().unwrap_or_default();
+        list.iter().map(|to| edge(&name, to)).collect::<Vec<_>>()
+    };
+    packages().iter().flat_map(of_package).collect()
+}
+
+fn crates() -> Vec<String> {
+    let name = |package: &Value| room(package["name"].as_str()?).map(str::to_owned);
+    packages().iter().filter_map(name).collect()
+}
+
+fn packages() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// A package's room: `plimsoll-wire` is `wire`.
+fn room(package: &str) -> Option<&str> {
+    match package {
+        "plimsoll" | "xtask" => Some(package),
+        _ => package.strip_prefix("plimsoll-"),
+    }
+}
+
+/// The second cell of the row that begins with a crate's name.
+fn sentence<'a>(architecture: &'a str, name: &str) -> Option<&'a str> {
+    let quoted = format!("`{name}`");
+    let cells = |line: &'a str| {
+        let mut cells = line.trim().strip_prefix('|')?.split('|');
+        Some((cells.next()?, cells.next()?.trim()))
+    };
+    architecture.lines().filter_map(cells).find(|(first, _)| first.contains(&quoted)).map(|(_, said)| said)
+}
+
+fn is_one_sentence(said: &str) -> bool {
+    said.ends_with('.') && !said.contains(". ")
+}
+
+/// A Rust file of ours.
+struct Source {
+    name: String,
+    text: String,
+}
+
+impl Source {
+    /// A breach for each line that contains the word.
+    fn lines_with(&self, word: &str, what: &str) -> Vec<String> {
+        let found = self.text.lines().enumerate().filter(|(_, line)| line.contains(word));
+        found.map(|(index, _)| format!("{}:{}: {what}", self.name, index + 1)).collect()
+    }
+}
+
+fn sources() -> Vec<Source> {
+    let source = |path: PathBuf| Source { name: name(&path), text: read(&path) };
+    let rooms = ["crates", "xtask"].map(|room| files(&root().join(room), "rs", Depth::Tree));
+    rooms.into_iter().flatten().map(source).collect()
+}
+
+/// Uses of the keyword without a reason in the lines above.
+fn unsound(source: &Source) -> Vec<String> {
+    let lines: Vec<&str> = source.text.lines().collect();
+    let excused = |index: usize| {
+        lines[index.saturating_sub(SAFETY_LINES)..=index].iter().any(|line| line.contains(SAFETY))
+    };
+    let found = lines.iter().enumerate().filter(|(index, line)| says_unsafe(line) && !excused(*index));
+    found.map(|(index, _)| format!("{}:{}: say why under {SAFETY}", source.name, index + 1)).collect()
+}
+
+/// Whether the keyword stands in a line outside of a comment.
+fn says_unsafe(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == UNSAFE)
+}
+
+/// The targets of a page's links to files, without their anchors. Code is passed over.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    let prose = page.split("```").step_by(2).flat_map(|prose| prose.split('`').step_by(2));
+    let targets = prose.flat_map(|prose| prose.split("](").skip(1)).filter_map(|rest| rest.split(')').next());
+    targets
+        .filter_map(|target| target.split([' ', '#']).next())
+        .filter(|path| !path.is_empty() && !path.contains("://") && !path.starts_with("mailto:"))
+}
+
+fn leads_somewhere(page: &Path, link: &str) -> bool {
+    page.parent().is_some_and(|directory| directory.join(link).exists())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Flat,
+    Tree,
+}
+
+/// The files with an extension, in order. What cargo builds is left out.
+fn files(directory: &Path, extension: &str, depth: Depth) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() && depth == Depth::Tree && !path.ends_with("target") {
+            found.extend(files(&path, extension, depth));
+        } else if path.extension().is_some_and(|its| its == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A path as seen from the root.
+fn name(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(1).unwrap().to_owned()
+}
