@@ -117,13 +117,14 @@ impl Quest {
         let high = highest(found.iter().map(|it| it.high));
         let mut notes: Vec<String> = found.iter().flat_map(|it| it.notes.clone()).collect();
         notes.dedup();
-        if let Some(reason) = over {
+        if let Some(reason) = &over {
             notes = vec![format!("the search ended early: {reason}")];
         }
         Line {
             rate: low.map(|rate| rate * scale),
             low: low.map(|rate| rate * scale),
             high: high.map(|rate| rate * scale),
+            confirmed: over.is_none() && found.iter().all(|it| it.notes.is_empty()),
             unit: self.unit.clone(),
             documents_per_operation: scale,
             objective: self.objective.describe(),

@@ -51,7 +51,7 @@ impl Settings {
             window_max_s: 30.0,
             operations_min,
             tries_max: 40,
-            budget_s: 160.0,
+            budget_s: 130.0,
         }
     }
 }
@@ -310,7 +310,7 @@ mod tests {
             rate < 150.0 || (rate < 600.0 && tries % 2 == 0)
         });
         let total_s: f64 = all.iter().map(|it| it.window_s).sum();
-        assert!(total_s < 160.0 + 30.0, "{total_s}");
+        assert!(total_s < 130.0 + 30.0, "{total_s}");
         assert!(found.low.is_some_and(|low| low < 600.0), "{found:?}");
         assert!(found.high.is_none_or(|high| high >= 150.0), "{found:?}");
     }

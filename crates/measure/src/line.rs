@@ -8,12 +8,14 @@ use crate::histogram::Latency;
 /// The result of a search for the load line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
-    /// The highest rate that was confirmed, in `unit`; absent when no rate held.
+    /// The highest rate that held, in `unit`; absent when no rate held.
     pub rate: Option<f64>,
     /// Lower end of the interval: held every time it was tried.
     pub low: Option<f64>,
-    /// Upper end of the interval: failed every time it was tried; absent when no rate failed.
+    /// Upper end of the interval: no higher rate held; absent when no rate failed.
     pub high: Option<f64>,
+    /// Whether both ends were confirmed as often as the search asks for.
+    pub confirmed: bool,
     /// `documents/s` or `operations/s`.
     pub unit: String,
     /// Documents in one operation: rates divided by it are operations per second.

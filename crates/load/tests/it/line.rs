@@ -60,6 +60,7 @@ fn the_line_of_a_server_with_a_known_capacity_is_its_capacity() {
     let (low, high) = (line.low.unwrap(), line.high.unwrap());
     assert!(low <= 5000.0 * 1.005 && high >= 5000.0 * 0.995 && high / low < 1.0506, "{low} {high}");
     assert_eq!(line.notes, [] as [String; 0]);
+    assert!(line.confirmed);
     assert_eq!(line.objective, ["response p(99)<50ms", "errors count==0"]);
 }
 

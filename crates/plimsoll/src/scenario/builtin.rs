@@ -55,6 +55,18 @@ mod tests {
     }
 
     #[test]
+    fn the_scenario_in_the_readme_can_be_planned() {
+        let readme = include_str!("../../../../README.md");
+        let (_, rest) = readme.split_once("```yaml\n").unwrap();
+        let (text, _) = rest.split_once("```").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("orders.yaml");
+        std::fs::write(&path, text).unwrap();
+        let loaded = super::super::load(path.to_str().unwrap(), &[], None).unwrap();
+        crate::plan::Plan::build(&loaded).unwrap();
+    }
+
+    #[test]
     fn every_shipped_scenario_can_be_planned_and_says_its_question() {
         for builtin in all() {
             let loaded = super::super::load(builtin.name, &[], None).unwrap();

@@ -337,6 +337,7 @@ pub fn search() -> Sample {
     let probes =
         rates.iter().enumerate().map(|(index, (stage, rate))| probe(index as u64, *stage, *rate)).collect();
     run.line = Some(Line {
+        confirmed: true,
         rate: Some(18_000.0),
         low: Some(18_000.0),
         high: Some(19_000.0),

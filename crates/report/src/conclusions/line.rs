@@ -32,7 +32,7 @@ fn headline(line: &Line) -> String {
         (Some(rate), _, None) => format!(
             "The load line is at least {} {unit}: that rate {} to hold {objective}, and no rate that was tried failed.",
             exact_rate(rate),
-            established(line, rate)
+            established(line)
         ),
         (Some(rate), low, Some(high)) => {
             let low = low.unwrap_or(rate);
@@ -40,7 +40,7 @@ fn headline(line: &Line) -> String {
                 "The load line is {} {unit}: the highest rate that {} to hold {objective}. It lies between {}, which {}, \
                  and {}, which {}.",
                 exact_rate(rate),
-                established(line, rate),
+                established(line),
                 exact_rate(low),
                 Tries::of(line, low).held(),
                 exact_rate(high),
@@ -51,8 +51,8 @@ fn headline(line: &Line) -> String {
 }
 
 /// How sure it is that `rate` holds.
-fn established(line: &Line, rate: f64) -> &'static str {
-    if Tries::of(line, rate).is_confirmed() { "was confirmed" } else { "was found, but not confirmed," }
+fn established(line: &Line) -> &'static str {
+    if line.confirmed { "was confirmed" } else { "was found, but not confirmed," }
 }
 
 /// What had to hold, as an enumeration.

@@ -68,6 +68,7 @@ mod tests {
 
     fn line(low: Option<f64>, high: Option<f64>) -> Line {
         Line {
+            confirmed: true,
             rate: low,
             low,
             high,
@@ -159,6 +160,7 @@ mod tests {
         check(
             |run| {
                 let mut line = line(Some(1_000.0), Some(1_100.0));
+                line.confirmed = false;
                 line.probes[0].held = false;
                 line.probes.truncate(4);
                 run.line = Some(line);

@@ -10,7 +10,6 @@ const SAME: f64 = 1e-3;
 pub(super) struct Tries {
     held: u64,
     failed: u64,
-    confirmed: u64,
 }
 
 impl Tries {
@@ -19,13 +18,7 @@ impl Tries {
         at(line, rate).fold(Self::default(), |tries, probe| Self {
             held: tries.held + u64::from(probe.held),
             failed: tries.failed + u64::from(!probe.held),
-            confirmed: tries.confirmed + u64::from(probe.held && probe.stage == Stage::Confirm),
         })
-    }
-
-    /// Whether the rate held again when it was to be confirmed, and never failed.
-    pub(super) const fn is_confirmed(self) -> bool {
-        self.confirmed > 0 && self.failed == 0
     }
 
     /// That the rate held: `held all 3 times it was tried`.
