@@ -2,7 +2,7 @@
 //!
 //! In reading order: what is asked for ([`arrivals`], [`mix`], [`stop`], [`phase`]), the port to the thing under load
 //! ([`target`]), time and tasks as a parameter ([`runtime`]), one thread's work ([`worker`]), all threads ([`engine`]),
-//! where the steady state starts ([`warm_up`]), what a run adds up to ([`summary`]), and the search ([`objective`], [`search`], [`suspects`], [`line`]).
+//! where the steady state starts ([`warm_up`]), what a run adds up to ([`summary`]), and the search ([`objective`], [`search`], [`suspects`], [`mod@line`]).
 //!
 //! It must not know MongoDB, HTTP, files or the command line.
 
