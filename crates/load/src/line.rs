@@ -1,5 +1,6 @@
 //! Finds the load line: tries the rates that the search asks for, judges each window, and says what held it back.
 
+use plimsoll_measure::interval::Tally;
 use plimsoll_measure::line::{Line, Probe, Stage};
 
 use crate::engine::Second;
@@ -96,7 +97,7 @@ impl Quest {
             from_ns: measured.from_ns,
             window_s: window.length_s,
             rate: attempt.rate * documents,
-            achieved: tally.completed() as f64 * documents / window.length_s.max(f64::MIN_POSITIVE),
+            achieved: self.done(tally) / window.length_s.max(f64::MIN_POSITIVE),
             achieved_ratio: window.achieved(),
             response_ns: tally.response.latency(),
             service_ns: tally.service.latency(),
@@ -109,6 +110,11 @@ impl Quest {
             held: reasons.is_empty(),
             reasons,
         }
+    }
+
+    /// What was done, in the line's unit: documents are counted, not derived from operations.
+    fn done(&self, tally: &Tally) -> f64 {
+        if self.documents_per_operation > 1.0 { tally.documents as f64 } else { tally.completed() as f64 }
     }
 
     fn conclude(&self, probes: Vec<Probe>, found: &[Found], over: Option<String>) -> Line {

@@ -356,7 +356,7 @@ impl<R: Runtime, T: Target> Desk<R, T> {
                 break;
             };
             match self.serve_connected(load, &mut lane).await {
-                Left::Broken => self.state().reconnects += 1,
+                Left::Broken => self.lose(),
                 Left::Over => {
                     self.target.settle(&mut lane).await;
                     self.state().lanes_done.push(lane);
@@ -365,6 +365,14 @@ impl<R: Runtime, T: Target> Desk<R, T> {
             }
         }
         self.leave();
+    }
+
+    /// A connection is lost: from now on it counts how long the server stays away.
+    fn lose(&self) {
+        let now = self.runtime.now();
+        let mut state = self.state();
+        state.reconnects += 1;
+        state.last_contact = state.last_contact.max(now);
     }
 
     /// Sends one operation after the other until none is left or the connection is lost.

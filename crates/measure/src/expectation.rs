@@ -122,6 +122,9 @@ fn bound(metric: &str, threshold: &Threshold) -> f64 {
 
 fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Result<f64, String> {
     let found = integrity.ok_or_else(|| "no audit was made".to_owned())?;
+    if !found.is_known() && !["acknowledged", "rejected"].contains(&name) {
+        return Err(found.reason.clone().unwrap_or_else(|| "the documents were not read back".to_owned()));
+    }
     let values = [
         found.acknowledged,
         found.found,
@@ -218,6 +221,13 @@ mod tests {
         ] {
             assert_eq!(judged(metric, expression).held, held, "{metric} {expression}");
         }
+    }
+
+    #[test]
+    fn integrity_that_was_not_read_back_does_not_hold() {
+        let threshold = check("integrity.lost", "count==0", &[]).unwrap();
+        let unread = Integrity { proof: crate::integrity::Proof::NotAudited, ..Integrity::default() };
+        assert!(!judge("integrity.lost", "count==0", &threshold, &[], Some(&unread)).held);
     }
 
     #[test]

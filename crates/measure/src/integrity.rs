@@ -58,8 +58,28 @@ pub struct Integrity {
 }
 
 impl Integrity {
-    /// Whether nothing that was promised is missing, changed or there twice.
+    /// Whether nothing that was promised is missing, changed or there twice. Where documents vanish by design nothing
+    /// was promised; what was not read back is not known, see [`Self::is_known`].
     pub const fn holds(&self) -> bool {
-        self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0
+        matches!(self.proof, Proof::NotApplicable)
+            || (self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0)
+    }
+
+    /// Whether the documents were read back at all.
+    pub const fn is_known(&self) -> bool {
+        !matches!(self.proof, Proof::NotAudited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vanishing_by_design_is_no_violation_and_not_reading_is_no_proof() {
+        let lost = Integrity { lost: 3, ..Integrity::default() };
+        assert!(!lost.holds());
+        assert!(Integrity { proof: Proof::NotApplicable, ..lost }.holds());
+        assert!(!Integrity { proof: Proof::NotAudited, ..Integrity::default() }.is_known());
     }
 }

@@ -201,7 +201,7 @@ pub struct Client {
     pub cpu_busiest_worker: f64,
     /// Largest resident memory of this process, in bytes.
     pub rss_bytes_max: u64,
-    /// What the tool can do against a server that answers at once, in the line's unit; absent if not measured.
+    /// What the tool can do against a server that answers at once, in operations per second; absent if not measured.
     pub null_server_per_s: Option<f64>,
     /// That ceiling ÷ what was achieved.
     pub headroom: Option<f64>,

@@ -83,8 +83,11 @@ async fn drop_collection(connection: &mut Connection, namespace: &Namespace) -> 
     }
 }
 
-/// Why documents may vanish by design.
-async fn vanishing(connection: &mut Connection, namespace: &Namespace) -> Result<Option<String>, Error> {
+/// Why documents may vanish by design: the collection is capped, or an index lets them expire.
+///
+/// # Errors
+/// What the server or the connection says.
+pub async fn vanishing(connection: &mut Connection, namespace: &Namespace) -> Result<Option<String>, Error> {
     let filter = rawdoc! {"name": namespace.collection.as_str()};
     let listed = connection.command(&namespace.db, &rawdoc! {"listCollections": 1, "filter": filter}).await?;
     let capped = first_batch(&document(&listed, "listCollections")?).iter().any(|collection| {

@@ -13,6 +13,8 @@ use crate::scenario::{
 
 /// The moment that relative dates count from, whenever a run is made: 2026-01-01T00:00:00Z, in milliseconds.
 pub const START_MS: i64 = 1_767_225_600_000;
+/// Numbers are dealt in blocks of at least this many.
+const BLOCK_MIN: u64 = 4096;
 /// Documents of one operation at most.
 pub const BATCH_MAX: u32 = 1_000_000;
 
@@ -217,12 +219,13 @@ impl Setup {
         self.write_concern.as_ref().is_none_or(wire::WriteConcern::is_acknowledged)
     }
 
-    /// The largest batch of any operation.
-    pub fn batch_max(&self) -> u64 {
+    /// How many numbers are dealt to a worker at a time: whole batches of the largest insert, so that none is cut.
+    pub fn block(&self) -> u64 {
         let batch = |command: &Command| {
             if let Command::Insert { batch, .. } = command { u64::from(*batch) } else { 1 }
         };
-        self.commands.iter().map(batch).max().unwrap_or(1)
+        let largest = self.commands.iter().map(batch).max().unwrap_or(1);
+        largest * BLOCK_MIN.div_ceil(largest)
     }
 }
 

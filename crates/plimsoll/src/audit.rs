@@ -63,7 +63,11 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         reason,
         write_concern: write_concern(subject.setup),
         acknowledged: findings.acknowledged,
-        found: if counted { 0 } else { findings.found },
+        found: if counted {
+            findings.foreign.saturating_sub(subject.before.documents)
+        } else {
+            findings.found
+        },
         lost: if counted { 0 } else { findings.lost },
         phantom: if counted { 0 } else { findings.phantom },
         duplicated: findings.duplicated,

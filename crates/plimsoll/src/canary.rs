@@ -55,7 +55,7 @@ pub fn ceiling(
     let server = null::Server::start(null::Options::default()).context("start the null server")?;
     let address = Address { host: server.address().ip().to_string(), port: server.address().port() };
     let site = Arc::new(Site::single(address, Duration::from_secs(10)));
-    let deal = Deal::new(setup.batch_max().max(4096), workers as u64, None).context("deal numbers")?;
+    let deal = Deal::new(setup.block(), workers as u64, None).context("deal numbers")?;
     let books = (0..workers as u64).map(|worker| {
         let mut books = Books::new(deal, worker, None);
         // Operations by receipt need some document to name.

@@ -18,7 +18,7 @@ const HEADROOM_MIN: f64 = 2.0;
 
 /// The summary of a run.
 pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, line: Option<Line>) -> Run {
-    let expectations = expectations(session, integrity.as_ref());
+    let expectations = expectations(session, integrity.as_ref(), line.is_some());
     let mut run = Run {
         format: FORMAT,
         id: id(session.setup.run),
@@ -48,10 +48,12 @@ pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, 
 pub fn exit(run: &Run, session: &Session) -> Exit {
     let violated = run.integrity.as_ref().is_some_and(|integrity| !integrity.holds());
     let unheld = run.expectations.iter().any(|expectation| !expectation.held);
-    let no_line = run.line.as_ref().is_some_and(|line| line.rate.is_none());
+    let unread = run.integrity.as_ref().is_some_and(|integrity| !integrity.is_known());
+    let early = session.ended >= Ended::Unreachable || session.control.is_stopped();
+    let no_line = run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !early;
     worst([
         if violated { Exit::Integrity } else { Exit::Held },
-        if session.ended == Ended::Unreachable { Exit::Server } else { Exit::Held },
+        if unread || session.ended == Ended::Unreachable { Exit::Server } else { Exit::Held },
         if unheld || no_line { Exit::Expectation } else { Exit::Held },
         if session.control.is_stopped() { Exit::Interrupted } else { Exit::Held },
     ])
@@ -105,16 +107,20 @@ fn client(session: &Session, line: Option<&Line>) -> Client {
     }
 }
 
-/// The ceiling of the ruler and what was achieved, in documents per second (in the line's unit for a line).
+/// The ceiling of the ruler and what was achieved, in operations per second. The ceiling is that of the last phase, so a
+/// run of several phases has none to compare with.
 fn ceiling(session: &Session, line: Option<&Line>) -> (Option<f64>, f64) {
+    if let Some(line) = line {
+        let most = line.probes.iter().map(|probe| probe.achieved).fold(0.0, f64::max);
+        return (
+            session.ceiling.map(|(operations, _)| operations),
+            most / line.documents_per_operation.max(1.0),
+        );
+    }
     let seconds = (session.summary.load_ns() as f64 / 1e9).max(f64::MIN_POSITIVE);
-    let (operations, documents) = session.summary.acknowledged();
-    let by_documents = documents > 0;
-    let ceiling =
-        session.ceiling.map(|(operations, documents)| if by_documents { documents } else { operations });
-    let mean = (if by_documents { documents } else { operations }) as f64 / seconds;
-    let most = line.map(|line| line.probes.iter().map(|probe| probe.achieved).fold(0.0, f64::max));
-    (ceiling, most.unwrap_or(mean))
+    let comparable = session.plan.phases.len() == 1;
+    let ceiling = session.ceiling.filter(|_| comparable).map(|(operations, _)| operations);
+    (ceiling, session.summary.acknowledged().0 as f64 / seconds)
 }
 
 fn server_cost(session: &Session) -> ServerCost {
@@ -129,9 +135,12 @@ fn server_cost(session: &Session) -> ServerCost {
     }
 }
 
-fn expectations(session: &Session, integrity: Option<&Integrity>) -> Vec<Expectation> {
+/// A search drives the load past what holds: of its expectations only those of integrity mean anything.
+fn expectations(session: &Session, integrity: Option<&Integrity>, search: bool) -> Vec<Expectation> {
     let measured = session.summary.measured();
-    let judged = session.plan.expectations.iter().map(|(metric, expression, threshold)| {
+    let meant =
+        session.plan.expectations.iter().filter(|(metric, ..)| !search || metric.starts_with("integrity."));
+    let judged = meant.map(|(metric, expression, threshold)| {
         expectation::judge(metric, expression, threshold, &measured, integrity)
     });
     judged.collect()
@@ -153,7 +162,7 @@ fn failed(run: &Run) -> Vec<String> {
     }
     let unheld = run.expectations.iter().filter(|expectation| !expectation.held);
     reasons.extend(unheld.map(|unheld| format!("{} {} did not hold", unheld.metric, unheld.expression)));
-    if run.line.as_ref().is_some_and(|line| line.rate.is_none()) {
+    if run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !run.interrupted {
         reasons.push("no rate held the objective".to_owned());
     }
     reasons
@@ -165,6 +174,10 @@ fn invalid(run: &Run, session: &Session) -> Vec<String> {
         Ended::Unreachable => reasons.push("the server could not be reached any more".to_owned()),
         _ if session.control.is_stopped() => reasons.push("the run was interrupted".to_owned()),
         _ => {}
+    }
+    if let Some(unread) = run.integrity.as_ref().filter(|integrity| !integrity.is_known()) {
+        let reason = unread.reason.clone().unwrap_or_default();
+        reasons.push(format!("the documents could not be read back: {reason}"));
     }
     if run.client.limited {
         reasons.push("the tool itself may have held the load back".to_owned());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
+use plimsoll_document::IdForm;
 use plimsoll_ledger::{Deal, Ledger, Neighbours, Run as RunId, Touched};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, RunError, Second};
@@ -18,7 +19,7 @@ use plimsoll_measure::sample::ServerSample;
 use plimsoll_mongo::books::{Books, Closed};
 use plimsoll_mongo::collection::{self, Before};
 use plimsoll_mongo::keeper::KeeperThread;
-use plimsoll_mongo::setup::{Context as SetupContext, Setup};
+use plimsoll_mongo::setup::{Command, Context as SetupContext, Setup};
 use plimsoll_server::probe::Probe;
 use plimsoll_server::{machine, process};
 use plimsoll_wire::Connection;
@@ -32,9 +33,6 @@ use crate::plan::Plan;
 use crate::run_dir::RunDir;
 use crate::scenario::Loaded;
 use crate::terminal::Terminal;
-
-/// A worker's numbers are dealt in blocks of at least this many.
-const BLOCK_MIN: u64 = 4096;
 
 /// Everything about a run that is under way.
 #[derive(Debug)]
@@ -131,8 +129,7 @@ impl Session {
         let spin = spin(workers, &place);
         let (facts, before) = runtime.block_on(greet(&place, &setup, &loaded))?;
         let workers_all = shard.of * workers as u64;
-        let deal = Deal::new(setup.batch_max().max(BLOCK_MIN), workers_all, None)
-            .context("deal document numbers")?;
+        let deal = Deal::new(setup.block(), workers_all, None).context("deal document numbers")?;
         let summary = Summary::new(plan.names());
         let mut session = Self {
             loaded,
@@ -228,6 +225,11 @@ impl Session {
         self.look(seen);
         let closed = self.fleet.take().map(Fleet::close).unwrap_or_default();
         let kept = self.keeper.take().map_or(Ok(()), KeeperThread::close);
+        // A worker without its books would make its documents look never sent.
+        anyhow::ensure!(
+            closed.len() == self.workers,
+            "a worker kept its books: this is a fault of Plimsoll, please report it"
+        );
         let books = gather(self.setup.run, self.deal, closed);
         kept.context("keep the ledger")?;
         plimsoll_ledger::save(&self.dir.ledger(), &books.ledger).context("save the ledger")?;
@@ -236,7 +238,9 @@ impl Session {
 
     /// Whether documents of others may be in the collection.
     pub fn neighbours(&self) -> Neighbours {
-        let alone = self.before.documents == 0 && self.shard.of == 1;
+        let upserts = |command: &Command| matches!(command, Command::Update { upsert: true, .. });
+        let own = self.setup.id == IdForm::Own || self.setup.commands.iter().any(upserts);
+        let alone = self.before.documents == 0 && self.shard.of == 1 && !own;
         if alone { Neighbours::Excluded } else { Neighbours::Expected }
     }
 

@@ -160,6 +160,15 @@ fn a_server_that_stays_away_ends_the_phase() {
 }
 
 #[test]
+fn a_rare_operation_that_meets_a_short_outage_does_not_end_the_phase() {
+    // One operation a minute, the server away for two seconds around the second one.
+    let script = Script { down: (60 * SECOND_NS, 62 * SECOND_NS), ..Script::steady(MS) };
+    let outcome = simulate(phase(constant(1.0 / 60.0, 1), for_secs(150)), script, Share::WHOLE);
+    assert_eq!(outcome.ended, Ended::Duration);
+    assert_eq!((outcome.whole.count, outcome.whole.errors.unknown()), (2, 1));
+}
+
+#[test]
 fn a_wish_to_stop_is_heard_within_a_tenth_of_a_second_and_gives_back_what_was_ready() {
     for arrivals in [Arrivals::Closed { writers: 2 }, constant(0.5, 2), constant(1000.0, 2)] {
         let control = Control::default();

@@ -11,8 +11,9 @@ use plimsoll_measure::environment::ServerKind;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::Run;
 use plimsoll_mongo::audit::Listener;
-use plimsoll_mongo::collection::Before;
+use plimsoll_mongo::collection::{self, Before};
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
+use plimsoll_wire::Connection;
 
 use super::load::runtime;
 use crate::audit::{Subject, audit as read_back};
@@ -41,13 +42,14 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     let place = place(args, &path, &runtime)?;
     let touching = plan.operations.iter().any(|(_, operation)| operation.touches());
     let touched = if touching { Touched::All } else { Touched::None };
+    let before = Before { documents: 0, vanishing: runtime.block_on(vanishing(&place, &setup))? };
     let subject = Subject {
         setup: &setup,
         site: &place.site,
         ledger: &recovered.ledger,
         touched: &touched,
         neighbours: Neighbours::Expected,
-        before: &Before::default(),
+        before: &before,
     };
     let mut lost = Lost::default();
     let integrity = read_back(&subject, &runtime, &mut lost);
@@ -55,7 +57,17 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         write_receipts(dir, &recovered.ledger, &lost.0)?;
     }
     tell(&integrity, recovered.ledger.run(), args)?;
-    Ok(if integrity.holds() { Exit::Held } else { Exit::Integrity })
+    Ok(match (integrity.holds(), integrity.is_known()) {
+        (false, _) => Exit::Integrity,
+        (true, false) => Exit::Server,
+        (true, true) => Exit::Held,
+    })
+}
+
+/// Why documents may vanish by design, as the collection is now.
+async fn vanishing(place: &Place, setup: &Setup) -> Outcome<Option<String>> {
+    let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
+    collection::vanishing(&mut connection, &setup.namespace).await.deserves(Exit::Server)
 }
 
 /// Remembers every document that is lost.

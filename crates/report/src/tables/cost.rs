@@ -56,9 +56,9 @@ pub(crate) fn ruler(run: &Run) -> Table {
 
 fn headroom(run: &Run) -> Cell {
     let client = &run.client;
-    let unit = run.line.as_ref().map_or("documents/s", |line| line.unit.as_str());
     let ceiling = client.null_server_per_s;
-    let ceiling = ceiling.map(|ceiling| format!(" ({} {unit} against the null server)", exact_rate(ceiling)));
+    let ceiling =
+        ceiling.map(|ceiling| format!(" ({} operations/s against the null server)", exact_rate(ceiling)));
     match client.headroom {
         None if client.limited => Cell::toned("not measured, client-limited", Tone::Bad),
         None => Cell::toned("not measured", Tone::Doubtful),

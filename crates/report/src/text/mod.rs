@@ -216,7 +216,7 @@ Cost
   server     not reported  not reported                    not reported  not reported
 
 The ruler
-  headroom     5.20 times (640,000 documents/s against the null server)
+  headroom     5.20 times (640,000 operations/s against the null server)
   connections  4 over 2 workers
   reconnects   0
   pacing       timer
@@ -258,7 +258,7 @@ Cost
   server     not reported  not reported                      1.97 cores  not reported
 
 The ruler
-  headroom     5.20 times (640,000 documents/s against the null server)
+  headroom     5.20 times (640,000 operations/s against the null server)
   connections  4 over 2 workers
   reconnects   0
   pacing       timer

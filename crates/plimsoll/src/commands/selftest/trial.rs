@@ -22,7 +22,6 @@ use crate::fleet::Fleet;
 use crate::plan::Plan;
 use crate::scenario;
 
-const BLOCK: u64 = 4096;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What came of a trial.
@@ -47,7 +46,7 @@ pub fn run(name: &str, address: SocketAddr) -> anyhow::Result<Trial> {
     let setup = Arc::new(Setup::build(&loaded.scenario.section(), &plan.operations, context)?);
     let address = Address { host: address.ip().to_string(), port: address.port() };
     let site = Arc::new(Site::single(address, TIMEOUT));
-    let deal = Deal::new(setup.batch_max().max(BLOCK), 1, None).context("deal document numbers")?;
+    let deal = Deal::new(setup.block(), 1, None).context("deal document numbers")?;
     let books = vec![Books::new(deal, 0, None)];
     let mut fleet = Fleet::new(&setup, &site, books, Share::WHOLE, Spin::Off)?;
     let mut summary = Summary::new(plan.names());
