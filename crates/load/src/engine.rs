@@ -13,7 +13,7 @@ use crate::arrivals::Share;
 use crate::phase::{Error, Phase};
 use crate::runtime::{Real, Spin};
 use crate::target::Target;
-use crate::worker::{self, Control, Ended, Order, Slice, TENTH_NS, Tenth, lanes_needed};
+use crate::worker::{self, Control, Ended, Order, Slice, Supply, TENTH_NS, Tenth, is_supplier, lanes_needed};
 
 /// Time between the order and the start of a phase, so that every thread is there at the start, in nanoseconds.
 const LEAD_NS: u64 = 20 * MILLISECOND_NS;
@@ -31,6 +31,8 @@ pub struct Second {
     pub tenths: Vec<TenthLine>,
     /// CPU of each worker, in nanoseconds.
     pub cpu_ns: Vec<u64>,
+    /// How often the workers' threads were switched away from their cores.
+    pub switches: Option<u64>,
     /// Connections opened again.
     pub reconnects: u64,
 }
@@ -79,6 +81,8 @@ pub struct Engine<T: Target> {
     workers: Vec<Worker<T>>,
     operations: usize,
     shard: Share,
+    /// Whether a phase has run: from then on a server that refuses is counted, not an error.
+    has_begun: bool,
 }
 
 struct Worker<T: Target> {
@@ -104,7 +108,7 @@ impl<T: Target> Engine<T> {
             let (runtime, driver) = Real::new(spin)?;
             Ok(Worker { runtime, driver, target, lanes: Vec::new() })
         });
-        Ok(Self { workers: workers.collect::<io::Result<_>>()?, operations, shard })
+        Ok(Self { workers: workers.collect::<io::Result<_>>()?, operations, shard, has_begun: false })
     }
 
     /// Number of worker threads.
@@ -115,6 +119,11 @@ impl<T: Target> Engine<T> {
     /// Ends the workers and closes their connections.
     pub fn into_targets(self) -> Vec<Arc<T>> {
         self.workers.into_iter().map(|worker| worker.target).collect()
+    }
+
+    /// The target of each worker.
+    pub fn targets(&self) -> impl Iterator<Item = &T> {
+        self.workers.iter().map(|worker| worker.target.as_ref())
     }
 
     /// Connections open right now.
@@ -135,14 +144,21 @@ impl<T: Target> Engine<T> {
         phase.check()?;
         let phase = Arc::new(phase.clone());
         self.connect(&phase)?;
+        self.has_begun = true;
+        let supply = self.supply(&phase);
         let start = clock::now() + LEAD_NS;
         let (shard, operations, count) = (self.shard, self.operations, self.workers.len());
         thread::scope(|scope| {
             let (sender, slices) = channel();
             let threads: Vec<_> = (self.workers.iter_mut().enumerate())
                 .map(|(index, worker)| {
-                    let order =
-                        Order { phase: phase.clone(), operations, share: share(shard, index, count), start };
+                    let order = Order {
+                        phase: phase.clone(),
+                        operations,
+                        share: share(shard, index, count),
+                        start,
+                        supply: supply.clone(),
+                    };
                     let (control, sender) = (control.clone(), sender.clone());
                     scope.spawn(move || worker.run(order, control, index, sender))
                 })
@@ -158,9 +174,17 @@ impl<T: Target> Engine<T> {
 }
 
 impl<T: Target> Engine<T> {
-    /// Opens the connections that the phase needs beyond those that are open, all workers at once.
+    /// How many workers of this process make documents in a phase.
+    fn supply(&self, phase: &Phase) -> Arc<Supply> {
+        let count = self.workers.len();
+        let suppliers = (0..count).filter(|index| is_supplier(phase, share(self.shard, *index, count)));
+        Arc::new(Supply::of(suppliers.count()))
+    }
+
+    /// Opens the connections that the phase needs beyond those that are open, all workers at once. In a later phase what
+    /// cannot be opened is left to the phase, which tries again.
     fn connect(&mut self, phase: &Phase) -> Result<(), RunError> {
-        let (shard, count) = (self.shard, self.workers.len());
+        let (shard, count, has_begun) = (self.shard, self.workers.len(), self.has_begun);
         thread::scope(|scope| {
             let threads: Vec<_> = (self.workers.iter_mut().enumerate())
                 .map(|(index, worker)| {
@@ -169,7 +193,11 @@ impl<T: Target> Engine<T> {
                 })
                 .collect();
             let opened = threads.into_iter().map(|thread| thread.join().map_err(|_| RunError::Panicked)?);
-            opened.collect()
+            let opened: Result<(), RunError> = opened.collect();
+            match opened {
+                Err(RunError::Connect(_)) if has_begun => Ok(()),
+                opened => opened,
+            }
         })
     }
 }
@@ -181,17 +209,12 @@ const fn share(shard: Share, index: usize, workers: usize) -> Share {
 
 impl<T: Target> Worker<T> {
     fn connect(&mut self, needed: usize) -> Result<(), RunError> {
-        let missing = needed.saturating_sub(self.lanes.len());
-        let target = self.target.clone();
-        let opening = self.driver.spawn(async move {
-            let mut opened = Vec::with_capacity(missing);
-            for _ in 0..missing {
-                opened.push(target.open().await.map_err(RunError::Connect)?);
-            }
-            Ok::<_, RunError>(opened)
-        });
-        let opened = self.driver.block_on(opening).map_err(|_| RunError::Panicked)?;
-        self.lanes.extend(opened?);
+        for _ in self.lanes.len()..needed {
+            let target = self.target.clone();
+            let opening = self.driver.spawn(async move { target.open().await });
+            let opened = self.driver.block_on(opening).map_err(|_| RunError::Panicked)?;
+            self.lanes.push(opened.map_err(RunError::Connect)?);
+        }
         Ok(())
     }
 
@@ -301,9 +324,15 @@ impl Second {
         self.reconnects += slice.reconnects;
         self.cpu_ns.resize(workers, 0);
         self.cpu_ns[worker] += slice.cpu_ns;
+        self.switches = added(self.switches, slice.switches);
         self.tallies.resize_with(slice.tallies.len(), Tally::default);
         self.tallies.iter_mut().zip(&slice.tallies).for_each(|(sum, part)| sum.merge(part));
     }
+}
+
+/// The sum of what is known.
+fn added(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.map_or(b, |a| Some(a + b.unwrap_or(0)))
 }
 
 impl Tenth {

@@ -8,6 +8,7 @@
 
 pub mod arrivals;
 pub mod engine;
+mod feed;
 pub mod line;
 pub mod mix;
 pub mod objective;

@@ -65,23 +65,38 @@ pub fn find(
 ) -> Result<Line, Box<dyn std::error::Error + Send + Sync>> {
     let mut probes = Vec::new();
     let mut found = Vec::new();
-    let mut over = None;
     for _ in 0..quest.searches {
         let mut search = Search::new(quest.settings);
-        while let Some(attempt) = search.next().filter(|_| over.is_none()) {
-            let measured = prober.probe(&attempt)?;
-            over = measured.over.clone();
-            if over.is_some() {
-                break;
-            }
-            let probe = quest.judge(&attempt, &measured);
-            prober.probed(&probe);
-            search.tell(probe.held);
-            probes.push(probe);
+        let over = look(quest, prober, &mut search, &mut probes)?;
+        // A search that was cut short says less than those before it.
+        if over.is_none() || found.is_empty() {
+            found.push(search.found());
         }
-        found.push(search.found());
+        if over.is_some() {
+            return Ok(quest.conclude(probes, &found, over));
+        }
     }
-    Ok(quest.conclude(probes, &found, over))
+    Ok(quest.conclude(probes, &found, None))
+}
+
+/// Makes one search; gives why it ended before its time, if it did.
+fn look(
+    quest: &Quest,
+    prober: &mut impl Prober,
+    search: &mut Search,
+    probes: &mut Vec<Probe>,
+) -> Result<Option<String>, Box<dyn std::error::Error + Send + Sync>> {
+    while let Some(attempt) = search.next() {
+        let measured = prober.probe(&attempt)?;
+        if measured.over.is_some() {
+            return Ok(measured.over);
+        }
+        let probe = quest.judge(&attempt, &measured);
+        prober.probed(&probe);
+        search.tell(probe.held);
+        probes.push(probe);
+    }
+    Ok(None)
 }
 
 impl Quest {

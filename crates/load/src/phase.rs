@@ -26,6 +26,16 @@ pub enum Overdue {
     },
 }
 
+/// Whether operations make documents, of which a phase may send a limited number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Documents {
+    /// They work on documents that are there.
+    #[default]
+    Used,
+    /// They send new ones.
+    Made,
+}
+
 /// One stream of operations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
@@ -37,6 +47,8 @@ pub struct Load {
     pub arrivals: Arrivals,
     /// What happens to overdue ones.
     pub overdue: Overdue,
+    /// Whether its operations make documents.
+    pub documents: Documents,
 }
 
 /// Loads side by side.
@@ -73,6 +85,11 @@ pub enum Error {
     /// Weights that make no mix.
     #[error("load.{0}: every weight must be a number over 0")]
     Weights(String),
+    /// Documents are counted where none are made.
+    #[error(
+        "stop.documents: no load of this phase inserts any, so it would not end; stop by duration or operations"
+    )]
+    NoDocuments,
     /// It would not end.
     #[error("stop: {0}")]
     Stop(#[from] stop::Error),
@@ -88,6 +105,10 @@ impl Phase {
             return Err(Error::NoLoad);
         }
         self.stop.check()?;
+        let makes = self.loads.iter().any(|load| load.documents == Documents::Made);
+        if self.stop.documents.is_some() && !makes {
+            return Err(Error::NoDocuments);
+        }
         self.loads.iter().try_for_each(Load::check)
     }
 }

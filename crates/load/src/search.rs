@@ -54,6 +54,11 @@ impl Settings {
             budget_s: 130.0,
         }
     }
+
+    /// The lowest rate at which the longest window has enough operations to judge, in operations per second.
+    fn floor(&self) -> f64 {
+        self.operations_min as f64 * SPARE / self.window_max_s
+    }
 }
 
 /// What to try next.
@@ -115,13 +120,13 @@ pub struct Found {
 
 impl Search {
     /// A search that has not tried anything.
-    pub const fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings) -> Self {
         Self {
             settings,
             stage: Stage::Climb,
             low: None,
             high: None,
-            trying: settings.start,
+            trying: settings.start.max(settings.floor()),
             tried: Vec::new(),
             spent_s: 0.0,
             bisections: 0,
@@ -159,9 +164,7 @@ impl Search {
         }
         let (low, high) = self.uncontradicted();
         let note = match (self.low, self.high) {
-            (None, _) => {
-                format!("no rate held, down to {:.1} operations/s", self.trying * self.settings.factor)
-            }
+            (None, _) => self.nothing_held(),
             (_, None) => "no rate failed: the load line lies above everything that was tried".to_owned(),
             _ => format!(
                 "the bracket was not confirmed {} times in the time given: the system is not steady enough for a \
@@ -170,6 +173,19 @@ impl Search {
             ),
         };
         Found { low, high, notes: vec![note] }
+    }
+
+    fn nothing_held(&self) -> String {
+        let lowest = self.tried.iter().map(|(rate, _)| *rate).fold(f64::INFINITY, f64::min);
+        let floor = self.settings.floor();
+        if lowest > floor {
+            return format!("no rate held, down to {lowest:.1} operations/s");
+        }
+        format!(
+            "no rate held, down to {floor:.1} operations/s: below that, {:.0} s hold fewer than the {} operations that \
+             the objective's percentile needs, so say a lower percentile in line.objective, or --thorough",
+            self.settings.window_max_s, self.settings.operations_min
+        )
     }
 
     /// The highest rate that held below everything that failed, and the lowest that failed above everything that held.
@@ -191,13 +207,13 @@ impl Search {
     }
 
     fn confirm(&mut self, held: bool) {
-        let resolution = self.settings.resolution;
+        let (resolution, floor) = (self.settings.resolution, self.settings.floor());
         let (Some(low), Some(high)) = (&mut self.low, &mut self.high) else { return };
         let at_low = self.trying == low.rate;
         match (at_low, held) {
             (true, true) => low.confirmed += 1,
             (false, false) => high.confirmed += 1,
-            (true, false) => *low = low.contradicted(resolution, |rate, step| rate / step),
+            (true, false) => *low = low.contradicted(resolution, |rate, step| (rate / step).max(floor)),
             (false, true) => *high = high.contradicted(resolution, |rate, step| rate * step),
         }
     }
@@ -205,7 +221,7 @@ impl Search {
     /// Sets stage and rate of the next try.
     fn aim(&mut self) {
         (self.stage, self.trying) = match (self.low, self.high) {
-            (None, _) => (Stage::Climb, self.trying / self.settings.factor),
+            (None, _) => (Stage::Climb, (self.trying / self.settings.factor).max(self.settings.floor())),
             (Some(low), None) => (Stage::Climb, low.rate * self.settings.factor),
             (Some(low), Some(high)) if self.stage == Stage::Confirm || self.is_narrow(low, high) => {
                 // In turns, so that a change of the system meets both ends alike.
@@ -236,7 +252,8 @@ impl Search {
     }
 
     fn is_hopeless(&self) -> bool {
-        self.low.is_none() && self.tries() > DESCENTS_MAX
+        let at_floor = self.tried.iter().any(|(rate, _)| *rate <= self.settings.floor());
+        self.low.is_none() && (at_floor || self.tries() > DESCENTS_MAX)
     }
 
     fn is_endless(&self) -> bool {
@@ -281,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_sharp_line_is_found_within_the_resolution_from_any_start() {
-        for line in [3.0, 170.0, 999.0, 54_321.0] {
+        for line in [60.0, 170.0, 999.0, 54_321.0] {
             for start in [line / 30.0, line / 2.0, line * 1.1, line * 5.0] {
                 let settings = Settings { budget_s: f64::INFINITY, ..Settings::standard(start, 1000) };
                 let (found, tries) = search_with(settings, |rate| rate <= line);
@@ -317,8 +334,25 @@ mod tests {
 
     #[test]
     fn windows_have_support_for_the_percentile() {
-        let (_, tries) = search(50.0, |rate| rate <= 200.0);
-        assert!(tries.iter().all(|it| it.window_s * it.rate >= 1000.0 || it.window_s >= 30.0), "{tries:?}");
+        for start in [0.1, 5.0, 50.0, 5000.0] {
+            for line in [20.0, 45.0, 200.0] {
+                let (_, tries) = search(start, |rate| rate <= line);
+                assert!(tries.iter().all(|it| it.window_s * it.rate >= 1000.0), "{tries:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_too_low_to_be_judged_is_not_taken_for_a_failure_of_every_rate() {
+        let (found, tries) = search(5.0, |rate| rate <= 20.0);
+        assert_eq!((found.low, tries.len()), (None, 1));
+        assert!(
+            found.notes[0].contains("down to 40.0 operations/s: below that, 30 s hold fewer"),
+            "{found:?}"
+        );
+        let few = Settings::standard(5.0, 100);
+        let (found, _) = search_with(few, |rate| rate <= 20.0);
+        assert!(found.low.is_some_and(|low| low <= 20.0), "{found:?}");
     }
 
     #[test]
@@ -338,16 +372,16 @@ mod tests {
 
     #[test]
     fn noise_widens_the_interval_and_never_hides_the_line() {
-        // Between 90 and 110 the verdict is a coin toss.
+        // Between 900 and 1100 the verdict is a coin toss.
         for seed in 0..200 {
             let mut toss = 0;
-            let (found, _) = search(10.0, |rate| {
+            let (found, _) = search(100.0, |rate| {
                 toss += 1;
-                rate < 90.0 || (rate < 110.0 && scramble(seed, toss).is_multiple_of(2))
+                rate < 900.0 || (rate < 1100.0 && scramble(seed, toss).is_multiple_of(2))
             });
             // An end may stay open when the time is over; what is said is never contradicted.
-            assert!(found.low.is_none_or(|low| low < 110.0), "seed {seed}: {found:?}");
-            assert!(found.high.is_none_or(|high| high > 90.0), "seed {seed}: {found:?}");
+            assert!(found.low.is_none_or(|low| low < 1100.0), "seed {seed}: {found:?}");
+            assert!(found.high.is_none_or(|high| high >= 900.0), "seed {seed}: {found:?}");
             assert!(found.low.is_some() && found.low.zip(found.high).is_none_or(|(low, high)| low < high));
         }
     }

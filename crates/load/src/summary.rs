@@ -19,6 +19,7 @@ pub struct Summary {
     phases: Vec<PhaseFacts>,
     current: Current,
     cpu_ns: Vec<u64>,
+    switches: Option<u64>,
     load_ns: u64,
     reconnects: u64,
 }
@@ -56,6 +57,7 @@ impl Summary {
             phases: Vec::new(),
             current: Current::default(),
             cpu_ns: Vec::new(),
+            switches: None,
             load_ns: 0,
             reconnects: 0,
         }
@@ -73,6 +75,9 @@ impl Summary {
         }
         self.cpu_ns.resize(self.cpu_ns.len().max(second.cpu_ns.len()), 0);
         self.cpu_ns.iter_mut().zip(&second.cpu_ns).for_each(|(sum, part)| *sum += part);
+        if let Some(switches) = second.switches {
+            *self.switches.get_or_insert(0) += switches;
+        }
         self.load_ns += second.to_ns - second.from_ns;
         self.reconnects += second.reconnects;
         self.current.tenths.extend(&second.tenths);
@@ -127,6 +132,11 @@ impl Summary {
     /// Everything that each operation did, by index.
     pub fn tallies(&self) -> impl Iterator<Item = (&str, &Tally)> {
         self.names.iter().map(String::as_str).zip(self.operations.iter().map(|sum| &sum.whole))
+    }
+
+    /// How often all workers' threads were switched away from their cores, where the system tells.
+    pub const fn switches(&self) -> Option<u64> {
+        self.switches
     }
 
     /// CPU that all workers used under load, in nanoseconds.

@@ -5,10 +5,9 @@
 //! the schedule never waits for a response, nothing due is forgotten, and `awake` tells the tool's delay (nobody
 //! looked) from waiting for a connection (everybody was busy).
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -16,10 +15,11 @@ use futures_util::future::{Either, select};
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::interval::{Instants, Reply, Tally};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
-use crate::arrivals::{Schedule, Share};
-use crate::mix::Mix;
-use crate::phase::{Load, Overdue, Phase};
+use crate::arrivals::Share;
+use crate::feed::{Feed, Slot, narrowed};
+use crate::phase::{Documents, Phase};
 use crate::runtime::Runtime;
 use crate::target::{Prepared, Target};
 
@@ -50,6 +50,32 @@ impl Control {
     /// Whether somebody asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// The documents of a phase, as far as they are limited: how many workers still have some to send.
+#[derive(Debug, Default)]
+pub struct Supply {
+    suppliers: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Supply {
+    /// For so many workers that make documents.
+    pub const fn of(suppliers: usize) -> Self {
+        Self { suppliers: AtomicUsize::new(suppliers), over: AtomicBool::new(false) }
+    }
+
+    /// Whether every worker has sent the last of its documents.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// A worker has sent the last of its documents.
+    fn leave(&self) {
+        if self.suppliers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.over.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -95,6 +121,8 @@ pub struct Slice {
     pub tenths: Vec<Tenth>,
     /// CPU that the worker's thread used, in nanoseconds.
     pub cpu_ns: u64,
+    /// How often the thread was switched away from its core.
+    pub switches: Option<u64>,
     /// Connections that were opened again.
     pub reconnects: u64,
 }
@@ -134,6 +162,8 @@ pub struct Order {
     pub share: Share,
     /// When the phase starts.
     pub start: Instant,
+    /// What is left of the phase's documents, shared by all workers of the process.
+    pub supply: Arc<Supply>,
 }
 
 /// Runs one worker's share of a phase to its end, on the thread of `runtime`. `lanes` are connections that are open
@@ -154,26 +184,28 @@ pub async fn run<R: Runtime, T: Target>(
     desk.end()
 }
 
+/// Whether a worker has a connection whose operations make documents.
+pub fn is_supplier(phase: &Phase, share: Share) -> bool {
+    let lanes = lanes_needed(phase, share);
+    phase.loads.iter().zip(lanes).any(|(load, lanes)| load.documents == Documents::Made && lanes > 0)
+}
+
 /// How many lanes a worker needs for each load of a phase.
 pub fn lanes_needed(phase: &Phase, share: Share) -> Vec<usize> {
     phase.loads.iter().map(|load| share.part(u64::from(load.arrivals.connections())) as usize).collect()
 }
 
 impl Order {
-    /// Documents are shared by the workers that have a connection at all.
+    /// Documents are shared by the workers that have a connection to send some.
     fn documents_share(&self) -> Share {
-        let connections = self.phase.loads.iter().map(|load| load.arrivals.connections()).max();
+        let makers = self.phase.loads.iter().filter(|load| load.documents == Documents::Made);
+        let connections = makers.map(|load| load.arrivals.connections()).max();
         narrowed(self.share, u64::from(connections.unwrap_or(1)))
     }
 
     fn end(&self) -> Option<Instant> {
         self.phase.stop.duration.map(|span| self.start + span.as_ns())
     }
-}
-
-/// The share among those workers that have one of `connections`.
-const fn narrowed(share: Share, connections: u64) -> Share {
-    Share { index: share.index, of: if share.of < connections { share.of } else { connections } }
 }
 
 /// What the lanes of one worker share. They run on one thread, so the lock is never contended.
@@ -190,100 +222,23 @@ struct State<L> {
     tallies: Vec<Tally>,
     tenths: Vec<Tenth>,
     reconnects: u64,
-    last_contact: Instant,
+    /// Since when the server has said nothing, though it was asked.
+    silent_since: Option<Instant>,
     ended: Ended,
     halted: bool,
+    /// Operations under way that may make documents.
+    making: usize,
+    supply: Held,
     lanes_live: usize,
     lanes_done: Vec<L>,
     reporter: Option<Waker>,
 }
 
-/// Where the operations of one load come from.
-struct Feed {
-    mix: Mix,
-    overdue_rule: Overdue,
-    operations_left: Option<u64>,
-    exhausted: bool,
-    source: FeedSource,
-}
-
-enum FeedSource {
-    Closed { next: u64, step: u64 },
-    Open { schedule: Schedule, overdue: VecDeque<Slot> },
-}
-
-/// One operation of the schedule.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    number: u64,
-    operation: usize,
-    /// When it is due; closed arrivals are due when they are sent.
-    due: Option<Instant>,
-    /// When the pacer noticed it, if no lane took it in time.
-    awake: Option<Instant>,
-}
-
-impl Feed {
-    fn new(load: &Load, share: Share, phase: &Phase, index: usize) -> Option<Self> {
-        let seed = crate::mix::scramble(phase.seed, index as u64);
-        let share = narrowed(share, u64::from(load.arrivals.connections()));
-        let source = match Schedule::new(&load.arrivals, share, seed) {
-            None => FeedSource::Closed { next: share.index, step: share.of },
-            Some(schedule) => FeedSource::Open { schedule, overdue: VecDeque::new() },
-        };
-        let operations_left = phase.stop.operations.map(|total| share.part(total));
-        let mix = Mix::new(&load.mix, seed)?;
-        Some(Self { mix, overdue_rule: load.overdue, operations_left, exhausted: false, source })
-    }
-
-    /// The next operation in time, if it is due before `end`; marks it as taken.
-    fn take_scheduled(&mut self, start: Instant, end: Option<Instant>) -> Option<Slot> {
-        if self.exhausted || self.operations_left == Some(0) {
-            return None;
-        }
-        let (due, number) = match &mut self.source {
-            FeedSource::Closed { next, step } => {
-                let number = *next;
-                *next += *step;
-                (None, number)
-            }
-            FeedSource::Open { schedule, .. } => {
-                let due = start + schedule.peek()?.0;
-                if end.is_some_and(|end| due >= end) {
-                    return None;
-                }
-                (Some(due), schedule.take()?.1)
-            }
-        };
-        self.operations_left = self.operations_left.map(|left| left - 1);
-        Some(Slot { number, operation: self.mix.pick(number), due, awake: None })
-    }
-
-    fn next_due(&self, start: Instant, end: Option<Instant>) -> Option<Instant> {
-        match &self.source {
-            FeedSource::Open { schedule, .. } if !self.exhausted && self.operations_left != Some(0) => {
-                schedule
-                    .peek()
-                    .map(|(due_ns, _)| start + due_ns)
-                    .filter(|due| end.is_none_or(|end| *due < end))
-            }
-            _ => None,
-        }
-    }
-
-    fn overdue(&mut self) -> Option<&mut VecDeque<Slot>> {
-        match &mut self.source {
-            FeedSource::Open { overdue, .. } => Some(overdue),
-            FeedSource::Closed { .. } => None,
-        }
-    }
-
-    fn is_too_late(&self, slot: &Slot, now: Instant) -> bool {
-        match (self.overdue_rule, slot.due) {
-            (Overdue::Skip { after }, Some(due)) => now.since(due) > after.as_ns(),
-            _ => false,
-        }
-    }
+/// Whether this worker still holds some of the phase's documents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Yes,
+    No,
 }
 
 impl<L> State<L> {
@@ -306,6 +261,62 @@ impl<L> State<L> {
         self.halted = true;
         self.ended = self.ended.max(ended);
     }
+
+    /// The server said something, or kept silent when it was asked.
+    fn hear(&mut self, heard: Heard, now: Instant, unreachable_for_ns: u64) {
+        match heard {
+            Heard::Answer => self.silent_since = None,
+            Heard::Nothing => {
+                let since = *self.silent_since.get_or_insert(now);
+                if now.since(since) >= unreachable_for_ns {
+                    self.halt(Ended::Unreachable);
+                }
+            }
+            Heard::NotAsked => {}
+        }
+    }
+
+    /// Nobody is left to send what is overdue: it is counted, unless the phase was meant to end just now.
+    fn skip_the_rest(&mut self) {
+        if matches!(self.ended, Ended::Documents | Ended::Interrupted) {
+            return;
+        }
+        for feed in &mut self.feeds {
+            while let Some(slot) = feed.take_overdue() {
+                self.tallies[slot.operation].skipped += 1;
+            }
+        }
+    }
+
+    /// The last document of this worker was sent: true once.
+    fn is_sold_out(&mut self) -> bool {
+        let empty = self.making == 0 && !self.feeds.iter().any(Feed::is_supplying);
+        let sold_out = empty && self.supply == Held::Yes;
+        if sold_out {
+            self.supply = Held::No;
+        }
+        sold_out
+    }
+}
+
+/// Whether the server is there, as far as an outcome tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    Answer,
+    Nothing,
+    NotAsked,
+}
+
+impl Heard {
+    const fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Unknown(Doubt::Unacknowledged) => Self::NotAsked,
+            Outcome::Unknown(Doubt::Timeout | Doubt::ConnectionLost) => Self::Nothing,
+            // Nothing was tried: no server was there to ask.
+            Outcome::Rejected(Rejection::NotTried) => Self::Nothing,
+            _ => Self::Answer,
+        }
+    }
 }
 
 impl<R: Runtime, T: Target> Desk<R, T> {
@@ -317,9 +328,11 @@ impl<R: Runtime, T: Target> Desk<R, T> {
             tallies: vec![Tally::default(); order.operations],
             tenths: Vec::new(),
             reconnects: 0,
-            last_contact: order.start,
+            silent_since: None,
             ended: Ended::Duration,
             halted: false,
+            making: 0,
+            supply: if is_supplier(phase, order.share) { Held::Yes } else { Held::No },
             lanes_live: 0,
             lanes_done: Vec::new(),
             reporter: None,
@@ -351,7 +364,7 @@ impl<R: Runtime, T: Target> Desk<R, T> {
         loop {
             let Some(mut lane) = (match open.take() {
                 Some(lane) => Some(lane),
-                None => self.connect().await,
+                None => self.connect(load).await,
             }) else {
                 break;
             };
@@ -367,65 +380,96 @@ impl<R: Runtime, T: Target> Desk<R, T> {
         self.leave();
     }
 
-    /// A connection is lost: from now on it counts how long the server stays away.
+    /// A connection is lost.
     fn lose(&self) {
-        let now = self.runtime.now();
-        let mut state = self.state();
-        state.reconnects += 1;
-        state.last_contact = state.last_contact.max(now);
+        self.state().reconnects += 1;
     }
 
     /// Sends one operation after the other until none is left or the connection is lost.
     async fn serve_connected(&self, load: usize, lane: &mut T::Lane) -> Left {
         while let Some(slot) = self.take(load) {
-            if self.target.prepare(lane, slot.operation, slot.number) == Prepared::Exhausted {
-                self.exhaust(load);
-                return Left::Over;
-            }
-            let Some((due, awake)) = self.wait_for(&slot).await else {
-                self.target.discard(lane);
-                return Left::Over;
-            };
-            // A lane that woke in time sends at once; only one that was late reads the clock again.
-            let sent = if slot.awake.is_some() { self.runtime.now() } else { awake };
-            let reply = self.target.send(lane).await;
-            let at = Instants { due, awake, sent, done: self.runtime.now() };
-            self.record(&slot, &at, &reply);
-            if self.target.is_broken(lane) {
-                return Left::Broken;
+            let left = self.step(load, lane, &slot).await;
+            self.finish(load);
+            if let Some(left) = left {
+                return left;
             }
         }
         Left::Over
     }
 
+    /// One operation from its making to its answer; says whether the lane must stop.
+    async fn step(&self, load: usize, lane: &mut T::Lane, slot: &Slot) -> Option<Left> {
+        if self.target.prepare(lane, slot.operation, slot.number) == Prepared::Exhausted {
+            self.exhaust(load);
+            return Some(Left::Over);
+        }
+        let Some((due, awake)) = self.wait_for(slot).await else {
+            self.target.discard(lane);
+            return Some(Left::Over);
+        };
+        // A lane that woke in time sends at once; only one that was late reads the clock again.
+        let sent = if slot.awake.is_some() { self.runtime.now() } else { awake };
+        let reply = self.target.send(lane).await;
+        let at = Instants { due, awake, sent, done: self.runtime.now() };
+        self.record(slot, &at, &reply);
+        self.target.is_broken(lane).then_some(Left::Broken)
+    }
+
+    /// An operation has ended, one way or another.
+    fn finish(&self, load: usize) {
+        let mut state = self.state();
+        if state.feeds[load].makes_documents() {
+            state.making -= 1;
+            if state.is_sold_out() {
+                self.order.supply.leave();
+            }
+        }
+    }
+
     /// The next operation for a free lane: what is overdue first, then what the schedule has next.
     fn take(&self, load: usize) -> Option<Slot> {
         let now = self.runtime.now();
-        let end = self.order.end();
         let mut state = self.state();
         let state = &mut *state;
-        if self.control.is_stopped() {
-            state.halt(Ended::Interrupted);
-        }
+        self.heed(state);
         if state.halted {
             return None;
         }
+        let slot = self.next(state, load, now)?;
+        if state.feeds[load].makes_documents() {
+            state.making += 1;
+        }
+        Some(slot)
+    }
+
+    fn next(&self, state: &mut State<T::Lane>, load: usize, now: Instant) -> Option<Slot> {
+        let end = self.order.end();
         let feed = &mut state.feeds[load];
         let drained = end.is_some_and(|end| now >= end + self.order.phase.drain.as_ns());
-        while let Some(slot) = feed.overdue().and_then(VecDeque::pop_front) {
+        while let Some(slot) = feed.take_overdue() {
             if !drained && !feed.is_too_late(&slot, now) {
                 return Some(slot);
             }
             state.tallies[slot.operation].skipped += 1;
         }
-        if feed.source.is_closed() && end.is_some_and(|end| now >= end) {
+        if feed.is_closed() && end.is_some_and(|end| now >= end) {
             return None;
         }
         let slot = feed.take_scheduled(self.order.start, end);
-        if slot.is_none() && feed.operations_left == Some(0) {
+        if slot.is_none() && feed.is_over() {
             state.ended = state.ended.max(Ended::Operations);
         }
         slot
+    }
+
+    /// Ends the phase for this worker when somebody asked to stop, or when the documents of all workers are sent.
+    fn heed(&self, state: &mut State<T::Lane>) {
+        if self.control.is_stopped() {
+            state.halt(Ended::Interrupted);
+        }
+        if self.order.supply.is_over() {
+            state.halt(Ended::Documents);
+        }
     }
 
     /// Waits until a slot is due; gives its due and awake instants, or nothing if the phase was stopped meanwhile.
@@ -451,9 +495,7 @@ impl<R: Runtime, T: Target> Desk<R, T> {
 
     fn is_halted(&self) -> bool {
         let mut state = self.state();
-        if self.control.is_stopped() {
-            state.halt(Ended::Interrupted);
-        }
+        self.heed(&mut state);
         state.halted
     }
 
@@ -462,23 +504,18 @@ impl<R: Runtime, T: Target> Desk<R, T> {
         if slot.awake.is_none() {
             state.tallies[slot.operation].due += 1;
         }
-        if !matches!(reply.outcome, plimsoll_measure::outcome::Outcome::Unknown(_)) {
-            state.last_contact = at.done;
-        }
+        state.hear(Heard::of(reply.outcome), at.done, self.order.phase.unreachable_for.as_ns());
         state.record(slot.operation, at, reply, self.order.start);
     }
 
-    /// There are no documents left: every load of this worker ends.
+    /// There are no documents left for a load; those of a worker are shared by all its loads that make some.
     fn exhaust(&self, load: usize) {
         let mut state = self.state();
-        state.ended = state.ended.max(Ended::Documents);
-        state.feeds[load].exhausted = true;
-        for feed in &mut state.feeds {
-            feed.exhausted = true;
-            if let Some(overdue) = feed.overdue() {
-                overdue.clear();
-            }
+        if !state.feeds[load].makes_documents() {
+            return state.feeds[load].exhaust();
         }
+        state.ended = state.ended.max(Ended::Documents);
+        state.feeds.iter_mut().filter(|feed| feed.makes_documents()).for_each(Feed::exhaust);
     }
 
     /// Notes at its due time each operation of a load that no lane has taken.
@@ -494,51 +531,47 @@ impl<R: Runtime, T: Target> Desk<R, T> {
             if state.halted || state.lanes_live == 0 {
                 return;
             }
-            let feed = &mut state.feeds[load];
-            while feed.next_due(start, end).is_some_and(|due| due <= now) {
-                let Some(slot) = feed.take_scheduled(start, end) else { break };
+            while let Some(slot) = state.feeds[load].notice(start, end, now) {
                 state.tallies[slot.operation].due += 1;
-                feed.overdue()
-                    .into_iter()
-                    .for_each(|queue| queue.push_back(Slot { awake: Some(now), ..slot }));
             }
         }
     }
 
     /// Opens a connection, however often it takes; nothing if the phase ends before.
-    async fn connect(&self) -> Option<T::Lane> {
+    async fn connect(&self, load: usize) -> Option<T::Lane> {
         let mut pause_ns = BACKOFF_NS.0;
         loop {
+            let tried = self.runtime.now();
             let opened = self.target.open().await.ok();
-            let now = self.runtime.now();
-            if self.is_settled(opened.is_some(), now) {
+            if self.is_settled(load, opened.is_some(), tried) {
                 return opened;
             }
-            self.runtime.until(now + pause_ns).await;
+            self.runtime.until(self.runtime.now() + pause_ns).await;
             pause_ns = (pause_ns * 2).min(BACKOFF_NS.1);
         }
     }
 
-    /// Whether there is no further attempt to connect: it is open, or the phase is over.
-    fn is_settled(&self, open: bool, now: Instant) -> bool {
+    /// Whether there is no further attempt to connect after the one that began at `tried`: it is open, or the phase is
+    /// over.
+    fn is_settled(&self, load: usize, open: bool, tried: Instant) -> bool {
+        let now = self.runtime.now();
         let mut state = self.state();
         if open {
-            state.last_contact = now;
+            state.silent_since = None;
             return true;
         }
-        if now.since(state.last_contact) >= self.order.phase.unreachable_for.as_ns() {
-            state.halt(Ended::Unreachable);
-        }
-        if self.control.is_stopped() {
-            state.halt(Ended::Interrupted);
-        }
-        state.halted || self.order.end().is_some_and(|end| now >= end)
+        state.silent_since.get_or_insert(tried);
+        state.hear(Heard::Nothing, now, self.order.phase.unreachable_for.as_ns());
+        self.heed(&mut state);
+        let over = self.order.end().is_some_and(|end| now >= end);
+        state.halted || over || state.feeds[load].is_dry()
     }
 
     fn leave(&self) {
         let mut state = self.state();
         state.lanes_live -= 1;
         if state.lanes_live == 0 {
+            state.skip_the_rest();
             state.reporter.take().into_iter().for_each(Waker::wake);
         }
     }
@@ -547,15 +580,15 @@ impl<R: Runtime, T: Target> Desk<R, T> {
     async fn report(&self, mut sink: impl FnMut(Slice)) {
         let start = self.order.start;
         self.runtime.until(start).await;
-        let (mut from_ns, mut cpu_ns) = (0, self.runtime.thread_cpu_ns());
+        let (mut from_ns, mut before) = (0, self.used());
         loop {
             let to_ns = next_boundary(from_ns, self.order.phase.stop.duration.map(|span| span.as_ns()));
             let over = self.second_or_end(start + to_ns).await;
             let to_ns = if over { self.runtime.now().since(start).clamp(from_ns, to_ns) } else { to_ns };
-            let used = self.runtime.thread_cpu_ns();
-            sink(self.slice(from_ns, to_ns, used - cpu_ns));
+            let used = self.used();
+            sink(self.slice(from_ns, to_ns, used.since(before)));
             self.target.tick();
-            (from_ns, cpu_ns) = (to_ns, used);
+            (from_ns, before) = (to_ns, used);
             if over {
                 return;
             }
@@ -572,7 +605,11 @@ impl<R: Runtime, T: Target> Desk<R, T> {
         matches!(select(pin!(left), pin!(self.runtime.until(at))).await, Either::Left(_))
     }
 
-    fn slice(&self, from_ns: u64, to_ns: u64, cpu_ns: u64) -> Slice {
+    fn used(&self) -> Used {
+        Used { cpu_ns: self.runtime.thread_cpu_ns(), switches: self.runtime.thread_switches() }
+    }
+
+    fn slice(&self, from_ns: u64, to_ns: u64, used: Used) -> Slice {
         let fresh = vec![Tally::default(); self.order.operations];
         let mut state = self.state();
         Slice {
@@ -580,7 +617,8 @@ impl<R: Runtime, T: Target> Desk<R, T> {
             to_ns,
             tallies: std::mem::replace(&mut state.tallies, fresh),
             tenths: std::mem::take(&mut state.tenths),
-            cpu_ns,
+            cpu_ns: used.cpu_ns,
+            switches: used.switches,
             reconnects: std::mem::take(&mut state.reconnects),
         }
     }
@@ -595,18 +633,26 @@ impl<R: Runtime, T: Target> Desk<R, T> {
     }
 }
 
+/// What the worker's thread has used.
+#[derive(Clone, Copy)]
+struct Used {
+    cpu_ns: u64,
+    switches: Option<u64>,
+}
+
+impl Used {
+    fn since(self, before: Self) -> Self {
+        let switches = self.switches.zip(before.switches).map(|(now, before)| now.saturating_sub(before));
+        Self { cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns), switches }
+    }
+}
+
 /// Why a lane stopped sending.
 enum Left {
     /// Its connection is lost.
     Broken,
     /// Nothing is left to send.
     Over,
-}
-
-impl FeedSource {
-    const fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed { .. })
-    }
 }
 
 /// The end of the second that starts at `from_ns`; the phase's end is a boundary too.

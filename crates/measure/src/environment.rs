@@ -52,6 +52,9 @@ pub struct ServerFacts {
     pub kind: ServerKind,
     /// `host:port` that the load went to; several where there are several routers.
     pub addresses: Vec<String>,
+    /// Whether an address is all that it takes to reach the server: no user, no TLS, no other option.
+    #[serde(default)]
+    pub open: bool,
     /// Durability profile of an embedded server: `journaled` or `relaxed`.
     pub profile: Option<String>,
     /// Version it reports.

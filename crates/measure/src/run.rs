@@ -199,6 +199,10 @@ pub struct Client {
     pub cpu_us_per_document: Option<f64>,
     /// CPU of the busiest worker, 0 to 1.
     pub cpu_busiest_worker: f64,
+    /// Context switches of the workers' threads ÷ operations; absent where the system does not tell.
+    pub switches_per_operation: Option<f64>,
+    /// Bytes sent and received ÷ documents.
+    pub wire_bytes_per_document: Option<f64>,
     /// Largest resident memory of this process, in bytes.
     pub rss_bytes_max: u64,
     /// What the tool can do against a server that answers at once, in operations per second; absent if not measured.
@@ -213,6 +217,8 @@ pub struct Client {
     pub reconnects: u64,
     /// Median round trip of an empty command before and after the load, in nanoseconds.
     pub canary_ping_ns: Vec<u64>,
+    /// What the tool reached against a server that answers at once before and after the load, in operations per second.
+    pub canary_null_per_s: Vec<f64>,
 }
 
 /// What the server cost; local servers only.
@@ -226,6 +232,10 @@ pub struct ServerCost {
     pub cores: Option<f64>,
     /// Largest resident memory in bytes.
     pub rss_bytes_max: Option<u64>,
+    /// Bytes that the storage engine wrote to disk ÷ documents; absent where the server does not tell.
+    pub written_bytes_per_document: Option<f64>,
+    /// Bytes of those that went to the journal.
+    pub journal_bytes_per_document: Option<f64>,
 }
 
 /// One thing that had to hold.

@@ -60,3 +60,24 @@ pub struct ServerSample {
     /// Resident memory of the server's process in bytes; local servers only.
     pub rss_bytes: Option<u64>,
 }
+
+/// By how much a counter grew over all samples in order. One that falls was started anew with its server and counts from
+/// zero again. Nothing where the server reports it less than twice.
+pub fn growth(samples: &[ServerSample], counter: impl Fn(&ServerSample) -> Option<u64>) -> Option<u64> {
+    let seen: Vec<u64> = samples.iter().filter_map(counter).collect();
+    let step = |pair: &[u64]| if pair[1] >= pair[0] { pair[1] - pair[0] } else { pair[1] };
+    (seen.len() > 1).then(|| seen.windows(2).map(step).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_starts_anew_goes_on_growing() {
+        let sample = |queries| ServerSample { queries, ..ServerSample::default() };
+        let samples = [Some(5), Some(9), None, Some(2), Some(3)].map(sample);
+        assert_eq!(growth(&samples, |sample| sample.queries), Some(7));
+        assert_eq!(growth(&samples[..1], |sample| sample.queries), None);
+    }
+}

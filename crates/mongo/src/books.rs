@@ -1,13 +1,17 @@
 //! One worker's documents: which numbers it may send, and what became of each.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use plimsoll_ledger::{Deal, Page, Share, State, Touched, WorkerLedger};
+use plimsoll_ledger::{Deal, Page, Place, Share, State, Touched, WorkerLedger};
 
 use crate::keeper::Reservations;
+use crate::known::{Known, Part};
 
 /// Documents reserved on disk ahead of what is sent: some seconds of the fastest load.
 const AHEAD: u64 = 1 << 21;
+/// Draws after which a document is taken that is not known to be there.
+const DRAWS_MAX: u32 = 8;
 
 /// One worker's numbers, ledger and touched documents.
 #[derive(Debug)]
@@ -19,6 +23,7 @@ pub struct Books {
     documents_left: Option<u64>,
     touched: Touched,
     pages: Vec<Page>,
+    known: Arc<Known>,
 }
 
 /// What a worker leaves behind at the end of a run.
@@ -44,6 +49,7 @@ impl Books {
             documents_left: None,
             touched: Touched::None,
             pages: Vec::new(),
+            known: Arc::default(),
         }
     }
 
@@ -86,18 +92,50 @@ impl Books {
         }
     }
 
-    /// One document that was given out before, each as likely; nothing if there is none.
-    pub fn pick(&self, draw: u64) -> Option<u64> {
-        let taken = self.share.taken();
-        // The high half of a 128-bit product scales the draw without bias that could be seen.
-        let local = ((u128::from(draw) * u128::from(taken)) >> 64) as u64;
+    /// What this worker has to tell the others before a phase.
+    pub fn part(&self) -> Part {
+        Part { worker: self.share.worker(), taken: self.share.taken(), ledger: self.ledger.clone() }
+    }
+
+    /// Learns what all workers have told.
+    pub fn learn(&mut self, known: Arc<Known>) {
+        self.known = known;
+    }
+
+    /// One document of those that this worker owns, each as likely; nothing if there is none. `draw` gives a random
+    /// number for each attempt: documents that are not known to be there are passed over a few times.
+    pub fn pick(&self, draw: impl Fn(u32) -> u64) -> Option<u64> {
         let worker = self.share.worker();
-        if taken == 0 { None } else { self.deal.global(plimsoll_ledger::Place { worker, local }) }
+        let owned = self.known.owned(worker);
+        let before = self.known.taken(worker);
+        let space = owned + (self.share.taken() - before);
+        let mut place = None;
+        for attempt in 0..DRAWS_MAX {
+            // The high half of a 128-bit product scales the draw without bias that could be seen.
+            let index = ((u128::from(draw(attempt)) * u128::from(space)) >> 64) as u64;
+            place = match index.checked_sub(owned) {
+                None => self.known.place(worker, index),
+                Some(_) if space == owned => None,
+                Some(own) => Some(Place { worker, local: before + own }),
+            };
+            if place.is_none_or(|place| self.state(place) == State::Acknowledged) {
+                break;
+            }
+        }
+        self.deal.global(place?)
     }
 
     /// Whether a document was acknowledged and must be there.
     pub fn is_promised(&self, number: u64) -> bool {
-        self.deal.locate(number).is_some_and(|place| self.ledger.state(place.local) == State::Acknowledged)
+        self.deal.locate(number).is_some_and(|place| self.state(place) == State::Acknowledged)
+    }
+
+    fn state(&self, place: Place) -> State {
+        if place.worker == self.share.worker() {
+            self.ledger.state(place.local)
+        } else {
+            self.known.state(place)
+        }
     }
 
     /// Notes that another operation may change or remove a document.
@@ -170,13 +208,34 @@ mod tests {
     #[test]
     fn only_documents_given_out_are_picked_and_all_of_them() {
         let mut books = books(None);
-        assert_eq!(books.pick(7), None);
+        assert_eq!(books.pick(|_| 7), None);
         books.take(10);
         books.take(5);
-        let mut seen: Vec<_> = (0..1000u64).filter_map(|index| books.pick(index << 54)).collect();
+        let mut seen: Vec<_> = (0..1000u64).filter_map(|index| books.pick(|_| index << 54)).collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen, (10..20).chain(30..35).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn documents_of_other_workers_are_shared_out_and_those_in_flight_passed_over() {
+        let deal = Deal::new(10, 2, None).unwrap();
+        let (mut first, mut second) = (Books::new(deal, 0, None), Books::new(deal, 1, None));
+        let inserted = first.take(4).unwrap();
+        first.settle(inserted, State::Acknowledged);
+        let known = Arc::new(Known::of(vec![first.part(), second.part()]));
+        first.learn(known.clone());
+        second.learn(known);
+        let picks = |books: &Books| {
+            let mut seen: Vec<_> = (0..64u64).filter_map(|index| books.pick(|_| index << 58)).collect();
+            seen.dedup();
+            seen
+        };
+        assert_eq!((picks(&first), picks(&second)), (vec![0, 2], vec![1, 3]));
+        second.take(1);
+        let last = |attempt| if attempt == 0 { u64::MAX } else { 0 };
+        assert_eq!(second.pick(last), Some(1));
+        assert!(second.is_promised(1) && !second.is_promised(10));
     }
 
     #[test]

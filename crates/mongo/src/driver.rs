@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mongodb::bson::{Document, RawDocumentBuf};
 use mongodb::error::{Error, ErrorKind, WriteFailure};
-use mongodb::options::{ClientOptions, WriteConcern};
+use mongodb::options::{ClientOptions, ReadConcern, WriteConcern};
 use mongodb::{Client, Collection};
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
-use plimsoll_wire::{Class, W};
+use plimsoll_wire::{Class, Outcome as Wire, W};
 
 use crate::books::{Books, Closed};
 use crate::maker::{Maker, Picked};
-use crate::outcome::{add, rejection, state};
-use crate::setup::{Command, FindShape, Setup};
+use crate::outcome::{add, outcome, rejection, state};
+use crate::setup::{Command, FindShape, Selection, Setup};
 use crate::topology::Site;
 
 /// One worker's view of the server, over the official driver.
@@ -40,13 +40,18 @@ enum Ready {
     Nothing,
     Insert { documents: Vec<RawDocumentBuf>, numbers: Range<u64>, ordered: bool },
     Find { filter: Document, promised: bool, operation: usize },
-    Change { filter: Document, update: RawDocumentBuf, operation: usize },
+    Change { filter: Document, update: RawDocumentBuf, promised: bool, operation: usize },
 }
 
 impl Driver {
     /// A target for one worker.
     pub fn new(setup: Arc<Setup>, site: Arc<Site>, books: Books) -> Self {
         Self { maker: Maker::new(setup, books), site, client: Mutex::default() }
+    }
+
+    /// What this worker has to tell the others before a phase.
+    pub const fn maker(&self) -> &Maker {
+        &self.maker
     }
 
     /// Ends the target and gives its books.
@@ -80,15 +85,14 @@ impl Driver {
         let picked = self.maker.pick(operation, number)?;
         let filter = self.filter(command, picked);
         match command {
-            Command::Find { .. } => {
-                Some(Ready::Find { filter, promised: self.maker.is_promised(picked), operation })
-            }
+            Command::Find { .. } => Some(Ready::Find { filter, promised: picked.promised, operation }),
             Command::Delete { .. } => {
-                Some(Ready::Change { filter, update: RawDocumentBuf::new(), operation })
+                Some(Ready::Change { filter, update: RawDocumentBuf::new(), promised: false, operation })
             }
             _ => {
                 let update = raw(|out| self.maker.write_update(out, command, picked));
-                Some(Ready::Change { filter, update, operation })
+                let promised = picked.promised && command.must_match();
+                Some(Ready::Change { filter, update, promised, operation })
             }
         }
     }
@@ -111,7 +115,9 @@ impl Driver {
         };
         let mut reply = Reply { bytes_sent: bytes(documents), ..Reply::acknowledged(0) };
         let mut books = self.maker.books();
-        for (span, outcome) in outcomes(&sent, documents.len(), ordered, self.maker.setup.is_acknowledged()) {
+        let split = Split::of(documents.len(), reply.bytes_sent);
+        let acknowledged = self.maker.setup.is_acknowledged();
+        for (span, outcome) in outcomes(&sent, documents.len(), ordered, acknowledged, split) {
             let first = numbers.start + span.start as u64;
             books.settle(first..first + span.len() as u64, state(outcome));
             add(&mut reply, outcome, span.len() as u64);
@@ -124,6 +130,7 @@ impl Driver {
         lane: &Lane,
         filter: &Document,
         update: &RawDocumentBuf,
+        promised: bool,
         operation: usize,
     ) -> Reply {
         let command = &self.maker.setup.commands[operation];
@@ -144,9 +151,7 @@ impl Driver {
             _ => collection.replace_one(filter.clone(), update).await.map(|done| done.matched_count),
         };
         match changed {
-            Ok(0) if command.must_match() && !self.maker.setup.deletes => {
-                Reply::failed(Outcome::Rejected(Rejection::Unexpected), 1)
-            }
+            Ok(0) if promised => Reply::failed(Outcome::Rejected(Rejection::Unexpected), 1),
             Ok(count) => Reply::acknowledged(count),
             Err(error) => Reply::failed(of_error(&error), 1),
         }
@@ -157,6 +162,7 @@ async fn find(
     collection: &Collection<RawDocumentBuf>,
     filter: &Document,
     shape: &FindShape,
+    by_receipt: bool,
     promised: bool,
 ) -> Reply {
     let mut find = collection.find(filter.clone());
@@ -166,13 +172,17 @@ async fn find(
     if let Some(sort) = &shape.sort {
         find = find.sort(sort.clone());
     }
-    if let Some(limit) = shape.limit {
-        // A negative limit asks for one batch, as the lean client does.
-        find = find.limit(-i64::from(limit));
+    if let Some(level) = &shape.read_concern {
+        find = find.read_concern(ReadConcern::custom(level));
+    }
+    // A negative limit asks for one batch, as the lean client does for one document.
+    let limit = if by_receipt { Some(-1) } else { shape.limit.map(i64::from) };
+    if let Some(limit) = limit {
+        find = find.limit(limit);
     }
     let mut cursor = match find.await {
         Ok(cursor) => cursor,
-        Err(error) => return Reply::failed(of_error(&error), 1),
+        Err(error) => return Reply::failed(of_read_error(&error), 1),
     };
     let mut documents = 0;
     loop {
@@ -182,7 +192,7 @@ async fn find(
                 return Reply::failed(Outcome::Rejected(Rejection::Unexpected), 1);
             }
             Ok(false) => return Reply::acknowledged(documents),
-            Err(error) => return Reply::failed(of_error(&error), 1),
+            Err(error) => return Reply::failed(of_read_error(&error), 1),
         }
     }
 }
@@ -216,6 +226,7 @@ fn outcomes(
     count: usize,
     ordered: bool,
     acknowledged: bool,
+    split: Split,
 ) -> Vec<(Range<usize>, Outcome)> {
     let whole = |outcome| vec![(0..count, outcome)];
     let error = match sent {
@@ -223,12 +234,15 @@ fn outcomes(
         Ok(()) => return whole(Outcome::Unknown(Doubt::Unacknowledged)),
         Err(error) => error,
     };
-    let ErrorKind::InsertMany(many) = error.kind.as_ref() else { return whole(of_error(error)) };
+    let ErrorKind::InsertMany(many) = error.kind.as_ref() else {
+        return whole(of_insert_error(error, split));
+    };
     let others = match &many.write_concern_error {
         Some(_) => Outcome::Unknown(Doubt::WriteConcern),
         None => Outcome::Acknowledged,
     };
-    let refused = many.write_errors.iter().flatten().map(|error| (error.index, of_code(error.code)));
+    let refused = many.write_errors.iter().flatten();
+    let refused = refused.map(|error| (error.index, outcome(Wire::of_write_error(error.code))));
     spread(refused, count, ordered, others)
 }
 
@@ -252,18 +266,44 @@ fn spread(
     spans
 }
 
-fn of_code(code: i32) -> Outcome {
-    Outcome::Rejected(rejection(Class::of_code(code)))
+/// Whether the driver may have sent an insert as several commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Split {
+    Possible,
+    No,
+}
+
+impl Split {
+    /// Held against what every server takes in one command.
+    const fn of(documents: usize, bytes: u64) -> Self {
+        if documents > 100_000 || bytes > 48_000_000 { Self::Possible } else { Self::No }
+    }
+}
+
+/// A refusal of one command says nothing about those before it.
+fn of_insert_error(error: &Error, split: Split) -> Outcome {
+    match split {
+        Split::No => of_error(error),
+        Split::Possible => Outcome::Unknown(Doubt::Interrupted),
+    }
 }
 
 fn of_error(error: &Error) -> Outcome {
     match error.kind.as_ref() {
-        ErrorKind::Write(WriteFailure::WriteError(error)) => of_code(error.code),
+        ErrorKind::Write(WriteFailure::WriteError(error)) => outcome(Wire::of_write_error(error.code)),
         ErrorKind::Write(WriteFailure::WriteConcernError(_)) => Outcome::Unknown(Doubt::WriteConcern),
-        ErrorKind::Command(error) => of_code(error.code),
+        ErrorKind::Command(error) => outcome(Wire::of_command_error(error.code)),
         ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. } => Outcome::Unknown(Doubt::ConnectionLost),
-        ErrorKind::ServerSelection { .. } => Outcome::Rejected(Rejection::NotPrimary),
+        ErrorKind::ServerSelection { .. } => Outcome::Rejected(Rejection::NotTried),
         _ => Outcome::Unknown(Doubt::Interrupted),
+    }
+}
+
+/// A read that the server refused was not done, whatever kept it.
+fn of_read_error(error: &Error) -> Outcome {
+    match error.kind.as_ref() {
+        ErrorKind::Command(error) => Outcome::Rejected(rejection(Class::of_code(error.code))),
+        _ => of_error(error),
     }
 }
 
@@ -304,13 +344,14 @@ impl Target for Driver {
                     self.insert(&lane.collection, documents, numbers, *ordered).await
                 }
                 Ready::Find { filter, promised, operation } => {
-                    let Command::Find { shape, .. } = &self.maker.setup.commands[*operation] else {
+                    let Command::Find { shape, selection } = &self.maker.setup.commands[*operation] else {
                         return Reply::acknowledged(0);
                     };
-                    find(&lane.collection, filter, shape, *promised).await
+                    let by_receipt = matches!(selection, Selection::Receipt);
+                    find(&lane.collection, filter, shape, by_receipt, *promised).await
                 }
-                Ready::Change { filter, update, operation } => {
-                    self.change(lane, filter, update, *operation).await
+                Ready::Change { filter, update, promised, operation } => {
+                    self.change(lane, filter, update, *promised, *operation).await
                 }
             }
         };
@@ -340,6 +381,25 @@ impl Target for Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_was_interrupted_leaves_its_documents_unknown() {
+        let error = |code: i32| {
+            let response = mongodb::bson::doc! {"ok": 0, "code": code, "errmsg": "no", "codeName": "No"};
+            let command: mongodb::error::CommandError =
+                mongodb::bson::deserialize_from_document(response).unwrap();
+            Error::from(ErrorKind::Command(command))
+        };
+        for code in [11600, 11602, 91, 189, 50, 262] {
+            assert_eq!(of_error(&error(code)), Outcome::Unknown(Doubt::Interrupted), "{code}");
+        }
+        assert_eq!(of_error(&error(10107)), Outcome::Rejected(Rejection::NotPrimary));
+        assert_eq!(of_read_error(&error(50)), Outcome::Rejected(Rejection::Overload));
+        assert_eq!(
+            of_insert_error(&error(10107), Split::of(200_000, 0)),
+            Outcome::Unknown(Doubt::Interrupted)
+        );
+    }
 
     const REFUSED: Outcome = Outcome::Rejected(Rejection::DuplicateKey);
 

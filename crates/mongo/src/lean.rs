@@ -15,7 +15,7 @@ use plimsoll_wire::{
 use crate::books::{Books, Closed};
 use crate::maker::{Maker, Picked};
 use crate::outcome::{add, of_error, of_write, outcome, state};
-use crate::setup::{Command, FindShape, Setup};
+use crate::setup::{Command, FindShape, Selection, Setup};
 use crate::statement;
 use crate::topology::Site;
 
@@ -50,6 +50,8 @@ struct WriteBuffers {
     numbers: Range<u64>,
     /// Numbers of those that are larger than this server takes, and were not pushed.
     oversized: Vec<u64>,
+    /// Whether a change must find its document.
+    promised: bool,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,11 @@ impl Lean {
         Self { maker: Maker::new(setup, books), site }
     }
 
+    /// What this worker has to tell the others before a phase.
+    pub const fn maker(&self) -> &Maker {
+        &self.maker
+    }
+
     /// Ends the target and gives its books.
     pub fn close(self) -> Closed {
         self.maker.close()
@@ -73,7 +80,7 @@ impl Lean {
 
     fn buffers(&self, command: &Command, limits: &Limits) -> Result<Buffers, plimsoll_wire::Error> {
         let kind = match command {
-            Command::Find { shape, .. } => return self.find_buffers(shape, limits),
+            Command::Find { shape, selection } => return self.find_buffers(shape, selection, limits),
             Command::Insert { .. } => WriteKind::Insert,
             Command::Update { .. } | Command::Replace => WriteKind::Update,
             Command::Delete { .. } => WriteKind::Delete,
@@ -83,18 +90,30 @@ impl Lean {
         spec.write_concern.clone_from(&setup.write_concern);
         spec.ordered = !matches!(command, Command::Insert { ordered: false, .. });
         let batch = WriteBatch::new(&spec, limits)?;
-        let buffers = WriteBuffers { batch, reply: WriteReply::new(), numbers: 0..0, oversized: Vec::new() };
+        let buffers = WriteBuffers {
+            batch,
+            reply: WriteReply::new(),
+            numbers: 0..0,
+            oversized: Vec::new(),
+            promised: false,
+        };
         Ok(Buffers::Write(Box::new(buffers)))
     }
 
-    fn find_buffers(&self, shape: &FindShape, limits: &Limits) -> Result<Buffers, plimsoll_wire::Error> {
+    fn find_buffers(
+        &self,
+        shape: &FindShape,
+        selection: &Selection,
+        limits: &Limits,
+    ) -> Result<Buffers, plimsoll_wire::Error> {
         let namespace = &self.maker.setup.namespace;
+        let by_receipt = matches!(selection, Selection::Receipt);
         let mut spec = FindSpec::new(&namespace.db, &namespace.collection);
         spec.projection.clone_from(&shape.projection);
         spec.sort.clone_from(&shape.sort);
         spec.read_concern.clone_from(&shape.read_concern);
-        spec.limit = shape.limit;
-        spec.single_batch = true;
+        spec.limit = if by_receipt { Some(1) } else { shape.limit };
+        spec.single_batch = by_receipt;
         let request = FindRequest::new(&spec, limits)?;
         Ok(Buffers::Find(Box::new(FindBuffers { request, reply: FindReply::new(), promised: false })))
     }
@@ -113,6 +132,7 @@ impl Lean {
     fn prepare_change(&self, buffers: &mut WriteBuffers, operation: usize, number: u64) -> Prepared {
         let Some(picked) = self.maker.pick(operation, number) else { return Prepared::Exhausted };
         let command = &self.maker.setup.commands[operation];
+        buffers.promised = picked.promised && command.must_match();
         if buffers.batch.push(|out| self.write_change(out, command, picked)).is_err() {
             buffers.oversized.push(number);
         }
@@ -135,7 +155,7 @@ impl Lean {
 
     fn prepare_find(&self, buffers: &mut FindBuffers, operation: usize, number: u64) -> Prepared {
         let Some(picked) = self.maker.pick(operation, number) else { return Prepared::Exhausted };
-        buffers.promised = self.maker.is_promised(picked);
+        buffers.promised = picked.promised;
         let command = &self.maker.setup.commands[operation];
         let written = buffers.request.filter(|out| self.maker.write_filter(out, command, picked));
         // A filter over the server's limit is over that of every document, which was checked when it was compiled.
@@ -149,7 +169,7 @@ impl Lean {
         add(&mut reply, Outcome::Rejected(Rejection::TooLarge), buffers.oversized.len() as u64);
         match command {
             Command::Insert { .. } => self.note_inserts(buffers),
-            _ => self.judge_change(buffers, command, &mut reply),
+            _ => judge_change(buffers, &mut reply),
         }
         reply
     }
@@ -165,16 +185,16 @@ impl Lean {
             books.settle(*number..number + 1, State::Rejected);
         }
     }
+}
 
-    /// A change by receipt that matches nothing was not expected, unless documents are deleted.
-    fn judge_change(&self, buffers: &WriteBuffers, command: &Command, reply: &mut Reply) {
-        if reply.outcome != Outcome::Acknowledged {
-            return;
-        }
-        reply.documents = buffers.reply.n;
-        if buffers.reply.n == 0 && command.must_match() && !self.maker.setup.deletes {
-            add(reply, Outcome::Rejected(Rejection::Unexpected), 1);
-        }
+/// A change by receipt that does not find a document that must be there was not expected.
+fn judge_change(buffers: &WriteBuffers, reply: &mut Reply) {
+    if reply.outcome != Outcome::Acknowledged {
+        return;
+    }
+    reply.documents = buffers.reply.n;
+    if buffers.reply.n == 0 && buffers.promised {
+        add(reply, Outcome::Rejected(Rejection::Unexpected), 1);
     }
 }
 
@@ -202,19 +222,35 @@ impl Pushed<'_> {
     }
 }
 
-fn of_find(found: Result<(), plimsoll_wire::Error>, buffers: &FindBuffers) -> Reply {
-    let documents = u64::from(buffers.reply.len());
+/// Reads everything that a find lets through; gives the documents and the bytes of the replies.
+async fn read(
+    connection: &mut Connection,
+    buffers: &mut FindBuffers,
+) -> Result<(u64, u64), plimsoll_wire::Error> {
+    let FindBuffers { request, reply, .. } = buffers;
+    connection.find(request, reply).await?;
+    let (mut documents, mut bytes) = (u64::from(reply.len()), reply.bytes_received() as u64);
+    while reply.cursor_id() != 0 {
+        let cursor_id = reply.cursor_id();
+        connection.get_more(request, cursor_id, reply).await?;
+        documents += u64::from(reply.len());
+        bytes += reply.bytes_received() as u64;
+    }
+    Ok((documents, bytes))
+}
+
+fn of_find(found: Result<(u64, u64), plimsoll_wire::Error>, promised: bool) -> Reply {
     match found {
         Err(error) => Reply::failed(of_error(&error), 1),
-        Ok(()) if buffers.promised && documents != 1 => {
+        Ok((documents, _)) if promised && documents != 1 => {
             Reply::failed(Outcome::Rejected(Rejection::Unexpected), 1)
         }
-        Ok(()) => Reply {
+        Ok((documents, bytes_received)) => Reply {
             outcome: Outcome::Acknowledged,
             documents,
             failed: Failures::default(),
             bytes_sent: 0,
-            bytes_received: buffers.reply.bytes_received() as u64,
+            bytes_received,
         },
     }
 }
@@ -252,8 +288,8 @@ impl Target for Lean {
     async fn send(&self, lane: &mut Lane) -> Reply {
         let reply = match &mut lane.buffers[lane.current] {
             Buffers::Find(buffers) => {
-                let found = lane.connection.find(&mut buffers.request, &mut buffers.reply).await;
-                of_find(found, buffers)
+                let found = read(&mut lane.connection, buffers).await;
+                of_find(found, buffers.promised)
             }
             Buffers::Write(buffers) => {
                 lane.connection.write(&mut buffers.batch, &mut buffers.reply).await;

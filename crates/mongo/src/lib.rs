@@ -2,7 +2,7 @@
 //!
 //! In reading order: what a scenario may say ([`scenario`]), what it means ([`setup`]), where the server is
 //! ([`topology`]), the collection before and after ([`collection`], [`audit`]), one worker's documents and what became
-//! of them ([`books`], [`keeper`]), and the two targets: [`lean`] over our own client, [`driver`] over the official one.
+//! of them ([`books`], [`keeper`], [`known`]), what both clients need ([`maker`]), and the two targets: [`lean`] over our own client, [`driver`] over the official one.
 //!
 //! It must not know HTTP, reports or the other engines.
 
@@ -15,10 +15,11 @@ pub mod collection;
 
 pub mod books;
 pub mod keeper;
+pub mod known;
 
 pub mod driver;
 pub mod lean;
 
-mod maker;
+pub mod maker;
 mod outcome;
 mod statement;

@@ -26,6 +26,8 @@ pub struct Picked {
     pub number: u64,
     /// The document of this run that it names.
     pub document: Option<u64>,
+    /// Whether it was acknowledged and nothing removes it: it must be there.
+    pub promised: bool,
 }
 
 impl Maker {
@@ -56,7 +58,7 @@ impl Maker {
     }
 
     /// The document that operation `operation` with the plan-wide number `number` is for; notes that it will be
-    /// touched. Nothing if it needs one and none was inserted yet.
+    /// touched. Nothing if it needs one and there is none.
     pub fn pick(&self, operation: usize, number: u64) -> Option<Picked> {
         let command = &self.setup.commands[operation];
         let changes = !matches!(command, Command::Find { .. } | Command::Insert { .. });
@@ -65,18 +67,16 @@ impl Maker {
             if changes {
                 books.touch_all();
             }
-            return Some(Picked { number, document: None });
+            return Some(Picked { number, document: None, promised: false });
         }
-        let document = books.pick(scramble(operation as u64, number))?;
+        let seed = scramble(operation as u64, number);
+        let document = books.pick(|attempt| scramble(seed, u64::from(attempt)))?;
+        // A surprise is only one if the document was there when the operation was made ready.
+        let promised = !self.setup.deletes && books.is_promised(document);
         if changes {
             books.touch(document);
         }
-        Some(Picked { number, document: Some(document) })
-    }
-
-    /// Whether the picked document was acknowledged and nothing removes it.
-    pub fn is_promised(&self, picked: Picked) -> bool {
-        !self.setup.deletes && picked.document.is_some_and(|document| self.books().is_promised(document))
+        Some(Picked { number, document: Some(document), promised })
     }
 
     /// Appends the document of a number that is known to have one.

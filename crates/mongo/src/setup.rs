@@ -219,6 +219,12 @@ impl Setup {
         self.write_concern.as_ref().is_none_or(wire::WriteConcern::is_acknowledged)
     }
 
+    /// Whether an operation names documents by receipt.
+    pub fn names_receipts(&self) -> bool {
+        let by_receipt = |command: &Command| matches!(command.selection(), Selection::Receipt);
+        self.commands.iter().any(|command| !matches!(command, Command::Insert { .. }) && by_receipt(command))
+    }
+
     /// How many numbers are dealt to a worker at a time: whole batches of the largest insert, so that none is cut.
     pub fn block(&self) -> u64 {
         let batch = |command: &Command| {

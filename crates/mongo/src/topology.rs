@@ -97,6 +97,11 @@ impl Site {
         }
     }
 
+    /// Whether an address is all that it takes to reach it: no user and no TLS.
+    pub const fn is_open(&self) -> bool {
+        self.template.tls.is_none() && self.template.credential.is_none()
+    }
+
     /// The URI as given.
     pub fn uri(&self) -> &str {
         &self.uri

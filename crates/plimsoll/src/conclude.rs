@@ -8,6 +8,7 @@ use plimsoll_measure::expectation;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::{Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
+use plimsoll_measure::sample::ServerSample;
 use plimsoll_server::{machine, process};
 
 use crate::exit::{Exit, worst};
@@ -97,6 +98,8 @@ fn client(session: &Session, line: Option<&Line>) -> Client {
         cpu_us_per_operation: per(operations),
         cpu_us_per_document: per(documents),
         cpu_busiest_worker: session.summary.cpu_busiest(),
+        switches_per_operation: switches(session, operations),
+        wire_bytes_per_document: wire_bytes(session, documents),
         rss_bytes_max: process::own().rss_bytes_max.unwrap_or(0),
         null_server_per_s: ceiling,
         headroom,
@@ -104,6 +107,7 @@ fn client(session: &Session, line: Option<&Line>) -> Client {
         spin: session.spin == Spin::On,
         reconnects: session.summary.reconnects(),
         canary_ping_ns: session.pings_ns.clone(),
+        canary_null_per_s: session.ceilings.iter().map(|(operations, _)| *operations).collect(),
     }
 }
 
@@ -113,13 +117,13 @@ fn ceiling(session: &Session, line: Option<&Line>) -> (Option<f64>, f64) {
     if let Some(line) = line {
         let most = line.probes.iter().map(|probe| probe.achieved).fold(0.0, f64::max);
         return (
-            session.ceiling.map(|(operations, _)| operations),
+            session.ceilings.first().map(|(operations, _)| *operations),
             most / line.documents_per_operation.max(1.0),
         );
     }
     let seconds = (session.summary.load_ns() as f64 / 1e9).max(f64::MIN_POSITIVE);
     let comparable = session.plan.phases.len() == 1;
-    let ceiling = session.ceiling.filter(|_| comparable).map(|(operations, _)| operations);
+    let ceiling = session.ceilings.first().filter(|_| comparable).map(|(operations, _)| *operations);
     (ceiling, session.summary.acknowledged().0 as f64 / seconds)
 }
 
@@ -132,7 +136,28 @@ fn server_cost(session: &Session) -> ServerCost {
         cpu_us_per_document: per(documents),
         cores: known.then(|| session.server_cpu_ns as f64 / session.summary.load_ns().max(1) as f64),
         rss_bytes_max: session.samples.iter().filter_map(|sample| sample.rss_bytes).max(),
+        written_bytes_per_document: grown_per(session, documents, |sample| sample.disk_written_bytes),
+        journal_bytes_per_document: grown_per(session, documents, |sample| sample.journal_bytes),
     }
+}
+
+fn switches(session: &Session, operations: u64) -> Option<f64> {
+    session.summary.switches().filter(|_| operations > 0).map(|switches| switches as f64 / operations as f64)
+}
+
+fn wire_bytes(session: &Session, documents: u64) -> Option<f64> {
+    let bytes = session.summary.tallies().map(|(_, tally)| tally.bytes_sent + tally.bytes_received);
+    (documents > 0).then(|| bytes.sum::<u64>() as f64 / documents as f64)
+}
+
+/// By how much a counter of the server grew from its first look to its last, for each document.
+fn grown_per(
+    session: &Session,
+    documents: u64,
+    counter: impl Fn(&ServerSample) -> Option<u64>,
+) -> Option<f64> {
+    let grown = plimsoll_measure::sample::growth(&session.samples, counter)?;
+    (documents > 0).then(|| grown as f64 / documents as f64)
 }
 
 /// A search drives the load past what holds: of its expectations only those of integrity mean anything.

@@ -10,7 +10,9 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
 use plimsoll_mongo::books::{Books, Closed};
 use plimsoll_mongo::driver::Driver;
+use plimsoll_mongo::known::Known;
 use plimsoll_mongo::lean::Lean;
+use plimsoll_mongo::maker::Maker;
 use plimsoll_mongo::scenario::Client;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_mongo::topology::Site;
@@ -60,9 +62,27 @@ impl Fleet {
         control: &Control,
         sink: impl FnMut(Second),
     ) -> Result<Finished, RunError> {
+        self.introduce();
         match self {
             Self::Lean(engine) => engine.run(phase, control, sink),
             Self::Driver(engine) => engine.run(phase, control, sink),
+        }
+    }
+
+    /// Tells every worker which documents there are, so that a phase may work on those of all.
+    fn introduce(&self) {
+        let makers = self.makers();
+        if !makers.iter().any(|maker| maker.setup.names_receipts()) {
+            return;
+        }
+        let known = Arc::new(Known::of(makers.iter().map(|maker| maker.books().part()).collect()));
+        makers.iter().for_each(|maker| maker.books().learn(known.clone()));
+    }
+
+    fn makers(&self) -> Vec<&Maker> {
+        match self {
+            Self::Lean(engine) => engine.targets().map(Lean::maker).collect(),
+            Self::Driver(engine) => engine.targets().map(Driver::maker).collect(),
         }
     }
 

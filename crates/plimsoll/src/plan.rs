@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use plimsoll_load::arrivals::{Arrivals, CONNECTIONS_DEFAULT, Share};
 use plimsoll_load::objective::{Metric, Objective};
-use plimsoll_load::phase::{Load, Phase};
+use plimsoll_load::phase::{Documents, Load, Phase};
 use plimsoll_measure::expectation;
 use plimsoll_measure::threshold::Threshold;
 use plimsoll_mongo::scenario::Operation;
@@ -134,7 +134,14 @@ fn build_load(name: &str, load: &scenario::Load, operations: &[(String, Operatio
         Some(_) => vec![(index(name), 1.0)],
         None => load.mix.iter().map(|(name, weighted)| (index(name), weighted.weight)).collect(),
     };
-    Ok(Load { name: name.to_owned(), mix, arrivals: load.arrivals.clone(), overdue: load.overdue })
+    let inserts = mix.iter().any(|(index, _)| matches!(operations[*index].1, Operation::Insert(_)));
+    Ok(Load {
+        name: name.to_owned(),
+        mix,
+        arrivals: load.arrivals.clone(),
+        overdue: load.overdue,
+        documents: if inserts { Documents::Made } else { Documents::Used },
+    })
 }
 
 /// An operation by receipt needs documents that were inserted in an earlier phase, or beside it.

@@ -73,8 +73,8 @@ pub struct Session {
     pub ended: Ended,
     /// Median round trips of an empty command before and after.
     pub pings_ns: Vec<u64>,
-    /// Operations and documents per second against a server that answers at once.
-    pub ceiling: Option<(f64, f64)>,
+    /// Operations and documents per second against a server that answers at once, before and after the load.
+    pub ceilings: Vec<(f64, f64)>,
     /// Connections of the load at most.
     pub connections: usize,
     /// CPU of the server's process under load, in nanoseconds.
@@ -150,7 +150,7 @@ impl Session {
             samples: Vec::new(),
             ended: Ended::Duration,
             pings_ns: Vec::new(),
-            ceiling: None,
+            ceilings: Vec::new(),
             connections: 0,
             server_cpu_ns: 0,
             disk: None,
@@ -221,6 +221,9 @@ impl Session {
     /// When the disk refuses the ledger.
     pub fn close_books(&mut self) -> anyhow::Result<Promised> {
         self.ping();
+        if !self.is_over() {
+            self.measure_ceiling()?;
+        }
         let seen = self.observer.take().map(Observer::stop).unwrap_or_default();
         self.look(seen);
         let closed = self.fleet.take().map(Fleet::close).unwrap_or_default();
@@ -265,10 +268,10 @@ impl Session {
         self.pings_ns.extend(ping);
     }
 
-    fn measure_ceiling(&mut self) -> Outcome<()> {
+    fn measure_ceiling(&mut self) -> anyhow::Result<()> {
         let Some(phase) = self.plan.phases.last().cloned() else { return Ok(()) };
         let ceiling = canary::ceiling(&self.setup, &phase, self.workers, &self.control)?;
-        self.ceiling = Some(ceiling).filter(|(operations, _)| *operations > 0.0);
+        self.ceilings.extend(Some(ceiling).filter(|(operations, _)| *operations > 0.0));
         Ok(())
     }
 
@@ -364,6 +367,7 @@ async fn greet(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<(Server
     let mut probe = Probe::connect(&options).await.deserves(Exit::Server)?;
     let mut facts = probe.facts().await.deserves(Exit::Server)?;
     facts.kind = place.kind;
+    facts.open = place.site.is_open();
     facts.addresses = place.site.addresses().iter().map(ToString::to_string).collect();
     if let Some(server) = &place.server {
         server.describe(&mut facts);

@@ -16,6 +16,7 @@ pub mod probe;
 
 pub mod lying;
 pub mod null;
+pub mod scripted;
 
 pub mod machine;
 pub mod process;

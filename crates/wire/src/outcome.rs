@@ -62,7 +62,7 @@ impl Outcome {
     ///
     /// The server undoes a failed statement, so the document was rejected; but if the code says that the server was
     /// interrupted or lost a shard, the statement may have been done all the same.
-    pub(crate) fn of_write_error(code: i32) -> Outcome {
+    pub fn of_write_error(code: i32) -> Outcome {
         match code {
             // MaxTimeMSExpired, named for one statement: that statement was undone.
             50 => Outcome::Rejected(Class::Overload),
@@ -75,7 +75,7 @@ impl Outcome {
     ///
     /// An interruption aborts a batch wherever it stands (MongoDB, `src/mongo/db/ops/write_ops_exec.cpp`,
     /// `handleError`), so some documents may have been done; other errors come before execution.
-    pub(crate) fn of_command_error(code: i32) -> Outcome {
+    pub fn of_command_error(code: i32) -> Outcome {
         if may_have_run(code) {
             Outcome::Unknown(Cause::Interrupted)
         } else {

@@ -24,4 +24,7 @@ pub trait Runtime: Clone + Send + Sync + 'static {
 
     /// CPU time that this thread has used, in nanoseconds.
     fn thread_cpu_ns(&self) -> u64;
+
+    /// How often this thread was switched away from its core; nothing where the system does not tell.
+    fn thread_switches(&self) -> Option<u64>;
 }

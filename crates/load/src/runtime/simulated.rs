@@ -110,6 +110,10 @@ impl Runtime for Simulated {
         world.ready.push_back(number);
     }
 
+    fn thread_switches(&self) -> Option<u64> {
+        None
+    }
+
     fn thread_cpu_ns(&self) -> u64 {
         0
     }

@@ -19,10 +19,15 @@ const CONNECTIONS: u32 = 16;
 struct Simulation {
     script: Script,
     probes: usize,
+    /// After so many probes somebody presses Ctrl-C.
+    probes_max: usize,
 }
 
 impl Prober for Simulation {
     fn probe(&mut self, attempt: &Try) -> Result<Measured, Box<dyn Error + Send + Sync>> {
+        if self.probes >= self.probes_max {
+            return Ok(Measured { over: Some("it was interrupted".into()), ..Measured::default() });
+        }
         let seconds = SETTLE_S + attempt.window_s as u64;
         let stop = Stop { duration: Some(Span::from_secs(seconds)), ..Stop::default() };
         let mut phase = phase(Arrivals::Constant { rate: attempt.rate, connections: CONNECTIONS }, stop);
@@ -38,15 +43,19 @@ impl Prober for Simulation {
 }
 
 fn search(script: Script, objective: Objective, start: f64) -> Line {
+    search_for(script, objective, start, 1, usize::MAX)
+}
+
+fn search_for(script: Script, objective: Objective, start: f64, searches: u32, probes_max: usize) -> Line {
     let quest = Quest {
         settings: Settings::standard(start, objective.operations_min()),
         objective,
         documents_per_operation: 10.0,
         unit: "documents/s".into(),
         machine: Machine { cores: 2, workers: 1 },
-        searches: 1,
+        searches,
     };
-    let mut simulation = Simulation { script, probes: 0 };
+    let mut simulation = Simulation { script, probes: 0, probes_max };
     let line = find(&quest, &mut simulation).unwrap();
     assert_eq!(line.probes.len(), simulation.probes);
     line
@@ -79,4 +88,15 @@ fn too_few_connections_are_named() {
     let rate = line.rate.unwrap() / 10.0;
     assert!((3000.0..3300.0).contains(&rate), "{rate}");
     assert_eq!(line.held_back_by[0].name, "connections", "{:?}", line.held_back_by);
+}
+
+#[test]
+fn an_interruption_keeps_the_searches_that_were_finished() {
+    let script = Script { turn_ns: 2_000_000, ..Script::steady(0) };
+    let whole = search(script, Objective::standard(), 170.0);
+    let probes = whole.probes.len();
+    let cut = search_for(script, Objective::standard(), 170.0, 3, probes + 2);
+    assert_eq!((cut.low, cut.high), (whole.low, whole.high));
+    assert_eq!((cut.probes.len(), cut.confirmed), (probes + 2, false));
+    assert_eq!(cut.notes, ["the search ended early: it was interrupted"]);
 }

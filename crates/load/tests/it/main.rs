@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod engine;
 mod line;
 mod scripted;
 mod worker;

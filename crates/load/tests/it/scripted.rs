@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::engine::{Collector, Second};
-use plimsoll_load::phase::{DRAIN, Load, Overdue, Phase, UNREACHABLE_FOR};
+use plimsoll_load::phase::{DRAIN, Documents, Load, Overdue, Phase, UNREACHABLE_FOR};
 use plimsoll_load::runtime::{Runtime, Simulated};
 use plimsoll_load::stop::Stop;
 use plimsoll_load::target::{Prepared, Target};
-use plimsoll_load::worker::{self, Control, Ended, Order};
+use plimsoll_load::worker::{self, Control, Ended, Order, Supply};
 use plimsoll_measure::clock::Instant;
 use plimsoll_measure::interval::{Reply, Tally};
 use plimsoll_measure::outcome::{Doubt, Outcome};
@@ -50,6 +50,7 @@ pub struct Scripted {
 #[derive(Default)]
 pub struct Lane {
     number: u64,
+    makes: bool,
     broken: bool,
 }
 
@@ -92,13 +93,17 @@ impl Target for Scripted {
         if self.is_down() { Err("refused".into()) } else { Ok(Lane::default()) }
     }
 
-    fn prepare(&self, lane: &mut Lane, _operation: usize, number: u64) -> Prepared {
-        let mut left = self.documents_left.lock().unwrap();
-        if *left == Some(0) {
-            return Prepared::Exhausted;
-        }
-        *left = left.map(|left| left - 1);
+    /// Operation 0 makes a document, every other one uses some.
+    fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
         lane.number = number;
+        lane.makes = operation == 0;
+        if lane.makes {
+            let mut left = self.documents_left.lock().unwrap();
+            if *left == Some(0) {
+                return Prepared::Exhausted;
+            }
+            *left = left.map(|left| left - 1);
+        }
         Prepared::Ready
     }
 
@@ -109,11 +114,15 @@ impl Target for Scripted {
             lane.broken = true;
             return Reply::failed(Outcome::Unknown(Doubt::ConnectionLost), 1);
         }
-        Reply::acknowledged(1)
+        Reply::acknowledged(u64::from(lane.makes))
     }
 
-    fn discard(&self, _lane: &mut Lane) {
+    fn discard(&self, lane: &mut Lane) {
         *self.discarded.lock().unwrap() += 1;
+        if lane.makes {
+            let mut left = self.documents_left.lock().unwrap();
+            *left = left.map(|left| left + 1);
+        }
     }
 
     fn tick(&self) {}
@@ -127,7 +136,13 @@ impl Target for Scripted {
 
 /// A phase of one load.
 pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
-    let load = Load { name: "load".into(), mix: vec![(0, 1.0)], arrivals, overdue: Overdue::Send };
+    let load = Load {
+        name: "load".into(),
+        mix: vec![(0, 1.0)],
+        arrivals,
+        overdue: Overdue::Send,
+        documents: Documents::Made,
+    };
     Phase {
         name: "phase".into(),
         loads: vec![load],
@@ -162,7 +177,8 @@ pub fn simulate_with(
 ) -> Outcomes {
     let world = Simulated::default();
     let target = Scripted::new(&world, script);
-    let order = Order { phase: Arc::new(phase), operations: 1, share, start: Instant::default() };
+    let supply = Arc::new(Supply::of(1));
+    let order = Order { phase: Arc::new(phase), operations: 1, share, start: Instant::default(), supply };
     let slices = Arc::new(Mutex::new(Vec::new()));
     let (sink, inside, shared) = (slices.clone(), world.clone(), target.clone());
     let end = world.run(async move {
@@ -186,4 +202,43 @@ pub fn simulate_with(
     let mut whole = Tally::default();
     seconds.iter().flat_map(|second| &second.tallies).for_each(|tally| whole.merge(tally));
     Outcomes { whole, seconds, ended: end.ended, to_ns: end.to_ns, target }
+}
+
+/// Runs the shares of `workers` workers side by side on one virtual clock; gives what each operation did, and why each
+/// worker ended and when.
+pub fn simulate_all(
+    phase: Phase,
+    script: Script,
+    workers: u64,
+    operations: usize,
+) -> (Vec<Tally>, Vec<(Ended, u64)>) {
+    let world = Simulated::default();
+    let phase = Arc::new(phase);
+    let shares: Vec<_> = (0..workers).map(|index| Share { index, of: workers }).collect();
+    let suppliers = shares.iter().filter(|share| worker::is_supplier(&phase, **share)).count();
+    let supply = Arc::new(Supply::of(suppliers));
+    let whole = Arc::new(Mutex::new(vec![Tally::default(); operations]));
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let (inside, sum, ended) = (world.clone(), whole.clone(), ends.clone());
+    world.run(async move {
+        let work = shares.into_iter().map(|share| {
+            let target = Scripted::new(&inside, script);
+            let order = Order {
+                phase: phase.clone(),
+                operations,
+                share,
+                start: Instant::default(),
+                supply: supply.clone(),
+            };
+            let sum = sum.clone();
+            worker::run(inside.clone(), target, Vec::new(), order, Control::default(), move |slice| {
+                sum.lock().unwrap().iter_mut().zip(&slice.tallies).for_each(|(sum, part)| sum.merge(part));
+            })
+        });
+        let done = futures_util::future::join_all(work).await;
+        ended.lock().unwrap().extend(done.into_iter().map(|end| (end.ended, end.to_ns)));
+    });
+    let tallies = std::mem::take(&mut *whole.lock().unwrap());
+    let ends = std::mem::take(&mut *ends.lock().unwrap());
+    (tallies, ends)
 }

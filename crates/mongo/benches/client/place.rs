@@ -35,6 +35,9 @@ impl Place {
             Ok(uri) => (address(&uri)?, uri, None),
             Err(_) => start()?,
         };
+        if running.is_none() {
+            refuse_what_is_not_ours(&address)?;
+        }
         let machine = machine::environment(&env::temp_dir());
         Ok(Place { address, server, machine, _running: running })
     }
@@ -48,6 +51,24 @@ impl Place {
             Ok(())
         })
     }
+}
+
+/// A database of that name on a server that was given may be the user's own: it is dropped only if it is empty before.
+fn refuse_what_is_not_ours(address: &Address) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&ConnectOptions::new(address.clone())).await?;
+        let listed = connection.command(DATABASE, &rawdoc! {"listCollections": 1, "nameOnly": true}).await?;
+        let first = listed.get_document("cursor")?.get_array("firstBatch")?;
+        match first.into_iter().next() {
+            None => Ok(()),
+            Some(_) => Err(format!(
+                "{address} has a database {DATABASE} with collections in it: drop it yourself if it is of no use, for \
+                 this benchmark drops it"
+            )
+            .into()),
+        }
+    })
 }
 
 fn start() -> Result<(Address, String, Option<Server>), Failure> {

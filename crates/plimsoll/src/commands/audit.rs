@@ -119,6 +119,9 @@ fn written_to(run: Option<Run>) -> anyhow::Result<String> {
             "the server ended with the run and its storage was not kept: run the scenario again with --keep"
         );
     }
+    if !run.server.open {
+        bail!("the server was reached with a user or TLS, which a run does not keep: name it with --server");
+    }
     let address = run.server.addresses.first().context("the run names no server: name it with --server")?;
     Ok(format!("mongodb://{address}/?directConnection=true"))
 }

@@ -59,6 +59,21 @@ fn a_refused_connection() {
 }
 
 #[test]
+fn documents_that_nobody_inserts() {
+    let text = good().replace(
+        "    stop: {documents: 100}\n",
+        "    stop: {documents: 100}\n  - load:\n      find: {operation: {find: {}}, arrivals: {closed: {writers: 1}}}\n    \
+         stop: {documents: 5}\n",
+    );
+    check(
+        &text,
+        &[],
+        2,
+        &["phases.1", "no load of this phase inserts any", "stop by duration or operations"],
+    );
+}
+
+#[test]
 fn a_wrong_password() {
     let server = server(Profile::Relaxed, &["--auth"]);
     let options = ConnectOptions::new(server.address().to_string().parse().unwrap());

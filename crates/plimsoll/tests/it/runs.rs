@@ -1,6 +1,7 @@
 //! Runs that go well, from the first word to a later audit.
 
-use serde_json::json;
+use plimsoll_wire::{ConnectOptions, Connection};
+use serde_json::{Value, json};
 
 use crate::program::{inserts, json, plimsoll_with, scenario, shared, stderr, stdout};
 
@@ -23,7 +24,7 @@ fn a_run_proves_every_document_and_keeps_everything() {
     for name in ["scenario.yaml", "run.json", "events.ndjson", "intervals.hlog", "ledger", "report.html"] {
         assert!(dir.path().join("run").join(name).exists(), "{name}");
     }
-    let kept: serde_json::Value =
+    let kept: Value =
         serde_json::from_str(&std::fs::read_to_string(dir.path().join("run/run.json")).unwrap()).unwrap();
     assert_eq!(kept, run);
 
@@ -86,6 +87,7 @@ fn every_operation_works_over_both_clients() {
     let operations = [
         ("find", "{find: {}}"),
         ("filter", "{find: {filter: {n: {$gte: 0}}, limit: 5}}"),
+        ("all", "{find: {filter: {n: {$gte: 0}}, read_concern: local}}"),
         ("update", "{update: {update: {$set: {seen: {$number: {}}}}}}"),
         ("replace", "{replace: {}}"),
         ("remove", "{delete: {filter: {n: -1}}}"),
@@ -109,9 +111,68 @@ fn every_operation_works_over_both_clients() {
             assert_eq!(run["operations"][name]["count"], 100, "{client} {name}: {}", run["operations"][name]);
         }
         assert_eq!(run["operations"]["filter"]["documents"], 500, "{client}");
+        assert_eq!(run["operations"]["all"]["documents"], 200_000, "{client} reads every batch of a cursor");
+        assert_eq!(run["verdict"], "pass", "{client}: {}", run["reasons"]);
         assert_eq!(run["integrity"]["lost"], 0);
         assert_eq!(run["integrity"]["not_audited"], 2_000, "a delete by filter may touch any document");
     }
+}
+
+/// Runs a command on the shared server.
+fn ask(database: &str, command: &bson::RawDocument) {
+    let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&ConnectOptions::new(address)).await.unwrap();
+        connection.command(database, command).await.unwrap();
+    });
+}
+
+/// Runs a scenario on the shared server.
+fn run_text(text: &str) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), text);
+    let out = dir.path().join("run");
+    json(&plimsoll_with(&[
+        "run",
+        file.to_str().unwrap(),
+        "--server",
+        &shared(),
+        "--out",
+        out.to_str().unwrap(),
+        "--json",
+    ]))
+}
+
+#[test]
+fn documents_that_may_vanish_are_not_missed() {
+    ask("plimsoll_test", &bson::rawdoc! {"create": "capped", "capped": true, "size": 16_384});
+    let key = bson::rawdoc! {"key": {"n": 1}, "name": "soon", "expireAfterSeconds": 1};
+    ask("plimsoll_test", &bson::rawdoc! {"createIndexes": "expiring", "indexes": [key]});
+    for (collection, reason) in [("capped", "capped"), ("expiring", "the index soon lets documents expire")] {
+        let run = run_text(&inserts(collection, 100, "{documents: 3_000}"));
+        assert_eq!(run["integrity"]["proof"], "not_applicable", "{}", run["integrity"]);
+        assert!(run["integrity"]["reason"].as_str().unwrap().contains(reason), "{}", run["integrity"]);
+        assert_eq!(run["verdict"], "pass", "{}", run["reasons"]);
+    }
+}
+
+#[test]
+fn documents_with_ids_of_their_own_are_counted() {
+    let text = inserts("own", 100, "{documents: 3_000}").replace("{n:", "{_id: {$sequence: {}}, n:");
+    let run = run_text(&format!("{text}id: own\n"));
+    assert_eq!(run["integrity"]["proof"], "counted");
+    assert_eq!((&run["integrity"]["found"], &run["integrity"]["lost"]), (&json!(3_000), &json!(0)));
+}
+
+#[test]
+fn every_worker_has_documents_to_work_on_though_one_connection_inserted_them_all() {
+    let mut text = inserts("few", 100, "{documents: 2_000}").replace("writers: 2", "writers: 1");
+    text.push_str("  - load:\n      find: {operation: {find: {}}, arrivals: {closed: {writers: 4}}}\n");
+    text.push_str("    stop: {operations: 400}\nworkers: 4\n");
+    let run = run_text(&text);
+    assert_eq!(run["operations"]["find"]["count"], 400, "{}", run["operations"]["find"]);
+    assert_eq!(run["operations"]["find"]["documents"], 400);
 }
 
 #[test]

@@ -151,6 +151,8 @@ fn facts(command: &str, title: &str) -> Run {
             cpu_us_per_document: Some(81.9),
             cores: Some(1.31),
             rss_bytes_max: Some(1_140_000_000),
+            written_bytes_per_document: Some(412.0),
+            journal_bytes_per_document: Some(301.0),
         },
         ..Run::default()
     }
@@ -160,6 +162,7 @@ fn server() -> ServerFacts {
     ServerFacts {
         kind: ServerKind::Mongod,
         addresses: vec!["127.0.0.1:27017".into()],
+        open: true,
         profile: Some("journaled".into()),
         version: Some("8.0.0".into()),
         product: None,
@@ -198,6 +201,9 @@ fn client() -> Client {
         spin: true,
         reconnects: 0,
         canary_ping_ns: vec![61_000, 64_000],
+        canary_null_per_s: vec![9_100.0, 8_950.0],
+        switches_per_operation: Some(1.07),
+        wire_bytes_per_document: Some(655.0),
     }
 }
 

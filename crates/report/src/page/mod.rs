@@ -101,7 +101,7 @@ fn results(run: &Run) -> Markup {
 }
 
 fn cost(run: &Run) -> Markup {
-    html! { (table::table(&tables::cost(run))) (table::table(&tables::ruler(run))) }
+    html! { (table::table(&tables::cost(run))) (table::table(&tables::traffic(run))) (table::table(&tables::ruler(run))) }
 }
 
 fn facts(run: &Run) -> Markup {

@@ -35,6 +35,30 @@ fn microseconds(us: Option<f64>) -> Cell {
     us.map_or(NOT_REPORTED.to_owned(), |us| latency((us * 1000.0).round().max(0.0) as u64)).into()
 }
 
+/// What an operation and a document cost beside CPU.
+pub(crate) fn traffic(run: &Run) -> Table {
+    let (client, server) = (&run.client, &run.server_cost);
+    let per_document =
+        |count: Option<f64>| reported(count, |count| format!("{} a document", bytes(count.round() as u64)));
+    Table::of_facts(
+        "Traffic",
+        vec![
+            ("bytes on the wire", Some(per_document(client.wire_bytes_per_document).into())),
+            (
+                "context switches",
+                Some(
+                    reported(client.switches_per_operation, |count| {
+                        format!("{} an operation", three_digits(count))
+                    })
+                    .into(),
+                ),
+            ),
+            ("written by the server", Some(per_document(server.written_bytes_per_document).into())),
+            ("to its journal", Some(per_document(server.journal_bytes_per_document).into())),
+        ],
+    )
+}
+
 /// What speaks for and against the tool as a ruler.
 pub(crate) fn ruler(run: &Run) -> Table {
     let client = &run.client;
@@ -50,6 +74,7 @@ pub(crate) fn ruler(run: &Run) -> Table {
             ("reconnects", Some(exact(client.reconnects).into())),
             ("pacing", Some(pacing.into())),
             ("ping", pings(client).map(Cell::from)),
+            ("null server", nulls(client).map(Cell::from)),
         ],
     )
 }
@@ -80,6 +105,11 @@ fn wake(run: &Run) -> Option<String> {
     let wake = &worst.wake_ns;
     let [p50, p99, max] = [wake.p50, wake.p99, wake.max].map(|ns| percentile(ns, wake));
     Some(format!("p50 {p50}, p99 {p99}, max {max}"))
+}
+
+fn nulls(client: &Client) -> Option<String> {
+    let rates: Vec<_> = client.canary_null_per_s.iter().map(|rate| exact_rate(*rate)).collect();
+    (!rates.is_empty()).then(|| format!("{} operations/s (before and after the load)", rates.join(", ")))
 }
 
 fn pings(client: &Client) -> Option<String> {

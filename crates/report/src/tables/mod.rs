@@ -7,7 +7,7 @@ mod integrity;
 mod operations;
 mod probes;
 
-pub(crate) use cost::{cost, ruler};
+pub(crate) use cost::{cost, ruler, traffic};
 pub(crate) use expectations::expectations;
 pub(crate) use facts::{environment, phases, scenario, server, server_in_words};
 pub(crate) use integrity::integrity;

@@ -41,7 +41,7 @@ fn tables(run: &Run) -> Vec<Table> {
     tables.push(tables::latencies(run));
     tables.extend(tables::integrity(run));
     tables.extend(tables::expectations(run));
-    tables.extend([tables::cost(run), tables::ruler(run)]);
+    tables.extend([tables::cost(run), tables::traffic(run), tables::ruler(run)]);
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
@@ -215,6 +215,12 @@ Cost
   Plimsoll         310 µs        310 ns  45 % of a core, busiest worker      40.0 MiB
   server     not reported  not reported                    not reported  not reported
 
+Traffic
+  bytes on the wire      not reported
+  context switches       not reported
+  written by the server  not reported
+  to its journal         not reported
+
 The ruler
   headroom     5.20 times (640,000 operations/s against the null server)
   connections  4 over 2 workers
@@ -256,6 +262,12 @@ Cost
             CPU/operation  CPU/document                             CPU        memory
   Plimsoll         310 µs        310 ns  45 % of a core, busiest worker      40.0 MiB
   server     not reported  not reported                      1.97 cores  not reported
+
+Traffic
+  bytes on the wire      not reported
+  context switches       not reported
+  written by the server  not reported
+  to its journal         not reported
 
 The ruler
   headroom     5.20 times (640,000 operations/s against the null server)

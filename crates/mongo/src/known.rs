@@ -1,0 +1,105 @@
+//! The documents of every worker as they were when a phase started: what operations by receipt may name.
+//!
+//! Each document has one owner among the workers, whoever inserted it: only the owner works on it. So what is known of
+//! a document is always in one worker's books, and every worker has documents to work on even where few connections
+//! inserted them all.
+
+use plimsoll_ledger::{Place, State, WorkerLedger};
+
+/// One worker's documents at the start of a phase.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The worker among all workers of all shards.
+    pub worker: u64,
+    /// Documents that were given out.
+    pub taken: u64,
+    /// What became of them.
+    pub ledger: WorkerLedger,
+}
+
+/// The documents of all workers of this process at the start of a phase.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    parts: Vec<Part>,
+}
+
+impl Known {
+    /// What the workers know, in the order of the workers.
+    pub const fn of(parts: Vec<Part>) -> Self {
+        Self { parts }
+    }
+
+    /// Documents that a worker owns.
+    pub fn owned(&self, worker: u64) -> u64 {
+        let total: u64 = self.parts.iter().map(|part| part.taken).sum();
+        let slot = self.slot(worker);
+        slot.map_or(0, |slot| (total + self.parts.len() as u64 - 1 - slot) / self.parts.len() as u64)
+    }
+
+    /// Where the document with an index below [`Self::owned`] stands.
+    pub fn place(&self, worker: u64, index: u64) -> Option<Place> {
+        let mut local = index * self.parts.len() as u64 + self.slot(worker)?;
+        for part in &self.parts {
+            if local < part.taken {
+                return Some(Place { worker: part.worker, local });
+            }
+            local -= part.taken;
+        }
+        None
+    }
+
+    /// What was known of a document when the phase started; what is not known was not sent.
+    pub fn state(&self, place: Place) -> State {
+        let part = self.parts.iter().find(|part| part.worker == place.worker && place.local < part.taken);
+        part.map_or(State::NotSent, |part| part.ledger.state(place.local))
+    }
+
+    /// Documents that a worker itself had given out.
+    pub fn taken(&self, worker: u64) -> u64 {
+        self.parts.iter().find(|part| part.worker == worker).map_or(0, |part| part.taken)
+    }
+
+    fn slot(&self, worker: u64) -> Option<u64> {
+        self.parts.iter().position(|part| part.worker == worker).map(|slot| slot as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(worker: u64, taken: u64) -> Part {
+        let mut ledger = WorkerLedger::unjournaled();
+        ledger.set(0..taken, State::Acknowledged);
+        Part { worker, taken, ledger }
+    }
+
+    #[test]
+    fn every_document_has_one_owner_and_owners_have_as_many_but_one() {
+        for taken in [vec![10, 0, 0], vec![3, 4, 1], vec![0, 0, 2], vec![0, 0, 0]] {
+            let parts = taken.iter().enumerate().map(|(worker, taken)| part(worker as u64 + 5, *taken));
+            let known = Known::of(parts.collect());
+            let mut seen = Vec::new();
+            for worker in 5..8 {
+                let owned = known.owned(worker);
+                seen.extend((0..owned).map(|index| known.place(worker, index).unwrap()));
+                assert!(known.place(worker, owned).is_none());
+            }
+            let all =
+                |(worker, taken): (usize, &u64)| (0..*taken).map(move |local| (worker as u64 + 5, local));
+            let mut expected: Vec<_> = taken.iter().enumerate().flat_map(all).collect();
+            let mut got: Vec<_> = seen.iter().map(|place| (place.worker, place.local)).collect();
+            expected.sort_unstable();
+            got.sort_unstable();
+            assert_eq!(got, expected);
+            assert!(seen.iter().all(|place| known.state(*place) == State::Acknowledged));
+        }
+    }
+
+    #[test]
+    fn nothing_is_known_of_others() {
+        let known = Known::of(vec![part(0, 3)]);
+        assert_eq!((known.owned(1), known.place(1, 0)), (0, None));
+        assert_eq!(known.state(Place { worker: 0, local: 3 }), State::NotSent);
+    }
+}

@@ -1,0 +1,5 @@
+//! The MongoDB edge against scripted and real servers.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod audit;

@@ -1,0 +1,108 @@
+//! The scripted server: answers as a test tells it to, and remembers every command word for word.
+//!
+//! It stands in for deployments that cannot be had on one machine: a mongos, a replica set that lags.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bson::Document;
+
+use crate::serve::{Door, Gate, Request, Service, common, reply};
+
+pub use crate::serve::Error;
+
+/// Sections of a write command that may stand outside its body.
+const SECTIONS: [&str; 3] = ["documents", "updates", "deletes"];
+
+/// A scripted server on a free port of 127.0.0.1. Dropping it closes its connections and ends its threads.
+#[derive(Debug)]
+pub struct Server {
+    door: Door<Scripted>,
+}
+
+impl Server {
+    /// Starts one. `script` gives the answer to a command; what it leaves open is answered as by any server: the
+    /// greeting, a ping, or that nobody knows the command.
+    ///
+    /// # Errors
+    /// [`Error`] if no port can be had.
+    pub fn start(
+        script: impl Fn(&Document) -> Option<Document> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let service = Scripted { script: Box::new(script), heard: Mutex::default() };
+        Ok(Self { door: Door::open(service, Gate::default())? })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.door.address()
+    }
+
+    /// Every command so far, in the order it came.
+    pub fn heard(&self) -> Vec<Document> {
+        self.door.service().heard().clone()
+    }
+}
+
+type Script = Box<dyn Fn(&Document) -> Option<Document> + Send + Sync>;
+
+struct Scripted {
+    script: Script,
+    heard: Mutex<Vec<Document>>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scripted {{ heard: {} }}", self.heard().len())
+    }
+}
+
+impl Scripted {
+    fn heard(&self) -> MutexGuard<'_, Vec<Document>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service for Scripted {
+    fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) {
+        let Some(command) = whole(request) else { return reply::unknown(out, request.name) };
+        let answer = (self.script)(&command);
+        self.heard().push(command);
+        match answer.and_then(|answer| bson::RawDocumentBuf::try_from(&answer).ok()) {
+            Some(answer) => reply::append(out, &answer),
+            None => common::answer(request, "scripted server", out),
+        }
+    }
+}
+
+/// The command with its sections in its body.
+fn whole(request: &Request<'_>) -> Option<Document> {
+    let mut command = Document::try_from(request.body).ok()?;
+    for section in SECTIONS {
+        let documents: Vec<_> =
+            request.documents(section).map(Document::try_from).collect::<Result<_, _>>().ok()?;
+        if !documents.is_empty() {
+            command.insert(section, documents);
+        }
+    }
+    Some(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::client::Client;
+    use bson::{doc, rawdoc};
+
+    #[test]
+    fn it_answers_by_its_script_and_remembers_every_word() {
+        let script =
+            |command: &Document| command.contains_key("listShards").then(|| doc! {"shards": [], "ok": 1.0});
+        let server = Server::start(script).unwrap();
+        let mut client = Client::of(server.address());
+        assert_eq!(client.ask(&rawdoc! {"listShards": 1, "$db": "admin"}), doc! {"shards": [], "ok": 1.0});
+        assert_eq!(client.ask(&rawdoc! {"conjure": 1, "$db": "d"}).get_i32("code").unwrap(), 59);
+        assert_eq!(server.heard(), [doc! {"listShards": 1, "$db": "admin"}, doc! {"conjure": 1, "$db": "d"}]);
+    }
+}
