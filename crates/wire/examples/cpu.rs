@@ -1,4 +1,5 @@
-//! What this client costs: its CPU per operation beside that of a bare blocking socket, against the same server.
+//! What this client costs: its CPU per operation beside that of a bare blocking socket, against the same server; and
+//! what compression adds to it.
 //!
 //! `cargo run --release -p plimsoll-wire --example cpu -- HOST:PORT [TIMEOUT_MS]`
 //!
@@ -9,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use plimsoll_wire::{ConnectOptions, Connection, WriteBatch, WriteKind, WriteReply, WriteSpec};
+use plimsoll_wire::{Compressor, ConnectOptions, Connection, WriteBatch, WriteKind, WriteReply, WriteSpec};
 
 const ROUNDS: u32 = 101;
 const OPERATIONS: u32 = 600;
@@ -23,12 +24,19 @@ fn main() -> Result<(), Failure> {
     let address = words.next().ok_or("give the server's HOST:PORT")?;
     let timeout = words.next().map(|word| word.parse().map(Duration::from_millis)).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let options = ConnectOptions { timeout, ..ConnectOptions::new(address.parse()?) };
+    let mut options = ConnectOptions { timeout, ..ConnectOptions::new(address.parse()?) };
     let mut wire = Wire { connection: Some(runtime.block_on(Connection::connect(&options))?), runtime };
     let mut bare = Bare { stream: TcpStream::connect(&address)?, reply: vec![0; 16 * 1024] };
     bare.stream.set_nodelay(true)?;
     compare("single insert, µs a command", &mut wire, &mut bare, OPERATIONS, 1)?;
-    compare("1000 a command, µs a document", &mut wire, &mut bare, BATCHES, BATCH)
+    compare("1000 a command, µs a document", &mut wire, &mut bare, BATCHES, BATCH)?;
+    for compressor in [Compressor::Zlib, Compressor::Zstd] {
+        options.compression = vec![compressor];
+        wire.connection = Some(wire.runtime.block_on(Connection::connect(&options))?);
+        let title = format!("the same, {}", compressor.name());
+        compare(&title, &mut wire, &mut bare, BATCHES, BATCH)?;
+    }
+    Ok(())
 }
 
 fn compare(title: &str, wire: &mut Wire, bare: &mut Bare, commands: u32, batch: u32) -> Result<(), Failure> {
@@ -59,14 +67,25 @@ fn cpu_ns() -> Result<u64, Failure> {
     Ok(stat.split(' ').next().ok_or("no schedstat")?.parse()?)
 }
 
-/// A document of 100 bytes; the server gives it its `_id`.
-fn document(out: &mut Vec<u8>) {
+/// A document of 100 bytes, with a number and text that repeats a little; the server gives it its `_id`.
+fn document(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&100_i32.to_le_bytes());
+    out.extend_from_slice(b"\x10n\0");
+    out.extend_from_slice(&number.to_le_bytes());
     out.extend_from_slice(b"\x02text\0");
-    out.extend_from_slice(&85_i32.to_le_bytes());
-    out.extend_from_slice(&[b'a'; 84]);
+    out.extend_from_slice(&78_i32.to_le_bytes());
+    for place in 0..11 {
+        let word = number.wrapping_mul(2_654_435_761).rotate_left(place * 5) % 5000;
+        out.extend_from_slice(WORDS[word as usize % WORDS.len()]);
+        out.extend_from_slice(&[b'0' + (word % 10) as u8, b' ']);
+    }
     out.extend_from_slice(&[0, 0]);
 }
+
+const WORDS: [&[u8; 5]; 16] = [
+    b"apple", b"bread", b"chair", b"dream", b"eagle", b"flame", b"grape", b"house", b"image", b"juice",
+    b"knife", b"lemon", b"mouse", b"night", b"ocean", b"piano",
+];
 
 struct Wire {
     connection: Option<Connection>,
@@ -88,8 +107,8 @@ async fn write(mut connection: Connection, commands: u32, documents: u32) -> Res
     let mut reply = WriteReply::new();
     for _ in 0..commands {
         batch.clear();
-        for _ in 0..documents {
-            batch.push(document)?;
+        for number in 0..documents {
+            batch.push(|out| document(out, number))?;
         }
         connection.write(&mut batch, &mut reply).await;
         if !reply.is_acknowledged() {
@@ -135,8 +154,8 @@ fn encode(out: &mut Vec<u8>, body: &[u8], documents: u32) {
     out.push(1);
     let section = out.len();
     out.extend_from_slice(b"\0\0\0\0documents\0");
-    for _ in 0..documents {
-        document(out);
+    for number in 0..documents {
+        document(out, number);
     }
     patch(out, section);
     patch(out, 0);

@@ -3,28 +3,21 @@
 use std::io;
 use std::time::Duration;
 
-use bson::{RawDocument, RawDocumentBuf, rawdoc};
-use rustls::crypto::ring;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::address::Address;
+use crate::authenticate::authenticate;
+use crate::compress::Compressor;
 use crate::connection::Connection;
 use crate::credential::Credential;
-use crate::error::{Error, ServerError};
+use crate::error::Error;
 use crate::hello::{self, Hello, WIRE_VERSION_MIN};
-use crate::scram;
 use crate::stream::Stream;
 use crate::tls::Tls;
 
-/// The mechanism this client authenticates with.
-const MECHANISM: &str = "SCRAM-SHA-256";
-/// MongoDB's error code AuthenticationFailed.
-const AUTHENTICATION_FAILED: i32 = 18;
 /// MongoDB's error code CommandNotFound: a server before 4.4 does not know `hello`.
 const COMMAND_NOT_FOUND: i32 = 59;
-/// A conversation is two steps, and a third that some servers want.
-const STEPS_MAX: usize = 3;
 
 /// Where to connect, and as whom.
 #[derive(Clone, Debug)]
@@ -37,6 +30,12 @@ pub struct ConnectOptions {
     pub credential: Option<Credential>,
     /// The application's name in the server's logs; at most 128 bytes.
     pub application: String,
+    /// How to compress messages, the preferred first; the first that the server knows is taken. Empty, the
+    /// default, compresses nothing.
+    pub compression: Vec<Compressor>,
+    /// The level of [`Compressor::Zlib`], from 0 (none) to 9 (smallest, slowest; anything above counts as 9); `None`, or
+    /// below 0, is zlib's usual one, 6.
+    pub zlib_level: Option<i32>,
     /// The time limit for the whole of connecting, authentication included.
     pub connect_timeout: Duration,
     /// The time limit for each command afterwards: see [`Connection::set_timeout`].
@@ -44,13 +43,15 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// Plain TCP, nobody, 10 s to connect, no time limit for commands.
+    /// Plain TCP, nobody, nothing compressed, 10 s to connect, no time limit for commands.
     pub fn new(address: Address) -> Self {
         ConnectOptions {
             address,
             tls: None,
             credential: None,
             application: "plimsoll".to_owned(),
+            compression: Vec::new(),
+            zlib_level: None,
             connect_timeout: Duration::from_secs(10),
             timeout: None,
         }
@@ -80,7 +81,7 @@ async fn open(options: &ConnectOptions) -> Result<Connection, Error> {
     let mut connection = Connection::new(stream, address.clone());
     let hello = greet(&mut connection, options).await?;
     let mechanisms = hello.mechanisms.clone();
-    connection.set_hello(hello);
+    connection.set_hello(hello, options);
     if let Some(credential) = &options.credential {
         authenticate(&mut connection, credential, mechanisms.as_deref()).await?;
     }
@@ -134,93 +135,4 @@ fn not_mongo(error: Error) -> Error {
         Error::Lost { address, source } => Error::NotMongo { address, detail: source.to_string() },
         other => other,
     }
-}
-
-async fn authenticate(
-    connection: &mut Connection,
-    credential: &Credential,
-    mechanisms: Option<&[String]>,
-) -> Result<(), Error> {
-    let failed = |connection: &Connection, detail: String| Error::Authentication {
-        address: connection.address().clone(),
-        user: credential.user.clone(),
-        detail,
-    };
-    if mechanisms.is_some_and(|known| !known.iter().any(|name| name == MECHANISM)) {
-        return Err(failed(connection, format!("the user has no {MECHANISM} credential")));
-    }
-    match converse(connection, credential).await {
-        Err(Talk::Scram(error)) => Err(failed(connection, error.to_string())),
-        Err(Talk::Error(Error::Server(ServerError { code: AUTHENTICATION_FAILED, message, .. }))) => {
-            Err(failed(connection, message))
-        }
-        Err(Talk::Error(error)) => Err(error),
-        Ok(()) => Ok(()),
-    }
-}
-
-/// Why a conversation ended early.
-enum Talk {
-    Scram(scram::ScramError),
-    Error(Error),
-}
-
-impl From<scram::ScramError> for Talk {
-    fn from(error: scram::ScramError) -> Self {
-        Talk::Scram(error)
-    }
-}
-
-impl From<Error> for Talk {
-    fn from(error: Error) -> Self {
-        Talk::Error(error)
-    }
-}
-
-async fn converse(connection: &mut Connection, credential: &Credential) -> Result<(), Talk> {
-    let first = scram::First::new(&credential.user, &random());
-    let start = rawdoc! {
-        "saslStart": 1, "mechanism": MECHANISM, "payload": binary(&first.message()),
-        "options": {"skipEmptyExchange": true},
-    };
-    let reply = connection.command(&credential.source, &start).await?;
-    let last = first.answer(payload(&reply)?, credential)?;
-    let mut reply = proceed(connection, credential, &reply, &last.message).await?;
-    last.verify(payload(&reply)?)?;
-    for _ in 0..STEPS_MAX {
-        if reply.get_bool("done").unwrap_or(false) {
-            return Ok(());
-        }
-        reply = proceed(connection, credential, &reply, "").await?;
-    }
-    Err(scram::ScramError::Form.into())
-}
-
-async fn proceed(
-    connection: &mut Connection,
-    credential: &Credential,
-    before: &RawDocument,
-    message: &str,
-) -> Result<RawDocumentBuf, Error> {
-    let mut body = rawdoc! {"saslContinue": 1, "payload": binary(message)};
-    if let Ok(Some(id)) = before.get("conversationId") {
-        body.append(bson::cstr!("conversationId"), id);
-    }
-    connection.command(&credential.source, &body).await
-}
-
-fn binary(message: &str) -> bson::Binary {
-    bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: message.as_bytes().to_vec() }
-}
-
-fn payload(reply: &RawDocument) -> Result<&str, scram::ScramError> {
-    let payload = reply.get_binary("payload").map_err(|_| scram::ScramError::Form)?;
-    std::str::from_utf8(payload.bytes).map_err(|_| scram::ScramError::Form)
-}
-
-/// Bytes for a nonce, from the system's random source.
-fn random() -> [u8; 24] {
-    let mut bytes = [0; 24];
-    ring::default_provider().secure_random.fill(&mut bytes).expect("the system has a random source");
-    bytes
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 
 use crate::address::Address;
+use crate::compress::Compressor;
+use crate::connect::ConnectOptions;
 use crate::encode;
 use crate::error::{Error, ServerError, TooLarge};
 use crate::frame::{self, Malformed, Message};
@@ -21,6 +23,7 @@ pub struct Connection {
     pub(crate) transport: Transport,
     address: Address,
     hello: Hello,
+    compressor: Option<Compressor>,
 }
 
 impl fmt::Debug for Connection {
@@ -34,11 +37,22 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     pub(crate) fn new(stream: Stream, address: Address) -> Self {
-        Connection { transport: Transport::new(stream, None), address, hello: Hello::default() }
+        Connection {
+            transport: Transport::new(stream, None),
+            address,
+            hello: Hello::default(),
+            compressor: None,
+        }
     }
 
-    pub(crate) fn set_hello(&mut self, hello: Hello) {
-        self.transport.limit_reply(hello.limits.max_message_bytes as usize + frame::SLACK);
+    /// Keeps to what the server said of itself; compresses from now on if it knows a compressor of the options.
+    pub(crate) fn set_hello(&mut self, hello: Hello, options: &ConnectOptions) {
+        let len_max = hello.limits.max_message_bytes as usize;
+        self.transport.limit_reply(len_max + frame::SLACK);
+        self.compressor = Compressor::choose(&options.compression, &hello.compressors);
+        if let Some(compressor) = self.compressor {
+            self.transport.compress(compressor, options.zlib_level, len_max);
+        }
         self.hello = hello;
     }
 
@@ -50,6 +64,11 @@ impl Connection {
     /// What the server said of itself when the connection was opened.
     pub fn hello(&self) -> &Hello {
         &self.hello
+    }
+
+    /// What the messages are compressed with; `None` if nothing was agreed on.
+    pub fn compressor(&self) -> Option<Compressor> {
+        self.compressor
     }
 
     /// What the server takes at most.

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A user of SCRAM-SHA-256. Clones share what was derived from the password, so that many connections pay the key
+use crate::mechanism::Mechanism;
+
+/// A user with a password. Clones share what was derived from the password, so that many connections pay the key
 /// derivation (some milliseconds of CPU) once.
 #[derive(Clone)]
 pub struct Credential {
@@ -13,39 +15,46 @@ pub struct Credential {
     pub password: String,
     /// The database that knows the user (`authSource`), usually `admin`.
     pub source: String,
+    /// How to prove the password (`authMechanism`); `None` takes the strongest that the server says the user has.
+    pub mechanism: Option<Mechanism>,
     derived: Arc<Mutex<Option<Derived>>>,
 }
 
-#[derive(Clone)]
+/// All that a salted password depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recipe {
+    pub(crate) mechanism: Mechanism,
+    /// The password as [`Mechanism::prepare`] has it.
+    pub(crate) prepared: String,
+    pub(crate) salt: Vec<u8>,
+    pub(crate) iterations: u32,
+}
+
 struct Derived {
-    password: String,
-    salt: Vec<u8>,
-    iterations: u32,
-    key: [u8; 32],
+    recipe: Recipe,
+    key: Vec<u8>,
 }
 
 impl Credential {
-    /// A user of the database `source`.
+    /// A user of the database `source`, by whatever mechanism the user has.
     pub fn new(user: impl Into<String>, password: impl Into<String>, source: impl Into<String>) -> Self {
         Credential {
             user: user.into(),
             password: password.into(),
             source: source.into(),
+            mechanism: None,
             derived: Arc::default(),
         }
     }
 
-    /// The salted password for a salt and an iteration count: derived by `derive`, or from when it was last.
-    pub(crate) fn salted(&self, salt: &[u8], iterations: u32, derive: impl FnOnce() -> [u8; 32]) -> [u8; 32] {
+    /// The salted password: derived by `derive`, or from when it was last.
+    pub(crate) fn salted(&self, recipe: Recipe, derive: impl FnOnce(&Recipe) -> Vec<u8>) -> Vec<u8> {
         let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |known: &&Derived| {
-            known.salt == salt && known.iterations == iterations && known.password == self.password
-        };
-        if let Some(known) = derived.as_ref().filter(fits) {
-            return known.key;
+        if let Some(known) = derived.as_ref().filter(|known| known.recipe == recipe) {
+            return known.key.clone();
         }
-        let key = derive();
-        *derived = Some(Derived { password: self.password.clone(), salt: salt.to_vec(), iterations, key });
+        let key = derive(&recipe);
+        *derived = Some(Derived { recipe, key: key.clone() });
         key
     }
 }
@@ -55,6 +64,7 @@ impl fmt::Debug for Credential {
         f.debug_struct("Credential")
             .field("user", &self.user)
             .field("source", &self.source)
+            .field("mechanism", &self.mechanism)
             .finish_non_exhaustive()
     }
 }
@@ -69,11 +79,23 @@ mod tests {
     }
 
     #[test]
-    fn clones_share_what_was_derived_until_the_salt_changes() {
+    fn clones_share_what_was_derived_until_salt_or_mechanism_change() {
         let credential = Credential::new("ann", "secret", "admin");
         let clone = credential.clone();
-        assert_eq!(credential.salted(b"salt", 4096, || [1; 32]), [1; 32]);
-        assert_eq!(clone.salted(b"salt", 4096, || [2; 32]), [1; 32]);
-        assert_eq!(clone.salted(b"other", 4096, || [3; 32]), [3; 32]);
+        let recipe = |mechanism, salt: &[u8]| Recipe {
+            mechanism,
+            prepared: "secret".into(),
+            salt: salt.to_vec(),
+            iterations: 4096,
+        };
+        let [salt, other, old] = [
+            recipe(Mechanism::ScramSha256, b"salt"),
+            recipe(Mechanism::ScramSha256, b"other"),
+            recipe(Mechanism::ScramSha1, b"other"),
+        ];
+        assert_eq!(credential.salted(salt.clone(), |_| vec![1]), [1]);
+        assert_eq!(clone.salted(salt, |_| vec![2]), [1]);
+        assert_eq!(clone.salted(other, |_| vec![3]), [3]);
+        assert_eq!(credential.salted(old, |_| vec![4]), [4]);
     }
 }

@@ -11,8 +11,12 @@ use crate::encode;
 
 /// The opcode of OP_MSG.
 pub const OPCODE: i32 = 2013;
+/// The opcode of OP_COMPRESSED, which holds another message.
+pub const OPCODE_COMPRESSED: i32 = 2012;
 /// The bytes of a header.
 pub const HEADER_LEN: usize = 16;
+/// The bytes before the compressed ones: header, opcode and size of the message within, the compressor's number.
+pub const COMPRESSED_HEADER_LEN: usize = HEADER_LEN + 4 + 4 + 1;
 /// The fewest bytes of a message: header, flags, a kind byte, an empty document.
 pub const LEN_MIN: usize = HEADER_LEN + 4 + 1 + 5;
 /// The most bytes of a message that this client sends, or takes but for [`SLACK`]: MongoDB's `maxMessageSizeBytes`.
@@ -67,6 +71,24 @@ pub fn claimed_len(bytes: &[u8], len_max: usize) -> Result<Option<usize>, Malfor
         Ok(len) if len > len_max => Err(Malformed("the length of a message is above the limit")),
         Ok(len) if len >= LEN_MIN => Ok(Some(len)),
         _ => Err(Malformed("the length of a message is below the least one")),
+    }
+}
+
+/// The opcode of a whole message, going by its header.
+pub(crate) fn opcode(message: &[u8]) -> Option<i32> {
+    element::int32(message.get(12..)?)
+}
+
+/// The name of the command in a whole OP_MSG that starts with its body: the first key of that.
+pub(crate) fn command(message: &[u8]) -> Option<&[u8]> {
+    // Behind flags and kind stand the body's length and the type of its first element.
+    message.get(HEADER_LEN + 4 + 1 + 4 + 1..)?.split(|&byte| byte == 0).next()
+}
+
+/// Room for `len` bytes, in steps that double. What was there before is lost.
+pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) {
+    if buffer.len() < len {
+        *buffer = vec![0; len.next_power_of_two()];
     }
 }
 

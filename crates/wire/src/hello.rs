@@ -1,6 +1,6 @@
 //! The handshake: who we are, and what the server says of itself.
 
-use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use bson::{RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc};
 
 use crate::connect::ConnectOptions;
 use crate::frame;
@@ -58,6 +58,8 @@ pub struct Hello {
     pub hosts: Vec<String>,
     /// The mechanisms that the user may authenticate with; `None` if the server did not say.
     pub(crate) mechanisms: Option<Vec<String>>,
+    /// The compressors of ours that the server knows.
+    pub(crate) compressors: Vec<String>,
 }
 
 impl Hello {
@@ -76,6 +78,7 @@ impl Hello {
             primary: text("primary"),
             hosts: texts(body, "hosts").unwrap_or_default(),
             mechanisms: texts(body, "saslSupportedMechs"),
+            compressors: texts(body, "compression").unwrap_or_default(),
         }
     }
 }
@@ -126,6 +129,10 @@ pub(crate) fn request(options: &ConnectOptions) -> RawDocumentBuf {
     if let Some(credential) = &options.credential {
         let user = format!("{}.{}", credential.source, credential.user);
         body.append(bson::cstr!("saslSupportedMechs"), user.as_str());
+    }
+    if !options.compression.is_empty() {
+        let names = options.compression.iter().map(|compressor| compressor.name());
+        body.append(bson::cstr!("compression"), RawArrayBuf::from_iter(names));
     }
     body
 }

@@ -1,5 +1,7 @@
-//! Collects one reply. What a header claims is not believed: the buffer grows as bytes arrive.
+//! Collects one reply. What a header claims is not believed: the buffer grows as bytes arrive. A compressed reply is
+//! unpacked beside them, if that was agreed on.
 
+use crate::compress::{Compressor, Unpacker};
 use crate::frame::{self, Malformed};
 
 /// The first size, in bytes: a reply to a write fits many times over, so that one read takes it whole.
@@ -10,12 +12,13 @@ pub(crate) struct Inbox {
     bytes: Vec<u8>,
     filled: usize,
     len_max: usize,
+    unpacker: Option<Unpacker>,
 }
 
 impl Inbox {
     /// Takes replies of up to `len_max` bytes.
     pub(crate) fn new(len_max: usize) -> Self {
-        Inbox { bytes: vec![0; LEN_FIRST], filled: 0, len_max }
+        Inbox { bytes: vec![0; LEN_FIRST], filled: 0, len_max, unpacker: None }
     }
 
     /// Changes the limit for replies to come.
@@ -23,9 +26,15 @@ impl Inbox {
         self.len_max = len_max;
     }
 
+    /// Takes replies of this compressor from now on, and plain ones all the same.
+    pub(crate) fn agree(&mut self, compressor: Compressor) {
+        self.unpacker = Some(Unpacker::new(compressor));
+    }
+
     /// Forgets the reply, keeps the room.
     pub(crate) fn clear(&mut self) {
         self.filled = 0;
+        self.unpacker.iter_mut().for_each(Unpacker::clear);
     }
 
     /// The length of the reply once it is whole. Until then there is room to read into.
@@ -54,19 +63,44 @@ impl Inbox {
         self.filled += count;
     }
 
-    /// The bytes that arrived.
+    /// Unpacks the reply that is whole, if it is compressed.
+    ///
+    /// # Errors
+    /// It was not compressed as agreed, or does not hold exactly what it says.
+    pub(crate) fn open(&mut self) -> Result<(), Malformed> {
+        let bytes = &self.bytes[..self.filled];
+        match &mut self.unpacker {
+            Some(unpacker) if frame::opcode(bytes) == Some(frame::OPCODE_COMPRESSED) => {
+                unpacker.unpack(bytes, self.len_max)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The reply, unpacked.
     pub(crate) fn reply(&self) -> &[u8] {
-        &self.bytes[..self.filled]
+        let unpacked = self.unpacker.as_ref().and_then(Unpacker::message);
+        unpacked.unwrap_or(&self.bytes[..self.filled])
+    }
+
+    /// How many bytes arrived.
+    pub(crate) fn received(&self) -> usize {
+        self.filled
     }
 
     /// The bytes of memory taken.
     pub(crate) fn allocated(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.capacity() + self.unpacker.as_ref().map_or(0, Unpacker::allocated)
     }
 
     /// Gives the reply away for a buffer of the other's, so that nothing is copied and nothing allocated. The other's
     /// buffer is not shorter than that of a new inbox.
     pub(crate) fn swap(&mut self, other: &mut Vec<u8>) {
+        if let Some(unpacker) = self.unpacker.as_mut().filter(|unpacker| unpacker.message().is_some()) {
+            unpacker.swap(other);
+            self.filled = 0;
+            return;
+        }
         if other.len() < LEN_FIRST {
             other.resize(LEN_FIRST, 0);
         }

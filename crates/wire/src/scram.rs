@@ -1,16 +1,17 @@
-//! SCRAM-SHA-256, the client's side, without a socket (RFC 5802, RFC 7677).
+//! SCRAM, the client's side, without a socket (RFC 5802; RFC 7677 for SHA-256).
 //!
-//! Three messages as pure steps: [`First`] → [`First::answer`] → [`Final::verify`]. The password goes through SASLprep
-//! (RFC 4013); the user's name does not, as MongoDB's authentication specification has it.
+//! Three messages as pure steps: [`First`] → [`First::answer`] → [`Final::verify`]. What hash is used, and what becomes
+//! of the password before, is the mechanism's; the user's name goes as it is, as MongoDB's authentication specification
+//! has it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
 
-use crate::credential::Credential;
+use crate::credential::{Credential, Recipe};
+use crate::mechanism::Mechanism;
 
-/// The fewest iterations accepted (RFC 7677, section 4): fewer would make the password cheap to guess.
+/// The fewest iterations accepted (RFC 5802, section 5.1; RFC 7677, section 4): fewer would make the password cheap to
+/// guess.
 const ITERATIONS_MIN: u32 = 4096;
 /// The most: a hostile server must not be able to hold the client's CPU for minutes.
 const ITERATIONS_MAX: u32 = 10_000_000;
@@ -36,6 +37,7 @@ pub(crate) enum ScramError {
 
 /// The client's first message.
 pub(crate) struct First {
+    mechanism: Mechanism,
     bare: String,
     nonce: String,
 }
@@ -43,15 +45,20 @@ pub(crate) struct First {
 /// The client's final message, and the signature that the server must answer with.
 pub(crate) struct Final {
     pub(crate) message: String,
-    server_key: [u8; 32],
+    mechanism: Mechanism,
+    server_key: Vec<u8>,
     auth_message: String,
 }
 
 impl First {
     /// Starts a conversation; `random` must be fresh.
-    pub(crate) fn new(user: &str, random: &[u8; 24]) -> Self {
-        let nonce = BASE64.encode(random);
-        First { bare: format!("n={},r={nonce}", user.replace('=', "=3D").replace(',', "=2C")), nonce }
+    pub(crate) fn new(mechanism: Mechanism, user: &str, random: &[u8; 24]) -> Self {
+        First::with_nonce(mechanism, user, BASE64.encode(random))
+    }
+
+    fn with_nonce(mechanism: Mechanism, user: &str, nonce: String) -> Self {
+        let user = user.replace('=', "=3D").replace(',', "=2C");
+        First { mechanism, bare: format!("n={user},r={nonce}"), nonce }
     }
 
     /// What to send first.
@@ -61,23 +68,30 @@ impl First {
 
     /// Answers the server's first message.
     pub(crate) fn answer(&self, server_first: &str, credential: &Credential) -> Result<Final, ScramError> {
-        let challenge = Challenge::parse(server_first)?;
-        if !challenge.nonce.starts_with(&self.nonce) || challenge.nonce.len() == self.nonce.len() {
+        let prepared = self.mechanism.prepare(&credential.user, &credential.password);
+        let prepared = prepared.ok_or(ScramError::Password)?;
+        self.answer_with(server_first, prepared, credential)
+    }
+
+    fn answer_with(
+        &self,
+        server_first: &str,
+        prepared: String,
+        credential: &Credential,
+    ) -> Result<Final, ScramError> {
+        let mechanism = self.mechanism;
+        let Challenge { nonce, salt, iterations } = Challenge::parse(server_first)?;
+        if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
             return Err(ScramError::Nonce);
         }
-        let password = stringprep::saslprep(&credential.password).map_err(|_| ScramError::Password)?;
-        let salted = credential.salted(&challenge.salt, challenge.iterations, || {
-            pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(
-                password.as_bytes(),
-                &challenge.salt,
-                challenge.iterations,
-            )
+        let salted = credential.salted(Recipe { mechanism, prepared, salt, iterations }, |recipe| {
+            mechanism.salt(&recipe.prepared, &recipe.salt, iterations)
         });
-        let without_proof = format!("c={},r={}", BASE64.encode(GS2_HEADER), challenge.nonce);
+        let without_proof = format!("c={},r={nonce}", BASE64.encode(GS2_HEADER));
         let auth_message = format!("{},{server_first},{without_proof}", self.bare);
-        let proof = proof(&salted, &auth_message);
+        let proof = proof(mechanism, &salted, &auth_message);
         let message = format!("{without_proof},p={}", BASE64.encode(proof));
-        Ok(Final { message, server_key: hmac(&salted, b"Server Key"), auth_message })
+        Ok(Final { message, mechanism, server_key: mechanism.sign(&salted, "Server Key"), auth_message })
     }
 }
 
@@ -91,9 +105,8 @@ impl Final {
         }
         let signature = first.strip_prefix("v=").ok_or(ScramError::Form)?;
         let signature = BASE64.decode(signature).map_err(|_| ScramError::Form)?;
-        keyed(&self.server_key, self.auth_message.as_bytes())
-            .verify_slice(&signature)
-            .map_err(|_| ScramError::Signature)
+        let signed = self.mechanism.is_signed(&self.server_key, &self.auth_message, &signature);
+        if signed { Ok(()) } else { Err(ScramError::Signature) }
     }
 }
 
@@ -119,21 +132,10 @@ impl<'a> Challenge<'a> {
 }
 
 /// ClientKey XOR HMAC(H(ClientKey), AuthMessage): RFC 5802, section 3.
-fn proof(salted: &[u8; 32], auth_message: &str) -> [u8; 32] {
-    let client_key = hmac(salted, b"Client Key");
-    let stored_key: [u8; 32] = Sha256::digest(client_key).into();
-    let signature = hmac(&stored_key, auth_message.as_bytes());
-    std::array::from_fn(|place| client_key[place] ^ signature[place])
-}
-
-fn hmac(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
-    keyed(key, message).finalize().into_bytes().into()
-}
-
-fn keyed(key: &[u8; 32], message: &[u8]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
-    mac.update(message);
-    mac
+fn proof(mechanism: Mechanism, salted: &[u8], auth_message: &str) -> Vec<u8> {
+    let client_key = mechanism.sign(salted, "Client Key");
+    let signature = mechanism.sign(&mechanism.digest(&client_key), auth_message);
+    client_key.iter().zip(signature).map(|(key, signature)| key ^ signature).collect()
 }
 
 #[cfg(test)]
@@ -145,7 +147,7 @@ mod tests {
         "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
 
     fn rfc_first() -> First {
-        First { bare: "n=user,r=rOprNGfwEbeRWgbNEkqO".to_owned(), nonce: "rOprNGfwEbeRWgbNEkqO".to_owned() }
+        First::with_nonce(Mechanism::ScramSha256, "user", "rOprNGfwEbeRWgbNEkqO".to_owned())
     }
 
     fn pencil() -> Credential {
@@ -161,6 +163,36 @@ mod tests {
              p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
         );
         assert_eq!(last.verify("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="), Ok(()));
+    }
+
+    fn sha_1() -> First {
+        First::with_nonce(Mechanism::ScramSha1, "user", "fyko+d2lbbFgONRv9qkxdawL".to_owned())
+    }
+
+    #[test]
+    fn the_conversation_of_rfc_5802_comes_out_to_the_letter() {
+        // Section 5. The RFC salts the password itself.
+        let server_first = "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096";
+        let last = sha_1().answer_with(server_first, "pencil".to_owned(), &pencil()).unwrap();
+        assert_eq!(sha_1().message(), "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL");
+        assert_eq!(
+            last.message,
+            "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts="
+        );
+        assert_eq!(last.verify("v=rmF9pqV8S7suAoZWja4dJRkFsKQ="), Ok(()));
+    }
+
+    #[test]
+    fn the_conversation_of_mongodbs_specification_comes_out_to_the_letter() {
+        let server_first =
+            "r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,s=rQ9ZY3MntBeuP3E1TDVC4w==,i=10000";
+        let last = sha_1().answer(server_first, &pencil()).unwrap();
+        assert_eq!(
+            last.message,
+            "c=biws,r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,p=MC2T8BvbmWRckDw8oWl5IVghwCY="
+        );
+        assert_eq!(last.verify("v=UMWeI25JD1yNYZRMpZ4VHvhZ9e0="), Ok(()));
+        assert_eq!(last.verify("v=rmF9pqV8S7suAoZWja4dJRkFsKQ="), Err(ScramError::Signature));
     }
 
     #[test]
@@ -189,6 +221,8 @@ mod tests {
 
     #[test]
     fn a_comma_and_an_equals_sign_in_a_name_are_escaped() {
-        assert!(First::new("a=b,c", &[0; 24]).message().starts_with("n,,n=a=3Db=2Cc,r="));
+        assert!(
+            First::new(Mechanism::ScramSha256, "a=b,c", &[0; 24]).message().starts_with("n,,n=a=3Db=2Cc,r=")
+        );
     }
 }

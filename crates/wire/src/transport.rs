@@ -1,13 +1,11 @@
-//! One request out, one reply in, within a time limit.
+//! One request out, one reply in, compressed if that was agreed on, or a fault that breaks the connection.
 
-use std::future::poll_fn;
 use std::io;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use crate::deadline::Deadline;
-use crate::frame::{self, Malformed};
-use crate::inbox::Inbox;
+use crate::compress::{Compressor, Packer};
+use crate::frame::Malformed;
+use crate::pipe::Pipe;
 use crate::stream::Stream;
 
 /// Why an exchange failed. After any of these the stream is of no use any more.
@@ -21,11 +19,10 @@ pub(crate) enum Fault {
     Malformed(#[from] Malformed),
 }
 
-/// A stream with the buffer of the reply, and whether a command is in flight.
+/// A pipe with what the requests have in common, and whether a command is in flight.
 pub(crate) struct Transport {
-    stream: Stream,
-    inbox: Inbox,
-    deadline: Deadline,
+    pipe: Pipe,
+    packer: Option<Packer>,
     request_id: i32,
     state: State,
 }
@@ -40,28 +37,28 @@ enum State {
 
 impl Transport {
     pub(crate) fn new(stream: Stream, limit: Option<Duration>) -> Self {
-        Transport {
-            stream,
-            inbox: Inbox::new(frame::LEN_MAX + frame::SLACK),
-            deadline: Deadline::new(limit),
-            request_id: 0,
-            state: State::Idle,
-        }
+        Transport { pipe: Pipe::new(stream, limit), packer: None, request_id: 0, state: State::Idle }
     }
 
     /// Takes replies of up to `len_max` bytes from now on.
     pub(crate) fn limit_reply(&mut self, len_max: usize) {
-        self.inbox.limit(len_max);
+        self.pipe.inbox.limit(len_max);
+    }
+
+    /// Compresses from now on, to requests of up to `len_max` bytes, and takes replies of this compressor.
+    pub(crate) fn compress(&mut self, compressor: Compressor, zlib_level: Option<i32>, len_max: usize) {
+        self.packer = Some(Packer::new(compressor, zlib_level, len_max));
+        self.pipe.inbox.agree(compressor);
     }
 
     /// Sets the time limit of each command from now on.
     pub(crate) fn set_timeout(&mut self, limit: Option<Duration>) {
-        self.deadline = Deadline::new(limit);
+        self.pipe.set_timeout(limit);
     }
 
     /// The time limit of a command.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.deadline.limit()
+        self.pipe.timeout()
     }
 
     /// An exchange failed or was abandoned: what arrives next belongs to no one.
@@ -75,37 +72,38 @@ impl Transport {
         self.request_id
     }
 
-    /// Sends a request that nobody answers. `sent` counts the bytes handed over, also on failure.
+    /// Sends a request that nobody answers. `sent` counts the bytes handed over, compressed, also on failure.
     pub(crate) async fn post(&mut self, request: &[u8], sent: &mut usize) -> Result<(), Fault> {
         self.begin();
-        poll_fn(|cx| self.poll_send(cx, request, sent)).await?;
+        let request = packed(&mut self.packer, request);
+        self.pipe.send(request, sent).await?;
         self.end();
         Ok(())
     }
 
-    /// Sends a request and collects its reply: see [`Transport::reply`]. `sent` counts the bytes handed over, also on
-    /// failure.
+    /// Sends a request and collects its reply: see [`Transport::reply`]. `sent` counts the bytes handed over,
+    /// compressed, also on failure.
     pub(crate) async fn exchange(&mut self, request: &[u8], sent: &mut usize) -> Result<(), Fault> {
         self.begin();
-        poll_fn(|cx| {
-            if *sent < request.len() {
-                ready!(self.poll_send(cx, request, sent))?;
-            }
-            self.poll_receive(cx)
-        })
-        .await?;
+        let request = packed(&mut self.packer, request);
+        self.pipe.exchange(request, sent).await?;
         self.end();
         Ok(())
     }
 
-    /// The reply that arrived, whole.
+    /// The reply that arrived, whole and unpacked.
     pub(crate) fn reply(&self) -> &[u8] {
-        self.inbox.reply()
+        self.pipe.inbox.reply()
+    }
+
+    /// The bytes of the reply as they arrived; ask before [`Transport::swap_reply`].
+    pub(crate) fn received(&self) -> usize {
+        self.pipe.inbox.received()
     }
 
     /// Gives the reply away in exchange for another buffer.
     pub(crate) fn swap_reply(&mut self, buffer: &mut Vec<u8>) {
-        self.inbox.swap(buffer);
+        self.pipe.inbox.swap(buffer);
     }
 
     /// The reply made no sense: nothing more may be read from this stream.
@@ -115,52 +113,18 @@ impl Transport {
 
     fn begin(&mut self) {
         self.state = State::Busy;
-        self.inbox.clear();
-        self.deadline.start();
+        self.pipe.begin();
     }
 
     fn end(&mut self) {
         self.state = State::Idle;
-        self.deadline.end();
+        self.pipe.end();
     }
+}
 
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        request: &[u8],
-        sent: &mut usize,
-    ) -> Poll<Result<(), Fault>> {
-        while *sent < request.len() {
-            match self.stream.poll_write(cx, &request[*sent..]) {
-                Poll::Ready(Ok(0)) => {
-                    return Poll::Ready(Err(io::Error::from(io::ErrorKind::WriteZero).into()));
-                }
-                Poll::Ready(Ok(count)) => *sent += count,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-                Poll::Pending => return self.poll_deadline(cx),
-            }
-        }
-        match self.stream.poll_flush(cx) {
-            Poll::Pending => self.poll_deadline(cx),
-            Poll::Ready(flushed) => Poll::Ready(flushed.map_err(Fault::from)),
-        }
-    }
-
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
-        while self.inbox.complete()?.is_none() {
-            match self.stream.poll_read(cx, self.inbox.room()) {
-                Poll::Ready(Ok(0)) => {
-                    return Poll::Ready(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()));
-                }
-                Poll::Ready(Ok(count)) => self.inbox.advance(count),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-                Poll::Pending => return self.poll_deadline(cx),
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
-        self.deadline.poll(cx).map(|()| Err(Fault::Timeout))
+fn packed<'a>(packer: &'a mut Option<Packer>, request: &'a [u8]) -> &'a [u8] {
+    match packer {
+        Some(packer) => packer.pack(request),
+        None => request,
     }
 }

@@ -1,5 +1,6 @@
 //! One door to every parser of bytes from a server: what the fuzz target and the property tests knock at.
 
+use crate::compress::Compressor;
 use crate::error::ServerError;
 use crate::find::FindReply;
 use crate::frame::{self, Malformed, Message};
@@ -16,7 +17,7 @@ const DOCUMENTS: u32 = 100;
 /// What became of bytes from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fed {
-    /// The bytes of memory that the reply's buffer took.
+    /// The bytes of memory that the reply's buffers took.
     pub allocated: usize,
     /// The documents that a write's reply gave an outcome to: all that were sent, or none.
     pub judged: u32,
@@ -24,13 +25,14 @@ pub struct Fed {
     pub found: u32,
 }
 
-/// Takes bytes as if they came from a server in answer to request [`REQUEST_ID`], at most `chunk` at a time, and reads
-/// them as every kind of reply that there is.
+/// Takes bytes as if they came from a server in answer to request [`REQUEST_ID`], at most `chunk` at a time, on a
+/// connection that agreed on `compressor`, and reads them as every kind of reply that there is.
 ///
 /// # Panics
 /// Never, whatever the bytes: that is what it is for.
-pub fn feed(bytes: &[u8], chunk: usize) -> Fed {
+pub fn feed(bytes: &[u8], chunk: usize, compressor: Option<Compressor>) -> Fed {
     let mut inbox = Inbox::new(frame::LEN_MAX + frame::SLACK);
+    compressor.into_iter().for_each(|compressor| inbox.agree(compressor));
     let whole = collect(&mut inbox, bytes, chunk.max(1));
     let allocated = inbox.allocated();
     let (mut judged, mut found) = (0, 0);
@@ -56,6 +58,7 @@ fn collect(inbox: &mut Inbox, mut bytes: &[u8], chunk: usize) -> Result<bool, Ma
         inbox.advance(count);
         bytes = &bytes[count..];
     }
+    inbox.open()?;
     Ok(true)
 }
 
@@ -91,13 +94,20 @@ fn find(inbox: &mut Inbox) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compress::Packer;
     use bson::{RawDocumentBuf, rawdoc};
     use proptest::prelude::*;
 
-    /// What a reply of so many bytes may take: the first buffer, and twice what arrived.
-    fn check(bytes: &[u8], chunk: usize) -> Fed {
-        let fed = feed(bytes, chunk);
-        assert!(fed.allocated <= 16 * 1024 + 2 * bytes.len(), "{} bytes for {}", fed.allocated, bytes.len());
+    const AGREED: [Option<Compressor>; 3] = [None, Some(Compressor::Zlib), Some(Compressor::Zstd)];
+
+    /// What a reply of so many bytes may take: the first buffer, and twice what arrived; and, if it may be compressed,
+    /// twice what so many bytes can stand for.
+    fn check(bytes: &[u8], chunk: usize, compressor: Option<Compressor>) -> Fed {
+        let fed = feed(bytes, chunk, compressor);
+        let unpacked_max = compressor.map_or(0, |compressor| bytes.len() * compressor.ratio_max());
+        let unpacked_max = unpacked_max.min(frame::LEN_MAX + frame::SLACK);
+        let max = 16 * 1024 + 2 * bytes.len() + 2 * unpacked_max;
+        assert!(fed.allocated <= max, "{} bytes for {} ({compressor:?})", fed.allocated, bytes.len());
         fed
     }
 
@@ -129,38 +139,65 @@ mod tests {
         .collect()
     }
 
+    /// The same replies as they come after that was agreed on.
+    fn framed(compressor: Option<Compressor>) -> Vec<Vec<u8>> {
+        let Some(compressor) = compressor else { return replies() };
+        let mut packer = Packer::new(compressor, None, frame::LEN_MAX);
+        replies().iter().map(|reply| packer.pack(reply).to_vec()).collect()
+    }
+
     #[test]
-    fn sound_replies_are_read_in_pieces_of_any_size() {
-        for chunk in [1, 3, 1000] {
-            let fed: Vec<_> = replies().iter().map(|reply| check(reply, chunk)).collect();
-            assert_eq!(fed.iter().map(|fed| fed.judged).collect::<Vec<_>>(), [100, 100, 100, 100, 100]);
-            assert_eq!(fed.iter().map(|fed| fed.found).collect::<Vec<_>>(), [0, 0, 0, 2, 0]);
+    fn sound_replies_are_read_in_pieces_of_any_size_and_plain_ones_also_when_compression_was_agreed_on() {
+        for (agreed, framed) in AGREED
+            .map(|agreed| (agreed, framed(agreed)))
+            .into_iter()
+            .chain([(Some(Compressor::Zlib), replies()), (Some(Compressor::Zstd), replies())])
+        {
+            for chunk in [1, 3, 1000] {
+                let fed: Vec<_> = framed.iter().map(|reply| check(reply, chunk, agreed)).collect();
+                assert_eq!(fed.iter().map(|fed| fed.judged).collect::<Vec<_>>(), [100, 100, 100, 100, 100]);
+                assert_eq!(fed.iter().map(|fed| fed.found).collect::<Vec<_>>(), [0, 0, 0, 2, 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn compressed_replies_are_not_believed_when_that_was_not_agreed_on() {
+        let [_, zlib, zstd] = AGREED;
+        for (made, agreed) in [(zlib, None), (zstd, None), (zlib, zstd), (zstd, zlib)] {
+            for reply in framed(made) {
+                assert_eq!(check(&reply, usize::MAX, agreed).judged, 0);
+            }
         }
     }
 
     #[test]
     fn replies_cut_at_any_byte_are_never_whole_nor_believed_when_their_length_is_mended() {
-        for reply in replies() {
-            for len in 0..reply.len() {
-                let cut = check(&reply[..len], usize::MAX);
-                assert_eq!((cut.judged, cut.found), (0, 0));
-                let mut mended = reply[..len].to_vec();
-                if len >= 4 {
-                    mended[..4].copy_from_slice(&i32::try_from(len).unwrap().to_le_bytes());
+        for compressor in AGREED {
+            for reply in framed(compressor) {
+                for len in 0..reply.len() {
+                    let cut = check(&reply[..len], usize::MAX, compressor);
+                    assert_eq!((cut.judged, cut.found), (0, 0));
+                    let mut mended = reply[..len].to_vec();
+                    if len >= 4 {
+                        mended[..4].copy_from_slice(&i32::try_from(len).unwrap().to_le_bytes());
+                    }
+                    let cut = check(&mended, usize::MAX, compressor);
+                    assert_eq!((cut.judged, cut.found), (0, 0), "cut at {len}");
                 }
-                let cut = check(&mended, usize::MAX);
-                assert_eq!((cut.judged, cut.found), (0, 0), "cut at {len}");
             }
         }
     }
 
     #[test]
     fn replies_with_any_one_bit_flipped_never_panic() {
-        for reply in replies() {
-            for bit in 0..reply.len() * 8 {
-                let mut flipped = reply.clone();
-                flipped[bit / 8] ^= 1 << (bit % 8);
-                check(&flipped, usize::MAX);
+        for compressor in AGREED {
+            for reply in framed(compressor) {
+                for bit in 0..reply.len() * 8 {
+                    let mut flipped = reply.clone();
+                    flipped[bit / 8] ^= 1 << (bit % 8);
+                    check(&flipped, usize::MAX, compressor);
+                }
             }
         }
     }
@@ -170,23 +207,26 @@ mod tests {
 
         #[test]
         fn random_bytes_never_panic_nor_take_much_memory(
-            bytes in proptest::collection::vec(any::<u8>(), 0..2000), chunk in 1_usize..500,
+            bytes in proptest::collection::vec(any::<u8>(), 0..2000),
+            chunk in 1_usize..500,
+            compressor in proptest::sample::select(&AGREED),
         ) {
-            check(&bytes, chunk);
+            check(&bytes, chunk, compressor);
         }
 
         #[test]
         fn replies_with_bytes_overwritten_anywhere_never_panic(
             which in 0_usize..5,
+            compressor in proptest::sample::select(&AGREED),
             changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..12),
         ) {
-            let mut reply = replies().swap_remove(which);
+            let mut reply = framed(compressor).swap_remove(which);
             for (place, byte) in changes {
                 // The header stays, so that what lies behind it is reached.
                 let place = 16 + place.index(reply.len() - 16);
                 reply[place] = byte;
             }
-            check(&reply, usize::MAX);
+            check(&reply, usize::MAX, compressor);
         }
     }
 }

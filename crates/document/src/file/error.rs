@@ -1,8 +1,10 @@
 //! What can be wrong with a file of documents.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::table;
 use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 
 /// Why a file could not become a source of documents.
@@ -27,8 +29,8 @@ pub enum Error {
     },
     /// The file's name does not say what it is.
     #[error(
-        "{path}: not a kind of file that can be read; use .bson (mongodump) or .json, .jsonl, .ndjson (one document a \
-         line), and decompress .gz first"
+        "{path}: not a kind of file that can be read; use .bson (mongodump), .json, .jsonl, .ndjson (one document a \
+         line), .csv or .tsv (a table whose first line names the fields), and decompress .gz first"
     )]
     UnknownForm {
         /// The file.
@@ -52,6 +54,44 @@ pub enum Error {
         /// What is wrong, and the mend.
         problem: Problem,
     },
+    /// A row of a table is not a document that can be sent.
+    #[error("{path}: {place}: {problem}")]
+    Cell {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file.
+        place: Place,
+        /// What is wrong, and the mend.
+        problem: Problem,
+    },
+}
+
+/// A place in a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line in which the row begins, counted from 1 with empty ones.
+    pub line: u64,
+    /// The column; `None` for the whole row.
+    pub column: Option<Column>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Counted from 1.
+    pub number: usize,
+    /// Its name, or nothing.
+    pub name: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}", self.line)?;
+        match &self.column {
+            Some(Column { number, name }) => write!(f, ", column {number} ({name:?})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What is wrong with a record.
@@ -109,6 +149,9 @@ pub enum Problem {
     /// The record's own `_id` is to be kept, and there is none.
     #[error("has no _id, and `id: own` asks for it; leave `id` out to send receipts")]
     NoId,
+    /// A table is not as it should be.
+    #[error(transparent)]
+    Table(#[from] table::Problem),
     /// The documents need more memory than allowed.
     #[error(
         "the documents up to here need more than {memory_bytes_max} bytes of memory; split the file or raise the limit"
@@ -141,6 +184,7 @@ pub enum Damage {
 pub(super) enum Failure {
     Read(io::Error),
     Record { record: u64, offset: u64, problem: Problem },
+    Cell { place: Place, problem: Problem },
 }
 
 impl Error {
@@ -150,12 +194,18 @@ impl Error {
 }
 
 impl Failure {
+    /// Something is wrong in the row that begins at a line.
+    pub(super) fn cell(line: u64, column: Option<Column>, problem: Problem) -> Self {
+        Self::Cell { place: Place { line, column }, problem }
+    }
+
     /// The error with the file's name.
     pub(super) fn at(self, path: &Path) -> Error {
         let path = path.to_owned();
         match self {
             Self::Read(source) => Error::Read { path, source },
             Self::Record { record, offset, problem } => Error::Record { path, record, offset, problem },
+            Self::Cell { place, problem } => Error::Cell { path, place, problem },
         }
     }
 }

@@ -6,9 +6,12 @@ mod error;
 
 mod lines;
 
+mod table;
+
 mod walk;
 
-pub use error::Error;
+pub use error::{Column, Error, Place, Problem};
+pub use table::Problem as TableProblem;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -71,15 +74,24 @@ enum Form {
     Dump,
     /// One document of Extended JSON a line, as mongoexport writes them.
     Lines,
+    /// Rows of values, the first of names, with this separator.
+    Table(u8),
 }
 
 impl FileSource {
-    /// Reads a `.bson` file (as of mongodump) or a `.json`, `.jsonl` or `.ndjson` file (one document of Extended JSON a
-    /// line, as of mongoexport). Only `id` and `stamp` of the settings matter. Texts are not checked for UTF-8.
+    /// Reads a `.bson` file (as of mongodump), a `.json`, `.jsonl` or `.ndjson` file (one document of Extended JSON a
+    /// line, as of mongoexport), or a `.csv` or `.tsv` file (a table whose first line names the fields, and may name
+    /// their types as mongoimport's `--columnsHaveTypes` has it). Only `id` and `stamp` of the settings matter. Texts in
+    /// BSON are not checked for UTF-8.
+    ///
+    /// In a table, dots in names make documents, and an empty value is a field left out. In a column without a type,
+    /// numbers as JSON writes them become int32, int64 or double, `true` and `false` booleans, timestamps of RFC 3339
+    /// dates, and everything else, such as `007`, strings. The types are `auto()`, `boolean()`, `date()`,
+    /// `date(2006-01-02)`, `decimal()`, `double()`, `int32()`, `int64()` and `string()`, behind the name and a dot.
     ///
     /// # Errors
     /// When the file cannot be read, is of another kind, needs more memory than allowed, has no documents, or holds
-    /// bytes that are not a document; the message names the record, counted from 0, and its offset.
+    /// what is not a document; the message names the record, counted from 0, and its offset, or line and column.
     pub fn open(path: &Path, settings: &Settings, reading: Reading) -> Result<Self, Error> {
         let form = form(path)?;
         let file = File::open(path).map_err(|source| Error::open(path, source))?;
@@ -89,6 +101,7 @@ impl FileSource {
         match form {
             Form::Dump => dump::read(&mut input, &mut records),
             Form::Lines => lines::read(&mut input, &mut records),
+            Form::Table(separator) => table::read(&mut input, separator, &mut records),
         }
         .map_err(|error| error.at(path))?;
         records.finish(path, input.hash.finalize().into(), reading.past_end)
@@ -174,6 +187,8 @@ fn form(path: &Path) -> Result<Form, Error> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("bson") => Ok(Form::Dump),
         Some("json" | "jsonl" | "ndjson") => Ok(Form::Lines),
+        Some("csv") => Ok(Form::Table(b',')),
+        Some("tsv") => Ok(Form::Table(b'\t')),
         _ => Err(Error::UnknownForm { path: path.to_owned() }),
     }
 }
@@ -220,35 +235,35 @@ impl Records {
     }
 
     /// Takes a whole document that [`walk::check`] has passed.
-    fn push(&mut self, document: &[u8]) -> Result<(), error::Problem> {
+    fn push(&mut self, document: &[u8]) -> Result<(), Problem> {
         let start = self.elements.len();
         let mut has_id = false;
         for element in walk::elements(document) {
             let (name, bytes) = element?;
             has_id |= name == b"_id";
             if self.stamp_name.as_ref().is_some_and(|stamp| stamp.as_bytes() == name) {
-                return Err(error::Problem::HasStamp { name: String::from_utf8_lossy(name).into_owned() });
+                return Err(Problem::HasStamp { name: String::from_utf8_lossy(name).into_owned() });
             }
             if name != b"_id" || self.id == IdForm::Own {
                 self.elements.extend_from_slice(bytes);
             }
         }
         if self.id == IdForm::Own && !has_id {
-            return Err(error::Problem::NoId);
+            return Err(Problem::NoId);
         }
         self.seal(self.elements.len() - start)
     }
 
-    fn seal(&mut self, element_bytes: usize) -> Result<(), error::Problem> {
+    fn seal(&mut self, element_bytes: usize) -> Result<(), Problem> {
         let bytes = element_bytes + frame_bytes(self.id, &self.stamp);
         if bytes > DOCUMENT_BYTES_MAX {
-            return Err(error::Problem::TooLarge { bytes: bytes as u64 });
+            return Err(Problem::TooLarge { bytes: bytes as u64 });
         }
         self.bounds = (self.bounds.0.min(bytes), self.bounds.1.max(bytes));
         self.ends.push(self.elements.len());
         let memory = self.elements.len() as u64 + self.ends.len() as u64 * size_of::<usize>() as u64;
         if memory > self.memory_bytes_max {
-            return Err(error::Problem::Memory { memory_bytes_max: self.memory_bytes_max });
+            return Err(Problem::Memory { memory_bytes_max: self.memory_bytes_max });
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::{IDENTITY, parsed, settings};
 
-fn file(suffix: &str, bytes: &[u8]) -> NamedTempFile {
+pub fn file(suffix: &str, bytes: &[u8]) -> NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
     file.write_all(bytes).unwrap();
     file
@@ -20,11 +20,11 @@ fn dump(documents: &[Document]) -> Vec<u8> {
     documents.iter().flat_map(|document| document.to_vec().unwrap()).collect()
 }
 
-fn open(path: &Path, settings: &Settings, past_end: PastEnd) -> Result<FileSource, Error> {
+pub fn open(path: &Path, settings: &Settings, past_end: PastEnd) -> Result<FileSource, Error> {
     FileSource::open(path, settings, Reading { past_end, ..Reading::default() })
 }
 
-fn document(source: &FileSource, number: u64) -> Document {
+pub fn document(source: &FileSource, number: u64) -> Document {
     let mut out = Vec::new();
     assert_eq!(source.encode(number, &IDENTITY, &mut out), Encoded::Document);
     let (min, max) = source.len_bounds();
@@ -33,7 +33,7 @@ fn document(source: &FileSource, number: u64) -> Document {
 }
 
 /// The message without the file's name.
-fn refused(suffix: &str, bytes: &[u8], settings: &Settings) -> String {
+pub fn refused(suffix: &str, bytes: &[u8], settings: &Settings) -> String {
     let file = file(suffix, bytes);
     let message = open(file.path(), settings, PastEnd::Stop).unwrap_err().to_string();
     message.strip_prefix(&format!("{}: ", file.path().display())).unwrap().to_owned()

@@ -7,6 +7,7 @@ mod file;
 mod generators;
 mod golden;
 mod properties;
+mod table;
 
 use bson::Document;
 use plimsoll_document::{Error, Identity, Program, Settings, Template};

@@ -43,7 +43,7 @@ impl Cursor {
         Ok(Some(self.reply.documents()))
     }
 
-    /// The bytes of the last batch's reply.
+    /// The bytes of the last batch's reply on the wire.
     pub fn bytes_received(&self) -> usize {
         self.reply.bytes_received()
     }

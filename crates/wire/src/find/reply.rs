@@ -12,6 +12,8 @@ pub struct FindReply {
     /// The whole message; only the first `filled` bytes count.
     pub(crate) bytes: Vec<u8>,
     pub(crate) filled: usize,
+    /// The bytes that arrived for it.
+    pub(crate) received: usize,
     batch: Batch,
 }
 
@@ -45,9 +47,9 @@ impl FindReply {
         self.batch.cursor_id
     }
 
-    /// The bytes of the reply, TLS and TCP not counted.
+    /// The bytes of the reply on the wire (compressed, if it was), TLS and TCP not counted.
     pub fn bytes_received(&self) -> usize {
-        self.filled
+        self.received
     }
 
     /// The documents, in the server's order, without a copy. They are framed, but not validated within.
@@ -58,7 +60,7 @@ impl FindReply {
 
     /// Holds no batch until the next one is read.
     pub(crate) fn clear(&mut self) {
-        self.filled = 0;
+        (self.filled, self.received) = (0, 0);
         self.batch = Batch::default();
     }
 
@@ -168,7 +170,7 @@ mod tests {
         frame::finish(&mut bytes, at);
         let filled = bytes.len();
         bytes.extend_from_slice(&[7; 10]);
-        FindReply { bytes, filled, batch: Batch::default() }
+        FindReply { bytes, filled, ..FindReply::default() }
     }
 
     #[test]

@@ -43,6 +43,7 @@ impl Connection {
         reply.clear();
         let request_id = self.exchange(request).await?;
         reply.filled = self.transport.reply().len();
+        reply.received = self.transport.received();
         self.transport.swap_reply(&mut reply.bytes);
         match reply.read(request_id) {
             Ok(Ok(())) => Ok(()),

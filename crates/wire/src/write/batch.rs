@@ -115,7 +115,7 @@ impl WriteBatch {
         self.len == 0
     }
 
-    /// The bytes that go on the wire, TLS and TCP not counted.
+    /// The bytes that go on the wire when nothing is compressed, TLS and TCP not counted.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -19,9 +19,9 @@ pub struct WriteReply {
     pub n_upserted: u64,
     /// Messages sent, at least in part.
     pub commands: u32,
-    /// Bytes handed to the kernel (under TLS: to TLS).
+    /// Bytes handed to the kernel (under TLS: to TLS), compressed if the connection compresses.
     pub bytes_sent: u64,
-    /// Bytes of replies.
+    /// Bytes of replies, as they arrived.
     pub bytes_received: u64,
 }
 

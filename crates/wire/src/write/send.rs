@@ -55,7 +55,7 @@ impl Connection {
 
     fn read_verdict(&mut self, asked: &Asked, sealed: &Sealed<'_>, reply: &mut WriteReply) -> Next {
         let bytes = self.transport.reply();
-        reply.bytes_received += bytes.len() as u64;
+        reply.bytes_received += self.transport.received() as u64;
         read(asked, bytes, sealed.request_id, reply).unwrap_or_else(|malformed| {
             self.transport.abandon();
             give_up(asked, sealed.bytes.len(), &Fault::Malformed(malformed), reply)

@@ -4,7 +4,7 @@ use bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::Client;
 use plimsoll_wire::Connection;
 
-use crate::client::{connect, run};
+use crate::client::{WAYS, connect_by, run};
 use crate::server::Server;
 
 /// What differs from call to call, whoever calls.
@@ -70,17 +70,21 @@ fn commands() -> Vec<Document> {
 }
 
 #[test]
-fn the_official_driver_gets_the_same_replies() {
+fn the_official_driver_gets_the_same_replies_as_a_plain_and_as_a_compressed_connection() {
     let server = Server::shared();
     run(async {
-        let mut connection = connect(server.address()).await;
         let uri = format!("mongodb://{}/?directConnection=true&retryWrites=false", server.address());
         let client = Client::with_uri_str(uri).await.unwrap();
+        let mut connections = Vec::new();
+        for way in WAYS {
+            connections.push(connect_by(server.address(), way).await);
+        }
         for command in commands() {
-            let by_wire = through_wire(&mut connection, "same_wire", &command).await;
-            let by_driver = through_driver(&client, "same_driver", &command).await;
-            let by_driver = by_driver.to_string().replace("same_driver", "same_wire");
-            assert_eq!(by_wire.to_string(), by_driver, "{command}");
+            let by_driver = through_driver(&client, "same_d", &command).await.to_string();
+            for (connection, db) in connections.iter_mut().zip(["same_0", "same_1", "same_2"]) {
+                let by_wire = through_wire(connection, db, &command).await.to_string();
+                assert_eq!(by_wire.replace(db, "same_d"), by_driver, "{db}: {command}");
+            }
         }
     });
 }

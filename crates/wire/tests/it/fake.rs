@@ -48,14 +48,20 @@ pub fn message(response_to: i32, body: &RawDocument) -> Vec<u8> {
 }
 
 impl Peer {
-    /// Reads one request: its id and its whole bytes.
+    /// Reads one request that is not compressed: its id and its whole bytes.
     pub fn request(&mut self) -> (i32, Vec<u8>) {
+        let bytes = self.bytes();
+        (Message::parse(&bytes).unwrap().request_id, bytes)
+    }
+
+    /// Reads the whole bytes of one request of whatever kind.
+    pub fn bytes(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; 4];
         self.stream.read_exact(&mut bytes).unwrap();
         let len = i32::from_le_bytes(bytes[..4].try_into().unwrap());
         bytes.resize(len as usize, 0);
         self.stream.read_exact(&mut bytes[4..]).unwrap();
-        (Message::parse(&bytes).unwrap().request_id, bytes)
+        bytes
     }
 
     /// Answers a request.

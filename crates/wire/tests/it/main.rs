@@ -5,11 +5,15 @@ mod allocations;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod compressed;
+#[cfg(test)]
 mod driver;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod finds;
+#[cfg(test)]
+mod sha_1;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]

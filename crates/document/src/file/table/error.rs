@@ -1,0 +1,81 @@
+//! What can be wrong with a table, and the mend.
+
+use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
+
+use super::COLUMNS_MAX;
+use super::kind::KINDS;
+
+/// What is wrong with the first line, a row or a value of a table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A column has no name, or a part of its name between dots is empty.
+    #[error("a field without a name; name every column in the first line, and every part between dots")]
+    NoName,
+    /// A name holds a NUL byte, which BSON forbids.
+    #[error("a name with a NUL byte; is this a file of text?")]
+    Nul,
+    /// Two columns have the same name.
+    #[error("named twice; rename one of the columns")]
+    Twice,
+    /// A column is the value of a field in which other columns have fields.
+    #[error("\"{name}\" is a value in one column and a document in another; rename one of the columns")]
+    ValueAndDocument {
+        /// The field that is both.
+        name: String,
+    },
+    /// The name ends in a type that there is not.
+    #[error("{kind}() is no type; write one of {KINDS}, or no type at all")]
+    NoKind {
+        /// What stands there.
+        kind: String,
+    },
+    /// The type has an argument that it does not take.
+    #[error(
+        "{kind}({argument}) is not understood; write {kind}(), or date(2006-01-02) for days without a time"
+    )]
+    Argument {
+        /// The type.
+        kind: String,
+        /// What stands between the parentheses.
+        argument: String,
+    },
+    /// There are too many columns.
+    #[error("more than {COLUMNS_MAX} columns; split the table")]
+    Columns,
+    /// Too many dots.
+    #[error("nested deeper than {DEPTH_MAX} levels; use fewer dots")]
+    Depth,
+    /// The first line is one name that looks like several.
+    #[error("one name that looks like several; separate values by commas in .csv and by tabs in .tsv")]
+    Separator,
+    /// A row has fewer or more values than there are names.
+    #[error(
+        "values: {values}, columns: {columns}; add what is missing, and quote values that hold the separator"
+    )]
+    Width {
+        /// The values of the row.
+        values: usize,
+        /// The names in the first line.
+        columns: usize,
+    },
+    /// A value is not of its column's type.
+    #[error(
+        "{value:?} is no {kind}; correct it, or give the column another type in the first line, such as string()"
+    )]
+    Misfit {
+        /// The value, or how it begins.
+        value: String,
+        /// The type.
+        kind: &'static str,
+    },
+    /// A value or a name is not UTF-8.
+    #[error("not UTF-8; convert the file first, for example with iconv -f latin1 -t utf-8")]
+    NotUtf8,
+    /// The file ends within quotes.
+    #[error("a quote that is opened in this row is never closed; close it, and double quotes within values")]
+    Quote,
+    /// The row is longer than any document.
+    #[error("a row of more than {DOCUMENT_BYTES_MAX} bytes; is a quote left open?")]
+    Long,
+}

@@ -1,0 +1,64 @@
+//! The compressors: what each is called, and what it can do at most.
+
+/// A way to make messages smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compressor {
+    /// zlib (RFC 1950), at a level that can be chosen.
+    Zlib,
+    /// Zstandard (RFC 8878), at its usual level, 3: several times the speed of zlib at about its size.
+    Zstd,
+}
+
+impl Compressor {
+    /// The name in the handshake and in connection strings (`compressors`).
+    pub fn name(self) -> &'static str {
+        match self {
+            Compressor::Zlib => "zlib",
+            Compressor::Zstd => "zstd",
+        }
+    }
+
+    /// The number in a compressed message (MongoDB's specification "OP_COMPRESSED").
+    pub fn id(self) -> u8 {
+        match self {
+            Compressor::Zlib => 2,
+            Compressor::Zstd => 3,
+        }
+    }
+
+    /// How many bytes a compressed byte can stand for at most. A larger claim is a lie.
+    pub(crate) fn ratio_max(self) -> usize {
+        match self {
+            // A match of 258 bytes takes two bits at least: one for the length, one for the distance.
+            Compressor::Zlib => 258 * 8 / 2,
+            // A block of 128 KiB that repeats one byte takes a header of three bytes and that byte.
+            Compressor::Zstd => 128 * 1024 / 4,
+        }
+    }
+
+    /// The first of ours that the server has named, too.
+    pub(crate) fn choose(wanted: &[Compressor], known: &[String]) -> Option<Compressor> {
+        wanted.iter().copied().find(|wanted| known.iter().any(|name| name == wanted.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Compressor::{Zlib, Zstd};
+
+    fn check(wanted: &[Compressor], known: &[&str], chosen: Option<Compressor>) {
+        let known: Vec<String> = known.iter().map(|&name| name.into()).collect();
+        assert_eq!(Compressor::choose(wanted, &known), chosen, "{wanted:?} of {known:?}");
+    }
+
+    #[test]
+    fn the_first_of_ours_that_the_server_knows_is_taken() {
+        check(&[Zstd, Zlib], &["snappy", "zlib", "zstd"], Some(Zstd));
+        check(&[Zlib, Zstd], &["zstd", "zlib"], Some(Zlib));
+        check(&[Zstd, Zlib], &["zlib"], Some(Zlib));
+        check(&[Zstd], &["snappy"], None);
+        check(&[], &["zstd"], None);
+        check(&[Zstd], &[], None);
+    }
+}

@@ -1,0 +1,13 @@
+//! OP_COMPRESSED: messages in fewer bytes, by a compressor that both sides named in the handshake.
+
+pub use compressor::Compressor;
+pub(crate) use pack::Packer;
+pub(crate) use unpack::Unpacker;
+
+mod compressor;
+
+mod pack;
+mod unpack;
+
+mod zlib;
+mod zstd;

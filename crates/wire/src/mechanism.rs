@@ -1,0 +1,137 @@
+//! The mechanisms of authentication: what each is called, and what it does with a password.
+//!
+//! Both are SCRAM (RFC 5802) and differ in the hash and in how the password is prepared. SCRAM-SHA-256 takes it after
+//! SASLprep (RFC 4013). SCRAM-SHA-1 takes the MD5 of user and password that MongoDB used to keep, as hexadecimal digits
+//! (MongoDB's authentication specification, "SCRAM-SHA-1").
+
+use hmac::digest::Digest;
+use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::Sha256;
+
+/// How a user proves to know the password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mechanism {
+    /// SCRAM-SHA-1: for users that were made before MongoDB 4.0, or for it alone.
+    ScramSha1,
+    /// SCRAM-SHA-256: what users of MongoDB 4.0 and later have.
+    ScramSha256,
+}
+
+impl Mechanism {
+    /// The name on the wire and in connection strings (`authMechanism`).
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::ScramSha1 => "SCRAM-SHA-1",
+            Mechanism::ScramSha256 => "SCRAM-SHA-256",
+        }
+    }
+
+    /// The mechanism to speak: the one that was asked for, or else the strongest that the server says the user has. A
+    /// server that does not say may still know the user by SCRAM-SHA-256.
+    ///
+    /// # Errors
+    /// The user has no mechanism that would do; the words say which it has.
+    pub(crate) fn choose(asked: Option<Mechanism>, known: Option<&[String]>) -> Result<Mechanism, String> {
+        let Some(known) = known else { return Ok(asked.unwrap_or(Mechanism::ScramSha256)) };
+        let has = |mechanism: &Mechanism| known.iter().any(|name| name == mechanism.name());
+        let wanted = asked.map_or(&[Mechanism::ScramSha256, Mechanism::ScramSha1][..], |_| asked.as_slice());
+        wanted.iter().copied().find(has).ok_or_else(|| {
+            let wanted: Vec<_> = wanted.iter().map(|mechanism| mechanism.name()).collect();
+            format!("the user has no credential for {}, but for {known:?}", wanted.join(" or "))
+        })
+    }
+
+    /// What is salted instead of the password as typed; `None` if it has characters that SASLprep forbids.
+    pub(crate) fn prepare(self, user: &str, password: &str) -> Option<String> {
+        match self {
+            Mechanism::ScramSha1 => Some(hex(&Md5::digest(format!("{user}:mongo:{password}")))),
+            Mechanism::ScramSha256 => stringprep::saslprep(password).ok().map(Into::into),
+        }
+    }
+
+    /// SaltedPassword: Hi(password, salt, iterations).
+    pub(crate) fn salt(self, prepared: &str, salt: &[u8], iterations: u32) -> Vec<u8> {
+        let password = prepared.as_bytes();
+        match self {
+            Mechanism::ScramSha1 => {
+                pbkdf2::pbkdf2_hmac_array::<Sha1, 20>(password, salt, iterations).to_vec()
+            }
+            Mechanism::ScramSha256 => {
+                pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password, salt, iterations).to_vec()
+            }
+        }
+    }
+
+    /// H(bytes).
+    pub(crate) fn digest(self, bytes: &[u8]) -> Vec<u8> {
+        match self {
+            Mechanism::ScramSha1 => Sha1::digest(bytes).to_vec(),
+            Mechanism::ScramSha256 => Sha256::digest(bytes).to_vec(),
+        }
+    }
+
+    /// HMAC(key, message).
+    pub(crate) fn sign(self, key: &[u8], message: &str) -> Vec<u8> {
+        match self {
+            Mechanism::ScramSha1 => keyed::<Hmac<Sha1>>(key, message).finalize().into_bytes().to_vec(),
+            Mechanism::ScramSha256 => keyed::<Hmac<Sha256>>(key, message).finalize().into_bytes().to_vec(),
+        }
+    }
+
+    /// Whether HMAC(key, message) is the signature, in a time that does not tell how much of it is.
+    pub(crate) fn is_signed(self, key: &[u8], message: &str, signature: &[u8]) -> bool {
+        match self {
+            Mechanism::ScramSha1 => keyed::<Hmac<Sha1>>(key, message).verify_slice(signature).is_ok(),
+            Mechanism::ScramSha256 => keyed::<Hmac<Sha256>>(key, message).verify_slice(signature).is_ok(),
+        }
+    }
+}
+
+fn keyed<M: Mac + KeyInit>(key: &[u8], message: &str) -> M {
+    let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes a key of any length");
+    mac.update(message.as_bytes());
+    mac
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Mechanism::{ScramSha1, ScramSha256};
+
+    fn check(asked: Option<Mechanism>, known: Option<&[&str]>, chosen: Option<Mechanism>) {
+        let known: Option<Vec<String>> = known.map(|known| known.iter().map(|&name| name.into()).collect());
+        assert_eq!(Mechanism::choose(asked, known.as_deref()).ok(), chosen, "{asked:?} of {known:?}");
+    }
+
+    #[test]
+    fn the_strongest_mechanism_that_the_user_has_is_spoken_unless_one_is_asked_for() {
+        check(None, Some(&["SCRAM-SHA-1", "SCRAM-SHA-256"]), Some(ScramSha256));
+        check(None, Some(&["SCRAM-SHA-1"]), Some(ScramSha1));
+        check(None, None, Some(ScramSha256));
+        check(None, Some(&["GSSAPI"]), None);
+        check(Some(ScramSha1), Some(&["SCRAM-SHA-1", "SCRAM-SHA-256"]), Some(ScramSha1));
+        check(Some(ScramSha1), None, Some(ScramSha1));
+        check(Some(ScramSha256), Some(&["SCRAM-SHA-1"]), None);
+    }
+
+    #[test]
+    fn a_user_without_the_mechanism_is_told_which_there_are() {
+        let said = Mechanism::choose(Some(ScramSha256), Some(&["SCRAM-SHA-1".into()])).unwrap_err();
+        assert_eq!(said, "the user has no credential for SCRAM-SHA-256, but for [\"SCRAM-SHA-1\"]");
+    }
+
+    #[test]
+    fn sha_1_salts_the_digest_of_user_and_password_and_sha_256_the_prepared_password() {
+        let prepared = |mechanism: Mechanism| mechanism.prepare("user", "p\u{ad}encil");
+        assert_eq!(prepared(ScramSha256).as_deref(), Some("pencil"));
+        assert_eq!(ScramSha1.prepare("user", "pencil").as_deref(), Some("1c33006ec1ffd90f9cadcbcc0e118200"));
+        assert_eq!(ScramSha256.prepare("user", "\u{7}"), None);
+        assert!(ScramSha1.prepare("user", "\u{7}").is_some(), "SCRAM-SHA-1 knows no SASLprep");
+    }
+}
