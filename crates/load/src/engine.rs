@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -10,6 +11,7 @@ use plimsoll_measure::clock::{self, MILLISECOND_NS};
 use plimsoll_measure::interval::Tally;
 
 use crate::arrivals::Share;
+use crate::fault::{self, Fault, Happening, Stretch};
 use crate::phase::{Error, Phase};
 use crate::runtime::{Real, Spin};
 use crate::target::Target;
@@ -48,6 +50,21 @@ pub struct TenthLine {
     pub documents: u64,
     /// 99th percentile of their response time in nanoseconds, to two digits.
     pub p99_ns: u64,
+    /// When the first of them ended, in nanoseconds from the phase's start.
+    pub first_ok_ns: Option<u64>,
+    /// When the last of them ended.
+    pub last_ok_ns: Option<u64>,
+    /// When the first operation failed.
+    pub first_failed_ns: Option<u64>,
+}
+
+/// What a phase tells as it runs.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// A second is over.
+    Second(Second),
+    /// A fault has begun, or was undone.
+    Fault(Happening),
 }
 
 /// How a phase ended.
@@ -59,6 +76,8 @@ pub struct Finished {
     pub to_ns: u64,
     /// Why it ended; the gravest reason of all workers.
     pub ended: Ended,
+    /// The faults that happened in it.
+    pub faults: Vec<Happening>,
 }
 
 /// A phase that could not be run.
@@ -131,7 +150,8 @@ impl<T: Target> Engine<T> {
         self.workers.iter().map(|worker| worker.lanes.len()).sum()
     }
 
-    /// Runs a phase; `sink` takes each second of all workers together, as it ends.
+    /// Runs a phase, with what is done to the thing under load: one of `faults` for each that the phase plans. `sink` takes
+    /// each second of all workers together, as it ends.
     ///
     /// # Errors
     /// When the phase cannot be run at all. What goes wrong later is counted, not an error.
@@ -139,38 +159,72 @@ impl<T: Target> Engine<T> {
         &mut self,
         phase: &Phase,
         control: &Control,
-        mut sink: impl FnMut(Second),
+        faults: &mut [Box<dyn Fault>],
+        mut sink: impl FnMut(Progress),
     ) -> Result<Finished, RunError> {
-        phase.check()?;
+        let stretches = phase.check()?;
         let phase = Arc::new(phase.clone());
         self.connect(&phase)?;
         self.has_begun = true;
         let supply = self.supply(&phase);
         let start = clock::now() + LEAD_NS;
         let (shard, operations, count) = (self.shard, self.operations, self.workers.len());
+        let left = AtomicUsize::new(count);
         thread::scope(|scope| {
-            let (sender, slices) = channel();
+            let (sender, told) = channel();
             let threads: Vec<_> = (self.workers.iter_mut().enumerate())
                 .map(|(index, worker)| {
-                    let order = Order {
-                        phase: phase.clone(),
-                        operations,
-                        share: share(shard, index, count),
-                        start,
-                        supply: supply.clone(),
-                    };
-                    let (control, sender) = (control.clone(), sender.clone());
-                    scope.spawn(move || worker.run(order, control, index, sender))
+                    let share = share(shard, index, count);
+                    let order =
+                        Order { phase: phase.clone(), operations, share, start, supply: supply.clone() };
+                    let (control, sender, left) = (control.clone(), sender.clone(), Leaving(&left));
+                    scope.spawn(move || worker.run(order, control, index, sender, left))
                 })
                 .collect();
-            drop(sender);
-            collect(&slices, count, &mut sink);
+            if !stretches.is_empty() {
+                let left = &left;
+                scope.spawn(move || play(start, &stretches, faults, left, &sender));
+            } else {
+                drop(sender);
+            }
+            let faults = collect(&told, count, &mut sink);
             let ends: Result<Vec<_>, _> = threads.into_iter().map(|thread| thread.join()).collect();
             let ends = ends.map_err(|_| RunError::Panicked)?;
             let ended = ends.iter().map(|(ended, _)| *ended).max().unwrap_or_default();
-            Ok(Finished { start, to_ns: ends.iter().map(|(_, to_ns)| *to_ns).max().unwrap_or(0), ended })
+            let to_ns = ends.iter().map(|(_, to_ns)| *to_ns).max().unwrap_or(0);
+            Ok(Finished { start, to_ns, ended, faults })
         })
     }
+}
+
+/// What the threads of a phase tell.
+enum Told {
+    Slice(usize, Slice),
+    Fault(Happening),
+}
+
+/// One worker less, however it ends: the faults wait for the last one.
+struct Leaving<'a>(&'a AtomicUsize);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// The thread of the faults, until the last worker has ended.
+fn play(
+    start: clock::Instant,
+    stretches: &[Stretch],
+    faults: &mut [Box<dyn Fault>],
+    left: &AtomicUsize,
+    sender: &Sender<Told>,
+) {
+    // Without a timer of its own the thread would do nothing: no fault happens then, and none is told of.
+    let Ok((runtime, driver)) = Real::new(Spin::Off) else { return };
+    let is_over = || left.load(Ordering::Acquire) == 0;
+    let tell = |happening| sender.send(Told::Fault(happening)).unwrap_or_default();
+    driver.block_on(fault::play(&runtime, start, stretches, faults, is_over, tell));
 }
 
 impl<T: Target> Engine<T> {
@@ -223,30 +277,48 @@ impl<T: Target> Worker<T> {
         order: Order,
         control: Control,
         index: usize,
-        sender: Sender<(usize, Slice)>,
+        sender: Sender<Told>,
+        left: Leaving<'_>,
     ) -> (Ended, u64) {
         let lanes = std::mem::take(&mut self.lanes);
         let sink = |slice| {
             // A collector that is gone has nobody to tell; the phase still ends in order.
-            sender.send((index, slice)).unwrap_or_default();
+            sender.send(Told::Slice(index, slice)).unwrap_or_default();
         };
         let work = worker::run(self.runtime.clone(), self.target.clone(), lanes, order, control, sink);
         let end = self.driver.block_on(work);
+        drop(left);
         self.lanes = end.lanes;
         (end.ended, end.to_ns)
     }
 }
 
-/// Adds up the slices of all workers, second by second.
-fn collect(slices: &Receiver<(usize, Slice)>, workers: usize, sink: &mut impl FnMut(Second)) {
+/// Adds up the slices of all workers, second by second; gives the faults that happened.
+fn collect(told: &Receiver<Told>, workers: usize, sink: &mut impl FnMut(Progress)) -> Vec<Happening> {
     let mut collector = Collector::new(workers);
-    for (worker, slice) in slices {
-        collector.add(worker, slice);
+    let mut faults: Vec<Happening> = Vec::new();
+    for told in told {
+        match told {
+            Told::Slice(worker, slice) => collector.add(worker, slice),
+            Told::Fault(happening) => {
+                note(&mut faults, &happening);
+                sink(Progress::Fault(happening));
+            }
+        }
         while let Some(second) = collector.complete() {
-            sink(second);
+            sink(Progress::Second(second));
         }
     }
-    collector.finish().into_iter().for_each(sink);
+    collector.finish().into_iter().map(Progress::Second).for_each(sink);
+    faults
+}
+
+/// Keeps one entry for each fault: its end takes the place of its beginning.
+fn note(faults: &mut Vec<Happening>, happening: &Happening) {
+    match faults.iter_mut().find(|it| (it.fault, it.from_ns) == (happening.fault, happening.from_ns)) {
+        Some(known) => *known = happening.clone(),
+        None => faults.push(happening.clone()),
+    }
 }
 
 /// Seconds that not every worker has handed over yet.
@@ -330,6 +402,11 @@ impl Second {
     }
 }
 
+/// The earlier of two moments that are known.
+fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
 /// The sum of what is known.
 fn added(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.map_or(b, |a| Some(a + b.unwrap_or(0)))
@@ -340,6 +417,9 @@ impl Tenth {
         self.count += other.count;
         self.documents += other.documents;
         self.response.merge(&other.response);
+        self.first_ok_ns = earlier(self.first_ok_ns, other.first_ok_ns);
+        self.last_ok_ns = self.last_ok_ns.max(other.last_ok_ns);
+        self.first_failed_ns = earlier(self.first_failed_ns, other.first_failed_ns);
     }
 
     fn line(&self) -> TenthLine {
@@ -348,6 +428,9 @@ impl Tenth {
             count: self.count,
             documents: self.documents,
             p99_ns: self.response.at(99.0),
+            first_ok_ns: self.first_ok_ns,
+            last_ok_ns: self.last_ok_ns,
+            first_failed_ns: self.first_failed_ns,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Finds the load line: tries the rates that the search asks for, judges each window, and says what held it back.
 
+use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::line::{Line, Probe, Stage};
+use plimsoll_measure::sample::ServerSample;
 
 use crate::engine::Second;
 use crate::objective::{Objective, Window};
 use crate::search::{Found, Search, Settings, Try};
-use crate::suspects::{Machine, suspects};
+use crate::suspects::{Examined, Machine, SecondOfService, Side, examine};
 
 /// Part of a window's start that is not judged, in seconds: queues must first fill to their steady length.
 pub const SETTLE_S: u64 = 1;
@@ -22,6 +24,8 @@ pub struct Measured {
     pub connections: u32,
     /// Cores that the server's process used; local servers only.
     pub server_cores: Option<f64>,
+    /// Every look at the server during the arrivals, in order; its moments count from the run's start.
+    pub samples: Vec<ServerSample>,
     /// Why nothing further can be measured, if that is so.
     pub over: Option<String>,
 }
@@ -63,20 +67,20 @@ pub fn find(
     quest: &Quest,
     prober: &mut impl Prober,
 ) -> Result<Line, Box<dyn std::error::Error + Send + Sync>> {
-    let mut probes = Vec::new();
+    let mut sides = Vec::new();
     let mut found = Vec::new();
     for _ in 0..quest.searches {
         let mut search = Search::new(quest.settings);
-        let over = look(quest, prober, &mut search, &mut probes)?;
+        let over = look(quest, prober, &mut search, &mut sides)?;
         // A search that was cut short says less than those before it.
         if over.is_none() || found.is_empty() {
             found.push(search.found());
         }
         if over.is_some() {
-            return Ok(quest.conclude(probes, &found, over));
+            return Ok(quest.conclude(sides, &found, over));
         }
     }
-    Ok(quest.conclude(probes, &found, None))
+    Ok(quest.conclude(sides, &found, None))
 }
 
 /// Makes one search; gives why it ended before its time, if it did.
@@ -84,7 +88,7 @@ fn look(
     quest: &Quest,
     prober: &mut impl Prober,
     search: &mut Search,
-    probes: &mut Vec<Probe>,
+    sides: &mut Vec<Side>,
 ) -> Result<Option<String>, Box<dyn std::error::Error + Send + Sync>> {
     while let Some(attempt) = search.next() {
         let measured = prober.probe(&attempt)?;
@@ -94,7 +98,7 @@ fn look(
         let probe = quest.judge(&attempt, &measured);
         prober.probed(&probe);
         search.tell(probe.held);
-        probes.push(probe);
+        sides.push(side(probe, measured));
     }
     Ok(None)
 }
@@ -132,7 +136,7 @@ impl Quest {
         if self.documents_per_operation > 1.0 { tally.documents as f64 } else { tally.completed() as f64 }
     }
 
-    fn conclude(&self, probes: Vec<Probe>, found: &[Found], over: Option<String>) -> Line {
+    fn conclude(&self, sides: Vec<Side>, found: &[Found], over: Option<String>) -> Line {
         let scale = self.documents_per_operation;
         let low = lowest(found.iter().map(|it| it.low));
         let high = highest(found.iter().map(|it| it.high));
@@ -141,6 +145,8 @@ impl Quest {
         if let Some(reason) = &over {
             notes = vec![format!("the search ended early: {reason}")];
         }
+        let Examined { held_back_by, unmoved, not_seen } =
+            self.examine(&sides, high.map(|rate| rate * scale));
         Line {
             rate: low.map(|rate| rate * scale),
             low: low.map(|rate| rate * scale),
@@ -149,24 +155,50 @@ impl Quest {
             unit: self.unit.clone(),
             documents_per_operation: scale,
             objective: self.objective.describe(),
-            held_back_by: self.held_back_by(&probes, high.map(|rate| rate * scale)),
-            probes,
+            held_back_by,
+            unmoved,
+            not_seen,
+            scalability: None,
+            probes: sides.into_iter().map(|side| side.probe).collect(),
             notes,
         }
     }
 
-    /// Compares the lowest rate that failed with the lowest that held.
-    fn held_back_by(&self, probes: &[Probe], high: Option<f64>) -> Vec<plimsoll_measure::line::Suspect> {
-        let by_rate = |a: &&Probe, b: &&Probe| a.rate.total_cmp(&b.rate);
-        let baseline =
-            probes.iter().filter(|probe| probe.held && probe.stage != Stage::WarmUp).min_by(by_rate);
-        let failed =
-            probes.iter().filter(|probe| !probe.held && high.is_none_or(|high| probe.rate >= high * 0.999));
-        match (baseline, failed.min_by(by_rate)) {
-            (Some(baseline), Some(knee)) => suspects(baseline, knee, self.machine),
-            _ => Vec::new(),
-        }
+    /// Compares the lowest rate that failed with the lowest that held; without both there is nothing to compare.
+    fn examine(&self, sides: &[Side], high: Option<f64>) -> Examined {
+        let by_rate = |a: &&Side, b: &&Side| a.probe.rate.total_cmp(&b.probe.rate);
+        let judged = || sides.iter().filter(|side| side.probe.stage != Stage::WarmUp);
+        let baseline = judged().filter(|side| side.probe.held).min_by(by_rate);
+        let is_knee =
+            |side: &&Side| !side.probe.held && high.is_none_or(|high| side.probe.rate >= high * 0.999);
+        let knee = judged().filter(is_knee).min_by(by_rate);
+        baseline.zip(knee).map(|(baseline, knee)| examine(baseline, knee, self.machine)).unwrap_or_default()
     }
+}
+
+/// What is kept of a window to compare it with another.
+fn side(probe: Probe, measured: Measured) -> Side {
+    let from_ns = measured.from_ns;
+    let judged = measured.seconds.get(SETTLE_S as usize..).unwrap_or_default();
+    let seconds = judged.iter().map(|second| SecondOfService {
+        from_ns: from_ns + second.from_ns,
+        to_ns: from_ns + second.to_ns,
+        mean_ns: service_mean_ns(second),
+    });
+    let seconds: Vec<_> = seconds.collect();
+    let window = from_ns + SETTLE_S * SECOND_NS..=seconds.last().map_or(from_ns, |second| second.to_ns);
+    let mut samples = measured.samples;
+    samples.retain(|sample| window.contains(&sample.at_ns));
+    Side { probe, samples, seconds }
+}
+
+fn service_mean_ns(second: &Second) -> f64 {
+    let sums = second
+        .tallies
+        .iter()
+        .map(|tally| (tally.service.mean() * tally.service.count() as f64, tally.service.count()));
+    let (sum, count) = sums.fold((0.0, 0), |(sum, count), (more, n)| (sum + more, count + n));
+    sum / count.max(1) as f64
 }
 
 /// The least of all ends; nothing if a search found none.

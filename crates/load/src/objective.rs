@@ -119,6 +119,29 @@ impl Objective {
     }
 }
 
+impl Objective {
+    /// Whether every bound holds in a short stretch taken by itself: percentiles as they are, without a confidence bound
+    /// and without asking for support.
+    pub fn holds_in(&self, tally: &Tally) -> bool {
+        let holds = |(metric, threshold): &(Metric, Threshold)| match metric {
+            Metric::Errors => errors_hold(threshold, tally),
+            Metric::Response => latency_holds(threshold, &tally.response),
+            Metric::Service => latency_holds(threshold, &tally.service),
+        };
+        tally.skipped == 0 && tally.count > 0 && self.bounds.iter().all(holds)
+    }
+}
+
+fn latency_holds(threshold: &Threshold, counts: &plimsoll_measure::histogram::Histogram) -> bool {
+    let value = match threshold.aggregate {
+        Aggregate::Percentile(percentile) => counts.at(percentile) as f64,
+        Aggregate::Med => counts.at(50.0) as f64,
+        Aggregate::Avg => counts.mean(),
+        _ => counts.max() as f64,
+    };
+    threshold.comparison.holds(value, threshold.bound.as_ns())
+}
+
 /// A measured stretch of steady arrivals.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
@@ -184,14 +207,18 @@ fn judge_bound(metric: Metric, threshold: &Threshold, window: &Window) -> Option
 
 fn judge_errors(threshold: &Threshold, window: &Window) -> Option<String> {
     let errors = window.tally.errors.total();
-    let share = errors as f64 / window.tally.completed().max(1) as f64;
-    let value = if threshold.aggregate == Aggregate::Rate { share } else { errors as f64 };
-    let holds = threshold.bound.as_number().is_some_and(|bound| threshold.comparison.holds(value, bound));
-    (!holds).then(|| {
+    (!errors_hold(threshold, &window.tally)).then(|| {
         let classes: Vec<_> =
             window.tally.errors.by_class().map(|(name, count)| format!("{count} {name}")).collect();
         format!("{errors} errors: {}", classes.join(", "))
     })
+}
+
+fn errors_hold(threshold: &Threshold, tally: &Tally) -> bool {
+    let errors = tally.errors.total();
+    let share = errors as f64 / tally.completed().max(1) as f64;
+    let value = if threshold.aggregate == Aggregate::Rate { share } else { errors as f64 };
+    threshold.bound.as_number().is_some_and(|bound| threshold.comparison.holds(value, bound))
 }
 
 fn judge_latency(

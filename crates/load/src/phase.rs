@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::{self, Arrivals};
+use crate::fault::{self, Planned, Stretch};
+use crate::retry::Retry;
 use crate::stop::{self, Stop};
 
 /// How long an unreachable server is waited for when the scenario does not say.
@@ -64,8 +66,12 @@ pub struct Phase {
     pub drain: Span,
     /// After how long without any connection the phase ends.
     pub unreachable_for: Span,
-    /// Seed of arrivals and mix.
+    /// Seed of arrivals, mix and faults.
     pub seed: u64,
+    /// What is done to the thing under load, and when.
+    pub faults: Vec<Planned>,
+    /// Whether an operation that failed is sent again.
+    pub retry: Retry,
 }
 
 /// A phase that cannot be run.
@@ -90,17 +96,20 @@ pub enum Error {
         "stop.documents: no load of this phase inserts any, so it would not end; stop by duration or operations"
     )]
     NoDocuments,
+    /// Faults that cannot be meant.
+    #[error("faults: {0}")]
+    Faults(#[from] fault::Error),
     /// It would not end.
     #[error("stop: {0}")]
     Stop(#[from] stop::Error),
 }
 
 impl Phase {
-    /// Checks every number before anything is sent.
+    /// Checks every number before anything is sent; gives the timeline of the faults.
     ///
     /// # Errors
     /// The first that is out of bounds, with its place.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<Vec<Stretch>, Error> {
         if self.loads.is_empty() {
             return Err(Error::NoLoad);
         }
@@ -109,7 +118,8 @@ impl Phase {
         if self.stop.documents.is_some() && !makes {
             return Err(Error::NoDocuments);
         }
-        self.loads.iter().try_for_each(Load::check)
+        self.loads.iter().try_for_each(Load::check)?;
+        Ok(fault::timeline(&self.faults, self.stop.duration, self.seed)?)
     }
 }
 

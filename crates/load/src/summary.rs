@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::expectation;
 use plimsoll_measure::interval::Tally;
-use plimsoll_measure::run::{Operation, PhaseFacts, SecondsSpread, WarmUp};
+use plimsoll_measure::run::{FaultFacts, Operation, PhaseFacts, SecondsSpread, WarmUp};
 
 use crate::engine::{Finished, Second, TenthLine};
+use crate::fault::Happening;
+use crate::objective::Objective;
+use crate::outage;
 use crate::phase::Phase;
 use crate::warm_up;
 
@@ -22,6 +25,8 @@ pub struct Summary {
     switches: Option<u64>,
     load_ns: u64,
     reconnects: u64,
+    objective: Objective,
+    faults: Vec<FaultFacts>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -43,13 +48,21 @@ struct Sum {
 #[derive(Debug, Default)]
 struct Current {
     tenths: Vec<TenthLine>,
-    /// (from, to, documents of each operation) of each second.
-    seconds: Vec<(u64, u64, Vec<u64>)>,
+    seconds: Vec<Sec>,
+}
+
+/// One second of a phase.
+#[derive(Debug, Default)]
+struct Sec {
+    /// What a fault would show in.
+    seen: outage::Second,
+    /// Documents of each operation.
+    documents: Vec<u64>,
 }
 
 impl Summary {
-    /// A summary of operations by their indices.
-    pub fn new(names: Vec<String>) -> Self {
+    /// A summary of operations by their indices; after a fault `objective` must hold again.
+    pub fn new(names: Vec<String>, objective: Objective) -> Self {
         let operations = vec![Sum::default(); names.len()];
         Self {
             names,
@@ -60,6 +73,8 @@ impl Summary {
             switches: None,
             load_ns: 0,
             reconnects: 0,
+            objective,
+            faults: Vec::new(),
         }
     }
 
@@ -82,24 +97,28 @@ impl Summary {
         self.reconnects += second.reconnects;
         self.current.tenths.extend(&second.tenths);
         let documents = second.tallies.iter().map(|tally| tally.documents).collect();
-        self.current.seconds.push((second.from_ns, second.to_ns, documents));
+        self.current.seconds.push(Sec { seen: self.seen(second), documents });
+    }
+
+    fn seen(&self, second: &Second) -> outage::Second {
+        let mut whole = Tally::default();
+        second.tallies.iter().for_each(|tally| whole.merge(tally));
+        outage::Second {
+            from_ns: second.from_ns,
+            to_ns: second.to_ns,
+            errors: whole.errors,
+            held: self.objective.holds_in(&whole),
+        }
     }
 
     /// Ends `phase`, which started `from_ns` nanoseconds after the run.
     pub fn end(&mut self, phase: &Phase, finished: &Finished, from_ns: u64) {
         let current = std::mem::take(&mut self.current);
         let warm_up = warm_up::assess(&current.tenths);
-        for load in &phase.loads {
-            for (operation, _) in &load.mix {
-                self.operations[*operation].load(
-                    &current,
-                    *operation,
-                    finished,
-                    &warm_up,
-                    load.arrivals.is_open(),
-                );
-            }
+        for (operation, open) in used(phase) {
+            self.operations[operation].load(&current, operation, finished, &warm_up, open);
         }
+        self.faults.extend(faults(phase, finished, &current, from_ns));
         let described = phase.loads.iter().map(|load| (load.name.clone(), load.arrivals.describe()));
         self.phases.push(PhaseFacts {
             name: phase.name.clone(),
@@ -127,6 +146,11 @@ impl Summary {
     /// The phases that have ended.
     pub fn phases(&self) -> &[PhaseFacts] {
         &self.phases
+    }
+
+    /// The faults that happened, and what each did.
+    pub fn faults(&self) -> &[FaultFacts] {
+        &self.faults
     }
 
     /// Everything that each operation did, by index.
@@ -174,12 +198,13 @@ impl Sum {
             WarmUp::Steady { from_s } => (from_s * 1e9) as u64,
             _ => u64::MAX,
         };
-        for (from_ns, to_ns, documents) in &current.seconds {
-            let documents = documents.get(index).copied().unwrap_or(0);
+        for second in &current.seconds {
+            let (from_ns, to_ns) = (second.seen.from_ns, second.seen.to_ns);
+            let documents = second.documents.get(index).copied().unwrap_or(0);
             if to_ns - from_ns == SECOND_NS {
                 self.seconds.push(documents);
             }
-            if *from_ns >= steady_from_ns {
+            if from_ns >= steady_from_ns {
                 self.steady_documents += documents;
                 self.steady_ns += to_ns - from_ns;
             }
@@ -209,6 +234,7 @@ impl Sum {
             documents_in_a_second: spread(&self.seconds),
             achieved: self.achieved(),
             skipped: whole.skipped,
+            retries: whole.retries,
             response_ns: whole.response.latency(),
             service_ns: whole.service.latency(),
             wake_ns: whole.wake.latency(),
@@ -220,6 +246,43 @@ impl Sum {
             bytes_received: whole.bytes_received,
         }
     }
+}
+
+/// Each operation of a phase once, and whether any of its loads is open.
+fn used(phase: &Phase) -> BTreeMap<usize, bool> {
+    let mut used = BTreeMap::new();
+    for load in &phase.loads {
+        for (operation, _) in &load.mix {
+            *used.entry(*operation).or_default() |= load.arrivals.is_open();
+        }
+    }
+    used
+}
+
+/// What each fault of a phase did; moments count from the run's start.
+fn faults(phase: &Phase, finished: &Finished, current: &Current, from_ns: u64) -> Vec<FaultFacts> {
+    let seen: Vec<_> = current.seconds.iter().map(|second| second.seen).collect();
+    let calm_until_ns = finished.faults.iter().map(|it| it.from_ns).min().unwrap_or(0);
+    let fact = |(index, happening): (usize, &Happening)| {
+        let next = finished.faults.get(index + 1).map(|next| next.from_ns);
+        let until_ns = next.unwrap_or(finished.to_ns);
+        let outage = outage::outage(happening, until_ns, calm_until_ns, &current.tenths, &seen);
+        let moment = |at_ns: Option<u64>| at_ns.map(|at_ns| seconds(from_ns + at_ns));
+        FaultFacts {
+            name: phase.faults[happening.fault].name.clone(),
+            phase: phase.name.clone(),
+            from_s: seconds(from_ns + happening.from_ns),
+            to_s: moment(happening.to_ns),
+            error: happening.error.clone(),
+            outage_s: seconds(outage.silence_ns),
+            last_success_s: moment(outage.last_success_ns),
+            first_error_s: moment(outage.first_error_ns),
+            first_success_s: moment(outage.first_success_ns),
+            held_again_s: moment(outage.held_again_ns),
+            errors: named(outage.errors.by_class()),
+        }
+    };
+    finished.faults.iter().enumerate().map(fact).collect()
 }
 
 fn named(classes: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
@@ -247,6 +310,33 @@ fn spread(documents: &[u64]) -> Option<SecondsSpread> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_operation_of_two_loads_is_under_load_once() {
+        use crate::arrivals::Arrivals;
+        use crate::phase::{Documents, Load, Overdue};
+        use crate::retry::Retry;
+        use plimsoll_measure::duration::Span;
+        let load = |arrivals| Load {
+            name: "load".into(),
+            mix: vec![(0, 1.0)],
+            arrivals,
+            overdue: Overdue::Send,
+            documents: Documents::Used,
+        };
+        let open = Arrivals::Constant { rate: 1.0, connections: 1 };
+        let phase = Phase {
+            name: "phase".into(),
+            loads: vec![load(Arrivals::Closed { writers: 1 }), load(open)],
+            stop: crate::stop::Stop::default(),
+            drain: Span::from_secs(1),
+            unreachable_for: Span::from_secs(1),
+            seed: 0,
+            faults: Vec::new(),
+            retry: Retry::None,
+        };
+        assert_eq!(used(&phase), BTreeMap::from([(0, true)]));
+    }
 
     #[test]
     fn stalls_show_in_the_spread_of_seconds() {

@@ -44,6 +44,12 @@ pub trait Target: Send + Sync + 'static {
     /// Whether the lane's connection is lost, so that it must be opened again.
     fn is_broken(&self, lane: &Self::Lane) -> bool;
 
+    /// Moves what was prepared from a connection that is lost to a fresh one, so that it can be sent again; false if it
+    /// cannot. [`Target::send`] may be called again for what was prepared before.
+    fn carry(&self, _lost: &mut Self::Lane, _fresh: &mut Self::Lane) -> bool {
+        false
+    }
+
     /// After the last operation of a phase: makes sure that everything handed over has arrived.
     fn settle(&self, lane: &mut Self::Lane) -> impl Future<Output = ()> + Send;
 }

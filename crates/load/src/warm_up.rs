@@ -123,7 +123,8 @@ mod tests {
             .map(|index| {
                 let (throughput, p99) = shape(index);
                 let count = (throughput * noise(index, 1)) as u64;
-                TenthLine { index, count, documents: count, p99_ns: (p99 * noise(index, 2)) as u64 }
+                let p99_ns = (p99 * noise(index, 2)) as u64;
+                TenthLine { index, count, documents: count, p99_ns, ..TenthLine::default() }
             })
             .collect()
     }

@@ -28,7 +28,7 @@ pub const TENTH_NS: u64 = 100 * MILLISECOND_NS;
 /// A lane that waits for a far moment looks this often whether the phase was stopped, in nanoseconds.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 /// First and longest pause between attempts to connect again, in nanoseconds.
-const BACKOFF_NS: (u64, u64) = (10 * MILLISECOND_NS, SECOND_NS);
+const BACKOFF_NS: (u64, u64) = (10 * MILLISECOND_NS, 100 * MILLISECOND_NS);
 
 /// The user's wish to stop, shared by all workers.
 #[derive(Clone, Debug, Default)]
@@ -138,6 +138,26 @@ pub struct Tenth {
     pub documents: u64,
     /// Their response times, to two digits.
     pub response: Histogram,
+    /// When the first of them ended, in nanoseconds from the phase's start.
+    pub first_ok_ns: Option<u64>,
+    /// When the last of them ended.
+    pub last_ok_ns: Option<u64>,
+    /// When the first operation failed.
+    pub first_failed_ns: Option<u64>,
+}
+
+impl Tenth {
+    fn new(index: u64) -> Self {
+        Self {
+            index,
+            count: 0,
+            documents: 0,
+            response: Histogram::with_digits(2),
+            first_ok_ns: None,
+            last_ok_ns: None,
+            first_failed_ns: None,
+        }
+    }
 }
 
 /// How a worker's phase ended.
@@ -243,17 +263,23 @@ enum Held {
 
 impl<L> State<L> {
     fn record(&mut self, operation: usize, at: &Instants, reply: &Reply, start: Instant) {
-        let index = at.done.since(start) / TENTH_NS;
+        let done_ns = at.done.since(start);
+        let index = done_ns / TENTH_NS;
         if self.tenths.last().is_none_or(|tenth| tenth.index < index) {
-            self.tenths.push(Tenth { index, count: 0, documents: 0, response: Histogram::with_digits(2) });
+            self.tenths.push(Tenth::new(index));
         }
         let tally = &mut self.tallies[operation];
         let before = tally.count;
         tally.record(at, reply);
-        if let Some(tenth) = self.tenths.last_mut().filter(|_| tally.count > before) {
+        let Some(tenth) = self.tenths.last_mut() else { return };
+        if tally.count > before {
             tenth.count += 1;
             tenth.documents += reply.documents;
             tenth.response.record(at.response_ns());
+            tenth.first_ok_ns.get_or_insert(done_ns);
+            tenth.last_ok_ns = Some(done_ns);
+        } else {
+            tenth.first_failed_ns.get_or_insert(done_ns);
         }
     }
 
@@ -409,10 +435,30 @@ impl<R: Runtime, T: Target> Desk<R, T> {
         };
         // A lane that woke in time sends at once; only one that was late reads the clock again.
         let sent = if slot.awake.is_some() { self.runtime.now() } else { awake };
-        let reply = self.target.send(lane).await;
+        let mut reply = self.target.send(lane).await;
+        let mut retries = 0;
+        while self.order.phase.retry.again(reply.outcome, retries) && self.mend(load, lane).await {
+            retries += 1;
+            reply = self.target.send(lane).await;
+        }
         let at = Instants { due, awake, sent, done: self.runtime.now() };
+        self.state().tallies[slot.operation].retries += retries;
         self.record(slot, &at, &reply);
         self.target.is_broken(lane).then_some(Left::Broken)
+    }
+
+    /// Makes a lane fit to send the same operation again; false if there is no way.
+    async fn mend(&self, load: usize, lane: &mut T::Lane) -> bool {
+        if !self.target.is_broken(lane) {
+            return !self.is_halted();
+        }
+        let Some(mut fresh) = self.connect(load).await else { return false };
+        if !self.target.carry(lane, &mut fresh) {
+            return false;
+        }
+        self.lose();
+        *lane = fresh;
+        true
     }
 
     /// An operation has ended, one way or another.

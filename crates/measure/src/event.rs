@@ -57,6 +57,17 @@ pub enum Event {
     },
     /// A rate was tried.
     Probed(Probe),
+    /// Something is done to the server, or undone.
+    Fault {
+        /// Nanoseconds since the run's start.
+        at_ns: u64,
+        /// What it is, such as `kill`.
+        name: String,
+        /// Whether it was undone.
+        undone: bool,
+        /// What went wrong with it, if anything did.
+        error: Option<String>,
+    },
     /// Something to tell the user.
     Note {
         /// Nanoseconds since the run's start.

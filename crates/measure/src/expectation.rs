@@ -1,7 +1,7 @@
 //! What a scenario expects of a run, held against what was measured.
 
 use crate::histogram::Histogram;
-use crate::integrity::Integrity;
+use crate::integrity::{Integrity, Proof};
 use crate::interval::Tally;
 use crate::run::Expectation;
 use crate::threshold::{Aggregate, Bound, Threshold};
@@ -125,6 +125,10 @@ fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Result<f64, Str
     if !found.is_known() && !["acknowledged", "rejected"].contains(&name) {
         return Err(found.reason.clone().unwrap_or_else(|| "the documents were not read back".to_owned()));
     }
+    let claims = ["lost", "phantom", "duplicated", "corrupted"];
+    if matches!(found.proof, Proof::Counted | Proof::NotApplicable) && claims.contains(&name) {
+        return Err(found.reason.clone().unwrap_or_else(|| "the documents cannot be told apart".to_owned()));
+    }
     let values = [
         found.acknowledged,
         found.found,
@@ -226,7 +230,7 @@ mod tests {
     #[test]
     fn integrity_that_was_not_read_back_does_not_hold() {
         let threshold = check("integrity.lost", "count==0", &[]).unwrap();
-        let unread = Integrity { proof: crate::integrity::Proof::NotAudited, ..Integrity::default() };
+        let unread = Integrity { proof: Proof::NotAudited, ..Integrity::default() };
         assert!(!judge("integrity.lost", "count==0", &threshold, &[], Some(&unread)).held);
     }
 

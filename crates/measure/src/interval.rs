@@ -90,6 +90,8 @@ pub struct Tally {
     pub documents: u64,
     /// Operations that were overdue and given up, as the scenario allows.
     pub skipped: u64,
+    /// Further attempts at operations that had failed.
+    pub retries: u64,
     /// Operations that failed, by class.
     pub errors: Failures,
     /// Documents that failed, by class.
@@ -142,6 +144,7 @@ impl Tally {
         self.count += other.count;
         self.documents += other.documents;
         self.skipped += other.skipped;
+        self.retries += other.retries;
         self.errors.merge(&other.errors);
         self.document_errors.merge(&other.document_errors);
         self.bytes_sent += other.bytes_sent;
@@ -165,7 +168,7 @@ impl Tally {
         {
             histogram.reset();
         }
-        (self.due, self.count, self.documents, self.skipped) = (0, 0, 0, 0);
+        (self.due, self.count, self.documents, self.skipped, self.retries) = (0, 0, 0, 0, 0);
         (self.bytes_sent, self.bytes_received) = (0, 0);
         (self.errors, self.document_errors) = (Failures::default(), Failures::default());
     }
@@ -262,6 +265,7 @@ mod tests {
             for tally in [&mut whole, &mut parts[number as usize % 2]] {
                 tally.due += 1;
                 tally.skipped += number % 3;
+                tally.retries += number % 4;
                 tally.record(&at, &reply);
             }
         }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Latency;
+use crate::scalability::Scalability;
 
 /// The result of a search for the load line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,19 +25,55 @@ pub struct Line {
     pub objective: Vec<String>,
     /// What departed from its own baseline at the knee, most likely first.
     pub held_back_by: Vec<Suspect>,
+    /// What was looked at and did not depart.
+    #[serde(default)]
+    pub unmoved: Vec<Suspect>,
+    /// What could not be looked at: it may hold the rate back all the same.
+    #[serde(default)]
+    pub not_seen: Vec<NotSeen>,
+    /// How throughput grows with concurrency, where that was measured.
+    #[serde(default)]
+    pub scalability: Option<Scalability>,
     /// Every rate that was tried, in order.
     pub probes: Vec<Probe>,
     /// What the search could not establish, in sentences.
     pub notes: Vec<String>,
 }
 
-/// Something that may hold the rate back, with the evidence.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Something that may hold the rate back, with the evidence. It compares the knee, the lowest rate that failed, with the
+/// baseline, the lowest rate that held.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Suspect {
-    /// `client CPU`, `wake`, `connections` or `server CPU`.
+    /// One of `client CPU`, `wake`, `connections`, `server CPU`, `WiredTiger cache`, `tickets`, `checkpoint`,
+    /// `journal sync`, `flow control`, `replication lag` and `disk`.
     pub name: String,
-    /// The numbers that speak against it.
+    /// The numbers in words.
     pub evidence: String,
+    /// The numbers.
+    #[serde(default)]
+    pub readings: Vec<Reading>,
+}
+
+/// One number at the baseline and at the knee.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reading {
+    /// What was read.
+    pub what: String,
+    /// Its unit.
+    pub unit: String,
+    /// At the lowest rate that held; absent where there is none.
+    pub baseline: Option<f64>,
+    /// At the lowest rate that failed; absent where there is none.
+    pub knee: Option<f64>,
+}
+
+/// A suspect that could not be looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotSeen {
+    /// The suspect's name.
+    pub name: String,
+    /// Why, such as `not reported`.
+    pub reason: String,
 }
 
 /// Why a rate was tried.

@@ -57,6 +57,9 @@ pub struct Run {
     pub phases: Vec<PhaseFacts>,
     /// What each operation did, by name.
     pub operations: BTreeMap<String, Operation>,
+    /// What was done to the server on the way, and what that did to the load.
+    #[serde(default)]
+    pub faults: Vec<FaultFacts>,
     /// Whether what was promised is there.
     pub integrity: Option<Integrity>,
     /// What the tool itself cost, and whether it held the load back.
@@ -111,6 +114,33 @@ pub struct PhaseFacts {
     pub checkpoints: Option<u64>,
 }
 
+/// One fault that was injected. Moments are seconds from the run's start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FaultFacts {
+    /// What it was, such as `kill`.
+    pub name: String,
+    /// The phase that it happened in.
+    pub phase: String,
+    /// When it began.
+    pub from_s: f64,
+    /// When it was undone and the server could work again; absent where that failed.
+    pub to_s: Option<f64>,
+    /// What went wrong with the fault itself.
+    pub error: Option<String>,
+    /// The longest stretch without a success after it began; zero where none stands out from the load before.
+    pub outage_s: f64,
+    /// The last success before that stretch.
+    pub last_success_s: Option<f64>,
+    /// The first failure after it began.
+    pub first_error_s: Option<f64>,
+    /// The first success after that stretch; absent where there was none.
+    pub first_success_s: Option<f64>,
+    /// Start of the first three seconds in a row in which the objective held again; absent where it did not.
+    pub held_again_s: Option<f64>,
+    /// Operations that failed from its beginning to the next fault, or to the phase's end, by class.
+    pub errors: BTreeMap<String, u64>,
+}
+
 /// Whether and where a steady state was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "state")]
@@ -151,6 +181,9 @@ pub struct Operation {
     pub achieved: Option<f64>,
     /// Overdue operations given up.
     pub skipped: u64,
+    /// Further attempts at operations that had failed.
+    #[serde(default)]
+    pub retries: u64,
     /// done − due.
     pub response_ns: Latency,
     /// done − sent.
@@ -218,10 +251,11 @@ pub struct Client {
     /// Median round trip of an empty command before and after the load, in nanoseconds.
     pub canary_ping_ns: Vec<u64>,
     /// What the tool reached against a server that answers at once before and after the load, in operations per second.
+    #[serde(default)]
     pub canary_null_per_s: Vec<f64>,
 }
 
-/// What the server cost; local servers only.
+/// What the server cost. CPU and memory are known of local servers only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerCost {
     /// CPU of the server's process ÷ operations, in microseconds.
@@ -234,7 +268,7 @@ pub struct ServerCost {
     pub rss_bytes_max: Option<u64>,
     /// Bytes that the storage engine wrote to disk ÷ documents; absent where the server does not tell.
     pub written_bytes_per_document: Option<f64>,
-    /// Bytes of those that went to the journal.
+    /// Bytes that it wrote to its journal ÷ documents.
     pub journal_bytes_per_document: Option<f64>,
 }
 

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::MILLISECOND_NS;
+
 /// A server's counters at one moment. Totals count since the server's start. What the server does not report is absent
 /// and is never taken for zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,12 +35,30 @@ pub struct ServerSample {
     pub cache_bytes_max: Option<u64>,
     /// Dirty bytes in the cache.
     pub cache_dirty_bytes: Option<u64>,
-    /// Pages evicted by threads that should serve clients.
+    /// Pages evicted by threads that should serve clients; newer servers count the attempts.
     pub cache_application_evictions: Option<u64>,
+    /// Time that threads which should serve clients spent reading pages from disk, in microseconds, added over threads.
+    pub cache_application_read_us: Option<u64>,
+    /// Time that threads which should serve clients spent writing pages to disk, in microseconds, added over threads.
+    pub cache_application_write_us: Option<u64>,
+    /// Time that threads which should serve clients waited for room in the cache, in microseconds, added over threads.
+    pub cache_application_wait_us: Option<u64>,
+    /// Bytes read into the cache.
+    pub cache_read_bytes: Option<u64>,
+    /// Bytes written from the cache.
+    pub cache_written_bytes: Option<u64>,
+    /// Read tickets in use.
+    pub read_tickets_out: Option<u64>,
+    /// Read tickets in all.
+    pub read_tickets_max: Option<u64>,
+    /// Operations that wait for a read ticket.
+    pub read_tickets_waiting: Option<u64>,
     /// Write tickets in use.
     pub write_tickets_out: Option<u64>,
     /// Write tickets in all.
     pub write_tickets_max: Option<u64>,
+    /// Operations that wait for a write ticket.
+    pub write_tickets_waiting: Option<u64>,
     /// Checkpoints finished.
     pub checkpoints: Option<u64>,
     /// Duration of the last checkpoint in milliseconds.
@@ -53,12 +73,25 @@ pub struct ServerSample {
     pub journal_bytes: Option<u64>,
     /// Bytes that the storage engine wrote to disk.
     pub disk_written_bytes: Option<u64>,
+    /// Bytes that the storage engine read from disk.
+    pub disk_read_bytes: Option<u64>,
     /// Time that flow control held writes back, in microseconds.
     pub flow_control_us: Option<u64>,
+    /// Time that flow control was engaged because the majority lagged, in microseconds.
+    pub flow_control_lagged_us: Option<u64>,
+    /// How far the majority's last write lies behind the primary's, in milliseconds. Servers count it in whole seconds; what
+    /// a single secondary lags is in `replSetGetStatus` only, which is not asked.
+    pub replication_lag_ms: Option<u64>,
     /// CPU time of the server's process in nanoseconds; local servers only.
     pub cpu_ns: Option<u64>,
     /// Resident memory of the server's process in bytes; local servers only.
     pub rss_bytes: Option<u64>,
+    /// Bytes that were read from a disk for the server's process; local servers only.
+    pub process_read_bytes: Option<u64>,
+    /// Bytes that the server's process had written to a disk; local servers only.
+    pub process_written_bytes: Option<u64>,
+    /// Time that the disk below the server's storage had something to do, for whomever, in milliseconds; local servers only.
+    pub disk_busy_ms: Option<u64>,
 }
 
 /// By how much a counter grew over all samples in order. One that falls was started anew with its server and counts from
@@ -67,6 +100,47 @@ pub fn growth(samples: &[ServerSample], counter: impl Fn(&ServerSample) -> Optio
     let seen: Vec<u64> = samples.iter().filter_map(counter).collect();
     let step = |pair: &[u64]| if pair[1] >= pair[0] { pair[1] - pair[0] } else { pair[1] };
     (seen.len() > 1).then(|| seen.windows(2).map(step).sum())
+}
+
+/// A checkpoint of the storage engine, as far as single looks at the server show it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Nanoseconds from the run's start to its start.
+    pub from_ns: u64,
+    /// Nanoseconds from the run's start to its end: the look that found it finished, or the last look.
+    pub to_ns: u64,
+    /// How long it took by the server's own clock, in milliseconds; absent while it runs.
+    pub took_ms: Option<u64>,
+}
+
+/// The checkpoints that `samples`, in order, tell of. One between two looks is placed at the later look; of several
+/// between two looks the last one shows.
+pub fn checkpoints(samples: &[ServerSample]) -> Vec<Checkpoint> {
+    let mut found = Vec::new();
+    let mut running_since = None;
+    for (before, sample) in samples.iter().zip(samples.iter().skip(1)) {
+        if before.checkpoint_running == Some(true) {
+            running_since.get_or_insert(before.at_ns);
+        }
+        if before.checkpoints.zip(sample.checkpoints).is_some_and(|(before, now)| now > before) {
+            found.push(finished(before, sample, running_since.take()));
+        }
+    }
+    let last = samples.last().filter(|sample| sample.checkpoint_running == Some(true));
+    found.extend(last.map(|last| Checkpoint {
+        from_ns: running_since.unwrap_or(last.at_ns),
+        to_ns: last.at_ns,
+        took_ms: None,
+    }));
+    found
+}
+
+/// A checkpoint that ended between two looks.
+fn finished(before: &ServerSample, after: &ServerSample, running_since: Option<u64>) -> Checkpoint {
+    let took_ms = after.checkpoint_last_ms;
+    let by_clock = took_ms.map(|ms| after.at_ns.saturating_sub(ms * MILLISECOND_NS));
+    let from_ns = by_clock.unwrap_or(before.at_ns).min(running_since.unwrap_or(u64::MAX));
+    Checkpoint { from_ns, to_ns: after.at_ns, took_ms }
 }
 
 #[cfg(test)]
@@ -79,5 +153,42 @@ mod tests {
         let samples = [Some(5), Some(9), None, Some(2), Some(3)].map(sample);
         assert_eq!(growth(&samples, |sample| sample.queries), Some(7));
         assert_eq!(growth(&samples[..1], |sample| sample.queries), None);
+    }
+    fn look(second: u64, checkpoints: u64, running: bool, last_ms: u64) -> ServerSample {
+        ServerSample {
+            at_ns: second * 1_000_000_000,
+            checkpoints: Some(checkpoints),
+            checkpoint_running: Some(running),
+            checkpoint_last_ms: Some(last_ms),
+            ..ServerSample::default()
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_between_two_looks_lasts_as_long_as_the_server_says() {
+        let samples = [look(1, 4, false, 90), look(2, 5, false, 250), look(3, 5, false, 250)];
+        let found = Checkpoint { from_ns: 1_750_000_000, to_ns: 2_000_000_000, took_ms: Some(250) };
+        assert_eq!(checkpoints(&samples), [found]);
+    }
+
+    #[test]
+    fn a_checkpoint_that_was_seen_running_starts_there_and_one_that_still_runs_has_no_length() {
+        let samples = [
+            look(1, 4, true, 90),
+            look(2, 4, true, 90),
+            look(3, 5, false, 1_800),
+            look(4, 5, true, 1_800),
+            look(5, 5, true, 1_800),
+        ];
+        let found = [
+            Checkpoint { from_ns: 1_000_000_000, to_ns: 3_000_000_000, took_ms: Some(1_800) },
+            Checkpoint { from_ns: 4_000_000_000, to_ns: 5_000_000_000, took_ms: None },
+        ];
+        assert_eq!(checkpoints(&samples), found);
+    }
+
+    #[test]
+    fn a_server_that_does_not_tell_has_no_checkpoints() {
+        assert_eq!(checkpoints(&[ServerSample::default(), ServerSample::default()]), []);
     }
 }

@@ -73,7 +73,8 @@ pub struct WriteConcern {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentFile {
-    /// A `.bson` file of mongodump, or a `.json`, `.jsonl` or `.ndjson` file with one document a line.
+    /// A `.bson` file of mongodump, a `.json`, `.jsonl` or `.ndjson` file with one document a line, or a `.csv` or `.tsv`
+    /// table whose first line names the fields and may fix their types (`age.int32()`).
     pub path: String,
     /// What happens after the last record.
     #[serde(default)]

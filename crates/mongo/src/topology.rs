@@ -10,8 +10,10 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use mongodb::Client;
-use mongodb::options::{AuthMechanism, ClientOptions, Tls as DriverTls};
-use plimsoll_wire::{Address, ConnectOptions, Connection, Credential, Hello, Tls, Trust};
+use mongodb::options::{AuthMechanism, ClientOptions, Compressor as DriverCompressor, Tls as DriverTls};
+use plimsoll_wire::{
+    Address, Compressor, ConnectOptions, Connection, Credential, Hello, Mechanism, Tls, Trust,
+};
 
 /// How long the driver may look for a primary when the URI does not say.
 const SELECTION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,6 +55,11 @@ pub enum Error {
         "no primary was found ({0}): check that the replica set has one, and that its members' names resolve here"
     )]
     NoPrimary(String),
+    /// Its certificate names its address, not that of a proxy.
+    #[error(
+        "faults: the network to a server with TLS cannot be disturbed, for its certificate names another address; try without TLS"
+    )]
+    NoWay,
 }
 
 impl Site {
@@ -95,6 +102,26 @@ impl Site {
             addresses: RwLock::new(vec![address]),
             turn: AtomicUsize::new(0),
         }
+    }
+
+    /// The same deployment by way of other addresses, one for each of its own in their order: proxies before it. They stay
+    /// where they are whatever becomes of the deployment.
+    ///
+    /// # Errors
+    /// [`Error::NoWay`] when the deployment cannot be reached under another address.
+    pub fn by_way_of(&self, addresses: Vec<Address>) -> Result<Self, Error> {
+        if self.template.tls.is_some() {
+            return Err(Error::NoWay);
+        }
+        let uri = format!("mongodb://{}/?directConnection=true", addresses.first().ok_or(Error::NoWay)?);
+        let template = ConnectOptions { address: addresses[0].clone(), ..self.template.clone() };
+        Ok(Self {
+            uri,
+            template,
+            routers: self.routers || addresses.len() > 1,
+            addresses: RwLock::new(addresses),
+            turn: AtomicUsize::new(0),
+        })
     }
 
     /// Whether an address is all that it takes to reach it: no user and no TLS.
@@ -224,24 +251,47 @@ fn connect_options(
     if let Some(name) = &options.app_name {
         connect.application.clone_from(name);
     }
+    compress(options, &mut connect)?;
     Ok(connect)
+}
+
+fn compress(options: &ClientOptions, connect: &mut ConnectOptions) -> Result<(), Error> {
+    for compressor in options.compressors.iter().flatten() {
+        match compressor {
+            DriverCompressor::Zstd { .. } => connect.compression.push(Compressor::Zstd),
+            DriverCompressor::Zlib { level } => {
+                connect.compression.push(Compressor::Zlib);
+                connect.zlib_level = level.and_then(|level| i32::try_from(level).ok());
+            }
+            other => {
+                return Err(Error::Unsupported(format!(
+                    "{other:?} is not spoken by the lean client, only zstd and zlib"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn credential(options: &ClientOptions) -> Result<Option<Credential>, Error> {
     let Some(credential) = &options.credential else { return Ok(None) };
-    match &credential.mechanism {
-        None | Some(AuthMechanism::ScramSha256) => {}
+    let mechanism = match &credential.mechanism {
+        None => None,
+        Some(AuthMechanism::ScramSha1) => Some(Mechanism::ScramSha1),
+        Some(AuthMechanism::ScramSha256) => Some(Mechanism::ScramSha256),
         Some(other) => {
             return Err(Error::Unsupported(format!(
-                "{other:?} is not spoken by the lean client, only SCRAM-SHA-256"
+                "{other:?} is not spoken by the lean client, only SCRAM-SHA-1 and SCRAM-SHA-256"
             )));
         }
-    }
+    };
     let (Some(user), Some(password)) = (&credential.username, &credential.password) else {
         return Err(Error::Unsupported("a user without a password".into()));
     };
     let source = credential.source.clone().or_else(|| options.default_database.clone());
-    Ok(Some(Credential::new(user, password, source.unwrap_or_else(|| "admin".into()))))
+    let mut credential = Credential::new(user, password, source.unwrap_or_else(|| "admin".into()));
+    credential.mechanism = mechanism;
+    Ok(Some(credential))
 }
 
 fn tls(options: &ClientOptions) -> Result<Option<Tls>, Error> {
@@ -282,7 +332,7 @@ mod tests {
 
     #[test]
     fn mechanisms_that_the_lean_client_does_not_speak_are_said_so() {
-        let message = find("mongodb://u:p@127.0.0.1:1/?authMechanism=SCRAM-SHA-1").unwrap_err().to_string();
+        let message = find("mongodb://u:p@127.0.0.1:1/?authMechanism=PLAIN&authSource=$external").unwrap_err().to_string();
         assert!(message.contains("SCRAM-SHA-256") && message.contains("client: driver"), "{message}");
     }
 }

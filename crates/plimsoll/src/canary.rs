@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use plimsoll_ledger::Deal;
 use plimsoll_load::arrivals::Share;
+use plimsoll_load::engine::Progress;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
@@ -65,9 +66,10 @@ pub fn ceiling(
     let mut fleet = Fleet::new(setup, &site, books.collect(), Share::WHOLE, Spin::Off)?;
     let loads = phase.loads.iter().map(|load| plan::closed(load, load.arrivals.connections())).collect();
     let stop = Stop { duration: Some(Span::from_secs(CEILING_S)), ..Stop::default() };
-    let phase = Phase { loads, stop, ..phase.clone() };
+    let phase = Phase { loads, stop, faults: Vec::new(), ..phase.clone() };
     let (mut operations, mut documents, mut ns) = (0, 0, 0);
-    fleet.run(&phase, control, |second| {
+    fleet.run(&phase, control, &mut [], |progress| {
+        let Progress::Second(second) = progress else { return };
         if second.from_ns >= 1_000_000_000 && second.to_ns <= CEILING_S * 1_000_000_000 {
             operations += second.tallies.iter().map(|tally| tally.count).sum::<u64>();
             documents += second.tallies.iter().map(|tally| tally.documents).sum::<u64>();

@@ -28,6 +28,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Read back what a run wrote, again.
     Audit(AuditArgs),
+    /// Show what is in a deployment, without changing anything.
+    Inspect(InspectArgs),
     /// Install, start and stop servers on this machine.
     #[command(subcommand)]
     Server(ServerCommand),
@@ -129,6 +131,31 @@ pub struct AuditArgs {
     #[arg(long, value_name = "DIR")]
     pub receipts: Option<PathBuf>,
     /// Print the findings as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show what is in a deployment.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// Where it is: a mongodb:// URI, or a server of its own to start: `mongod` (from the PATH), `embedded` or
+    /// `embedded:relaxed`.
+    #[arg(long, value_name = "URI|embedded[:profile]", default_value = "mongodb://localhost:27017")]
+    pub server: String,
+    /// Look at all collections of this database; without it and --collection at those of plimsoll where it exists, else
+    /// at those of all databases but admin, config and local.
+    #[arg(long = "database", value_name = "DB")]
+    pub databases: Vec<String>,
+    /// Look at this collection.
+    #[arg(long = "collection", value_name = "DB.COLL")]
+    pub collections: Vec<String>,
+    /// End with code 99 if a document has this field, for example note, customer.password or "*.password".
+    #[arg(long, value_name = "FIELD")]
+    pub forbidden: Vec<String>,
+    /// Show so many documents of each collection, at most 20.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub samples: u32,
+    /// Print the inspection as JSON.
     #[arg(long)]
     pub json: bool,
 }

@@ -8,7 +8,7 @@ use plimsoll_measure::expectation;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::{Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
-use plimsoll_measure::sample::ServerSample;
+use plimsoll_measure::sample::{ServerSample, growth};
 use plimsoll_server::{machine, process};
 
 use crate::exit::{Exit, worst};
@@ -27,11 +27,12 @@ pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, 
         started: clock::utc(session.started_ms),
         started_ms: session.started_ms,
         duration_s: session.summary.load_ns() as f64 / 1e9,
-        interrupted: session.ended >= Ended::Unreachable,
+        interrupted: session.ended >= Ended::Unreachable || session.control.is_stopped(),
         scenario: scenario(session),
         server: session.facts.clone(),
         environment: machine::environment(session.dir.path()),
         phases: phases(session),
+        faults: session.summary.faults().to_vec(),
         operations: session.summary.operations(),
         client: client(session, line.as_ref()),
         server_cost: server_cost(session),
@@ -76,13 +77,8 @@ fn phases(session: &Session) -> Vec<plimsoll_measure::run::PhaseFacts> {
     let mut phases = session.summary.phases().to_vec();
     for phase in &mut phases {
         let inside = |at_ns: u64| (phase.from_s..=phase.to_s + 1.0).contains(&(at_ns as f64 / 1e9));
-        let seen = session
-            .samples
-            .iter()
-            .filter(|sample| inside(sample.at_ns))
-            .filter_map(|sample| sample.checkpoints);
-        let (first, last) = (seen.clone().min(), seen.max());
-        phase.checkpoints = first.zip(last).map(|(first, last)| last - first);
+        let seen: Vec<_> = session.samples.iter().filter(|sample| inside(sample.at_ns)).cloned().collect();
+        phase.checkpoints = growth(&seen, |sample| sample.checkpoints);
     }
     phases
 }
@@ -129,7 +125,7 @@ fn ceiling(session: &Session, line: Option<&Line>) -> (Option<f64>, f64) {
 
 fn server_cost(session: &Session) -> ServerCost {
     let (operations, documents) = session.summary.acknowledged();
-    let known = session.server_cpu_ns > 0;
+    let known = session.server_cpu_ns > 0 && !session.server_restarted;
     let per = |count: u64| (known && count > 0).then(|| session.server_cpu_ns as f64 / 1000.0 / count as f64);
     ServerCost {
         cpu_us_per_operation: per(operations),
@@ -156,7 +152,7 @@ fn grown_per(
     documents: u64,
     counter: impl Fn(&ServerSample) -> Option<u64>,
 ) -> Option<f64> {
-    let grown = plimsoll_measure::sample::growth(&session.samples, counter)?;
+    let grown = growth(&session.samples, counter)?;
     (documents > 0).then(|| grown as f64 / documents as f64)
 }
 

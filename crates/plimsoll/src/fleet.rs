@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use plimsoll_load::arrivals::Share;
-use plimsoll_load::engine::{Engine, Finished, RunError, Second};
+use plimsoll_load::engine::{Engine, Finished, Progress, RunError};
+use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
@@ -60,12 +61,13 @@ impl Fleet {
         &mut self,
         phase: &Phase,
         control: &Control,
-        sink: impl FnMut(Second),
+        faults: &mut [Box<dyn Fault>],
+        sink: impl FnMut(Progress),
     ) -> Result<Finished, RunError> {
         self.introduce();
         match self {
-            Self::Lean(engine) => engine.run(phase, control, sink),
-            Self::Driver(engine) => engine.run(phase, control, sink),
+            Self::Lean(engine) => engine.run(phase, control, faults, sink),
+            Self::Driver(engine) => engine.run(phase, control, faults, sink),
         }
     }
 

@@ -7,6 +7,7 @@ mod commands;
 mod conclude;
 mod exit;
 mod fleet;
+mod injection;
 mod observer;
 mod place;
 mod plan;

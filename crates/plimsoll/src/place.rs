@@ -1,6 +1,7 @@
 //! The server that load goes to: given by its address, found on the PATH, or embedded.
 
 use std::io::{IsTerminal, Write, stderr};
+use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,10 +11,12 @@ use anyhow::{Context, anyhow, bail};
 use plimsoll_measure::environment::ServerKind;
 use plimsoll_mongo::topology::Site;
 use plimsoll_server::embedded::{self, Progress, Step};
+use plimsoll_server::proxy::Proxy;
 use plimsoll_server::{Cache, Profile, Server, Storage, mongod, process};
 use plimsoll_wire::Address;
 
 use crate::exit::{Deserves, Exit, Outcome};
+use crate::injection::Owned;
 use crate::terminal::say;
 
 /// Which server, as meant.
@@ -36,10 +39,14 @@ pub struct Place {
     pub site: Arc<Site>,
     /// What it is.
     pub kind: ServerKind,
-    /// Its process, if it runs on this machine.
-    pub pid: Option<u32>,
     /// The process that we started, which ends with this value.
-    pub server: Option<Server>,
+    pub server: Option<Owned>,
+    /// The process of a server that others started, if it runs on this machine.
+    process: Option<u32>,
+    /// How the load reaches it: by way of the proxies, if there are any.
+    pub road: Arc<Site>,
+    /// Between the load and the server, for faults of the network.
+    pub proxies: Vec<Arc<Proxy>>,
 }
 
 impl FromStr for Choice {
@@ -110,13 +117,40 @@ impl Place {
         let socket = server.address();
         let address = Address { host: socket.ip().to_string(), port: socket.port() };
         let site = Arc::new(Site::single(address, timeout));
-        Self { site, kind: server.kind(), pid: server.pid(), server: Some(server) }
+        let kind = server.kind();
+        let server = Some(Owned::new(server));
+        Self { road: site.clone(), site, kind, server, process: None, proxies: Vec::new() }
     }
 
     fn at(uri: &str, timeout: Duration, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
         let site = runtime.block_on(Site::find(uri, timeout)).deserves(Exit::Server)?;
-        let pid = site.addresses().first().and_then(local_pid);
-        Ok(Self { site: Arc::new(site), kind: ServerKind::Address, pid, server: None })
+        let process = site.addresses().first().and_then(local_pid);
+        let site = Arc::new(site);
+        let kind = ServerKind::Address;
+        Ok(Self { road: site.clone(), site, kind, server: None, process, proxies: Vec::new() })
+    }
+
+    /// Its process, if it runs on this machine. After a restart it is another one.
+    pub fn pid(&self) -> Option<u32> {
+        self.server.as_ref().map_or(self.process, |server| server.server().pid())
+    }
+
+    /// Puts a proxy before each address, so that the network to it can be disturbed.
+    ///
+    /// # Errors
+    /// When an address cannot be resolved, or the server not be reached by another one.
+    pub fn put_proxies(&mut self, seed: u64) -> Outcome<()> {
+        let mut proxies = Vec::new();
+        for address in self.site.addresses() {
+            let named = (address.host.as_str(), address.port);
+            let mut resolved = named.to_socket_addrs().with_context(|| format!("resolve {address}"))?;
+            let upstream = resolved.next().with_context(|| format!("{address} has no address"))?;
+            proxies.push(Arc::new(Proxy::start(upstream, seed).context("start a proxy")?));
+        }
+        let own = |proxy: &Arc<Proxy>| Address { host: "127.0.0.1".into(), port: proxy.address().port() };
+        let road = self.site.by_way_of(proxies.iter().map(own).collect()).deserves(Exit::Usage)?;
+        (self.road, self.proxies) = (Arc::new(road), proxies);
+        Ok(())
     }
 }
 

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
 use plimsoll_load::arrivals::{Arrivals, CONNECTIONS_DEFAULT, Share};
+use plimsoll_load::fault::{FAULTS_MAX, Planned};
 use plimsoll_load::objective::{Metric, Objective};
 use plimsoll_load::phase::{Documents, Load, Phase};
 use plimsoll_measure::expectation;
 use plimsoll_measure::threshold::Threshold;
 use plimsoll_mongo::scenario::Operation;
+use plimsoll_server::fault::Fault as Injection;
 
 use crate::scenario::{self, Loaded};
 
@@ -26,6 +28,8 @@ pub struct Plan {
     pub expectations: Vec<Expectation>,
     /// What must hold at the load line.
     pub objective: Objective,
+    /// What is done to the server on the way: the keys of the phases' faults.
+    pub injections: Vec<Injection>,
 }
 
 impl Plan {
@@ -49,6 +53,7 @@ impl Plan {
             objective: objective(&scenario.line.objective)?,
             operations,
             phases,
+            injections: injections(scenario),
         })
     }
 
@@ -105,6 +110,25 @@ fn named<'a>(name: &'a str, load: &'a scenario::Load) -> Vec<(String, &'a Operat
     single.chain(load.mix.iter().map(|(name, weighted)| (name.clone(), &weighted.operation))).collect()
 }
 
+/// Every fault of every phase, in order.
+fn injections(scenario: &scenario::Scenario) -> Vec<Injection> {
+    scenario.phases.iter().flat_map(|phase| &phase.faults).map(|fault| fault.inject.clone()).collect()
+}
+
+/// The faults of a phase; the first has the key `key`. One that is repeated without a limit happens as often as may be.
+fn faults(phase: &scenario::Phase, key: usize) -> Vec<Planned> {
+    let planned = |(index, fault): (usize, &scenario::Fault)| Planned {
+        name: fault.inject.name(),
+        key: key + index,
+        at: fault.at,
+        lasts: fault.inject.lasts(),
+        every: fault.every,
+        times: fault.times.unwrap_or(if fault.every.is_some() { FAULTS_MAX as u32 } else { 1 }),
+        spacing: fault.spacing,
+    };
+    phase.faults.iter().enumerate().map(planned).collect()
+}
+
 fn build_phase(
     scenario: &scenario::Scenario,
     index: usize,
@@ -120,6 +144,8 @@ fn build_phase(
         drain: phase.drain,
         unreachable_for: scenario.unreachable_for,
         seed: scenario.seed,
+        retry: scenario.retry,
+        faults: faults(phase, scenario.phases[..index].iter().map(|phase| phase.faults.len()).sum()),
     };
     built.check().with_context(|| format!("phases.{index}"))?;
     Ok(built)

@@ -121,6 +121,15 @@ impl RunDir {
     }
 }
 
+/// Removes a run directory in which nothing was measured, so that nobody takes it for the latest run. What others put into
+/// it stays.
+pub fn abandon(path: &Path) {
+    for name in [EVENTS, INTERVALS, SCENARIO] {
+        fs::remove_file(path.join(name)).unwrap_or_default();
+    }
+    fs::remove_dir(path).unwrap_or_default();
+}
+
 /// The ledger of a run directory.
 pub fn ledger(run: &Path) -> PathBuf {
     run.join("ledger")

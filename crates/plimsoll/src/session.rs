@@ -7,7 +7,8 @@ use anyhow::Context;
 use plimsoll_document::IdForm;
 use plimsoll_ledger::{Deal, Ledger, Neighbours, Run as RunId, Touched};
 use plimsoll_load::arrivals::Share;
-use plimsoll_load::engine::{Finished, RunError, Second};
+use plimsoll_load::engine::{Finished, Progress, RunError, Second};
+use plimsoll_load::fault::{Fault, Happening};
 use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::summary::Summary;
@@ -27,6 +28,7 @@ use plimsoll_wire::Connection;
 use crate::canary;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::fleet::Fleet;
+use crate::injection;
 use crate::observer::Observer;
 use crate::place::Place;
 use crate::plan::Plan;
@@ -79,6 +81,8 @@ pub struct Session {
     pub connections: usize,
     /// CPU of the server's process under load, in nanoseconds.
     pub server_cpu_ns: u64,
+    /// Whether its process was started anew under load, so that its CPU is not known.
+    pub server_restarted: bool,
     /// What went wrong with the run directory, if anything did.
     pub disk: Option<anyhow::Error>,
     /// For everything that waits for the server outside the load.
@@ -130,7 +134,7 @@ impl Session {
         let (facts, before) = runtime.block_on(greet(&place, &setup, &loaded))?;
         let workers_all = shard.of * workers as u64;
         let deal = Deal::new(setup.block(), workers_all, None).context("deal document numbers")?;
-        let summary = Summary::new(plan.names());
+        let summary = Summary::new(plan.names(), plan.objective.clone());
         let mut session = Self {
             loaded,
             plan,
@@ -153,6 +157,7 @@ impl Session {
             ceilings: Vec::new(),
             connections: 0,
             server_cpu_ns: 0,
+            server_restarted: false,
             disk: None,
             runtime,
             fleet: None,
@@ -201,15 +206,19 @@ impl Session {
         let Some(mut fleet) = self.fleet.take() else { return Ok(Finished::default()) };
         let control = self.control.clone();
         let from_ns = self.elapsed_ns();
-        let cpu_before = self.server_cpu();
-        let finished = fleet.run(phase, &control, |second| {
-            sink(&second);
-            self.second(phase, from_ns, &second);
+        let before = (self.place.pid(), self.server_cpu());
+        let mut faults = self.faults(phase);
+        let finished = fleet.run(phase, &control, &mut faults, |progress| match progress {
+            Progress::Second(second) => {
+                sink(&second);
+                self.second(phase, from_ns, &second);
+            }
+            Progress::Fault(happening) => self.happened(phase, from_ns, &happening),
         });
         self.connections = self.connections.max(fleet.connections());
         self.fleet = Some(fleet);
         let finished = finished.map_err(run_failure)?;
-        self.server_cpu_ns += self.server_cpu().saturating_sub(cpu_before);
+        self.count_server_cpu(before);
         self.summary.end(phase, &finished, finished.start.since(self.start));
         self.ended = self.ended.max(finished.ended);
         Ok(finished)
@@ -283,7 +292,7 @@ impl Session {
         let keeper = keeper.context("start the ledger")?;
         let books =
             workers.map(|worker| Books::new(self.deal, worker, keeper.reservations(worker))).collect();
-        let fleet = Fleet::new(&self.setup, &self.place.site, books, self.shard, self.spin);
+        let fleet = Fleet::new(&self.setup, &self.place.road, books, self.shard, self.spin);
         self.fleet = Some(fleet.context("start the workers")?);
         self.keeper = Some(keeper);
         self.observer = Some(Observer::start(self.place.site.options(), self.start));
@@ -317,9 +326,34 @@ impl Session {
         self.disk.get_or_insert(error);
     }
 
+    /// What the phase plans, tied to the server.
+    fn faults(&self, phase: &Phase) -> Vec<Box<dyn Fault>> {
+        let injections = phase.faults.iter().filter_map(|planned| self.plan.injections.get(planned.key));
+        let tied =
+            injections.filter_map(|it| injection::tie(it, self.place.server.as_ref(), &self.place.proxies));
+        tied.collect()
+    }
+
+    fn happened(&mut self, phase: &Phase, from_ns: u64, happening: &Happening) {
+        let name = phase.faults[happening.fault].name.clone();
+        let at_ns = from_ns + happening.to_ns.unwrap_or(happening.from_ns);
+        let undone = happening.to_ns.is_some();
+        self.emit(&Event::Fault { at_ns, name, undone, error: happening.error.clone() });
+    }
+
+    /// Adds what the server's process used since `before`; one that was started anew does not tell.
+    fn count_server_cpu(&mut self, before: (Option<u32>, u64)) {
+        let (pid, cpu_ns) = before;
+        if self.place.pid() == pid {
+            self.server_cpu_ns += self.server_cpu().saturating_sub(cpu_ns);
+        } else {
+            self.server_restarted = true;
+        }
+    }
+
     /// CPU that the server's process has used, in nanoseconds; zero if it is not known.
     pub fn server_cpu(&self) -> u64 {
-        self.place.pid.and_then(process::usage).map_or(0, |usage| usage.cpu_ns)
+        self.place.pid().and_then(process::usage).map_or(0, |usage| usage.cpu_ns)
     }
 }
 
@@ -344,7 +378,7 @@ fn new_run(started_ms: u64) -> RunId {
 }
 
 fn is_local(place: &Place) -> bool {
-    place.pid.is_some()
+    place.pid().is_some()
 }
 
 /// As many workers as there are cores to spare, at most one a connection.
@@ -370,7 +404,7 @@ async fn greet(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<(Server
     facts.open = place.site.is_open();
     facts.addresses = place.site.addresses().iter().map(ToString::to_string).collect();
     if let Some(server) = &place.server {
-        server.describe(&mut facts);
+        server.server().describe(&mut facts);
     }
     let mut connection = Connection::connect(&options).await.deserves(Exit::Server)?;
     let prepared = collection::prepare(&mut connection, &setup.namespace, loaded.scenario.existing).await;

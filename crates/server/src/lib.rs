@@ -18,6 +18,9 @@ pub mod lying;
 pub mod null;
 pub mod scripted;
 
+pub mod fault;
+pub mod proxy;
+
 pub mod machine;
 pub mod process;
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use plimsoll_load::arrivals::{Arrivals, Share};
-use plimsoll_load::engine::{Engine, RunError};
+use plimsoll_load::engine::{Engine, Progress, RunError};
+use plimsoll_load::fault::{Fault, Planned, Spacing};
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_load::worker::{Control, Ended};
+use plimsoll_measure::duration::Span;
 use plimsoll_measure::interval::Reply;
 
 use crate::scripted::phase;
@@ -61,7 +63,7 @@ fn operations(count: u64) -> Stop {
 #[test]
 fn a_server_that_refuses_before_the_first_operation_ends_the_run_with_its_reason() {
     let closed = phase(Arrivals::Closed { writers: 2 }, operations(10));
-    let error = engine(1).run(&closed, &Control::default(), |_| ()).unwrap_err();
+    let error = engine(1).run(&closed, &Control::default(), &mut [], |_| ()).unwrap_err();
     assert!(matches!(&error, RunError::Connect(reason) if reason.to_string() == "refused"), "{error}");
 }
 
@@ -69,13 +71,58 @@ fn a_server_that_refuses_before_the_first_operation_ends_the_run_with_its_reason
 fn a_server_that_refuses_between_two_phases_does_not_end_the_run() {
     let mut engine = engine(2);
     let control = Control::default();
-    engine.run(&phase(Arrivals::Closed { writers: 1 }, operations(10)), &control, |_| ()).unwrap();
+    engine.run(&phase(Arrivals::Closed { writers: 1 }, operations(10)), &control, &mut [], |_| ()).unwrap();
     let mut count = 0;
     let more = phase(Arrivals::Closed { writers: 4 }, operations(10));
-    let finished = engine
-        .run(&more, &control, |second| {
+    let finished = engine.run(&more, &control, &mut [], |progress| {
+        if let Progress::Second(second) = progress {
             count += second.tallies.iter().map(|tally| tally.count).sum::<u64>();
+        }
+    });
+    assert_eq!((finished.unwrap().ended, count), (Ended::Operations, 10));
+}
+
+/// Shuts the door of [`Refusing`] for a while.
+struct Shut(Arc<AtomicU32>);
+
+impl Fault for Shut {
+    fn begin(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.0.fetch_add(100, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[test]
+fn faults_happen_beside_the_load_and_none_is_left_when_it_ends() {
+    let done = Arc::new(AtomicU32::new(0));
+    let mut slow = phase(
+        Arrivals::Constant { rate: 100.0, connections: 1 },
+        Stop { duration: Some(Span::from_ns(300_000_000)), ..Stop::default() },
+    );
+    let planned = |at_ms: u64, lasts: u64| Planned {
+        name: "shut".into(),
+        key: 0,
+        at: Span::from_ns(at_ms * 1_000_000),
+        lasts: Span::from_secs(lasts),
+        every: None,
+        times: 1,
+        spacing: Spacing::Even,
+    };
+    slow.faults = vec![planned(50, 0), planned(100, 3600)];
+    let mut told = 0;
+    let mut faults: Vec<Box<dyn Fault>> = vec![Box::new(Shut(done.clone())), Box::new(Shut(done.clone()))];
+    let finished = engine(1)
+        .run(&slow, &Control::default(), &mut faults, |progress| {
+            told += u32::from(matches!(progress, Progress::Fault(_)));
         })
         .unwrap();
-    assert_eq!((finished.ended, count), (Ended::Operations, 10));
+    assert_eq!((told, done.load(Ordering::Relaxed)), (4, 202));
+    let [first, second] = &finished.faults[..] else { panic!("{:?}", finished.faults) };
+    assert!(first.from_ns >= 50_000_000 && first.to_ns.is_some_and(|to_ns| to_ns >= first.from_ns));
+    assert!(second.to_ns.is_some_and(|to_ns| to_ns >= 300_000_000), "{second:?}");
 }

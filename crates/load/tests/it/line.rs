@@ -11,6 +11,7 @@ use plimsoll_load::suspects::Machine;
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::line::{Line, Probe};
+use plimsoll_measure::sample::ServerSample;
 
 use crate::scripted::{Script, phase, simulate};
 
@@ -21,7 +22,12 @@ struct Simulation {
     probes: usize,
     /// After so many probes somebody presses Ctrl-C.
     probes_max: usize,
+    /// What the server says of itself once a second, if anything.
+    says: Option<Says>,
 }
+
+/// What a server says under a rate in operations per second, so many seconds after the start of the arrivals.
+type Says = fn(rate: f64, second: u64, &mut ServerSample);
 
 impl Prober for Simulation {
     fn probe(&mut self, attempt: &Try) -> Result<Measured, Box<dyn Error + Send + Sync>> {
@@ -34,7 +40,17 @@ impl Prober for Simulation {
         phase.drain = Span::from_secs(0);
         let outcome = simulate(phase, self.script, Share::WHOLE);
         let in_time = outcome.seconds.into_iter().filter(|second| second.to_ns <= seconds * SECOND_NS);
-        Ok(Measured { seconds: in_time.collect(), connections: CONNECTIONS, ..Measured::default() })
+        // Each probe begins a minute after the last one did.
+        let from_ns = self.probes as u64 * 60 * SECOND_NS;
+        let look = |says: Says, second| {
+            let mut sample = ServerSample { at_ns: from_ns + second * SECOND_NS, ..ServerSample::default() };
+            says(attempt.rate, second, &mut sample);
+            sample
+        };
+        let samples = self.says.iter().flat_map(|says| (0..=seconds).map(|second| look(*says, second)));
+        let samples = samples.collect();
+        let seconds = in_time.collect();
+        Ok(Measured { from_ns, seconds, samples, connections: CONNECTIONS, ..Measured::default() })
     }
 
     fn probed(&mut self, _probe: &Probe) {
@@ -47,6 +63,11 @@ fn search(script: Script, objective: Objective, start: f64) -> Line {
 }
 
 fn search_for(script: Script, objective: Objective, start: f64, searches: u32, probes_max: usize) -> Line {
+    let simulation = Simulation { script, probes: 0, probes_max, says: None };
+    search_with(simulation, objective, start, searches)
+}
+
+fn search_with(mut simulation: Simulation, objective: Objective, start: f64, searches: u32) -> Line {
     let quest = Quest {
         settings: Settings::standard(start, objective.operations_min()),
         objective,
@@ -55,7 +76,6 @@ fn search_for(script: Script, objective: Objective, start: f64, searches: u32, p
         machine: Machine { cores: 2, workers: 1 },
         searches,
     };
-    let mut simulation = Simulation { script, probes: 0, probes_max };
     let line = find(&quest, &mut simulation).unwrap();
     assert_eq!(line.probes.len(), simulation.probes);
     line
@@ -88,6 +108,42 @@ fn too_few_connections_are_named() {
     let rate = line.rate.unwrap() / 10.0;
     assert!((3000.0..3300.0).contains(&rate), "{rate}");
     assert_eq!(line.held_back_by[0].name, "connections", "{:?}", line.held_back_by);
+}
+
+/// Its cache grows dirty with the rate, and before the judged window it was dirtier still; of the rest it says nothing.
+fn dirty(rate: f64, second: u64, sample: &mut ServerSample) {
+    let share = if second < SETTLE_S { 0.9 } else { rate / 2000.0 };
+    sample.cache_bytes_max = Some(1_000_000);
+    sample.cache_dirty_bytes = Some((share * 1e6) as u64);
+}
+
+#[test]
+fn what_the_server_says_at_the_knee_is_compared_with_the_baseline() {
+    let script = Script { turn_ns: 2_000_000, ..Script::steady(0) };
+    let simulation = Simulation { script, probes: 0, probes_max: usize::MAX, says: Some(dirty) };
+    let line = search_with(simulation, Objective::standard(), 170.0, 1);
+    let names: Vec<_> = line.held_back_by.iter().map(|suspect| suspect.name.as_str()).collect();
+    assert_eq!(names, ["WiredTiger cache"], "{:?}", line.held_back_by);
+    let dirty = &line.held_back_by[0].readings[0];
+    let [baseline, knee] = [dirty.baseline, dirty.knee].map(|share| share.unwrap() / 100.0 * 2000.0 * 10.0);
+    // 8.5 % at the lowest rate that held, and the share that belongs to the lowest that failed.
+    assert!((baseline - 1700.0).abs() < 1.0, "{baseline}");
+    assert!((knee / line.high.unwrap() - 1.0).abs() < 0.01, "{knee} {:?}", line.high);
+    let not_seen: Vec<_> = line.not_seen.iter().map(|it| it.name.as_str()).collect();
+    let all =
+        ["server CPU", "tickets", "checkpoint", "journal sync", "flow control", "replication lag", "disk"];
+    assert_eq!(not_seen, all);
+    assert_eq!(
+        line.unmoved.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(),
+        ["client CPU", "wake", "connections"]
+    );
+}
+
+#[test]
+fn a_line_that_never_failed_has_no_knee_to_look_at() {
+    let line = search_for(Script::steady(1000), Objective::standard(), 500.0, 1, 2);
+    assert!(line.high.is_none() && line.held_back_by.is_empty());
+    assert!(line.unmoved.is_empty() && line.not_seen.is_empty());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::engine::{Collector, Second};
 use plimsoll_load::phase::{DRAIN, Documents, Load, Overdue, Phase, UNREACHABLE_FOR};
+use plimsoll_load::retry::Retry;
 use plimsoll_load::runtime::{Runtime, Simulated};
 use plimsoll_load::stop::Stop;
 use plimsoll_load::target::{Prepared, Target};
@@ -125,6 +126,11 @@ impl Target for Scripted {
         }
     }
 
+    fn carry(&self, lost: &mut Lane, fresh: &mut Lane) -> bool {
+        *fresh = Lane { broken: false, ..std::mem::take(lost) };
+        true
+    }
+
     fn tick(&self) {}
 
     fn is_broken(&self, lane: &Lane) -> bool {
@@ -150,6 +156,8 @@ pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
         drain: DRAIN,
         unreachable_for: UNREACHABLE_FOR,
         seed: 1,
+        faults: Vec::new(),
+        retry: Retry::None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::phase::{Documents, Overdue};
+use plimsoll_load::retry::Retry;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
@@ -187,6 +188,17 @@ fn a_lost_server_is_reached_again_and_what_was_in_flight_is_unknown() {
     assert!(outcome.whole.response.max() > 19 * SECOND_NS / 10);
     let reconnects: u64 = outcome.seconds.iter().map(|second| second.reconnects).sum();
     assert_eq!(reconnects, outcome.whole.errors.unknown());
+}
+
+#[test]
+fn a_retry_turns_what_was_unknown_into_what_is_done_and_its_time_is_the_operations() {
+    let script = Script { down: (SECOND_NS, 3 * SECOND_NS), ..Script::steady(MS) };
+    let mut phase = phase(constant(100.0, 2), for_secs(5));
+    phase.retry = Retry::Once;
+    let outcome = simulate(phase, script, Share::WHOLE);
+    assert_eq!((outcome.whole.count, outcome.whole.errors.total()), (500, 0));
+    assert!((1..=2).contains(&outcome.whole.retries), "{}", outcome.whole.retries);
+    assert!(outcome.whole.service.max() > 19 * SECOND_NS / 10);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use plimsoll_measure::duration::Span;
 use plimsoll_measure::event::Event;
 use plimsoll_measure::line::{Line, Probe, Stage};
 use plimsoll_measure::run::WarmUp;
+use plimsoll_measure::sample::ServerSample;
 use plimsoll_server::machine;
 
 use super::load;
@@ -157,6 +158,8 @@ fn phase(session: &Session, name: &str, load: Load, seconds: u64) -> Phase {
         drain: Span::from_secs(0),
         unreachable_for: session.loaded.scenario.unreachable_for,
         seed: session.loaded.scenario.seed,
+        faults: Vec::new(),
+        retry: session.loaded.scenario.retry,
     }
 }
 
@@ -186,7 +189,7 @@ impl Prober for SessionProber<'_> {
         let load = Load { arrivals, ..self.searched.clone() };
         let phase = phase(self.session, &name(attempt.stage, rate, &self.unit), load, seconds);
         let mut measured = Measured { from_ns: at_ns, connections: self.connections, ..Measured::default() };
-        let mut cpu = CpuMeter { pid: self.session.place.pid, first: None, last: None };
+        let mut cpu = CpuMeter { pid: self.session.place.pid(), first: None, last: None };
         let finished = self.session.run(&phase, |second| {
             if second.to_ns <= seconds * SECOND_NS && second.to_ns > second.from_ns {
                 cpu.look(second);
@@ -194,13 +197,23 @@ impl Prober for SessionProber<'_> {
             }
         });
         let finished = finished.map_err(|failure| failure.error)?;
+        measured.from_ns = finished.start.since(self.session.start);
         measured.server_cores = cpu.cores();
+        measured.samples = self.seen_since(measured.from_ns);
         measured.over = over(self.session, finished.ended);
         Ok(measured)
     }
 
     fn probed(&mut self, probe: &Probe) {
         self.session.emit(&Event::Probed(probe.clone()));
+    }
+}
+
+impl SessionProber<'_> {
+    /// Every look at the server since a moment of the run: they come in order.
+    fn seen_since(&self, from_ns: u64) -> Vec<ServerSample> {
+        let samples = &self.session.samples;
+        samples[samples.partition_point(|sample| sample.at_ns < from_ns)..].to_vec()
     }
 }
 

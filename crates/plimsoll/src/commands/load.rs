@@ -17,6 +17,7 @@ use crate::audit::{Subject, audit};
 use crate::cli::LoadArgs;
 use crate::conclude::{conclude, exit};
 use crate::exit::{Deserves, Exit, Outcome};
+use crate::injection::Owned;
 use crate::place::{Choice, Place};
 use crate::plan::{self, Plan};
 use crate::run_dir::{self, RunDir};
@@ -35,15 +36,23 @@ pub fn open(name: &str, args: &LoadArgs) -> Outcome<Session> {
     let choice =
         choice(args.server.as_deref().or(loaded.scenario.server.as_deref())).deserves(Exit::Usage)?;
     check_documents(&loaded, &plan).deserves(Exit::Usage)?;
+    check_faults(&plan, &choice).deserves(Exit::Usage)?;
     let control = Control::listening(signals().context("listen to signals")?);
     let runtime = runtime()?;
     let started_ms = clock::wall_ms();
     let dir = RunDir::create(args.out.as_deref(), &loaded.name, started_ms).deserves(Exit::Failed)?;
+    let path = dir.path().to_owned();
     let quiet = args.quiet || args.json;
-    let timeout = Duration::from_nanos(loaded.scenario.timeout.as_ns());
-    let place = Place::open(&choice, timeout, quiet, &runtime)?;
-    let terminal = (!quiet).then(Terminal::new);
-    Session::open(Opening { loaded, place, dir, terminal, control, shard, started_ms }, plan, runtime)
+    let begin = || {
+        let timeout = Duration::from_nanos(loaded.scenario.timeout.as_ns());
+        let mut place = Place::open(&choice, timeout, quiet, &runtime)?;
+        if plan.injections.iter().any(|injection| !injection.needs_process()) {
+            place.put_proxies(loaded.scenario.seed)?;
+        }
+        let terminal = (!quiet).then(Terminal::new);
+        Session::open(Opening { loaded, place, dir, terminal, control, shard, started_ms }, plan, runtime)
+    };
+    begin().inspect_err(|_| run_dir::abandon(&path))
 }
 
 /// A runtime for everything that waits outside the load.
@@ -60,6 +69,19 @@ fn check_documents(loaded: &scenario::Loaded, plan: &Plan) -> anyhow::Result<()>
     let context = plimsoll_mongo::setup::Context { seed: loaded.scenario.seed, run, base: &loaded.base };
     plimsoll_mongo::setup::Setup::build(&loaded.scenario.section(), &plan.operations, context)?;
     Ok(())
+}
+
+/// What is done to a process needs one that is ours.
+fn check_faults(plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
+    let hard = plan.injections.iter().find(|injection| injection.needs_process());
+    match (hard, choice) {
+        (Some(injection), Choice::Uri(_)) => anyhow::bail!(
+            "faults: `{}` is done to a server that Plimsoll started and can start again; use --server embedded or \
+             --server mongod, or faults of the network",
+            injection.name()
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn choice(server: Option<&str>) -> anyhow::Result<Choice> {
@@ -100,7 +122,7 @@ pub fn close(mut session: Session, args: &LoadArgs, command: &str, line: Option<
     let path = dir.finish(&run)?;
     let shown = path.display().to_string();
     tell(&run, args, &shown)?;
-    if let Some(server) = place.server.filter(|_| args.keep) {
+    if let Some(server) = place.server.filter(|_| args.keep).and_then(Owned::into_server) {
         server.keep_storage(&run_dir::storage(&path)).context("keep the server's storage")?;
         if !args.quiet && !args.json {
             say(&format!("The server's storage is kept: plimsoll audit {shown}"));

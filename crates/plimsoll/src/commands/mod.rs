@@ -2,6 +2,7 @@
 
 mod audit;
 mod completions;
+mod inspect;
 mod line;
 mod load;
 mod report;
@@ -26,6 +27,7 @@ pub fn execute(cli: &Cli) -> Outcome<Exit> {
         Command::Show(args) => show::show(args),
         Command::Report(args) => report::report(args),
         Command::Audit(args) => audit::audit(args),
+        Command::Inspect(args) => inspect::inspect(args),
         Command::Server(command) => server::server(command),
         Command::Scenarios(args) => scenarios::scenarios(args),
         Command::Selftest(args) => selftest::selftest(args),

@@ -23,12 +23,17 @@ macro_rules! shipped {
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 9] = shipped![
+    static ALL: [Builtin; 14] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
         "write" / "vip-partitioned",
         "write" / "vip-small",
+        "faults" / "kill",
+        "faults" / "hang",
+        "faults" / "cut",
+        "faults" / "slow-network",
+        "faults" / "lossy",
         "selftest" / "freeze",
         "selftest" / "forget",
         "selftest" / "flip",

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use plimsoll_document::{IdForm, Template};
 use plimsoll_load::arrivals::Arrivals;
+use plimsoll_load::fault::Spacing;
 use plimsoll_load::phase::Overdue;
+use plimsoll_load::retry::Retry;
 use plimsoll_load::stop::Stop;
 use plimsoll_measure::duration::Span;
 use plimsoll_mongo::scenario::{Client, DocumentFile, Existing, Operation, Section, Stamp, WriteConcern};
+use plimsoll_server::fault::Fault as Injection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +64,9 @@ pub struct Scenario {
     /// After how long without any connection a run ends.
     #[serde(default = "unreachable_default")]
     pub unreachable_for: Span,
+    /// Whether an operation that failed is sent again.
+    #[serde(default)]
+    pub retry: Retry,
     /// Seed of all randomness.
     #[serde(default)]
     pub seed: u64,
@@ -92,6 +98,28 @@ pub struct Phase {
     /// How long overdue operations may be sent after the end.
     #[serde(default = "drain_default")]
     pub drain: Span,
+    /// What is done to the server on the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+}
+
+/// Something that is done to the server at a moment of a phase, as typed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// When it first begins, from the phase's start.
+    pub at: Span,
+    /// How far apart it is repeated, from beginning to beginning; once if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Span>,
+    /// How often it happens at most; until the phase ends if it is repeated and this is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// Whether repetitions are evenly spaced or at random.
+    #[serde(default)]
+    pub spacing: Spacing,
+    /// What is done.
+    pub inject: Injection,
 }
 
 /// One stream of operations, as typed: a single operation, or a mix.

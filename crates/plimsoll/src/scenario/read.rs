@@ -27,13 +27,19 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The scenario as YAML, everything spelt out.
+    /// The scenario as YAML, everything spelt out, as it is kept with a run: files by their whole path, so that an audit
+    /// finds them from anywhere, and no server, whose URI may hold a password.
     ///
     /// # Errors
     /// When it cannot be written as YAML.
     pub fn resolved(&self) -> anyhow::Result<String> {
-        serde_saphyr::to_string(&self.scenario)
-            .map_err(|error| anyhow!("write the scenario as YAML: {error}"))
+        let mut kept = self.scenario.clone();
+        kept.server = None;
+        if let Some(file) = &mut kept.documents_from {
+            let path = self.base.join(&file.path);
+            file.path = path.canonicalize().unwrap_or(path).to_string_lossy().into_owned();
+        }
+        serde_saphyr::to_string(&kept).map_err(|error| anyhow!("write the scenario as YAML: {error}"))
     }
 
     /// SHA-256 of the scenario as resolved, in hex.

@@ -56,6 +56,11 @@ fn a_refused_connection() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let uri = format!("mongodb://127.0.0.1:{port}");
     check(&good(), &["--server", &uri], 3, &["refused the connection", "start the server there"]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &good());
+    let out = dir.path().join("run");
+    plimsoll_with(&["run", file.to_str().unwrap(), "--server", &uri, "--out", out.to_str().unwrap()]);
+    assert!(!out.exists(), "a run that did not begin leaves nothing that `show` would take for a run");
 }
 
 #[test]
@@ -71,6 +76,35 @@ fn documents_that_nobody_inserts() {
         2,
         &["phases.1", "no load of this phase inserts any", "stop by duration or operations"],
     );
+}
+
+#[test]
+fn a_fault_that_needs_a_server_of_ours_on_one_that_is_not() {
+    let text = good().replace(
+        "    stop: {documents: 100}\n",
+        "    stop: {duration: 5s}\n    faults: [{at: 1s, inject: {kill: {down: 1s}}}]\n",
+    );
+    check(
+        &text,
+        &["--server", &shared()],
+        2,
+        &["`kill` is done to a server that Plimsoll started", "--server embedded"],
+    );
+}
+
+#[test]
+fn faults_that_cannot_be_meant() {
+    for (fault, part) in [
+        ("{at: 9s, inject: {kill: {down: 1s}}}", "kill: it begins at 9 s, after the phase ended at 5 s"),
+        ("{at: 1s, every: 1s, inject: {freeze: {lasts: 2s}}}", "freeze: it is repeated before it ends"),
+        ("{at: 1s, inject: {network: {lasts: 1s, how: cutt}}}", "unknown variant `cutt`"),
+    ] {
+        let text = good().replace(
+            "    stop: {documents: 100}\n",
+            &format!("    stop: {{duration: 5s}}\n    faults: [{fault}]\n"),
+        );
+        check(&text, &[], 2, &[part]);
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use plimsoll_server::{Profile, Server};
+use plimsoll_server::embedded::{self, Options};
+use plimsoll_server::{Cache, Profile, Server, Storage};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -67,22 +68,27 @@ fn kill_in_the_middle(profile: Profile) -> Value {
         (&findings["phantom"], &findings["duplicated"], &findings["corrupted"]),
         (&0.into(), &0.into(), &0.into())
     );
-    compare_with_pymongo(&server, &receipts, lost);
+    compare_with_pymongo(&server, "plimsoll_test.faults", &receipts, lost);
     findings
 }
 
 /// An independent client looks for each acknowledged id and must miss the same ones.
-fn compare_with_pymongo(server: &Server, receipts: &Path, lost: u64) {
+fn compare_with_pymongo(server: &Server, collection: &str, receipts: &Path, lost: u64) {
     const SCRIPT: &str = "\
 import sys, pymongo
-uri, acknowledged = sys.argv[1:]
-present = {str(d['_id']) for d in pymongo.MongoClient(uri).plimsoll_test.faults.find({}, {'_id': 1})}
+uri, acknowledged, collection = sys.argv[1:]
+database, collection = collection.split('.')
+present = {str(d['_id']) for d in pymongo.MongoClient(uri)[database][collection].find({}, {'_id': 1})}
 missing = [line for line in open(acknowledged).read().split() if line not in present]
 print('\\n'.join(missing))
 ";
     let acknowledged = receipts.join("acknowledged.txt");
-    let output =
-        Command::new(python()).args(["-c", SCRIPT, &uri(server)]).arg(&acknowledged).output().unwrap();
+    let output = Command::new(python())
+        .args(["-c", SCRIPT, &uri(server)])
+        .arg(&acknowledged)
+        .arg(collection)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let ids = |text: String| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
     let missed = ids(String::from_utf8(output.stdout).unwrap());
@@ -161,4 +167,74 @@ fn started_at(out: &Path) -> String {
     let events = fs::read_to_string(out.join("events.ndjson")).unwrap();
     let started: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
     started["server"].as_str().unwrap().rsplit(' ').next().unwrap().to_owned()
+}
+
+/// Runs a shipped scenario with changes on an embedded server, with its storage kept.
+fn shipped(name: &str, profile: &str, changes: &[&str], out: &Path) -> Value {
+    let mut args = vec!["run", name, "--server", profile, "--out", out.to_str().unwrap(), "--json", "--keep"];
+    changes.iter().for_each(|change| args.extend(["--set", change]));
+    let output = plimsoll_with(&args);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+}
+
+fn seconds(fault: &Value, key: &str) -> f64 {
+    fault[key].as_f64().unwrap_or_else(|| panic!("{key} is missing: {fault}"))
+}
+
+/// Two kills in a row at full load; the audit and an independent client agree on what is gone.
+fn kill_twice(server: &str, profile: Profile) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let changes = ["phases.0.stop.duration=14s", "phases.0.faults.0.times=2", "phases.0.faults.0.every=5s"];
+    let run = shipped("kill", server, &changes, &out);
+    let faults = run["faults"].as_array().unwrap();
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    for fault in faults {
+        assert_eq!(fault["name"], "kill");
+        assert!(seconds(fault, "outage_s") >= 0.5, "{fault}");
+        assert!(seconds(fault, "first_error_s") >= seconds(fault, "from_s"), "{fault}");
+        assert!(seconds(fault, "first_success_s") >= seconds(fault, "from_s") + 0.5, "{fault}");
+        assert!(fault["errors"]["connection_lost"].as_u64().is_some_and(|count| count > 0), "{fault}");
+    }
+    assert_eq!((&run["integrity"]["proof"], &run["interrupted"]), (&"proven".into(), &false.into()));
+    let options = Options { profile, storage: Storage::At(out.join("storage")), ..Options::default() };
+    let server = embedded::start(&Cache::locate().unwrap(), &options).unwrap();
+    let receipts = dir.path().join("receipts");
+    let (out, to) = (out.to_str().unwrap(), receipts.to_str().unwrap());
+    let findings =
+        json(&plimsoll_with(&["audit", out, "--server", &uri(&server), "--json", "--receipts", to]));
+    assert_eq!(findings["lost"], run["integrity"]["lost"]);
+    compare_with_pymongo(&server, "plimsoll.kill", &receipts, findings["lost"].as_u64().unwrap());
+    run
+}
+
+#[test]
+fn kills_on_the_timeline_lose_nothing_in_the_journaled_profile() {
+    let run = kill_twice("embedded", Profile::Journaled);
+    assert_eq!(
+        (&run["integrity"]["lost"], &run["verdict"]),
+        (&0.into(), &"pass".into()),
+        "{}",
+        run["reasons"]
+    );
+}
+
+#[test]
+fn kills_on_the_timeline_lose_in_the_relaxed_profile_exactly_what_an_independent_client_misses() {
+    kill_twice("embedded:relaxed", Profile::Relaxed);
+}
+
+#[test]
+fn a_server_that_hangs_shows_in_the_response_time_and_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let changes = ["phases.0.stop.duration=10s", "phases.0.faults.0.at=3s"];
+    let run = shipped("hang", "embedded", &changes, &dir.path().join("run"));
+    let fault = &run["faults"][0];
+    assert!(seconds(fault, "outage_s") >= 1.9, "{fault}");
+    assert!(seconds(fault, "held_again_s") >= seconds(fault, "first_success_s"), "{fault}");
+    let insert = &run["operations"]["insert"];
+    assert!(insert["response_ns"]["max"].as_f64().unwrap() >= 1.9e9, "{insert}");
+    // The embedded server drops some connections when it goes on; nothing else may fail.
+    assert!(insert["errors"].as_object().unwrap().keys().all(|class| class == "connection_lost"), "{insert}");
+    assert_eq!((&run["integrity"]["lost"], &run["integrity"]["proof"]), (&0.into(), &"proven".into()));
 }

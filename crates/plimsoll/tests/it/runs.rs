@@ -176,6 +176,23 @@ fn every_worker_has_documents_to_work_on_though_one_connection_inserted_them_all
 }
 
 #[test]
+fn documents_of_a_file_are_audited_from_anywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("people.csv"), "name,age.int32()\nann,41\nbob,42\n").unwrap();
+    let text = inserts("from_file", 10, "{documents: 1_000}");
+    let (head, rest) = text.split_once("document:").unwrap();
+    let (_, tail) = rest.split_once('\n').unwrap();
+    let text = format!("{head}documents_from: {{path: people.csv, past_end: repeat}}\n{tail}");
+    let file = scenario(dir.path(), &text);
+    let out = dir.path().join("run");
+    let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
+    let run = json(&plimsoll_with(&["run", file, "--server", &shared(), "--out", out, "--json"]));
+    assert_eq!(run["integrity"]["found"], 1_000, "{}", run["integrity"]);
+    let audited = json(&plimsoll_with(&["audit", out, "--json"]));
+    assert_eq!((&audited["found"], &audited["corrupted"]), (&json!(1_000), &json!(0)));
+}
+
+#[test]
 fn fire_and_forget_promises_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("forget", 10, "{documents: 1_000}").replace("{w: 1, j: true}", "{w: 0}");

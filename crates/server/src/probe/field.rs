@@ -20,6 +20,14 @@ pub(crate) fn count(document: &RawDocument, path: &[&str]) -> Option<u64> {
     }
 }
 
+/// A moment, in milliseconds since 1970; one before that is absent.
+pub(crate) fn milliseconds(document: &RawDocument, path: &[&str]) -> Option<u64> {
+    match at(document, path)? {
+        RawBsonRef::DateTime(moment) => u64::try_from(moment.timestamp_millis()).ok(),
+        _ => None,
+    }
+}
+
 /// A text.
 pub(crate) fn text(document: &RawDocument, path: &[&str]) -> Option<String> {
     at(document, path)?.as_str().map(str::to_owned)
@@ -36,5 +44,13 @@ mod tests {
         let counts = ["b c", "d", "e", "f", "g", "h", "missing"].map(|key| count(&document, &["a", key]));
         assert_eq!(counts, [Some(5), Some(6), Some(7), None, None, None, None]);
         assert_eq!(count(&document, &["x", "y"]), None);
+    }
+
+    #[test]
+    fn a_moment_is_read_from_a_date_only() {
+        let date = bson::DateTime::from_millis(1_700_000_000_500);
+        let document = rawdoc! {"a": date, "b": 5_i64, "c": bson::DateTime::from_millis(-1)};
+        let moments = ["a", "b", "c", "missing"].map(|key| milliseconds(&document, &[key]));
+        assert_eq!(moments, [Some(1_700_000_000_500), None, None, None]);
     }
 }

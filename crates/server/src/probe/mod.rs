@@ -7,6 +7,7 @@ use plimsoll_wire::{Address, ConnectOptions, Connection, Error};
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 
+use crate::machine::Disk;
 use crate::process;
 
 mod collection;
@@ -24,6 +25,7 @@ pub struct Probe {
     build: RawDocumentBuf,
     maker: Maker,
     pid: Option<u32>,
+    disk: Option<Disk>,
 }
 
 impl Probe {
@@ -35,7 +37,10 @@ impl Probe {
         let mut connection = Connection::connect(options).await?;
         let build = connection.command("admin", &rawdoc! { "buildInfo": 1 }).await?;
         let maker = Maker::of(&build);
-        Ok(Probe { connection, build, maker, pid: local_process(&options.address) })
+        let pid = local_process(&options.address);
+        // The first look finds the storage among the process's open files; nothing is asked of the server.
+        let disk = pid.and_then(process::storage).and_then(|storage| Disk::below(&storage));
+        Ok(Probe { connection, build, maker, pid, disk })
     }
 
     /// The server's process, if it runs on this machine, was addressed by the loopback, and this user may see it.
@@ -79,6 +84,9 @@ impl Probe {
             round_trip_ns,
             cpu_ns: usage.map(|usage| usage.cpu_ns),
             rss_bytes: usage.and_then(|usage| usage.rss_bytes),
+            process_read_bytes: usage.and_then(|usage| usage.disk_read_bytes),
+            process_written_bytes: usage.and_then(|usage| usage.disk_written_bytes),
+            disk_busy_ms: self.disk.as_ref().and_then(Disk::busy_ms),
             ..normalise(&status, self.maker)
         })
     }
@@ -106,9 +114,10 @@ impl Probe {
     }
 }
 
-/// The whole status is hundreds of kilobytes on a busy server; these sections are large and not read.
+/// The whole status is hundreds of kilobytes on a busy server; these sections are large and not read. `repl` is small and
+/// tells how far the majority lies behind; what each member does is in `replSetGetStatus`, which is a second question.
 fn status_request() -> RawDocumentBuf {
-    rawdoc! { "serverStatus": 1, "metrics": 0, "locks": 0, "tcmalloc": 0, "transactions": 0, "repl": 0 }
+    rawdoc! { "serverStatus": 1, "metrics": 0, "locks": 0, "tcmalloc": 0, "transactions": 0 }
 }
 
 fn local_process(address: &Address) -> Option<u32> {

@@ -1,13 +1,13 @@
 //! Brings the `serverStatus` of different makers and versions under the names of a [`ServerSample`].
 //!
-//! The names are those of MongoDB's manual ("serverStatus") and of WiredTiger's `dist/stat_data.py`; what moved between
-//! versions is looked for in both places.
+//! The names are those of MongoDB's manual ("serverStatus") and of WiredTiger's `dist/stat_data.py`; what moved or was renamed
+//! between versions is looked for in both places. What a version does not report stays absent.
 
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
 use plimsoll_measure::sample::ServerSample;
 
-use super::field::{at, count};
+use super::field::{at, count, milliseconds};
 
 /// Who made a server: some report counters that do not count what their name says, and these are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,7 @@ pub fn normalise(status: &RawDocument, maker: Maker) -> ServerSample {
     tickets(status, &mut sample);
     checkpoints(status, &mut sample);
     journal(status, &mut sample);
+    replication(status, &mut sample);
     sample
 }
 
@@ -50,7 +51,6 @@ fn clients(status: &RawDocument, maker: Maker, sample: &mut ServerSample) {
     sample.commands = operations("command");
     sample.network_in_bytes = count(status, &["network", "bytesIn"]);
     sample.network_out_bytes = count(status, &["network", "bytesOut"]);
-    sample.flow_control_us = count(status, &["flowControl", "timeAcquiringMicros"]);
 }
 
 fn cache(status: &RawDocument, sample: &mut ServerSample) {
@@ -58,18 +58,33 @@ fn cache(status: &RawDocument, sample: &mut ServerSample) {
     sample.cache_bytes = cache("bytes currently in the cache");
     sample.cache_bytes_max = cache("maximum bytes configured");
     sample.cache_dirty_bytes = cache("tracked dirty bytes in the cache");
-    sample.cache_application_evictions = cache("pages evicted by application threads");
+    sample.cache_read_bytes = cache("bytes read into cache");
+    sample.cache_written_bytes = cache("bytes written from cache");
+    // Since 8.0 attempts are counted, whether or not they succeed: either way the thread did not serve its client.
+    sample.cache_application_evictions = cache("pages evicted by application threads")
+        .or_else(|| cache("page evict attempts by application threads"));
+    sample.cache_application_read_us = cache("application threads page read from disk to cache time (usecs)");
+    sample.cache_application_write_us =
+        cache("application threads page write from cache to disk time (usecs)");
+    sample.cache_application_wait_us =
+        count(status, &["wiredTiger", "thread-yield", "application thread time waiting for cache (usecs)"]);
     sample.disk_written_bytes = count(status, &["wiredTiger", "block-manager", "bytes written"]);
+    sample.disk_read_bytes = count(status, &["wiredTiger", "block-manager", "bytes read"]);
 }
 
 /// In `queues.execution` since 8.0, in `wiredTiger.concurrentTransactions` before.
 fn tickets(status: &RawDocument, sample: &mut ServerSample) {
-    let write = |name| {
-        count(status, &["queues", "execution", "write", name])
-            .or_else(|| count(status, &["wiredTiger", "concurrentTransactions", "write", name]))
+    let either = |side, path: &[&str]| {
+        let new = [&["queues", "execution", side], path].concat();
+        let old = [&["wiredTiger", "concurrentTransactions", side], path].concat();
+        count(status, &new).or_else(|| count(status, &old))
     };
-    sample.write_tickets_out = write("out");
-    sample.write_tickets_max = write("totalTickets");
+    sample.write_tickets_out = either("write", &["out"]);
+    sample.write_tickets_max = either("write", &["totalTickets"]);
+    sample.write_tickets_waiting = either("write", &["normalPriority", "queueLength"]);
+    sample.read_tickets_out = either("read", &["out"]);
+    sample.read_tickets_max = either("read", &["totalTickets"]);
+    sample.read_tickets_waiting = either("read", &["normalPriority", "queueLength"]);
 }
 
 /// In a section of their own since 8.0 (WiredTiger 11.3), in `transaction` before.
@@ -90,6 +105,15 @@ fn journal(status: &RawDocument, sample: &mut ServerSample) {
     sample.journal_syncs = log("log sync operations");
     sample.journal_sync_us = log("log sync time duration (usecs)");
     sample.journal_bytes = log("log bytes written");
+}
+
+/// Flow control and how far the majority lies behind: both times in `repl.lastWrite` are the primary's, in whole seconds.
+fn replication(status: &RawDocument, sample: &mut ServerSample) {
+    sample.flow_control_us = count(status, &["flowControl", "timeAcquiringMicros"]);
+    sample.flow_control_lagged_us = count(status, &["flowControl", "isLaggedTimeMicros"]);
+    let written = |name| milliseconds(status, &["repl", "lastWrite", name]);
+    let ends = written("lastWriteDate").zip(written("majorityWriteDate"));
+    sample.replication_lag_ms = ends.map(|(last, majority)| last.saturating_sub(majority));
 }
 
 /// The storage engine's name in an answer to `serverStatus`.
@@ -135,6 +159,13 @@ mod tests {
             cache_bytes_max: Some(1_073_741_824),
             cache_dirty_bytes: Some(104_857_600),
             cache_application_evictions: Some(17),
+            cache_application_read_us: Some(425_489),
+            cache_application_write_us: Some(13_710),
+            cache_application_wait_us: Some(2100),
+            cache_read_bytes: Some(7_026_557),
+            cache_written_bytes: Some(288_311_008),
+            read_tickets_out: Some(1),
+            read_tickets_max: Some(96),
             write_tickets_out: Some(5),
             write_tickets_max: Some(128),
             checkpoints: Some(3),
@@ -144,7 +175,10 @@ mod tests {
             journal_sync_us: Some(1_920_000),
             journal_bytes: Some(61_000_000),
             disk_written_bytes: Some(88_000_000),
+            disk_read_bytes: Some(50_520_064),
             flow_control_us: Some(1500),
+            flow_control_lagged_us: Some(250_000),
+            replication_lag_ms: Some(2000),
             ..ServerSample::default()
         }
     }
@@ -152,7 +186,10 @@ mod tests {
     #[test]
     fn mongodb_7_and_8_come_under_the_same_names() {
         assert_eq!(normalise(&mongod_7(), Maker::MongoDb), expected());
-        assert_eq!(normalise(&mongod_8(), Maker::MongoDb), expected());
+        // Only the newer one tells who waits for a ticket, as far as the fixtures go.
+        let waiting =
+            ServerSample { write_tickets_waiting: Some(3), read_tickets_waiting: Some(0), ..expected() };
+        assert_eq!(normalise(&mongod_8(), Maker::MongoDb), waiting);
     }
 
     #[test]
@@ -164,7 +201,13 @@ mod tests {
         assert_eq!((sample.cache_bytes, sample.cache_bytes_max), (Some(125_991_305), Some(4_294_967_296)));
         assert_eq!((sample.journal_syncs, sample.journal_bytes), (Some(20), Some(137_368_320)));
         assert_eq!((sample.checkpoints, sample.checkpoint_running), (Some(0), Some(false)));
-        assert_eq!((sample.write_tickets_out, sample.flow_control_us), (None, None));
+        assert_eq!(
+            (sample.cache_application_evictions, sample.cache_application_wait_us),
+            (Some(0), Some(0))
+        );
+        assert_eq!((sample.cache_read_bytes, sample.cache_written_bytes), (Some(0), Some(8_093_696)));
+        assert_eq!((sample.write_tickets_out, sample.read_tickets_out), (None, None));
+        assert_eq!((sample.flow_control_us, sample.replication_lag_ms), (None, None));
     }
 
     #[test]

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_measure::clock::SECOND_NS;
 
 mod listener;
+mod storage;
 
 pub use listener::listener;
+pub use storage::storage;
 
 /// What a process has used so far. What the kernel does not tell this user is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

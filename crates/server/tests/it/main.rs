@@ -4,6 +4,8 @@
 mod embedded;
 #[cfg(test)]
 mod in_process;
+#[cfg(test)]
+mod proxy;
 
 #[cfg(test)]
 mod bench;

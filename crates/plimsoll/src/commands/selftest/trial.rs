@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use plimsoll_ledger::{Deal, Findings, Ledger, Neighbours, Run, Touched};
 use plimsoll_load::arrivals::Share;
+use plimsoll_load::engine::Progress;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::Control;
@@ -49,9 +50,13 @@ pub fn run(name: &str, address: SocketAddr) -> anyhow::Result<Trial> {
     let deal = Deal::new(setup.block(), 1, None).context("deal document numbers")?;
     let books = vec![Books::new(deal, 0, None)];
     let mut fleet = Fleet::new(&setup, &site, books, Share::WHOLE, Spin::Off)?;
-    let mut summary = Summary::new(plan.names());
+    let mut summary = Summary::new(plan.names(), plan.objective.clone());
     for phase in &plan.phases {
-        let finished = fleet.run(phase, &Control::default(), |second| summary.add(phase, &second))?;
+        let finished = fleet.run(phase, &Control::default(), &mut [], |progress| {
+            if let Progress::Second(second) = progress {
+                summary.add(phase, &second);
+            }
+        })?;
         summary.end(phase, &finished, 0);
     }
     let mut ledger = Ledger::new(run, deal);

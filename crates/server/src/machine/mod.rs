@@ -8,6 +8,10 @@ use plimsoll_measure::environment::Environment;
 
 use crate::process;
 
+mod disk;
+
+pub use disk::Disk;
+
 /// Describes the machine. `run_directory` says which disk is meant; what cannot be found out is absent.
 pub fn environment(run_directory: &Path) -> Environment {
     Environment {
@@ -87,13 +91,14 @@ fn mount_by_device(mountinfo: &str, number: &str) -> Option<String> {
     mounts(mountinfo).find(|mount| mount.number == number).as_ref().map(describe)
 }
 
-/// The longest mount point above a path; some file systems (btrfs) give files another device number than the mount's.
+/// The mount above a path; some file systems (btrfs) give files another device number than the mount's.
 fn mount_by_path(mountinfo: &str, path: &Path) -> Option<String> {
-    mounts(mountinfo)
-        .filter(|mount| path.starts_with(mount.point))
-        .max_by_key(|mount| mount.point.len())
-        .as_ref()
-        .map(describe)
+    mount_above(mountinfo, path).as_ref().map(describe)
+}
+
+/// The mount with the longest mount point above a path.
+fn mount_above<'a>(mountinfo: &'a str, path: &Path) -> Option<Mount<'a>> {
+    mounts(mountinfo).filter(|mount| path.starts_with(mount.point)).max_by_key(|mount| mount.point.len())
 }
 
 #[cfg(test)]

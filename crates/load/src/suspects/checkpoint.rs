@@ -1,0 +1,73 @@
+//! Checkpoints: the storage engine writes everything that changed to its files.
+
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::sample::{Checkpoint, checkpoints};
+
+use super::reading::{partial, share};
+use super::{DEPARTURE, Machine, NOT_REPORTED, RISE, SecondOfService, Seen, Side, Unseen};
+
+/// Where several checkpoints take more than this share of the time, one hardly ends before the next begins.
+const TIME_SHARE_MAX: f64 = 0.50;
+/// A single one says so only where it takes the whole window: by default one begins a minute after the last ended.
+const TIME_SHARE_MAX_OF_ONE: f64 = 0.90;
+/// Operations that are slower by less are not what breaks an objective, in milliseconds.
+const SLOWER_MS_MIN: f64 = 1.0;
+
+/// A checkpoint that happens to fall into the window is not enough: operations must be slower while it runs than beside it.
+/// It is the service time that is compared, since a queue in front of the connections grows to a window's end by itself.
+pub(super) fn look(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Unseen> {
+    let (before, at) = (Split::of(baseline)?, Split::of(knee)?);
+    let limit = if at.count > 1 { TIME_SHARE_MAX } else { TIME_SHARE_MAX_OF_ONE };
+    let ceaseless = at.time_share >= limit && at.time_share >= before.time_share * RISE;
+    let slower = at
+        .under_ms
+        .zip(at.beside_ms)
+        .is_some_and(|(under, beside)| under >= beside * DEPARTURE && under - beside >= SLOWER_MS_MIN);
+    let readings = vec![
+        share("share of the time under a checkpoint", (before.time_share, at.time_share)),
+        partial("mean service time under one", "ms", (before.under_ms, at.under_ms)),
+        partial("beside one", "ms", (before.beside_ms, at.beside_ms)),
+    ];
+    Ok(Seen { departed: ceaseless || slower, readings })
+}
+
+/// A window in two parts: the seconds with a checkpoint and those without.
+struct Split {
+    count: usize,
+    time_share: f64,
+    under_ms: Option<f64>,
+    beside_ms: Option<f64>,
+}
+
+impl Split {
+    fn of(side: &Side) -> Result<Self, Unseen> {
+        let tells = side.samples.iter().any(|it| it.checkpoints.is_some() || it.checkpoint_running.is_some());
+        if !tells {
+            return Err(NOT_REPORTED);
+        }
+        let checkpoints = checkpoints(&side.samples);
+        let touched = |from_ns: u64, to_ns: u64| -> u64 {
+            checkpoints.iter().map(|it| overlap_ns(it, from_ns, to_ns)).sum()
+        };
+        let (under, beside): (Vec<_>, Vec<_>) =
+            side.seconds.iter().partition(|second| touched(second.from_ns, second.to_ns) > 0);
+        let ends = side.samples.first().zip(side.samples.last());
+        let (from_ns, to_ns) = ends.map_or((0, 0), |(first, last)| (first.at_ns, last.at_ns));
+        let time_share = touched(from_ns, to_ns) as f64 / (to_ns - from_ns).max(SECOND_NS) as f64;
+        Ok(Self {
+            count: checkpoints.len(),
+            time_share: time_share.min(1.0),
+            under_ms: mean_ms(&under),
+            beside_ms: mean_ms(&beside),
+        })
+    }
+}
+
+fn mean_ms(seconds: &[&SecondOfService]) -> Option<f64> {
+    let sum: f64 = seconds.iter().map(|second| second.mean_ns).sum();
+    (!seconds.is_empty()).then(|| sum / seconds.len() as f64 / 1e6)
+}
+
+fn overlap_ns(checkpoint: &Checkpoint, from_ns: u64, to_ns: u64) -> u64 {
+    checkpoint.to_ns.min(to_ns).saturating_sub(checkpoint.from_ns.max(from_ns))
+}

@@ -1,0 +1,38 @@
+//! The tool itself: its CPU, its punctuality and its connections.
+
+use super::reading::{partial, reading, share};
+use super::{DEPARTURE, Machine, Seen, Side, Unseen};
+
+/// A worker above this share of its core leaves arrivals unnoticed: what is left goes to the kernel and to other threads.
+const CPU_MAX: f64 = 0.85;
+/// A p99 wake error above this is the tool's own fault, in milliseconds: under load a sound timer is within 50 µs.
+const WAKE_MS_MAX: f64 = 1.0;
+/// Connections above this share of their time in use are the limit: some operation nearly always finds none free.
+const BUSY_MAX: f64 = 0.90;
+
+/// The busiest worker has no CPU left.
+pub(super) fn cpu(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Unseen> {
+    let (before, at) = (baseline.probe.client_cpu, knee.probe.client_cpu);
+    let readings = vec![share("busiest worker's share of a core", (before, at))];
+    Ok(Seen { departed: at >= CPU_MAX && at > before, readings })
+}
+
+/// The tool notices late that an operation is due.
+pub(super) fn wake(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Unseen> {
+    let p99_ms = |side: &Side| side.probe.wake_ns.p99.map(|ns| ns as f64 / 1e6);
+    let (before, at) = (p99_ms(baseline), p99_ms(knee));
+    let value = at.ok_or("n too small for a p99 of the wake error")?;
+    let departed = value > WAKE_MS_MAX && value > before.unwrap_or(0.0) * DEPARTURE;
+    Ok(Seen { departed, readings: vec![partial("p99 wake error", "ms", (before, at))] })
+}
+
+/// Connections are the limit where they are all in use though each operation takes no longer than before.
+pub(super) fn connections(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Unseen> {
+    let mean_ms =
+        |side: &Side| side.probe.service_ns.mean.map(|ns| ns / 1e6).ok_or("no operation was answered");
+    let service = (mean_ms(baseline)?, mean_ms(knee)?);
+    let busy = (baseline.probe.connections_busy, knee.probe.connections_busy);
+    let slower = service.1 / service.0.max(f64::MIN_POSITIVE);
+    let readings = vec![share("connections in use", busy), reading("mean service time", "ms", service)];
+    Ok(Seen { departed: busy.1 >= BUSY_MAX && slower < DEPARTURE, readings })
+}

@@ -1,0 +1,62 @@
+//! Numbers at the baseline and at the knee, and how they read.
+
+use plimsoll_measure::line::Reading;
+
+/// Bytes in a mebibyte.
+pub(super) const MIB: f64 = 1_048_576.0;
+
+/// A number at both rates.
+pub(super) fn reading(what: &str, unit: &str, (baseline, knee): (f64, f64)) -> Reading {
+    partial(what, unit, (Some(baseline), Some(knee)))
+}
+
+/// A share, 0 to 1, at both rates, as a percentage.
+pub(super) fn share(what: &str, (baseline, knee): (f64, f64)) -> Reading {
+    reading(what, "%", (baseline * 100.0, knee * 100.0))
+}
+
+/// A number that may be missing at a rate.
+pub(super) fn partial(what: &str, unit: &str, (baseline, knee): (Option<f64>, Option<f64>)) -> Reading {
+    Reading { what: what.to_owned(), unit: unit.to_owned(), baseline, knee }
+}
+
+/// All readings in words, the knee's first: `disk busy 98 % (15 % at 100/s), read 3.00 MiB/s (0.00 MiB/s)`. `rate` is the
+/// baseline's and is said once.
+pub(super) fn evidence(readings: &[Reading], rate: f64) -> String {
+    let words = readings.iter().enumerate().map(|(index, reading)| {
+        let at = if index == 0 { format!(" at {rate:.0}/s") } else { String::new() };
+        let [baseline, knee] = [reading.baseline, reading.knee].map(|number| shown(number, &reading.unit));
+        format!("{} {knee} ({baseline}{at})", reading.what)
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A number with three significant digits and its unit; percentages and counts without a fraction.
+fn shown(number: Option<f64>, unit: &str) -> String {
+    let Some(number) = number else { return "none".to_owned() };
+    let digits = match number.abs() {
+        _ if unit == "%" || unit == "/s" => 0,
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        _ => 2,
+    };
+    let space = if unit.starts_with('/') || unit.is_empty() { "" } else { " " };
+    format!("{number:.digits$}{space}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_knee_comes_first_and_the_baselines_rate_is_said_once() {
+        let readings = [
+            reading("mean sync", "ms", (1.0, 12.34)),
+            share("busy", (0.1, 0.956)),
+            partial("slow", "ms", (None, Some(120.4))),
+            reading("waiting", "", (0.0, 7.5)),
+        ];
+        let text = "mean sync 12.3 ms (1.00 ms at 2000/s), busy 96 % (10 %), slow 120 ms (none), waiting 7.50 (0.00)";
+        assert_eq!(evidence(&readings, 2000.0), text);
+    }
+}

@@ -1,0 +1,50 @@
+//! Tickets: the operations that the server lets into its storage engine at a time.
+
+use plimsoll_measure::line::Reading;
+use plimsoll_measure::sample::ServerSample;
+
+use super::reading::{reading, share};
+use super::side::both;
+use super::{Machine, NOT_REPORTED, Seen, Side, Unseen, departs};
+
+/// Where this share is in use on average, some operation nearly always finds none free.
+const IN_USE_MAX: f64 = 0.90;
+/// On average somebody waits.
+const WAITING_MIN: f64 = 1.0;
+
+/// Write and read tickets, in use and waited for. Servers since 7.0 adjust how many there are as they go.
+pub(super) fn look(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Unseen> {
+    let sides = (baseline, knee);
+    let seen = [
+        in_use(sides, "write tickets in use", |it| (it.write_tickets_out, it.write_tickets_max)),
+        waiting(sides, "waiting for a write ticket", |it| it.write_tickets_waiting),
+        in_use(sides, "read tickets in use", |it| (it.read_tickets_out, it.read_tickets_max)),
+        waiting(sides, "waiting for a read ticket", |it| it.read_tickets_waiting),
+    ];
+    let seen: Vec<(bool, Reading)> = seen.into_iter().flatten().collect();
+    let departed = seen.iter().any(|(departed, _)| *departed);
+    let readings: Vec<_> = seen.into_iter().map(|(_, reading)| reading).collect();
+    if readings.is_empty() { Err(NOT_REPORTED) } else { Ok(Seen { departed, readings }) }
+}
+
+fn in_use(
+    sides: (&Side, &Side),
+    what: &str,
+    tickets: fn(&ServerSample) -> (Option<u64>, Option<u64>),
+) -> Result<(bool, Reading), Unseen> {
+    let of_all = |sample: &ServerSample| {
+        let (out, most) = tickets(sample);
+        Some(out? as f64 / most.filter(|most| *most > 0)? as f64)
+    };
+    let shares = both(sides, |side| side.mean(of_all))?;
+    Ok((departs(shares.0, shares.1, IN_USE_MAX), share(what, shares)))
+}
+
+fn waiting(
+    sides: (&Side, &Side),
+    what: &str,
+    count: fn(&ServerSample) -> Option<u64>,
+) -> Result<(bool, Reading), Unseen> {
+    let counts = both(sides, |side| side.mean(|it| count(it).map(|count| count as f64)))?;
+    Ok((departs(counts.0, counts.1, WAITING_MIN), reading(what, "operations", counts)))
+}

@@ -1,0 +1,127 @@
+//! `plimsoll inspect`: what is in a deployment, before a run, after it, or without any.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, ensure};
+use plimsoll_measure::environment::ServerFacts;
+use plimsoll_measure::inspection::Inspection;
+use plimsoll_mongo::inspect::{self as mongo, FORBIDDEN_MAX, Wanted};
+use plimsoll_mongo::setup::Namespace;
+use plimsoll_server::probe::Probe;
+use plimsoll_wire::Connection;
+
+use super::load::runtime;
+use crate::cli::InspectArgs;
+use crate::exit::{Deserves, Exit, Failure, Outcome};
+use crate::place::{Choice, Place};
+use crate::terminal::{print, say, style};
+
+/// How long the server may take for one answer; it is asked to give up earlier.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How alike a name must be to be suggested.
+const SIMILAR_MIN: f64 = 0.75;
+
+/// Looks at the deployment and says what is there.
+///
+/// # Errors
+/// When the words cannot be meant, something that they name is not there, or the server cannot be reached.
+pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
+    let wanted = wanted(args).deserves(Exit::Usage)?;
+    let choice: Choice = args.server.parse().deserves(Exit::Usage)?;
+    let runtime = runtime()?;
+    let place = Place::open(&choice, TIMEOUT, args.json, &runtime)?;
+    let inspection = runtime.block_on(look(&place, &wanted))?;
+    tell(&inspection, args)?;
+    Ok(if inspection.holds() { Exit::Held } else { Exit::Expectation })
+}
+
+/// The words as meant.
+fn wanted(args: &InspectArgs) -> anyhow::Result<Wanted> {
+    let forbidden = args.forbidden.iter().map(|text| text.parse().context("--forbidden"));
+    let collections = args.collections.iter().map(|text| namespace(text));
+    ensure!(args.forbidden.len() <= FORBIDDEN_MAX, "--forbidden: give at most {FORBIDDEN_MAX} fields");
+    Ok(Wanted {
+        databases: args.databases.clone(),
+        collections: collections.collect::<anyhow::Result<_>>()?,
+        samples: args.samples,
+        forbidden: forbidden.collect::<anyhow::Result<_>>()?,
+    })
+}
+
+fn namespace(text: &str) -> anyhow::Result<Namespace> {
+    let parts = text.split_once('.').filter(|(db, collection)| !db.is_empty() && !collection.is_empty());
+    let (db, collection) = parts.ok_or_else(|| {
+        anyhow!("--collection {text}: write the database, a dot and the collection, such as plimsoll.vip")
+    })?;
+    Ok(Namespace { db: db.to_owned(), collection: collection.to_owned() })
+}
+
+async fn look(place: &Place, wanted: &Wanted) -> Outcome<Inspection> {
+    let server = facts(place).await?;
+    let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
+    let looked = mongo::inspect(&mut connection, wanted).await;
+    Ok(Inspection { server, ..looked.map_err(failure)? })
+}
+
+async fn facts(place: &Place) -> Outcome<ServerFacts> {
+    let mut probe = Probe::connect(&place.site.options()).await.deserves(Exit::Server)?;
+    let mut facts = probe.facts().await.deserves(Exit::Server)?;
+    facts.kind = place.kind;
+    facts.open = place.site.is_open();
+    facts.addresses = place.site.addresses().iter().map(ToString::to_string).collect();
+    if let Some(server) = &place.server {
+        server.describe(&mut facts);
+    }
+    Ok(facts)
+}
+
+/// The exit code that an error deserves, with the nearest name where one was not found.
+fn failure(error: mongo::Error) -> Failure {
+    let near = match &error {
+        mongo::Error::UnknownDatabase { name, known } => nearest(name, known),
+        mongo::Error::UnknownCollection { namespace, known } => nearest(&namespace.to_string(), known),
+        mongo::Error::Wire(_) => return Failure { exit: Exit::Server, error: error.into() },
+    };
+    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    Failure { exit: Exit::Usage, error: anyhow!("{error}{hint}") }
+}
+
+fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
+    let scored = known.iter().map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
+    let best = scored.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (best.0 >= SIMILAR_MIN).then_some(best.1)
+}
+
+fn tell(inspection: &Inspection, args: &InspectArgs) -> anyhow::Result<()> {
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(inspection).context("write the inspection")?));
+    } else {
+        print(&plimsoll_report::inspection::summary(inspection, style()));
+    }
+    if !inspection.holds() {
+        say("plimsoll: a field that must not be there was found, or could not be looked for");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collection_is_named_with_its_database() {
+        let found = namespace("plimsoll.a.b").unwrap();
+        assert_eq!((found.db.as_str(), found.collection.as_str()), ("plimsoll", "a.b"));
+        for text in ["vip", ".vip", "plimsoll.", ""] {
+            let message = namespace(text).unwrap_err().to_string();
+            assert!(message.contains("such as plimsoll.vip"), "{message}");
+        }
+    }
+
+    #[test]
+    fn only_a_name_that_is_alike_is_suggested() {
+        let known = ["plimsoll.vip".to_owned(), "plimsoll.orders".to_owned()];
+        assert_eq!(nearest("plimsoll.vpi", &known), Some(&known[0]));
+        assert_eq!(nearest("shop.x", &known), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! Random numbers that follow from a seed: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// One sequence of numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    /// The sequence that has this number among those of a seed.
+    pub(super) fn new(seed: u64, number: u64) -> Self {
+        Random(mix(seed).wrapping_add(mix(!number)))
+    }
+
+    /// A number below `bound`; zero for a bound of zero.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        let wide = u128::from(mix(self.0)) * u128::from(bound);
+        u64::try_from(wide >> 64).unwrap_or_default()
+    }
+}
+
+fn mix(number: u64) -> u64 {
+    let mut z = number;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(seed: u64, number: u64) -> Vec<u64> {
+        let mut random = Random::new(seed, number);
+        (0..8).map(|_| random.below(u64::MAX)).collect()
+    }
+
+    #[test]
+    fn a_sequence_follows_from_seed_and_number_alone() {
+        assert_eq!(numbers(1, 2), numbers(1, 2));
+        assert!(numbers(1, 2) != numbers(1, 3) && numbers(1, 2) != numbers(2, 2) && numbers(0, 0)[0] != 0);
+    }
+
+    #[test]
+    fn numbers_fill_the_room_below_the_bound_evenly() {
+        let mut random = Random::new(7, 7);
+        let mut counts = [0_u32; 10];
+        (0..100_000).for_each(|_| counts[usize::try_from(random.below(10)).unwrap()] += 1);
+        assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
+        assert_eq!(random.below(0), 0);
+    }
+}

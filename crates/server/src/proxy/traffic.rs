@@ -1,0 +1,71 @@
+//! What has passed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::disturbance::Way;
+
+/// What a proxy has done so far. Every byte that it took from one side was delivered, was dropped, or is still queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Connections that clients opened.
+    pub accepted: u64,
+    /// Connections that are open now.
+    pub open: u64,
+    /// Connections that were turned away: the server could not be reached, or there were too many.
+    pub refused: u64,
+    /// Connections that the proxy ended because of a disturbance.
+    pub cut: u64,
+    /// Bytes delivered to the server.
+    pub to_server_bytes: u64,
+    /// Bytes delivered to clients.
+    pub to_client_bytes: u64,
+    /// Bytes taken from one side and never delivered to the other.
+    pub dropped_bytes: u64,
+}
+
+/// The counters behind it. Only the proxy's thread counts.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) accepted: AtomicU64,
+    pub(super) open: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) cut: AtomicU64,
+    to_server_bytes: AtomicU64,
+    to_client_bytes: AtomicU64,
+    dropped_bytes: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn delivered(&self, way: Way, bytes: usize) {
+        match way {
+            Way::ToServer => add(&self.to_server_bytes, bytes),
+            Way::ToClient => add(&self.to_client_bytes, bytes),
+        }
+    }
+
+    pub(super) fn dropped(&self, bytes: usize) {
+        add(&self.dropped_bytes, bytes);
+    }
+
+    pub(super) fn traffic(&self) -> Traffic {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Traffic {
+            accepted: read(&self.accepted),
+            open: read(&self.open),
+            refused: read(&self.refused),
+            cut: read(&self.cut),
+            to_server_bytes: read(&self.to_server_bytes),
+            to_client_bytes: read(&self.to_client_bytes),
+            dropped_bytes: read(&self.dropped_bytes),
+        }
+    }
+}
+
+/// One more.
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+fn add(counter: &AtomicU64, bytes: usize) {
+    counter.fetch_add(bytes as u64, Ordering::Relaxed);
+}
