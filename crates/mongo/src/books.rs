@@ -138,6 +138,11 @@ impl Books {
         }
     }
 
+    /// What is known of a document that this worker inserts.
+    pub fn state_of(&self, number: u64) -> State {
+        self.deal.locate(number).map_or(State::NotSent, |place| self.ledger.state(place.local))
+    }
+
     /// Notes that another operation may change or remove a document.
     pub fn touch(&mut self, number: u64) {
         self.touched.mark(&self.deal, number..number + 1);

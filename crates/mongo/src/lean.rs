@@ -14,7 +14,7 @@ use plimsoll_wire::{
 
 use crate::books::{Books, Closed};
 use crate::maker::{Maker, Picked};
-use crate::outcome::{add, of_error, of_write, outcome, state};
+use crate::outcome::{add, answered, of_error, of_write, outcome, state};
 use crate::setup::{Command, FindShape, Selection, Setup};
 use crate::statement;
 use crate::topology::Site;
@@ -22,7 +22,7 @@ use crate::topology::Site;
 /// One worker's view of the server, over our own client.
 #[derive(Debug)]
 pub struct Lean {
-    maker: Maker,
+    maker: Arc<Maker>,
     site: Arc<Site>,
 }
 
@@ -34,6 +34,8 @@ pub struct Lane {
     current: usize,
     /// The server is no longer the primary: the connection must be opened anew, perhaps elsewhere.
     misled: bool,
+    /// How often what is prepared was sent.
+    attempts: u32,
 }
 
 #[derive(Debug)]
@@ -65,17 +67,22 @@ struct FindBuffers {
 impl Lean {
     /// A target for one worker.
     pub fn new(setup: Arc<Setup>, site: Arc<Site>, books: Books) -> Self {
-        Self { maker: Maker::new(setup, books), site }
+        Self::sharing(Arc::new(Maker::new(setup, books)), site)
+    }
+
+    /// A target that shares its worker's documents with others.
+    pub const fn sharing(maker: Arc<Maker>, site: Arc<Site>) -> Self {
+        Self { maker, site }
     }
 
     /// What this worker has to tell the others before a phase.
-    pub const fn maker(&self) -> &Maker {
+    pub fn maker(&self) -> &Maker {
         &self.maker
     }
 
-    /// Ends the target and gives its books.
-    pub fn close(self) -> Closed {
-        self.maker.close()
+    /// Ends the target and gives its books, unless another target has them still.
+    pub fn close(self) -> Option<Closed> {
+        Arc::into_inner(self.maker).map(Maker::close)
     }
 
     fn buffers(&self, command: &Command, limits: &Limits) -> Result<Buffers, plimsoll_wire::Error> {
@@ -164,25 +171,62 @@ impl Lean {
     }
 
     /// Notes what became of a write's documents and sums it up.
-    fn conclude(&self, buffers: &WriteBuffers, command: &Command) -> Reply {
+    fn conclude(&self, buffers: &WriteBuffers, command: &Command, attempt: Attempt) -> Reply {
+        if matches!(command, Command::Insert { .. }) {
+            return self.note_inserts(buffers, attempt);
+        }
         let mut reply = of_write(&buffers.reply);
         add(&mut reply, Outcome::Rejected(Rejection::TooLarge), buffers.oversized.len() as u64);
-        match command {
-            Command::Insert { .. } => self.note_inserts(buffers),
-            _ => judge_change(buffers, &mut reply),
-        }
+        judge_change(buffers, &mut reply);
         reply
     }
 
-    fn note_inserts(&self, buffers: &WriteBuffers) {
+    fn note_inserts(&self, buffers: &WriteBuffers, attempt: Attempt) -> Reply {
         let mut books = self.maker.books();
+        let mut reply = answered(&buffers.reply);
         let mut pushed = Pushed { next: buffers.numbers.start, oversized: &buffers.oversized };
         for span in buffers.reply.spans() {
-            let state = state(outcome(span.outcome));
-            pushed.take(u64::from(span.count), |numbers| books.settle(numbers, state));
+            let outcome = outcome(span.outcome);
+            pushed.take(u64::from(span.count), |numbers| match attempt {
+                Attempt::First => {
+                    add(&mut reply, outcome, numbers.end - numbers.start);
+                    books.settle(numbers, state(outcome));
+                }
+                Attempt::Further => {
+                    numbers.for_each(|number| add(&mut reply, settle_again(&mut books, number, outcome), 1));
+                }
+            });
         }
+        add(&mut reply, Outcome::Rejected(Rejection::TooLarge), buffers.oversized.len() as u64);
         for number in &buffers.oversized {
             books.settle(*number..number + 1, State::Rejected);
+        }
+        reply
+    }
+}
+
+/// Whether what is prepared is sent for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Further,
+}
+
+impl Attempt {
+    const fn of(attempts: u32) -> Self {
+        if attempts <= 1 { Self::First } else { Self::Further }
+    }
+}
+
+/// What a further attempt says of a document. One that the server has already is the one that was sent before: that is
+/// success, but no promise, since nobody acknowledged it; what was acknowledged before stays so.
+fn settle_again(books: &mut Books, number: u64, outcome: Outcome) -> Outcome {
+    match (books.state_of(number), outcome) {
+        (State::Acknowledged, _) => Outcome::Acknowledged,
+        (State::Unknown, Outcome::Rejected(Rejection::DuplicateKey)) => Outcome::Acknowledged,
+        _ => {
+            books.settle(number..number + 1, state(outcome));
+            outcome
         }
     }
 }
@@ -267,11 +311,12 @@ impl Target for Lean {
         let limits = connection.limits();
         let buffers = self.maker.setup.commands.iter().map(|command| self.buffers(command, &limits));
         let buffers = buffers.collect::<Result<_, _>>()?;
-        Ok(Lane { connection, buffers, current: 0, misled: false })
+        Ok(Lane { connection, buffers, current: 0, misled: false, attempts: 0 })
     }
 
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
         lane.current = operation;
+        lane.attempts = 0;
         let buffers = match &mut lane.buffers[operation] {
             Buffers::Find(buffers) => return self.prepare_find(buffers, operation, number),
             Buffers::Write(buffers) => buffers,
@@ -286,6 +331,7 @@ impl Target for Lean {
     }
 
     async fn send(&self, lane: &mut Lane) -> Reply {
+        lane.attempts += 1;
         let reply = match &mut lane.buffers[lane.current] {
             Buffers::Find(buffers) => {
                 let found = read(&mut lane.connection, buffers).await;
@@ -293,7 +339,7 @@ impl Target for Lean {
             }
             Buffers::Write(buffers) => {
                 lane.connection.write(&mut buffers.batch, &mut buffers.reply).await;
-                self.conclude(buffers, &self.maker.setup.commands[lane.current])
+                self.conclude(buffers, &self.maker.setup.commands[lane.current], Attempt::of(lane.attempts))
             }
         };
         lane.misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary);
@@ -306,6 +352,13 @@ impl Target for Lean {
         if !numbers.is_empty() {
             self.maker.books().give_back(numbers);
         }
+    }
+
+    fn carry(&self, lost: &mut Lane, fresh: &mut Lane) -> bool {
+        let current = lost.current;
+        std::mem::swap(&mut lost.buffers[current], &mut fresh.buffers[current]);
+        (fresh.current, fresh.attempts) = (current, lost.attempts);
+        true
     }
 
     fn tick(&self) {

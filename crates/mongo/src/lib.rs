@@ -2,7 +2,8 @@
 //!
 //! In reading order: what a scenario may say ([`scenario`]), what it means ([`setup`]), where the server is
 //! ([`topology`]), the collection before and after ([`collection`], [`audit`]), one worker's documents and what became
-//! of them ([`books`], [`keeper`], [`known`]), what both clients need ([`maker`]), and the two targets: [`lean`] over our own client, [`driver`] over the official one.
+//! of them ([`books`], [`keeper`], [`known`]), what both clients need ([`maker`]), and the targets:
+//! [`lean`] over our own client, [`spread`] over several servers with it, [`driver`] over the official one.
 //!
 //! It must not know HTTP, reports or the other engines.
 
@@ -12,6 +13,7 @@ pub mod topology;
 
 pub mod audit;
 pub mod collection;
+pub mod inspect;
 
 pub mod books;
 pub mod keeper;
@@ -19,6 +21,7 @@ pub mod known;
 
 pub mod driver;
 pub mod lean;
+pub mod spread;
 
 pub mod maker;
 mod outcome;

@@ -60,15 +60,20 @@ pub fn of_error(error: &Error) -> Outcome {
     }
 }
 
-/// Sums up a write: the first failure decides about the operation.
-pub fn of_write(written: &WriteReply) -> Reply {
-    let mut reply = Reply {
+/// A write of which nothing is said yet but its bytes.
+pub fn answered(written: &WriteReply) -> Reply {
+    Reply {
         outcome: Outcome::Acknowledged,
         documents: 0,
         failed: Failures::default(),
         bytes_sent: written.bytes_sent,
         bytes_received: written.bytes_received,
-    };
+    }
+}
+
+/// Sums up a write: the first failure decides about the operation.
+pub fn of_write(written: &WriteReply) -> Reply {
+    let mut reply = answered(written);
     for span in written.spans() {
         add(&mut reply, outcome(span.outcome), u64::from(span.count));
     }

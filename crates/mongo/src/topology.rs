@@ -124,6 +124,11 @@ impl Site {
         })
     }
 
+    /// Whether it is reached by way of mongos.
+    pub const fn has_routers(&self) -> bool {
+        self.routers
+    }
+
     /// Whether an address is all that it takes to reach it: no user and no TLS.
     pub const fn is_open(&self) -> bool {
         self.template.tls.is_none() && self.template.credential.is_none()
@@ -332,7 +337,9 @@ mod tests {
 
     #[test]
     fn mechanisms_that_the_lean_client_does_not_speak_are_said_so() {
-        let message = find("mongodb://u:p@127.0.0.1:1/?authMechanism=PLAIN&authSource=$external").unwrap_err().to_string();
+        let message = find("mongodb://u:p@127.0.0.1:1/?authMechanism=PLAIN&authSource=$external")
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("SCRAM-SHA-256") && message.contains("client: driver"), "{message}");
     }
 }

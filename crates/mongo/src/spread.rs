@@ -1,0 +1,218 @@
+//! One load over several servers that know nothing of each other: each operation goes to the next one in turn.
+//!
+//! The turn is the operation's number in the plan, so the spread is even to the operation, whichever server is slow. A
+//! server that is away is passed over until it can be reached again; what was sent to it is unknown.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::clock::{self, Instant, SECOND_NS};
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_measure::run::ServerShare;
+
+use crate::books::{Books, Closed};
+use crate::lean::{self, Lean};
+use crate::maker::Maker;
+use crate::setup::Setup;
+use crate::topology::Site;
+
+/// A server that is away is tried again this often by each connection, in nanoseconds.
+const TRY_EVERY_NS: u64 = SECOND_NS / 2;
+/// How long such an attempt may keep an operation waiting.
+const TRY_LIMIT: Duration = Duration::from_millis(200);
+
+/// One worker's view of several servers, over our own client.
+#[derive(Debug)]
+pub struct Spread {
+    maker: Arc<Maker>,
+    hosts: Vec<Host>,
+}
+
+/// One of the servers.
+#[derive(Debug)]
+struct Host {
+    address: String,
+    target: Lean,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    operations: AtomicU64,
+    documents: AtomicU64,
+    failed: AtomicU64,
+    passed_over: AtomicU64,
+    /// Why it could not be reached the last time.
+    away: Mutex<Option<String>>,
+}
+
+/// A connection to each server, as far as they can be reached.
+#[derive(Debug)]
+pub struct Lane {
+    doors: Vec<Door>,
+    current: usize,
+    /// No server can be reached.
+    lost: bool,
+}
+
+#[derive(Debug)]
+struct Door {
+    lane: Option<lean::Lane>,
+    tried: Instant,
+}
+
+impl Spread {
+    /// A target for one worker over each of `sites`.
+    pub fn new(setup: Arc<Setup>, sites: &[Arc<Site>], books: Books) -> Self {
+        let maker = Arc::new(Maker::new(setup, books));
+        let host = |site: &Arc<Site>| Host {
+            address: site.addresses().first().map(ToString::to_string).unwrap_or_default(),
+            target: Lean::sharing(maker.clone(), site.clone()),
+            counts: Counts::default(),
+        };
+        Self { hosts: sites.iter().map(host).collect(), maker }
+    }
+
+    /// What this worker has to tell the others before a phase.
+    pub fn maker(&self) -> &Maker {
+        &self.maker
+    }
+
+    /// What each server had of the load so far.
+    pub fn shares(&self) -> Vec<ServerShare> {
+        self.hosts.iter().map(Host::share).collect()
+    }
+
+    /// Ends the target and gives its books.
+    pub fn close(self) -> Option<Closed> {
+        drop(self.hosts);
+        Arc::into_inner(self.maker).map(Maker::close)
+    }
+
+    /// The server whose turn it is, or the next one that can be reached.
+    fn turn(&self, lane: &Lane, number: u64) -> Option<usize> {
+        let count = self.hosts.len();
+        let first = (number % count as u64) as usize;
+        let found =
+            (0..count).map(|step| (first + step) % count).find(|host| lane.doors[*host].lane.is_some());
+        if found != Some(first) {
+            self.hosts[first].counts.passed_over.fetch_add(1, Ordering::Relaxed);
+        }
+        found
+    }
+
+    /// Tries to reach servers that are away, each of them now and then.
+    async fn knock(&self, lane: &mut Lane) {
+        for (host, door) in self.hosts.iter().zip(&mut lane.doors) {
+            if door.lane.is_some() || clock::now().since(door.tried) < TRY_EVERY_NS {
+                continue;
+            }
+            door.tried = clock::now();
+            if let Ok(Ok(opened)) = tokio::time::timeout(TRY_LIMIT, host.target.open()).await {
+                door.lane = Some(opened);
+            }
+        }
+    }
+}
+
+impl Host {
+    fn share(&self) -> ServerShare {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ServerShare {
+            address: self.address.clone(),
+            operations: load(&self.counts.operations),
+            documents: load(&self.counts.documents),
+            failed: load(&self.counts.failed),
+            passed_over: load(&self.counts.passed_over),
+            away: self.counts.away.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    fn count(&self, reply: &Reply) {
+        let counts = &self.counts;
+        counts.operations.fetch_add(1, Ordering::Relaxed);
+        counts.documents.fetch_add(reply.documents, Ordering::Relaxed);
+        counts.failed.fetch_add(u64::from(reply.failed.total() > 0), Ordering::Relaxed);
+    }
+
+    fn is_away(&self, reason: String) {
+        *self.counts.away.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+}
+
+impl Target for Spread {
+    type Lane = Lane;
+
+    fn begin(&self, documents: Option<u64>) {
+        self.maker.books().limit(documents);
+    }
+
+    /// Connects to every server that can be reached; one is enough once the load runs.
+    async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
+        let mut doors = Vec::with_capacity(self.hosts.len());
+        let mut failure = None;
+        for host in &self.hosts {
+            let opened = host.target.open().await;
+            let lane = opened.map_err(|error| {
+                host.is_away(error.to_string());
+                failure = Some(error);
+            });
+            doors.push(Door { lane: lane.ok(), tried: clock::now() });
+        }
+        match failure {
+            Some(error) if doors.iter().all(|door| door.lane.is_none()) => Err(error),
+            _ => Ok(Lane { doors, current: 0, lost: false }),
+        }
+    }
+
+    fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
+        // With nobody there it is made ready for nobody, and sending it says so.
+        let Some(host) = self.turn(lane, number) else { return Prepared::Ready };
+        lane.current = host;
+        let Some(door) = &mut lane.doors[host].lane else { return Prepared::Ready };
+        self.hosts[host].target.prepare(door, operation, number)
+    }
+
+    async fn send(&self, lane: &mut Lane) -> Reply {
+        let host = &self.hosts[lane.current];
+        let Some(door) = &mut lane.doors[lane.current].lane else {
+            lane.lost = true;
+            return Reply::failed(Outcome::Rejected(Rejection::NotTried), 1);
+        };
+        let reply = host.target.send(door).await;
+        host.count(&reply);
+        if host.target.is_broken(door) {
+            host.is_away("the connection was lost".to_owned());
+            lane.doors[lane.current] = Door { lane: None, tried: clock::now() };
+        }
+        self.knock(lane).await;
+        lane.lost = lane.doors.iter().all(|door| door.lane.is_none());
+        reply
+    }
+
+    fn discard(&self, lane: &mut Lane) {
+        if let Some(door) = &mut lane.doors[lane.current].lane {
+            self.hosts[lane.current].target.discard(door);
+        }
+    }
+
+    fn tick(&self) {
+        self.maker.books().flush();
+    }
+
+    fn is_broken(&self, lane: &Lane) -> bool {
+        lane.lost
+    }
+
+    async fn settle(&self, lane: &mut Lane) {
+        for (host, door) in self.hosts.iter().zip(&mut lane.doors) {
+            if let Some(door) = &mut door.lane {
+                host.target.settle(door).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! One load over several servers that know nothing of each other.
+
+use serde_json::Value;
+
+use crate::program::{inserts, json, plimsoll_with, scenario, shared, stderr};
+
+/// Runs a scenario over embedded servers.
+fn run(text: &str, words: &[&str]) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), text);
+    let out = dir.path().join("run");
+    let mut args = vec!["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json"];
+    args.extend(words);
+    json(&plimsoll_with(&args))
+}
+
+fn numbers(run: &Value, key: &str) -> Vec<u64> {
+    run["spread"].as_array().unwrap().iter().map(|share| share[key].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn four_servers_have_even_shares_and_every_document_is_found_on_one_of_them() {
+    let text = inserts("hosts", 10, "{operations: 4_000}");
+    let run = run(&text, &["--server", "embedded:relaxed", "--count", "4"]);
+    let operations = numbers(&run, "operations");
+    assert_eq!(operations.len(), 4, "{}", run["spread"]);
+    assert!(operations.iter().all(|count| count.abs_diff(1_000) <= 10), "{operations:?}");
+    assert_eq!(numbers(&run, "documents").iter().sum::<u64>(), 40_000);
+    assert_eq!(run["server"]["addresses"].as_array().unwrap().len(), 4);
+    let integrity = &run["integrity"];
+    assert_eq!((&integrity["found"], &integrity["lost"]), (&40_000.into(), &0.into()), "{integrity}");
+    assert_eq!(integrity["duplicated"], 0);
+    assert_eq!(run["verdict"], "pass", "{}", run["reasons"]);
+}
+
+#[test]
+fn a_server_that_is_killed_is_named_passed_over_and_audited_when_it_is_back() {
+    let text = inserts("killed", 10, "{duration: 5s}").replace(
+        "    stop: {duration: 5s}\n",
+        "    stop: {duration: 5s}\n    faults: [{at: 1s, server: 2, inject: {kill: {down: 60s}}}]\n",
+    );
+    let run = run(&text, &["--server", "embedded", "--count", "3"]);
+    let away: Vec<_> =
+        run["spread"].as_array().unwrap().iter().map(|share| !share["away"].is_null()).collect();
+    assert_eq!(away, [false, false, true], "{}", run["spread"]);
+    let (operations, passed_over) = (numbers(&run, "operations"), numbers(&run, "passed_over"));
+    assert!(operations[2] < operations[0] && operations[2] < operations[1], "{operations:?}");
+    assert!(passed_over[2] > 0 && passed_over[0] == 0, "{passed_over:?}");
+    assert_eq!(run["faults"][0]["name"], "kill");
+    assert!(run["faults"][0]["outage_s"].as_f64().unwrap() < 1.0, "the others go on: {}", run["faults"]);
+    assert_eq!((&run["integrity"]["proof"], &run["integrity"]["lost"]), (&"proven".into(), &0.into()));
+    assert_eq!(run["interrupted"], false);
+}
+
+#[test]
+fn a_dead_host_is_named_before_any_load() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("dead", 10, "{documents: 10}"));
+    let live = shared().trim_start_matches("mongodb://").split('/').next().unwrap().to_owned();
+    let hosts = format!("{live},127.0.0.1:1");
+    let out = dir.path().join("run");
+    let output = plimsoll_with(&[
+        "run",
+        file.to_str().unwrap(),
+        "--hosts",
+        &hosts,
+        "--out",
+        out.to_str().unwrap(),
+        "--quiet",
+    ]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("127.0.0.1:1 refused the connection"), "{}", stderr(&output));
+    assert!(!out.exists());
+}
+
+#[test]
+fn what_several_servers_cannot_do_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = inserts("several", 10, "{documents: 10}");
+    let find = "  - load:\n      find: {operation: {find: {}}, arrivals: {closed: {writers: 1}}}\n    stop: {operations: 5}\n";
+    for (text, words, part) in [
+        (
+            format!("{good}{find}"),
+            vec!["--hosts", "a:1,b:2"],
+            "several servers do not know which of them has one",
+        ),
+        (format!("{good}retry: once\n"), vec!["--hosts", "a:1,b:2"], "use retry: none"),
+        (format!("{good}client: driver\n"), vec!["--hosts", "a:1,b:2"], "use client: lean"),
+        (good.clone(), vec!["--hosts", "a:1,a:1"], "a:1 is named twice"),
+        (good.clone(), vec!["--hosts", "a:1,b:2", "--server", "embedded"], "leave out --server"),
+        (good.clone(), vec!["--server", "mongod", "--count", "3"], "--count starts embedded servers"),
+    ] {
+        let file = scenario(dir.path(), &text);
+        let mut args = vec!["run", file.to_str().unwrap(), "--quiet"];
+        args.extend(words);
+        let output = plimsoll_with(&args);
+        assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+    }
+}
