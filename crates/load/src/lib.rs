@@ -1,9 +1,10 @@
 //! Decides when an operation is due, sends it, times it, decides when to stop, and searches for the load line.
 //!
-//! In reading order: what is asked for ([`arrivals`], [`mix`], [`stop`], [`retry`], [`phase`]), the ports to the thing under load
-//! ([`target`], [`fault`]), time and tasks as a parameter ([`runtime`]), one thread's work ([`worker`]), all threads ([`engine`]),
-//! where the steady state starts ([`warm_up`]), what a run adds up to ([`summary`]) and what a fault did to it ([`outage`]), the search ([`objective`], [`search`],
-//! [`suspects`], [`mod@line`]), and how throughput grows with concurrency ([`scalability`]).
+//! In reading order: what is asked for ([`arrivals`], [`mix`], [`stop`], [`retry`], [`phase`]), the ports to the thing
+//! under load ([`target`], [`fault`]), time and tasks as a parameter ([`runtime`]), one thread's work ([`worker`]), all
+//! threads ([`engine`]), where the steady state starts ([`warm_up`]), what a run adds up to ([`summary`]) and what a
+//! fault did to it ([`outage`]), the search ([`objective`], [`search`], [`suspects`], [`mod@line`]), and how throughput
+//! grows with concurrency ([`scalability`]).
 //!
 //! It must not know MongoDB, HTTP, files or the command line.
 
@@ -11,6 +12,7 @@ pub mod arrivals;
 pub mod engine;
 pub mod fault;
 mod feed;
+pub mod ladder;
 pub mod line;
 pub mod mix;
 pub mod objective;

@@ -58,6 +58,8 @@ pub struct Load {
 pub struct Phase {
     /// Its name.
     pub name: String,
+    /// Which of the plan's phases it is, if it is one; the engine does not look at it.
+    pub key: Option<usize>,
     /// At least one.
     pub loads: Vec<Load>,
     /// When it ends.

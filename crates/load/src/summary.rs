@@ -47,6 +47,7 @@ struct Sum {
 /// The phase under way.
 #[derive(Debug, Default)]
 struct Current {
+    whole: Tally,
     tenths: Vec<TenthLine>,
     seconds: Vec<Sec>,
 }
@@ -88,6 +89,7 @@ impl Summary {
                 sum.due += tally.due;
             }
         }
+        second.tallies.iter().for_each(|tally| self.current.whole.merge(tally));
         self.cpu_ns.resize(self.cpu_ns.len().max(second.cpu_ns.len()), 0);
         self.cpu_ns.iter_mut().zip(&second.cpu_ns).for_each(|(sum, part)| *sum += part);
         if let Some(switches) = second.switches {
@@ -129,6 +131,11 @@ impl Summary {
             ended_by: finished.ended.name().to_owned(),
             warm_up,
             checkpoints: None,
+            operations: current.whole.count,
+            documents: current.whole.documents,
+            documents_per_s: current.whole.documents as f64 / seconds(finished.to_ns).max(f64::MIN_POSITIVE),
+            response_ns: current.whole.response.latency(),
+            errors: current.whole.errors.total(),
         });
     }
 
@@ -327,6 +334,7 @@ mod tests {
         let open = Arrivals::Constant { rate: 1.0, connections: 1 };
         let phase = Phase {
             name: "phase".into(),
+            key: None,
             loads: vec![load(Arrivals::Closed { writers: 1 }), load(open)],
             stop: crate::stop::Stop::default(),
             drain: Span::from_secs(1),

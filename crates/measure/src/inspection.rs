@@ -493,6 +493,7 @@ impl Collection {
             namespace: namespace.to_owned(),
             documents: Some(0),
             counting: Counting::Counted,
+            size: Size { data_bytes: Some(0), ..Size::default() },
             indexes: Some(Vec::new()),
             inventory: Some(Inventory::default()),
             ..Self::default()

@@ -127,3 +127,24 @@ pub struct Probe {
     /// What did not hold, in sentences.
     pub reasons: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_an_older_version_still_reads() {
+        let suspect = Suspect { name: "wake".into(), ..Suspect::default() };
+        let mut older =
+            serde_json::to_value(Line { held_back_by: vec![suspect], ..Line::default() }).unwrap();
+        for key in ["unmoved", "not_seen", "scalability"] {
+            assert!(older.as_object_mut().unwrap().remove(key).is_some(), "{key}");
+        }
+        older["held_back_by"][0].as_object_mut().unwrap().remove("readings");
+        let line: Line = serde_json::from_value(older).unwrap();
+        assert_eq!(
+            (line.held_back_by[0].name.as_str(), line.not_seen.len(), line.scalability),
+            ("wake", 0, None)
+        );
+    }
+}

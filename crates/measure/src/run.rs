@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::environment::{Environment, ServerFacts};
 use crate::histogram::Latency;
 use crate::integrity::Integrity;
+use crate::ladder::Ladder;
 use crate::line::Line;
 
 /// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
@@ -57,6 +58,9 @@ pub struct Run {
     pub phases: Vec<PhaseFacts>,
     /// What each operation did, by name.
     pub operations: BTreeMap<String, Operation>,
+    /// What each server had of the load, where it was spread over several.
+    #[serde(default)]
+    pub spread: Vec<ServerShare>,
     /// What was done to the server on the way, and what that did to the load.
     #[serde(default)]
     pub faults: Vec<FaultFacts>,
@@ -70,6 +74,9 @@ pub struct Run {
     pub expectations: Vec<Expectation>,
     /// The load line, for `line`.
     pub line: Option<Line>,
+    /// Throughput at rising concurrency, for `ladder`.
+    #[serde(default)]
+    pub ladder: Option<Ladder>,
     /// What it all says, in plain sentences.
     pub conclusions: Vec<String>,
 }
@@ -112,6 +119,51 @@ pub struct PhaseFacts {
     pub warm_up: WarmUp,
     /// Full checkpoints of the storage engine in the phase; absent where the server does not tell.
     pub checkpoints: Option<u64>,
+    /// Operations acknowledged in it.
+    #[serde(default)]
+    pub operations: u64,
+    /// Documents acknowledged in it.
+    #[serde(default)]
+    pub documents: u64,
+    /// Documents per second over all of it.
+    #[serde(default)]
+    pub documents_per_s: f64,
+    /// Response time of all its operations.
+    #[serde(default)]
+    pub response_ns: Latency,
+    /// Operations of it that failed.
+    #[serde(default)]
+    pub errors: u64,
+}
+
+/// What one of several servers had of the load.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerShare {
+    /// `host:port`.
+    pub address: String,
+    /// Operations sent to it.
+    pub operations: u64,
+    /// Documents that it acknowledged.
+    pub documents: u64,
+    /// Operations of which something failed.
+    pub failed: u64,
+    /// Operations whose turn it was, and that went to the next server because it was away.
+    pub passed_over: u64,
+    /// Why it was away the last time; absent if it never was.
+    pub away: Option<String>,
+}
+
+impl ServerShare {
+    /// Adds what another worker sent to the same server.
+    pub fn merge(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.documents += other.documents;
+        self.failed += other.failed;
+        self.passed_over += other.passed_over;
+        if self.away.is_none() {
+            self.away.clone_from(&other.away);
+        }
+    }
 }
 
 /// One fault that was injected. Moments are seconds from the run's start.

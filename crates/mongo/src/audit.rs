@@ -86,7 +86,7 @@ pub async fn scan(
             catch_up(&mut connection, scope.namespace).await?;
         }
         let spec = spec(&connection, scope.namespace);
-        let request = FindRequest::new(&spec, &connection.limits()).map_err(WireError::from)?;
+        let request = FindRequest::new(&spec, &connection.limits())?;
         let mut cursor = Cursor::new(request);
         while let Some(documents) = cursor.next(&mut connection).await? {
             for document in documents {

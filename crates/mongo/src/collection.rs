@@ -1,8 +1,10 @@
 //! The collection before a run: what is in it, what may happen to it, and what can be promised about it.
 
 use bson::{Document, RawDocumentBuf, rawdoc};
+use plimsoll_measure::inspection::Size;
 use plimsoll_wire::{Connection, Error as WireError};
 
+use crate::inspect::said;
 use crate::scenario::Existing;
 use crate::setup::Namespace;
 
@@ -60,6 +62,33 @@ pub async fn prepare(
     Ok(Before { documents, vanishing: vanishing(connection, namespace).await? })
 }
 
+/// Makes indexes and waits until they are there; those that are there already are left alone.
+///
+/// # Errors
+/// What the server says, for example that documents break a unique index.
+pub async fn make_indexes(
+    connection: &mut Connection,
+    namespace: &Namespace,
+    keys: &[Document],
+) -> Result<(), Error> {
+    let index = |key: &Document| {
+        let parts: Vec<_> = key.iter().map(|(field, order)| format!("{field}_{}", plain(order))).collect();
+        bson::doc! {"key": key.clone(), "name": parts.join("_")}
+    };
+    let indexes: Vec<_> = keys.iter().map(index).collect();
+    let command = bson::doc! {"createIndexes": &namespace.collection, "indexes": indexes};
+    let raw = RawDocumentBuf::try_from(&command).map_err(|_| Error::Answer("createIndexes"))?;
+    Ok(connection.command(&namespace.db, &raw).await.map(drop)?)
+}
+
+/// The order in an index's name, as drivers write it: `1`, `-1`, `hashed`.
+fn plain(order: &bson::Bson) -> String {
+    match order {
+        bson::Bson::String(text) => text.clone(),
+        other => other.clone().into_relaxed_extjson().to_string(),
+    }
+}
+
 /// Documents in the collection, by its metadata; zero where there is none.
 ///
 /// # Errors
@@ -75,7 +104,31 @@ pub async fn count(connection: &mut Connection, namespace: &Namespace) -> Result
     number.map(|number| number.max(0) as u64).map_err(|_| Error::Answer("count"))
 }
 
-async fn drop_collection(connection: &mut Connection, namespace: &Namespace) -> Result<(), Error> {
+/// Whether there is such a collection, empty or not.
+///
+/// # Errors
+/// What the server or the connection says.
+pub async fn exists(connection: &mut Connection, namespace: &Namespace) -> Result<bool, Error> {
+    let filter = rawdoc! {"name": namespace.collection.as_str()};
+    let listed = connection.command(&namespace.db, &rawdoc! {"listCollections": 1, "filter": filter}).await?;
+    Ok(!first_batch(&document(&listed, "listCollections")?).is_empty())
+}
+
+/// What a collection takes, as far as the server tells.
+///
+/// # Errors
+/// What the server or the connection says.
+pub async fn size(connection: &mut Connection, namespace: &Namespace) -> Result<Size, Error> {
+    let command = rawdoc! {"collStats": namespace.collection.as_str()};
+    let stats = connection.command(&namespace.db, &command).await?;
+    Ok(Size::of(&said(&stats)))
+}
+
+/// Drops the collection, if it is there.
+///
+/// # Errors
+/// What the server or the connection says.
+pub async fn drop_collection(connection: &mut Connection, namespace: &Namespace) -> Result<(), Error> {
     let dropped = connection.command(&namespace.db, &rawdoc! {"drop": namespace.collection.as_str()}).await;
     match dropped {
         Err(WireError::Server(error)) if error.code == NAMESPACE_NOT_FOUND => Ok(()),

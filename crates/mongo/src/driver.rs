@@ -386,8 +386,7 @@ mod tests {
     fn a_command_that_was_interrupted_leaves_its_documents_unknown() {
         let error = |code: i32| {
             let response = mongodb::bson::doc! {"ok": 0, "code": code, "errmsg": "no", "codeName": "No"};
-            let command: mongodb::error::CommandError =
-                mongodb::bson::deserialize_from_document(response).unwrap();
+            let command: mongodb::error::CommandError = bson::deserialize_from_document(response).unwrap();
             Error::from(ErrorKind::Command(command))
         };
         for code in [11600, 11602, 91, 189, 50, 262] {

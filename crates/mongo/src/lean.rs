@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll_ledger::State;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::interval::Reply;
-use plimsoll_measure::outcome::{Failures, Outcome, Rejection};
+use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{
     Connection, FindReply, FindRequest, FindSpec, Limits, WriteBatch, WriteKind, WriteReply, WriteSpec,
 };
@@ -266,36 +266,33 @@ impl Pushed<'_> {
     }
 }
 
-/// Reads everything that a find lets through; gives the documents and the bytes of the replies.
-async fn read(
-    connection: &mut Connection,
-    buffers: &mut FindBuffers,
-) -> Result<(u64, u64), plimsoll_wire::Error> {
+/// Reads everything that a find lets through.
+async fn read(connection: &mut Connection, buffers: &mut FindBuffers) -> Result<Reply, plimsoll_wire::Error> {
     let FindBuffers { request, reply, .. } = buffers;
     connection.find(request, reply).await?;
-    let (mut documents, mut bytes) = (u64::from(reply.len()), reply.bytes_received() as u64);
+    let mut read = Reply::acknowledged(0);
+    count(&mut read, reply);
     while reply.cursor_id() != 0 {
         let cursor_id = reply.cursor_id();
         connection.get_more(request, cursor_id, reply).await?;
-        documents += u64::from(reply.len());
-        bytes += reply.bytes_received() as u64;
+        count(&mut read, reply);
     }
-    Ok((documents, bytes))
+    Ok(read)
 }
 
-fn of_find(found: Result<(u64, u64), plimsoll_wire::Error>, promised: bool) -> Reply {
+fn count(read: &mut Reply, batch: &FindReply) {
+    read.documents += u64::from(batch.len());
+    read.bytes_sent += batch.bytes_sent() as u64;
+    read.bytes_received += batch.bytes_received() as u64;
+}
+
+fn of_find(found: Result<Reply, plimsoll_wire::Error>, promised: bool) -> Reply {
     match found {
         Err(error) => Reply::failed(of_error(&error), 1),
-        Ok((documents, _)) if promised && documents != 1 => {
+        Ok(read) if promised && read.documents != 1 => {
             Reply::failed(Outcome::Rejected(Rejection::Unexpected), 1)
         }
-        Ok((documents, bytes_received)) => Reply {
-            outcome: Outcome::Acknowledged,
-            documents,
-            failed: Failures::default(),
-            bytes_sent: 0,
-            bytes_received,
-        },
+        Ok(read) => read,
     }
 }
 

@@ -1,6 +1,6 @@
 //! MongoDB behind the load engine's port: targets, topology and the audit scan.
 //!
-//! In reading order: what a scenario may say ([`scenario`]), what it means ([`setup`]), where the server is
+//! In reading order: what a scenario may say ([`scenario`]), what it means ([`setup`], [`sharding`]), where the server is
 //! ([`topology`]), the collection before and after ([`collection`], [`audit`]), one worker's documents and what became
 //! of them ([`books`], [`keeper`], [`known`]), what both clients need ([`maker`]), and the targets:
 //! [`lean`] over our own client, [`spread`] over several servers with it, [`driver`] over the official one.
@@ -9,6 +9,7 @@
 
 pub mod scenario;
 pub mod setup;
+pub mod sharding;
 pub mod topology;
 
 pub mod audit;

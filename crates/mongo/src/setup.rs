@@ -333,8 +333,21 @@ fn operator_program(template: &Template, context: Context<'_>) -> Result<Program
     Ok(Program::fragment(template, &settings)?)
 }
 
+/// The key of an index: constants, at least one field.
+///
+/// # Errors
+/// When it holds a generator, or nothing.
+pub fn index_key(name: &str, typed: &Template, context: Context<'_>) -> Result<Document, Error> {
+    let key = constant(name, "indexes", Some(typed), context)?.unwrap_or_default();
+    if key.is_empty() {
+        Err(Error::NotConstant(format!("{name}.indexes: an index needs a field")))
+    } else {
+        Ok(key)
+    }
+}
+
 /// A document without generators: the same for every number.
-fn constant(
+pub(crate) fn constant(
     name: &str,
     field: &str,
     template: Option<&Template>,

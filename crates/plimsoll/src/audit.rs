@@ -7,7 +7,7 @@ use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
 use plimsoll_mongo::collection::Before;
 use plimsoll_mongo::setup::Setup;
-use plimsoll_mongo::topology::Site;
+use plimsoll_wire::ConnectOptions;
 
 /// Examples of each kind that are kept.
 const EXAMPLES: usize = 5;
@@ -17,8 +17,8 @@ const EXAMPLES: usize = 5;
 pub struct Subject<'a> {
     /// What the run did.
     pub setup: &'a Setup,
-    /// Where.
-    pub site: &'a Site,
+    /// Where: each server that has a part of the documents.
+    pub servers: Vec<ConnectOptions>,
     /// What became of each document.
     pub ledger: &'a Ledger,
     /// Which others may have changed.
@@ -51,8 +51,9 @@ fn read(
 ) -> anyhow::Result<Findings> {
     let scope = Scope::of(subject.setup, subject.touched, subject.neighbours);
     // Every mongos shows the same collection: one of them is read.
-    let servers = [subject.site.options()];
-    runtime.block_on(scan(&servers, subject.ledger, scope, listener)).context("read the documents back")
+    runtime
+        .block_on(scan(&subject.servers, subject.ledger, scope, listener))
+        .context("read the documents back")
 }
 
 fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
@@ -62,7 +63,7 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         proof,
         reason,
         write_concern: write_concern(subject.setup),
-        acknowledged: findings.acknowledged,
+        acknowledged: subject.ledger.counts().acknowledged,
         found: if counted {
             findings.foreign.saturating_sub(subject.before.documents)
         } else {
@@ -75,7 +76,7 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         rejected: findings.rejected,
         unknown_present: findings.unknown_present,
         unknown_absent: findings.unknown_absent,
-        not_audited: if counted { findings.acknowledged } else { findings.not_audited },
+        not_audited: if counted { subject.ledger.counts().acknowledged } else { findings.not_audited },
         foreign: findings.foreign,
         examples: examples(subject.setup.run, &findings.examples, EXAMPLES),
         audit_s: 0.0,

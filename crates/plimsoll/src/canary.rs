@@ -43,13 +43,14 @@ pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
 }
 
 /// What the tool reaches with this very load against a server that acknowledges at once, closed, with as many writers
-/// as the load has connections: (operations, documents) per second.
+/// as the load has connections: (operations, documents) per second. It stands for each of `servers`.
 ///
 /// # Errors
 /// When the null server cannot be started, or the load cannot be sent.
 pub fn ceiling(
     setup: &Arc<Setup>,
     phase: &Phase,
+    servers: usize,
     workers: usize,
     control: &Control,
 ) -> anyhow::Result<(f64, f64)> {
@@ -63,7 +64,8 @@ pub fn ceiling(
         books.pretend(PRETENDED);
         books
     });
-    let mut fleet = Fleet::new(setup, &site, books.collect(), Share::WHOLE, Spin::Off)?;
+    let sites = vec![site; servers];
+    let mut fleet = Fleet::new(setup, &sites, books.collect(), Share::WHOLE, Spin::Off)?;
     let loads = phase.loads.iter().map(|load| plan::closed(load, load.arrivals.connections())).collect();
     let stop = Stop { duration: Some(Span::from_secs(CEILING_S)), ..Stop::default() };
     let phase = Phase { loads, stop, faults: Vec::new(), ..phase.clone() };

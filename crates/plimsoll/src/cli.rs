@@ -22,6 +22,8 @@ pub enum Command {
     Run(RunArgs),
     /// Search for the highest load at which the objective holds.
     Line(LineArgs),
+    /// Send the same load with more and more writers, and fit the law that its throughput follows.
+    Ladder(LadderArgs),
     /// Print the summary of a run again.
     Show(ShowArgs),
     /// Write the page of a run again.
@@ -49,6 +51,12 @@ pub struct LoadArgs {
     /// Where to send it: a mongodb:// URI, `mongod` (from the PATH), `embedded` or `embedded:relaxed`.
     #[arg(long, value_name = "URI|embedded[:profile]")]
     pub server: Option<String>,
+    /// Spread the load over these servers, which know nothing of each other: URIs or host:port, separated by commas.
+    #[arg(long, value_name = "HOST,HOST…", value_delimiter = ',')]
+    pub hosts: Vec<String>,
+    /// Start so many embedded servers and spread the load over them.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub count: usize,
     /// Replace a value of the scenario, for example --set phases.0.stop.duration=5s
     #[arg(long = "set", value_name = "path=value")]
     pub overrides: Vec<String>,
@@ -61,10 +69,10 @@ pub struct LoadArgs {
     /// The run directory itself.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Keep the embedded server's storage in the run directory, for a later audit.
+    /// Keep the embedded server's storage in the run directory, for a later audit; of a matrix the collections too.
     #[arg(long)]
     pub keep: bool,
-    /// Print run.json on standard output and nothing else.
+    /// Print run.json (of a matrix: matrix.json) on standard output and nothing else.
     #[arg(long)]
     pub json: bool,
     /// Print nothing but errors.
@@ -77,6 +85,15 @@ pub struct LoadArgs {
 pub struct RunArgs {
     /// A file, or the name of a shipped scenario.
     pub scenario: String,
+    /// Of a matrix: the values to run instead of the defaults, for example --only size=1M,10M; `all` stands for every one.
+    #[arg(long, value_name = "axis=value[,value]")]
+    pub only: Vec<String>,
+    /// Of a matrix: print the cells and what they will cost, and do nothing.
+    #[arg(long)]
+    pub list: bool,
+    /// Of a matrix: make the runs that are missing in this directory of an earlier one.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "list"])]
+    pub resume: Option<PathBuf>,
     /// How and where.
     #[command(flatten)]
     pub load: LoadArgs,
@@ -91,6 +108,23 @@ pub struct LineArgs {
     /// Search three times, and confirm for longer than two checkpoints.
     #[arg(long)]
     pub thorough: bool,
+    /// How and where.
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+/// Climb a ladder of writers.
+#[derive(Debug, Args)]
+pub struct LadderArgs {
+    /// A file, or the name of a shipped scenario.
+    #[arg(default_value = "bulk-baseline")]
+    pub scenario: String,
+    /// How many writers, one number a rung.
+    #[arg(long, value_name = "N,N…", value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32])]
+    pub writers: Vec<u32>,
+    /// How long each rung is measured, in seconds; one second more lets it settle.
+    #[arg(long, value_name = "SECONDS", default_value_t = 8)]
+    pub step: u64,
     /// How and where.
     #[command(flatten)]
     pub load: LoadArgs,
@@ -127,6 +161,9 @@ pub struct AuditArgs {
     /// Where the documents are now, if not where they were written.
     #[arg(long, value_name = "URI")]
     pub server: Option<String>,
+    /// The same for documents that were spread over several servers, separated by commas.
+    #[arg(long, value_name = "HOST,HOST…", value_delimiter = ',')]
+    pub hosts: Vec<String>,
     /// Write the receipts of all acknowledged and of all lost documents into this directory, one a line.
     #[arg(long, value_name = "DIR")]
     pub receipts: Option<PathBuf>,
@@ -185,6 +222,9 @@ pub struct StartArgs {
     /// Where it keeps its data; a temporary directory if left out.
     #[arg(long, value_name = "DIR")]
     pub storage: Option<PathBuf>,
+    /// How many to start, each on a free port with a temporary directory.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub count: u32,
 }
 
 /// The shipped scenarios.

@@ -9,6 +9,7 @@ use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::{Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
 use plimsoll_measure::sample::{ServerSample, growth};
+use plimsoll_mongo::scenario::Client as Sender;
 use plimsoll_server::{machine, process};
 
 use crate::exit::{Exit, worst};
@@ -19,7 +20,7 @@ const HEADROOM_MIN: f64 = 2.0;
 
 /// The summary of a run.
 pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, line: Option<Line>) -> Run {
-    let expectations = expectations(session, integrity.as_ref(), line.is_some());
+    let expectations = expectations(session, integrity.as_ref(), line.is_some() || session.ladder.is_some());
     let mut run = Run {
         format: FORMAT,
         id: id(session.setup.run),
@@ -32,6 +33,7 @@ pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, 
         server: session.facts.clone(),
         environment: machine::environment(session.dir.path()),
         phases: phases(session),
+        spread: session.spread.clone(),
         faults: session.summary.faults().to_vec(),
         operations: session.summary.operations(),
         client: client(session, line.as_ref()),
@@ -39,6 +41,7 @@ pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, 
         integrity,
         expectations,
         line,
+        ladder: session.ladder.clone(),
         ..Run::default()
     };
     (run.verdict, run.reasons) = verdict(&run, session);
@@ -143,7 +146,9 @@ fn switches(session: &Session, operations: u64) -> Option<f64> {
 
 fn wire_bytes(session: &Session, documents: u64) -> Option<f64> {
     let bytes = session.summary.tallies().map(|(_, tally)| tally.bytes_sent + tally.bytes_received);
-    (documents > 0).then(|| bytes.sum::<u64>() as f64 / documents as f64)
+    // The driver does not tell what it sends.
+    let known = documents > 0 && session.setup.client == Sender::Lean;
+    known.then(|| bytes.sum::<u64>() as f64 / documents as f64)
 }
 
 /// By how much a counter of the server grew from its first look to its last, for each document.
@@ -156,7 +161,7 @@ fn grown_per(
     (documents > 0).then(|| grown as f64 / documents as f64)
 }
 
-/// A search drives the load past what holds: of its expectations only those of integrity mean anything.
+/// A search or a ladder drives the load past what holds: of its expectations only those of integrity mean anything.
 fn expectations(session: &Session, integrity: Option<&Integrity>, search: bool) -> Vec<Expectation> {
     let measured = session.summary.measured();
     let meant =

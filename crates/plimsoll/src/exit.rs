@@ -34,6 +34,20 @@ impl Exit {
             Self::Interrupted => 130,
         }
     }
+
+    /// What ends with `code`.
+    pub fn of(code: u8) -> Option<Self> {
+        let all = [
+            Self::Held,
+            Self::Failed,
+            Self::Usage,
+            Self::Server,
+            Self::Integrity,
+            Self::Expectation,
+            Self::Interrupted,
+        ];
+        all.into_iter().find(|exit| exit.code() == code)
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -54,6 +68,12 @@ pub fn worst(exits: impl IntoIterator<Item = Exit>) -> Exit {
         Exit::Held => 0,
     };
     exits.into_iter().max_by_key(rank).unwrap_or(Exit::Held)
+}
+
+/// The one that matters most among several runs: what is not there in one of them weighs more than another that could not
+/// be made.
+pub fn worst_of_runs(exits: &[Exit]) -> Exit {
+    if exits.contains(&Exit::Integrity) { Exit::Integrity } else { worst(exits.iter().copied()) }
 }
 
 /// An error with the exit code that it deserves.
@@ -99,5 +119,13 @@ mod tests {
         assert_eq!(worst([Exit::Expectation, Exit::Server]), Exit::Server);
         assert_eq!(worst([Exit::Interrupted, Exit::Expectation]).code(), 99);
         assert_eq!(worst([]), Exit::Held);
+    }
+
+    #[test]
+    fn of_several_runs_the_one_that_lost_something_decides() {
+        assert_eq!(worst_of_runs(&[Exit::Held, Exit::Integrity, Exit::Failed]), Exit::Integrity);
+        assert_eq!(worst_of_runs(&[Exit::Expectation, Exit::Server]), Exit::Server);
+        assert_eq!(Exit::of(99), Some(Exit::Expectation));
+        assert_eq!(Exit::of(7), None);
     }
 }

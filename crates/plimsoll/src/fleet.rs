@@ -9,6 +9,7 @@ use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
+use plimsoll_measure::run::ServerShare;
 use plimsoll_mongo::books::{Books, Closed};
 use plimsoll_mongo::driver::Driver;
 use plimsoll_mongo::known::Known;
@@ -16,6 +17,7 @@ use plimsoll_mongo::lean::Lean;
 use plimsoll_mongo::maker::Maker;
 use plimsoll_mongo::scenario::Client;
 use plimsoll_mongo::setup::Setup;
+use plimsoll_mongo::spread::Spread;
 use plimsoll_mongo::topology::Site;
 
 /// The workers and their targets.
@@ -23,25 +25,32 @@ use plimsoll_mongo::topology::Site;
 pub enum Fleet {
     /// Over our own client.
     Lean(Engine<Lean>),
+    /// Over our own client to several servers.
+    Spread(Engine<Spread>),
     /// Over the official driver.
     Driver(Engine<Driver>),
 }
 
 impl Fleet {
-    /// One worker for each of `books`.
+    /// One worker for each of `books`, over one site or several that know nothing of each other.
     ///
     /// # Errors
     /// When the system has no descriptor left.
     pub fn new(
         setup: &Arc<Setup>,
-        site: &Arc<Site>,
+        sites: &[Arc<Site>],
         books: Vec<Books>,
         shard: Share,
         spin: Spin,
     ) -> io::Result<Self> {
         let operations = setup.commands.len();
         let books = books.into_iter();
+        let site = sites.first().ok_or_else(|| io::Error::other("there is no server to send to"))?;
         match setup.client {
+            Client::Lean if sites.len() > 1 => {
+                let targets = books.map(|books| Arc::new(Spread::new(setup.clone(), sites, books)));
+                Ok(Self::Spread(Engine::new(targets.collect(), operations, shard, spin)?))
+            }
             Client::Lean => {
                 let targets = books.map(|books| Arc::new(Lean::new(setup.clone(), site.clone(), books)));
                 Ok(Self::Lean(Engine::new(targets.collect(), operations, shard, spin)?))
@@ -67,6 +76,7 @@ impl Fleet {
         self.introduce();
         match self {
             Self::Lean(engine) => engine.run(phase, control, faults, sink),
+            Self::Spread(engine) => engine.run(phase, control, faults, sink),
             Self::Driver(engine) => engine.run(phase, control, faults, sink),
         }
     }
@@ -84,6 +94,7 @@ impl Fleet {
     fn makers(&self) -> Vec<&Maker> {
         match self {
             Self::Lean(engine) => engine.targets().map(Lean::maker).collect(),
+            Self::Spread(engine) => engine.targets().map(Spread::maker).collect(),
             Self::Driver(engine) => engine.targets().map(Driver::maker).collect(),
         }
     }
@@ -92,15 +103,37 @@ impl Fleet {
     pub fn connections(&self) -> usize {
         match self {
             Self::Lean(engine) => engine.connections(),
+            Self::Spread(engine) => engine.connections(),
             Self::Driver(engine) => engine.connections(),
         }
+    }
+
+    /// What each of several servers had of the load.
+    pub fn shares(&self) -> Vec<ServerShare> {
+        let Self::Spread(engine) = self else { return Vec::new() };
+        let mut all: Vec<ServerShare> = Vec::new();
+        for shares in engine.targets().map(Spread::shares) {
+            if all.is_empty() {
+                all = shares;
+            } else {
+                all.iter_mut().zip(&shares).for_each(|(sum, part)| sum.merge(part));
+            }
+        }
+        all
     }
 
     /// Ends the workers and gives their books.
     pub fn close(self) -> Vec<Closed> {
         match self {
-            Self::Lean(engine) => {
-                engine.into_targets().into_iter().filter_map(Arc::into_inner).map(Lean::close).collect()
+            Self::Lean(engine) => engine
+                .into_targets()
+                .into_iter()
+                .filter_map(Arc::into_inner)
+                .filter_map(Lean::close)
+                .collect(),
+            Self::Spread(engine) => {
+                let targets = engine.into_targets().into_iter().filter_map(Arc::into_inner);
+                targets.filter_map(Spread::close).collect()
             }
             Self::Driver(engine) => {
                 engine.into_targets().into_iter().filter_map(Arc::into_inner).map(Driver::close).collect()

@@ -8,6 +8,7 @@ mod conclude;
 mod exit;
 mod fleet;
 mod injection;
+mod matrix;
 mod observer;
 mod place;
 mod plan;

@@ -30,10 +30,30 @@ pub enum Choice {
     Mongod,
     /// A connection string.
     Uri(String),
+    /// Several servers that know nothing of each other.
+    Several(Vec<Choice>),
 }
 
-/// A server that is there.
-#[derive(Debug)]
+/// How servers are found and started.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// How long a command may take.
+    pub timeout: Duration,
+    /// Whether nothing is said on the way.
+    pub quiet: bool,
+    /// The storage engine's cache of a server that is started, in bytes; the server's own default if absent.
+    pub cache_bytes: Option<u64>,
+}
+
+impl Manner {
+    /// Without a word, and with the server's own defaults.
+    pub const fn quiet(timeout: Duration) -> Self {
+        Self { timeout, quiet: true, cache_bytes: None }
+    }
+}
+
+/// A server that is there. Clones share it; what we started ends with the last of them.
+#[derive(Clone, Debug)]
 pub struct Place {
     /// How to reach it.
     pub site: Arc<Site>,
@@ -47,6 +67,8 @@ pub struct Place {
     pub road: Arc<Site>,
     /// Between the load and the server, for faults of the network.
     pub proxies: Vec<Arc<Proxy>>,
+    /// Further servers that the load is spread over; they know nothing of each other.
+    pub others: Vec<Place>,
 }
 
 impl FromStr for Choice {
@@ -69,6 +91,48 @@ impl FromStr for Choice {
     }
 }
 
+/// More servers than this are refused.
+const SERVERS_MAX: usize = 64;
+
+/// The servers that the words name: one by `server`, several by `hosts`, or `count` embedded ones.
+///
+/// # Errors
+/// When the words contradict each other, or name no server.
+pub fn choice(server: Option<&str>, hosts: &[String], count: usize) -> anyhow::Result<Choice> {
+    if count == 0 || count > SERVERS_MAX || hosts.len() > SERVERS_MAX {
+        bail!("--count and --hosts: give from 1 to {SERVERS_MAX} servers");
+    }
+    match (server, hosts) {
+        (Some(_), [_, ..]) => {
+            bail!("--hosts names the servers already: leave out --server, or name one server only")
+        }
+        (None, [host]) => uri(host).parse(),
+        (None, [_, ..]) => several(hosts),
+        (server, []) if count > 1 => match server.map_or(Ok(Choice::Any), str::parse)? {
+            Choice::Any => Ok(Choice::Several(vec![Choice::Embedded(Profile::Journaled); count])),
+            Choice::Embedded(profile) => Ok(Choice::Several(vec![Choice::Embedded(profile); count])),
+            _ => bail!(
+                "--count starts embedded servers: say --server embedded, or name the servers with --hosts"
+            ),
+        },
+        (server, []) => server.map_or(Ok(Choice::Any), str::parse),
+    }
+}
+
+fn several(hosts: &[String]) -> anyhow::Result<Choice> {
+    for (index, host) in hosts.iter().enumerate() {
+        if hosts[..index].contains(host) {
+            bail!("--hosts: {host} is named twice; name each server once");
+        }
+    }
+    Ok(Choice::Several(hosts.iter().map(|host| uri(host).parse()).collect::<anyhow::Result<_>>()?))
+}
+
+/// `host:port` as a connection string to that server alone.
+fn uri(host: &str) -> String {
+    if host.contains("://") { host.to_owned() } else { format!("mongodb://{host}/?directConnection=true") }
+}
+
 /// A durability profile by its name.
 ///
 /// # Errors
@@ -86,31 +150,71 @@ impl Place {
     ///
     /// # Errors
     /// When it cannot be installed, started or reached.
-    pub fn open(
-        choice: &Choice,
-        timeout: Duration,
-        quiet: bool,
-        runtime: &tokio::runtime::Runtime,
-    ) -> Outcome<Self> {
+    pub fn open(choice: &Choice, manner: Manner, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        let timeout = manner.timeout;
         let server = match choice {
             Choice::Uri(uri) => return Self::at(uri, timeout, runtime),
+            Choice::Several(choices) => return Self::several(choices, manner, runtime),
             Choice::Any if mongod::find().is_none() => {
-                start_embedded(Profile::Journaled, Storage::Temporary, quiet)?
+                start_embedded(Profile::Journaled, Storage::Temporary, manner)?
             }
-            Choice::Embedded(profile) => start_embedded(*profile, Storage::Temporary, quiet)?,
+            Choice::Embedded(profile) => start_embedded(*profile, Storage::Temporary, manner)?,
             Choice::Any | Choice::Mongod => {
-                mongod::start(&mongod::Options::default()).context("start mongod").deserves(Exit::Server)?
+                let options =
+                    mongod::Options { cache_bytes: manner.cache_bytes, ..mongod::Options::default() };
+                mongod::start(&options).context("start mongod").deserves(Exit::Server)?
             }
         };
         Ok(Self::started(server, timeout))
     }
 
-    /// An embedded server on storage that a run has kept.
+    /// A server of the same kind on storage that a run has kept.
     ///
     /// # Errors
     /// When it cannot be installed or started.
-    pub fn reopen(storage: &Path, profile: Profile, timeout: Duration) -> Outcome<Self> {
-        Ok(Self::started(start_embedded(profile, Storage::At(storage.to_owned()), false)?, timeout))
+    pub fn reopen(storage: &Path, kind: ServerKind, profile: Profile, timeout: Duration) -> Outcome<Self> {
+        if kind == ServerKind::Mongod {
+            let options =
+                mongod::Options { storage: Storage::At(storage.to_owned()), ..mongod::Options::default() };
+            let server = mongod::start(&options).context("start mongod").deserves(Exit::Server)?;
+            return Ok(Self::started(server, timeout));
+        }
+        let manner = Manner { timeout, quiet: false, cache_bytes: None };
+        Ok(Self::started(start_embedded(profile, Storage::At(storage.to_owned()), manner)?, timeout))
+    }
+
+    fn several(choices: &[Choice], manner: Manner, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        let open = |choice: &Choice| Self::open(choice, manner, runtime);
+        let places = choices.iter().map(open).collect::<Outcome<Vec<_>>>()?;
+        if places.iter().any(|place| place.site.has_routers()) {
+            let why = "is a mongos: list all mongos of one cluster in one URI (mongodb://a:27017,b:27017) with --server";
+            let named = places.iter().find(|place| place.site.has_routers());
+            let name = named.and_then(|place| place.site.addresses().first().map(ToString::to_string));
+            return Err(anyhow!("--hosts: {} {why}", name.unwrap_or_default())).deserves(Exit::Usage);
+        }
+        Self::join(places).context("--hosts: name a server").deserves(Exit::Usage)
+    }
+
+    /// Several servers as one place; the first one has the others.
+    pub fn join(places: Vec<Self>) -> Option<Self> {
+        let mut places = places.into_iter();
+        let first = places.next()?;
+        Some(Self { others: places.collect(), ..first })
+    }
+
+    /// Every server.
+    pub fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.others)
+    }
+
+    /// How the load reaches each server.
+    pub fn roads(&self) -> Vec<Arc<Site>> {
+        self.all().map(|place| place.road.clone()).collect()
+    }
+
+    /// Processes of all servers, as far as they run on this machine.
+    pub fn pids(&self) -> Vec<u32> {
+        self.all().filter_map(Self::pid).collect()
     }
 
     fn started(server: Server, timeout: Duration) -> Self {
@@ -119,7 +223,15 @@ impl Place {
         let site = Arc::new(Site::single(address, timeout));
         let kind = server.kind();
         let server = Some(Owned::new(server));
-        Self { road: site.clone(), site, kind, server, process: None, proxies: Vec::new() }
+        Self {
+            road: site.clone(),
+            site,
+            kind,
+            server,
+            process: None,
+            proxies: Vec::new(),
+            others: Vec::new(),
+        }
     }
 
     fn at(uri: &str, timeout: Duration, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
@@ -127,7 +239,15 @@ impl Place {
         let process = site.addresses().first().and_then(local_pid);
         let site = Arc::new(site);
         let kind = ServerKind::Address;
-        Ok(Self { road: site.clone(), site, kind, server: None, process, proxies: Vec::new() })
+        Ok(Self {
+            road: site.clone(),
+            site,
+            kind,
+            server: None,
+            process,
+            proxies: Vec::new(),
+            others: Vec::new(),
+        })
     }
 
     /// Its process, if it runs on this machine. After a restart it is another one.
@@ -150,7 +270,7 @@ impl Place {
         let own = |proxy: &Arc<Proxy>| Address { host: "127.0.0.1".into(), port: proxy.address().port() };
         let road = self.site.by_way_of(proxies.iter().map(own).collect()).deserves(Exit::Usage)?;
         (self.road, self.proxies) = (Arc::new(road), proxies);
-        Ok(())
+        self.others.iter_mut().try_for_each(|other| other.put_proxies(seed))
     }
 }
 
@@ -210,9 +330,10 @@ fn show(progress: &Progress, shown: &mut u32) {
     }
 }
 
-fn start_embedded(profile: Profile, storage: Storage, quiet: bool) -> Outcome<Server> {
-    install(quiet).deserves(Exit::Failed)?;
-    let options = embedded::Options { profile, storage, ..embedded::Options::default() };
+fn start_embedded(profile: Profile, storage: Storage, manner: Manner) -> Outcome<Server> {
+    install(manner.quiet).deserves(Exit::Failed)?;
+    let cache_bytes = manner.cache_bytes;
+    let options = embedded::Options { profile, storage, cache_bytes, ..embedded::Options::default() };
     embedded::start(&cache()?, &options).context("start the embedded server").deserves(Exit::Server)
 }
 

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use bson::Document;
 use plimsoll_load::arrivals::{Arrivals, CONNECTIONS_DEFAULT, Share};
 use plimsoll_load::fault::{FAULTS_MAX, Planned};
 use plimsoll_load::objective::{Metric, Objective};
 use plimsoll_load::phase::{Documents, Load, Phase};
+use plimsoll_load::retry::Retry;
 use plimsoll_measure::expectation;
 use plimsoll_measure::threshold::Threshold;
-use plimsoll_mongo::scenario::Operation;
+use plimsoll_mongo::scenario::{Client, Operation};
+use plimsoll_mongo::setup::{Context as SetupContext, index_key};
 use plimsoll_server::fault::Fault as Injection;
 
 use crate::scenario::{self, Loaded};
@@ -28,8 +31,19 @@ pub struct Plan {
     pub expectations: Vec<Expectation>,
     /// What must hold at the load line.
     pub objective: Objective,
+    /// The indexes that are made before each phase: their keys.
+    pub indexes: Vec<Vec<Document>>,
     /// What is done to the server on the way: the keys of the phases' faults.
-    pub injections: Vec<Injection>,
+    pub injections: Vec<Aimed>,
+}
+
+/// A fault and the server that it is done to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aimed {
+    /// Which server, from 0.
+    pub server: usize,
+    /// What is done.
+    pub fault: Injection,
 }
 
 impl Plan {
@@ -47,12 +61,14 @@ impl Plan {
         let phases = phases.map(|(index, phase)| build_phase(scenario, index, phase, &operations));
         let phases: Vec<_> = phases.collect::<anyhow::Result<_>>()?;
         check_receipts(&phases, &operations)?;
+        check_retry(scenario, &operations)?;
         let names: Vec<_> = operations.iter().map(|(name, _)| name.clone()).collect();
         Ok(Self {
             expectations: expectations(&scenario.expect, &names)?,
             objective: objective(&scenario.line.objective)?,
             operations,
             phases,
+            indexes: indexes(loaded)?,
             injections: injections(scenario),
         })
     }
@@ -60,6 +76,12 @@ impl Plan {
     /// The names of the operations, by index.
     pub fn names(&self) -> Vec<String> {
         self.operations.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Documents that all phases send, where each that sends some has a limit.
+    pub fn documents(&self) -> Option<u64> {
+        let makes = |phase: &&Phase| phase.loads.iter().any(|load| load.documents == Documents::Made);
+        self.phases.iter().filter(makes).map(|phase| phase.stop.documents).sum()
     }
 
     /// The largest number of connections of any phase.
@@ -110,9 +132,23 @@ fn named<'a>(name: &'a str, load: &'a scenario::Load) -> Vec<(String, &'a Operat
     single.chain(load.mix.iter().map(|(name, weighted)| (name.clone(), &weighted.operation))).collect()
 }
 
+/// The keys of the indexes of every phase, in order.
+fn indexes(loaded: &Loaded) -> anyhow::Result<Vec<Vec<Document>>> {
+    let run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
+    let context = SetupContext { seed: loaded.scenario.seed, run, base: &loaded.base };
+    let phases = loaded.scenario.phases.iter().enumerate();
+    let of = |(number, phase): (usize, &scenario::Phase)| {
+        let place = format!("phases.{number}");
+        let keys = phase.indexes.iter().map(|key| index_key(&place, key, context));
+        Ok(keys.collect::<Result<_, _>>()?)
+    };
+    phases.map(of).collect()
+}
+
 /// Every fault of every phase, in order.
-fn injections(scenario: &scenario::Scenario) -> Vec<Injection> {
-    scenario.phases.iter().flat_map(|phase| &phase.faults).map(|fault| fault.inject.clone()).collect()
+fn injections(scenario: &scenario::Scenario) -> Vec<Aimed> {
+    let faults = scenario.phases.iter().flat_map(|phase| &phase.faults);
+    faults.map(|fault| Aimed { server: fault.server, fault: fault.inject.clone() }).collect()
 }
 
 /// The faults of a phase; the first has the key `key`. One that is repeated without a limit happens as often as may be.
@@ -140,6 +176,7 @@ fn build_phase(
     let built = Phase {
         loads: loads.collect::<anyhow::Result<_>>().with_context(|| format!("phases.{index}"))?,
         name,
+        key: Some(index),
         stop: phase.stop,
         drain: phase.drain,
         unreachable_for: scenario.unreachable_for,
@@ -168,6 +205,28 @@ fn build_load(name: &str, load: &scenario::Load, operations: &[(String, Operatio
         overdue: load.overdue,
         documents: if inserts { Documents::Made } else { Documents::Used },
     })
+}
+
+/// A batch that is sent again must go past what the server has already.
+fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]) -> anyhow::Result<()> {
+    if scenario.retry == Retry::None {
+        return Ok(());
+    }
+    if scenario.client == Client::Driver {
+        bail!(
+            "retry: the official driver has retries of its own, which are off here to be comparable; use client: lean"
+        );
+    }
+    for (name, operation) in operations {
+        match operation {
+            Operation::Insert(insert) if insert.ordered && insert.batch > 1 => bail!(
+                "retry: operation `{name}` inserts in order, and a second attempt would stop at the first document \
+                 that is there already; say `ordered: false` or `retry: none`"
+            ),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// An operation by receipt needs documents that were inserted in an earlier phase, or beside it.

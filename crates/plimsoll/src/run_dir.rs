@@ -22,6 +22,8 @@ const ROOM_BYTES_MIN: u64 = 32 << 20;
 const EVENTS: &str = "events.ndjson";
 const INTERVALS: &str = "intervals.hlog";
 const RUN: &str = "run.json";
+/// In the directory of a matrix.
+pub const MATRIX: &str = "matrix.json";
 const SCENARIO: &str = "scenario.yaml";
 const REPORT: &str = "report.html";
 
@@ -135,12 +137,20 @@ pub fn ledger(run: &Path) -> PathBuf {
     run.join("ledger")
 }
 
-/// Where an embedded server's storage is kept.
-pub fn storage(run: &Path) -> PathBuf {
-    run.join("storage")
+/// Where the storage of an embedded server is kept; several are counted from 0.
+pub fn storage(run: &Path, index: usize) -> PathBuf {
+    run.join(if index == 0 { "storage".to_owned() } else { format!("storage-{}", index + 1) })
 }
 
-fn fresh(name: &str, started_ms: u64) -> PathBuf {
+/// Where the storage of a run is now: a matrix keeps one for all its runs.
+pub fn kept_storage(run: &Path, index: usize) -> PathBuf {
+    let matrix = run.join("..");
+    let own = storage(run, index);
+    if own.is_dir() || !matrix.join(MATRIX).is_file() { own } else { storage(&matrix, index) }
+}
+
+/// A directory below `plimsoll-runs` that is not there yet.
+pub fn fresh(name: &str, started_ms: u64) -> PathBuf {
     let stamp: String = clock::utc(started_ms).chars().filter(|c| !matches!(c, '-' | ':')).collect();
     let base = Path::new(RUNS).join(format!("{stamp}-{name}"));
     let numbered = (2..1000).map(|number| Path::new(RUNS).join(format!("{stamp}-{name}-{number}")));
@@ -171,16 +181,29 @@ pub fn locate(named: Option<&Path>) -> anyhow::Result<PathBuf> {
         Some(path) => path.to_owned(),
         None => latest().with_context(|| format!("there is no run below {RUNS}: name a run directory"))?,
     };
+    if path.join(MATRIX).is_file() {
+        bail!("{} is a matrix of runs: name one of the run directories in it", path.display());
+    }
     if !path.join(EVENTS).is_file() {
         bail!("{} is no run directory: it has no {EVENTS}", path.display());
     }
     Ok(path)
 }
 
+/// The matrix directory that was named; with no name, the latest one if no run is later.
+pub fn locate_matrix(named: Option<&Path>) -> Option<PathBuf> {
+    let path = named.map(Path::to_owned).or_else(latest)?;
+    path.join(MATRIX).is_file().then_some(path)
+}
+
+/// The latest run or matrix.
 fn latest() -> Option<PathBuf> {
     let runs = fs::read_dir(RUNS).ok()?.flatten().map(|entry| entry.path());
-    let dated = runs.filter_map(|path| Some((path.join(EVENTS).metadata().ok()?.modified().ok()?, path)));
-    dated.max().map(|(_, path)| path)
+    let written = |path: &Path| {
+        let files = [EVENTS, MATRIX].map(|name| path.join(name).metadata().ok()?.modified().ok());
+        files.into_iter().flatten().max()
+    };
+    runs.filter_map(|path| Some((written(&path)?, path))).max().map(|(_, path)| path)
 }
 
 /// The summary of a run.

@@ -16,14 +16,17 @@ use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::event::{Event, Interval};
+use plimsoll_measure::ladder::Ladder;
+use plimsoll_measure::run::ServerShare;
 use plimsoll_measure::sample::ServerSample;
 use plimsoll_mongo::books::{Books, Closed};
 use plimsoll_mongo::collection::{self, Before};
 use plimsoll_mongo::keeper::KeeperThread;
 use plimsoll_mongo::setup::{Command, Context as SetupContext, Setup};
+use plimsoll_mongo::sharding;
 use plimsoll_server::probe::Probe;
 use plimsoll_server::{machine, process};
-use plimsoll_wire::Connection;
+use plimsoll_wire::{ConnectOptions, Connection};
 
 use crate::canary;
 use crate::exit::{Deserves, Exit, Outcome};
@@ -71,12 +74,16 @@ pub struct Session {
     pub summary: Summary,
     /// Every look at the server.
     pub samples: Vec<ServerSample>,
+    /// What a ladder reached.
+    pub ladder: Option<Ladder>,
     /// Why the run ended early, if it did.
     pub ended: Ended,
     /// Median round trips of an empty command before and after.
     pub pings_ns: Vec<u64>,
     /// Operations and documents per second against a server that answers at once, before and after the load.
     pub ceilings: Vec<(f64, f64)>,
+    /// What each of several servers had of the load.
+    pub spread: Vec<ServerShare>,
     /// Connections of the load at most.
     pub connections: usize,
     /// CPU of the server's process under load, in nanoseconds.
@@ -152,9 +159,11 @@ impl Session {
             started_ms,
             summary,
             samples: Vec::new(),
+            ladder: None,
             ended: Ended::Duration,
             pings_ns: Vec::new(),
             ceilings: Vec::new(),
+            spread: Vec::new(),
             connections: 0,
             server_cpu_ns: 0,
             server_restarted: false,
@@ -166,6 +175,7 @@ impl Session {
             observer: None,
         };
         session.announce()?;
+        session.shard()?;
         session.ping();
         session.measure_ceiling()?;
         session.hire()?;
@@ -203,10 +213,13 @@ impl Session {
     /// # Errors
     /// When it cannot be run at all.
     pub fn run(&mut self, phase: &Phase, mut sink: impl FnMut(&Second)) -> Outcome<Finished> {
+        if let Some(key) = phase.key {
+            self.make_indexes(key)?;
+        }
         let Some(mut fleet) = self.fleet.take() else { return Ok(Finished::default()) };
         let control = self.control.clone();
         let from_ns = self.elapsed_ns();
-        let before = (self.place.pid(), self.server_cpu());
+        let before = (self.place.pids(), self.server_cpu());
         let mut faults = self.faults(phase);
         let finished = fleet.run(phase, &control, &mut faults, |progress| match progress {
             Progress::Second(second) => {
@@ -224,6 +237,31 @@ impl Session {
         Ok(finished)
     }
 
+    /// Makes the indexes of one of the plan's phases on every server, and says how long that took.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn make_indexes(&mut self, phase: usize) -> Outcome<()> {
+        let keys = self.plan.indexes.get(phase).cloned().unwrap_or_default();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let began = clock::now();
+        self.runtime.block_on(async {
+            for place in self.place.all() {
+                // An index over much data takes its time; the command's own limit is for operations.
+                let options = ConnectOptions { timeout: None, ..place.site.options() };
+                let mut connection = Connection::connect(&options).await.deserves(Exit::Server)?;
+                let made = collection::make_indexes(&mut connection, &self.setup.namespace, &keys).await;
+                made.context("make indexes").deserves(Exit::Server)?;
+            }
+            Outcome::Ok(())
+        })?;
+        let took_s = clock::now().since(began) as f64 / 1e9;
+        self.note(format!("made {} indexes in {took_s:.2} s", keys.len()));
+        Ok(())
+    }
+
     /// Ends the workers: everything that was sent is in the ledger then.
     ///
     /// # Errors
@@ -235,6 +273,7 @@ impl Session {
         }
         let seen = self.observer.take().map(Observer::stop).unwrap_or_default();
         self.look(seen);
+        self.spread = self.fleet.as_ref().map(Fleet::shares).unwrap_or_default();
         let closed = self.fleet.take().map(Fleet::close).unwrap_or_default();
         let kept = self.keeper.take().map_or(Ok(()), KeeperThread::close);
         // A worker without its books would make its documents look never sent.
@@ -272,6 +311,25 @@ impl Session {
         Ok(())
     }
 
+    /// Shards the collection as the scenario says; every command is told.
+    fn shard(&mut self) -> Outcome<()> {
+        let Some(typed) = &self.loaded.scenario.shard else { return Ok(()) };
+        let context =
+            SetupContext { seed: self.loaded.scenario.seed, run: self.setup.run, base: &self.loaded.base };
+        let plan = sharding::Plan::build(typed, &self.setup, self.plan.documents(), context);
+        let plan = plan.deserves(Exit::Usage)?;
+        let mut told = Vec::new();
+        let applied = self.runtime.block_on(async {
+            let mut connection =
+                Connection::connect(&self.place.site.options()).await.deserves(Exit::Server)?;
+            let done = sharding::apply(&mut connection, &plan, |text| told.push(text)).await;
+            let usage = matches!(done, Err(sharding::Error::NoMongos(_)));
+            done.deserves(if usage { Exit::Usage } else { Exit::Server })
+        });
+        told.into_iter().for_each(|text| self.note(text));
+        applied
+    }
+
     fn ping(&mut self) {
         let ping = self.runtime.block_on(canary::ping_ns(&self.place.site.options()));
         self.pings_ns.extend(ping);
@@ -279,7 +337,8 @@ impl Session {
 
     fn measure_ceiling(&mut self) -> anyhow::Result<()> {
         let Some(phase) = self.plan.phases.last().cloned() else { return Ok(()) };
-        let ceiling = canary::ceiling(&self.setup, &phase, self.workers, &self.control)?;
+        let ceiling =
+            canary::ceiling(&self.setup, &phase, self.place.all().count(), self.workers, &self.control)?;
         self.ceilings.extend(Some(ceiling).filter(|(operations, _)| *operations > 0.0));
         Ok(())
     }
@@ -292,7 +351,7 @@ impl Session {
         let keeper = keeper.context("start the ledger")?;
         let books =
             workers.map(|worker| Books::new(self.deal, worker, keeper.reservations(worker))).collect();
-        let fleet = Fleet::new(&self.setup, &self.place.road, books, self.shard, self.spin);
+        let fleet = Fleet::new(&self.setup, &self.place.roads(), books, self.shard, self.spin);
         self.fleet = Some(fleet.context("start the workers")?);
         self.keeper = Some(keeper);
         self.observer = Some(Observer::start(self.place.site.options(), self.start));
@@ -329,8 +388,10 @@ impl Session {
     /// What the phase plans, tied to the server.
     fn faults(&self, phase: &Phase) -> Vec<Box<dyn Fault>> {
         let injections = phase.faults.iter().filter_map(|planned| self.plan.injections.get(planned.key));
-        let tied =
-            injections.filter_map(|it| injection::tie(it, self.place.server.as_ref(), &self.place.proxies));
+        let tied = injections.filter_map(|aimed| {
+            let place = self.place.all().nth(aimed.server)?;
+            injection::tie(&aimed.fault, place.server.as_ref(), &place.proxies)
+        });
         tied.collect()
     }
 
@@ -342,9 +403,9 @@ impl Session {
     }
 
     /// Adds what the server's process used since `before`; one that was started anew does not tell.
-    fn count_server_cpu(&mut self, before: (Option<u32>, u64)) {
-        let (pid, cpu_ns) = before;
-        if self.place.pid() == pid {
+    fn count_server_cpu(&mut self, before: (Vec<u32>, u64)) {
+        let (pids, cpu_ns) = before;
+        if self.place.pids() == pids {
             self.server_cpu_ns += self.server_cpu().saturating_sub(cpu_ns);
         } else {
             self.server_restarted = true;
@@ -353,7 +414,7 @@ impl Session {
 
     /// CPU that the server's process has used, in nanoseconds; zero if it is not known.
     pub fn server_cpu(&self) -> u64 {
-        self.place.pid().and_then(process::usage).map_or(0, |usage| usage.cpu_ns)
+        self.place.pids().into_iter().filter_map(process::usage).map(|usage| usage.cpu_ns).sum()
     }
 }
 
@@ -378,7 +439,7 @@ fn new_run(started_ms: u64) -> RunId {
 }
 
 fn is_local(place: &Place) -> bool {
-    place.pid().is_some()
+    !place.pids().is_empty()
 }
 
 /// As many workers as there are cores to spare, at most one a connection.
@@ -406,7 +467,19 @@ async fn greet(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<(Server
     if let Some(server) = &place.server {
         server.server().describe(&mut facts);
     }
-    let mut connection = Connection::connect(&options).await.deserves(Exit::Server)?;
+    let mut before = look_at(place, setup, loaded).await?;
+    for other in &place.others {
+        facts.addresses.extend(other.site.addresses().iter().map(ToString::to_string));
+        let more = look_at(other, setup, loaded).await?;
+        before.documents += more.documents;
+        before.vanishing = before.vanishing.or(more.vanishing);
+    }
+    Ok((facts, before))
+}
+
+/// Looks at the collection on one server and makes it ready.
+async fn look_at(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<Before> {
+    let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
     let prepared = collection::prepare(&mut connection, &setup.namespace, loaded.scenario.existing).await;
     let before = prepared.map_err(|error| {
         let exit =
@@ -414,7 +487,7 @@ async fn greet(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<(Server
         crate::exit::Failure { exit, error: error.into() }
     })?;
     check_size(setup, &connection)?;
-    Ok((facts, before))
+    Ok(before)
 }
 
 /// Documents over the server's limit are refused before any load.

@@ -6,7 +6,9 @@
 mod chart;
 pub mod conclusions;
 mod expectation;
+pub mod inspection;
 pub mod live;
+pub mod matrix;
 pub mod page;
 mod prose;
 mod tables;

@@ -111,6 +111,18 @@ pub fn three_digits(number: f64) -> String {
     }
 }
 
+/// A number under one with three significant digits, however small: `0.0267`, `0.00077`, `1.2e-7`.
+pub(crate) fn small(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0".to_owned(),
+        tiny if tiny < 1e-6 => format!("{number:.1e}"),
+        size => {
+            let digits = (2.0 - size.log10().floor()).max(0.0) as usize;
+            tidy(&format!("{number:.digits$}"))
+        }
+    }
+}
+
 /// A number without digits that say nothing, for numbers that are exact: `1.00 ms` as `1 ms`.
 pub(crate) fn tidy(text: &str) -> String {
     let (number, unit) = text.split_once(' ').map_or((text, None), |(number, unit)| (number, Some(unit)));
@@ -182,6 +194,15 @@ mod tests {
         assert_eq!(exact_rate(12.52), "12.5");
         assert_eq!(bytes(512), "512 B");
         assert_eq!(bytes(1_610_612_736), "1.50 GiB");
+    }
+
+    #[test]
+    fn a_small_number_keeps_its_significant_digits() {
+        for (number, text) in
+            [(0.0, "0"), (0.0267, "0.0267"), (0.000_770_4, "0.00077"), (1.24e-7, "1.2e-7"), (1.0, "1")]
+        {
+            assert_eq!(small(number), text, "{number}");
+        }
     }
 
     #[test]

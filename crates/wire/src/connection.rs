@@ -97,7 +97,7 @@ impl Connection {
     /// [`Error::Server`] if the server says no; any other [`Error`] if there is no reply to speak of.
     pub async fn command(&mut self, db: &str, body: &RawDocument) -> Result<RawDocumentBuf, Error> {
         let request = self.request(db, body)?;
-        let request_id = self.exchange(&request).await?;
+        let (request_id, _) = self.exchange(&request).await?;
         let reply = self.read_body(request_id)?;
         match ServerError::of_body(reply.as_bytes()) {
             Ok(None) => Ok(reply),
@@ -127,15 +127,16 @@ impl Connection {
         Ok(out)
     }
 
-    /// Sends a whole request and waits for its reply, which the transport then holds. Returns the request id.
-    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<i32, Error> {
+    /// Sends a whole request and waits for its reply, which the transport then holds. Returns the request's id and how many
+    /// bytes it was on the wire.
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<(i32, usize), Error> {
         if self.is_broken() {
             return Err(Error::Broken { address: self.address.clone() });
         }
         let request_id = request[4..8].try_into().map(i32::from_le_bytes).unwrap_or_default();
         let mut sent = 0;
         match self.transport.exchange(request, &mut sent).await {
-            Ok(()) => Ok(request_id),
+            Ok(()) => Ok((request_id, sent)),
             Err(fault) => Err(self.fail(fault)),
         }
     }

@@ -23,11 +23,12 @@ pub(super) fn look(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Uns
         .under_ms
         .zip(at.beside_ms)
         .is_some_and(|(under, beside)| under >= beside * DEPARTURE && under - beside >= SLOWER_MS_MIN);
-    let readings = vec![
-        share("share of the time under a checkpoint", (before.time_share, at.time_share)),
-        partial("mean service time under one", "ms", (before.under_ms, at.under_ms)),
-        partial("beside one", "ms", (before.beside_ms, at.beside_ms)),
-    ];
+    let mut readings =
+        vec![share("share of the time under a checkpoint", (before.time_share, at.time_share))];
+    if before.under_ms.or(at.under_ms).is_some() {
+        readings.push(partial("mean service time under one", "ms", (before.under_ms, at.under_ms)));
+        readings.push(partial("mean service time beside one", "ms", (before.beside_ms, at.beside_ms)));
+    }
     Ok(Seen { departed: ceaseless || slower, readings })
 }
 

@@ -1,5 +1,8 @@
 //! The tool itself: its CPU, its punctuality and its connections.
 
+use plimsoll_measure::histogram::Latency;
+use plimsoll_measure::line::Probe;
+
 use super::reading::{partial, reading, share};
 use super::{DEPARTURE, Machine, Seen, Side, Unseen};
 
@@ -7,6 +10,8 @@ use super::{DEPARTURE, Machine, Seen, Side, Unseen};
 const CPU_MAX: f64 = 0.85;
 /// A p99 wake error above this is the tool's own fault, in milliseconds: under load a sound timer is within 50 µs.
 const WAKE_MS_MAX: f64 = 1.0;
+/// A wake error under this share of the response time is not what breaks an objective.
+const WAKE_SHARE_MIN: f64 = 0.10;
 /// Connections above this share of their time in use are the limit: some operation nearly always finds none free.
 const BUSY_MAX: f64 = 0.90;
 
@@ -17,13 +22,20 @@ pub(super) fn cpu(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Unse
     Ok(Seen { departed: at >= CPU_MAX && at > before, readings })
 }
 
-/// The tool notices late that an operation is due.
+/// The tool notices late that an operation is due, and that makes a part of the response time that counts.
 pub(super) fn wake(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Unseen> {
-    let p99_ms = |side: &Side| side.probe.wake_ns.p99.map(|ns| ns as f64 / 1e6);
-    let (before, at) = (p99_ms(baseline), p99_ms(knee));
-    let value = at.ok_or("n too small for a p99 of the wake error")?;
-    let departed = value > WAKE_MS_MAX && value > before.unwrap_or(0.0) * DEPARTURE;
-    Ok(Seen { departed, readings: vec![partial("p99 wake error", "ms", (before, at))] })
+    let wake = both_p99_ms((baseline, knee), |probe| &probe.wake_ns);
+    let response = both_p99_ms((baseline, knee), |probe| &probe.response_ns);
+    let at = wake.1.ok_or("n too small for a p99 of the wake error")?;
+    let grew = at > WAKE_MS_MAX && at > wake.0.unwrap_or(0.0) * DEPARTURE;
+    let counts = response.1.is_none_or(|response| at >= response * WAKE_SHARE_MIN);
+    let readings = vec![partial("p99 wake error", "ms", wake), partial("p99 response time", "ms", response)];
+    Ok(Seen { departed: grew && counts, readings })
+}
+
+fn both_p99_ms((baseline, knee): (&Side, &Side), of: fn(&Probe) -> &Latency) -> (Option<f64>, Option<f64>) {
+    let p99_ms = |side: &Side| of(&side.probe).p99.map(|ns| ns as f64 / 1e6);
+    (p99_ms(baseline), p99_ms(knee))
 }
 
 /// Connections are the limit where they are all in use though each operation takes no longer than before.

@@ -37,7 +37,7 @@ pub struct Machine {
     pub workers: u32,
 }
 
-/// Every suspect, in exactly one of three lists, each in the order of [`SUSPECTS`].
+/// Every suspect, in exactly one of three lists, each in order from the client to the disk.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Examined {
     /// What departed from its baseline.
@@ -207,6 +207,18 @@ mod tests {
     #[test]
     fn a_busy_worker_is_named_first() {
         check_client(probe(900.0, 0.97, 9_000_000, 2e6, 0.5, Some(0.6)), &["client CPU", "wake"]);
+    }
+
+    #[test]
+    fn a_late_tool_is_named_only_where_it_makes_a_part_of_the_response_time_that_counts() {
+        let late = |response_ms: u64| {
+            let mut knee = probe(900.0, 0.3, 3_000_000, 20e6, 0.5, Some(0.6));
+            knee.response_ns =
+                Latency { count: 9000, p99: Some(response_ms * 1_000_000), ..Latency::default() };
+            knee
+        };
+        check_client(late(20), &["wake"]);
+        check_client(late(250), &[]);
     }
 
     #[test]

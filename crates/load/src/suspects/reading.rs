@@ -20,7 +20,7 @@ pub(super) fn partial(what: &str, unit: &str, (baseline, knee): (Option<f64>, Op
     Reading { what: what.to_owned(), unit: unit.to_owned(), baseline, knee }
 }
 
-/// All readings in words, the knee's first: `disk busy 98 % (15 % at 100/s), read 3.00 MiB/s (0.00 MiB/s)`. `rate` is the
+/// All readings in words, the knee's first: `disk busy 98 % (15 % at 100/s), read 3.00 MiB/s (0 MiB/s)`. `rate` is the
 /// baseline's and is said once.
 pub(super) fn evidence(readings: &[Reading], rate: f64) -> String {
     let words = readings.iter().enumerate().map(|(index, reading)| {
@@ -31,14 +31,14 @@ pub(super) fn evidence(readings: &[Reading], rate: f64) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A number with three significant digits and its unit; percentages and counts without a fraction.
+/// A number with three significant digits and its unit; percentages and rates of events without a fraction.
 fn shown(number: Option<f64>, unit: &str) -> String {
     let Some(number) = number else { return "none".to_owned() };
     let digits = match number.abs() {
-        _ if unit == "%" || unit == "/s" => 0,
-        size if size >= 99.95 => 0,
+        size if unit == "%" || unit == "/s" || size == 0.0 || size >= 99.95 => 0,
         size if size >= 9.995 => 1,
-        _ => 2,
+        size if size >= 0.0995 => 2,
+        _ => 3,
     };
     let space = if unit.starts_with('/') || unit.is_empty() { "" } else { " " };
     format!("{number:.digits$}{space}{unit}")
@@ -56,7 +56,8 @@ mod tests {
             partial("slow", "ms", (None, Some(120.4))),
             reading("waiting", "", (0.0, 7.5)),
         ];
-        let text = "mean sync 12.3 ms (1.00 ms at 2000/s), busy 96 % (10 %), slow 120 ms (none), waiting 7.50 (0.00)";
+        let text =
+            "mean sync 12.3 ms (1.00 ms at 2000/s), busy 96 % (10 %), slow 120 ms (none), waiting 7.50 (0)";
         assert_eq!(evidence(&readings, 2000.0), text);
     }
 }

@@ -151,6 +151,7 @@ pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
     };
     Phase {
         name: "phase".into(),
+        key: None,
         loads: vec![load],
         stop,
         drain: DRAIN,

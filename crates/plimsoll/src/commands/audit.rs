@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use plimsoll_ledger::{Ledger, Neighbours, Run as RunId, Touched, recover};
 use plimsoll_measure::environment::ServerKind;
-use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::Run;
 use plimsoll_mongo::audit::Listener;
 use plimsoll_mongo::collection::{self, Before};
@@ -19,7 +19,7 @@ use super::load::runtime;
 use crate::audit::{Subject, audit as read_back};
 use crate::cli::AuditArgs;
 use crate::exit::{Deserves, Exit, Outcome};
-use crate::place::{Choice, Place, profile};
+use crate::place::{Choice, Manner, Place, choice, profile};
 use crate::plan::Plan;
 use crate::run_dir;
 use crate::scenario;
@@ -42,10 +42,13 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     let place = place(args, &path, &runtime)?;
     let touching = plan.operations.iter().any(|(_, operation)| operation.touches());
     let touched = if touching { Touched::All } else { Touched::None };
-    let before = Before { documents: 0, vanishing: runtime.block_on(vanishing(&place, &setup))? };
+    let before = Before {
+        documents: documents_before(&path),
+        vanishing: runtime.block_on(vanishing(&place, &setup))?,
+    };
     let subject = Subject {
         setup: &setup,
-        site: &place.site,
+        servers: place.all().map(|place| place.site.options()).collect(),
         ledger: &recovered.ledger,
         touched: &touched,
         neighbours: Neighbours::Expected,
@@ -56,12 +59,19 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     if let Some(dir) = &args.receipts {
         write_receipts(dir, &recovered.ledger, &lost.0)?;
     }
-    tell(&integrity, recovered.ledger.run(), args)?;
+    tell(&integrity, recovered.ledger.run(), &path, args)?;
     Ok(match (integrity.holds(), integrity.is_known()) {
         (false, _) => Exit::Integrity,
         (true, false) => Exit::Server,
         (true, true) => Exit::Held,
     })
+}
+
+/// Documents that were in the collection before the run, where its summary tells.
+fn documents_before(path: &Path) -> u64 {
+    let integrity = run_dir::read_run(path).ok().and_then(|run| run.integrity);
+    let counted = integrity.filter(|integrity| integrity.proof == Proof::Counted);
+    counted.map_or(0, |integrity| integrity.foreign.saturating_sub(integrity.found))
 }
 
 /// Why documents may vanish by design, as the collection is now.
@@ -98,20 +108,26 @@ fn write_list(path: &Path, ledger: &Ledger, numbers: impl Iterator<Item = u64>) 
 /// Where the documents are: where the user says, in the storage that was kept, or where they were written.
 fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Outcome<Place> {
     let timeout = Duration::from_secs(60);
-    if let Some(uri) = &args.server {
-        return Place::open(&Choice::Uri(uri.clone()), timeout, true, runtime);
+    if args.server.is_some() || !args.hosts.is_empty() {
+        let choice = choice(args.server.as_deref(), &args.hosts, 1).deserves(Exit::Usage)?;
+        return Place::open(&choice, Manner::quiet(timeout), runtime);
     }
     let run = run_dir::read_run(path).ok();
-    let storage = run_dir::storage(path);
-    if storage.is_dir() {
-        let profile = run.and_then(|run| run.server.profile).unwrap_or_else(|| "journaled".into());
-        return Place::reopen(&storage, self::profile(&profile)?, timeout);
+    let kept: Vec<_> = (0..)
+        .map(|index| run_dir::kept_storage(path, index))
+        .take_while(|storage| storage.is_dir())
+        .collect();
+    let profile = run.as_ref().and_then(|run| run.server.profile.clone());
+    let profile = self::profile(&profile.unwrap_or_else(|| "journaled".into()))?;
+    let kind = run.as_ref().map_or(ServerKind::Embedded, |run| run.server.kind);
+    let reopened = kept.iter().map(|storage| Place::reopen(storage, kind, profile, timeout));
+    if let Some(place) = Place::join(reopened.collect::<Outcome<_>>()?) {
+        return Ok(place);
     }
-    let uri = written_to(run).deserves(Exit::Server)?;
-    Place::open(&Choice::Uri(uri), timeout, true, runtime)
+    Place::open(&written_to(run).deserves(Exit::Server)?, Manner::quiet(timeout), runtime)
 }
 
-fn written_to(run: Option<Run>) -> anyhow::Result<String> {
+fn written_to(run: Option<Run>) -> anyhow::Result<Choice> {
     let run =
         run.ok_or_else(|| anyhow!("the run did not end, so its server is not known: name it with --server"))?;
     if run.server.kind != ServerKind::Address {
@@ -122,16 +138,23 @@ fn written_to(run: Option<Run>) -> anyhow::Result<String> {
     if !run.server.open {
         bail!("the server was reached with a user or TLS, which a run does not keep: name it with --server");
     }
-    let address = run.server.addresses.first().context("the run names no server: name it with --server")?;
-    Ok(format!("mongodb://{address}/?directConnection=true"))
+    // Several mongos show the same documents; servers that know nothing of each other have a part each.
+    let own = if run.spread.is_empty() { 1 } else { run.server.addresses.len() };
+    let hosts: Vec<_> = run.server.addresses.into_iter().take(own).collect();
+    if hosts.is_empty() {
+        bail!("the run names no server: name it with --server");
+    }
+    choice(None, &hosts, 1)
 }
 
-fn tell(integrity: &Integrity, id: RunId, args: &AuditArgs) -> Outcome<()> {
+fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outcome<()> {
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(integrity).context("write the findings")?));
         return Ok(());
     }
-    let run = Run { id: crate::session::id(id), integrity: Some(integrity.clone()), ..Run::default() };
+    let server = run_dir::read_run(path).map(|run| run.server).unwrap_or_default();
+    let run =
+        Run { id: crate::session::id(id), server, integrity: Some(integrity.clone()), ..Run::default() };
     for sentence in plimsoll_report::conclusions(&run).iter().take(1) {
         print(&format!("{sentence}\n"));
     }
@@ -146,6 +169,7 @@ fn tell(integrity: &Integrity, id: RunId, args: &AuditArgs) -> Outcome<()> {
         ("unknown, present", integrity.unknown_present),
         ("unknown, absent", integrity.unknown_absent),
         ("not audited", integrity.not_audited),
+        ("of others", integrity.foreign),
     ];
     rows.iter().for_each(|(name, count)| print(&format!("  {name:<18}{count:>14}\n")));
     integrity.examples.iter().for_each(|example| print(&format!("  {example}\n")));

@@ -13,7 +13,7 @@ use plimsoll_wire::Connection;
 use super::load::runtime;
 use crate::cli::InspectArgs;
 use crate::exit::{Deserves, Exit, Failure, Outcome};
-use crate::place::{Choice, Place};
+use crate::place::{Choice, Manner, Place};
 use crate::terminal::{print, say, style};
 
 /// How long the server may take for one answer; it is asked to give up earlier.
@@ -29,7 +29,8 @@ pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     let wanted = wanted(args).deserves(Exit::Usage)?;
     let choice: Choice = args.server.parse().deserves(Exit::Usage)?;
     let runtime = runtime()?;
-    let place = Place::open(&choice, TIMEOUT, args.json, &runtime)?;
+    let place =
+        Place::open(&choice, Manner { timeout: TIMEOUT, quiet: args.json, cache_bytes: None }, &runtime)?;
     let inspection = runtime.block_on(look(&place, &wanted))?;
     tell(&inspection, args)?;
     Ok(if inspection.holds() { Exit::Held } else { Exit::Expectation })
@@ -70,7 +71,7 @@ async fn facts(place: &Place) -> Outcome<ServerFacts> {
     facts.open = place.site.is_open();
     facts.addresses = place.site.addresses().iter().map(ToString::to_string).collect();
     if let Some(server) = &place.server {
-        server.describe(&mut facts);
+        server.server().describe(&mut facts);
     }
     Ok(facts)
 }

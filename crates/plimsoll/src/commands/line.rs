@@ -24,6 +24,7 @@ use plimsoll_server::machine;
 use super::load;
 use crate::cli::LineArgs;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::place::Place;
 use crate::plan::closed;
 use crate::session::Session;
 
@@ -47,7 +48,7 @@ pub fn line(args: &LineArgs) -> Outcome<Exit> {
     let Some(searched) = session.plan.searched().cloned() else {
         return Err(Failure { exit: Exit::Usage, error: anyhow!("phases: there is no load to search with") });
     };
-    prepare(&mut session)?;
+    load::prepare(&mut session)?;
     let start = warm_up(&mut session, &searched)?;
     let line = if session.is_over() {
         Line::default()
@@ -55,17 +56,6 @@ pub fn line(args: &LineArgs) -> Outcome<Exit> {
         search(&mut session, &searched, start, args.thorough)?
     };
     load::close(session, &args.load, "line", Some(line))
-}
-
-/// Phases before the last one prepare the ground and run as they are.
-fn prepare(session: &mut Session) -> Outcome<()> {
-    let phases = session.plan.phases.clone();
-    for phase in phases.iter().rev().skip(1).rev() {
-        if !session.is_over() {
-            session.run(phase, |_| ())?;
-        }
-    }
-    Ok(())
 }
 
 /// Brings the server to a steady state under a closed load; gives the first rate of the climb.
@@ -153,6 +143,7 @@ fn checkpoint_note(session: &Session) -> Option<String> {
 fn phase(session: &Session, name: &str, load: Load, seconds: u64) -> Phase {
     Phase {
         name: name.to_owned(),
+        key: None,
         loads: vec![load],
         stop: Stop { duration: Some(Span::from_secs(seconds)), ..Stop::default() },
         drain: Span::from_secs(0),
@@ -189,7 +180,11 @@ impl Prober for SessionProber<'_> {
         let load = Load { arrivals, ..self.searched.clone() };
         let phase = phase(self.session, &name(attempt.stage, rate, &self.unit), load, seconds);
         let mut measured = Measured { from_ns: at_ns, connections: self.connections, ..Measured::default() };
-        let mut cpu = CpuMeter { pid: self.session.place.pid(), first: None, last: None };
+        let mut cpu = CpuMeter {
+            pid: Some(&self.session.place).filter(|place| place.others.is_empty()).and_then(Place::pid),
+            first: None,
+            last: None,
+        };
         let finished = self.session.run(&phase, |second| {
             if second.to_ns <= seconds * SECOND_NS && second.to_ns > second.from_ns {
                 cpu.look(second);

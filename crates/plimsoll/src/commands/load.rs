@@ -1,16 +1,22 @@
 //! What `run` and `line` do before and after the load.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_load::retry::Retry;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
 use plimsoll_measure::event::Event;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::Run;
+use plimsoll_measure::size::Bytes;
 use plimsoll_mongo::audit::Listener;
+use plimsoll_mongo::scenario::Client;
+use plimsoll_mongo::setup::Setup;
+use plimsoll_mongo::sharding;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::audit::{Subject, audit};
@@ -18,7 +24,7 @@ use crate::cli::LoadArgs;
 use crate::conclude::{conclude, exit};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::injection::Owned;
-use crate::place::{Choice, Place};
+use crate::place::{Choice, Manner, Place, choice};
 use crate::plan::{self, Plan};
 use crate::run_dir::{self, RunDir};
 use crate::scenario;
@@ -32,11 +38,13 @@ use crate::terminal::{Terminal, print, say, style};
 pub fn open(name: &str, args: &LoadArgs) -> Outcome<Session> {
     let shard = plan::shard(&args.shard).deserves(Exit::Usage)?;
     let loaded = scenario::load(name, &args.overrides, args.seed).deserves(Exit::Usage)?;
+    check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
     let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
-    let choice =
-        choice(args.server.as_deref().or(loaded.scenario.server.as_deref())).deserves(Exit::Usage)?;
-    check_documents(&loaded, &plan).deserves(Exit::Usage)?;
+    let choice = choose(args, &loaded.scenario).deserves(Exit::Usage)?;
+    setup(&loaded, &plan).deserves(Exit::Usage)?;
     check_faults(&plan, &choice).deserves(Exit::Usage)?;
+    check_several(&loaded.scenario, &plan, &choice).deserves(Exit::Usage)?;
+    check_cache(&loaded.scenario, &choice).deserves(Exit::Usage)?;
     let control = Control::listening(signals().context("listen to signals")?);
     let runtime = runtime()?;
     let started_ms = clock::wall_ms();
@@ -45,14 +53,24 @@ pub fn open(name: &str, args: &LoadArgs) -> Outcome<Session> {
     let quiet = args.quiet || args.json;
     let begin = || {
         let timeout = Duration::from_nanos(loaded.scenario.timeout.as_ns());
-        let mut place = Place::open(&choice, timeout, quiet, &runtime)?;
-        if plan.injections.iter().any(|injection| !injection.needs_process()) {
-            place.put_proxies(loaded.scenario.seed)?;
-        }
+        let cache_bytes = loaded.scenario.cache.map(Bytes::get);
+        let mut place = Place::open(&choice, Manner { timeout, quiet, cache_bytes }, &runtime)?;
+        put_proxies(&mut place, &loaded, &plan)?;
         let terminal = (!quiet).then(Terminal::new);
         Session::open(Opening { loaded, place, dir, terminal, control, shard, started_ms }, plan, runtime)
     };
     begin().inspect_err(|_| run_dir::abandon(&path))
+}
+
+/// Puts proxies between the load and the servers if the plan disturbs the network.
+///
+/// # Errors
+/// When they cannot be put there.
+pub fn put_proxies(place: &mut Place, loaded: &scenario::Loaded, plan: &Plan) -> Outcome<()> {
+    if plan.injections.iter().any(|aimed| !aimed.fault.needs_process()) {
+        place.put_proxies(loaded.scenario.seed)?;
+    }
+    Ok(())
 }
 
 /// A runtime for everything that waits outside the load.
@@ -63,33 +81,110 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")
 }
 
-/// Compiles the documents once before a server is even looked for, so that a slip costs no waiting.
-fn check_documents(loaded: &scenario::Loaded, plan: &Plan) -> anyhow::Result<()> {
-    let run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
-    let context = plimsoll_mongo::setup::Context { seed: loaded.scenario.seed, run, base: &loaded.base };
-    plimsoll_mongo::setup::Setup::build(&loaded.scenario.section(), &plan.operations, context)?;
+/// A matrix is many scenarios, of which a search takes one.
+fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        scenario.matrix.is_none(),
+        "{name} is a matrix of runs, and a load line is searched for one scenario: make the matrix with `plimsoll run \
+         {name}`, then search with the scenario.yaml in the run directory of the cell that matters"
+    );
     Ok(())
 }
 
+/// Compiles the documents once before a server is even looked for, so that a slip costs no waiting.
+///
+/// # Errors
+/// What cannot be meant.
+pub fn setup(loaded: &scenario::Loaded, plan: &Plan) -> anyhow::Result<Setup> {
+    let run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
+    let context = plimsoll_mongo::setup::Context { seed: loaded.scenario.seed, run, base: &loaded.base };
+    let setup = Setup::build(&loaded.scenario.section(), &plan.operations, context)?;
+    if let Some(typed) = &loaded.scenario.shard {
+        sharding::Plan::build(typed, &setup, plan.documents(), context)?;
+    }
+    Ok(setup)
+}
+
 /// What is done to a process needs one that is ours.
-fn check_faults(plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
-    let hard = plan.injections.iter().find(|injection| injection.needs_process());
-    match (hard, choice) {
-        (Some(injection), Choice::Uri(_)) => anyhow::bail!(
+///
+/// # Errors
+/// When there is none, or a fault is aimed at one that is not there.
+pub fn check_faults(plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
+    let hard = plan.injections.iter().find(|aimed| aimed.fault.needs_process());
+    let servers =
+        if let Choice::Several(servers) = choice { &servers[..] } else { std::slice::from_ref(choice) };
+    if let Some(aimed) = plan.injections.iter().find(|aimed| aimed.server >= servers.len()) {
+        anyhow::bail!(
+            "faults: `{}` is aimed at server {}, and there are {}, counted from 0",
+            aimed.fault.name(),
+            aimed.server,
+            servers.len()
+        );
+    }
+    match (hard, &servers[hard.map_or(0, |aimed| aimed.server)]) {
+        (Some(aimed), Choice::Uri(_)) => anyhow::bail!(
             "faults: `{}` is done to a server that Plimsoll started and can start again; use --server embedded or \
              --server mongod, or faults of the network",
-            injection.name()
+            aimed.fault.name()
         ),
         _ => Ok(()),
     }
 }
 
-fn choice(server: Option<&str>) -> anyhow::Result<Choice> {
-    server.map_or(Ok(Choice::Any), str::parse)
+/// Only a server that we start has the cache that we say.
+///
+/// # Errors
+/// When one is not ours to start.
+pub fn check_cache(scenario: &scenario::Scenario, choice: &Choice) -> anyhow::Result<()> {
+    let servers =
+        if let Choice::Several(servers) = choice { &servers[..] } else { std::slice::from_ref(choice) };
+    let given = servers.iter().any(|server| matches!(server, Choice::Uri(_)));
+    anyhow::ensure!(
+        scenario.cache.is_none() || !given,
+        "cache: the cache of a server that is running cannot be set; leave it out (--set cache=null), or use --server embedded"
+    );
+    Ok(())
+}
+
+/// The servers that the command line names, or else the scenario.
+///
+/// # Errors
+/// When the words contradict each other, or name no server.
+pub fn choose(args: &LoadArgs, scenario: &scenario::Scenario) -> anyhow::Result<Choice> {
+    if args.server.is_some() || !args.hosts.is_empty() {
+        return choice(args.server.as_deref(), &args.hosts, args.count);
+    }
+    choice(scenario.server.as_deref(), &scenario.servers, args.count)
+}
+
+/// What several servers that know nothing of each other cannot do.
+///
+/// # Errors
+/// What the scenario asks of them.
+pub fn check_several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
+    if !matches!(choice, Choice::Several(_)) {
+        return Ok(());
+    }
+    if scenario.client == Client::Driver {
+        anyhow::bail!("client: the official driver is not spread over several servers; use client: lean");
+    }
+    if scenario.retry != Retry::None {
+        anyhow::bail!("retry: a second attempt would go to another of several servers; use retry: none");
+    }
+    match plan.operations.iter().find(|(_, operation)| operation.needs_receipts()) {
+        Some((name, _)) => anyhow::bail!(
+            "operation `{name}` names documents by receipt, and several servers do not know which of them has one; give a \
+             filter, or one server"
+        ),
+        None => Ok(()),
+    }
 }
 
 /// The first Ctrl-C or SIGTERM sets the flag; the second ends the program at once. Servers that we started end with us.
-fn signals() -> std::io::Result<Arc<AtomicBool>> {
+///
+/// # Errors
+/// When the system does not let us listen.
+pub fn signals() -> std::io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(
@@ -102,11 +197,52 @@ fn signals() -> std::io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// Phases before the last one prepare the ground and run as they are.
+///
+/// # Errors
+/// When one cannot be run at all.
+pub fn prepare(session: &mut Session) -> Outcome<()> {
+    let phases = session.plan.phases.clone();
+    for phase in phases.iter().rev().skip(1).rev() {
+        if !session.is_over() {
+            session.run(phase, |_| ())?;
+        }
+    }
+    session.make_indexes(phases.len().saturating_sub(1))
+}
+
 /// Audits, sums up, writes everything down and says it.
 ///
 /// # Errors
 /// When the disk refuses.
-pub fn close(mut session: Session, args: &LoadArgs, command: &str, line: Option<Line>) -> Outcome<Exit> {
+pub fn close(session: Session, args: &LoadArgs, command: &str, line: Option<Line>) -> Outcome<Exit> {
+    let Closed { run, exit, path, place } = finish(session, command, line)?;
+    let shown = path.display().to_string();
+    tell(&run, args, &shown)?;
+    if args.keep && keep(place, &path)? && !args.quiet && !args.json {
+        say(&format!("The server's storage is kept: plimsoll audit {shown}"));
+    }
+    Ok(exit)
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub struct Closed {
+    /// Its summary.
+    pub run: Run,
+    /// The exit code that it deserves.
+    pub exit: Exit,
+    /// Its directory.
+    pub path: PathBuf,
+    /// Where it was made.
+    pub place: Place,
+}
+
+/// Audits, sums up and writes everything down.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn finish(mut session: Session, command: &str, line: Option<Line>) -> Outcome<Closed> {
     let promised = session.close_books();
     if let Some(error) = session.disk.take() {
         return Err(error.into());
@@ -114,21 +250,28 @@ pub fn close(mut session: Session, args: &LoadArgs, command: &str, line: Option<
     let promised = promised?;
     let integrity = read_back(&mut session, &promised.ledger, &promised.touched);
     let run = conclude(&session, command, Some(integrity), line);
-    let code = exit(&run, &session);
+    let exit = exit(&run, &session);
     let Session { dir, place, terminal, .. } = session;
     if let Some(mut terminal) = terminal {
         terminal.on(&Event::Finished(Box::new(run.clone())));
     }
     let path = dir.finish(&run)?;
-    let shown = path.display().to_string();
-    tell(&run, args, &shown)?;
-    if let Some(server) = place.server.filter(|_| args.keep).and_then(Owned::into_server) {
-        server.keep_storage(&run_dir::storage(&path)).context("keep the server's storage")?;
-        if !args.quiet && !args.json {
-            say(&format!("The server's storage is kept: plimsoll audit {shown}"));
-        }
+    Ok(Closed { run, exit, path, place })
+}
+
+/// Moves the storage of every server that we started into the run directory; says whether there was any.
+///
+/// # Errors
+/// When it cannot be moved.
+pub fn keep(place: Place, path: &Path) -> anyhow::Result<bool> {
+    let Place { server, others, .. } = place;
+    let servers = std::iter::once(server).chain(others.into_iter().map(|other| other.server));
+    let mut kept = false;
+    for (index, server) in servers.flatten().filter_map(Owned::into_server).enumerate() {
+        server.keep_storage(&run_dir::storage(path, index)).context("keep the server's storage")?;
+        kept = true;
     }
-    Ok(code)
+    Ok(kept)
 }
 
 fn read_back(
@@ -140,7 +283,7 @@ fn read_back(
     let expected = counts.acknowledged + counts.unknown;
     let subject = Subject {
         setup: &session.setup,
-        site: &session.place.site,
+        servers: session.place.all().map(|place| place.site.options()).collect(),
         ledger,
         touched,
         neighbours: session.neighbours(),

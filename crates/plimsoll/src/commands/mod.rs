@@ -3,8 +3,10 @@
 mod audit;
 mod completions;
 mod inspect;
+mod ladder;
 mod line;
 mod load;
+mod matrix;
 mod report;
 mod run;
 mod scenarios;
@@ -24,6 +26,7 @@ pub fn execute(cli: &Cli) -> Outcome<Exit> {
     match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Line(args) => line::line(args),
+        Command::Ladder(args) => ladder::climb(args),
         Command::Show(args) => show::show(args),
         Command::Report(args) => report::report(args),
         Command::Audit(args) => audit::audit(args),

@@ -38,12 +38,19 @@ fn installed() -> anyhow::Result<()> {
 fn start(args: &StartArgs) -> Outcome<()> {
     let profile = profile(&args.profile).deserves(Exit::Usage)?;
     install(false)?;
-    let storage = args.storage.clone().map_or(Storage::Temporary, Storage::At);
-    let options = Options { profile, storage, port: args.port, ..Options::default() };
-    let entry = embedded::start_detached(&cache()?, &options)
-        .context("start the embedded server")
-        .deserves(Exit::Server)?;
-    print(&format!("mongodb://{}\n", entry.address));
+    if args.count > 1 && (args.port != 0 || args.storage.is_some()) {
+        let error =
+            anyhow::anyhow!("--count {}: several servers cannot share a port or a storage", args.count);
+        return Err(error).deserves(Exit::Usage);
+    }
+    for _ in 0..args.count {
+        let storage = args.storage.clone().map_or(Storage::Temporary, Storage::At);
+        let options = Options { profile, storage, port: args.port, ..Options::default() };
+        let entry = embedded::start_detached(&cache()?, &options)
+            .context("start the embedded server")
+            .deserves(Exit::Server)?;
+        print(&format!("mongodb://{}\n", entry.address));
+    }
     Ok(())
 }
 

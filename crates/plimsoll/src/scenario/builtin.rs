@@ -23,12 +23,16 @@ macro_rules! shipped {
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 14] = shipped![
+    static ALL: [Builtin; 18] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
         "write" / "vip-partitioned",
         "write" / "vip-small",
+        "write" / "strategies",
+        "write" / "key-names",
+        "write" / "larger-than-cache",
+        "write" / "indexes",
         "faults" / "kill",
         "faults" / "hang",
         "faults" / "cut",
@@ -77,6 +81,22 @@ mod tests {
             let loaded = super::super::load(builtin.name, &[], None).unwrap();
             assert!(loaded.scenario.question.is_some(), "{}", builtin.name);
             crate::plan::Plan::build(&loaded).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_cell_of_a_shipped_matrix_can_be_planned() {
+        use crate::matrix::cells::{expand, refuse};
+        use crate::matrix::choice::Choice;
+        for builtin in all() {
+            let loaded = super::super::load(builtin.name, &[], None).unwrap();
+            let Some(matrix) = loaded.scenario.matrix.clone() else { continue };
+            refuse(&loaded, &matrix).unwrap();
+            let every: Vec<_> = matrix.axes.iter().map(|axis| format!("{}=all", axis.name)).collect();
+            for words in [Vec::new(), every] {
+                let choice = Choice::read(&matrix, &words).unwrap();
+                assert!(!expand(&loaded, &matrix, &choice).unwrap().cells.is_empty(), "{}", builtin.name);
+            }
         }
     }
 }

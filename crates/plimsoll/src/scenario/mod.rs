@@ -9,17 +9,22 @@ use plimsoll_load::phase::Overdue;
 use plimsoll_load::retry::Retry;
 use plimsoll_load::stop::Stop;
 use plimsoll_measure::duration::Span;
+use plimsoll_measure::size::Bytes;
 use plimsoll_mongo::scenario::{Client, DocumentFile, Existing, Operation, Section, Stamp, WriteConcern};
+use plimsoll_mongo::sharding::Sharding;
 use plimsoll_server::fault::Fault as Injection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod builtin;
+mod matrix;
 mod overrides;
 mod read;
 
 pub use builtin::all as builtins;
-pub use read::{Loaded, load};
+pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
+pub use overrides::put;
+pub use read::{Loaded, load, nearest};
 
 /// A scenario, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +39,12 @@ pub struct Scenario {
     /// `embedded:relaxed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// Several servers that know nothing of each other, to spread the load over: URIs or host:port.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
+    /// The storage engine's cache of a server that Plimsoll starts; its own default if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Bytes>,
     /// `database.collection`; in the database `plimsoll`, under the scenario's name, if left out.
     #[serde(default)]
     pub collection: String,
@@ -52,6 +63,9 @@ pub struct Scenario {
     /// Whether each document carries its stamp.
     #[serde(default)]
     pub stamp: Stamp,
+    /// How the collection is sharded before the load; needs a mongos.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Sharding>,
     /// When writes are acknowledged; left to the server if left out.
     #[serde(default)]
     pub write_concern: WriteConcern,
@@ -81,6 +95,9 @@ pub struct Scenario {
     /// What must hold at the load line.
     #[serde(default)]
     pub line: Line,
+    /// Runs of this scenario with different values, side by side, for `run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<Matrix>,
 }
 
 /// One phase, as typed.
@@ -92,6 +109,9 @@ pub struct Phase {
     pub name: Option<String>,
     /// Loads side by side, by name.
     pub load: BTreeMap<String, Load>,
+    /// Indexes that are made before its load starts, by their keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub indexes: Vec<Template>,
     /// When it ends.
     #[serde(default)]
     pub stop: Stop,
@@ -118,6 +138,9 @@ pub struct Fault {
     /// Whether repetitions are evenly spaced or at random.
     #[serde(default)]
     pub spacing: Spacing,
+    /// Which server it is done to, from 0, where the load is spread over several.
+    #[serde(default)]
+    pub server: usize,
     /// What is done.
     pub inject: Injection,
 }

@@ -14,11 +14,19 @@ pub fn set(scenario: &mut Value, assignment: &str) -> anyhow::Result<()> {
     };
     let value: Value =
         serde_saphyr::from_str(text).with_context(|| format!("--set {path}: read the value `{text}`"))?;
+    put(scenario, path, value).with_context(|| format!("--set {path}"))
+}
+
+/// Puts `value` at a dotted path; numbers index lists.
+///
+/// # Errors
+/// When the path leads through something that is neither a map nor a list.
+pub fn put(scenario: &mut Value, path: &str, value: Value) -> anyhow::Result<()> {
     let mut place = scenario;
     for (index, key) in path.split('.').enumerate() {
         place = step(place, key).with_context(|| {
             let before: Vec<_> = path.split('.').take(index).collect();
-            format!("--set {path}: `{}` has no `{key}`", before.join("."))
+            format!("`{}` has no `{key}`", before.join("."))
         })?;
     }
     *place = value;

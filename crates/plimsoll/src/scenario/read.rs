@@ -35,11 +35,30 @@ impl Loaded {
     pub fn resolved(&self) -> anyhow::Result<String> {
         let mut kept = self.scenario.clone();
         kept.server = None;
+        kept.servers = Vec::new();
         if let Some(file) = &mut kept.documents_from {
             let path = self.base.join(&file.path);
             file.path = path.canonicalize().unwrap_or(path).to_string_lossy().into_owned();
         }
         serde_saphyr::to_string(&kept).map_err(|error| anyhow!("write the scenario as YAML: {error}"))
+    }
+
+    /// The scenario as a tree of plain values, without its matrix.
+    ///
+    /// # Errors
+    /// When it cannot be written as one.
+    pub fn tree(&self) -> anyhow::Result<Value> {
+        let scenario = Scenario { matrix: None, ..self.scenario.clone() };
+        serde_json::to_value(scenario).context("write the scenario as a tree")
+    }
+
+    /// The scenario that `tree` says, in the place of this one.
+    ///
+    /// # Errors
+    /// What in it cannot be understood.
+    pub fn from_tree(&self, tree: Value) -> anyhow::Result<Self> {
+        let scenario = serde_json::from_value(tree).map_err(|error| explained(&error.to_string()))?;
+        Ok(Self { scenario, ..self.clone() })
     }
 
     /// SHA-256 of the scenario as resolved, in hex.
@@ -113,11 +132,13 @@ fn with_overrides(source: &Source, assignments: &[String]) -> anyhow::Result<Sce
 }
 
 fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
-    serde_saphyr::from_str(text).map_err(|error| {
-        let message = error.to_string();
-        let hint = unknown_key(&message).map(|hint| format!("\n{hint}")).unwrap_or_default();
-        anyhow!("{origin}: {message}{hint}")
-    })
+    serde_saphyr::from_str(text).map_err(|error| anyhow!("{origin}: {}", explained(&error.to_string())))
+}
+
+/// What a parser says, with the nearest known key if it met an unknown one.
+fn explained(message: &str) -> anyhow::Error {
+    let hint = unknown_key(message).map(|hint| format!("\n{hint}")).unwrap_or_default();
+    anyhow!("{message}{hint}")
 }
 
 /// For an unknown key, the nearest known one: the parser lists them as `unknown field `x`, expected one of a, b`.
@@ -130,7 +151,8 @@ fn unknown_key(message: &str) -> Option<String> {
     nearest(unknown, &known).map(|near| format!("did you mean `{near}`?"))
 }
 
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+/// The known name that is most like `name`, if any is.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let scored = known.iter().map(|candidate| (strsim::jaro_winkler(name, candidate), *candidate));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 >= SIMILAR_MIN).then_some(best.1)

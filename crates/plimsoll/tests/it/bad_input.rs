@@ -108,6 +108,23 @@ fn faults_that_cannot_be_meant() {
 }
 
 #[test]
+fn sharding_on_a_server_that_is_no_mongos() {
+    let text = inserts("unsharded", 10, "{documents: 100}");
+    check(
+        &format!("{text}shard: {{key: {{_id: hashed}}}}\n"),
+        &["--server", &shared()],
+        2,
+        &["is no mongos", "leave out `shard`"],
+    );
+    check(
+        &format!("{text}shard: {{key: {{_id: 1}}, chunks: 1}}\n"),
+        &[],
+        2,
+        &["shard.chunks: 1; give a number from 2"],
+    );
+}
+
+#[test]
 fn a_wrong_password() {
     let server = server(Profile::Relaxed, &["--auth"]);
     let options = ConnectOptions::new(server.address().to_string().parse().unwrap());

@@ -4,5 +4,8 @@
 
 mod bad_input;
 mod faults;
+mod hosts;
+mod inspect;
+mod matrix;
 mod program;
 mod runs;

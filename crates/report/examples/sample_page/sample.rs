@@ -8,12 +8,13 @@ use plimsoll_measure::event::Interval;
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::interval::{IntervalLine, Spread};
-use plimsoll_measure::line::{Line, Probe, Stage, Suspect};
+use plimsoll_measure::line::{Line, NotSeen, Probe, Reading, Stage, Suspect};
 use plimsoll_measure::run::{
-    Client, Expectation, Operation, PhaseFacts, Run, ScenarioFacts, SecondsSpread, ServerCost, Verdict,
-    WarmUp,
+    Client, Expectation, FaultFacts, Operation, PhaseFacts, Run, ScenarioFacts, SecondsSpread, ServerCost,
+    Verdict, WarmUp,
 };
 use plimsoll_measure::sample::ServerSample;
+use plimsoll_measure::scalability::{Peak, Point, Scalability};
 use plimsoll_report::page::{Distribution, Page};
 
 /// Everything that a page is made of.
@@ -109,19 +110,60 @@ fn spread(mut values: Vec<u64>) -> Spread {
     Spread { p50: at(50), p99: at(99), max: at(100) }
 }
 
-fn look(second: u64, ops: f64) -> ServerSample {
+/// What the server says in a second: a checkpoint of some seconds every minute, during which the journal is slow, and a
+/// cache that grows dirty until then.
+fn look(second: u64, documents_per_s: f64) -> ServerSample {
     let grown = second.min(240) * 3_000_000;
+    let at = |per_s: f64| (second as f64 * per_s) as u64;
+    let (checkpoints, into) = ((second + 10) / 60, (second + 10) % 60);
+    // The length of the checkpoint that runs or ran last.
+    let length_s = 3 + checkpoints % 3;
+    let is_running = checkpoints > 0 && into < length_s;
+    let finished = checkpoints.saturating_sub(u64::from(is_running));
+    // Seconds under a checkpoint so far.
+    let under = (1..=checkpoints).map(|number| 3 + number % 3).sum::<u64>()
+        - if is_running { length_s - into } else { 0 };
+    let dirty_s = if is_running { 50 + (length_s - into) * 2 } else { into };
     ServerSample {
         at_ns: second * SECOND_NS + 3_000_000,
         round_trip_ns: 400_000,
         connections: Some(9),
-        inserts: Some((second as f64 * ops) as u64),
+        inserts: Some(at(documents_per_s)),
+        queries: Some(at(118.0)),
+        updates: Some(0),
+        deletes: Some(0),
+        commands: Some(at(3.0)),
+        network_in_bytes: Some(at(4_400_000.0) + (9e5 * noise(second)) as u64),
+        network_out_bytes: Some(at(610_000.0)),
         cache_bytes: Some(180_000_000 + grown),
         cache_bytes_max: Some(1_073_741_824),
-        cache_dirty_bytes: Some(20_000_000 + (second % 60) * 1_900_000),
-        checkpoints: Some(second / 60),
-        cpu_ns: Some((second as f64 * 1.31e9 + 3e8 * noise(second)) as u64),
+        cache_dirty_bytes: Some(20_000_000 + dirty_s * 4_300_000),
+        cache_application_evictions: Some(under * 140),
+        cache_application_wait_us: Some(under * 61_000),
+        cache_application_read_us: Some(at(900.0)),
+        cache_application_write_us: Some(under * 24_000),
+        cache_read_bytes: Some(at(70_000.0)),
+        cache_written_bytes: Some(at(800_000.0) + under * 41_000_000),
+        write_tickets_out: Some(2 + (5.0 * noise(second + 5)) as u64 + if is_running { 9 } else { 0 }),
+        write_tickets_max: Some(24),
+        write_tickets_waiting: Some(if is_running { 2 } else { 0 }),
+        read_tickets_out: Some((3.0 * noise(second + 9)) as u64),
+        read_tickets_max: Some(24),
+        read_tickets_waiting: Some(0),
+        checkpoints: Some(finished),
+        checkpoint_last_ms: Some(if finished > 0 { (3 + finished % 3) * 1000 - 140 } else { 0 }),
+        checkpoint_running: Some(is_running),
+        journal_syncs: Some(at(117.0) - under * 40),
+        journal_sync_us: Some(at(260_000.0) + under * 310_000),
+        journal_bytes: Some(at(3_600_000.0)),
+        disk_written_bytes: Some(at(4_100_000.0) + under * 38_000_000),
+        flow_control_us: Some(0),
+        flow_control_lagged_us: Some(0),
+        cpu_ns: Some((second as f64 * 1.31e9 + 3e8 * noise(second) + under as f64 * 4e8) as u64),
         rss_bytes: Some(420_000_000 + grown),
+        process_read_bytes: Some(at(70_000.0)),
+        process_written_bytes: Some(at(8_000_000.0) + under * 38_000_000),
+        disk_busy_ms: Some(at(180.0) + under * 640),
         ..ServerSample::default()
     }
 }
@@ -217,6 +259,7 @@ fn phase(to_s: f64) -> PhaseFacts {
         ended_by: "duration".into(),
         warm_up: WarmUp::Steady { from_s: 1.4 },
         checkpoints: Some(to_s as u64 / 60),
+        ..PhaseFacts::default()
     }
 }
 
@@ -298,8 +341,17 @@ pub fn broken() -> Sample {
         warm_up: WarmUp::NotSteady { reason: "throughput fell to the end".into() },
         checkpoints: Some(0),
         ended_by: "interrupted".into(),
+        ..PhaseFacts::default()
     };
     run.phases = vec![closed("fill", 0.0, 20.0), closed("churn", 20.0, 45.0)];
+    let kill = FaultFacts {
+        name: "kill".into(),
+        phase: "churn".into(),
+        from_s: 27.0,
+        to_s: Some(31.5),
+        ..FaultFacts::default()
+    };
+    run.faults = vec![kill];
     for operation in run.operations.values_mut() {
         operation.errors = BTreeMap::from([("timeout".into(), 12), ("duplicate_key".into(), 3)]);
     }
@@ -350,7 +402,10 @@ pub fn search() -> Sample {
         unit: "documents/s".into(),
         documents_per_operation: 1.0,
         objective: vec!["response p(99)<50ms".into(), "errors count==0".into()],
-        held_back_by: vec![Suspect { name: "server CPU".into(), evidence: "3.97 of 4 cores".into() }],
+        held_back_by: held_back_by(),
+        unmoved: unmoved(),
+        not_seen: vec![NotSeen { name: "replication lag".into(), reason: "not reported".into() }],
+        scalability: Some(law()),
         probes,
         notes: vec!["two full checkpoints fell into the search".into()],
     });
@@ -359,6 +414,88 @@ pub fn search() -> Sample {
     run.expectations.clear();
     run.conclusions = plimsoll_report::conclusions(run);
     sample
+}
+
+fn suspect(name: &str, evidence: &str, readings: &[(&str, &str, f64, f64)]) -> Suspect {
+    let reading = |(what, unit, baseline, knee): &(&str, &str, f64, f64)| Reading {
+        what: (*what).into(),
+        unit: (*unit).into(),
+        baseline: Some(*baseline),
+        knee: Some(*knee),
+    };
+    let readings = readings.iter().map(reading).collect();
+    Suspect { name: name.into(), evidence: evidence.into(), readings }
+}
+
+fn held_back_by() -> Vec<Suspect> {
+    vec![
+        suspect(
+            "server CPU",
+            "used by the server 3.97 cores (0.43 cores at 2000/s)",
+            &[("used by the server", "cores", 0.43, 3.97), ("left by the load itself", "cores", 3.9, 3.5)],
+        ),
+        suspect(
+            "WiredTiger cache",
+            "dirty share of the cache 23 % (4 % at 2000/s)",
+            &[
+                ("dirty share of the cache", "%", 4.1, 23.4),
+                ("used share of the cache", "%", 61.0, 80.2),
+                ("pages evicted by application threads", "/s", 0.0, 132.0),
+                ("share of the service time spent on pages", "%", 0.1, 14.0),
+            ],
+        ),
+    ]
+}
+
+fn unmoved() -> Vec<Suspect> {
+    vec![
+        suspect("client CPU", "", &[("busiest worker's share of a core", "%", 5.0, 48.0)]),
+        suspect("wake", "", &[("p99 wake error", "ms", 0.021, 0.034)]),
+        suspect(
+            "connections",
+            "",
+            &[("connections in use", "%", 9.0, 88.0), ("mean service time", "ms", 0.6, 5.1)],
+        ),
+        suspect(
+            "tickets",
+            "",
+            &[
+                ("write tickets in use", "%", 12.0, 61.0),
+                ("waiting for a write ticket", "operations", 0.0, 0.4),
+            ],
+        ),
+        suspect("checkpoint", "", &[("share of the time under a checkpoint", "%", 0.0, 22.0)]),
+        suspect(
+            "journal sync",
+            "",
+            &[("mean journal sync", "ms", 1.9, 2.4), ("journal syncs", "/s", 118.0, 402.0)],
+        ),
+        suspect(
+            "flow control",
+            "",
+            &[("share of the service time spent waiting for flow control", "%", 0.0, 0.0)],
+        ),
+        suspect("disk", "", &[("disk busy", "%", 11.0, 64.0), ("written by the server", "MiB/s", 3.1, 41.7)]),
+    ]
+}
+
+/// A law of the made-up server's size, with points beside its curve.
+fn law() -> Scalability {
+    let law = Scalability {
+        lambda: 995.0,
+        sigma: 0.0267,
+        kappa: 0.00077,
+        r_squared: 0.996,
+        ..Scalability::default()
+    };
+    let beside = [1.0, 2.0, 4.0, 8.0, 16.0, 24.0].iter().enumerate();
+    let points = beside.map(|(index, concurrency)| Point {
+        concurrency: *concurrency,
+        throughput: law.at(*concurrency) * (0.97 + 0.06 * noise(index as u64)),
+    });
+    let points = points.collect();
+    let peak = Some(Peak { concurrency: 35.5, throughput: law.at(35.5) });
+    Scalability { points, peak, ..law }
 }
 
 fn probe(index: u64, stage: Stage, rate: f64) -> Probe {

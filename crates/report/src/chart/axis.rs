@@ -7,6 +7,8 @@ use crate::units::{bytes, exact, latency, short, three_digits, tidy};
 const TICKS: usize = 6;
 /// The share of the axis left free above the largest value.
 const ROOM: f64 = 1.06;
+/// From this ratio on, the smaller of two rates could not be read on an axis from zero.
+const MAGNITUDE: f64 = 8.0;
 
 /// An axis of a chart.
 #[derive(Clone, Debug)]
@@ -76,6 +78,15 @@ impl Axis {
         Self { name: name.to_owned(), ticks, show, scale: Scale::Linear(0.0, high) }
     }
 
+    /// Lengths of time in nanoseconds from zero to a little over `high`.
+    pub(crate) fn span(high: f64, name: &str) -> Self {
+        let high = if high > 0.0 { high * ROOM } else { 1e6 };
+        let show: fn(f64) -> String = |at| latency(at.max(0.0).round() as u64);
+        let ticks = ticks::linear(0.0, high, TICKS).into_iter();
+        let ticks = ticks.map(|at| (at, if at == 0.0 { "0".to_owned() } else { tidy(&show(at)) }));
+        Self { name: name.to_owned(), ticks: ticks.collect(), show, scale: Scale::Linear(0.0, high) }
+    }
+
     /// Latencies in nanoseconds on a log scale that takes in `low` and `high`.
     pub(crate) fn latency(low: f64, high: f64) -> Self {
         let low = below(low.max(1.0) * 0.95);
@@ -83,6 +94,24 @@ impl Axis {
         let show: fn(f64) -> String = |at| latency(at.max(0.0).round() as u64);
         let ticks = ticks::log(low, high).into_iter().map(|at| (at, tidy(&show(at)))).collect();
         Self { name: "latency, log scale".to_owned(), ticks, show, scale: Scale::Log(low, high) }
+    }
+
+    /// Groups side by side, each as wide as 1, with `names` below their middles.
+    pub(crate) fn groups(names: &[String], name: &str) -> Self {
+        let ticks =
+            names.iter().enumerate().map(|(index, group)| (index as f64 + 0.5, group.clone())).collect();
+        let scale = Scale::Linear(0.0, names.len() as f64);
+        Self { name: name.to_owned(), ticks, show: |at| format!("{at:.0}"), scale }
+    }
+
+    /// Rates in `unit`: from zero where `low` and `high` are of one size, else on a log scale that takes in both.
+    pub(crate) fn rates(low: f64, high: f64, unit: &str) -> Self {
+        if low <= 0.0 || high / low < MAGNITUDE {
+            return Self::amount(high, unit);
+        }
+        let (low, high) = (below(low * 0.95), above(high * 1.05));
+        let ticks = ticks::log(low, high).into_iter().map(|at| (at, tick(at))).collect();
+        Self { name: format!("{unit}, log scale"), ticks, show: amount, scale: Scale::Log(low, high) }
     }
 
     /// Percentiles of `count` values in the manner of HDR: each power of ten of 1 ÷ (1 − p) takes as much room.
@@ -155,6 +184,10 @@ mod tests {
             &Axis::latency(900_000.0, 30e6),
             &["500 µs", "1 ms", "2 ms", "5 ms", "10 ms", "20 ms", "50 ms"],
         );
+        check(&Axis::span(3.1e6, "sync"), &["0", "1 ms", "2 ms", "3 ms"]);
+        check(&Axis::rates(900.0, 70_000.0, "documents/s"), &["1 K", "10 K", "100 K"]);
+        check(&Axis::rates(40_000.0, 70_000.0, "documents/s"), &["0", "20 K", "40 K", "60 K"]);
+        check(&Axis::groups(&["10K".into(), "1M".into()], "size"), &["10K", "1M"]);
         check(&Axis::bytes(1e9, "memory"), &["0 B", "256 MiB", "512 MiB", "768 MiB"]);
         check(&Axis::percentiles(20_000), &["50", "90", "99", "99.9", "99.99"]);
         check(&Axis::percentiles(10_000_000), &["50", "90", "99", "99.9", "99.99", "99.9999"]);

@@ -9,23 +9,23 @@ use maud::{Markup, html};
 
 use super::decimate::{Point, decimate};
 use super::numbers::{stretches, table};
-use super::{Axis, Band, BandKind, Chart, Dot, POINTS_MAX, Rule, Series, Shape, Stroke};
+use super::{Axis, Band, BandKind, Chart, Dot, Mark, MarkKind, Rule, Series, Shape, Size, Stroke};
 
 /// Units of the stretched picture, either way.
 const SIDE: f64 = 10_000.0;
-/// Stretches that tell their numbers when pointed at.
-const HOVERS: usize = 60;
+/// Letters' worth of room between the labels of two marks.
+const LABEL_GAP: f64 = 2.0;
 
 /// `chart` as a figure with its legend and caption; with a table of its numbers where its points bear no marks.
 pub(crate) fn draw(chart: &Chart) -> Markup {
     let is_marked = chart.series.iter().any(|series| !series.dots.is_empty());
     html! {
-        figure {
+        figure class=[(chart.size == Size::Small).then_some("small")] {
             figcaption { h3 { (chart.title) } @if !chart.caption.is_empty() { p { (chart.caption) } } }
             (legend(chart))
             div.axis-name { (chart.y.name) }
             div.plot { (plot(chart, is_marked)) }
-            div.axis-name.below { (chart.x.name) }
+            @if chart.size != Size::Small { div.axis-name.below { (chart.x.name) } }
             @if !is_marked { (table(chart)) }
         }
     }
@@ -36,7 +36,7 @@ fn legend(chart: &Chart) -> Markup {
         |shape: Shape| chart.series.iter().flat_map(|series| &series.dots).any(|dot| dot.shape == shape);
     html! {
         ul.legend {
-            @for series in chart.series.iter().filter(|series| !series.is_empty()) {
+            @for series in named(chart) {
                 li { svg width="26" height="10" aria-hidden="true" {
                     line class=(class(series)) x1="1" x2="25" y1="5" y2="5" {}
                 } (series.name) }
@@ -46,7 +46,7 @@ fn legend(chart: &Chart) -> Markup {
                     line.rule x1="1" x2="25" y1="5" y2="5" {}
                 } (rule.label) }
             }
-            @for (shape, words) in [(Shape::Circle, "held"), (Shape::Cross, "failed")] {
+            @for (shape, words) in [(Shape::Circle, "held"), (Shape::Cross, "failed"), (Shape::Ring, "measured")] {
                 @if has(shape) {
                     li { svg.dot width="14" height="10" aria-hidden="true" { svg x="7" y="5" overflow="visible" { (mark(shape)) } } (words) }
                 }
@@ -55,18 +55,27 @@ fn legend(chart: &Chart) -> Markup {
     }
 }
 
+/// The series that need a name beside them: a small chart of a single one has said it in its title.
+fn named(chart: &Chart) -> impl Iterator<Item = &Series> {
+    let drawn = || chart.series.iter().filter(|series| !series.is_empty() && !series.points.is_empty());
+    let alone = chart.size == Size::Small && drawn().count() == 1;
+    drawn().filter(move |_| !alone)
+}
+
 fn plot(chart: &Chart, is_marked: bool) -> Markup {
     html! {
         svg role="img" aria-label=(aloud(chart)) {
             @for band in &chart.bands { (band_area(&chart.x, band)) }
             (grid(chart))
+            @for mark in &chart.marks { (mark_line(&chart.x, mark)) }
             svg viewBox={ "0 0 " (SIDE) " " (SIDE) } preserveAspectRatio="none" width="100%" height="100%" {
                 @for series in chart.series.iter().filter(|series| !series.is_empty()) {
                     path class=(class(series)) d=(path(chart, &series.points)) { title { (series.name) } }
                 }
             }
             @for rule in &chart.rules { (rule_line(&chart.y, rule)) }
-            @for band in &chart.bands { (band_label(&chart.x, band)) }
+            @for band in chart.bands.iter().filter(|band| !band.label.is_empty()) { (band_label(&chart.x, band)) }
+            @for (mark, at) in labelled(chart) { text.label.mark-label.(mark_class(mark)) x=(share(at)) y="-7" { (mark.label) } }
             @if !is_marked { (hovers(chart)) }
             @for series in &chart.series { @for dot in &series.dots { (dot_mark(chart, series, dot)) } }
         }
@@ -83,7 +92,8 @@ fn aloud(chart: &Chart) -> String {
             let _ = write!(text, " {}: {low} to {high}.", series.name);
         }
     }
-    let labels = chart.bands.iter().map(|band| &band.label).chain(chart.rules.iter().map(|rule| &rule.label));
+    let bands = chart.bands.iter().map(|band| &band.label).filter(|label| !label.is_empty());
+    let labels = bands.chain(chart.rules.iter().map(|rule| &rule.label));
     labels.fold(text, |text, label| text + " " + label + ".")
 }
 
@@ -108,13 +118,45 @@ fn band_area(x: &Axis, band: &Band) -> Markup {
     html! { rect class=(band_class(band)) x=(share(from)) width=(share(to - from)) y="0" height="100%" {} }
 }
 
+fn mark_line(x: &Axis, mark: &Mark) -> Markup {
+    let at = across(x, mark.at);
+    html! { line class={ "mark-line " (mark_class(mark)) } x1=(at) x2=(at) y1="0" y2="100%" {} }
+}
+
+fn mark_class(mark: &Mark) -> &'static str {
+    match mark.kind {
+        MarkKind::Part => "part",
+        MarkKind::Fault => "fault",
+    }
+}
+
+/// The marks whose labels fit, and where they begin, 0 to 1. A label that would run into the one before it or over the end
+/// is left out; the tooltips tell it. Faults come first: their labels are kept where room is short.
+fn labelled(chart: &Chart) -> Vec<(&Mark, f64)> {
+    let letters = chart.size.letters() as f64;
+    let span = |mark: &Mark| {
+        let from = chart.x.share(mark.at);
+        (from, from + (mark.label.chars().count() as f64 + LABEL_GAP) / letters)
+    };
+    let mut kept: Vec<(&Mark, f64, f64)> = Vec::new();
+    for kind in [MarkKind::Fault, MarkKind::Part] {
+        for mark in chart.marks.iter().filter(|mark| mark.kind == kind && letters > 0.0) {
+            let (from, to) = span(mark);
+            let fits = kept.iter().all(|(_, kept_from, kept_to)| to <= *kept_from || from >= *kept_to);
+            if fits && to <= 1.0 + LABEL_GAP / letters {
+                kept.push((mark, from, to));
+            }
+        }
+    }
+    kept.into_iter().map(|(mark, from, _)| (mark, from)).collect()
+}
+
 fn band_label(x: &Axis, band: &Band) -> Markup {
     let (from, to) = (x.share(band.from), x.share(band.to));
-    let (at, anchor) = match (band.kind, f64::midpoint(from, to)) {
-        (BandKind::Part, _) => (from, "start"),
-        (_, middle) if middle > 0.75 => (to, "end"),
-        (_, middle) if middle < 0.25 => (from, "start"),
-        (_, middle) => (middle, "middle"),
+    let (at, anchor) = match f64::midpoint(from, to) {
+        middle if middle > 0.75 => (to, "end"),
+        middle if middle < 0.25 => (from, "start"),
+        middle => (middle, "middle"),
     };
     html! {
         text class={ "label " (band_class(band)) } x=(share(at)) y="-7" text-anchor=(anchor) { (band.label) }
@@ -125,7 +167,7 @@ fn band_class(band: &Band) -> &'static str {
     match band.kind {
         BandKind::Line => "line-band",
         BandKind::Doubt => "doubt-band",
-        BandKind::Part => "part-band",
+        BandKind::Checkpoint => "checkpoint-band",
     }
 }
 
@@ -138,15 +180,21 @@ fn rule_line(y: &Axis, rule: &Rule) -> Markup {
 
 fn hovers(chart: &Chart) -> Markup {
     html! {
-        @for stretch in stretches(chart, HOVERS) {
+        @for stretch in stretches(chart, chart.size.hovers()) {
             rect.hover x=(share(stretch.from)) width=(share(stretch.to - stretch.from)) y="0" height="100%" {
                 title {
                     (stretch.name)
                     @for (series, value) in chart.series.iter().zip(&stretch.values) { "\n" (series.name) ": " (value) }
+                    @for mark in marks_within(chart, stretch.from, stretch.to) { "\n▸ " (mark.label) }
                 }
             }
         }
     }
+}
+
+/// The marks in a stretch of the plot, 0 to 1.
+fn marks_within(chart: &Chart, from: f64, to: f64) -> impl Iterator<Item = &Mark> {
+    chart.marks.iter().filter(move |mark| (from..to).contains(&chart.x.share(mark.at)))
 }
 
 fn dot_mark(chart: &Chart, series: &Series, dot: &Dot) -> Markup {
@@ -161,6 +209,7 @@ fn mark(shape: Shape) -> Markup {
     match shape {
         Shape::Circle => html! { circle r="4" {} },
         Shape::Cross => html! { path d="M-4-4L4 4M-4 4L4-4" {} },
+        Shape::Ring => html! { circle.ring r="4.5" {} },
     }
 }
 
@@ -168,7 +217,7 @@ fn mark(shape: Shape) -> Markup {
 fn path(chart: &Chart, points: &[Point]) -> String {
     let mut path = String::new();
     let mut is_open = false;
-    for point in decimate(points, POINTS_MAX) {
+    for point in decimate(points, chart.size.points_max()) {
         let Some(y) = point.y else {
             is_open = false;
             continue;
@@ -187,6 +236,7 @@ fn class(series: &Series) -> String {
         Stroke::Dashed => "dashed",
         Stroke::Dotted => "dotted",
         Stroke::Thin => "thin",
+        Stroke::Bold => "bold",
     };
     format!("series h{} {stroke}", series.hue)
 }
@@ -218,6 +268,8 @@ mod tests {
             series: vec![Series::line("p99", 1, Stroke::Dashed, points)],
             bands: vec![Band { from: 4.0, to: 5.0, label: "load line".into(), kind: BandKind::Line }],
             rules: vec![Rule { at: 5e6, label: "objective".into() }],
+            marks: Vec::new(),
+            size: Size::Full,
         }
     }
 

@@ -12,9 +12,6 @@ pub(crate) use axis::Axis;
 pub(crate) use decimate::Point;
 pub(crate) use draw::draw;
 
-/// Points that a drawn series has at most.
-const POINTS_MAX: usize = 600;
-
 /// A chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
@@ -32,6 +29,78 @@ pub(crate) struct Chart {
     pub bands: Vec<Band>,
     /// Heights that mean something.
     pub rules: Vec<Rule>,
+    /// Moments (or other places of the horizontal axis) that mean something, in rising order.
+    pub marks: Vec<Mark>,
+    /// How much room it takes.
+    pub size: Size,
+}
+
+/// How much room a chart takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// The whole width of the page.
+    #[default]
+    Full,
+    /// Beside another one.
+    Half,
+    /// One of many, to be compared at a glance.
+    Small,
+}
+
+impl Size {
+    /// About how many letters fit beside each other above the plot where the page has its full width; a small chart has no
+    /// room for words.
+    const fn letters(self) -> usize {
+        match self {
+            Self::Full => 150,
+            Self::Half => 58,
+            Self::Small => 0,
+        }
+    }
+
+    /// Points that a drawn series has at most; the smallest and the largest of every stretch are kept.
+    const fn points_max(self) -> usize {
+        match self {
+            Self::Full | Self::Half => 600,
+            Self::Small => 300,
+        }
+    }
+
+    /// Stretches that tell their numbers when pointed at.
+    const fn hovers(self) -> usize {
+        match self {
+            Self::Full | Self::Half => 60,
+            Self::Small => 30,
+        }
+    }
+
+    /// Rows of the table beside the chart.
+    const fn rows(self) -> usize {
+        match self {
+            Self::Full | Self::Half => 20,
+            Self::Small => 10,
+        }
+    }
+}
+
+/// A place on the horizontal axis that means something.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Mark {
+    /// Where it is.
+    pub at: f64,
+    /// What is there.
+    pub label: String,
+    /// What it stands for.
+    pub kind: MarkKind,
+}
+
+/// What a mark stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MarkKind {
+    /// A part of the run starts.
+    Part,
+    /// Something was done to the server.
+    Fault,
 }
 
 /// A line of a chart.
@@ -63,6 +132,8 @@ pub(crate) enum Stroke {
     Dotted,
     /// Unbroken and thin.
     Thin,
+    /// Unbroken and thick, for lines that are short.
+    Bold,
 }
 
 /// A marked point.
@@ -85,6 +156,8 @@ pub(crate) enum Shape {
     Circle,
     /// A cross.
     Cross,
+    /// An open circle, for what was measured where the line was not.
+    Ring,
 }
 
 /// A stretch of the horizontal axis.
@@ -107,8 +180,8 @@ pub(crate) enum BandKind {
     Line,
     /// Something to be read with care.
     Doubt,
-    /// A part of the run.
-    Part,
+    /// The server wrote a checkpoint.
+    Checkpoint,
 }
 
 /// A height that means something.

@@ -2,10 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Axis, Chart, Series};
-
-/// Rows of the table beside a chart.
-const ROWS: usize = 20;
+use super::{Axis, Chart, Series, Size};
 
 /// What a chart shows over one stretch of its horizontal axis.
 pub(super) struct Stretch {
@@ -56,10 +53,10 @@ fn words(range: Option<(f64, f64)>, y: &Axis) -> String {
 
 /// The table beside `chart`, folded away.
 pub(super) fn table(chart: &Chart) -> Markup {
-    let rows = stretches(chart, ROWS);
+    let rows = stretches(chart, chart.size.rows());
     html! {
         details {
-            summary { "The numbers, lowest to highest in each stretch" }
+            summary { @if chart.size == Size::Small { "Numbers" } @else { "The numbers, lowest to highest in each stretch" } }
             div.wide { table {
                 thead { tr {
                     th scope="col" { (chart.x.name) }
@@ -91,6 +88,8 @@ mod tests {
             series: vec![Series::line("a", 0, Stroke::Solid, points)],
             bands: Vec::new(),
             rules: Vec::new(),
+            marks: Vec::new(),
+            size: Size::Full,
         };
         let stretches: Vec<_> = stretches(&chart, 4).into_iter().map(|it| (it.name, it.values)).collect();
         let row = |name: &str, value: &str| (name.to_owned(), vec![value.to_owned()]);

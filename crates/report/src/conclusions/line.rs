@@ -2,11 +2,12 @@
 
 use plimsoll_measure::line::{Line, Suspect};
 use plimsoll_measure::run::Run;
+use plimsoll_measure::scalability::Scalability;
 
 use super::tries::Tries;
 use crate::expectation::in_words;
 use crate::prose::sentence;
-use crate::units::exact_rate;
+use crate::units::{exact_rate, percent, small, three_digits};
 
 /// The line with its interval and objective, what held it back, and what the search could not establish.
 pub(super) fn line(run: &Run) -> Vec<String> {
@@ -15,7 +16,9 @@ pub(super) fn line(run: &Run) -> Vec<String> {
     if let Some(rate) = line.rate {
         sentences.extend(in_operations(line, rate));
         sentences.extend(held_back(line));
+        sentences.extend(not_seen(line));
     }
+    sentences.extend(line.scalability.iter().map(|law| scalability(law, &line.unit)));
     sentences.extend(line.notes.iter().map(|note| sentence(note)));
     sentences
 }
@@ -80,11 +83,59 @@ fn held_back(line: &Line) -> Option<String> {
     match line.held_back_by.as_slice() {
         [] if line.high.is_none() => None,
         [] => Some("What held it back was not found.".to_owned()),
-        [Suspect { name, evidence }] => Some(format!("It was held back by {name}: {evidence}.")),
+        [Suspect { name, evidence, .. }] => Some(format!("It was held back by {name}: {evidence}.")),
         several => {
-            let list: Vec<_> = several.iter().map(|it| format!("{} ({})", it.name, it.evidence)).collect();
-            Some(format!("It may be held back by, most likely first: {}.", list.join("; ")))
+            let list: Vec<_> = several.iter().map(|it| format!("{}: {}", it.name, it.evidence)).collect();
+            Some(format!("It may be held back by, most likely first, {}.", list.join("; ")))
         }
+    }
+}
+
+/// What is not reported may be the cause all the same.
+fn not_seen(line: &Line) -> Option<String> {
+    let mut reasons: Vec<&str> = Vec::new();
+    for unseen in &line.not_seen {
+        if !reasons.contains(&unseen.reason.as_str()) {
+            reasons.push(&unseen.reason);
+        }
+    }
+    let of = |reason: &str| {
+        let unseen = line.not_seen.iter().filter(|it| it.reason == reason);
+        let names: Vec<_> = unseen.map(|it| it.name.as_str()).collect();
+        format!("{} ({reason})", names.join(", "))
+    };
+    let unseen: Vec<_> = reasons.into_iter().map(of).collect();
+    (!unseen.is_empty())
+        .then(|| format!("Could not be looked at and may be the cause as well: {}.", unseen.join("; ")))
+}
+
+/// What a ladder shows.
+pub(super) fn ladder(run: &Run) -> Vec<String> {
+    let Some(ladder) = &run.ladder else { return Vec::new() };
+    let law = ladder.scalability.iter().map(|law| scalability(law, &ladder.unit));
+    let note = ladder.note.iter().map(|note| format!("The ladder follows no law that can be named: {note}."));
+    law.chain(note).collect()
+}
+
+/// How throughput grows with concurrency.
+fn scalability(law: &Scalability, unit: &str) -> String {
+    let fit = format!(
+        "One operation at a time does {} {unit}, and throughput follows the universal scalability law (contention {}, \
+         coherency {}, R² {:.3})",
+        exact_rate(law.lambda),
+        percent(law.sigma),
+        small(law.kappa),
+        law.r_squared
+    );
+    match (law.peak, law.bound) {
+        (Some(peak), _) => {
+            let at = three_digits(peak.concurrency);
+            let most = exact_rate(peak.throughput);
+            let seen = if law.is_peak_beyond() { ", which is beyond what was measured" } else { "" };
+            format!("{fit}: it is highest at {at} operations in flight{seen}, with {most} {unit}.")
+        }
+        (None, Some(bound)) => format!("{fit}: it never falls and stays under {} {unit}.", exact_rate(bound)),
+        (None, None) => format!("{fit}: it grows in proportion, and no peak follows from what was measured."),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a run says, in plain sentences: what was measured, and what it means.
 
+mod faults;
 mod integrity;
 mod line;
 mod load;
@@ -17,11 +18,14 @@ pub(crate) use validity::HEADROOM_MIN;
 type Part = fn(&Run) -> Vec<String>;
 
 /// Broken promises first, then the result, then what limits its worth.
-const PARTS: [Part; 16] = [
+const PARTS: [Part; 19] = [
     integrity::violations,
     validity::interrupted,
     line::line,
+    line::ladder,
     load::work,
+    faults::faults,
+    faults::servers,
     integrity::proof,
     integrity::leftovers,
     load::expectations,
@@ -52,8 +56,11 @@ mod tests {
 
     use plimsoll_measure::histogram::Latency;
     use plimsoll_measure::integrity::{Integrity, Proof};
-    use plimsoll_measure::line::{Line, Probe, Stage, Suspect};
-    use plimsoll_measure::run::{Expectation, Operation, PhaseFacts, SecondsSpread, WarmUp};
+    use plimsoll_measure::line::{Line, NotSeen, Probe, Stage, Suspect};
+    use plimsoll_measure::run::{
+        Expectation, FaultFacts, Operation, PhaseFacts, SecondsSpread, ServerShare, WarmUp,
+    };
+    use plimsoll_measure::scalability::{Peak, Point, Scalability};
 
     use super::*;
 
@@ -85,6 +92,10 @@ mod tests {
         rate.into_iter().flat_map(|rate| vec![probe(rate); 3]).collect()
     }
 
+    fn suspect(name: &str, evidence: &str) -> Suspect {
+        Suspect { name: name.into(), evidence: evidence.into(), readings: Vec::new() }
+    }
+
     fn insert(run: &mut Run) -> &mut Operation {
         run.operations.entry("insert".into()).or_default()
     }
@@ -107,6 +118,45 @@ mod tests {
     }
 
     #[test]
+    fn faults_of_a_kind_are_one_sentence_and_servers_that_were_away_are_named() {
+        let fault = |outage_s, first_success_s, held_again_s| FaultFacts {
+            name: "kill".into(),
+            from_s: 5.0,
+            outage_s,
+            first_success_s,
+            held_again_s,
+            ..FaultFacts::default()
+        };
+        check(
+            |run| {
+                run.faults = vec![
+                    fault(2.0, Some(7.0), Some(8.0)),
+                    fault(3.0, Some(8.0), None),
+                    fault(4.0, None, None),
+                ]
+            },
+            &[
+                "Fault `kill`, 3 times: nothing succeeded for 3.00 s in the median, 2.00 s to 4.00 s; 1 time went by without a \
+               success before the next one or the end; the objective held again after 1 of them.",
+            ],
+        );
+        check(
+            |run| run.faults = vec![fault(0.0, None, None)],
+            &["Fault `kill`, 1 time: the load never fell silent."],
+        );
+        let away = ServerShare {
+            address: "b:1".into(),
+            passed_over: 12,
+            away: Some("refused".into()),
+            ..ServerShare::default()
+        };
+        check(
+            |run| run.spread = vec![ServerShare::default(), away],
+            &["Server b:1 was away (refused): 12 operations went to the next one."],
+        );
+    }
+
+    #[test]
     fn the_load_line_is_said_with_its_interval_and_its_objective() {
         check(
             |run| run.line = Some(line(Some(163_000.0), Some(171_000.0))),
@@ -122,7 +172,7 @@ mod tests {
     fn a_line_of_batches_is_said_in_operations_too() {
         check(
             |run| {
-                let suspect = Suspect { name: "server CPU".into(), evidence: "1.97 of 2 cores".into() };
+                let suspect = suspect("server CPU", "1.97 of 2 cores");
                 let line = line(Some(163_000.0), None);
                 run.line =
                     Some(Line { documents_per_operation: 1000.0, held_back_by: vec![suspect], ..line });
@@ -140,8 +190,6 @@ mod tests {
     fn several_suspects_are_listed_and_notes_are_kept() {
         check(
             |run| {
-                let suspect =
-                    |name: &str, evidence: &str| Suspect { name: name.into(), evidence: evidence.into() };
                 let held_back_by = vec![suspect("wake", "p99 2 ms"), suspect("client CPU", "98 % of a core")];
                 let notes = vec!["no full checkpoint cycle fell into the search".into()];
                 run.line = Some(Line { held_back_by, notes, ..line(Some(1_000.0), Some(1_100.0)) });
@@ -149,10 +197,71 @@ mod tests {
             &[
                 "The load line is 1,000 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
                  and no errors. It lies between 1,000, which held all 3 times it was tried, and 1,100, which failed all 3 times it was tried.",
-                "It may be held back by, most likely first: wake (p99 2 ms); client CPU (98 % of a core).",
+                "It may be held back by, most likely first, wake: p99 2 ms; client CPU: 98 % of a core.",
                 "No full checkpoint cycle fell into the search.",
             ],
         );
+    }
+
+    #[test]
+    fn what_was_not_seen_may_be_the_cause() {
+        check(
+            |run| {
+                let unseen = |name: &str, reason: &str| NotSeen { name: name.into(), reason: reason.into() };
+                let local = "not reported: it can be seen only where the server runs on this machine";
+                let not_seen = vec![
+                    unseen("server CPU", local),
+                    unseen("tickets", "not reported"),
+                    unseen("flow control", "not reported"),
+                    unseen("disk", local),
+                ];
+                run.line = Some(Line { not_seen, ..line(Some(1_000.0), Some(1_100.0)) });
+            },
+            &[
+                "The load line is 1,000 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
+                 and no errors. It lies between 1,000, which held all 3 times it was tried, and 1,100, which failed all 3 times it was tried.",
+                "What held it back was not found.",
+                "Could not be looked at and may be the cause as well: server CPU, disk (not reported: it can be seen only \
+                 where the server runs on this machine); tickets, flow control (not reported).",
+            ],
+        );
+    }
+
+    #[test]
+    fn throughput_against_concurrency_is_said_with_its_peak_or_its_bound() {
+        let law = |peak, bound: Option<f64>, measured| Scalability {
+            lambda: 995.0,
+            sigma: 0.0267,
+            kappa: if bound.is_some() { 0.0 } else { 0.000_77 },
+            r_squared: 0.9961,
+            peak,
+            bound,
+            points: vec![Point { concurrency: measured, throughput: 9_000.0 }],
+        };
+        let fit = |kappa: &str| -> String {
+            format!(
+                "One operation at a time does 995 documents/s, and throughput follows the universal scalability law \
+                 (contention 2.6 %, coherency {kappa}, R² 0.996): it "
+            )
+        };
+        let peak = Some(Peak { concurrency: 35.5, throughput: 12_332.0 });
+        for (law, sentence) in [
+            (
+                law(peak, None, 64.0),
+                fit("0.00077") + "is highest at 35.5 operations in flight, with 12,332 documents/s.",
+            ),
+            (
+                law(peak, None, 32.0),
+                fit("0.00077")
+                    + "is highest at 35.5 operations in flight, which is beyond what was measured, with 12,332 documents/s.",
+            ),
+            (law(None, Some(37_266.0), 32.0), fit("0") + "never falls and stays under 37,266 documents/s."),
+        ] {
+            let headline =
+                "No load line was found: no rate that was tried held p99 response < 50 ms and no errors.";
+            let scalability = Some(law);
+            check(|run| run.line = Some(Line { scalability, ..line(None, None) }), &[headline, &sentence]);
+        }
     }
 
     #[test]

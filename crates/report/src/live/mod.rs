@@ -119,12 +119,23 @@ impl Live {
             }
             Event::Probed(probe) => self.probed(probe),
             Event::Note { text, .. } => vec![text.clone()],
+            Event::Fault { at_ns, name, undone, error } => {
+                vec![self.fault(*at_ns, name, *undone, error.as_deref())]
+            }
             Event::Auditing { read, expected } => self.auditing(*read, *expected),
             Event::Finished(_) => {
                 self.status.clear();
                 Vec::new()
             }
         }
+    }
+
+    /// A fault in one line, with its moment in the phase.
+    fn fault(&self, at_ns: u64, name: &str, undone: bool, error: Option<&str>) -> String {
+        let at_s = at_ns.saturating_sub(self.phase.at_ns) as f64 / SECOND_NS as f64;
+        let edge = if undone { "over" } else { "begins" };
+        let error = error.map(|error| format!(", which failed: {error}")).unwrap_or_default();
+        format!("{at_s:>5.1} s   {name} {edge}{error}")
     }
 
     fn interval(&mut self, interval: &Interval) -> Vec<String> {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::integrity::Proof;
-use plimsoll_measure::line::{Line, Probe};
+use plimsoll_measure::line::{Line, Probe, Suspect};
 use plimsoll_measure::run::Run;
 
 use super::mark::mark;
@@ -89,18 +89,27 @@ fn line_tiles(line: &Line) -> Vec<Tile> {
         (Some(_), None) => format!("at least, while {}; no rate failed", objective(line)),
         (None, _) => format!("no rate held {}", objective(line)),
     };
-    let suspects: Vec<_> = line.held_back_by.iter().map(|suspect| suspect.name.as_str()).collect();
-    let evidence: Vec<_> = line.held_back_by.iter().map(|suspect| suspect.evidence.as_str()).collect();
     let headline = Tile { value, unit, name: "The load line".to_owned(), note, kind: "line" };
     let latency = at_the_line(line).map(|probe| latency_tile("at the line", &probe.response_ns));
-    let held_back = (!suspects.is_empty()).then(|| Tile {
-        value: suspects.join(", "),
-        unit: String::new(),
-        name: "Held back by".to_owned(),
-        note: evidence.join("; "),
-        kind: "",
-    });
-    [Some(headline), latency, held_back].into_iter().flatten().collect()
+    [Some(headline), latency, held_back(line)].into_iter().flatten().collect()
+}
+
+/// What held the rate back, or that it was not found. Where no rate failed there is nothing to look for.
+fn held_back(line: &Line) -> Option<Tile> {
+    line.rate.and(line.high)?;
+    let names: Vec<_> = line.held_back_by.iter().map(|suspect| suspect.name.as_str()).collect();
+    let evidence = |suspect: &Suspect| match names.len() {
+        1 => suspect.evidence.clone(),
+        _ => format!("{}: {}", suspect.name, suspect.evidence),
+    };
+    let evidence: Vec<_> = line.held_back_by.iter().map(evidence).collect();
+    let unseen: Vec<_> = line.not_seen.iter().map(|it| it.name.as_str()).collect();
+    let (value, note) = match (names.as_slice(), unseen.as_slice()) {
+        ([], []) => ("not found".to_owned(), "nothing departed from its baseline".to_owned()),
+        ([], unseen) => ("not found".to_owned(), format!("could not be looked at: {}", unseen.join(", "))),
+        (names, _) => (names.join(", "), evidence.join("; ")),
+    };
+    Some(Tile { value, unit: String::new(), name: "Held back by".to_owned(), note, kind: "broad" })
 }
 
 /// The last trial of the load line's own rate.

@@ -3,8 +3,8 @@
 mod figures;
 mod head;
 mod legend;
-mod mark;
-mod table;
+pub(crate) mod mark;
+pub(crate) mod table;
 
 use std::collections::BTreeMap;
 
@@ -45,6 +45,24 @@ pub struct Distribution {
 /// [`crate::conclusions()`].
 pub fn page(page: &Page<'_>) -> String {
     let run = page.run;
+    let timeline = figures::Timeline::of(page);
+    let content = html! {
+        (head::head(run))
+        (knee(run))
+        (ladder(run))
+        (over_time(page, &timeline))
+        (section("The server, second by second", figures::server(page, &timeline)))
+        (section("Latency distribution", figures::distributions(page)))
+        (section("Results", results(run)))
+        (section("Cost, and the ruler itself", cost(run)))
+        (section("What was run", facts(run)))
+        (legend::legend())
+    };
+    whole(&run.scenario.title, content)
+}
+
+/// A page of `content` that needs nothing else.
+pub(crate) fn whole(title: &str, content: Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -52,27 +70,17 @@ pub fn page(page: &Page<'_>) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (run.scenario.title) " · Plimsoll" }
+                title { (title) " · Plimsoll" }
                 style { (PreEscaped(STYLE)) }
             }
-            body { main {
-                (head::head(run))
-                (knee(run))
-                (over_time(page))
-                (section("Latency distribution", figures::distributions(page)))
-                (section("Results", results(run)))
-                (section("Server", figures::server(page)))
-                (section("Cost, and the ruler itself", cost(run)))
-                (section("What was run", facts(run)))
-                (legend::legend())
-            } }
+            body { main { (content) } }
         }
     };
     markup.into_string()
 }
 
 /// A section under its heading; nothing if it has no content.
-fn section(title: &str, content: Markup) -> Markup {
+pub(crate) fn section(title: &str, content: Markup) -> Markup {
     html! { @if !content.0.is_empty() { section { h2 { (title) } (content) } } }
 }
 
@@ -80,23 +88,42 @@ fn knee(run: &Run) -> Markup {
     let Some(line) = &run.line else { return Markup::default() };
     let content = html! {
         (figures::knee(line))
+        @if let Some(law) = &line.scalability { (figures::scalability(law, &line.unit)) }
+        (table::table(&tables::suspects(line)))
         (table::table(&tables::probes(line)))
     };
     section("The knee", content)
 }
 
-fn over_time(page: &Page<'_>) -> Markup {
+fn ladder(run: &Run) -> Markup {
+    let Some(ladder) = &run.ladder else { return Markup::default() };
     let content = html! {
-        (figures::throughput(page))
-        (figures::latencies(page))
+        @if let Some(law) = &ladder.scalability { (figures::scalability(law, &ladder.unit)) }
+        (table::table(&tables::ladder(ladder)))
+    };
+    section("The ladder", content)
+}
+
+fn over_time(page: &Page<'_>, timeline: &figures::Timeline) -> Markup {
+    let content = html! {
+        (figures::throughput(page, timeline))
+        (figures::latencies(page, timeline))
+    };
+    let is_shaded = !timeline.shades.is_empty() && !content.0.is_empty();
+    let content = html! {
+        @if is_shaded { p.note { span.key {} "a checkpoint of the storage engine" } }
+        (content)
     };
     section("Second by second", content)
 }
 
 fn results(run: &Run) -> Markup {
-    let tables = [vec![tables::latencies(run), tables::rates(run)], tables::integrity(run)].concat();
+    let on_the_way = vec![tables::faults(run), tables::spread(run)];
+    let tables =
+        [vec![tables::latencies(run), tables::rates(run)], on_the_way, tables::integrity(run)].concat();
+    let tables = tables.iter().filter(|table| !table.rows.is_empty());
     html! {
-        @for table in tables.iter().chain(&tables::expectations(run)) { (table::table(table)) }
+        @for table in tables.chain(&tables::expectations(run)) { (table::table(table)) }
     }
 }
 
@@ -112,6 +139,6 @@ fn facts(run: &Run) -> Markup {
 }
 
 /// Tables beside each other, where the page is wide enough.
-fn cards(tables: &[Table]) -> Markup {
+pub(crate) fn cards(tables: &[Table]) -> Markup {
     html! { div.cards { @for table in tables { (table::table(table)) } } }
 }

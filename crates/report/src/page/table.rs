@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::tables::{Align, Cell, Column, Table, Tone};
 
 /// `table` with its title as caption, in a box that scrolls by itself where the page is narrow; nothing if it is empty.
-pub(super) fn table(table: &Table) -> Markup {
+pub(crate) fn table(table: &Table) -> Markup {
     if table.rows.is_empty() {
         return Markup::default();
     }
@@ -15,7 +15,7 @@ pub(super) fn table(table: &Table) -> Markup {
                 caption { (table.title) }
                 @if table.has_headings() {
                     thead { tr {
-                        @for column in &table.columns { th scope="col" class=[numeric(column)] { (column.name) } }
+                        @for column in &table.columns { th scope="col" class=[numeric(column)] { (column.name.as_ref()) } }
                     } }
                 }
                 tbody { @for row in &table.rows { (cells(row, &table.columns)) } }
@@ -50,7 +50,7 @@ fn text(cell: &Cell) -> Markup {
 }
 
 /// The page's class for a tone.
-pub(super) const fn tone(tone: Tone) -> Option<&'static str> {
+pub(crate) const fn tone(tone: Tone) -> Option<&'static str> {
     match tone {
         Tone::Normal => None,
         Tone::Strong => Some("strong"),

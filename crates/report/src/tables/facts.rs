@@ -4,7 +4,7 @@ use plimsoll_measure::environment::{ServerFacts, ServerKind};
 use plimsoll_measure::run::{PhaseFacts, Run, WarmUp};
 
 use super::{Cell, Table, Tone, left, right};
-use crate::units::{NOT_REPORTED, bytes, duration, exact, reported};
+use crate::units::{NOT_REPORTED, bytes, duration, exact, exact_rate, percentile, reported};
 
 /// What was run.
 pub(crate) fn scenario(run: &Run) -> Table {
@@ -71,12 +71,42 @@ pub(crate) fn phases(run: &Run) -> Table {
         left("arrivals"),
         right("from"),
         right("to"),
+        right("documents"),
+        right("documents/s"),
+        right("p50"),
+        right("p99"),
         left("ended by"),
         left("steady state"),
         right("checkpoints"),
     ];
     let rows = run.phases.iter().map(phase).collect();
     Table { title: "Phases".to_owned(), columns, rows, flexible: 1 }
+}
+
+/// What each phase reached, for a terminal.
+pub(crate) fn phase_figures(run: &Run) -> Table {
+    let columns = vec![
+        left("phase"),
+        right("documents"),
+        right("documents/s"),
+        right("p50"),
+        right("p99"),
+        right("max"),
+        right("errors"),
+    ];
+    let row = |phase: &PhaseFacts| {
+        let latency = &phase.response_ns;
+        vec![
+            Cell::toned(phase.name.as_str(), Tone::Strong),
+            exact(phase.documents).into(),
+            exact_rate(phase.documents_per_s).into(),
+            percentile(latency.p50, latency).into(),
+            percentile(latency.p99, latency).into(),
+            percentile(latency.max, latency).into(),
+            Cell::fault(phase.errors),
+        ]
+    };
+    Table { title: "Phases".to_owned(), columns, rows: run.phases.iter().map(row).collect(), flexible: 0 }
 }
 
 fn phase(phase: &PhaseFacts) -> Vec<Cell> {
@@ -92,6 +122,10 @@ fn phase(phase: &PhaseFacts) -> Vec<Cell> {
         arrivals.join("; ").into(),
         duration(phase.from_s).into(),
         duration(phase.to_s).into(),
+        exact(phase.documents).into(),
+        exact_rate(phase.documents_per_s).into(),
+        percentile(phase.response_ns.p50, &phase.response_ns).into(),
+        percentile(phase.response_ns.p99, &phase.response_ns).into(),
         phase.ended_by.as_str().into(),
         steady.into(),
         phase.checkpoints.map_or_else(|| NOT_REPORTED.to_owned(), exact).into(),

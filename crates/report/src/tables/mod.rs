@@ -3,16 +3,26 @@
 mod cost;
 mod expectations;
 mod facts;
+mod faults;
 mod integrity;
+mod ladder;
 mod operations;
 mod probes;
+mod spread;
+mod suspects;
 
 pub(crate) use cost::{cost, ruler, traffic};
 pub(crate) use expectations::expectations;
-pub(crate) use facts::{environment, phases, scenario, server, server_in_words};
+pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};
+pub(crate) use faults::faults;
 pub(crate) use integrity::integrity;
+pub(crate) use ladder::ladder;
 pub(crate) use operations::{latencies, rates};
 pub(crate) use probes::{probes, result, stage};
+pub(crate) use spread::spread;
+pub(crate) use suspects::suspects;
+
+use std::borrow::Cow;
 
 /// Rows of cells under named columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,10 +38,10 @@ pub(crate) struct Table {
 }
 
 /// A column of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     /// Its heading.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Which side is filled up.
     pub align: Align,
 }
@@ -105,11 +115,11 @@ impl Table {
 }
 
 /// A column of words.
-pub(crate) const fn left(name: &'static str) -> Column {
-    Column { name, align: Align::Left }
+pub(crate) fn left(name: impl Into<Cow<'static, str>>) -> Column {
+    Column { name: name.into(), align: Align::Left }
 }
 
 /// A column of numbers.
-pub(crate) const fn right(name: &'static str) -> Column {
-    Column { name, align: Align::Right }
+pub(crate) fn right(name: impl Into<Cow<'static, str>>) -> Column {
+    Column { name: name.into(), align: Align::Right }
 }

@@ -55,10 +55,12 @@ pub(super) fn line(run: &Run, style: Style) -> Vec<String> {
 fn details(line: &Line) -> Vec<String> {
     let suspects: Vec<_> = line.held_back_by.iter().map(|suspect| suspect.name.as_str()).collect();
     let held_back = if suspects.is_empty() { "not found".to_owned() } else { suspects.join(", ") };
+    let unseen: Vec<_> = line.not_seen.iter().map(|suspect| suspect.name.as_str()).collect();
     let facts = [
         ("interval", interval(line)),
         ("objective", Some(objective(line))),
         ("held back by", line.rate.map(|_| held_back)),
+        ("not seen", line.rate.filter(|_| !unseen.is_empty()).map(|_| unseen.join(", "))),
     ];
     let indent = " ".repeat(LABEL.len());
     let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));

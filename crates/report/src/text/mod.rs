@@ -7,11 +7,15 @@ use plimsoll_measure::run::Run;
 
 use crate::tables::{self, Table, Tone};
 pub(crate) use head::word as verdict_word;
-pub(crate) use table::cut;
-use table::{lines, paint, wrap};
+pub(crate) use table::{cut, lines, paint, wrap};
 
 /// Columns of the summary at most.
 const WIDTH: usize = 100;
+
+/// `text` in lines of at most 100 columns, the first of which starts with `first` and the others with as many blanks.
+pub fn hanging(text: &str, first: &str) -> String {
+    wrap(text, first, WIDTH).join("\n")
+}
 
 /// Whether words may be coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +42,14 @@ pub fn summary(run: &Run, directory: Option<&str>, style: Style) -> String {
 /// The tables that a terminal has room for.
 fn tables(run: &Run) -> Vec<Table> {
     let mut tables: Vec<_> = run.line.iter().map(tables::probes).collect();
+    tables.extend(run.ladder.iter().map(tables::ladder));
     tables.push(tables::latencies(run));
+    // One phase is what the operations say already; a search has its probes.
+    if run.phases.len() > 1 && run.line.is_none() && run.ladder.is_none() {
+        tables.push(tables::phase_figures(run));
+    }
+    tables.push(tables::faults(run));
+    tables.push(tables::spread(run));
     tables.extend(tables::integrity(run));
     tables.extend(tables::expectations(run));
     tables.extend([tables::cost(run), tables::traffic(run), tables::ruler(run)]);
@@ -67,7 +78,7 @@ mod tests {
     use plimsoll_measure::environment::{ServerFacts, ServerKind};
     use plimsoll_measure::histogram::Latency;
     use plimsoll_measure::integrity::Integrity;
-    use plimsoll_measure::line::{Line, Probe, Stage, Suspect};
+    use plimsoll_measure::line::{Line, NotSeen, Probe, Stage, Suspect};
     use plimsoll_measure::run::{Client, Expectation, Operation, ScenarioFacts, ServerCost, Verdict};
 
     use super::*;
@@ -147,6 +158,10 @@ mod tests {
         }
     }
 
+    fn suspect(name: &str, evidence: &str) -> Suspect {
+        Suspect { name: name.into(), evidence: evidence.into(), readings: Vec::new() }
+    }
+
     fn searched() -> Run {
         let probe = |stage, rate: f64, held: bool| Probe {
             stage,
@@ -169,7 +184,8 @@ mod tests {
             high: Some(19_000.0),
             unit: "documents/s".into(),
             objective: vec!["p99 response < 50 ms".into(), "no errors".into()],
-            held_back_by: vec![Suspect { name: "server CPU".into(), evidence: "1.97 of 2 cores".into() }],
+            held_back_by: vec![suspect("server CPU", "1.97 of 2 cores")],
+            not_seen: vec![NotSeen { name: "tickets".into(), reason: "not reported".into() }],
             probes,
             ..Line::default()
         };
@@ -251,6 +267,7 @@ LOAD LINE  16,000 documents/s
            interval      16,000 to 19,000 documents/s
            objective     p99 response < 50 ms and no errors
            held back by  server CPU
+           not seen      tickets
 
 Probes, in documents/s
   stage     asked    done  achieved      p50      p99      max  result

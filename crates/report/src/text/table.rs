@@ -32,7 +32,8 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 /// `table` under its headings, its columns as wide as their widest cells, two blanks apart and indented by two. Its
 /// flexible column is cut where a line would be longer than `width`.
 pub(crate) fn lines(table: &Table, width: usize, style: Style) -> Vec<String> {
-    let headings = table.columns.iter().map(|column| Cell::toned(column.name, Tone::Faint)).collect();
+    let headings =
+        table.columns.iter().map(|column| Cell::toned(column.name.as_ref(), Tone::Faint)).collect();
     let headings = table.has_headings().then_some(headings);
     let rows: Vec<&Vec<Cell>> = headings.iter().chain(&table.rows).collect();
     let mut widths: Vec<usize> = (0..table.columns.len()).map(|column| widest(&rows, column)).collect();

@@ -10,12 +10,16 @@ use plimsoll_report::page::Page;
 use plimsoll_report::text::Style;
 use plimsoll_report::{page, summary};
 
+/// One of many small charts.
+const SMALL: &str = r#"<figure class="small">"#;
+
 #[test]
 fn an_hour_of_three_operations_fits_into_a_megabyte() {
     let sample = sample::load(3600, &["insert", "find", "update"]);
     let html = page(&sample.page());
     assert!(html.len() < 1_000_000, "{} bytes", html.len());
-    assert_eq!(html.matches("<figure>").count(), 1 + 6 + 3 + 2);
+    assert_eq!(html.matches("<figure>").count(), 1 + 6 + 3);
+    assert_eq!(html.matches(SMALL).count(), 17);
 }
 
 #[test]
@@ -49,7 +53,7 @@ fn what_the_user_wrote_is_escaped() {
 #[test]
 fn every_chart_has_a_name_read_aloud_and_a_caption() {
     let html = page(&sample::load(120, &["insert", "find"]).page());
-    let figures = html.matches("<figure>").count();
+    let figures = html.matches("<figure").count();
     assert_eq!(html.matches("<figcaption>").count(), figures);
     assert_eq!(html.matches(r#"<svg role="img" aria-label=""#).count(), figures);
     assert_eq!(html.matches("<details>").count(), figures);
@@ -70,11 +74,63 @@ fn the_load_line_its_interval_and_its_objective_stand_on_the_page() {
 }
 
 #[test]
+fn only_what_the_server_reports_is_drawn_and_the_rest_is_named() {
+    let mut sample = sample::load(120, &["insert"]);
+    let html = page(&sample.page());
+    let zero = "waiting for tickets (for a read ticket), flow control, operations (updates, deletes).";
+    assert!(html.contains(&format!("Zero throughout</strong>: {zero}")), "{html}");
+    assert!(html.contains("Not reported</strong>: replication lag."));
+    for sample in &mut sample.server {
+        (sample.write_tickets_out, sample.read_tickets_out, sample.write_tickets_max) = (None, None, None);
+        sample.cpu_ns = None;
+    }
+    let fewer = page(&sample.page());
+    assert_eq!(fewer.matches(SMALL).count(), html.matches(SMALL).count() - 2);
+    assert!(fewer.contains("Not reported</strong>: CPU, tickets in use, replication lag."), "{fewer}");
+}
+
+#[test]
+fn phases_faults_and_checkpoints_stand_on_every_chart_over_time() {
+    let html = page(&sample::broken().page());
+    let over_time = 1 + 1 + html.matches(SMALL).count();
+    assert_eq!(html.matches(r#"class="mark-line part""#).count(), 2 * over_time);
+    assert_eq!(html.matches(r#"class="mark-line fault""#).count(), 2 * over_time);
+    assert!(html.contains(">kill over</text>") && html.contains("▸ kill over"));
+    let html = page(&sample::load(120, &["insert"]).page());
+    let over_time = 1 + 2 + html.matches(SMALL).count();
+    assert_eq!(html.matches(r#"<rect class="checkpoint-band""#).count(), 2 * over_time);
+}
+
+#[test]
+fn suspects_stand_side_by_side_with_what_was_not_seen() {
+    let html = page(&sample::search().page());
+    for words in ["What may hold the rate back", "departs", "unmoved", "not seen: not reported", "23 %"] {
+        assert!(html.contains(words), "{words}");
+    }
+    let text = summary(&sample::search().run, None, Style::Plain);
+    assert!(text.contains("held back by  server CPU, WiredTiger cache\n"), "{text}");
+    assert!(text.contains("not seen      replication lag\n"), "{text}");
+}
+
+#[test]
+fn a_law_of_scalability_is_drawn_with_its_points_and_its_peak() {
+    let html = page(&sample::search().page());
+    assert_eq!(
+        html.matches(r#"<circle class="ring" r="4.5"><title>"#).count()
+            + html.matches(r#"<circle class="ring""#).count(),
+        6 + 1
+    );
+    assert!(
+        html.contains("beyond what was measured") && html.contains("predicted maximum: 12,332 documents/s")
+    );
+}
+
+#[test]
 fn a_run_of_which_nothing_is_known_still_has_a_page_and_a_summary() {
     let (run, distributions) = (Run::default(), BTreeMap::new());
     let html = page(&Page { run: &run, intervals: &[], server: &[], distributions: &distributions });
     assert!(html.contains("INVALID") && html.contains("not reported"));
-    assert!(!html.contains("<figure>"));
+    assert!(!html.contains("<figure"));
     assert!(summary(&run, None, Style::Plain).contains("INVALID"));
 }
 

@@ -12,6 +12,8 @@ pub struct FindReply {
     /// The whole message; only the first `filled` bytes count.
     pub(crate) bytes: Vec<u8>,
     pub(crate) filled: usize,
+    /// The bytes that were sent for it.
+    pub(crate) sent: usize,
     /// The bytes that arrived for it.
     pub(crate) received: usize,
     batch: Batch,
@@ -50,6 +52,11 @@ impl FindReply {
     /// The bytes of the reply on the wire (compressed, if it was), TLS and TCP not counted.
     pub fn bytes_received(&self) -> usize {
         self.received
+    }
+
+    /// The bytes of the request on the wire (compressed, if it was), TLS and TCP not counted.
+    pub fn bytes_sent(&self) -> usize {
+        self.sent
     }
 
     /// The documents, in the server's order, without a copy. They are framed, but not validated within.

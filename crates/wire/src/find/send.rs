@@ -41,7 +41,8 @@ impl Connection {
 
     async fn batch(&mut self, request: &[u8], reply: &mut FindReply) -> Result<(), Error> {
         reply.clear();
-        let request_id = self.exchange(request).await?;
+        let (request_id, sent) = self.exchange(request).await?;
+        reply.sent = sent;
         reply.filled = self.transport.reply().len();
         reply.received = self.transport.received();
         self.transport.swap_reply(&mut reply.bytes);

@@ -49,7 +49,7 @@ pub fn run(name: &str, address: SocketAddr) -> anyhow::Result<Trial> {
     let site = Arc::new(Site::single(address, TIMEOUT));
     let deal = Deal::new(setup.block(), 1, None).context("deal document numbers")?;
     let books = vec![Books::new(deal, 0, None)];
-    let mut fleet = Fleet::new(&setup, &site, books, Share::WHOLE, Spin::Off)?;
+    let mut fleet = Fleet::new(&setup, std::slice::from_ref(&site), books, Share::WHOLE, Spin::Off)?;
     let mut summary = Summary::new(plan.names(), plan.objective.clone());
     for phase in &plan.phases {
         let finished = fleet.run(phase, &Control::default(), &mut [], |progress| {

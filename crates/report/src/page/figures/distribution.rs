@@ -32,6 +32,8 @@ fn chart_of(name: &str, distribution: &Distribution) -> Chart {
         series,
         bands: unsupported(response.count()).into_iter().collect(),
         rules: Vec::new(),
+        marks: Vec::new(),
+        size: chart::Size::Half,
     }
 }
 

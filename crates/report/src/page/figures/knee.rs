@@ -37,6 +37,8 @@ pub(in crate::page) fn knee(line: &Line) -> Markup {
         series,
         bands: band(line).into_iter().collect(),
         rules,
+        marks: Vec::new(),
+        size: chart::Size::Full,
     })
 }
 

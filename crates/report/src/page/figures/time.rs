@@ -7,13 +7,12 @@ use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::event::Interval;
 use plimsoll_measure::interval::{IntervalLine, Spread};
 
-use crate::chart::{self, Axis, Band, BandKind, Chart, Point, Series, Stroke};
+use super::Timeline;
+use crate::chart::{self, Axis, Chart, Point, Series, Size, Stroke};
 use crate::page::Page;
 
 /// Longer than so many times an interval without one is a gap.
 const GAP_LENGTHS: u64 = 2;
-/// Phases whose names fit above a chart.
-const PHASES_MAX: usize = 6;
 
 /// What a series shows of an operation's second.
 type Value = fn(&IntervalLine, f64) -> Option<f64>;
@@ -25,7 +24,7 @@ type Number = fn(&Spread) -> Option<u64>;
 type Pick = fn(&IntervalLine) -> &Spread;
 
 /// Documents per second of every operation; operations per second where there are no documents.
-pub(in crate::page) fn throughput(page: &Page<'_>) -> Markup {
+pub(in crate::page) fn throughput(page: &Page<'_>, timeline: &Timeline) -> Markup {
     let names = names(page.intervals);
     let has_documents =
         page.intervals.iter().flat_map(|it| it.operations.values()).any(|line| line.documents > 0);
@@ -46,17 +45,19 @@ pub(in crate::page) fn throughput(page: &Page<'_>) -> Markup {
     chart::draw(&Chart {
         title: "Throughput".to_owned(),
         caption: "Acknowledged in each second.".to_owned(),
-        x: Axis::time(end_s(page.intervals)),
+        x: timeline.axis(),
         y: Axis::amount(high, unit),
         series,
-        bands: phases(page),
+        bands: timeline.shades.clone(),
         rules: Vec::new(),
+        marks: timeline.marks.clone(),
+        size: Size::Full,
     })
 }
 
 /// Response and service time of every operation, beside each other and to the same scale. Where all arrivals are closed
 /// they are the same, and one is enough.
-pub(in crate::page) fn latencies(page: &Page<'_>) -> Markup {
+pub(in crate::page) fn latencies(page: &Page<'_>, timeline: &Timeline) -> Markup {
     let is_closed = !page.run.phases.is_empty() && page.run.phases.iter().all(|phase| !phase.open);
     let shown = if is_closed { 1 } else { 2 };
     html! {
@@ -66,7 +67,7 @@ pub(in crate::page) fn latencies(page: &Page<'_>) -> Markup {
             @if let Some(extent) = chart::extent(series.iter().flatten()) {
                 div.pair {
                     @for ((time, _), series) in both.iter().zip(series).take(shown) {
-                        (latency(page, &format!("{time} time of {name}"), series, extent))
+                        (latency(&format!("{time} time of {name}"), series, extent, timeline))
                     }
                 }
             }
@@ -74,15 +75,17 @@ pub(in crate::page) fn latencies(page: &Page<'_>) -> Markup {
     }
 }
 
-fn latency(page: &Page<'_>, title: &str, series: Vec<Series>, (low, high): (f64, f64)) -> Markup {
+fn latency(title: &str, series: Vec<Series>, (low, high): (f64, f64), timeline: &Timeline) -> Markup {
     chart::draw(&Chart {
         title: title.to_owned(),
         caption: "From above: the longest, p99 and median of each second.".to_owned(),
-        x: Axis::time(end_s(page.intervals)),
+        x: timeline.axis(),
         y: Axis::latency(low, high),
         series,
-        bands: phases(page),
+        bands: timeline.shades.clone(),
         rules: Vec::new(),
+        marks: timeline.marks.clone(),
+        size: Size::Half,
     })
 }
 
@@ -123,26 +126,6 @@ fn points(
         end_ns = Some(interval.from_ns + interval.length_ns);
     }
     points
-}
-
-fn end_s(intervals: &[Interval]) -> f64 {
-    let end_ns = intervals.iter().map(|interval| interval.from_ns + interval.length_ns).max();
-    end_ns.unwrap_or(0) as f64 / SECOND_NS as f64
-}
-
-/// Where each phase lies, if there are several and their names fit.
-fn phases(page: &Page<'_>) -> Vec<Band> {
-    let phases = &page.run.phases;
-    if !(2..=PHASES_MAX).contains(&phases.len()) {
-        return Vec::new();
-    }
-    let band = |phase: &plimsoll_measure::run::PhaseFacts| Band {
-        from: phase.from_s,
-        to: phase.to_s,
-        label: phase.name.clone(),
-        kind: BandKind::Part,
-    };
-    phases.iter().map(band).collect()
 }
 
 #[cfg(test)]

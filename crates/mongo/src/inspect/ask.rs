@@ -1,0 +1,176 @@
+//! Asks a server under time limits. A refusal is an answer.
+
+use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use plimsoll_measure::clock::{self, Instant, MILLISECOND_NS};
+use plimsoll_wire::{Connection, Error as WireError, ServerError};
+
+use super::read;
+
+/// How long the server may work on a question that needs no scan, in milliseconds.
+const QUESTION_MS: u64 = 10_000;
+/// How long the server may scan for one question, in milliseconds.
+const SCAN_MS: u64 = 5_000;
+/// How long it may scan in all, in nanoseconds.
+const SCANS_NS: u64 = 60_000 * MILLISECOND_NS;
+/// MongoDB's error code NamespaceNotFound.
+const NAMESPACE_NOT_FOUND: i32 = 26;
+/// MongoDB's error code MaxTimeMSExpired.
+const TIME_LIMIT: i32 = 50;
+/// Characters of the server's own words that are kept.
+const WORDS_MAX: usize = 160;
+
+/// An answer, or why there is none.
+pub(super) type Answer<T = RawDocumentBuf> = Result<T, Refusal>;
+
+/// Why a server gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    code: i32,
+    words: String,
+}
+
+impl Refusal {
+    fn not_understood() -> Self {
+        Self { code: 0, words: "the server's answer makes no sense".to_owned() }
+    }
+
+    /// Whether there is no such collection.
+    pub(super) fn is_missing(&self) -> bool {
+        self.code == NAMESPACE_NOT_FOUND
+    }
+
+    /// Why, in words that end a sentence.
+    pub(super) fn reason(&self) -> &str {
+        if self.code == TIME_LIMIT { "it takes longer than the time limit" } else { &self.words }
+    }
+}
+
+/// Documents of a cursor, and whether it had more.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) documents: Vec<RawDocumentBuf>,
+    pub(super) cut: bool,
+}
+
+/// How much of a cursor is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    pub(super) documents: usize,
+    pub(super) bytes: usize,
+}
+
+/// Puts questions to one server.
+#[derive(Debug)]
+pub(super) struct Asker<'a> {
+    connection: &'a mut Connection,
+    scans_until: Instant,
+}
+
+impl<'a> Asker<'a> {
+    pub(super) fn new(connection: &'a mut Connection) -> Self {
+        Self { connection, scans_until: clock::now() + SCANS_NS }
+    }
+
+    /// An empty command.
+    pub(super) async fn ping(&mut self) -> Result<(), WireError> {
+        self.connection.ping().await
+    }
+
+    /// Asks what takes no scan.
+    pub(super) async fn ask(&mut self, db: &str, body: Document) -> Result<Answer, WireError> {
+        self.send(db, body, QUESTION_MS).await
+    }
+
+    /// Asks what may take a scan of a whole collection, as long as there is time for scans.
+    pub(super) async fn scan(&mut self, db: &str, body: Document) -> Result<Answer, WireError> {
+        let left_ms = self.scans_until.since(clock::now()) / MILLISECOND_NS;
+        if left_ms == 0 {
+            let words = "there was no time left for scans".to_owned();
+            return Ok(Err(Refusal { code: 0, words }));
+        }
+        self.send(db, body, left_ms.min(SCAN_MS)).await
+    }
+
+    async fn send(&mut self, db: &str, mut body: Document, ms: u64) -> Result<Answer, WireError> {
+        body.insert("maxTimeMS", i32::try_from(ms).unwrap_or(i32::MAX));
+        if self.connection.hello().is_secondary {
+            body.insert("$readPreference", doc! {"mode": "primaryPreferred"});
+        }
+        self.exchange(db, &body).await
+    }
+
+    async fn exchange(&mut self, db: &str, body: &Document) -> Result<Answer, WireError> {
+        match self.connection.command(db, &RawDocumentBuf::try_from(body)?).await {
+            Ok(reply) => Ok(Ok(reply)),
+            Err(WireError::Server(error)) => Ok(Err(refusal(&error))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All documents of the cursor in an answer, a batch after the other.
+    pub(super) async fn rest(
+        &mut self,
+        db: &str,
+        answer: Answer,
+        most: Most,
+    ) -> Result<Answer<Found>, WireError> {
+        let mut reply = match answer {
+            Ok(reply) => reply,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let collection = collection_of(&reply, db);
+        let (mut found, mut bytes) = (Found::default(), 0);
+        loop {
+            let Some((batch, cursor)) = batch(&reply) else { return Ok(Err(Refusal::not_understood())) };
+            bytes += batch.iter().map(|document| document.as_bytes().len()).sum::<usize>();
+            found.documents.extend(batch);
+            found.cut = cursor != 0;
+            if cursor == 0 {
+                return Ok(Ok(found));
+            }
+            if found.documents.len() >= most.documents || bytes >= most.bytes {
+                let kill = doc! {"killCursors": collection, "cursors": [cursor]};
+                self.exchange(db, &kill).await?.ok();
+                return Ok(Ok(found));
+            }
+            match self.exchange(db, &doc! {"getMore": cursor, "collection": &collection}).await? {
+                Ok(next) => reply = next,
+                // What was read until then is worth something.
+                Err(_) => return Ok(Ok(found)),
+            }
+        }
+    }
+}
+
+/// The collection that a cursor belongs to.
+fn collection_of(reply: &RawDocument, db: &str) -> String {
+    let namespace = read::document(reply, "cursor").and_then(|cursor| read::text(cursor, "ns"));
+    let namespace = namespace.unwrap_or_default();
+    let name = namespace.strip_prefix(db).and_then(|rest| rest.strip_prefix('.'));
+    name.unwrap_or_default().to_owned()
+}
+
+fn refusal(error: &ServerError) -> Refusal {
+    Refusal { code: error.code, words: error.message.chars().take(WORDS_MAX).collect() }
+}
+
+/// A reply's documents, and the cursor that has more of them, or 0; nothing where the reply makes no sense.
+pub(super) fn batch(reply: &RawDocument) -> Option<(Vec<RawDocumentBuf>, i64)> {
+    let cursor = read::document(reply, "cursor")?;
+    let batch = cursor.get_array("firstBatch").or_else(|_| cursor.get_array("nextBatch")).ok()?;
+    let document = |item: Result<RawBsonRef<'_>, _>| item.ok()?.as_document().map(RawDocument::to_owned);
+    let documents = batch.into_iter().map(document).collect::<Option<Vec<_>>>()?;
+    Some((documents, read::integer(cursor, "id").unwrap_or(0)))
+}
+
+/// The first document of a reply.
+pub(super) fn first(reply: &RawDocument) -> Option<RawDocumentBuf> {
+    batch(reply)?.0.into_iter().next()
+}
+
+/// What a group of all documents counted as `n`. Without any document there is no group.
+pub(super) fn counted(reply: &RawDocument) -> Answer<u64> {
+    let (groups, _) = batch(reply).ok_or_else(Refusal::not_understood)?;
+    let Some(group) = groups.first() else { return Ok(0) };
+    read::count(group, "n").ok_or_else(Refusal::not_understood)
+}

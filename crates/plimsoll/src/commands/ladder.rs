@@ -1,0 +1,87 @@
+//! `plimsoll ladder`: the same load with more and more writers, and the law that its throughput follows.
+
+use anyhow::{anyhow, ensure};
+use plimsoll_load::arrivals::CONNECTIONS_MAX;
+use plimsoll_load::engine::Second;
+use plimsoll_load::ladder::{Unit, ladder, rung};
+use plimsoll_load::line::SETTLE_S;
+use plimsoll_load::phase::{Load, Phase};
+use plimsoll_load::stop::Stop;
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::duration::Span;
+use plimsoll_measure::event::Event;
+use plimsoll_measure::ladder::Rung;
+
+use super::load;
+use crate::cli::LadderArgs;
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::plan::closed;
+use crate::session::Session;
+
+/// More rungs than this are refused.
+const RUNGS_MAX: usize = 64;
+
+/// Climbs the ladder and audits everything that was written.
+///
+/// # Errors
+/// What kept it from being climbed.
+pub fn climb(args: &LadderArgs) -> Outcome<Exit> {
+    check(&args.writers, args.step).deserves(Exit::Usage)?;
+    let mut session = load::open(&args.scenario, &args.load)?;
+    let load = session.plan.searched().cloned();
+    let load = load.ok_or_else(|| anyhow!("phases: there is no load to climb with")).deserves(Exit::Usage)?;
+    let unit = if session.plan.documents_per_operation() > 1.0 { Unit::Documents } else { Unit::Operations };
+    load::prepare(&mut session)?;
+    let mut rungs = Vec::new();
+    for writers in &args.writers {
+        if session.is_over() {
+            break;
+        }
+        rungs.push(step(&mut session, &load, *writers, args.step, unit)?);
+    }
+    session.ladder = Some(ladder(rungs, unit));
+    load::close(session, &args.load, "ladder", None)
+}
+
+fn check(writers: &[u32], step_s: u64) -> anyhow::Result<()> {
+    ensure!(
+        !writers.is_empty() && writers.len() <= RUNGS_MAX,
+        "--writers: give from 1 to {RUNGS_MAX} numbers, such as 1,2,4,8"
+    );
+    ensure!(
+        writers.iter().all(|count| (1..=CONNECTIONS_MAX).contains(count)),
+        "--writers: each number lies between 1 and {CONNECTIONS_MAX}"
+    );
+    ensure!((2..=3600).contains(&step_s), "--step: give from 2 to 3600 seconds");
+    Ok(())
+}
+
+/// One closed load; its first second only settles.
+fn step(session: &mut Session, load: &Load, writers: u32, step_s: u64, unit: Unit) -> Outcome<Rung> {
+    let name = if writers == 1 { "1 writer".to_owned() } else { format!("{writers} writers") };
+    let phase = Phase {
+        name,
+        key: None,
+        loads: vec![closed(load, writers)],
+        stop: Stop { duration: Some(Span::from_secs(SETTLE_S + step_s)), ..Stop::default() },
+        drain: Span::from_secs(0),
+        unreachable_for: session.loaded.scenario.unreachable_for,
+        seed: session.loaded.scenario.seed,
+        faults: Vec::new(),
+        retry: session.loaded.scenario.retry,
+    };
+    let at_ns = session.elapsed_ns();
+    session.emit(&Event::Phase {
+        at_ns,
+        name: phase.name.clone(),
+        duration_s: phase.stop.duration.map(Span::as_secs),
+        documents: None,
+    });
+    let mut seconds: Vec<Second> = Vec::new();
+    session.run(&phase, |second| {
+        if second.from_ns >= SETTLE_S * SECOND_NS && second.to_ns <= (SETTLE_S + step_s) * SECOND_NS {
+            seconds.push(second.clone());
+        }
+    })?;
+    Ok(rung(writers, &seconds, unit))
+}

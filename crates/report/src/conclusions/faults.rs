@@ -1,0 +1,59 @@
+//! What faults did to the load, in sentences: one for each kind.
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::run::{FaultFacts, Run};
+
+use crate::units::{counted, duration};
+
+/// One sentence for each kind of fault, and one for each that went wrong itself.
+pub(super) fn faults(run: &Run) -> Vec<String> {
+    let mut kinds: BTreeMap<&str, Vec<&FaultFacts>> = BTreeMap::new();
+    run.faults.iter().for_each(|fault| kinds.entry(&fault.name).or_default().push(fault));
+    let failed = run.faults.iter().filter_map(|fault| Some((fault, fault.error.as_ref()?)));
+    let failed = failed.map(|(fault, error)| {
+        format!("The fault `{}` at {} went wrong itself: {error}.", fault.name, duration(fault.from_s))
+    });
+    kinds.into_iter().map(|(name, faults)| kind(name, &faults)).chain(failed).collect()
+}
+
+fn kind(name: &str, faults: &[&FaultFacts]) -> String {
+    let happened = counted(faults.len() as u64, "time");
+    let mut outages: Vec<f64> = faults.iter().map(|fault| fault.outage_s).filter(|s| *s > 0.0).collect();
+    outages.sort_by(f64::total_cmp);
+    let (Some(least), Some(most)) = (outages.first(), outages.last()) else {
+        return format!("Fault `{name}`, {happened}: the load never fell silent.");
+    };
+    let length = match outages.len() {
+        1 => format!("nothing succeeded for {}", duration(*most)),
+        count => format!(
+            "nothing succeeded for {} in the median, {} to {}",
+            duration(outages[count / 2]),
+            duration(*least),
+            duration(*most)
+        ),
+    };
+    let back = faults.iter().filter(|fault| fault.outage_s > 0.0 && fault.first_success_s.is_none()).count();
+    let back = match back {
+        0 => String::new(),
+        _ => format!(
+            "; {} went by without a success before the next one or the end",
+            counted(back as u64, "time")
+        ),
+    };
+    let held = faults.iter().filter(|fault| fault.held_again_s.is_some()).count();
+    format!("Fault `{name}`, {happened}: {length}{back}; the objective held again after {held} of them.")
+}
+
+/// Servers that were away while the others went on.
+pub(super) fn servers(run: &Run) -> Vec<String> {
+    let away = run.spread.iter().filter_map(|share| Some((share, share.away.as_ref()?)));
+    away.map(|(share, why)| {
+        format!(
+            "Server {} was away ({why}): {} went to the next one.",
+            share.address,
+            counted(share.passed_over, "operation")
+        )
+    })
+    .collect()
+}

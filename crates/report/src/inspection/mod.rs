@@ -1,0 +1,278 @@
+//! What is in a deployment, and what changed in a collection, for a terminal.
+
+mod changes;
+mod tables;
+
+// The same lines as in the summary of a run.
+#[expect(clippy::duplicate_mod, reason = "the table of `text` is private to it")]
+#[path = "../text/table.rs"]
+mod table;
+
+use plimsoll_measure::inspection::{Collection, Difference, Forbidden, Inspection, Presence};
+use plimsoll_measure::run::Run;
+
+use crate::tables::{Table, Tone, server, server_in_words};
+use crate::text::Style;
+use crate::units::latency;
+use table::{cut, lines, paint, wrap};
+
+/// Columns at most.
+const WIDTH: usize = 100;
+
+/// An inspection, at most 100 columns wide, with a line feed at its end. Documents are cut to fit; all else is whole.
+pub fn summary(inspection: &Inspection, style: Style) -> String {
+    let run = Run { server: inspection.server.clone(), ..Run::default() };
+    let mut sections = vec![head(inspection, style), verdict(inspection, style)];
+    let mut deployment = vec![server(&run), tables::databases(inspection)];
+    deployment.extend((inspection.collections.len() > 1).then(|| tables::overview(inspection)));
+    sections.extend(shown(deployment, style));
+    sections.extend(inspection.collections.iter().flat_map(|collection| one(collection, style)));
+    if inspection.collections.is_empty() {
+        sections.push(vec!["There is no collection to look at.".to_owned()]);
+    }
+    sections.push(notes(&inspection.notes));
+    joined(sections)
+}
+
+/// What changed in a collection, at most 100 columns wide, with a line feed at its end.
+pub fn difference(difference: &Difference, style: Style) -> String {
+    let mut sections = shown(vec![changes::sizes(difference)], style);
+    sections.push(notes(&changes::sentences(difference)));
+    joined(sections)
+}
+
+fn head(inspection: &Inspection, style: Style) -> Vec<String> {
+    let addresses = inspection.server.addresses.join(", ");
+    let facts = [
+        inspection.taken.clone(),
+        server_in_words(&inspection.server),
+        format!("ping {}", latency(inspection.round_trip_ns)),
+    ];
+    let title = wrap(&format!("Inspection of {addresses}"), "", WIDTH);
+    let title = title.into_iter().map(|line| paint(&line, Tone::Strong, style));
+    title.chain(wrap(&facts.join(" · "), "", WIDTH)).collect()
+}
+
+/// Whether a forbidden field is there, if any field is forbidden.
+fn verdict(inspection: &Inspection, style: Style) -> Vec<String> {
+    let collections = inspection.collections.iter();
+    let all: Vec<_> =
+        collections.flat_map(|each| each.forbidden.iter().map(move |field| (each, field))).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let is = |presence| move |found: &&(&Collection, &Forbidden)| found.1.presence == presence;
+    let found: Vec<_> = all.iter().filter(is(Presence::Found)).collect();
+    let unchecked = all.iter().any(|found| is(Presence::NotChecked)(&found));
+    let (words, tone) = match (found.is_empty(), unchecked) {
+        (false, _) => ("FORBIDDEN FIELDS FOUND", Tone::Bad),
+        (true, true) => ("FORBIDDEN FIELDS NOT CHECKED", Tone::Doubtful),
+        (true, false) => ("NO FORBIDDEN FIELDS", Tone::Good),
+    };
+    let bullets = found
+        .into_iter()
+        .flat_map(|(collection, field)| wrap(&tables::found_in_words(collection, field), "  • ", WIDTH));
+    std::iter::once(paint(words, tone, style)).chain(bullets).collect()
+}
+
+/// One collection.
+fn one(collection: &Collection, style: Style) -> Vec<Vec<String>> {
+    let facts = tables::facts(collection);
+    let more = [
+        tables::indexes(collection),
+        tables::fields(collection),
+        tables::times(collection),
+        tables::forbidden(collection),
+        tables::samples(collection),
+    ];
+    let mut sections = shown(std::iter::once(facts).chain(more).collect(), style);
+    if let Some(facts) = sections.first_mut() {
+        facts.extend(notes(&collection.notes));
+    }
+    sections
+}
+
+fn shown(tables: Vec<Table>, style: Style) -> Vec<Vec<String>> {
+    let section = |table: &Table| {
+        let title = paint(&cut(&table.title, WIDTH), Tone::Strong, style);
+        std::iter::once(title).chain(lines(table, WIDTH, style)).collect()
+    };
+    tables.iter().filter(|table| !table.rows.is_empty()).map(section).collect()
+}
+
+fn notes(notes: &[String]) -> Vec<String> {
+    notes.iter().flat_map(|note| wrap(&tables::plain(note), "  • ", WIDTH)).collect()
+}
+
+fn joined(sections: Vec<Vec<String>>) -> String {
+    let sections = sections.iter().filter(|section| !section.is_empty());
+    let text: Vec<_> = sections.map(|section| section.join("\n")).collect();
+    text.join("\n\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use plimsoll_measure::environment::ServerFacts;
+    use plimsoll_measure::inspection::{
+        Capped, Choice, Counting, Database, Field, Index, Inventory, Options, Place, Said, Sample, Size,
+        Source, Spread, Times, difference as changes_between,
+    };
+
+    use super::*;
+
+    fn collection() -> Collection {
+        let said = Said {
+            documents: Some(95_487_000),
+            data_bytes: Some(6_779_577_000),
+            storage_bytes: Some(1_051_639_808),
+            free_bytes: Some(4096),
+            index_bytes: Some(3_000_000),
+        };
+        Collection {
+            namespace: "plimsoll.vip".into(),
+            exists: true,
+            options: Options {
+                capped: Some(Capped { bytes_max: Some(1 << 40), documents_max: None }),
+                ..Options::default()
+            },
+            documents: said.documents,
+            counting: Counting::Estimated,
+            size: Size::of(&said),
+            indexes: Some(vec![Index {
+                name: "_id_".into(),
+                keys: r#"{"_id":1}"#.into(),
+                bytes: Some(3_000_000),
+                ..Index::default()
+            }]),
+            samples: vec![Sample {
+                place: Place::First,
+                bytes: 17_000,
+                document: format!("a text that is longer than a line {}", "x".repeat(100)).into(),
+                left_out: 1,
+            }],
+            inventory: Some(inventory()),
+            times: vec![Times {
+                path: "_id".into(),
+                first: "2026-03-22T15:36:00Z".into(),
+                last: "2026-03-22T15:46:00Z".into(),
+                span_s: 600.0,
+                source: Source::Index,
+            }],
+            forbidden: vec![Forbidden {
+                pattern: "*.password".into(),
+                presence: Presence::Found,
+                sampled: 3,
+                paths: vec!["users[].password".into()],
+                examples: vec![7.into()],
+                ..Forbidden::default()
+            }],
+            notes: vec!["its documents were not counted: it takes longer than the time limit".into()],
+            ..Collection::default()
+        }
+    }
+
+    fn inventory() -> Inventory {
+        let field = |path: &str, documents, types: &[(&str, u64)]| Field {
+            path: path.into(),
+            documents,
+            share: documents as f64 / 1000.0,
+            values: documents,
+            types: types.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<BTreeMap<_, _>>(),
+            bytes: Spread { min: 4, mean: 4.5, max: 8 },
+        };
+        Inventory {
+            documents: 1000,
+            choice: Choice::Random,
+            document_bytes: Spread { min: 60, mean: 71.0, max: 80 },
+            fields: vec![
+                field("_id", 1000, &[("objectId", 1000)]),
+                field("n", 998, &[("int", 900), ("long", 98)]),
+            ],
+            cut: false,
+        }
+    }
+
+    fn inspection() -> Inspection {
+        let database = Database {
+            name: "plimsoll".into(),
+            collections: Some(1),
+            documents: Some(95_487_000),
+            ..Database::default()
+        };
+        Inspection {
+            taken: "2026-03-22T15:47:00Z".into(),
+            server: ServerFacts {
+                addresses: vec!["h:27017".into()],
+                version: Some("7.0.28".into()),
+                storage_engine: Some("wiredTiger".into()),
+                topology: Some("standalone".into()),
+                ..ServerFacts::default()
+            },
+            round_trip_ns: 210_000,
+            databases: vec![database],
+            collections: vec![collection()],
+            ..Inspection::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(found: &str, text: &str) {
+        assert_eq!(found, text.trim_start_matches('\n'), "found:\n{found}");
+    }
+
+    #[test]
+    fn an_inspection_is_shown() {
+        check(&summary(&inspection(), Style::Plain), include_str!("fixtures/inspection.txt"));
+    }
+
+    #[test]
+    fn nothing_is_wider_than_a_hundred_columns_and_no_name_can_command_the_terminal() {
+        let mut wide = inspection();
+        let long = format!("\u{1b}[2J\u{9b}31m{}", "name".repeat(64));
+        let one = &mut wide.collections[0];
+        one.namespace = long.clone();
+        one.times[0].path = long.clone();
+        one.forbidden[0].paths = vec![long.clone()];
+        one.notes = vec![long.clone()];
+        let fields = one.inventory.as_mut().map(|inventory| &mut inventory.fields);
+        fields.into_iter().flatten().for_each(|field| field.path = long.clone());
+        one.indexes.iter_mut().flatten().for_each(|index| index.name = long.clone());
+        wide.databases[0].name = long;
+        wide.collections.push(wide.collections[0].clone());
+        for text in [
+            summary(&wide, Style::Plain),
+            difference(&changes_between(&wide.collections[0], &wide.collections[0]), Style::Plain),
+        ] {
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(WIDTH), "{widest:?}:\n{text}");
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_deployment_is_said_to_be_empty() {
+        let text = summary(&Inspection { collections: Vec::new(), ..inspection() }, Style::Plain);
+        assert!(text.ends_with("There is no collection to look at.\n"), "{text}");
+    }
+
+    #[test]
+    fn what_was_not_checked_is_not_said_to_be_absent() {
+        let with = |presence| {
+            let mut inspection = inspection();
+            inspection.collections[0].forbidden[0] = Forbidden { presence, ..Forbidden::default() };
+            summary(&inspection, Style::Plain)
+        };
+        assert!(with(Presence::NotChecked).contains("FORBIDDEN FIELDS NOT CHECKED"));
+        assert!(with(Presence::AbsentInInventory).contains("NO FORBIDDEN FIELDS\n"));
+        assert!(with(Presence::AbsentInInventory).contains("not in the sample"));
+    }
+
+    #[test]
+    fn a_difference_is_shown() {
+        let before = Collection::missing("plimsoll.vip");
+        let text = difference(&changes_between(&before, &collection()), Style::Plain);
+        check(&text, include_str!("fixtures/difference.txt"));
+    }
+}

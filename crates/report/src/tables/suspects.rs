@@ -1,0 +1,97 @@
+//! What was looked at to find what holds the rate back, at the baseline and at the knee.
+
+use plimsoll_measure::line::{Line, NotSeen, Reading, Suspect};
+
+use super::{Cell, Table, Tone, left, right};
+use crate::units::{NONE, bytes, latency, three_digits};
+
+/// Bytes in a mebibyte.
+const MIB: f64 = 1_048_576.0;
+
+/// What departed first, then what did not, then what could not be looked at; one row a reading.
+pub(crate) fn suspects(line: &Line) -> Table {
+    let columns = vec![
+        left("suspect"),
+        left("reading"),
+        right("at the lowest rate that held"),
+        right("at the lowest that failed"),
+        left("finding"),
+    ];
+    let departed = line.held_back_by.iter().map(|it| (it, Cell::toned("departs", Tone::Bad)));
+    let unmoved = line.unmoved.iter().map(|it| (it, Cell::toned("unmoved", Tone::Faint)));
+    let seen = departed.chain(unmoved).flat_map(|(suspect, finding)| rows(suspect, &finding));
+    let rows = seen.chain(line.not_seen.iter().map(unseen)).collect();
+    Table { title: "What may hold the rate back".to_owned(), columns, rows, flexible: 1 }
+}
+
+/// The name and the finding stand in the first row only.
+fn rows(suspect: &Suspect, finding: &Cell) -> Vec<Vec<Cell>> {
+    let row = |(index, reading): (usize, &Reading)| {
+        let [name, finding] = [Cell::from(suspect.name.as_str()), finding.clone()]
+            .map(|cell| if index == 0 { cell } else { Cell::default() });
+        let [baseline, knee] = [reading.baseline, reading.knee].map(|number| shown(number, &reading.unit));
+        vec![name, reading.what.as_str().into(), baseline.into(), knee.into(), finding]
+    };
+    suspect.readings.iter().enumerate().map(row).collect()
+}
+
+fn unseen(suspect: &NotSeen) -> Vec<Cell> {
+    let finding = Cell::toned(format!("not seen: {}", suspect.reason), Tone::Doubtful);
+    vec![suspect.name.as_str().into(), NONE.into(), NONE.into(), NONE.into(), finding]
+}
+
+fn shown(number: Option<f64>, unit: &str) -> String {
+    let Some(number) = number else { return NONE.to_owned() };
+    let text = match unit {
+        "ms" => return latency((number * 1e6).round().max(0.0) as u64),
+        "MiB/s" => return format!("{}/s", bytes((number * MIB).round().max(0.0) as u64)),
+        "%" => format!("{number:.0}"),
+        _ if number == 0.0 => "0".to_owned(),
+        _ => three_digits(number),
+    };
+    let space = if unit.is_empty() || unit.starts_with('/') { "" } else { " " };
+    format!("{text}{space}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(what: &str, unit: &str, baseline: Option<f64>, knee: Option<f64>) -> Reading {
+        Reading { what: what.into(), unit: unit.into(), baseline, knee }
+    }
+
+    #[test]
+    fn every_reading_has_a_row_and_what_was_not_seen_is_said() {
+        let suspect = |name: &str, readings| Suspect { name: name.into(), evidence: String::new(), readings };
+        let line = Line {
+            held_back_by: vec![suspect(
+                "journal sync",
+                vec![
+                    reading("mean journal sync", "ms", None, Some(12.34)),
+                    reading("journal syncs", "/s", Some(100.0), Some(48.0)),
+                ],
+            )],
+            unmoved: vec![suspect(
+                "disk",
+                vec![
+                    reading("disk busy", "%", Some(3.2), Some(7.9)),
+                    reading("written by the server", "MiB/s", Some(0.5), Some(12.0)),
+                ],
+            )],
+            not_seen: vec![NotSeen { name: "tickets".into(), reason: "not reported".into() }],
+            ..Line::default()
+        };
+        let rows = suspects(&line).rows;
+        let rows: Vec<Vec<_>> =
+            rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        let expected = [
+            ["journal sync", "mean journal sync", "–", "12.3 ms", "departs"],
+            ["", "journal syncs", "100/s", "48.0/s", ""],
+            ["disk", "disk busy", "3 %", "8 %", "unmoved"],
+            ["", "written by the server", "512 KiB/s", "12.0 MiB/s", ""],
+            ["tickets", "–", "–", "–", "not seen: not reported"],
+        ];
+        assert_eq!(rows, expected);
+    }
+}
