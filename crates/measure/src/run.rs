@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, ServerFacts};
 use crate::histogram::Latency;
+use crate::inspection::Collection;
 use crate::integrity::Integrity;
 use crate::ladder::Ladder;
 use crate::line::Line;
@@ -70,6 +71,12 @@ pub struct Run {
     pub client: Client,
     /// What the server cost.
     pub server_cost: ServerCost,
+    /// The collection before the load, as the server told; of several servers the first one's.
+    #[serde(default)]
+    pub collection_before: Option<Collection>,
+    /// The same after the audit.
+    #[serde(default)]
+    pub collection_after: Option<Collection>,
     /// What had to hold.
     pub expectations: Vec<Expectation>,
     /// The load line, for `line`.

@@ -1,5 +1,7 @@
 //! The audit as the binary makes it: connects, scans, and says what was found.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use plimsoll_ledger::{Findings, Ledger, Neighbours, Touched};
 use plimsoll_measure::clock;
@@ -7,10 +9,12 @@ use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
 use plimsoll_mongo::collection::Before;
 use plimsoll_mongo::setup::Setup;
-use plimsoll_wire::ConnectOptions;
+use plimsoll_wire::{ConnectOptions, Connection};
 
 /// Examples of each kind that are kept.
 const EXAMPLES: usize = 5;
+/// The pause between two attempts to reach a server.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What is audited.
 #[derive(Debug)]
@@ -19,6 +23,8 @@ pub struct Subject<'a> {
     pub setup: &'a Setup,
     /// Where: each server that has a part of the documents.
     pub servers: Vec<ConnectOptions>,
+    /// How long a server that is still on its way back is waited for.
+    pub patience: Duration,
     /// What became of each document.
     pub ledger: &'a Ledger,
     /// Which others may have changed.
@@ -50,10 +56,24 @@ fn read(
     listener: &mut impl Listener,
 ) -> anyhow::Result<Findings> {
     let scope = Scope::of(subject.setup, subject.touched, subject.neighbours);
+    runtime.block_on(wait(&subject.servers, subject.patience));
     // Every mongos shows the same collection: one of them is read.
     runtime
         .block_on(scan(&subject.servers, subject.ledger, scope, listener))
         .context("read the documents back")
+}
+
+/// Waits until every server takes connections, or the patience is over: what is wrong then is said by the scan.
+async fn wait(servers: &[ConnectOptions], patience: Duration) {
+    let began = clock::now();
+    for server in servers {
+        while Connection::connect(server).await.is_err() {
+            if u128::from(clock::now().since(began)) >= patience.as_nanos() {
+                return;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
 }
 
 fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {

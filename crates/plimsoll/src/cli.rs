@@ -39,7 +39,7 @@ pub enum Command {
     Scenarios(ScenariosArgs),
     /// Check the ruler on this machine before believing it.
     Selftest(SelftestArgs),
-    /// Print the JSON Schema of scenarios or of run.json.
+    /// Print the JSON Schema of scenarios, of run.json or of matrix.json.
     Schema(SchemaArgs),
     /// Print the completions for a shell.
     Completions(CompletionsArgs),
@@ -257,6 +257,8 @@ pub enum SchemaOf {
     Scenario,
     /// run.json
     Run,
+    /// matrix.json
+    Matrix,
 }
 
 /// Print completions.

@@ -42,6 +42,8 @@ pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, 
         expectations,
         line,
         ladder: session.ladder.clone(),
+        collection_before: session.collection_before.clone(),
+        collection_after: session.collection_after.clone(),
         ..Run::default()
     };
     (run.verdict, run.reasons) = verdict(&run, session);

@@ -16,11 +16,13 @@ use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::event::{Event, Interval};
+use plimsoll_measure::inspection::Collection;
 use plimsoll_measure::ladder::Ladder;
 use plimsoll_measure::run::ServerShare;
 use plimsoll_measure::sample::ServerSample;
 use plimsoll_mongo::books::{Books, Closed};
 use plimsoll_mongo::collection::{self, Before};
+use plimsoll_mongo::inspect::brief;
 use plimsoll_mongo::keeper::KeeperThread;
 use plimsoll_mongo::setup::{Command, Context as SetupContext, Setup};
 use plimsoll_mongo::sharding;
@@ -74,6 +76,10 @@ pub struct Session {
     pub summary: Summary,
     /// Every look at the server.
     pub samples: Vec<ServerSample>,
+    /// The collection before the load, as the server told.
+    pub collection_before: Option<Collection>,
+    /// The same after the audit.
+    pub collection_after: Option<Collection>,
     /// What a ladder reached.
     pub ladder: Option<Ladder>,
     /// Why the run ended early, if it did.
@@ -159,6 +165,8 @@ impl Session {
             started_ms,
             summary,
             samples: Vec::new(),
+            collection_before: None,
+            collection_after: None,
             ladder: None,
             ended: Ended::Duration,
             pings_ns: Vec::new(),
@@ -176,6 +184,7 @@ impl Session {
         };
         session.announce()?;
         session.shard()?;
+        session.collection_before = session.inspect();
         session.ping();
         session.measure_ceiling()?;
         session.hire()?;
@@ -328,6 +337,14 @@ impl Session {
         });
         told.into_iter().for_each(|text| self.note(text));
         applied
+    }
+
+    /// What the server says of the collection; nothing if it cannot be asked.
+    pub fn inspect(&self) -> Option<Collection> {
+        self.runtime.block_on(async {
+            let mut connection = Connection::connect(&self.place.site.options()).await.ok()?;
+            brief(&mut connection, &self.setup.namespace).await.ok()
+        })
     }
 
     fn ping(&mut self) {

@@ -49,6 +49,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     let subject = Subject {
         setup: &setup,
         servers: place.all().map(|place| place.site.options()).collect(),
+        patience: Duration::ZERO,
         ledger: &recovered.ledger,
         touched: &touched,
         neighbours: Neighbours::Expected,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use plimsoll_load::retry::Retry;
-use plimsoll_load::worker::Control;
+use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock;
 use plimsoll_measure::event::Event;
 use plimsoll_measure::line::Line;
@@ -249,6 +249,7 @@ pub fn finish(mut session: Session, command: &str, line: Option<Line>) -> Outcom
     }
     let promised = promised?;
     let integrity = read_back(&mut session, &promised.ledger, &promised.touched);
+    session.collection_after = session.inspect();
     let run = conclude(&session, command, Some(integrity), line);
     let exit = exit(&run, &session);
     let Session { dir, place, terminal, .. } = session;
@@ -274,6 +275,13 @@ pub fn keep(place: Place, path: &Path) -> anyhow::Result<bool> {
     Ok(kept)
 }
 
+/// A server that was given up already is not waited for once more.
+fn patience(session: &Session) -> Duration {
+    let given_up = session.ended == Ended::Unreachable || session.control.is_stopped();
+    let limit = session.loaded.scenario.unreachable_for;
+    if given_up { Duration::ZERO } else { Duration::from_nanos(limit.as_ns()) }
+}
+
 fn read_back(
     session: &mut Session,
     ledger: &plimsoll_ledger::Ledger,
@@ -284,6 +292,7 @@ fn read_back(
     let subject = Subject {
         setup: &session.setup,
         servers: session.place.all().map(|place| place.site.options()).collect(),
+        patience: patience(session),
         ledger,
         touched,
         neighbours: session.neighbours(),

@@ -1,6 +1,7 @@
 //! `plimsoll schema`: JSON Schemas made from the types that read and write the files.
 
 use anyhow::Context;
+use plimsoll_measure::matrix::Matrix;
 use plimsoll_measure::run::Run;
 
 use crate::cli::{SchemaArgs, SchemaOf};
@@ -21,6 +22,7 @@ fn text(of: SchemaOf) -> anyhow::Result<String> {
     let schema = match of {
         SchemaOf::Scenario => schemars::schema_for!(Scenario),
         SchemaOf::Run => schemars::schema_for!(Run),
+        SchemaOf::Matrix => schemars::schema_for!(Matrix),
     };
     Ok(format!("{}\n", serde_json::to_string_pretty(&schema).context("write the schema")?))
 }
@@ -46,6 +48,7 @@ pub mod tests {
     fn the_schemas_in_the_docs_are_those_of_the_types() {
         hold("docs/reference/scenario.schema.json", &text(SchemaOf::Scenario).unwrap());
         hold("docs/reference/run.schema.json", &text(SchemaOf::Run).unwrap());
+        hold("docs/reference/matrix.schema.json", &text(SchemaOf::Matrix).unwrap());
     }
 
     #[test]

@@ -125,7 +125,7 @@ fn fill(loaded: &Loaded, matrix: &Matrix, base: &Json, values: &[(&str, &str)]) 
             put(&mut tree, path, what.clone()).with_context(|| format!("{name}={value}: {path}"))?;
         }
     }
-    loaded.from_tree(tree)
+    loaded.with_tree(tree)
 }
 
 /// What tells a cell from the others; everything where there are no others.

@@ -56,7 +56,7 @@ impl Loaded {
     ///
     /// # Errors
     /// What in it cannot be understood.
-    pub fn from_tree(&self, tree: Value) -> anyhow::Result<Self> {
+    pub fn with_tree(&self, tree: Value) -> anyhow::Result<Self> {
         let scenario = serde_json::from_value(tree).map_err(|error| explained(&error.to_string()))?;
         Ok(Self { scenario, ..self.clone() })
     }

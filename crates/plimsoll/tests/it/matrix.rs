@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -144,20 +144,37 @@ fn one_cell_that_fails_ends_nothing_and_decides_the_exit_code() {
 #[test]
 fn one_cell_that_cannot_be_made_ends_nothing_either() {
     let dir = tempfile::tempdir().unwrap();
-    // The directory of the second run is taken by a file.
-    let text = two_by_two("unmade", "");
+    // More connections than the system allows.
+    let many = "small: {phases.0.load.insert.arrivals: {closed: {writers: 500}}, phases";
+    let file = scenario(dir.path(), &two_by_two("unmade", "").replace("small: {phases", many));
     let out = dir.path().join("matrix");
-    let listed = run(dir.path(), &text, &["--list", "--json"]);
-    assert_eq!(json(&listed)["runs"][1]["directory"], "002-small-3K");
-    assert!(!out.exists(), "a list does nothing");
-    let collide = text.replace(
-        "3K: {phases",
-        "3K: {workers: 1, unreachable_for: 1s, timeout: 100ms, write_concern: {w: 7, timeout: 50ms}, phases",
-    );
-    let output = run(dir.path(), &collide, &["--json"]);
-    let printed = json(&output);
-    assert_eq!(printed["cells"][2]["figures"]["operations"]["insert"]["documents"], 1_000, "{printed}");
-    assert_ne!(output.status.code(), Some(0));
+    let script = r#"ulimit -n 128 && exec "$1" run "$2" --out "$3" --server "$4" --only size=1K"#;
+    let program = env!("CARGO_BIN_EXE_plimsoll");
+    let output = Command::new("sh")
+        .args(["-c", script, "sh", program, file.to_str().unwrap(), out.to_str().unwrap(), &shared()])
+        .output()
+        .unwrap();
+    assert_ne!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("it could not be made"), "{}", stderr(&output));
+    let whole = json(&plimsoll_with(&["show", out.to_str().unwrap(), "--json"]));
+    let states: Vec<_> = whole["runs"].as_array().unwrap().iter().map(|run| run["state"].clone()).collect();
+    assert_eq!(states, ["failed", "done"]);
+    assert_eq!(whole["cells"][1]["figures"]["operations"]["insert"]["documents"], 1_000);
+    assert_eq!((&whole["complete"], &whole["verdict"]), (&json!(false), &json!("invalid")));
+}
+
+#[test]
+fn a_list_does_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let listed = run(dir.path(), &two_by_two("listed", ""), &["--list", "--only", "size=3K"]);
+    assert!(stdout(&listed).contains("batch=large size=3K"), "{}", stdout(&listed));
+    let refused = run(dir.path(), &two_by_two("listed", "  bounds: {disk: 1KB}\n"), &["--list"]);
+    assert_eq!(refused.status.code(), Some(0));
+    assert!(stdout(&refused).contains("It would be refused: matrix.bounds.disk"), "{}", stdout(&refused));
+    let told = run(dir.path(), &two_by_two("listed", ""), &["--list", "--json"]);
+    assert_eq!(json(&told)["runs"][1]["directory"], "002-small-3K");
+    assert!(!dir.path().join("matrix").exists());
+    assert_eq!(collections("listed_"), []);
 }
 
 /// Waits until the matrix in `out` has made `count` runs.

@@ -3,18 +3,14 @@
 mod changes;
 mod tables;
 
-// The same lines as in the summary of a run.
-#[expect(clippy::duplicate_mod, reason = "the table of `text` is private to it")]
-#[path = "../text/table.rs"]
-mod table;
-
-use plimsoll_measure::inspection::{Collection, Difference, Forbidden, Inspection, Presence};
+use plimsoll_measure::inspection::{
+    Collection, Difference, Forbidden, Inspection, Presence, difference as compare,
+};
 use plimsoll_measure::run::Run;
 
 use crate::tables::{Table, Tone, server, server_in_words};
-use crate::text::Style;
+use crate::text::{Style, cut, lines, paint, wrap};
 use crate::units::latency;
-use table::{cut, lines, paint, wrap};
 
 /// Columns at most.
 const WIDTH: usize = 100;
@@ -32,6 +28,18 @@ pub fn summary(inspection: &Inspection, style: Style) -> String {
     }
     sections.push(notes(&inspection.notes));
     joined(sections)
+}
+
+/// What a run changed in its collection: nothing where it was not looked at before and after.
+pub(crate) fn changed(run: &Run) -> Option<Table> {
+    let (before, after) = run.collection_before.as_ref().zip(run.collection_after.as_ref())?;
+    Some(changes::sizes(&compare(before, after)))
+}
+
+/// What a run changed in its collection besides its size, in sentences.
+pub(crate) fn changes_in_words(run: &Run) -> Vec<String> {
+    let both = run.collection_before.as_ref().zip(run.collection_after.as_ref());
+    both.map(|(before, after)| changes::sentences(&compare(before, after))).unwrap_or_default()
 }
 
 /// What changed in a collection, at most 100 columns wide, with a line feed at its end.

@@ -128,7 +128,12 @@ fn results(run: &Run) -> Markup {
 }
 
 fn cost(run: &Run) -> Markup {
-    html! { (table::table(&tables::cost(run))) (table::table(&tables::traffic(run))) (table::table(&tables::ruler(run))) }
+    html! { (table::table(&tables::cost(run))) (table::table(&tables::traffic(run)))
+    @if let Some(changed) = crate::inspection::changed(run) {
+        (table::table(&changed))
+        @for sentence in crate::inspection::changes_in_words(run) { p.note { (sentence) } }
+    }
+    (table::table(&tables::ruler(run))) }
 }
 
 fn facts(run: &Run) -> Markup {

@@ -5,6 +5,7 @@ mod table;
 
 use plimsoll_measure::run::Run;
 
+use crate::inspection::changed;
 use crate::tables::{self, Table, Tone};
 pub(crate) use head::word as verdict_word;
 pub(crate) use table::{cut, lines, paint, wrap};
@@ -52,6 +53,7 @@ fn tables(run: &Run) -> Vec<Table> {
     tables.push(tables::spread(run));
     tables.extend(tables::integrity(run));
     tables.extend(tables::expectations(run));
+    tables.extend(changed(run));
     tables.extend([tables::cost(run), tables::traffic(run), tables::ruler(run)]);
     tables.retain(|table| !table.rows.is_empty());
     tables
