@@ -28,6 +28,10 @@ mod source;
 
 pub mod file;
 
+pub mod user;
+
+mod ranks;
+
 mod error;
 
 mod parse;
@@ -49,6 +53,7 @@ mod arithmetic;
 pub use error::Error;
 pub use file::{FileSource, PastEnd, Reading};
 pub use program::Program;
+pub use ranks::{EXPONENT_MAX, Ranks};
 pub use settings::{IdForm, Identity, STAMP_FIELD, Settings};
 pub use source::{Encoded, Source};
 pub use template::Template;

@@ -7,9 +7,9 @@ use crate::generator::{Fill, fill_text};
 use crate::lower::{self, Op};
 use crate::node::{Hole, Node, STRING_FRAME, Shape, Size, string_length};
 use crate::parse::{self, FieldNodes};
-use crate::random::{Draw, base};
+use crate::random::{Draw, base, versioned};
 use crate::render::{self, Scope};
-use crate::{DOCUMENT_BYTES_MAX, IdForm, Identity, Settings, Template};
+use crate::{DOCUMENT_BYTES_MAX, IdForm, Identity, Settings, Template, user};
 
 /// A compiled template: makes the document of any number, without state.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +64,19 @@ impl Program {
     /// fields in their order, then the stamp. Nothing is allocated but room in `out`.
     #[inline]
     pub fn encode(&self, number: u64, identity: &Identity, out: &mut Vec<u8>) {
-        let scope = Scope::new(base(self.seed, number), number, identity);
+        self.encode_with(self.seed, number, identity, out);
+    }
+
+    /// Appends the BSON of a version of document `number`: version 0 is [`Program::encode`]'s, and every other one has
+    /// random values of its own.
+    #[inline]
+    pub fn encode_version(&self, version: u32, number: u64, identity: &Identity, out: &mut Vec<u8>) {
+        self.encode_with(versioned(self.seed, version), number, identity, out);
+    }
+
+    #[inline]
+    fn encode_with(&self, seed: u64, number: u64, identity: &Identity, out: &mut Vec<u8>) {
+        let scope = Scope::new(base(seed, number), number, identity);
         match &self.form {
             Form::Whole(ops) => match ops.as_slice() {
                 [Op::Run(run)] => render::copy(run, &scope, out),
@@ -94,6 +106,7 @@ fn id_field(form: IdForm) -> Option<(String, Rc<Node>)> {
     let node = match form {
         IdForm::ObjectId => identity_node(0x07, 12, Fill::Receipt),
         IdForm::String => Node::new(Shape::Hole(Hole::string("", 24, Fill::ReceiptText)), 0, 0),
+        IdForm::User => Node::new(Shape::Hole(Hole::string("user", user::DIGITS, Fill::User)), 0, 0),
         IdForm::Own => return None,
     };
     Some(("_id".to_owned(), node))

@@ -17,6 +17,13 @@ pub(crate) fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
+/// What [`mix`] made `word` of.
+pub(crate) fn unmix(word: u64) -> u64 {
+    let word = (word ^ (word >> 31) ^ (word >> 62)).wrapping_mul(0x3196_42B2_D24D_8EC3);
+    let word = (word ^ (word >> 27) ^ (word >> 54)).wrapping_mul(0x96DE_1B17_3F11_9089);
+    word ^ (word >> 30) ^ (word >> 60)
+}
+
 /// The place of a hole, from its path.
 pub(crate) fn salt(path: &str) -> u64 {
     let fnv1a = path.bytes().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
@@ -28,6 +35,12 @@ pub(crate) fn salt(path: &str) -> u64 {
 /// How far the places of an array's items lie apart.
 pub(crate) fn stride(array_salt: u64) -> u64 {
     mix(array_salt ^ GOLDEN) | 1
+}
+
+/// The seed of a version of all documents: as they were inserted, that is the seed itself.
+#[inline]
+pub(crate) fn versioned(seed: u64, version: u32) -> u64 {
+    if version == 0 { seed } else { mix(seed ^ mix(u64::from(version).wrapping_mul(GOLDEN))) }
 }
 
 /// The start of a document's places.
@@ -63,6 +76,11 @@ impl Draw<'_> {
 pub(crate) struct Words(u64);
 
 impl Words {
+    /// The words of a seed.
+    pub(crate) fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// The next word.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
@@ -116,6 +134,21 @@ mod tests {
         let mut words = Words(1_234_567);
         assert_eq!(words.next(), 6_457_827_717_110_365_317);
         assert_eq!(words.next(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn what_was_mixed_can_be_unmixed() {
+        for word in [0, 1, GOLDEN, u64::MAX, 1 << 63, 0x0123_4567_89AB_CDEF] {
+            assert_eq!((unmix(mix(word)), mix(unmix(word))), (word, word));
+        }
+    }
+
+    #[test]
+    fn each_version_has_a_seed_of_its_own_and_the_first_one_that_of_the_scenario() {
+        assert_eq!(versioned(7, 0), 7);
+        let seeds: std::collections::HashSet<u64> =
+            (0..100).flat_map(|seed| (0..100).map(move |version| versioned(seed, version))).collect();
+        assert_eq!(seeds.len(), 10_000);
     }
 
     #[test]

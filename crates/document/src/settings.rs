@@ -15,6 +15,8 @@ pub enum IdForm {
     ObjectId,
     /// The receipt as a string of 24 lower-case hexadecimal digits.
     String,
+    /// `user` and 20 decimal digits, in an order that has nothing to do with that of insertion, as YCSB's keys.
+    User,
     /// The template or the file supplies `_id`; documents are then counted, not proven.
     Own,
 }
@@ -74,9 +76,12 @@ mod tests {
 
     #[test]
     fn id_forms_are_typed_in_snake_case() {
-        for (text, form) in
-            [("\"object_id\"", IdForm::ObjectId), ("\"string\"", IdForm::String), ("\"own\"", IdForm::Own)]
-        {
+        for (text, form) in [
+            ("\"object_id\"", IdForm::ObjectId),
+            ("\"string\"", IdForm::String),
+            ("\"user\"", IdForm::User),
+            ("\"own\"", IdForm::Own),
+        ] {
             assert_eq!(serde_json::from_str::<IdForm>(text).unwrap(), form);
         }
     }

@@ -34,6 +34,25 @@ impl Source {
         }
     }
 
+    /// Appends the BSON of a version of document `number`; version 0 is [`Source::encode`]'s. The versions of a file's
+    /// record differ in their stamps alone.
+    #[inline]
+    pub fn encode_version(
+        &self,
+        version: u32,
+        number: u64,
+        identity: &Identity,
+        out: &mut Vec<u8>,
+    ) -> Encoded {
+        match self {
+            Self::Program(program) => {
+                program.encode_version(version, number, identity, out);
+                Encoded::Document
+            }
+            Self::File(file) => file.encode(number, identity, out),
+        }
+    }
+
     /// The least and the largest size of a document, in bytes.
     #[must_use]
     pub fn len_bounds(&self) -> (usize, usize) {

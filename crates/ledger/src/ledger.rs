@@ -2,24 +2,27 @@
 
 use std::ops::Range;
 
+use crate::changes::Changes;
 use crate::numbers::{Deal, Place};
 use crate::pairs::{Counts, Pairs, State};
 use crate::receipt::Run;
 use crate::worker::WorkerLedger;
 
-/// What was promised: two bits for each document of a run.
+/// What was promised: two bits for each document of a run, and what became of those that were changed afterwards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
     run: Run,
     deal: Deal,
     workers: Vec<Pairs>,
+    /// Nothing when it is not known: the journals of a crash do not tell.
+    changes: Option<Changes>,
 }
 
 impl Ledger {
     /// A ledger in which nothing was sent.
     pub fn new(run: Run, deal: Deal) -> Ledger {
         let workers = (0..deal.workers()).map(|_| Pairs::default()).collect();
-        Ledger { run, deal, workers }
+        Ledger { run, deal, workers, changes: Some(Changes::default()) }
     }
 
     /// The run whose documents these are.
@@ -37,7 +40,14 @@ impl Ledger {
     /// # Panics
     /// When the deal has no such worker.
     pub fn adopt(&mut self, worker: u64, ledger: WorkerLedger) {
-        *self.pairs_mut(worker) = ledger.into_pairs();
+        let (pairs, changes) = ledger.into_parts();
+        *self.pairs_mut(worker) = pairs;
+        self.changes.iter_mut().for_each(|mine| mine.merge(&changes));
+    }
+
+    /// What changed documents after they were inserted; nothing when that is not known.
+    pub fn changes(&self) -> Option<&Changes> {
+        self.changes.as_ref()
     }
 
     /// The state of a document; `NotSent` when its number is outside the deal.
@@ -82,6 +92,10 @@ impl Ledger {
                 *mine = theirs;
             }
         }
+        self.changes = self.changes.take().zip(other.changes).map(|(mut mine, theirs)| {
+            mine.merge(&theirs);
+            mine
+        });
         Ok(())
     }
 
@@ -106,6 +120,10 @@ impl Ledger {
 
     pub(crate) fn state_at(&self, place: Place) -> State {
         self.workers[place.worker as usize].state(place.local)
+    }
+
+    pub(crate) fn set_changes(&mut self, changes: Option<Changes>) {
+        self.changes = changes;
     }
 
     pub(crate) fn workers(&self) -> &[Pairs] {

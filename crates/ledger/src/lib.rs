@@ -1,7 +1,7 @@
 //! Remembers what was promised (two bits a document) and says what an audit found.
 //!
 //! A document's `_id` is a [`receipt`]: it carries the run and the document's number. [`numbers`] says which
-//! writer sends which number. Each writer keeps a [`worker`] ledger, the [`journal`] keeps it on disk, and
+//! writer sends which number. Each writer keeps a [`worker`] ledger and the [`versions`] of what it replaces, the [`journal`] keeps it on disk, and
 //! the [`audit`] holds what was found against what was promised.
 //!
 //! ```
@@ -21,7 +21,7 @@
 //! ledger.adopt(0, writer);
 //! let mut audit = Audit::new(&ledger);
 //! let stamp = Some(run.receipt(numbers.start).stamp());
-//! audit.see(Found::Receipt { number: numbers.start, content: Content::Matches, stamp });
+//! audit.see(Found::Receipt { number: numbers.start, content: Content::Follows(0), stamp });
 //! let findings = audit.finish();
 //! assert_eq!((findings.acknowledged, findings.found, findings.lost), (2, 1, 1));
 //! # Ok(())
@@ -39,6 +39,10 @@ pub mod numbers;
 
 mod pairs;
 
+pub mod versions;
+
+mod changes;
+
 pub mod worker;
 
 pub mod ledger;
@@ -48,9 +52,11 @@ pub mod journal;
 pub mod audit;
 
 pub use audit::{Audit, Content, Findings, Found, Neighbours, Touched};
+pub use changes::Changes;
 pub use journal::{Keeper, Recovered, Source, load, recover, save};
 pub use ledger::Ledger;
 pub use numbers::{Deal, Place, Share};
 pub use pairs::{Counts, DOCUMENTS_PER_PAGE, Page, State};
 pub use receipt::{Receipt, Run};
+pub use versions::{VERSION_MAX, Version, Versions};
 pub use worker::WorkerLedger;

@@ -122,6 +122,19 @@ impl Receipt {
         (self.run.stamp_base() | self.number).cast_signed()
     }
 
+    /// The stamp of a version of the document: the version is added to the tag. Version 0 is [`Receipt::stamp`].
+    pub fn stamp_of(self, version: u32) -> i64 {
+        (self.run.stamp_base().wrapping_add(u64::from(version) << 40) | self.number).cast_signed()
+    }
+
+    /// The version of this document whose stamp this is, or nothing when it is the stamp of another document. Every tag
+    /// is that of some version.
+    pub fn version_of(self, stamp: i64) -> Option<u32> {
+        let bits = stamp.cast_unsigned();
+        let version = bits.wrapping_sub(self.run.stamp_base()) >> 40;
+        (bits & (NUMBERS_MAX - 1) == self.number).then_some(version as u32)
+    }
+
     /// The receipt that this stamp repeats, or nothing when the stamp is of another run. A stamp does not
     /// carry the run's time, so the run is given.
     pub fn from_stamp(run: Run, stamp: i64) -> Option<Receipt> {
@@ -185,6 +198,18 @@ mod tests {
         let receipt = RUN.receipt(0x01_0203_0405);
         assert_eq!(receipt.to_string(), "6553f100fedcba0102030405");
         assert_eq!(receipt.stamp().cast_unsigned(), 0xfedc_ba01_0203_0405);
+    }
+
+    #[test]
+    fn a_stamp_tells_the_version_of_its_document() {
+        for number in [0, 7, NUMBERS_MAX - 1] {
+            let receipt = RUN.receipt(number);
+            assert_eq!(receipt.stamp_of(0), receipt.stamp());
+            for version in [0, 1, 0x1_2345, 0x12_3456, crate::VERSION_MAX] {
+                assert_eq!(receipt.version_of(receipt.stamp_of(version)), Some(version));
+                assert_eq!(RUN.receipt(3).version_of(receipt.stamp_of(version)), None);
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::changes::Changes;
 use crate::pairs::{Counts, DOCUMENTS_PER_PAGE, Page, Pairs, State};
 
 /// The ledger of one worker, over the worker's local indexes. It never waits for the disk: it may not
@@ -11,6 +12,7 @@ pub struct WorkerLedger {
     pairs: Pairs,
     dirty: Vec<u64>,
     reserved_until: u64,
+    changes: Changes,
 }
 
 impl WorkerLedger {
@@ -84,8 +86,14 @@ impl WorkerLedger {
         self.pairs.memory_bytes() + self.dirty.capacity() * size_of::<u64>()
     }
 
-    pub(crate) fn into_pairs(self) -> Pairs {
-        self.pairs
+    /// Takes along what this worker knows of changes, of whichever worker's documents.
+    #[must_use]
+    pub fn with_changes(self, changes: Changes) -> WorkerLedger {
+        WorkerLedger { changes, ..self }
+    }
+
+    pub(crate) fn into_parts(self) -> (Pairs, Changes) {
+        (self.pairs, self.changes)
     }
 
     #[inline]

@@ -46,7 +46,7 @@ impl Feed {
             Some(schedule) => Source::Open { schedule, overdue: VecDeque::new() },
         };
         Some(Self {
-            mix: Mix::new(&load.mix, seed)?,
+            mix: Mix::by(load.mix_by, &load.mix, seed)?,
             overdue_rule: load.overdue,
             operations_left: phase.stop.operations.map(|total| share.part(total)),
             documents: load.documents,
@@ -110,6 +110,11 @@ impl Feed {
         };
         self.operations_left = self.operations_left.map(|left| left - 1);
         Some(Slot { number, operation: self.mix.pick(number), due, awake: None })
+    }
+
+    /// An operation that it gave has ended after this time of service.
+    pub fn done(&mut self, operation: usize, service_ns: u64) {
+        self.mix.done(operation, service_ns);
     }
 
     /// The overdue operation that waits longest.

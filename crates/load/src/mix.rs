@@ -1,21 +1,95 @@
-//! Which operation comes next, by weight: a pure function of the operation's number.
+//! Which operation comes next: by weight, a pure function of the operation's number; or by time, so that each operation
+//! keeps its share of the time that all of them take.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the weights of a mix are shares of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The number of operations.
+    #[default]
+    Count,
+    /// The time that the connections spend on them: a slow operation comes less often.
+    Time,
+}
 
 /// A weighted choice among operations.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mix {
+pub struct Mix(Choice);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Choice {
+    Count(Shares),
+    Time(Balance),
+}
+
+/// Shares of the number of operations.
+#[derive(Clone, Debug, PartialEq)]
+struct Shares {
     /// (operation, share of all weights up to and including it, scaled to 2⁶⁴).
     upper: Vec<(usize, u64)>,
     seed: u64,
 }
 
+/// Shares of the time, and what was spent so far.
+#[derive(Clone, Debug, PartialEq)]
+struct Balance {
+    accounts: Vec<Account>,
+}
+
+/// What one operation was given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Account {
+    operation: usize,
+    /// Its share of all time.
+    share: f64,
+    /// Nanoseconds spent on those that have ended.
+    spent_ns: f64,
+    ended: u64,
+    under_way: u64,
+}
+
 impl Mix {
-    /// A mix of (operation, weight). Weights must be positive and finite; nothing comes of an empty or weightless list.
+    /// A mix of (operation, weight) by count. Weights must be positive and finite; nothing comes of an empty or weightless
+    /// list.
     pub fn new(weights: &[(usize, f64)], seed: u64) -> Option<Self> {
+        Self::by(By::Count, weights, seed)
+    }
+
+    /// A mix of (operation, weight), as [`Mix::new`]. One by time wants to be told of every operation that it gave: see
+    /// [`Mix::done`].
+    pub fn by(by: By, weights: &[(usize, f64)], seed: u64) -> Option<Self> {
         let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
         let sound = weights.iter().all(|(_, weight)| weight.is_finite() && *weight > 0.0);
         if weights.is_empty() || !sound || !total.is_finite() {
             return None;
         }
+        Some(Self(match by {
+            By::Count => Choice::Count(Shares::new(weights, total, seed)),
+            By::Time => Choice::Time(Balance::new(weights, total)),
+        }))
+    }
+
+    /// The operation with the plan-wide number `number`.
+    pub fn pick(&mut self, number: u64) -> usize {
+        match &mut self.0 {
+            Choice::Count(shares) => shares.pick(number),
+            Choice::Time(balance) => balance.pick(),
+        }
+    }
+
+    /// An operation that was picked has ended after this time of service.
+    pub fn done(&mut self, operation: usize, service_ns: u64) {
+        if let Choice::Time(balance) = &mut self.0 {
+            balance.done(operation, service_ns);
+        }
+    }
+}
+
+impl Shares {
+    fn new(weights: &[(usize, f64)], total: f64, seed: u64) -> Self {
         let mut sum = 0.0;
         let mut upper: Vec<_> = weights
             .iter()
@@ -27,17 +101,72 @@ impl Mix {
         if let Some(last) = upper.last_mut() {
             last.1 = u64::MAX;
         }
-        Some(Self { upper, seed })
+        Self { upper, seed }
     }
 
-    /// The operation with the plan-wide number `number`.
-    pub fn pick(&self, number: u64) -> usize {
+    fn pick(&self, number: u64) -> usize {
         if let [(only, _)] = self.upper[..] {
             return only;
         }
         let draw = scramble(self.seed, number);
         let index = self.upper.partition_point(|(_, upper)| *upper < draw);
         self.upper[index.min(self.upper.len() - 1)].0
+    }
+}
+
+impl Balance {
+    fn new(weights: &[(usize, f64)], total: f64) -> Self {
+        let account = |(operation, weight): &(usize, f64)| Account {
+            operation: *operation,
+            share: weight / total,
+            spent_ns: 0.0,
+            ended: 0,
+            under_way: 0,
+        };
+        Self { accounts: weights.iter().map(account).collect() }
+    }
+
+    /// The operation that is furthest behind its share of the time spent, what is under way counted as long as its like
+    /// took so far; the first of several. Each is tried once before any comes again.
+    fn pick(&mut self) -> usize {
+        let untried = self.accounts.iter().position(|account| account.ended + account.under_way == 0);
+        let index = untried.unwrap_or_else(|| self.furthest_behind());
+        self.accounts[index].under_way += 1;
+        self.accounts[index].operation
+    }
+
+    fn furthest_behind(&self) -> usize {
+        let (spent, ended) = self
+            .accounts
+            .iter()
+            .fold((0.0, 0), |(spent, ended), account| (spent + account.spent_ns, ended + account.ended));
+        // What has never ended is taken to be like the others.
+        let usual_ns = if ended == 0 { 1.0 } else { spent / ended as f64 };
+        let given =
+            |account: &Account| account.spent_ns + account.under_way as f64 * account.mean_ns(usual_ns);
+        let total: f64 = self.accounts.iter().map(given).sum();
+        let behind = |account: &Account| account.share * total - given(account);
+        let first = (0, f64::NEG_INFINITY);
+        let accounts = self.accounts.iter().enumerate();
+        let (index, _) = accounts.fold(first, |best, (index, account)| {
+            let behind = behind(account);
+            if behind > best.1 { (index, behind) } else { best }
+        });
+        index
+    }
+
+    fn done(&mut self, operation: usize, service_ns: u64) {
+        if let Some(account) = self.accounts.iter_mut().find(|account| account.operation == operation) {
+            account.spent_ns += service_ns as f64;
+            account.ended += 1;
+            account.under_way = account.under_way.saturating_sub(1);
+        }
+    }
+}
+
+impl Account {
+    fn mean_ns(&self, usual_ns: f64) -> f64 {
+        if self.ended == 0 { usual_ns } else { self.spent_ns / self.ended as f64 }
     }
 }
 
@@ -56,7 +185,7 @@ mod tests {
 
     #[test]
     fn operations_come_in_the_share_of_their_weights() {
-        let mix = Mix::new(&[(3, 80.0), (5, 15.0), (9, 5.0)], 1).unwrap();
+        let mut mix = Mix::new(&[(3, 80.0), (5, 15.0), (9, 5.0)], 1).unwrap();
         let mut counts = [0u32; 10];
         (0..100_000).for_each(|number| counts[mix.pick(number)] += 1);
         assert!(counts[3].abs_diff(80_000) < 600, "{counts:?}");
@@ -68,6 +197,81 @@ mod tests {
     fn weights_that_mean_nothing_are_refused() {
         for weights in [&[][..], &[(0, 0.0)], &[(0, -1.0), (1, 2.0)], &[(0, f64::INFINITY)]] {
             assert_eq!(Mix::new(weights, 0), None);
+            assert_eq!(Mix::by(By::Time, weights, 0), None);
         }
+    }
+
+    /// Lets `lanes` connections work off a mix by time, whose operations take `costs`; gives each operation's share of the
+    /// time after so much of it.
+    fn shares(weights: &[(usize, f64)], costs: &[u64], lanes: usize, until_ns: u64) -> Vec<f64> {
+        let mut mix = Mix::by(By::Time, weights, 0).unwrap();
+        let mut busy = vec![0; costs.len()];
+        let mut lanes: Vec<_> = (0..lanes).map(|_| (0, None::<usize>)).collect();
+        loop {
+            lanes.sort_unstable();
+            let (now, last) = lanes[0];
+            if let Some(operation) = last {
+                mix.done(operation, costs[operation]);
+                busy[operation] += costs[operation];
+            }
+            if now >= until_ns {
+                break;
+            }
+            let next = mix.pick(0);
+            lanes[0] = (now + costs[next], Some(next));
+        }
+        let total: u64 = busy.iter().sum();
+        busy.into_iter().map(|busy| busy as f64 / total as f64).collect()
+    }
+
+    #[test]
+    fn operations_by_time_keep_their_shares_of_it_however_long_they_take() {
+        for lanes in [1, 4, 16] {
+            let weights = [(0, 40.0), (1, 30.0), (2, 30.0)];
+            let shares = shares(&weights, &[1_000, 20_000, 300_000], lanes, 100_000_000);
+            for (share, expected) in shares.iter().zip([0.4, 0.3, 0.3]) {
+                assert!((share - expected).abs() < 0.01, "{lanes} lanes: {shares:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_operation_by_time_is_tried_before_any_comes_again() {
+        let mut mix = Mix::by(By::Time, &[(7, 1.0), (8, 98.0), (9, 1.0)], 0).unwrap();
+        assert_eq!([mix.pick(0), mix.pick(1), mix.pick(2)], [7, 8, 9]);
+        // Nothing has ended: all are taken to be alike, so the heaviest is behind.
+        assert_eq!([mix.pick(3), mix.pick(4)], [8, 8]);
+    }
+
+    #[test]
+    fn the_same_measurements_give_the_same_operations() {
+        let picks = || {
+            let mut mix = Mix::by(By::Time, &[(0, 1.0), (1, 2.0)], 0).unwrap();
+            (0..1000)
+                .map(|number| {
+                    let operation = mix.pick(number);
+                    mix.done(operation, 1 + scramble(5, number) % 1000);
+                    operation
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(picks(), picks());
+    }
+
+    #[test]
+    fn an_operation_that_becomes_slow_comes_less_often() {
+        let mut mix = Mix::by(By::Time, &[(0, 1.0), (1, 1.0)], 0).unwrap();
+        let mut counts = |cost_ns: [u64; 2], picks: u64| {
+            let mut counts = [0, 0];
+            for number in 0..picks {
+                let operation = mix.pick(number);
+                counts[operation] += 1;
+                mix.done(operation, cost_ns[operation]);
+            }
+            counts
+        };
+        assert_eq!(counts([100, 100], 1000), [500, 500]);
+        let slow = counts([100, 10_000], 10_000);
+        assert!(slow[1] * 50 < slow[0], "{slow:?}");
     }
 }

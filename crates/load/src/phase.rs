@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrivals::{self, Arrivals};
 use crate::fault::{self, Planned, Stretch};
+use crate::mix::By;
 use crate::retry::Retry;
 use crate::stop::{self, Stop};
 
@@ -45,6 +46,8 @@ pub struct Load {
     pub name: String,
     /// (operation, weight): indices into the plan's operations.
     pub mix: Vec<(usize, f64)>,
+    /// What the weights are shares of.
+    pub mix_by: By,
     /// When operations are due.
     pub arrivals: Arrivals,
     /// What happens to overdue ones.
@@ -93,6 +96,12 @@ pub enum Error {
     /// Weights that make no mix.
     #[error("load.{0}: every weight must be a number over 0")]
     Weights(String),
+    /// Shares of time where the schedule says what comes when.
+    #[error(
+        "load.{0}.mix_by: time is shared where the next operation waits for the last one; give closed arrivals, or mix_by: \
+         count"
+    )]
+    TimeShares(String),
     /// Documents are counted where none are made.
     #[error(
         "stop.documents: no load of this phase inserts any, so it would not end; stop by duration or operations"
@@ -131,6 +140,9 @@ impl Load {
         checked.map_err(|error| Error::Arrivals { load: self.name.clone(), error })?;
         if crate::mix::Mix::new(&self.mix, 0).is_none() {
             return Err(Error::Weights(self.name.clone()));
+        }
+        if self.mix_by == By::Time && self.arrivals.is_open() {
+            return Err(Error::TimeShares(self.name.clone()));
         }
         Ok(())
     }

@@ -325,6 +325,7 @@ mod tests {
         use crate::retry::Retry;
         use plimsoll_measure::duration::Span;
         let load = |arrivals| Load {
+            mix_by: Default::default(),
             name: "load".into(),
             mix: vec![(0, 1.0)],
             arrivals,

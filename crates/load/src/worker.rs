@@ -444,6 +444,7 @@ impl<R: Runtime, T: Target> Desk<R, T> {
         let at = Instants { due, awake, sent, done: self.runtime.now() };
         self.state().tallies[slot.operation].retries += retries;
         self.record(slot, &at, &reply);
+        self.state().feeds[load].done(slot.operation, at.service_ns());
         self.target.is_broken(lane).then_some(Left::Broken)
     }
 

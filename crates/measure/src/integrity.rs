@@ -33,9 +33,9 @@ pub struct Integrity {
     pub acknowledged: u64,
     /// Acknowledged documents that are there.
     pub found: u64,
-    /// Acknowledged documents that are not there.
+    /// Acknowledged documents that are not there, or there in an earlier version than the one acknowledged last.
     pub lost: u64,
-    /// Documents that are there though they were never sent, or were rejected.
+    /// Documents that are there though they were never sent, were rejected, or were deleted.
     pub phantom: u64,
     /// Documents that are there more than once.
     pub duplicated: u64,
@@ -47,6 +47,9 @@ pub struct Integrity {
     pub unknown_present: u64,
     /// Documents of unknown outcome that are not there.
     pub unknown_absent: u64,
+    /// Documents whose deletion the server acknowledged.
+    #[serde(default)]
+    pub deleted: u64,
     /// Documents that another operation may have changed or removed.
     pub not_audited: u64,
     /// Documents in the collection that are not of this run.

@@ -83,6 +83,9 @@ pub struct Cell {
     pub verdict: Option<Verdict>,
     /// Why it is not `pass`.
     pub reasons: Vec<String>,
+    /// What else should be known of its runs.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// What was measured; absent before the first run.
     pub figures: Option<Figures>,
 }
@@ -106,6 +109,9 @@ pub struct CellRun {
     pub verdict: Option<Verdict>,
     /// Why the verdict is not `pass`, or why there is none.
     pub reasons: Vec<String>,
+    /// What else should be known of it.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The exit code that it deserves by itself; absent before its end.
     pub exit: Option<u8>,
     /// What its collection took, as far as the server tells.
@@ -207,6 +213,14 @@ pub struct Promises {
     pub unknown: u64,
     /// Whether every run kept what it promised.
     pub holds: bool,
+}
+
+impl Axis {
+    /// A value as it is told among others: a bare number says nothing without the axis.
+    pub fn words(&self, value: &str) -> String {
+        let is_bare = value.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+        if is_bare { format!("{} {value}", self.name) } else { value.to_owned() }
+    }
 }
 
 impl Spread {
@@ -340,8 +354,8 @@ impl Matrix {
             let measured: Vec<_> = counted.filter_map(|run| Some((figures(run)?, run.size))).collect();
             cell.figures = Figures::of(&measured);
             cell.verdict = runs.iter().filter_map(|run| run.verdict).max_by_key(|verdict| badness(*verdict));
-            cell.reasons = runs.iter().flat_map(|run| run.reasons.clone()).collect();
-            cell.reasons.dedup();
+            cell.reasons = told(&runs, |run| &run.reasons);
+            cell.notes = told(&runs, |run| &run.notes);
         }
         self.complete = self.runs.iter().all(|run| run.state == State::Done);
         let worst = self.runs.iter().filter_map(|run| run.verdict).max_by_key(|verdict| badness(*verdict));
@@ -351,6 +365,14 @@ impl Matrix {
             _ => Verdict::Invalid,
         };
     }
+}
+
+/// What is told of several runs, each sentence once.
+fn told(runs: &[&CellRun], pick: fn(&CellRun) -> &Vec<String>) -> Vec<String> {
+    let mut all: Vec<String> = runs.iter().flat_map(|run| pick(run)).cloned().collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// The verdict that says more against a run.
@@ -415,6 +437,12 @@ mod tests {
         assert_eq!((spread.median, spread.min, spread.max, spread.of), (2.0, 1.0, 8.0, 4));
         assert_eq!(Spread::of([3.0, 1.0, 2.0]).unwrap().median, 2.0);
         assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn a_bare_number_is_told_with_its_axis() {
+        let axis = Axis { name: "w".into(), values: Vec::new() };
+        assert_eq!((axis.words("0"), axis.words("10K")), ("w 0".to_owned(), "10K".to_owned()));
     }
 
     #[test]

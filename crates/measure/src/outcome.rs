@@ -36,6 +36,10 @@ pub enum Rejection {
     NotTried,
     /// The answer came, and is not what the operation expects.
     Unexpected,
+    /// A read showed an earlier version of a document than the one acknowledged before it.
+    StaleRead,
+    /// A read showed a document whose content is none that was ever sent.
+    CorruptedRead,
     /// Anything else.
     Other,
 }
@@ -58,7 +62,7 @@ pub enum Doubt {
 
 impl Rejection {
     /// Every class, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::DuplicateKey,
         Self::Validation,
         Self::TooLarge,
@@ -68,6 +72,8 @@ impl Rejection {
         Self::BadCommand,
         Self::NotTried,
         Self::Unexpected,
+        Self::StaleRead,
+        Self::CorruptedRead,
         Self::Other,
     ];
 
@@ -83,6 +89,8 @@ impl Rejection {
             Self::BadCommand => "bad_command",
             Self::NotTried => "not_tried",
             Self::Unexpected => "unexpected",
+            Self::StaleRead => "stale_read",
+            Self::CorruptedRead => "corrupted_read",
             Self::Other => "other",
         }
     }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bson::{RawBsonRef, RawDocument, rawdoc};
-use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source};
+use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, user};
 use plimsoll_ledger::audit::Examples;
 use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, Neighbours, Receipt, Run, Touched};
 use plimsoll_wire::{ConnectOptions, Connection, Cursor, Error as WireError, FindRequest, FindSpec};
 
-use crate::maker::identity;
+use crate::maker::identity_of;
 use crate::setup::{Namespace, Setup};
 
 /// How long the server may take for one batch of the scan.
@@ -144,10 +144,17 @@ impl Reader<'_> {
         self.read += 1;
         match self.number(document) {
             None => Found::Foreign { stamp: stamp(document) },
-            Some(number) if self.matches(number, document) => {
-                Found::Receipt { number, content: Content::Matches, stamp: None }
-            }
-            Some(number) => Found::Receipt { number, content: Content::Differs, stamp: stamp(document) },
+            Some(number) => self.compare(number, document),
+        }
+    }
+
+    /// A stamp names the version that the content must follow; a document without one was never replaced.
+    fn compare(&mut self, number: u64, document: &RawDocument) -> Found {
+        let stamp = stamp(document);
+        let version = stamp.map_or(Some(0), |stamp| self.run.receipt(number).version_of(stamp));
+        match version.filter(|version| self.follows(number, *version, document)) {
+            Some(version) => Found::Receipt { number, content: Content::Follows(version), stamp: None },
+            None => Found::Receipt { number, content: Content::Differs, stamp },
         }
     }
 
@@ -158,15 +165,20 @@ impl Reader<'_> {
             (IdForm::String, RawBsonRef::String(text)) => {
                 self.run.number(&Receipt::from_hex(text.as_bytes()).ok()?.to_object_id())
             }
+            (IdForm::User, RawBsonRef::String(text)) => {
+                self.run.stamped(i64::from_be_bytes(user::tail(text.as_bytes())?))
+            }
             _ => None,
         }
     }
 
-    /// Whether the stored bytes are those that follow from the number.
-    fn matches(&mut self, number: u64, document: &RawDocument) -> bool {
+    /// Whether the stored bytes are those that follow from the number and the version.
+    fn follows(&mut self, number: u64, version: u32, document: &RawDocument) -> bool {
         self.scratch.clear();
-        let identity = identity(self.run, number);
-        let encoded = self.scope.source.map(|source| source.encode(number, &identity, &mut self.scratch));
+        let identity = identity_of(self.run, version, number);
+        let scratch = &mut self.scratch;
+        let encoded =
+            self.scope.source.map(|source| source.encode_version(version, number, &identity, scratch));
         encoded == Some(Encoded::Document) && self.scratch == document.as_bytes()
     }
 }

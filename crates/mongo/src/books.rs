@@ -1,19 +1,21 @@
-//! One worker's documents: which numbers it may send, and what became of each.
+//! One worker's documents: which numbers it may send, what became of each, and which one an operation is for.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use plimsoll_ledger::{Deal, Page, Place, Share, State, Touched, WorkerLedger};
+use plimsoll_ledger::{Changes, Deal, Page, Place, Share, State, Touched, Version, WorkerLedger};
 
 use crate::keeper::Reservations;
 use crate::known::{Known, Part};
 
+pub use pick::{Claimed, Picked};
+
+mod pick;
+
 /// Documents reserved on disk ahead of what is sent: some seconds of the fastest load.
 const AHEAD: u64 = 1 << 21;
-/// Draws after which a document is taken that is not known to be there.
-const DRAWS_MAX: u32 = 8;
 
-/// One worker's numbers, ledger and touched documents.
+/// One worker's numbers and ledger, and what it knows of changes.
 #[derive(Debug)]
 pub struct Books {
     deal: Deal,
@@ -21,7 +23,11 @@ pub struct Books {
     ledger: WorkerLedger,
     reservations: Option<Reservations>,
     documents_left: Option<u64>,
-    touched: Touched,
+    /// The local index after the newest document that was acknowledged.
+    newest: u64,
+    /// Whether its documents are only pretended to be there: nothing can be expected of them.
+    pretended: bool,
+    changes: Changes,
     pages: Vec<Page>,
     known: Arc<Known>,
 }
@@ -47,10 +53,17 @@ impl Books {
             ledger,
             reservations,
             documents_left: None,
-            touched: Touched::None,
+            newest: 0,
+            pretended: false,
+            changes: Changes::default(),
             pages: Vec::new(),
             known: Arc::default(),
         }
+    }
+
+    /// The worker among all workers of all shards.
+    pub fn worker(&self) -> u64 {
+        self.share.worker()
     }
 
     /// From now on, at most this many documents are given out.
@@ -75,6 +88,7 @@ impl Books {
     /// Gives out numbers that nobody sends, so that operations by receipt have something to name: for a server that
     /// stores nothing.
     pub fn pretend(&mut self, count: u64) {
+        self.pretended = true;
         let pretended = self.share.take(count);
         debug_assert!(pretended.is_some(), "there are 2^40 numbers");
     }
@@ -88,46 +102,52 @@ impl Books {
     /// Notes what became of documents; the numbers lie within one operation.
     pub fn settle(&mut self, numbers: Range<u64>, state: State) {
         if let Some(place) = self.deal.locate(numbers.start) {
-            self.ledger.set(place.local..place.local + (numbers.end - numbers.start), state);
+            let end = place.local + (numbers.end - numbers.start);
+            self.ledger.set(place.local..end, state);
+            if state == State::Acknowledged {
+                self.newest = self.newest.max(end);
+            }
         }
     }
 
     /// What this worker has to tell the others before a phase.
     pub fn part(&self) -> Part {
-        Part { worker: self.share.worker(), taken: self.share.taken(), ledger: self.ledger.clone() }
+        Part {
+            worker: self.share.worker(),
+            taken: self.share.taken(),
+            ledger: self.ledger.clone(),
+            changes: self.changes.clone(),
+        }
     }
 
     /// Learns what all workers have told.
     pub fn learn(&mut self, known: Arc<Known>) {
+        self.changes.clone_from(known.changes());
         self.known = known;
     }
 
-    /// One document of those that this worker owns, each as likely; nothing if there is none. `draw` gives a random
-    /// number for each attempt: documents that are not known to be there are passed over a few times.
-    pub fn pick(&self, draw: impl Fn(u32) -> u64) -> Option<u64> {
-        let worker = self.share.worker();
-        let owned = self.known.owned(worker);
-        let before = self.known.taken(worker);
-        let space = owned + (self.share.taken() - before);
-        let mut place = None;
-        for attempt in 0..DRAWS_MAX {
-            // The high half of a 128-bit product scales the draw without bias that could be seen.
-            let index = ((u128::from(draw(attempt)) * u128::from(space)) >> 64) as u64;
-            place = match index.checked_sub(owned) {
-                None => self.known.place(worker, index),
-                Some(_) if space == owned => None,
-                Some(own) => Some(Place { worker, local: before + own }),
-            };
-            if place.is_none_or(|place| self.state(place) == State::Acknowledged) {
-                break;
-            }
-        }
-        self.deal.global(place?)
+    /// The version of a document, as far as this worker knows; exact for those that it owns.
+    pub fn version(&self, number: u64) -> Version {
+        self.deal.locate(number).map_or_else(Version::default, |place| self.changes.versions.at(place))
     }
 
-    /// Whether a document was acknowledged and must be there.
-    pub fn is_promised(&self, number: u64) -> bool {
-        self.deal.locate(number).is_some_and(|place| self.state(place) == State::Acknowledged)
+    /// The change of a document that is under way was acknowledged.
+    pub fn acknowledge(&mut self, number: u64) {
+        if let Some(place) = self.deal.locate(number) {
+            self.changes.versions.acknowledge(place);
+        }
+    }
+
+    /// The change of a document that is under way was not done.
+    pub fn withdraw(&mut self, number: u64) {
+        if let Some(place) = self.deal.locate(number) {
+            self.changes.versions.withdraw(place);
+        }
+    }
+
+    /// Whether something may have changed a document in a way that cannot be followed.
+    pub fn is_touched(&self, number: u64) -> bool {
+        self.deal.locate(number).is_some_and(|place| self.changes.touched.contains(place))
     }
 
     fn state(&self, place: Place) -> State {
@@ -145,12 +165,12 @@ impl Books {
 
     /// Notes that another operation may change or remove a document.
     pub fn touch(&mut self, number: u64) {
-        self.touched.mark(&self.deal, number..number + 1);
+        self.changes.touched.mark(&self.deal, number..number + 1);
     }
 
     /// Notes that another operation may change or remove any document.
     pub fn touch_all(&mut self) {
-        self.touched = Touched::All;
+        self.changes.touched = Touched::All;
     }
 
     /// Hands what was noted since the last time to the keeper.
@@ -164,7 +184,8 @@ impl Books {
 
     /// Ends the books.
     pub fn close(self) -> Closed {
-        Closed { worker: self.share.worker(), ledger: self.ledger, touched: self.touched }
+        let touched = self.changes.touched.clone();
+        Closed { worker: self.share.worker(), ledger: self.ledger.with_changes(self.changes), touched }
     }
 
     /// Makes sure that the next `count` numbers are reserved; false if the disk refuses.
@@ -208,47 +229,5 @@ mod tests {
         assert_eq!(books.take(10), Some(30..40));
         let closed = books.close();
         assert_eq!(closed.ledger.counts().unknown, 10);
-    }
-
-    #[test]
-    fn only_documents_given_out_are_picked_and_all_of_them() {
-        let mut books = books(None);
-        assert_eq!(books.pick(|_| 7), None);
-        books.take(10);
-        books.take(5);
-        let mut seen: Vec<_> = (0..1000u64).filter_map(|index| books.pick(|_| index << 54)).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        assert_eq!(seen, (10..20).chain(30..35).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn documents_of_other_workers_are_shared_out_and_those_in_flight_passed_over() {
-        let deal = Deal::new(10, 2, None).unwrap();
-        let (mut first, mut second) = (Books::new(deal, 0, None), Books::new(deal, 1, None));
-        let inserted = first.take(4).unwrap();
-        first.settle(inserted, State::Acknowledged);
-        let known = Arc::new(Known::of(vec![first.part(), second.part()]));
-        first.learn(known.clone());
-        second.learn(known);
-        let picks = |books: &Books| {
-            let mut seen: Vec<_> = (0..64u64).filter_map(|index| books.pick(|_| index << 58)).collect();
-            seen.dedup();
-            seen
-        };
-        assert_eq!((picks(&first), picks(&second)), (vec![0, 2], vec![1, 3]));
-        second.take(1);
-        let last = |attempt| if attempt == 0 { u64::MAX } else { 0 };
-        assert_eq!(second.pick(last), Some(1));
-        assert!(second.is_promised(1) && !second.is_promised(10));
-    }
-
-    #[test]
-    fn an_acknowledged_document_is_promised() {
-        let mut books = books(None);
-        let numbers = books.take(2).unwrap();
-        assert!(!books.is_promised(numbers.start));
-        books.settle(numbers.clone(), State::Acknowledged);
-        assert!(books.is_promised(numbers.start));
     }
 }

@@ -4,7 +4,7 @@
 //! a document is always in one worker's books, and every worker has documents to work on even where few connections
 //! inserted them all.
 
-use plimsoll_ledger::{Place, State, WorkerLedger};
+use plimsoll_ledger::{Changes, Place, State, WorkerLedger};
 
 /// One worker's documents at the start of a phase.
 #[derive(Clone, Debug)]
@@ -15,30 +15,44 @@ pub struct Part {
     pub taken: u64,
     /// What became of them.
     pub ledger: WorkerLedger,
+    /// What became of those that were changed since, and of those of others.
+    pub changes: Changes,
 }
 
 /// The documents of all workers of this process at the start of a phase.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     parts: Vec<Part>,
+    changes: Changes,
+    taken: u64,
 }
 
 impl Known {
     /// What the workers know, in the order of the workers.
-    pub const fn of(parts: Vec<Part>) -> Self {
-        Self { parts }
+    pub fn of(parts: Vec<Part>) -> Self {
+        let mut changes = Changes::default();
+        parts.iter().for_each(|part| changes.merge(&part.changes));
+        let taken = parts.iter().map(|part| part.taken).sum();
+        Self { parts, changes, taken }
+    }
+
+    /// What became of documents that were changed before the phase.
+    pub const fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// Documents that a worker owns.
     pub fn owned(&self, worker: u64) -> u64 {
-        let total: u64 = self.parts.iter().map(|part| part.taken).sum();
-        let slot = self.slot(worker);
-        slot.map_or(0, |slot| (total + self.parts.len() as u64 - 1 - slot) / self.parts.len() as u64)
+        self.slot(worker).map_or(0, |slot| self.first_of(slot + 1) - self.first_of(slot))
     }
 
-    /// Where the document with an index below [`Self::owned`] stands.
+    /// Where the document with an index below [`Self::owned`] stands. The documents of one owner lie together, as they
+    /// were inserted.
     pub fn place(&self, worker: u64, index: u64) -> Option<Place> {
-        let mut local = index * self.parts.len() as u64 + self.slot(worker)?;
+        let mut local = index + self.first_of(self.slot(worker)?);
+        if index >= self.owned(worker) {
+            return None;
+        }
         for part in &self.parts {
             if local < part.taken {
                 return Some(Place { worker: part.worker, local });
@@ -59,6 +73,11 @@ impl Known {
         self.parts.iter().find(|part| part.worker == worker).map_or(0, |part| part.taken)
     }
 
+    /// The first of all documents that the owner in a slot has.
+    fn first_of(&self, slot: u64) -> u64 {
+        (u128::from(self.taken) * u128::from(slot) / self.parts.len() as u128) as u64
+    }
+
     fn slot(&self, worker: u64) -> Option<u64> {
         self.parts.iter().position(|part| part.worker == worker).map(|slot| slot as u64)
     }
@@ -71,7 +90,7 @@ mod tests {
     fn part(worker: u64, taken: u64) -> Part {
         let mut ledger = WorkerLedger::unjournaled();
         ledger.set(0..taken, State::Acknowledged);
-        Part { worker, taken, ledger }
+        Part { worker, taken, ledger, changes: Changes::default() }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! In reading order: what a scenario may say ([`scenario`]), what it means ([`setup`], [`sharding`]), where the server is
 //! ([`topology`]), the collection before and after ([`collection`], [`audit`]), one worker's documents and what became
-//! of them ([`books`], [`keeper`], [`known`]), what both clients need ([`maker`]), and the targets:
-//! [`lean`] over our own client, [`spread`] over several servers with it, [`driver`] over the official one.
+//! of them ([`books`], [`keeper`], [`known`], [`keys`]), what both clients need ([`maker`], [`claim`], [`reading`]), and the
+//! targets: [`lean`] over our own client, [`spread`] over several servers with it, [`driver`] over the official one.
 //!
 //! It must not know HTTP, reports or the other engines.
 
@@ -18,12 +18,19 @@ pub mod inspect;
 
 pub mod books;
 pub mod keeper;
+pub mod keys;
 pub mod known;
 
 pub mod driver;
 pub mod lean;
 pub mod spread;
 
+pub mod claim;
 pub mod maker;
+pub mod reading;
+
 mod outcome;
 mod statement;
+
+#[cfg(test)]
+mod testing;

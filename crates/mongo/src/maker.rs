@@ -1,4 +1,5 @@
-//! What both clients need to make an operation ready: documents, filters and updates, and the worker's books.
+//! What both clients need to make an operation ready and to conclude it: documents, filters and updates, and the
+//! worker's books.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,9 +8,16 @@ use plimsoll_document::{Encoded, Identity, Source};
 use plimsoll_ledger::Run;
 use plimsoll_load::mix::scramble;
 
-use crate::books::{Books, Closed};
-use crate::setup::{Command, Selection, Setup};
+use crate::books::{Books, Claimed, Closed, Picked};
+use crate::claim::Claim;
+use crate::reading::Checker;
+use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
+
+/// So that which update is drawn has nothing to do with which document is.
+const UPDATE_SALT: u64 = 0x07DA_7E5A;
+/// The same for the length of a range.
+const LIMIT_SALT: u64 = 0x1E_4617;
 
 /// Makes the operations of one worker ready.
 #[derive(Debug)]
@@ -17,28 +25,45 @@ pub struct Maker {
     /// What the run does.
     pub setup: Arc<Setup>,
     books: Mutex<Books>,
+    checker: Mutex<Checker>,
 }
 
-/// The document that an operation is for, if it is for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Picked {
+/// What one operation is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aim {
     /// The operation's number in the plan.
     pub number: u64,
-    /// The document of this run that it names.
-    pub document: Option<u64>,
-    /// Whether it was acknowledged and nothing removes it: it must be there.
-    pub promised: bool,
+    /// The document of this run that it names, if it names one.
+    pub document: Option<Picked>,
+}
+
+impl Aim {
+    /// What was noted as sent and is to be concluded.
+    pub fn claim(&self) -> Option<Claim> {
+        let document = self.document?;
+        document.claimed.map(|_| Claim::of(document.number))
+    }
+
+    /// Whether the document that it names must be there.
+    pub fn is_promised(&self) -> bool {
+        self.document.is_some_and(|document| document.promised)
+    }
 }
 
 impl Maker {
     /// A maker for one worker.
     pub fn new(setup: Arc<Setup>, books: Books) -> Self {
-        Self { setup, books: Mutex::new(books) }
+        Self { setup, books: Mutex::new(books), checker: Mutex::default() }
     }
 
     /// The worker's books.
     pub fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What holds reads against what is known.
+    pub(crate) fn checker(&self) -> MutexGuard<'_, Checker> {
+        self.checker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the books.
@@ -57,50 +82,76 @@ impl Maker {
         (!kept.is_empty()).then_some(kept)
     }
 
-    /// The document that operation `operation` with the plan-wide number `number` is for; notes that it will be
-    /// touched. Nothing if it needs one and there is none.
-    pub fn pick(&self, operation: usize, number: u64) -> Option<Picked> {
-        let command = &self.setup.commands[operation];
-        let changes = !matches!(command, Command::Find { .. } | Command::Insert { .. });
+    /// What operation `operation` with the plan-wide number `number` is for; notes what will be sent. Nothing if it needs
+    /// a document and there is none.
+    pub fn aim(&self, operation: usize, number: u64) -> Option<Aim> {
+        self.aim_at(&self.setup.commands[operation], operation as u64, number)
+    }
+
+    /// The same for a command by itself; `salt` tells the commands of one operation apart.
+    pub fn aim_at(&self, command: &Command, salt: u64, number: u64) -> Option<Aim> {
+        let purpose = self.purpose(command);
         let mut books = self.books();
-        if matches!(command.selection(), Selection::Filter(_)) {
-            if changes {
+        let Some(keys) = command.keys() else {
+            if purpose != Purpose::Read {
                 books.touch_all();
             }
-            return Some(Picked { number, document: None, promised: false });
-        }
-        let seed = scramble(operation as u64, number);
-        let document = books.pick(|attempt| scramble(seed, u64::from(attempt)))?;
+            return Some(Aim { number, document: None });
+        };
+        let seed = scramble(salt, number);
+        let mut picked = books.pick(keys, purpose, |attempt| scramble(seed, u64::from(attempt)))?;
         // A surprise is only one if the document was there when the operation was made ready.
-        let promised = !self.setup.deletes && books.is_promised(document);
-        if changes {
-            books.touch(document);
+        picked.promised &= !self.setup.removes_any;
+        Some(Aim { number, document: Some(picked) })
+    }
+
+    /// What nobody answers for cannot be followed.
+    fn purpose(&self, command: &Command) -> Purpose {
+        match command.purpose() {
+            Purpose::Replace | Purpose::Remove if !self.setup.is_acknowledged() => Purpose::Touch,
+            purpose => purpose,
         }
-        Some(Picked { number, document: Some(document), promised })
+    }
+
+    /// How many documents a range is to have.
+    pub fn limit(&self, (min, max): (u32, u32), number: u64) -> u32 {
+        let span = u64::from(max - min) + 1;
+        min + (scramble(LIMIT_SALT, number) % span) as u32
     }
 
     /// Appends the document of a number that is known to have one.
     pub fn write_document(&self, out: &mut Vec<u8>, number: u64) {
-        append(self.setup.source.as_ref(), number, &self.identity(number), out);
+        append(self.setup.source.as_ref(), 0, number, &self.identity(number), out);
+    }
+
+    /// Appends a version of the document of a number that is known to have one.
+    pub fn write_version(&self, out: &mut Vec<u8>, version: u32, number: u64) {
+        let identity = identity_of(self.setup.run, version, number);
+        append(self.setup.source.as_ref(), version, number, &identity, out);
     }
 
     /// Appends the filter of an operation.
-    pub fn write_filter(&self, out: &mut Vec<u8>, command: &Command, picked: Picked) {
-        match command.selection() {
-            Selection::Filter(filter) => filter.encode(picked.number, &self.identity(picked.number), out),
-            Selection::Receipt => {
-                statement::by_receipt(out, self.setup.id, &self.identity(picked.document.unwrap_or(0)));
-            }
+    pub fn write_filter(&self, out: &mut Vec<u8>, command: &Command, aim: Aim) {
+        match command.filter() {
+            Some(filter) => filter.encode(aim.number, &self.identity(aim.number), out),
+            None => statement::by_receipt(out, self.setup.id, &self.identity(named(aim))),
         }
     }
 
+    /// Appends the filter of a range.
+    pub fn write_lower_bound(&self, out: &mut Vec<u8>, aim: Aim) {
+        statement::from_receipt(out, self.setup.id, &self.identity(named(aim)));
+    }
+
     /// Appends what an update or a replacement puts in place.
-    pub fn write_update(&self, out: &mut Vec<u8>, command: &Command, picked: Picked) {
-        match command {
-            Command::Update { update, .. } => {
-                update.encode(picked.number, &self.identity(picked.number), out)
+    pub fn write_update(&self, out: &mut Vec<u8>, command: &Command, aim: Aim) {
+        match command.updates() {
+            Some([only]) => only.encode(aim.number, &self.identity(aim.number), out),
+            Some(several) => {
+                let index = scramble(UPDATE_SALT, aim.number) % several.len() as u64;
+                several[index as usize].encode(aim.number, &self.identity(aim.number), out);
             }
-            _ => self.write_document(out, picked.document.unwrap_or(0)),
+            None => self.write_version(out, version(aim), named(aim)),
         }
     }
 
@@ -109,13 +160,31 @@ impl Maker {
     }
 }
 
-/// The receipt and stamp of a document.
-pub fn identity(run: Run, number: u64) -> Identity {
-    let receipt = run.receipt(number);
-    Identity { id: receipt.to_object_id(), stamp: receipt.stamp() }
+/// The document that an operation names.
+fn named(aim: Aim) -> u64 {
+    aim.document.map_or(0, |document| document.number)
 }
 
-fn append(source: Option<&Source>, number: u64, identity: &Identity, out: &mut Vec<u8>) {
-    let encoded = source.map(|source| source.encode(number, identity, out));
+/// The version that takes a document's place; what cannot be followed is written as it was inserted.
+fn version(aim: Aim) -> u32 {
+    match aim.document.and_then(|document| document.claimed) {
+        Some(Claimed::Version(version)) => version,
+        _ => 0,
+    }
+}
+
+/// The receipt and stamp of a document.
+pub fn identity(run: Run, number: u64) -> Identity {
+    identity_of(run, 0, number)
+}
+
+/// The receipt of a document and the stamp of one of its versions.
+pub fn identity_of(run: Run, version: u32, number: u64) -> Identity {
+    let receipt = run.receipt(number);
+    Identity { id: receipt.to_object_id(), stamp: receipt.stamp_of(version) }
+}
+
+fn append(source: Option<&Source>, version: u32, number: u64, identity: &Identity, out: &mut Vec<u8>) {
+    let encoded = source.map(|source| source.encode_version(version, number, identity, out));
     debug_assert_eq!(encoded, Some(Encoded::Document), "number {number} has a document");
 }

@@ -3,7 +3,7 @@
 use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Failures, Outcome, Rejection};
-use plimsoll_wire::{Cause, Class, Error, Outcome as Wire, WriteReply};
+use plimsoll_wire::{Cause, Class, Error, Outcome as Wire, ServerError, WriteReply};
 
 /// The class of a refusal.
 pub const fn rejection(class: Class) -> Rejection {
@@ -60,6 +60,32 @@ pub fn of_error(error: &Error) -> Outcome {
     }
 }
 
+/// The outcome of a command that writes and whose answer is an error.
+pub fn of_write_error(error: &Error) -> Outcome {
+    match error {
+        Error::Server(server) => outcome(Wire::of_command_error(server.code)),
+        other => of_error(other),
+    }
+}
+
+/// The outcome of a transaction whose commit was answered with an error. The server's labels decide: one says that the
+/// commit may have been done, the other that the transaction is gone.
+pub fn of_commit(error: &Error) -> Outcome {
+    match error {
+        Error::Server(server) if has(server, "UnknownTransactionCommitResult") => {
+            Outcome::Unknown(Doubt::Interrupted)
+        }
+        Error::Server(server) if has(server, "TransientTransactionError") => {
+            Outcome::Rejected(rejection(Class::of_code(server.code)))
+        }
+        other => of_write_error(other),
+    }
+}
+
+fn has(error: &ServerError, label: &str) -> bool {
+    error.labels.iter().any(|known| known == label)
+}
+
 /// A write of which nothing is said yet but its bytes.
 pub fn answered(written: &WriteReply) -> Reply {
     Reply {
@@ -104,6 +130,19 @@ mod tests {
         add(&mut reply, Outcome::Acknowledged, 5);
         add(&mut reply, Outcome::Rejected(Rejection::TooLarge), 0);
         assert_eq!(reply, Reply::acknowledged(5));
+    }
+
+    #[test]
+    fn a_commit_is_unknown_where_the_server_says_so_and_gone_where_it_says_that() {
+        let error = |code, label: &str| {
+            Error::Server(ServerError { code, labels: vec![label.to_owned()], ..ServerError::default() })
+        };
+        let unknown = Outcome::Unknown(Doubt::Interrupted);
+        assert_eq!(of_commit(&error(64, "UnknownTransactionCommitResult")), unknown);
+        let gone = Outcome::Rejected(Rejection::Other);
+        assert_eq!(of_commit(&error(251, "TransientTransactionError")), gone);
+        assert_eq!(of_commit(&error(91, "")), unknown);
+        assert_eq!(of_commit(&error(112, "")), Outcome::Rejected(Rejection::Overload));
     }
 
     #[test]

@@ -5,8 +5,13 @@ use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Documents of one insert command when the scenario does not say.
-const BATCH_DEFAULT: u32 = 1;
+pub use operation::{
+    Aggregate, By, Change, Count, Delete, Find, FindAndModify, Insert, Keys, Limit, Operation, Range,
+    ReadModifyWrite, Replace, Returns, Transaction, Update, Updates,
+};
+
+mod operation;
+
 /// How long an operation may take when the scenario does not say.
 const TIMEOUT_DEFAULT: Span = Span::from_secs(10);
 
@@ -102,132 +107,6 @@ impl From<bool> for Stamp {
 impl From<Stamp> for bool {
     fn from(stamp: Stamp) -> Self {
         stamp == Stamp::On
-    }
-}
-
-/// The documents of an operation that names some.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// One document that this run has inserted before, by its `_id`, each as likely.
-    #[default]
-    Receipt,
-}
-
-/// One operation, as typed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Operation {
-    /// Inserts documents.
-    Insert(Insert),
-    /// Finds documents.
-    Find(Find),
-    /// Updates one document, or all that a filter lets through.
-    Update(Update),
-    /// Replaces one document of this run by its own content, made anew.
-    Replace(Replace),
-    /// Deletes one document.
-    Delete(Delete),
-}
-
-/// Inserts documents.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Insert {
-    /// Documents of one operation.
-    pub batch: u32,
-    /// Whether the server stops at the first failure.
-    pub ordered: bool,
-}
-
-impl Default for Insert {
-    fn default() -> Self {
-        Self { batch: BATCH_DEFAULT, ordered: false }
-    }
-}
-
-/// Finds documents: by receipt, or by a filter whose values may be generators.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Find {
-    /// Which documents, if there is no filter.
-    pub by: By,
-    /// Which documents.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub filter: Option<Template>,
-    /// Which fields to return.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub projection: Option<Template>,
-    /// In which order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sort: Option<Template>,
-    /// The most documents of one find; all of them come in one reply.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u32>,
-    /// Level of the read concern.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_concern: Option<String>,
-}
-
-/// Updates documents.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Update {
-    /// Which document, if there is no filter.
-    #[serde(default)]
-    pub by: By,
-    /// Which documents.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filter: Option<Template>,
-    /// The update, such as `{$set: {seen: {$sequence: {}}}}`.
-    pub update: Template,
-    /// Whether all documents of the filter are updated, not only the first.
-    #[serde(default)]
-    pub multi: bool,
-    /// Whether a document is inserted where the filter finds none.
-    #[serde(default)]
-    pub upsert: bool,
-}
-
-/// Replaces one document of this run, by its receipt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Replace {}
-
-/// Deletes one document.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Delete {
-    /// Which document, if there is no filter.
-    pub by: By,
-    /// Which documents; the first is deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub filter: Option<Template>,
-}
-
-impl Operation {
-    /// Documents of one operation.
-    pub const fn documents(&self) -> u32 {
-        match self {
-            Self::Insert(insert) => insert.batch,
-            _ => 1,
-        }
-    }
-
-    /// Whether it may change or remove documents that were inserted before.
-    pub const fn touches(&self) -> bool {
-        matches!(self, Self::Update(_) | Self::Replace(_) | Self::Delete(_))
-    }
-
-    /// Whether it needs documents that this run has inserted before.
-    pub const fn needs_receipts(&self) -> bool {
-        match self {
-            Self::Insert(_) => false,
-            Self::Find(find) => find.filter.is_none(),
-            Self::Update(update) => update.filter.is_none(),
-            Self::Replace(_) => true,
-            Self::Delete(delete) => delete.filter.is_none(),
-        }
     }
 }
 

@@ -2,14 +2,19 @@
 
 use std::path::Path;
 
-use bson::Document;
-use plimsoll_document::{FileSource, IdForm, Program, Reading, STAMP_FIELD, Settings, Source, Template};
+use plimsoll_document::{FileSource, IdForm, Program, Reading, STAMP_FIELD, Settings, Source};
 use plimsoll_ledger::Run;
 use plimsoll_wire as wire;
 
-use crate::scenario::{
-    Client, DocumentFile, Find, Insert, Operation, Section, Stamp, Update, W, WriteConcern,
-};
+use crate::scenario::{Client, DocumentFile, Operation, Section, Stamp, W, WriteConcern};
+
+pub(crate) use compile::constant;
+pub use compile::index_key;
+
+pub use command::{Change, Command, FindShape, Pipeline, Purpose, Selection};
+
+mod command;
+mod compile;
 
 /// The moment that relative dates count from, whenever a run is made: 2026-01-01T00:00:00Z, in milliseconds.
 pub const START_MS: i64 = 1_767_225_600_000;
@@ -17,6 +22,8 @@ pub const START_MS: i64 = 1_767_225_600_000;
 const BLOCK_MIN: u64 = 4096;
 /// Documents of one operation at most.
 pub const BATCH_MAX: u32 = 1_000_000;
+/// Documents of one range at most.
+pub const LIMIT_MAX: u32 = 1_000_000;
 
 /// A database and a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,86 +32,6 @@ pub struct Namespace {
     pub db: String,
     /// The collection.
     pub collection: String,
-}
-
-/// Which documents an operation is for.
-#[derive(Clone, Debug)]
-pub enum Selection {
-    /// One that this run has inserted.
-    Receipt,
-    /// Those that a filter lets through.
-    Filter(Program),
-}
-
-/// One operation, ready to be sent by either client.
-#[derive(Clone, Debug)]
-pub enum Command {
-    /// Inserts `batch` documents.
-    Insert {
-        /// Documents of one operation.
-        batch: u32,
-        /// Whether the server stops at the first failure.
-        ordered: bool,
-    },
-    /// Finds documents.
-    Find {
-        /// Which.
-        selection: Selection,
-        /// How.
-        shape: FindShape,
-    },
-    /// Updates documents.
-    Update {
-        /// Which.
-        selection: Selection,
-        /// The update.
-        update: Program,
-        /// Whether all are updated.
-        multi: bool,
-        /// Whether one is inserted where none is found.
-        upsert: bool,
-    },
-    /// Replaces one document.
-    Replace,
-    /// Deletes one document.
-    Delete {
-        /// Which.
-        selection: Selection,
-    },
-}
-
-impl Command {
-    /// Which documents it is for; inserts name none, and it does not matter which for them.
-    pub const fn selection(&self) -> &Selection {
-        match self {
-            Self::Find { selection, .. } | Self::Update { selection, .. } | Self::Delete { selection } => {
-                selection
-            }
-            Self::Insert { .. } | Self::Replace => &Selection::Receipt,
-        }
-    }
-
-    /// Whether a change that finds no document is a surprise.
-    pub const fn must_match(&self) -> bool {
-        match self {
-            Self::Update { selection, upsert, .. } => matches!(selection, Selection::Receipt) && !*upsert,
-            Self::Replace => true,
-            _ => false,
-        }
-    }
-}
-
-/// How documents are found.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FindShape {
-    /// Which fields to return.
-    pub projection: Option<Document>,
-    /// In which order.
-    pub sort: Option<Document>,
-    /// The most documents.
-    pub limit: Option<u32>,
-    /// Level of the read concern.
-    pub read_concern: Option<String>,
 }
 
 /// All that the workers of a run share.
@@ -116,6 +43,8 @@ pub struct Setup {
     pub source: Option<Source>,
     /// The form of `_id`.
     pub id: IdForm,
+    /// Whether documents carry their stamp.
+    pub stamp: Stamp,
     /// The run that its receipts carry.
     pub run: Run,
     /// The operations of the plan, by index.
@@ -126,8 +55,9 @@ pub struct Setup {
     pub client: Client,
     /// How long an operation may take.
     pub timeout: std::time::Duration,
-    /// Whether an operation of the plan removes documents, so that one that is not found is no surprise.
-    pub deletes: bool,
+    /// Whether an operation of the plan removes documents without naming them, so that one that is not found is no
+    /// surprise.
+    pub removes_any: bool,
 }
 
 /// A scenario that cannot be meant, with the place.
@@ -163,6 +93,82 @@ pub enum Error {
         "{0}: documents with ids of their own cannot be named by receipt; give a filter, or leave out `id: own`"
     )]
     OwnIds(String),
+    /// A choice of keys beside a filter.
+    #[error("{0}.keys: the filter says which documents; leave out `keys` or `filter`")]
+    KeysAndFilter(String),
+    /// An exponent out of bounds.
+    #[error("{operation}.keys.zipf.exponent: {exponent}; give a number over 0 and up to {max}")]
+    Exponent {
+        /// The operation.
+        operation: String,
+        /// What was typed.
+        exponent: f64,
+        /// The largest exponent.
+        max: f64,
+    },
+    /// A limit out of bounds.
+    #[error(
+        "{operation}.limit: from {min} to {max} documents; give numbers from 1 to {LIMIT_MAX}, or one number"
+    )]
+    Limit {
+        /// The operation.
+        operation: String,
+        /// The least.
+        min: u32,
+        /// The most.
+        max: u32,
+    },
+    /// A stage that writes.
+    #[error(
+        "{place}: {stage} writes, and what it writes could not be audited; leave it out, or use an update"
+    )]
+    StageWrites {
+        /// Where.
+        place: String,
+        /// The stage.
+        stage: String,
+    },
+    /// Something that is no stage.
+    #[error("{0}: a stage is one operator, for example {{$match: {{n: 5}}}}")]
+    Stage(String),
+    /// An update without operators.
+    #[error(
+        "{0}.update: give operators such as $set, or {{one_of: [...]}} with some; to replace, use `replace`"
+    )]
+    NoUpdate(String),
+    /// A replacement that does not know what it replaces.
+    #[error("{0}.change: a replacement needs to know its document; leave out the filter, or use an update")]
+    ReplaceFiltered(String),
+    /// The new state of what is gone.
+    #[error("{0}.returns: what is removed has no new state; leave out `returns`")]
+    NothingNew(String),
+    /// A read-modify-write that does not write.
+    #[error("{0}.change: remove is no write; use update or replace here, or find_and_modify")]
+    WritesNothing(String),
+    /// Replacements without a place for their version.
+    #[error(
+        "{0}: a replaced document carries its version in the stamp, and `stamp: false` turns that off; leave one of both \
+         out, or use an update"
+    )]
+    NoVersions(String),
+    /// A transaction of nothing.
+    #[error("{0}.operations: empty; list insert, find, update, replace or delete")]
+    EmptyTransaction(String),
+    /// Something that cannot be part of a transaction.
+    #[error("{0}: only insert, find, update, replace and delete can be part of a transaction")]
+    Step(String),
+    /// A read concern inside a transaction.
+    #[error("{0}.read_concern: a transaction has one read concern; give it to the transaction")]
+    StepReadConcern(String),
+    /// An upsert inside a transaction.
+    #[error("{0}.upsert: not in a transaction; insert the documents before")]
+    StepUpsert(String),
+    /// A find-and-modify that nobody answers for.
+    #[error("{0}: the server would answer all the same; leave out w: 0, or use update or replace")]
+    UnacknowledgedFind(String),
+    /// A transaction that nobody answers for.
+    #[error("{0}: a transaction cannot be committed with w: 0; leave w out, or give 1 or majority")]
+    UnacknowledgedTransaction(String),
     /// `multi` without a filter.
     #[error("{0}.multi: one document has one receipt; give a filter, or leave out multi")]
     MultiReceipt(String),
@@ -195,22 +201,28 @@ impl Setup {
         operations: &[(String, Operation)],
         context: Context<'_>,
     ) -> Result<Self, Error> {
-        let inserts = operations.iter().any(|(_, operation)| matches!(operation, Operation::Insert(_)));
+        let inserts = operations.iter().any(|(_, operation)| operation.inserts());
         let source = source(section, context)?;
         if inserts && source.is_none() {
             return Err(Error::NoDocument);
         }
-        let commands = operations.iter().map(|(name, operation)| command(name, operation, section, context));
+        let commands = operations
+            .iter()
+            .map(|(name, operation)| compile::command(name, operation, section, context))
+            .collect::<Result<Vec<_>, _>>()?;
+        let write_concern = write_concern(&section.write_concern)?;
+        let followed = write_concern.as_ref().is_none_or(wire::WriteConcern::is_acknowledged);
         Ok(Self {
             namespace: section.collection.parse()?,
             source,
             id: section.id,
+            stamp: stamp(section),
             run: context.run,
-            commands: commands.collect::<Result<_, _>>()?,
-            write_concern: write_concern(&section.write_concern)?,
+            removes_any: removes_any(&commands, followed),
+            commands,
+            write_concern,
             client: section.client,
             timeout: std::time::Duration::from_nanos(section.timeout.as_ns()),
-            deletes: operations.iter().any(|(_, operation)| matches!(operation, Operation::Delete(_))),
         })
     }
 
@@ -221,8 +233,7 @@ impl Setup {
 
     /// Whether an operation names documents by receipt.
     pub fn names_receipts(&self) -> bool {
-        let by_receipt = |command: &Command| matches!(command.selection(), Selection::Receipt);
-        self.commands.iter().any(|command| !matches!(command, Command::Insert { .. }) && by_receipt(command))
+        self.commands.iter().flat_map(Command::parts).any(|command| command.keys().is_some())
     }
 
     /// How many numbers are dealt to a worker at a time: whole batches of the largest insert, so that none is cut.
@@ -230,9 +241,16 @@ impl Setup {
         let batch = |command: &Command| {
             if let Command::Insert { batch, .. } = command { u64::from(*batch) } else { 1 }
         };
-        let largest = self.commands.iter().map(batch).max().unwrap_or(1);
+        let largest = self.commands.iter().flat_map(Command::parts).map(batch).max().unwrap_or(1);
         largest * BLOCK_MIN.div_ceil(largest)
     }
+}
+
+/// Whether documents are removed that nobody names, or (`followed` is false) nobody answers for.
+fn removes_any(commands: &[Command], followed: bool) -> bool {
+    let removes = |command: &Command| command.purpose() == Purpose::Remove;
+    let all = commands.iter().flat_map(Command::parts);
+    all.filter(|command| removes(command)).any(|command| !followed || command.filter().is_some())
 }
 
 impl std::str::FromStr for Namespace {
@@ -256,7 +274,7 @@ impl std::fmt::Display for Namespace {
 }
 
 fn source(section: &Section, context: Context<'_>) -> Result<Option<Source>, Error> {
-    let stamp = (section.stamp == Stamp::On && section.id != IdForm::Own).then(|| STAMP_FIELD.to_owned());
+    let stamp = (stamp(section) == Stamp::On).then(|| STAMP_FIELD.to_owned());
     let settings = Settings { seed: context.seed, start_ms: START_MS, id: section.id, stamp };
     match (&section.document, &section.documents_from) {
         (Some(_), Some(_)) => Err(Error::TwoSources),
@@ -266,106 +284,14 @@ fn source(section: &Section, context: Context<'_>) -> Result<Option<Source>, Err
     }
 }
 
+/// Documents with ids of their own have no receipt to repeat.
+fn stamp(section: &Section) -> Stamp {
+    if section.id == IdForm::Own { Stamp::Off } else { section.stamp }
+}
+
 fn file_source(file: &DocumentFile, settings: &Settings, base: &Path) -> Result<Source, Error> {
     let reading = Reading { past_end: file.past_end, ..Reading::default() };
     Ok(FileSource::open(&base.join(&file.path), settings, reading)?.into())
-}
-
-fn command(
-    name: &str,
-    operation: &Operation,
-    section: &Section,
-    context: Context<'_>,
-) -> Result<Command, Error> {
-    if section.id == IdForm::Own && operation.needs_receipts() {
-        return Err(Error::OwnIds(name.to_owned()));
-    }
-    match operation {
-        Operation::Insert(insert) => insert_command(name, insert),
-        Operation::Find(find) => find_command(name, find, context),
-        Operation::Update(update) => update_command(name, update, context),
-        Operation::Replace(_) => Ok(Command::Replace),
-        Operation::Delete(delete) => {
-            Ok(Command::Delete { selection: selection(delete.filter.as_ref(), context)? })
-        }
-    }
-}
-
-fn insert_command(name: &str, insert: &Insert) -> Result<Command, Error> {
-    if insert.batch == 0 || insert.batch > BATCH_MAX {
-        return Err(Error::Batch { operation: name.to_owned(), batch: insert.batch });
-    }
-    Ok(Command::Insert { batch: insert.batch, ordered: insert.ordered })
-}
-
-fn find_command(name: &str, find: &Find, context: Context<'_>) -> Result<Command, Error> {
-    let shape = FindShape {
-        projection: constant(name, "projection", find.projection.as_ref(), context)?,
-        sort: constant(name, "sort", find.sort.as_ref(), context)?,
-        limit: find.limit,
-        read_concern: find.read_concern.clone(),
-    };
-    Ok(Command::Find { selection: selection(find.filter.as_ref(), context)?, shape })
-}
-
-fn update_command(name: &str, update: &Update, context: Context<'_>) -> Result<Command, Error> {
-    if update.multi && update.filter.is_none() {
-        return Err(Error::MultiReceipt(name.to_owned()));
-    }
-    Ok(Command::Update {
-        selection: selection(update.filter.as_ref(), context)?,
-        update: operator_program(&update.update, context)?,
-        multi: update.multi,
-        upsert: update.upsert,
-    })
-}
-
-fn selection(filter: Option<&Template>, context: Context<'_>) -> Result<Selection, Error> {
-    match filter {
-        None => Ok(Selection::Receipt),
-        Some(filter) => Ok(Selection::Filter(operator_program(filter, context)?)),
-    }
-}
-
-/// A document in which MongoDB's operators may stand beside generators, with nothing added to it.
-fn operator_program(template: &Template, context: Context<'_>) -> Result<Program, Error> {
-    let settings = Settings { seed: context.seed, start_ms: START_MS, ..Settings::default() };
-    Ok(Program::fragment(template, &settings)?)
-}
-
-/// The key of an index: constants, at least one field.
-///
-/// # Errors
-/// When it holds a generator, or nothing.
-pub fn index_key(name: &str, typed: &Template, context: Context<'_>) -> Result<Document, Error> {
-    let key = constant(name, "indexes", Some(typed), context)?.unwrap_or_default();
-    if key.is_empty() {
-        Err(Error::NotConstant(format!("{name}.indexes: an index needs a field")))
-    } else {
-        Ok(key)
-    }
-}
-
-/// A document without generators: the same for every number.
-pub(crate) fn constant(
-    name: &str,
-    field: &str,
-    template: Option<&Template>,
-    context: Context<'_>,
-) -> Result<Option<Document>, Error> {
-    let Some(template) = template else { return Ok(None) };
-    let program = operator_program(template, context)?;
-    let encode = |number| {
-        let mut bytes = Vec::new();
-        program.encode(number, &Default::default(), &mut bytes);
-        bytes
-    };
-    let fail = || Error::NotConstant(format!("{name}.{field}"));
-    let bytes = encode(0);
-    if bytes != encode(1) || bytes != encode(u64::from(u32::MAX)) {
-        return Err(fail());
-    }
-    Document::from_reader(bytes.as_slice()).map(Some).map_err(|_| fail())
 }
 
 fn write_concern(typed: &WriteConcern) -> Result<Option<wire::WriteConcern>, Error> {

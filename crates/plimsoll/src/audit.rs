@@ -27,7 +27,7 @@ pub struct Subject<'a> {
     pub patience: Duration,
     /// What became of each document.
     pub ledger: &'a Ledger,
-    /// Which others may have changed.
+    /// Which others may have changed, where the ledger does not know it.
     pub touched: &'a Touched,
     /// Whether documents of others may be there.
     pub neighbours: Neighbours,
@@ -55,12 +55,17 @@ fn read(
     runtime: &tokio::runtime::Runtime,
     listener: &mut impl Listener,
 ) -> anyhow::Result<Findings> {
-    let scope = Scope::of(subject.setup, subject.touched, subject.neighbours);
+    let scope = Scope::of(subject.setup, touched(subject), subject.neighbours);
     runtime.block_on(wait(&subject.servers, subject.patience));
     // Every mongos shows the same collection: one of them is read.
     runtime
         .block_on(scan(&subject.servers, subject.ledger, scope, listener))
         .context("read the documents back")
+}
+
+/// What the ledger knows of changes is exact; where it does not know, what the plan may have touched was touched.
+fn touched<'a>(subject: &Subject<'a>) -> &'a Touched {
+    subject.ledger.changes().map_or(subject.touched, |changes| &changes.touched)
 }
 
 /// Waits until every server takes connections, or the patience is over: what is wrong then is said by the scan.
@@ -96,6 +101,7 @@ fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
         rejected: findings.rejected,
         unknown_present: findings.unknown_present,
         unknown_absent: findings.unknown_absent,
+        deleted: findings.deleted,
         not_audited: if counted { subject.ledger.counts().acknowledged } else { findings.not_audited },
         foreign: findings.foreign,
         examples: examples(subject.setup.run, &findings.examples, EXAMPLES),

@@ -197,10 +197,11 @@ fn build_load(name: &str, load: &scenario::Load, operations: &[(String, Operatio
         Some(_) => vec![(index(name), 1.0)],
         None => load.mix.iter().map(|(name, weighted)| (index(name), weighted.weight)).collect(),
     };
-    let inserts = mix.iter().any(|(index, _)| matches!(operations[*index].1, Operation::Insert(_)));
+    let inserts = mix.iter().any(|(index, _)| operations[*index].1.inserts());
     Ok(Load {
         name: name.to_owned(),
         mix,
+        mix_by: load.mix_by,
         arrivals: load.arrivals.clone(),
         overdue: load.overdue,
         documents: if inserts { Documents::Made } else { Documents::Used },
@@ -223,6 +224,9 @@ fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]
                 "retry: operation `{name}` inserts in order, and a second attempt would stop at the first document \
                  that is there already; say `ordered: false` or `retry: none`"
             ),
+            Operation::Transaction(_) => bail!(
+                "retry: operation `{name}` is a transaction, which is not sent again; say `retry: none`"
+            ),
             _ => {}
         }
     }
@@ -236,7 +240,7 @@ fn check_receipts(phases: &[Phase], operations: &[(String, Operation)]) -> anyho
         let used =
             phase.loads.iter().flat_map(|load| &load.mix).map(|(operation, _)| &operations[*operation]);
         let used: Vec<_> = used.collect();
-        let inserts = |(_, operation): &&(String, Operation)| matches!(operation, Operation::Insert(_));
+        let inserts = |(_, operation): &&(String, Operation)| operation.inserts();
         if let Some((name, _)) = used.iter().find(|(_, operation)| !inserted && operation.needs_receipts()) {
             bail!(
                 "operation `{name}` names documents by receipt, but no earlier phase inserts any: add a phase before"
@@ -326,6 +330,10 @@ mod tests {
             (
                 "phases.0.load.find={operation: {find: {}}, arrivals: {closed: {writers: 1}}}",
                 "no earlier phase inserts",
+            ),
+            (
+                "phases.0.load.insert={mix: {a: {weight: 1, operation: {insert: {}}}}, mix_by: time, arrivals: {constant: {rate: 5}}}",
+                "load.insert.mix_by: time is shared where",
             ),
             ("expect={insert.respons: ['p(99)<1']}", "there is no metric `respons`"),
             ("line={objective: {latency: ['p(99)<1']}}", "there are response, service and errors"),

@@ -1,7 +1,7 @@
 //! The lean MongoDB client: frames, handshake, authentication, TLS, one command in flight per connection.
 //!
 //! A [`Connection`] runs on a tokio runtime with IO and time enabled and does one thing at a time. Its hot paths,
-//! [`Connection::write`] and [`Connection::find`], reuse the caller's buffers: once these have grown, an operation
+//! [`Connection::write`], [`Connection::find`] and [`Connection::call`], reuse the caller's buffers: once these have grown, an operation
 //! allocates nothing, sends one small frame with one system call and reads the reply with another. Everything else
 //! (`connect`, `command`) is the cold path and may allocate. Messages are compressed if [`ConnectOptions::compression`]
 //! names a compressor that the server knows.
@@ -9,6 +9,7 @@
 //! It does not know what is load, what is measured, or which server of a topology to talk to.
 
 pub use address::{Address, AddressError};
+pub use call::{Call, CallReply};
 pub use class::Class;
 pub use compress::Compressor;
 pub use connect::ConnectOptions;
@@ -31,6 +32,7 @@ mod credential;
 mod mechanism;
 mod scram;
 
+mod call;
 mod find;
 mod write;
 

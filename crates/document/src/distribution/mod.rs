@@ -7,6 +7,7 @@ mod whole;
 mod zipf;
 
 pub(crate) use whole::Whole;
+pub(crate) use zipf::Zipf;
 
 use crate::arithmetic::ln;
 use crate::error::Error;
@@ -56,7 +57,8 @@ pub(crate) enum Order {
 
 const NAMES: [&str; 4] = ["uniform", "zipf", "normal", "exponential"];
 const FORMS: &str = "uniform, {zipf: {exponent: 0.99}}, {normal: {mean, deviation}} or {exponential: {mean}}";
-const EXPONENT_MAX: f64 = 100.0;
+/// The largest exponent of a Zipf distribution.
+pub(crate) const EXPONENT_MAX: f64 = 100.0;
 
 impl Distribution {
     /// Reads a `distribution`; uniform when it is not given.

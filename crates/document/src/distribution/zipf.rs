@@ -23,6 +23,17 @@ pub(crate) struct Zipf {
 }
 
 impl Zipf {
+    /// A sampler whose least rank is the most frequent.
+    pub(crate) fn ranked(ranks: u64, exponent: f64) -> Self {
+        Self::new(ranks, exponent, Order::Ranked)
+    }
+
+    /// The same among another number of ranks.
+    pub(crate) fn among(self, ranks: u64) -> Self {
+        let ranks = ranks as f64;
+        Self { ranks, area_high: area(ranks + 0.5, self.exponent), ..self }
+    }
+
     /// A sampler of `ranks` (at least 1) ranks.
     pub(crate) fn new(ranks: u64, exponent: f64, order: Order) -> Self {
         let ranks = ranks as f64;
@@ -39,14 +50,14 @@ impl Zipf {
 
     /// A rank from 0 to n − 1.
     pub(crate) fn rank(&self, words: &mut Words) -> u64 {
-        let rank = self.ranked(words);
+        let rank = self.unscrambled(words);
         match self.order {
             Order::Ranked => rank,
             Order::Scrambled => crate::random::below(mix(rank ^ 0x5CA3_B1ED), self.ranks as u64),
         }
     }
 
-    fn ranked(&self, words: &mut Words) -> u64 {
+    fn unscrambled(&self, words: &mut Words) -> u64 {
         for _ in 0..TRIES_MAX {
             let under = self.area_high + unit(words.next()) * (self.area_low - self.area_high);
             let x = area_inverse(under, self.exponent);

@@ -168,6 +168,11 @@ fn push_id(form: IdForm, identity: &Identity, out: &mut Vec<u8>) {
             out.extend_from_slice(&identity.hex());
             out.push(0);
         }
+        IdForm::User => {
+            out.extend_from_slice(b"\x02_id\0\x19\0\0\0");
+            out.extend_from_slice(&crate::user::key(identity));
+            out.push(0);
+        }
         IdForm::Own => {}
     }
 }
@@ -176,7 +181,7 @@ fn push_id(form: IdForm, identity: &Identity, out: &mut Vec<u8>) {
 fn frame_bytes(id: IdForm, stamp: &[u8]) -> usize {
     let id_bytes = match id {
         IdForm::ObjectId => 5 + 12,
-        IdForm::String => 5 + 4 + 25,
+        IdForm::String | IdForm::User => 5 + 4 + 25,
         IdForm::Own => 0,
     };
     let stamp_bytes = if stamp.is_empty() { 0 } else { stamp.len() + 8 };

@@ -64,6 +64,8 @@ pub(crate) enum Fill {
     Receipt,
     /// The receipt's 24 hexadecimal digits.
     ReceiptText,
+    /// The digits of an id as YCSB writes it.
+    User,
     /// The stamp.
     Stamp,
     /// The document's number.
@@ -90,6 +92,7 @@ impl Fill {
         match self {
             Self::Receipt => hole.copy_from_slice(&draw.identity.id),
             Self::ReceiptText => hole.copy_from_slice(&draw.identity.hex()),
+            Self::User => hole.copy_from_slice(&crate::user::digits(draw.identity)),
             Self::Stamp => hole.copy_from_slice(&draw.identity.stamp.to_le_bytes()),
             Self::Number => hole.copy_from_slice(&draw.number.to_le_bytes()),
             Self::Sequence(sequence) => sequence.write(draw, hole),

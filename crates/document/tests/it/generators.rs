@@ -339,3 +339,21 @@ fn constants_of_every_type_pass_through() {
     }
     assert_eq!(document.get("long"), Some(&Bson::Int64(3_000_000_000)));
 }
+
+#[test]
+fn versions_of_a_document_differ_in_all_that_is_random_and_the_first_is_the_inserted_one() {
+    let typed = template(json!({"n": {"$number": {}}, "t": {"$text": {"bytes": 20}}}));
+    let program = Program::compile(&typed, &Settings { id: IdForm::User, ..settings() }).unwrap();
+    let encode = |version| {
+        let mut out = Vec::new();
+        program.encode_version(version, 5, &IDENTITY, &mut out);
+        Document::from_reader(out.as_slice()).unwrap()
+    };
+    let mut inserted = Vec::new();
+    program.encode(5, &IDENTITY, &mut inserted);
+    assert_eq!(encode(0), Document::from_reader(inserted.as_slice()).unwrap());
+    assert_eq!(encode(1).get_i64("n").unwrap(), 5);
+    assert_ne!(encode(1).get_str("t").unwrap(), encode(2).get_str("t").unwrap());
+    let key = encode(1).get_str("_id").unwrap().to_owned();
+    assert_eq!(plimsoll_document::user::tail(key.as_bytes()).unwrap(), IDENTITY.id[4..]);
+}

@@ -4,16 +4,17 @@
 pub const EXAMPLES_MAX: usize = 100;
 
 /// What an audit found. Each document that was sent is in exactly one of `acknowledged`, `rejected`,
-/// unknown (`unknown_present` + `unknown_absent`) and `not_audited`; and `acknowledged` is `found` + `lost`.
+/// unknown (`unknown_present` + `unknown_absent`), `deleted` and `not_audited`; and `acknowledged` is `found` + `lost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Documents that the server acknowledged, without those not audited.
+    /// Documents that the server acknowledged, without those deleted or not audited.
     pub acknowledged: u64,
     /// Acknowledged documents that are there, intact or corrupted.
     pub found: u64,
-    /// Acknowledged documents that are absent.
+    /// Acknowledged documents that are absent, or there in an earlier version than the one acknowledged last.
     pub lost: u64,
-    /// Documents that are there though never sent, counted at each sighting, or though rejected.
+    /// Documents that are there though never sent, counted at each sighting, though rejected, or though their deletion
+    /// was acknowledged.
     pub phantom: u64,
     /// Receipts seen more than once, and documents that carry a known stamp under another `_id`.
     pub duplicated: u64,
@@ -27,6 +28,8 @@ pub struct Findings {
     pub unknown_absent: u64,
     /// Documents that are nobody's receipt or stamp, where neighbours are expected.
     pub foreign: u64,
+    /// Documents whose deletion was acknowledged.
+    pub deleted: u64,
     /// Documents that an update, replace or delete may have touched and that were sent, or are there.
     pub not_audited: u64,
     /// The lowest numbers of each violation.
@@ -52,6 +55,7 @@ impl Findings {
         self.unknown_present += other.unknown_present;
         self.unknown_absent += other.unknown_absent;
         self.foreign += other.foreign;
+        self.deleted += other.deleted;
         self.not_audited += other.not_audited;
         self.examples.merge(&other.examples);
     }
@@ -106,6 +110,7 @@ mod tests {
             unknown_present: n(),
             unknown_absent: n(),
             foreign: n(),
+            deleted: n(),
             not_audited: n(),
             examples: Examples { lost: vec![first], ..Examples::default() },
         }
@@ -123,7 +128,7 @@ mod tests {
         assert_eq!(merged.examples.lost, [1, 100]);
     }
 
-    fn counters(f: &mut Findings) -> [&mut u64; 11] {
+    fn counters(f: &mut Findings) -> [&mut u64; 12] {
         [
             &mut f.acknowledged,
             &mut f.found,
@@ -135,13 +140,14 @@ mod tests {
             &mut f.unknown_present,
             &mut f.unknown_absent,
             &mut f.foreign,
+            &mut f.deleted,
             &mut f.not_audited,
         ]
     }
 
     #[test]
     fn each_violation_breaks_the_promise_and_nothing_else_does() {
-        let broken: Vec<usize> = (0..11)
+        let broken: Vec<usize> = (0..12)
             .filter(|at| {
                 let mut findings = Findings::default();
                 *counters(&mut findings)[*at] = 1;

@@ -5,6 +5,7 @@ use super::{REPEATED, Touched};
 use crate::ledger::Ledger;
 use crate::numbers::Place;
 use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs, State, first_of, lanes, occupied, offsets};
+use crate::versions::Versions;
 
 /// 32 documents, sorted: each field holds the low bit of the pair of each document it is true of.
 struct Sorted {
@@ -15,18 +16,27 @@ struct Sorted {
     unknown_present: u64,
     unknown_absent: u64,
     repeated: u64,
+    deleted: u64,
     touched: u64,
 }
 
+/// What became of documents after they were inserted.
+#[derive(Clone, Copy)]
+pub(super) struct Changed<'a> {
+    pub touched: &'a Touched,
+    pub versions: &'a Versions,
+}
+
 /// Adds what the bits tell to the findings, and gives the examples of it.
-pub(super) fn fold(ledger: &Ledger, touched: &Touched, seen: &[Pairs], into: &mut Findings) -> Examples {
+pub(super) fn fold(ledger: &Ledger, changed: Changed<'_>, seen: &[Pairs], into: &mut Findings) -> Examples {
     let mut examples = Examples::default();
     for (worker, (states, seen)) in ledger.workers().iter().zip(seen).enumerate() {
         let mut own = Examples::default();
         for page in 0..(states.span() / DOCUMENTS_PER_PAGE) as usize {
-            let words = states.page(page).iter().zip(seen.page(page)).zip(touched.page(worker, page));
+            let words = states.page(page).iter().zip(seen.page(page)).zip(changed.touched.page(worker, page));
             for (word, ((state, seen), touched)) in words.enumerate() {
-                let sorted = sort(*state, *seen, *touched);
+                let (deleted, doubtful) = changed.versions.deleted_lanes(worker, first_of(page, word));
+                let sorted = sort(*state, *seen, *touched | doubtful, deleted);
                 count(&sorted, into);
                 let number = |at| number_at(ledger, worker, first_of(page, word) + at);
                 note(&sorted, &mut own, number);
@@ -38,19 +48,22 @@ pub(super) fn fold(ledger: &Ledger, touched: &Touched, seen: &[Pairs], into: &mu
 }
 
 #[inline]
-fn sort(state: u64, seen: u64, touched: u64) -> Sorted {
+fn sort(state: u64, seen: u64, touched: u64, deleted: u64) -> Sorted {
     let present = occupied(seen);
-    let acknowledged = lanes(state, State::Acknowledged as u64) & !touched;
-    let rejected = lanes(state, State::Rejected as u64) & !touched;
-    let unknown = lanes(state, State::Unknown as u64) & !touched;
+    let gone = occupied(state) & deleted & !touched;
+    let left_out = touched | gone;
+    let acknowledged = lanes(state, State::Acknowledged as u64) & !left_out;
+    let rejected = lanes(state, State::Rejected as u64) & !left_out;
+    let unknown = lanes(state, State::Unknown as u64) & !left_out;
     Sorted {
         kept: acknowledged & present,
         lost: acknowledged & !present,
         rejected,
-        ghosts: rejected & present,
+        ghosts: (rejected | gone) & present,
         unknown_present: unknown & present,
         unknown_absent: unknown & !present,
         repeated: lanes(seen, REPEATED),
+        deleted: gone,
         touched: occupied(state) & touched,
     }
 }
@@ -66,6 +79,7 @@ fn count(sorted: &Sorted, into: &mut Findings) {
     into.unknown_present += ones(sorted.unknown_present);
     into.unknown_absent += ones(sorted.unknown_absent);
     into.duplicated += ones(sorted.repeated);
+    into.deleted += ones(sorted.deleted);
     into.not_audited += ones(sorted.touched);
 }
 

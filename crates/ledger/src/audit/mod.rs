@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use crate::ledger::Ledger;
 use crate::numbers::Place;
 use crate::pairs::{Pairs, State};
+use crate::versions::Versions;
 
 /// Seen once, and the content is what the receipt says.
 const INTACT: u64 = 1;
@@ -42,8 +43,8 @@ pub enum Found {
 /// Whether a document's content follows from its receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// It does.
-    Matches,
+    /// It does, in this version: 0 as it was inserted, then one more with each replacement.
+    Follows(u32),
     /// It does not.
     Differs,
 }
@@ -67,9 +68,15 @@ pub enum Neighbours {
 /// A document that the server rejected and that is present nevertheless is a phantom. That holds for
 /// duplicate keys too: whoever sends a receipt twice marks it as it wants to have it judged (after a retry
 /// of an unknown outcome, "duplicate key" means that the first attempt arrived: `Acknowledged`).
+///
+/// Of a document that was replaced, any version from the last acknowledged to the highest sent may be there. An earlier
+/// one is a lost update: the acknowledged version is not there, so the document counts as lost. A later one was never
+/// sent: corrupted. A document whose deletion was acknowledged must not be there; one whose deletion is in doubt is not
+/// audited.
 #[derive(Clone, Debug)]
 pub struct Audit<'a> {
     ledger: &'a Ledger,
+    versions: &'a Versions,
     touched: &'a Touched,
     neighbours: Neighbours,
     seen: Vec<Pairs>,
@@ -101,8 +108,10 @@ impl<'a> Audit<'a> {
 
     /// An audit that leaves out touched documents and knows its neighbours.
     pub fn with(ledger: &'a Ledger, touched: &'a Touched, neighbours: Neighbours) -> Audit<'a> {
+        static NONE: Versions = Versions::new();
         let seen = vec![Pairs::default(); ledger.workers().len()];
-        Audit { ledger, touched, neighbours, seen, tally: Tally::default() }
+        let versions = ledger.changes().map_or(&NONE, |changes| &changes.versions);
+        Audit { ledger, versions, touched, neighbours, seen, tally: Tally::default() }
     }
 
     /// Takes one stored document into account.
@@ -128,6 +137,7 @@ impl<'a> Audit<'a> {
             self.ledger.state_at(*place) == State::Acknowledged
                 && self.seen[place.worker as usize].get(place.local) == 0
                 && !self.touched.contains(*place)
+                && !self.versions.at(*place).may_be_deleted()
         };
         self.ledger.places().filter(lost).filter_map(|place| self.ledger.deal().global(place))
     }
@@ -142,7 +152,8 @@ impl<'a> Audit<'a> {
             not_audited: self.tally.upserted,
             ..Findings::default()
         };
-        let examples = fold::fold(self.ledger, self.touched, &self.seen, &mut findings);
+        let changed = fold::Changed { touched: self.touched, versions: self.versions };
+        let examples = fold::fold(self.ledger, changed, &self.seen, &mut findings);
         findings.examples = self.tally.examples(examples);
         findings
     }
@@ -158,7 +169,10 @@ impl<'a> Audit<'a> {
         match place.map(|place| (place, self.ledger.state_at(place))) {
             Some((place, state)) if state != State::NotSent => {
                 let content = self.judge(number, content, stamp);
-                self.see_sent(number, place, content);
+                // A document that was undone counts as not seen, so that the last step finds it lost.
+                if let Some(content) = self.judge_version(place, content) {
+                    self.see_sent(number, place, content);
+                }
             }
             Some((place, _)) if self.touched.contains(place) => self.tally.upserted += 1,
             _ => self.tally.phantom.note(number),
@@ -168,13 +182,28 @@ impl<'a> Audit<'a> {
     fn see_sent(&mut self, number: u64, place: Place, content: Content) {
         let seen = &mut self.seen[place.worker as usize];
         let now = match (seen.get(place.local), content) {
-            (0, Content::Matches) => INTACT,
+            (0, Content::Follows(_)) => INTACT,
             (0, Content::Differs) => CORRUPTED,
             _ => REPEATED,
         };
         seen.put(place.local, now);
         if content == Content::Differs && !self.touched.contains(place) {
             self.tally.corrupted.note(number);
+        }
+    }
+
+    /// Holds the version found against those promised; nothing when the promised one was undone.
+    #[inline]
+    fn judge_version(&self, place: Place, content: Content) -> Option<Content> {
+        let Content::Follows(found) = content else { return Some(content) };
+        let promised = self.versions.at(place);
+        if promised.may_be_deleted() || self.touched.contains(place) {
+            return Some(content);
+        }
+        match found {
+            found if found < promised.acknowledged() => None,
+            found if found > promised.sent() => Some(Content::Differs),
+            _ => Some(content),
         }
     }
 
@@ -245,6 +274,7 @@ impl Noted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::Changes;
     use crate::numbers::Deal;
     use crate::receipt::Run;
 
@@ -261,7 +291,7 @@ mod tests {
 
     fn intact(number: u64) -> Found {
         let stamp = Some(RUN.receipt(number).stamp());
-        Found::Receipt { number, content: Content::Matches, stamp }
+        Found::Receipt { number, content: Content::Follows(0), stamp }
     }
 
     fn promised() -> Vec<Found> {
@@ -352,7 +382,7 @@ mod tests {
         promised().iter().skip(3).for_each(|f| audit.see(*f));
         audit.see(Found::Receipt { number: 0, content: Content::Differs, stamp: None });
         let stamp = Some(RUN.receipt(2).stamp());
-        audit.see(Found::Receipt { number: 1, content: Content::Matches, stamp });
+        audit.see(Found::Receipt { number: 1, content: Content::Follows(0), stamp });
         audit.see(Found::Receipt { number: 2, content: Content::Differs, stamp });
         let findings = audit.finish();
         assert_eq!((findings.found, findings.lost, findings.corrupted), (20, 0, 3));
@@ -380,6 +410,79 @@ mod tests {
             ..Findings::default()
         };
         assert_eq!(findings, expected);
+    }
+
+    /// The ledger with number 0 replaced twice, 1 replaced and in doubt, 2 deleted, and the deletion of 3 in doubt.
+    fn changed_ledger() -> Ledger {
+        let (mut ledger, mut changes) = (ledger(), Changes::default());
+        let place = |number| ledger.deal().locate(number).unwrap();
+        for number in [0, 0, 1] {
+            changes.versions.replace(place(number));
+            changes.versions.acknowledge(place(number));
+        }
+        changes.versions.replace(place(1));
+        changes.versions.delete(place(2));
+        changes.versions.acknowledge(place(2));
+        changes.versions.delete(place(3));
+        ledger.set_changes(Some(changes));
+        ledger
+    }
+
+    fn check_changed(seen: &[(u64, u32)], expected: impl FnOnce(&mut Findings)) {
+        let ledger = changed_ledger();
+        let mut audit = Audit::with(&ledger, &Touched::None, Neighbours::Expected);
+        (4..20).for_each(|number| audit.see(intact(number)));
+        for (number, version) in seen {
+            audit.see(Found::Receipt { number: *number, content: Content::Follows(*version), stamp: None });
+        }
+        let mut findings = Findings {
+            acknowledged: 18,
+            found: 18,
+            rejected: 10,
+            unknown_absent: 10,
+            deleted: 1,
+            not_audited: 1,
+            ..Findings::default()
+        };
+        expected(&mut findings);
+        assert_eq!(audit.finish(), findings);
+    }
+
+    #[test]
+    fn a_replaced_document_is_found_in_any_version_from_the_acknowledged_to_the_sent() {
+        for seen in [[(0, 2), (1, 1)], [(0, 2), (1, 2)]] {
+            check_changed(&seen, |findings| assert!(findings.holds()));
+        }
+    }
+
+    #[test]
+    fn an_update_that_was_undone_is_lost_once() {
+        check_changed(&[(0, 1), (1, 1)], |f| {
+            (f.found, f.lost, f.examples.lost) = (17, 1, vec![0]);
+        });
+        check_changed(&[(1, 0), (0, 2)], |f| {
+            (f.found, f.lost, f.examples.lost) = (17, 1, vec![1]);
+        });
+        let ledger = changed_ledger();
+        let mut audit = Audit::with(&ledger, &Touched::None, Neighbours::Expected);
+        (1..20).for_each(|number| audit.see(intact(number)));
+        audit.see(Found::Receipt { number: 0, content: Content::Follows(1), stamp: None });
+        assert_eq!(audit.lost().collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn a_version_that_was_never_sent_is_corrupted() {
+        check_changed(&[(0, 3), (1, 2)], |f| {
+            (f.corrupted, f.examples.corrupted) = (1, vec![0]);
+        });
+    }
+
+    #[test]
+    fn a_deleted_document_must_be_gone_and_one_in_doubt_may_be() {
+        check_changed(&[(0, 2), (1, 2), (3, 0)], |findings| assert!(findings.holds()));
+        check_changed(&[(0, 2), (1, 2), (2, 0)], |f| {
+            (f.phantom, f.examples.phantom) = (1, vec![2]);
+        });
     }
 
     #[test]

@@ -6,9 +6,9 @@ use crate::numbers::{Deal, Place};
 use crate::pairs::{Pairs, Words};
 
 /// Documents that something other than their insert may have changed. It takes memory only once a document
-/// is marked (25 MB for 100 million). It is not kept on disk: after a crash of a run that touched documents,
+/// is marked (25 MB for 100 million). The journal does not keep it: after a crash of a run that touched documents,
 /// say `All`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Touched {
     /// Nothing was touched.
     #[default]
@@ -20,7 +20,7 @@ pub enum Touched {
 }
 
 /// The documents that were marked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Marks(Vec<Pairs>);
 
 const MARK: u64 = 1;
@@ -28,6 +28,9 @@ const MARK: u64 = 1;
 impl Touched {
     /// Marks a range of numbers; numbers outside the deal are left out.
     pub fn mark(&mut self, deal: &Deal, numbers: Range<u64>) {
+        if numbers.is_empty() {
+            return;
+        }
         if let Touched::None = self {
             *self = Touched::Some(Marks(vec![Pairs::default(); deal.workers() as usize]));
         }
@@ -49,12 +52,32 @@ impl Touched {
         }
     }
 
+    /// Whether the document at a place of the deal may have been touched.
     #[inline]
-    pub(crate) fn contains(&self, place: Place) -> bool {
+    pub fn contains(&self, place: Place) -> bool {
         match self {
             Touched::None => false,
             Touched::Some(Marks(workers)) => workers[place.worker as usize].get(place.local) != 0,
             Touched::All => true,
+        }
+    }
+
+    /// The pages that hold marks: worker, index and words.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (usize, usize, &Words)> {
+        let workers: &[Pairs] = if let Touched::Some(Marks(workers)) = self { workers } else { &[] };
+        workers
+            .iter()
+            .enumerate()
+            .flat_map(|(worker, pairs)| pairs.pages().map(move |(index, words)| (worker, index, words)))
+    }
+
+    /// Puts a whole page of marks in place.
+    pub(crate) fn set_page(&mut self, deal: &Deal, worker: usize, index: usize, words: Box<Words>) {
+        if let Touched::None = self {
+            *self = Touched::Some(Marks(vec![Pairs::default(); deal.workers() as usize]));
+        }
+        if let Touched::Some(Marks(workers)) = self {
+            workers[worker].set_page(index, words);
         }
     }
 

@@ -3,9 +3,10 @@
 //! A directory holds `ledger.txt` (what the run and its deal are), and one append-only journal for each
 //! worker. A worker never waits: the [`Keeper`] writes on another thread. After a crash [`recover`] reads
 //! the journals: whatever was reserved and not known to have another state is unknown. At the end of a run
-//! [`save`] puts the whole ledger into one file of two bits a document (25 MB for 100 million), and the
-//! journals, which grow by each page that changed in each flush, go.
+//! [`save`] puts the whole ledger into one file of two bits a document (25 MB for 100 million), what was changed
+//! afterwards into another, and the journals, which grow by each page that changed in each flush, go.
 
+mod changed;
 mod crc32;
 mod error;
 mod files;

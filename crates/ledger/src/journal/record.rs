@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | 0..4 | `PLL1` |
 //! | 4..8 | the worker |
-//! | 8..12 | kind: 1 reservation, 2 page, 3 end |
+//! | 8..12 | kind: 1 reservation, 2 page, 3 end, 4 page of marks, 5 page of versions, 6 everything is marked |
 //! | 12..16 | the page's index; 0 for others |
 //! | 16..24 | reservation and page: the local index until which is reserved; end: the pages before it |
 //! | 24..28 | checksum of the page's words; 0 for others |
@@ -28,6 +28,19 @@ pub(super) enum Record {
     Page { worker: u32, until: u64, page: Page },
     /// A saved ledger ends here, after so many pages.
     End { pages: u64 },
+    /// Which documents of a page were touched.
+    Marks { worker: u32, page: Page },
+    /// The versions of a page's documents.
+    Versions { worker: u32, page: Page },
+    /// Every document may have been touched.
+    AllTouched,
+}
+
+/// What the words of a page are, in a file of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Marks = 4,
+    Versions = 5,
 }
 
 /// What stands at a place of a file.
@@ -46,12 +59,32 @@ pub(super) fn put_reservation(into: &mut Vec<u8>, salt: u32, worker: u32, until:
 
 /// Appends a page to a buffer.
 pub(super) fn put_page(into: &mut Vec<u8>, salt: u32, worker: u32, until: u64, index: u32, words: &Words) {
+    put_paged(into, salt, [worker, 2, index], until, words);
+}
+
+/// Appends a page of marks or versions of a worker to a buffer.
+pub(super) fn put_words(
+    into: &mut Vec<u8>,
+    salt: u32,
+    kind: Kind,
+    (worker, index): (u32, u32),
+    words: &Words,
+) {
+    put_paged(into, salt, [worker, kind as u32, index], 0, words);
+}
+
+/// Appends that every document may have been touched.
+pub(super) fn put_all(into: &mut Vec<u8>, salt: u32) {
+    put_head(into, salt, [0, 6, 0], 0, 0);
+}
+
+fn put_paged(into: &mut Vec<u8>, salt: u32, fields: [u32; 3], number: u64, words: &Words) {
     let head = into.len();
     into.resize(head + HEAD_BYTES, 0);
     words.iter().for_each(|word| into.extend_from_slice(&word.to_le_bytes()));
     let crc = crc32(0, &into[head + HEAD_BYTES..]);
     let mut bytes = Vec::with_capacity(HEAD_BYTES);
-    put_head(&mut bytes, salt, [worker, 2, index], until, crc);
+    put_head(&mut bytes, salt, fields, number, crc);
     into[head..head + HEAD_BYTES].copy_from_slice(&bytes);
 }
 
@@ -104,6 +137,16 @@ fn read(bytes: &[u8], salt: u32) -> Option<(Record, usize)> {
             Some((Record::Page { worker, until: number, page }, HEAD_BYTES + PAGE_BYTES))
         }
         3 => Some((Record::End { pages: number }, HEAD_BYTES)),
+        kind @ (4 | 5) => {
+            let words = read_words(&bytes[HEAD_BYTES..], field(head, 24))?;
+            let page = Page { index: field(head, 12), words };
+            let record = match kind {
+                4 => Record::Marks { worker, page },
+                _ => Record::Versions { worker, page },
+            };
+            Some((record, HEAD_BYTES + PAGE_BYTES))
+        }
+        6 => Some((Record::AllTouched, HEAD_BYTES)),
         _ => None,
     }
 }

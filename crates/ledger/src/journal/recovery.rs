@@ -44,6 +44,8 @@ pub fn recover(dir: &Path) -> Result<Recovered, Error> {
         return Ok(Recovered { ledger, source: Source::Saved, skipped_bytes: 0 });
     }
     let mut ledger = Ledger::new(header.run, header.deal);
+    // The journals tell what was sent, not what was changed.
+    ledger.set_changes(None);
     let mut skipped_bytes = 0;
     for worker in header.kept.clone() {
         let bytes = read_journal(&journal_path(dir, worker))?;

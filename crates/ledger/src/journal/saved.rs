@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, iter};
 
+use super::changed;
 use super::error::Error;
 use super::files::{journal_path, journals, write_whole};
 use super::header::Header;
@@ -16,7 +17,7 @@ fn path(dir: &Path) -> PathBuf {
     dir.join("ledger.pages")
 }
 
-/// Saves a complete ledger, exactly, and removes the journals that it replaces.
+/// Saves a complete ledger with its changes, exactly, and removes the journals that it replaces.
 ///
 /// # Errors
 /// When the directory holds another run's ledger, cannot be written, or is full; its journals are still
@@ -26,6 +27,7 @@ pub fn save(dir: &Path, ledger: &Ledger) -> Result<(), Error> {
     fs::create_dir_all(dir).map_err(|source| Error::write(dir, &deal, dir, source))?;
     let header = Header { run: ledger.run(), deal, kept: 0..deal.workers() };
     refuse_another_run(dir, &header)?;
+    changed::write(dir, &header, ledger.changes())?;
     let path = path(dir);
     write_whole(&path, |file| write_pages(file, ledger, header.salt()))
         .map_err(|source| Error::write(dir, &deal, &path, source))?;
@@ -51,7 +53,10 @@ pub(super) fn read(dir: &Path, header: &Header) -> Result<Option<Ledger>, Error>
         Err(source) => return Err(Error::io("read", &path, source)),
     };
     let ledger = from_bytes(&bytes, header);
-    ledger.map(Some).ok_or_else(|| Error::damaged(&path, "a page is missing or has a wrong checksum"))
+    let mut ledger =
+        ledger.ok_or_else(|| Error::damaged(&path, "a page is missing or has a wrong checksum"))?;
+    ledger.set_changes(changed::read(dir, header)?);
+    Ok(Some(ledger))
 }
 
 fn refuse_another_run(dir: &Path, header: &Header) -> Result<(), Error> {

@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use plimsoll_ledger::{Audit, Content, Deal, Findings, Found, Ledger, Neighbours, Run, State, Touched};
+use plimsoll_ledger::{
+    Audit, Changes, Content, Deal, Findings, Found, Ledger, Neighbours, Run, State, Touched, Versions,
+    WorkerLedger,
+};
 
 use crate::dice::Dice;
 
@@ -13,8 +16,24 @@ struct History {
     deal: Deal,
     states: HashMap<u64, State>,
     touched: HashSet<u64>,
+    changes: HashMap<u64, Change>,
     neighbours: Neighbours,
     found: Vec<Found>,
+}
+
+/// What was done to a document after it was inserted, and how the last attempt ended.
+#[derive(Clone, Copy)]
+struct Change {
+    replaced: u32,
+    last: Last,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Last {
+    Acknowledged,
+    ReplacementInDoubt,
+    Deleted,
+    DeletionInDoubt,
 }
 
 impl History {
@@ -26,15 +45,62 @@ impl History {
             0 => HashSet::new(),
             _ => (0..dice.roll(30)).map(|_| dice.roll(limit + 1)).filter(|n| *n < limit).collect(),
         };
+        let changed = if dice.roll(2) == 0 { 0 } else { dice.roll(60) };
+        let changes = (0..changed).map(|_| (dice.roll(limit + 1), roll_change(dice)));
+        let changes = changes.filter(|(number, _)| *number < limit).collect();
         let neighbours = if dice.roll(2) == 0 { Neighbours::Expected } else { Neighbours::Excluded };
         let found = (0..limit + 20).flat_map(|number| roll_found(dice, number, limit)).collect();
-        History { deal, states, touched, neighbours, found }
+        History { deal, states, touched, changes, neighbours, found }
     }
 
     fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::new(RUN, self.deal);
+        let changes = Changes { versions: self.versions(), touched: Touched::None };
+        ledger.adopt(0, WorkerLedger::unjournaled().with_changes(changes));
         self.states.iter().for_each(|(number, state)| ledger.set(*number..*number + 1, *state));
         ledger
+    }
+
+    fn versions(&self) -> Versions {
+        let mut versions = Versions::default();
+        for (number, change) in &self.changes {
+            let Some(place) = self.deal.locate(*number) else { continue };
+            for _ in 0..change.replaced {
+                versions.replace(place);
+                versions.acknowledge(place);
+            }
+            match change.last {
+                Last::Acknowledged => {}
+                Last::ReplacementInDoubt => drop(versions.replace(place)),
+                Last::Deleted | Last::DeletionInDoubt => {
+                    versions.delete(place);
+                }
+            }
+            if change.last == Last::Deleted {
+                versions.acknowledge(place);
+            }
+        }
+        versions
+    }
+
+    fn is_deleted(&self, number: u64) -> bool {
+        self.changes.get(&number).is_some_and(|change| change.last == Last::Deleted)
+    }
+
+    /// Whether nothing is claimed of a document.
+    fn is_left_out(&self, number: u64) -> bool {
+        let doubtful = |change: &Change| change.last == Last::DeletionInDoubt;
+        self.touched.contains(&number) || self.changes.get(&number).is_some_and(doubtful)
+    }
+
+    /// The versions of a document that may be there.
+    fn promised(&self, number: u64) -> std::ops::RangeInclusive<u32> {
+        let Some(change) = self.changes.get(&number) else { return 0..=0 };
+        match change.last {
+            Last::Acknowledged => change.replaced..=change.replaced,
+            Last::ReplacementInDoubt => change.replaced..=change.replaced + 1,
+            Last::Deleted | Last::DeletionInDoubt => 0..=u32::MAX,
+        }
     }
 
     fn marks(&self) -> Touched {
@@ -57,20 +123,32 @@ fn roll_state(dice: &mut Dice) -> State {
     }
 }
 
+fn roll_change(dice: &mut Dice) -> Change {
+    let last = match dice.roll(5) {
+        0 => Last::ReplacementInDoubt,
+        1 => Last::Deleted,
+        2 => Last::DeletionInDoubt,
+        _ => Last::Acknowledged,
+    };
+    Change { replaced: dice.roll(3) as u32, last }
+}
+
 /// Mostly one intact sighting; sometimes none, two, a corrupted one, or a stranger.
 fn roll_found(dice: &mut Dice, number: u64, limit: u64) -> Vec<Found> {
     let stamp = Some(RUN.receipt(number).stamp());
-    let intact = Found::Receipt { number, content: Content::Matches, stamp };
+    let intact = Found::Receipt { number, content: Content::Follows(0), stamp };
     let other = Some(RUN.receipt(dice.roll(limit + 9)).stamp());
-    match dice.roll(24) {
+    let version = dice.roll(4) as u32;
+    match dice.roll(30) {
         0 => vec![],
         1 => vec![intact, intact],
         2 => vec![intact, Found::Receipt { number, content: Content::Differs, stamp: None }, intact],
         3 => vec![Found::Receipt { number, content: Content::Differs, stamp: None }],
-        4 => vec![Found::Receipt { number, content: Content::Matches, stamp: other }],
+        4 => vec![Found::Receipt { number, content: Content::Follows(0), stamp: other }],
         5 => vec![intact, Found::Foreign { stamp: other }],
         6 => vec![intact, Found::Foreign { stamp: None }],
         7 => vec![intact, Found::Foreign { stamp: Some(dice.roll(1 << 41) as i64) }],
+        8..14 => vec![Found::Receipt { number, content: Content::Follows(version), stamp: None }],
         _ => vec![intact],
     }
 }
@@ -82,11 +160,8 @@ fn model(history: &History) -> Findings {
     for found in &history.found {
         match *found {
             Found::Receipt { number, content, stamp } => {
-                *copies.entry(number).or_default() += 1;
-                let right = stamp.is_none_or(|stamp| stamp == RUN.receipt(number).stamp());
-                let wrong = content == Content::Differs || !right;
-                let judged = history.state(number) != State::NotSent && !history.touched.contains(&number);
-                findings.corrupted += u64::from(wrong && judged);
+                let copies = copies.entry(number).or_default();
+                *copies += u64::from(model_receipt(history, number, content, stamp, &mut findings));
             }
             Found::Foreign { stamp } => model_foreign(history, stamp, &mut findings),
         }
@@ -96,6 +171,29 @@ fn model(history: &History) -> Findings {
         model_number(history, number, copies.get(&number).copied().unwrap_or(0), &mut findings);
     }
     findings
+}
+
+/// Whether a sighting counts: an earlier version than the acknowledged one is none of what was promised.
+fn model_receipt(
+    history: &History,
+    number: u64,
+    content: Content,
+    stamp: Option<i64>,
+    findings: &mut Findings,
+) -> bool {
+    let sent = history.state(number) != State::NotSent;
+    let right = stamp.is_none_or(|stamp| stamp == RUN.receipt(number).stamp());
+    let promised = history.promised(number);
+    let judged = sent && !history.is_left_out(number);
+    let version = if let Content::Follows(version) = content { Some(version) } else { None };
+    if judged && right && version.is_some_and(|version| version < *promised.start()) {
+        return false;
+    }
+    let follows = right && version.is_some_and(|version| promised.contains(&version));
+    // Of a document whose deletion is in doubt the content is judged all the same, but never its version.
+    let judged = sent && !history.touched.contains(&number);
+    findings.corrupted += u64::from(judged && !follows);
+    true
 }
 
 fn model_foreign(history: &History, stamp: Option<i64>, findings: &mut Findings) {
@@ -110,10 +208,14 @@ fn model_foreign(history: &History, stamp: Option<i64>, findings: &mut Findings)
 fn model_number(history: &History, number: u64, copies: u64, findings: &mut Findings) {
     let (state, present) = (history.state(number), u64::from(copies > 0));
     findings.duplicated += u64::from(copies > 1 && state != State::NotSent);
-    match (state, history.touched.contains(&number)) {
-        (State::NotSent, true) => findings.not_audited += copies,
-        (_, true) => findings.not_audited += 1,
+    match (state, history.is_left_out(number)) {
+        (State::NotSent, true) if history.touched.contains(&number) => findings.not_audited += copies,
         (State::NotSent, _) => findings.phantom += copies,
+        (_, true) => findings.not_audited += 1,
+        _ if history.is_deleted(number) => {
+            findings.deleted += 1;
+            findings.phantom += present;
+        }
         (State::Acknowledged, _) => {
             findings.acknowledged += 1;
             findings.found += present;
@@ -171,7 +273,7 @@ fn each_document_that_was_sent_is_counted_in_one_place() {
         history.found.clear();
         let sent = history.ledger().counts().sent();
         let f = audit(&history, &[], 1);
-        let placed = f.acknowledged + f.rejected + f.unknown_absent + f.not_audited;
+        let placed = f.acknowledged + f.rejected + f.unknown_absent + f.deleted + f.not_audited;
         assert_eq!(placed, sent, "seed {seed}");
         assert_eq!((f.phantom, f.duplicated, f.corrupted), (0, 0, 0), "seed {seed}");
     }

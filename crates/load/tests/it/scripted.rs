@@ -143,6 +143,7 @@ impl Target for Scripted {
 /// A phase of one load.
 pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
     let load = Load {
+        mix_by: Default::default(),
         name: "load".into(),
         mix: vec![(0, 1.0)],
         arrivals,

@@ -5,3 +5,4 @@
 mod audit;
 mod inspect;
 mod sharding;
+mod transaction;

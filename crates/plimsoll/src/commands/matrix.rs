@@ -33,7 +33,7 @@ use crate::matrix::cells::{Cell, Expanded, expand, refuse};
 use crate::matrix::choice::Choice;
 use crate::matrix::cost::{Estimate, Keep, Share, estimate, refusal, share};
 use crate::matrix::dir::{MatrixDir, read};
-use crate::matrix::runs::{Planned, Todo, is_cut, schedule, todo};
+use crate::matrix::runs::{Planned, Todo, is_cut, notes, schedule, todo};
 use crate::matrix::words::{Intent, announce, list};
 use crate::place::{Choice as Server, Manner, Place};
 use crate::plan;
@@ -93,7 +93,7 @@ fn prepare<'a>(loaded: &'a Loaded, args: &RunArgs) -> anyhow::Result<Prepared<'a
     let whole = plan::shard(&args.load.shard)?.of == 1;
     ensure!(whole, "--shard: a matrix is made by one process; leave it out");
     refuse(loaded, matrix)?;
-    let earlier = args.resume.as_deref().map(MatrixDir::open).transpose()?;
+    let earlier = args.resume.as_deref().map(reopen).transpose()?;
     let choice = choose(loaded, matrix, args, earlier.as_ref().map(|(_, results)| results))?;
     let expanded = expand(loaded, matrix, &choice)?;
     let server = load::choose(&args.load, &loaded.scenario)?;
@@ -119,6 +119,18 @@ fn prepare<'a>(loaded: &'a Loaded, args: &RunArgs) -> anyhow::Result<Prepared<'a
         choice,
         earlier,
     })
+}
+
+/// An earlier matrix, to go on with.
+fn reopen(path: &Path) -> anyhow::Result<(MatrixDir, Results)> {
+    let earlier = MatrixDir::open(path)?;
+    ensure!(
+        !run_dir::storage(path, 0).is_dir(),
+        "--resume: {} holds the storage of the server that --keep kept, and another server would not know what is in it: \
+         begin anew without --resume",
+        path.display()
+    );
+    Ok(earlier)
 }
 
 /// The values of the command line; when going on with an earlier matrix, those that it was begun with.
@@ -297,6 +309,7 @@ impl<'a> Drive<'a> {
             } else if let Some(summary) = self.dir.summary(&run.directory) {
                 known.state = State::Done;
                 known.exit.get_or_insert(deserved(&summary).code());
+                known.notes = notes(&summary, &self.prepared.expanded.cells[run.cell].plan);
                 (known.verdict, known.reasons) = (Some(summary.verdict), summary.reasons);
             }
         }
@@ -403,6 +416,7 @@ impl<'a> Drive<'a> {
         run.state = if closed.run.interrupted || cut { State::Interrupted } else { State::Done };
         run.verdict = Some(closed.run.verdict);
         run.reasons.clone_from(&closed.run.reasons);
+        run.notes = notes(&closed.run, &cell.plan);
         if cut && !closed.run.interrupted {
             run.verdict = Some(worse(Verdict::Invalid, closed.run.verdict));
             run.reasons.push("cut off before its end".to_owned());

@@ -130,10 +130,12 @@ fn fill(loaded: &Loaded, matrix: &Matrix, base: &Json, values: &[(&str, &str)]) 
 
 /// What tells a cell from the others; everything where there are no others.
 fn label(choice: &Choice, values: &[(&str, &str)]) -> String {
-    let varying: Vec<_> =
-        values.iter().filter(|(axis, _)| choice.varies(axis)).map(|(_, value)| *value).collect();
-    let shown = if varying.is_empty() { values.iter().map(|(_, value)| *value).collect() } else { varying };
-    shown.join(", ")
+    let alone = !values.iter().any(|(axis, _)| choice.varies(axis));
+    let shown = values.iter().filter(|(axis, _)| alone || choice.varies(axis));
+    let words = |(name, value): &(&str, &str)| {
+        plimsoll_measure::matrix::Axis { name: (*name).to_owned(), values: Vec::new() }.words(value)
+    };
+    shown.map(words).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

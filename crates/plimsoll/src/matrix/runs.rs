@@ -95,6 +95,16 @@ pub fn is_cut(run: &Run, plan: &Plan) -> bool {
     run.phases.len() < plan.phases.len() || run.phases.iter().zip(&plan.phases).any(cut)
 }
 
+/// What should be known of a run beside its verdict: that time ended it before all its documents were sent.
+pub fn notes(run: &Run, plan: &Plan) -> Vec<String> {
+    let by_time = |(facts, phase): (&plimsoll_measure::run::PhaseFacts, &plimsoll_load::phase::Phase)| {
+        let has_both = phase.stop.duration.is_some() && phase.stop.documents.is_some();
+        has_both && facts.ended_by == ENDED_BY_TIME
+    };
+    let ended = run.phases.iter().zip(&plan.phases).any(by_time);
+    ended.then(|| "its time was over before all its documents were sent".to_owned()).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use plimsoll_measure::run::PhaseFacts;
@@ -141,5 +151,15 @@ mod tests {
             Todo::Again,
             "it was stopped before its first phase"
         );
+    }
+
+    #[test]
+    fn a_run_that_its_own_time_ended_is_made_and_says_so() {
+        let plan = &expanded(SCENARIO, &["size=10M"]).unwrap().cells[0].plan;
+        let phase = PhaseFacts { ended_by: "duration".into(), ..PhaseFacts::default() };
+        let run = Run { phases: vec![phase], ..Run::default() };
+        assert_eq!(todo(&Found::Summary(Box::new(run.clone())), plan), Todo::Keep);
+        assert!(notes(&run, plan)[0].contains("time was over"));
+        assert!(notes(&Run::default(), plan).is_empty());
     }
 }

@@ -23,7 +23,7 @@ macro_rules! shipped {
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 18] = shipped![
+    static ALL: [Builtin; 29] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
@@ -33,6 +33,17 @@ pub const fn all() -> &'static [Builtin] {
         "write" / "key-names",
         "write" / "larger-than-cache",
         "write" / "indexes",
+        "read" / "by-key",
+        "read" / "range",
+        "read" / "aggregate",
+        "read" / "driver-tax",
+        "mixed" / "ycsb-a",
+        "mixed" / "ycsb-b",
+        "mixed" / "ycsb-c",
+        "mixed" / "ycsb-d",
+        "mixed" / "ycsb-e",
+        "mixed" / "ycsb-f",
+        "mixed" / "time-share",
         "faults" / "kill",
         "faults" / "hang",
         "faults" / "cut",

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_document::{IdForm, Template};
 use plimsoll_load::arrivals::Arrivals;
 use plimsoll_load::fault::Spacing;
+use plimsoll_load::mix::By;
 use plimsoll_load::phase::Overdue;
 use plimsoll_load::retry::Retry;
 use plimsoll_load::stop::Stop;
@@ -155,6 +156,9 @@ pub struct Load {
     /// Several operations by name and weight.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mix: BTreeMap<String, Weighted>,
+    /// What the weights of the mix are shares of: the number of operations, or, with closed arrivals, time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mix_by: By,
     /// When operations are due.
     pub arrivals: Arrivals,
     /// What happens to overdue ones.
@@ -184,6 +188,10 @@ pub struct Line {
     /// The first rate to try, in operations per second; a third of what closed arrivals reach if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<f64>,
+}
+
+fn is_default(by: &By) -> bool {
+    *by == By::default()
 }
 
 const fn drain_default() -> Span {

@@ -7,5 +7,6 @@ mod faults;
 mod hosts;
 mod inspect;
 mod matrix;
+mod operations;
 mod program;
 mod runs;

@@ -42,7 +42,12 @@ fn kind(name: &str, faults: &[&FaultFacts]) -> String {
         ),
     };
     let held = faults.iter().filter(|fault| fault.held_again_s.is_some()).count();
-    format!("Fault `{name}`, {happened}: {length}{back}; the objective held again after {held} of them.")
+    let held = match held {
+        0 => "the objective did not hold again in time".to_owned(),
+        count if count == faults.len() => "the objective held again each time".to_owned(),
+        count => format!("the objective held again after {count} of them"),
+    };
+    format!("Fault `{name}`, {happened}: {length}{back}; {held}.")
 }
 
 /// Servers that were away while the others went on.

@@ -72,11 +72,11 @@ fn facts(matrix: &Matrix) -> Vec<String> {
     facts
 }
 
-/// What speaks against cells, each reason with the cells that it is about.
+/// What speaks against cells or should be known of them, each with the cells that it is about.
 fn reasons(matrix: &Matrix) -> Vec<String> {
     let mut known: Vec<(&str, Vec<String>)> = Vec::new();
     for cell in &matrix.cells {
-        for reason in &cell.reasons {
+        for reason in cell.reasons.iter().chain(&cell.notes) {
             match known.iter_mut().find(|(other, _)| other == reason) {
                 Some((_, cells)) => cells.push(label(matrix, cell)),
                 None => known.push((reason, vec![label(matrix, cell)])),
@@ -100,10 +100,11 @@ fn varying(matrix: &Matrix) -> Vec<&str> {
     matrix.axes.iter().filter(|axis| axis.values.len() > 1).map(|axis| axis.name.as_str()).collect()
 }
 
-/// What tells a cell from the others.
+/// What tells a cell from the others; a bare number with the name of its axis.
 fn label(matrix: &Matrix, cell: &Cell) -> String {
     let axes = matrix.axes.iter().filter(|axis| axis.values.len() > 1);
-    let values: Vec<_> = axes.filter_map(|axis| cell.values.get(&axis.name).map(String::as_str)).collect();
+    let value = |axis: &plimsoll_measure::matrix::Axis| Some(axis.words(cell.values.get(&axis.name)?));
+    let values: Vec<_> = axes.filter_map(value).collect();
     if values.is_empty() { format!("cell {}", cell.number) } else { values.join(", ") }
 }
 
@@ -163,6 +164,7 @@ mod tests {
             } else {
                 Vec::new()
             },
+            notes: Vec::new(),
             figures: Figures::of(&rates.iter().map(|rate| (run(*rate, lost), None)).collect::<Vec<_>>()),
         };
         let done = |cell: u32| CellRun {
@@ -209,8 +211,8 @@ strategies · 2026-11-21T12:00:00Z · 3 of 4 runs · embedded server 7.0 · w 1
 
 FAIL
 
-Documents per second: median of 2 runs, lowest to highest, and as a share of the best strategy with
-the same values otherwise
+Documents per second: median of 2 runs, lowest to highest, and as a share of the best cell that
+differs in strategy alone
   strategy     size  documents/s      lowest to highest  of best      p50          p99  integrity
   one-by-one   10K         5,000         5,000 to 5,400   6.2 %  185 µs  n too small  0 lost
   one-by-one   1M              –                      –       –       –            –  not measured

@@ -48,7 +48,11 @@ fn head(matrix: &Matrix) -> Markup {
 
 fn side_by_side(matrix: &Matrix) -> Markup {
     let (charts, left_out) = panels::charts(matrix);
+    if charts.is_empty() {
+        return Markup::default();
+    }
     html! {
+        p.meta { (panels::caption(matrix)) }
         (figures(&charts))
         @if left_out > 0 {
             p.meta { (counted(left_out as u64, "further chart")) " would be too many marks for a page: the table has all of them." }
@@ -60,7 +64,7 @@ fn figures(charts: &[Chart]) -> Markup {
     match charts {
         [] => Markup::default(),
         [only] => draw(only),
-        several => html! { div.pair { @for chart in several { (draw(chart)) } } },
+        several => html! { div.pair.level { @for chart in several { (draw(chart)) } } },
     }
 }
 

@@ -91,7 +91,7 @@ fn chart(matrix: &Matrix, panel: &Panel<'_>, size: Size) -> Chart {
     let names: Vec<_> = groups.iter().map(|group| cut(group, room.max(3))).collect();
     Chart {
         title: title(panel),
-        caption: caption(matrix, &hues),
+        caption: String::new(),
         x: Axis::groups(&names, across.unwrap_or_default()),
         y: Axis::rates(low, high, "documents/s"),
         series: series.collect(),
@@ -183,7 +183,8 @@ fn title(panel: &Panel<'_>) -> String {
     }
 }
 
-fn caption(matrix: &Matrix, hues: &[&str]) -> String {
+/// How to read the charts.
+pub(super) fn caption(matrix: &Matrix) -> String {
     let mut sentences = Vec::new();
     if matrix.repetitions > 1 {
         sentences.push(format!(
@@ -191,8 +192,9 @@ fn caption(matrix: &Matrix, hues: &[&str]) -> String {
             matrix.repetitions
         ));
     }
-    if hues.len() > 1 {
-        sentences.push(format!("In each group from left to right: {}.", hues.join(", ")));
+    if let [first, _, ..] = varying(matrix)[..] {
+        let names = values(matrix, Some(first)).join(", ");
+        sentences.push(format!("In each group from left to right: {names}."));
     }
     if matrix.cells.iter().any(|cell| cell.figures.is_some() && cell.verdict == Some(Verdict::Invalid)) {
         sentences.push("A ring was measured, but something speaks against it: see above.".to_owned());

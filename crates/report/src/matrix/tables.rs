@@ -26,7 +26,7 @@ pub(super) fn brief(matrix: &Matrix) -> Table {
 
 /// Everything about the load, for a page.
 pub(super) fn results(matrix: &Matrix) -> Table {
-    let more = ["p50", "p99", "max", "errors"].map(right);
+    let more = ["p50", "p99", "max", "documents", "errors"].map(right);
     let last = [left("integrity"), left("verdict")];
     let columns =
         [left_columns(matrix), rate_columns(matrix), vec![right("operations/s")], more.into(), last.into()];
@@ -38,6 +38,7 @@ pub(super) fn results(matrix: &Matrix) -> Table {
         row.push(time(operation, |it| it.response_p50_ns));
         row.push(time(operation, |it| it.response_p99_ns));
         row.push(time(operation, |it| it.response_max_ns));
+        row.push(operation.map_or_else(|| NONE.to_owned(), |it| exact(it.documents)).into());
         row.push(operation.map_or_else(|| NONE.into(), |it| Word::fault(it.errors)));
         row.push(integrity(figures));
         row.push(verdict(cell));
@@ -83,15 +84,14 @@ fn title(matrix: &Matrix) -> String {
     } else {
         String::new()
     };
-    let first = matrix.axes.first().filter(|axis| axis.values.len() > 1);
-    let best = first.map(|axis| {
-        format!(
-            "{} as a share of the best {} with the same values otherwise",
-            if runs.is_empty() { " and" } else { ", and" },
-            axis.name
-        )
-    });
-    format!("Documents per second{runs}{}", best.unwrap_or_default())
+    let Some(first) = matrix.axes.first().filter(|axis| axis.values.len() > 1) else {
+        return format!("Documents per second{runs}");
+    };
+    let comma = if runs.is_empty() { "" } else { "," };
+    format!(
+        "Documents per second{runs}{comma} and as a share of the best cell that differs in {} alone",
+        first.name
+    )
 }
 
 /// A row for each operation of each cell; one for a cell without any.

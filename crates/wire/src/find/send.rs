@@ -43,6 +43,11 @@ impl Connection {
         reply.clear();
         let (request_id, sent) = self.exchange(request).await?;
         reply.sent = sent;
+        self.take_batch(request_id, reply)
+    }
+
+    /// Reads the batch that the transport holds.
+    pub(crate) fn take_batch(&mut self, request_id: i32, reply: &mut FindReply) -> Result<(), Error> {
         reply.filled = self.transport.reply().len();
         reply.received = self.transport.received();
         self.transport.swap_reply(&mut reply.bytes);

@@ -32,7 +32,8 @@ impl WriteConcern {
         self.w != W::Number(0)
     }
 
-    fn append(&self, out: &mut Vec<u8>) {
+    /// Appends the element `writeConcern` to a document that is open.
+    pub fn append(&self, out: &mut Vec<u8>) {
         encode::key(out, 0x03, "writeConcern");
         let at = encode::start(out);
         match &self.w {

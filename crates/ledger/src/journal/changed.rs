@@ -1,0 +1,149 @@
+//! The changes of a run that ended in order: versions and marks, page by page, beside the saved ledger.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::files::write_whole;
+use super::header::Header;
+use super::record::{Kind, Record, Scanned, put_all, put_end, put_words, scan};
+use crate::audit::Touched;
+use crate::changes::Changes;
+use crate::numbers::Deal;
+use crate::pairs::DOCUMENTS_PER_PAGE;
+use crate::versions::PER_PAGE;
+
+fn path(dir: &Path) -> PathBuf {
+    dir.join("ledger.changes")
+}
+
+/// Saves the changes, if they are known. They come before the ledger: where that is, they are not missing.
+pub(super) fn write(dir: &Path, header: &Header, changes: Option<&Changes>) -> Result<(), Error> {
+    let Some(changes) = changes else { return Ok(()) };
+    let path = path(dir);
+    write_whole(&path, |file| write_records(file, changes, header.salt()))
+        .map_err(|source| Error::write(dir, &header.deal, &path, source))
+}
+
+/// The saved changes of a directory; nothing where an older version saved none.
+pub(super) fn read(dir: &Path, header: &Header) -> Result<Option<Changes>, Error> {
+    let path = path(dir);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::io("read", &path, source)),
+    };
+    let changes = from_bytes(&bytes, header);
+    changes.map(Some).ok_or_else(|| Error::damaged(&path, "a page is missing or has a wrong checksum"))
+}
+
+fn write_records(file: &mut dyn Write, changes: &Changes, salt: u32) -> io::Result<()> {
+    let (mut buffer, mut records) = (Vec::new(), 0);
+    let marks = changes.touched.pages().map(|page| (Kind::Marks, page));
+    let versions = changes.versions.pages().map(|(worker, index, words)| (worker, index, &**words));
+    for (kind, (worker, index, words)) in marks.chain(versions.map(|page| (Kind::Versions, page))) {
+        buffer.clear();
+        put_words(&mut buffer, salt, kind, (worker as u32, index as u32), words);
+        file.write_all(&buffer)?;
+        records += 1;
+    }
+    buffer.clear();
+    if changes.touched == Touched::All {
+        put_all(&mut buffer, salt);
+        records += 1;
+    }
+    put_end(&mut buffer, salt, records);
+    file.write_all(&buffer)
+}
+
+fn from_bytes(bytes: &[u8], header: &Header) -> Option<Changes> {
+    let (mut changes, mut read) = (Changes::default(), 0);
+    let mut records = scan(bytes, header.salt());
+    loop {
+        match records.next()? {
+            Scanned::Record(Record::End { pages }) => {
+                return (pages == read && records.next().is_none()).then_some(changes);
+            }
+            Scanned::Record(record) => put(&mut changes, &header.deal, record)?,
+            Scanned::Skipped(_) => return None,
+        }
+        read += 1;
+    }
+}
+
+fn put(changes: &mut Changes, deal: &Deal, record: Record) -> Option<()> {
+    let dealt = |worker: u32, start: u64| start < deal.dealt_to(u64::from(worker));
+    match record {
+        Record::Marks { worker, page } => {
+            dealt(worker, u64::from(page.index) * DOCUMENTS_PER_PAGE).then(|| {
+                changes.touched.set_page(deal, worker as usize, page.index as usize, page.words);
+            })
+        }
+        Record::Versions { worker, page } => dealt(worker, u64::from(page.index) * PER_PAGE)
+            .then(|| changes.versions.set_page(worker as usize, page.index as usize, page.words)),
+        Record::AllTouched => {
+            changes.touched = Touched::All;
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numbers::Place;
+    use crate::receipt::Run;
+
+    fn header() -> Header {
+        let deal = Deal::new(1000, 3, None).unwrap();
+        Header { run: Run { time_s: 1, tag: [1, 2, 3] }, deal, kept: 0..3 }
+    }
+
+    fn changes(marked: u64, replaced: u64) -> Changes {
+        let mut changes = Changes::default();
+        changes.touched.mark(&header().deal, 0..marked);
+        for local in 0..replaced {
+            let place = Place { worker: local % 3, local: local * 11 };
+            changes.versions.replace(place);
+            if local % 2 == 0 {
+                changes.versions.acknowledge(place);
+            }
+        }
+        changes
+    }
+
+    fn bytes(changes: &Changes) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_records(&mut bytes, changes, header().salt()).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let all = Changes { touched: Touched::All, ..changes(0, 10) };
+        for changes in [Changes::default(), changes(0, 3000), changes(50_000, 0), changes(50, 3000), all] {
+            assert_eq!(from_bytes(&bytes(&changes), &header()), Some(changes));
+        }
+    }
+
+    #[test]
+    fn a_cut_or_a_flipped_bit_is_noticed() {
+        let whole = bytes(&changes(20_000, 300));
+        for at in (0..whole.len()).step_by(97) {
+            assert_eq!(from_bytes(&whole[..at], &header()), None, "cut at {at}");
+            let mut changed = whole.clone();
+            changed[at] ^= 4;
+            assert_eq!(from_bytes(&changed, &header()), None, "changed at {at}");
+        }
+    }
+
+    #[test]
+    fn a_directory_without_changes_does_not_know_them() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read(dir.path(), &header()).unwrap(), None);
+        write(dir.path(), &header(), Some(&Changes::default())).unwrap();
+        assert_eq!(read(dir.path(), &header()).unwrap(), Some(Changes::default()));
+    }
+}

@@ -1,0 +1,343 @@
+//! Which version of each document is there: the last that was acknowledged, and the highest that was sent.
+//!
+//! A document is inserted as version 0; each replacement is the next version. Whoever owns a document sends at most one
+//! change of it at a time, so that the order of versions is the order in which the server takes them. A change whose
+//! outcome is not learned leaves the document in doubt, and an attempt of it that the server works off late could undo
+//! a later change: so nothing further is sent to a document in doubt.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::numbers::Place;
+use crate::pairs::Words;
+
+/// The highest version of a document: the stamp has 24 bits for it.
+pub const VERSION_MAX: u32 = (1 << 24) - 1;
+/// What stands for the version of a document that is deleted.
+const DELETED: u32 = u32::MAX;
+/// Documents of one page: 8 bytes each.
+pub(crate) const PER_PAGE: u64 = (size_of::<Words>() / 8) as u64;
+
+/// What is known of one document's version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    acknowledged: u32,
+    sent: u32,
+}
+
+/// The versions of the documents of all workers. A document that was never changed takes no memory but as a neighbour of
+/// one that was; a clone shares its pages until one of both changes them.
+#[derive(Clone, Default)]
+pub struct Versions {
+    workers: Vec<Vec<Option<Arc<Words>>>>,
+}
+
+impl Version {
+    /// The last version that the server acknowledged; that of an inserted document is 0.
+    pub const fn acknowledged(self) -> u32 {
+        self.acknowledged
+    }
+
+    /// The highest version that was sent; beyond every version if a deletion was.
+    pub const fn sent(self) -> u32 {
+        self.sent
+    }
+
+    /// Whether a change is under way, or its outcome was never learned.
+    pub const fn is_doubtful(self) -> bool {
+        self.sent != self.acknowledged
+    }
+
+    /// Whether the server has acknowledged that the document is gone.
+    pub const fn is_deleted(self) -> bool {
+        self.acknowledged == DELETED
+    }
+
+    /// Whether a deletion was sent, whatever became of it.
+    pub const fn may_be_deleted(self) -> bool {
+        self.sent == DELETED
+    }
+
+    const fn word(self) -> u64 {
+        self.acknowledged as u64 | (self.sent as u64) << 32
+    }
+
+    const fn of(word: u64) -> Self {
+        Self { acknowledged: word as u32, sent: (word >> 32) as u32 }
+    }
+
+    const fn max(self, other: Self) -> Self {
+        Self {
+            acknowledged: if self.acknowledged > other.acknowledged {
+                self.acknowledged
+            } else {
+                other.acknowledged
+            },
+            sent: if self.sent > other.sent { self.sent } else { other.sent },
+        }
+    }
+}
+
+impl Versions {
+    /// No document was changed.
+    pub const fn new() -> Self {
+        Self { workers: Vec::new() }
+    }
+
+    /// What is known of a document.
+    #[inline]
+    pub fn at(&self, place: Place) -> Version {
+        let (page, offset) = split(place.local);
+        let pages = self.workers.get(place.worker as usize);
+        let words = pages.and_then(|pages| pages.get(page)).and_then(Option::as_deref);
+        words.map_or_else(Version::default, |words| Version::of(words[offset]))
+    }
+
+    /// A replacement of a document is sent: gives its version; nothing if the document is in doubt, deleted, or has
+    /// reached [`VERSION_MAX`].
+    #[inline]
+    pub fn replace(&mut self, place: Place) -> Option<u32> {
+        let known = self.at(place);
+        let version = known.acknowledged.checked_add(1).filter(|version| *version <= VERSION_MAX)?;
+        (!known.is_doubtful()).then(|| self.put(place, Version { sent: version, ..known }))?;
+        Some(version)
+    }
+
+    /// A deletion of a document is sent; false if the document is in doubt or deleted.
+    #[inline]
+    pub fn delete(&mut self, place: Place) -> bool {
+        let known = self.at(place);
+        let fit = !known.is_doubtful() && !known.is_deleted();
+        if fit {
+            self.put(place, Version { sent: DELETED, ..known });
+        }
+        fit
+    }
+
+    /// The change under way was acknowledged.
+    #[inline]
+    pub fn acknowledge(&mut self, place: Place) {
+        let known = self.at(place);
+        self.put(place, Version { acknowledged: known.sent, ..known });
+    }
+
+    /// The change under way was not sent, or not done.
+    #[inline]
+    pub fn withdraw(&mut self, place: Place) {
+        let known = self.at(place);
+        self.put(place, Version { sent: known.acknowledged, ..known });
+    }
+
+    /// Whether no document was ever changed.
+    pub fn is_empty(&self) -> bool {
+        self.pages().next().is_none()
+    }
+
+    /// Adds what another owner knows: of each document, whichever knows more. An owner knows all that was known when it
+    /// became one.
+    pub fn merge(&mut self, other: &Self) {
+        for (worker, index, theirs) in other.pages() {
+            let mine = self.page_slot(worker, index);
+            match mine {
+                None => *mine = Some(theirs.clone()),
+                Some(mine) if Arc::ptr_eq(mine, theirs) => {}
+                Some(mine) => join(Arc::make_mut(mine), theirs),
+            }
+        }
+    }
+
+    /// Bytes allocated for pages, shared ones too.
+    pub fn memory_bytes(&self) -> usize {
+        self.pages().count() * size_of::<Words>()
+    }
+
+    /// Of 32 documents from `first` on, which lie in one page: the low bit of the pair of each that is deleted, and of
+    /// each that may be, but is not known to be.
+    #[inline]
+    pub(crate) fn deleted_lanes(&self, worker: usize, first: u64) -> (u64, u64) {
+        let (page, offset) = split(first);
+        let words = self.workers.get(worker).and_then(|pages| pages.get(page)).and_then(Option::as_deref);
+        let Some(words) = words else { return (0, 0) };
+        let (mut deleted, mut doubtful) = (0, 0);
+        for (lane, word) in words[offset..offset + 32].iter().enumerate() {
+            let version = Version::of(*word);
+            deleted |= u64::from(version.is_deleted()) << (2 * lane);
+            doubtful |= u64::from(version.may_be_deleted() && !version.is_deleted()) << (2 * lane);
+        }
+        (deleted, doubtful)
+    }
+
+    /// The pages that take memory: worker, index and words.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = (usize, usize, &Arc<Words>)> {
+        self.workers.iter().enumerate().flat_map(|(worker, pages)| {
+            let taken = pages.iter().enumerate().filter_map(|(index, page)| Some((index, page.as_ref()?)));
+            taken.map(move |(index, words)| (worker, index, words))
+        })
+    }
+
+    /// Puts a whole page in place.
+    pub(crate) fn set_page(&mut self, worker: usize, index: usize, words: Box<Words>) {
+        *self.page_slot(worker, index) = Some(Arc::from(words));
+    }
+
+    fn put(&mut self, place: Place, version: Version) {
+        let (page, offset) = split(place.local);
+        let words = self.page_slot(place.worker as usize, page).get_or_insert_with(|| Arc::new([0; _]));
+        Arc::make_mut(words)[offset] = version.word();
+    }
+
+    fn page_slot(&mut self, worker: usize, index: usize) -> &mut Option<Arc<Words>> {
+        if worker >= self.workers.len() {
+            self.workers.resize_with(worker + 1, Vec::new);
+        }
+        let pages = &mut self.workers[worker];
+        if index >= pages.len() {
+            pages.resize_with(index + 1, || None);
+        }
+        &mut pages[index]
+    }
+}
+
+/// The pages alone: hundreds of numbers each tell nobody anything.
+impl fmt::Debug for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Versions").field("pages", &self.pages().count()).finish_non_exhaustive()
+    }
+}
+
+/// Equal when every document is.
+impl PartialEq for Versions {
+    fn eq(&self, other: &Self) -> bool {
+        let held = |one: &Self, two: &Self| {
+            let page = |worker: usize, index: usize| two.workers.get(worker)?.get(index)?.as_deref();
+            one.pages().all(|(worker, index, words)| {
+                page(worker, index).map_or_else(|| **words == [0; _], |theirs| **words == *theirs)
+            })
+        };
+        held(self, other) && held(other, self)
+    }
+}
+
+/// The page of a document and its place there.
+#[inline]
+const fn split(local: u64) -> (usize, usize) {
+    ((local / PER_PAGE) as usize, (local % PER_PAGE) as usize)
+}
+
+fn join(mine: &mut Words, theirs: &Words) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        *mine = Version::of(*mine).max(Version::of(*theirs)).word();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place = Place { worker: 1, local: 700 };
+
+    fn known(acknowledged: u32, sent: u32) -> Version {
+        Version { acknowledged, sent }
+    }
+
+    #[test]
+    fn a_replacement_is_the_next_version_once_it_is_acknowledged() {
+        let mut versions = Versions::default();
+        assert_eq!(versions.replace(PLACE), Some(1));
+        assert_eq!(versions.at(PLACE), known(0, 1));
+        versions.acknowledge(PLACE);
+        assert_eq!(versions.at(PLACE), known(1, 1));
+        assert_eq!(versions.replace(PLACE), Some(2));
+        versions.withdraw(PLACE);
+        assert_eq!((versions.at(PLACE), versions.replace(PLACE)), (known(1, 1), Some(2)));
+    }
+
+    #[test]
+    fn nothing_is_sent_to_a_document_in_doubt_or_gone() {
+        let mut versions = Versions::default();
+        versions.replace(PLACE);
+        assert_eq!((versions.replace(PLACE), versions.delete(PLACE)), (None, false));
+        versions.acknowledge(PLACE);
+        assert!(versions.delete(PLACE) && versions.at(PLACE).may_be_deleted());
+        assert_eq!((versions.replace(PLACE), versions.delete(PLACE)), (None, false));
+        assert_eq!(versions.at(PLACE).acknowledged(), 1);
+        versions.acknowledge(PLACE);
+        assert!(versions.at(PLACE).is_deleted() && !versions.at(PLACE).is_doubtful());
+        assert_eq!((versions.replace(PLACE), versions.delete(PLACE)), (None, false));
+    }
+
+    #[test]
+    fn versions_end_where_the_stamp_does() {
+        let mut versions = Versions::default();
+        versions.put(PLACE, known(VERSION_MAX - 1, VERSION_MAX - 1));
+        assert_eq!(versions.replace(PLACE), Some(VERSION_MAX));
+        versions.acknowledge(PLACE);
+        assert_eq!(versions.replace(PLACE), None);
+        assert!(versions.delete(PLACE));
+    }
+
+    #[test]
+    fn a_clone_is_a_moment_that_stays() {
+        let mut versions = Versions::default();
+        versions.replace(PLACE);
+        let before = versions.clone();
+        versions.acknowledge(PLACE);
+        assert_eq!((before.at(PLACE), versions.at(PLACE)), (known(0, 1), known(1, 1)));
+    }
+
+    #[test]
+    fn merge_of_the_owners_is_the_whole_in_any_order() {
+        let mut base = Versions::default();
+        let places: Vec<_> = (0..2000).map(|at| Place { worker: at % 3, local: at * 7 }).collect();
+        for place in places.iter().step_by(3) {
+            base.replace(*place);
+            base.acknowledge(*place);
+        }
+        let (mut whole, mut owners) = (base.clone(), vec![base.clone(), base.clone(), base]);
+        for (at, place) in places.iter().enumerate() {
+            for versions in [&mut whole, &mut owners[at % 3]] {
+                versions.replace(*place);
+                match at % 4 {
+                    0 => versions.withdraw(*place),
+                    1 => versions.acknowledge(*place),
+                    2 => {
+                        versions.acknowledge(*place);
+                        versions.delete(*place);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let joined = |order: [usize; 3]| {
+            let mut joined = Versions::default();
+            order.iter().for_each(|owner| joined.merge(&owners[*owner]));
+            joined
+        };
+        assert_eq!(joined([0, 1, 2]), whole);
+        assert_eq!(joined([2, 0, 1]), whole);
+        assert_ne!(joined([0, 0, 1]), whole);
+    }
+
+    #[test]
+    fn lanes_tell_the_deleted_from_the_doubtful() {
+        let mut versions = Versions::default();
+        let at = |local| Place { worker: 2, local };
+        versions.delete(at(32));
+        versions.delete(at(35));
+        versions.acknowledge(at(35));
+        versions.replace(at(36));
+        assert_eq!(versions.deleted_lanes(2, 32), (1 << 6, 1));
+        assert_eq!(versions.deleted_lanes(2, 64), (0, 0));
+        assert_eq!(versions.deleted_lanes(7, 1 << 30), (0, 0));
+    }
+
+    #[test]
+    fn a_touched_document_takes_8_bytes() {
+        let mut versions = Versions::default();
+        for local in 0..100_000 {
+            versions.replace(Place { worker: 0, local });
+        }
+        assert!(versions.memory_bytes() <= 100_000 * 8 + 4096, "{}", versions.memory_bytes());
+        assert!(Versions::default().is_empty() && !versions.is_empty());
+    }
+}

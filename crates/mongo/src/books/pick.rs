@@ -1,0 +1,299 @@
+//! Which document an operation is for: one that this worker owns, that is there, and that nobody else is changing.
+
+use plimsoll_ledger::{Place, State};
+
+use super::Books;
+use crate::keys::{Keys, Places};
+use crate::setup::Purpose;
+
+/// Draws after which the neighbours of the last one are looked at.
+const DRAWS_MAX: u32 = 8;
+/// Neighbours that are looked at before a document is taken that is being changed.
+const NEIGHBOURS_MAX: u64 = 4096;
+
+/// A document that an operation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Picked {
+    /// Its number.
+    pub number: u64,
+    /// Whether it was acknowledged and nothing that is followed removes it.
+    pub promised: bool,
+    /// The version that was acknowledged last, if a read can be held against it.
+    pub least: Option<u32>,
+    /// What was noted as sent.
+    pub claimed: Option<Claimed>,
+}
+
+/// A change that was noted as sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// This version takes its place.
+    Version(u32),
+    /// It is removed.
+    Removal,
+}
+
+/// How well a document suits an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// It is there, and nobody else changes it.
+    Good,
+    /// It is not known to be there.
+    Unsure,
+    /// It is being changed, or the outcome of a change was never learned.
+    Busy,
+    /// It is deleted.
+    Gone,
+}
+
+impl Books {
+    /// A document for an operation that does `purpose` to it; nothing if there is none. `draw` gives a random number for
+    /// each attempt. What will be sent is noted: a version, a removal, or that the document was touched.
+    pub fn pick(&mut self, keys: &Keys, purpose: Purpose, draw: impl Fn(u32) -> u64) -> Option<Picked> {
+        let (place, fit) = self.choose(keys, purpose, draw)?;
+        let number = self.deal.global(place)?;
+        if self.pretended {
+            return Some(Picked { number, promised: false, least: None, claimed: None });
+        }
+        let known = self.changes.versions.at(place);
+        let promised = self.state(place) == State::Acknowledged && !known.may_be_deleted();
+        let claimed = self.claim(place, fit, purpose);
+        let touched = self.changes.touched.contains(place);
+        let least = (promised && !touched).then(|| known.acknowledged());
+        if claimed.is_none() && purpose != Purpose::Read {
+            self.touch(number);
+        }
+        Some(Picked { number, promised, least, claimed })
+    }
+
+    /// Notes a change that can be followed.
+    fn claim(&mut self, place: Place, fit: Fit, purpose: Purpose) -> Option<Claimed> {
+        match purpose {
+            Purpose::Replace if fit == Fit::Good => {
+                self.changes.versions.replace(place).map(Claimed::Version)
+            }
+            Purpose::Remove if fit == Fit::Good => {
+                self.changes.versions.delete(place).then_some(Claimed::Removal)
+            }
+            _ => None,
+        }
+    }
+
+    fn choose(&self, keys: &Keys, purpose: Purpose, draw: impl Fn(u32) -> u64) -> Option<(Place, Fit)> {
+        let places = self.places();
+        let mut last = None;
+        for attempt in 0..DRAWS_MAX {
+            let index = keys.place(places, draw(attempt))?;
+            let place = self.place(index)?;
+            let fit = self.fit(place, purpose);
+            if fit == Fit::Good || self.pretended {
+                return Some((place, fit));
+            }
+            last = Some((index, place, fit));
+        }
+        match last? {
+            (_, place, Fit::Unsure) => Some((place, Fit::Unsure)),
+            (index, ..) => self.neighbour(index, places.all, purpose),
+        }
+    }
+
+    /// The next document that suits, from one that does not on; if there is none among the neighbours, the first that is
+    /// not gone.
+    fn neighbour(&self, from: u64, places: u64, purpose: Purpose) -> Option<(Place, Fit)> {
+        let mut second_best = None;
+        for step in 0..places {
+            if step >= NEIGHBOURS_MAX && second_best.is_some() {
+                break;
+            }
+            let place = self.place((from + step) % places)?;
+            match self.fit(place, purpose) {
+                Fit::Good => return Some((place, Fit::Good)),
+                Fit::Gone => {}
+                fit => second_best = second_best.or(Some((place, fit))),
+            }
+        }
+        second_best
+    }
+
+    fn fit(&self, place: Place, purpose: Purpose) -> Fit {
+        let known = self.changes.versions.at(place);
+        match purpose {
+            _ if known.is_deleted() => Fit::Gone,
+            Purpose::Replace | Purpose::Remove if known.is_doubtful() => Fit::Busy,
+            _ if known.may_be_deleted() || self.state(place) != State::Acknowledged => Fit::Unsure,
+            _ => Fit::Good,
+        }
+    }
+
+    /// The documents that this worker owns: those it was given for the phase, then those it inserted itself since.
+    fn places(&self) -> Places {
+        let worker = self.share.worker();
+        let (owned, before) = (self.known.owned(worker), self.known.taken(worker));
+        Places {
+            all: owned + (self.share.taken() - before),
+            settled: owned + self.newest.saturating_sub(before),
+        }
+    }
+
+    fn place(&self, index: u64) -> Option<Place> {
+        let worker = self.share.worker();
+        match index.checked_sub(self.known.owned(worker)) {
+            None => self.known.place(worker, index),
+            Some(own) => Some(Place { worker, local: self.known.taken(worker) + own }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_ledger::Deal;
+
+    use super::*;
+    use crate::known::Known;
+
+    fn books(worker: u64) -> Books {
+        Books::new(Deal::new(10, 2, None).unwrap(), worker, None)
+    }
+
+    /// Books with `count` acknowledged documents.
+    fn filled(count: u64) -> Books {
+        let mut books = books(0);
+        let mut left = count;
+        while left > 0 {
+            let numbers = books.take(left).unwrap();
+            left -= numbers.end - numbers.start;
+            books.settle(numbers, State::Acknowledged);
+        }
+        books
+    }
+
+    /// A draw that starts at the place with this share of all.
+    fn at(index: u64, of: u64) -> impl Fn(u32) -> u64 {
+        move |_| (u64::MAX / of) * index + u64::MAX / of / 2
+    }
+
+    fn read(books: &mut Books, draw: impl Fn(u32) -> u64) -> Option<u64> {
+        books.pick(&Keys::Uniform, Purpose::Read, draw).map(|picked| picked.number)
+    }
+
+    #[test]
+    fn only_documents_given_out_are_picked_and_all_of_them() {
+        let mut books = books(1);
+        assert_eq!(read(&mut books, |_| 7), None);
+        books.take(10);
+        books.take(5);
+        let mut seen: Vec<_> = (0..1000u64).filter_map(|index| read(&mut books, |_| index << 54)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, (10..20).chain(30..35).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn documents_of_other_workers_are_shared_out_and_those_in_flight_passed_over() {
+        let (mut first, mut second) = (books(0), books(1));
+        let inserted = first.take(4).unwrap();
+        first.settle(inserted, State::Acknowledged);
+        let known = Arc::new(Known::of(vec![first.part(), second.part()]));
+        first.learn(known.clone());
+        second.learn(known);
+        let picks = |books: &mut Books| {
+            let mut seen: Vec<_> = (0..64u64).filter_map(|index| read(books, |_| index << 58)).collect();
+            seen.dedup();
+            seen
+        };
+        assert_eq!((picks(&mut first), picks(&mut second)), (vec![0, 1], vec![2, 3]));
+        second.take(1);
+        let last = |attempt| if attempt == 0 { u64::MAX } else { 0 };
+        assert_eq!(read(&mut second, last), Some(2));
+        assert_eq!(second.state_of(10), State::Unknown);
+    }
+
+    #[test]
+    fn one_change_of_a_document_is_under_way_at_a_time() {
+        let mut books = filled(3);
+        let replace = |books: &mut Books| books.pick(&Keys::Uniform, Purpose::Replace, at(0, 3)).unwrap();
+        let picked: Vec<_> = (0..3).map(|_| replace(&mut books).number).collect();
+        assert_eq!(picked, [0, 1, 2]);
+        // Nothing is left: the first one is taken, and of it nothing is claimed any more.
+        let fourth = replace(&mut books);
+        assert_eq!((fourth.number, fourth.claimed, books.is_touched(0)), (0, None, true));
+        books.acknowledge(1);
+        let again = replace(&mut books);
+        assert_eq!((again.number, again.claimed), (1, Some(Claimed::Version(2))));
+        assert_eq!(again.least, Some(1));
+    }
+
+    #[test]
+    fn a_withdrawn_change_was_never_sent() {
+        let mut books = filled(1);
+        for _ in 0..2 {
+            let picked = books.pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
+            assert_eq!(picked.claimed, Some(Claimed::Version(1)));
+            books.withdraw(picked.number);
+        }
+        let read = books.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
+        assert_eq!((read.least, read.claimed, read.promised), (Some(0), None, true));
+    }
+
+    #[test]
+    fn what_is_deleted_is_not_picked_again_until_nothing_is_left() {
+        let mut books = filled(50);
+        let mut gone: Vec<_> = (0..50)
+            .map(|_| {
+                let picked = books.pick(&Keys::Uniform, Purpose::Remove, at(25, 50)).unwrap();
+                assert_eq!(picked.claimed, Some(Claimed::Removal));
+                books.acknowledge(picked.number);
+                picked.number
+            })
+            .collect();
+        gone.sort_unstable();
+        gone.dedup();
+        assert_eq!(gone.len(), 50);
+        assert_eq!(read(&mut books, |_| 0), None);
+    }
+
+    #[test]
+    fn what_may_be_deleted_is_not_promised() {
+        let mut books = filled(1);
+        books.pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
+        let read = books.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
+        assert_eq!((read.promised, read.least), (false, None));
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_followed_touches() {
+        let mut books = filled(2);
+        let picked = books.pick(&Keys::Uniform, Purpose::Touch, |_| 0).unwrap();
+        assert!(books.is_touched(picked.number) && picked.claimed.is_none());
+        assert_eq!(books.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap().least, None);
+        assert_eq!(books.pick(&Keys::Uniform, Purpose::Read, at(1, 2)).unwrap().least, Some(0));
+    }
+
+    #[test]
+    fn the_owner_of_the_next_phase_knows_the_versions_of_the_last_one() {
+        let (mut first, second) = (filled(4), books(1));
+        let picked = first.pick(&Keys::Uniform, Purpose::Replace, at(3, 4)).unwrap();
+        first.acknowledge(picked.number);
+        let known = Arc::new(Known::of(vec![first.part(), second.part()]));
+        let mut second = second;
+        second.learn(known);
+        let again = second.pick(&Keys::Uniform, Purpose::Replace, |_| u64::MAX).unwrap();
+        assert_eq!((again.number, again.claimed), (picked.number, Some(Claimed::Version(2))));
+    }
+
+    #[test]
+    fn the_newest_document_that_is_known_to_be_there_is_the_latest() {
+        let mut books = filled(5);
+        books.take(3);
+        let keys = Keys::of(crate::scenario::Keys::Latest).unwrap();
+        let counts = (0..1000).fold([0; 32], |mut counts, draw| {
+            let word = plimsoll_load::mix::scramble(9, draw);
+            counts[books.pick(&keys, Purpose::Read, |_| word).unwrap().number as usize] += 1;
+            counts
+        });
+        assert_eq!(counts[5..], [0; 27]);
+        assert!(counts[4] > counts[3] && counts[3] > counts[1], "{counts:?}");
+    }
+}

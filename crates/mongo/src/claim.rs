@@ -1,0 +1,108 @@
+//! A change of one document from the moment it is noted as sent to the moment its outcome is known.
+
+use plimsoll_ledger::State as Known;
+use plimsoll_measure::outcome::{Doubt, Outcome};
+
+use crate::maker::Maker;
+
+/// A change that was noted as sent.
+///
+/// An attempt without an answer leaves its document in doubt for good: whatever a further attempt is told, the first one
+/// may still be worked off. Only an acknowledgement ends the doubt, for both attempts say the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    number: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not sent, or refused: it may be sent again, or withdrawn.
+    Open,
+    /// Sent without an answer.
+    Doubtful,
+}
+
+impl Claim {
+    /// A change of the document `number` that was not sent yet.
+    pub const fn of(number: u64) -> Self {
+        Self { number, state: State::Open }
+    }
+}
+
+impl Maker {
+    /// Tells the books what came of an attempt; `matched` is whether the server found the document.
+    pub fn conclude(&self, claim: &mut Option<Claim>, outcome: Outcome, matched: bool) {
+        let Some(open) = claim else { return };
+        match (outcome, open.state) {
+            (Outcome::Acknowledged, _) if matched => {
+                self.books().acknowledge(open.number);
+                *claim = None;
+            }
+            (Outcome::Acknowledged, State::Open) => {
+                self.books().withdraw(open.number);
+                *claim = None;
+            }
+            (Outcome::Acknowledged, State::Doubtful) => *claim = None,
+            (Outcome::Unknown(_), _) => open.state = State::Doubtful,
+            // It may be sent again: the next operation of the lane withdraws it.
+            (Outcome::Rejected(_), _) => {}
+        }
+    }
+
+    /// Tells the books what came of a change whose transaction ended in `state`; `matched` is whether the server found the
+    /// document.
+    pub fn conclude_with(&self, claim: &mut Option<Claim>, state: Known, matched: bool) {
+        match state {
+            Known::Acknowledged => self.conclude(claim, Outcome::Acknowledged, matched),
+            Known::Unknown => self.conclude(claim, Outcome::Unknown(Doubt::Interrupted), matched),
+            Known::Rejected | Known::NotSent => self.release(claim),
+        }
+    }
+
+    /// No further attempt is made.
+    pub fn release(&self, claim: &mut Option<Claim>) {
+        if let Some(Claim { number, state: State::Open }) = claim.take() {
+            self.books().withdraw(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::outcome::Rejection;
+
+    use super::*;
+    use crate::testing::{claimed, maker};
+
+    const LOST: Outcome = Outcome::Unknown(Doubt::ConnectionLost);
+    const REFUSED: Outcome = Outcome::Rejected(Rejection::NotPrimary);
+
+    /// What is known of the document after these attempts and the lane's next operation: acknowledged and sent.
+    fn check(attempts: &[(Outcome, bool)], expected: (u32, u32)) {
+        let maker = maker(1);
+        let (number, mut claim) = claimed(&maker);
+        attempts.iter().for_each(|(outcome, matched)| maker.conclude(&mut claim, *outcome, *matched));
+        maker.release(&mut claim);
+        let known = maker.books().version(number);
+        assert_eq!((known.acknowledged(), known.sent()), expected, "{attempts:?}");
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_there_and_what_was_refused_was_never_sent() {
+        check(&[], (0, 0));
+        check(&[(Outcome::Acknowledged, true)], (1, 1));
+        check(&[(Outcome::Acknowledged, false)], (0, 0));
+        check(&[(REFUSED, false)], (0, 0));
+        check(&[(REFUSED, false), (Outcome::Acknowledged, true)], (1, 1));
+    }
+
+    #[test]
+    fn doubt_ends_with_an_acknowledgement_and_with_nothing_else() {
+        check(&[(LOST, false)], (0, 1));
+        check(&[(LOST, false), (Outcome::Acknowledged, true)], (1, 1));
+        check(&[(LOST, false), (Outcome::Acknowledged, false)], (0, 1));
+        check(&[(LOST, false), (REFUSED, false)], (0, 1));
+        check(&[(REFUSED, false), (LOST, false)], (0, 1));
+    }
+}

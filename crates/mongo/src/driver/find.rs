@@ -1,0 +1,130 @@
+//! Reads over the official driver: finds, ranges, aggregations and counts.
+
+use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::options::ReadConcern;
+use mongodb::{Collection, Cursor};
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::Outcome;
+
+use super::outcome::of_read_error;
+use super::{Named, document};
+use crate::books::Picked;
+use crate::maker::{Maker, identity};
+use crate::reading::Shows;
+use crate::setup::{Command, FindShape, Pipeline};
+
+/// The stages of a pipeline, with the values of an operation.
+pub(super) fn stages(maker: &Maker, pipeline: &Pipeline, number: u64) -> Vec<Document> {
+    let identity = identity(maker.setup.run, number);
+    let encode = |stage: &plimsoll_document::Program| document(|out| stage.encode(number, &identity, out));
+    pipeline.stages.iter().map(encode).collect()
+}
+
+/// Runs a pipeline to its end.
+pub(super) async fn aggregate(
+    collection: &Collection<RawDocumentBuf>,
+    command: &Command,
+    stages: &[Document],
+) -> Reply {
+    let (Command::Count(pipeline) | Command::Aggregate(pipeline)) = command else {
+        return Reply::acknowledged(0);
+    };
+    let mut aggregate = collection.aggregate(stages.iter().cloned());
+    if let Some(allow) = pipeline.allow_disk_use {
+        aggregate = aggregate.allow_disk_use(allow);
+    }
+    if let Some(level) = &pipeline.read_concern {
+        aggregate = aggregate.read_concern(ReadConcern::custom(level));
+    }
+    let read = match aggregate.await {
+        Ok(mut cursor) => rest(&mut cursor, 0).await,
+        Err(error) => Err(of_read_error(&error)),
+    };
+    match read {
+        Ok(_) if matches!(command, Command::Count(_)) => Reply::acknowledged(1),
+        Ok(documents) => Reply::acknowledged(documents),
+        Err(outcome) => Reply::failed(outcome, 1),
+    }
+}
+
+/// Runs a find or a range to its end.
+pub(super) async fn find(
+    maker: &Maker,
+    collection: &Collection<RawDocumentBuf>,
+    command: &Command,
+    named: &Named,
+) -> Reply {
+    let (Command::Find { shape, .. } | Command::Range { shape, .. }) = command else {
+        return Reply::acknowledged(0);
+    };
+    match read(maker, collection, command, shape, named).await {
+        Ok(documents) => Reply::acknowledged(documents),
+        Err(outcome) => Reply::failed(outcome, 1),
+    }
+}
+
+/// Finds whole documents or parts of them; gives how many.
+pub(super) async fn read(
+    maker: &Maker,
+    collection: &Collection<RawDocumentBuf>,
+    command: &Command,
+    shape: &FindShape,
+    named: &Named,
+) -> Result<u64, Outcome> {
+    let mut find = collection.find(named.filter.clone());
+    if let Some(projection) = &shape.projection {
+        find = find.projection(projection.clone());
+    }
+    let range = matches!(command, Command::Range { .. });
+    let sort = if range { Some(doc! {"_id": 1}) } else { shape.sort.clone() };
+    if let Some(sort) = sort {
+        find = find.sort(sort);
+    }
+    if let Some(level) = &shape.read_concern {
+        find = find.read_concern(ReadConcern::custom(level));
+    }
+    if range {
+        find = find.batch_size(named.limit);
+    }
+    // A negative limit asks for one batch, as the lean client does for one document.
+    let limit = match named.aim.document {
+        Some(_) if range => Some(i64::from(named.limit)),
+        Some(_) => Some(-1),
+        None => shape.limit.map(i64::from),
+    };
+    if let Some(limit) = limit {
+        find = find.limit(limit);
+    }
+    let mut cursor = find.await.map_err(|error| of_read_error(&error))?;
+    let found = cursor.advance().await.map_err(|error| of_read_error(&error))?;
+    if let Some(picked) = named.aim.document {
+        let first = found.then(|| cursor.current().as_bytes());
+        judge(maker, &picked, first, range, shape)?;
+    }
+    if found { rest(&mut cursor, 1).await } else { Ok(0) }
+}
+
+/// Holds the first document against what is known of the picked one.
+fn judge(
+    maker: &Maker,
+    picked: &Picked,
+    first: Option<&[u8]>,
+    range: bool,
+    shape: &FindShape,
+) -> Result<(), Outcome> {
+    let judged = match shape.projection {
+        None if range => maker.judge_first(picked, first),
+        None => maker.judge_read(picked, Shows::Before, first),
+        // Of a document in parts only its presence can be judged.
+        Some(_) => maker.judge_read(&Picked { least: None, ..*picked }, Shows::Before, first),
+    };
+    judged.map_err(Outcome::Rejected)
+}
+
+/// Counts what is left of a cursor, from `documents` on.
+async fn rest<T>(cursor: &mut Cursor<T>, mut documents: u64) -> Result<u64, Outcome> {
+    while cursor.advance().await.map_err(|error| of_read_error(&error))? {
+        documents += 1;
+    }
+    Ok(documents)
+}

@@ -1,0 +1,275 @@
+//! The load target over the official driver: the same operations, so that the driver's tax can be shown.
+
+use std::error::Error as StdError;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mongodb::bson::{Document, RawDocumentBuf};
+use mongodb::error::Error;
+use mongodb::options::ClientOptions;
+use mongodb::{Client, ClientSession, Collection};
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Doubt, Outcome};
+
+use crate::books::{Books, Closed};
+use crate::claim::Claim;
+use crate::maker::{Aim, Maker};
+use crate::setup::{Command, Purpose, Setup};
+use crate::topology::Site;
+
+mod insert;
+
+mod change;
+
+mod find;
+
+mod transaction;
+
+mod outcome;
+
+/// One worker's view of the server, over the official driver.
+#[derive(Debug)]
+pub struct Driver {
+    maker: Maker,
+    site: Arc<Site>,
+    /// One client a worker, made on its own runtime: its pool is what users have.
+    client: Mutex<Option<Client>>,
+}
+
+/// One operation in flight through the worker's client.
+#[derive(Debug)]
+pub struct Lane {
+    client: Client,
+    collection: Collection<RawDocumentBuf>,
+    /// Started with the first transaction.
+    session: Option<ClientSession>,
+    ready: Ready,
+    operation: usize,
+}
+
+/// What is prepared.
+#[derive(Debug)]
+enum Ready {
+    Nothing,
+    Insert(insert::Ready),
+    /// Finds, and whatever else is told by a filter and a document alone.
+    Named(Named),
+    Aggregate(Vec<Document>),
+    Transaction(transaction::Ready),
+}
+
+/// An operation on the documents of a filter.
+#[derive(Debug)]
+struct Named {
+    filter: Document,
+    /// The update or the replacement; empty where there is none.
+    update: RawDocumentBuf,
+    /// Documents of a range.
+    limit: u32,
+    aim: Aim,
+    claim: Option<Claim>,
+}
+
+impl Driver {
+    /// A target for one worker.
+    pub fn new(setup: Arc<Setup>, site: Arc<Site>, books: Books) -> Self {
+        Self { maker: Maker::new(setup, books), site, client: Mutex::default() }
+    }
+
+    /// What this worker has to tell the others before a phase.
+    pub const fn maker(&self) -> &Maker {
+        &self.maker
+    }
+
+    /// Ends the target and gives its books.
+    pub fn close(self) -> Closed {
+        self.maker.close()
+    }
+
+    async fn client(&self) -> Result<Client, Error> {
+        let known = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(client) = known {
+            return Ok(client);
+        }
+        let mut options = ClientOptions::parse(self.site.uri()).await?;
+        options.app_name.get_or_insert_with(|| "plimsoll".into());
+        options.write_concern = self.maker.setup.write_concern.as_ref().map(outcome::write_concern);
+        options.retry_writes = Some(false);
+        options.retry_reads = Some(false);
+        options.max_pool_size = Some(plimsoll_load::arrivals::CONNECTIONS_MAX);
+        let client = Client::with_options(options)?;
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        Ok(client)
+    }
+
+    fn ready(&self, operation: usize, number: u64) -> Option<Ready> {
+        let command = &self.maker.setup.commands[operation];
+        match command {
+            Command::Insert { batch, ordered } => {
+                insert::Ready::new(&self.maker, *batch, *ordered).map(Ready::Insert)
+            }
+            Command::Count(pipeline) | Command::Aggregate(pipeline) => {
+                Some(Ready::Aggregate(find::stages(&self.maker, pipeline, number)))
+            }
+            Command::Transaction { steps, .. } => {
+                transaction::Ready::new(&self.maker, steps, operation, number).map(Ready::Transaction)
+            }
+            _ => {
+                let aim = self.maker.aim(operation, number)?;
+                Some(Ready::Named(Named::new(&self.maker, command, aim)))
+            }
+        }
+    }
+
+    async fn run(&self, lane: &mut Lane, ready: &mut Ready) -> Reply {
+        let command = &self.maker.setup.commands[lane.operation];
+        let (maker, collection) = (&self.maker, &lane.collection);
+        match (ready, command) {
+            (Ready::Nothing, _) => Reply::acknowledged(0),
+            (Ready::Insert(ready), _) => ready.send(maker, collection).await,
+            (Ready::Aggregate(stages), command) => find::aggregate(collection, command, stages).await,
+            (Ready::Transaction(ready), Command::Transaction { steps, read_concern }) => {
+                if lane.session.is_none() {
+                    lane.session = lane.client.start_session().await.ok();
+                }
+                let level = read_concern.as_deref();
+                ready.send(maker, steps, level, collection, lane.session.as_mut()).await
+            }
+            (Ready::Transaction(_), _) => Reply::acknowledged(0),
+            (Ready::Named(named), Command::Find { .. } | Command::Range { .. }) => {
+                find::find(maker, collection, command, named).await
+            }
+            (Ready::Named(named), Command::FindAndModify { .. }) => {
+                change::find_and_modify(maker, collection, command, named).await
+            }
+            (Ready::Named(named), Command::ReadModifyWrite { .. }) => {
+                change::read_modify_write(maker, collection, command, named).await
+            }
+            (Ready::Named(named), _) => change::change(maker, collection, command, named).await,
+        }
+    }
+}
+
+impl Ready {
+    /// Documents that it is for.
+    fn documents(&self) -> u64 {
+        match self {
+            Self::Insert(ready) => ready.documents(),
+            Self::Transaction(ready) => ready.documents(),
+            _ => 1,
+        }
+    }
+
+    /// No answer came in time: whatever was claimed is in doubt.
+    fn doubt(&mut self, maker: &Maker) {
+        let late = Outcome::Unknown(Doubt::Timeout);
+        match self {
+            Self::Named(named) => maker.conclude(&mut named.claim, late, false),
+            Self::Transaction(ready) => ready.doubt(maker),
+            _ => {}
+        }
+    }
+
+    /// What was refused is withdrawn.
+    fn release(&mut self, maker: &Maker) {
+        if let Self::Named(named) = self {
+            maker.release(&mut named.claim);
+        }
+    }
+
+    fn discard(&mut self, maker: &Maker) {
+        match self {
+            Self::Insert(ready) => ready.discard(maker),
+            Self::Named(named) => maker.release(&mut named.claim),
+            Self::Transaction(ready) => ready.discard(maker),
+            Self::Nothing | Self::Aggregate(_) => {}
+        }
+    }
+}
+
+impl Named {
+    fn new(maker: &Maker, command: &Command, aim: Aim) -> Self {
+        let filter = match command {
+            Command::Range { .. } => document(|out| maker.write_lower_bound(out, aim)),
+            _ => document(|out| maker.write_filter(out, command, aim)),
+        };
+        let updates = matches!(command.purpose(), Purpose::Replace | Purpose::Touch);
+        let update =
+            if updates { raw(|out| maker.write_update(out, command, aim)) } else { RawDocumentBuf::new() };
+        let limit =
+            if let Command::Range { limit, .. } = command { maker.limit(*limit, aim.number) } else { 0 };
+        Self { filter, update, limit, aim, claim: aim.claim() }
+    }
+
+    /// The update as the driver wants it.
+    fn update(&self) -> Document {
+        Document::try_from(self.update.as_ref()).unwrap_or_default()
+    }
+}
+
+fn raw(write: impl FnOnce(&mut Vec<u8>)) -> RawDocumentBuf {
+    let mut bytes = Vec::new();
+    write(&mut bytes);
+    // The bytes are ours and whole; a document that were none would be found out by the server's refusal.
+    RawDocumentBuf::from_bytes(bytes).unwrap_or_default()
+}
+
+fn document(write: impl FnOnce(&mut Vec<u8>)) -> Document {
+    Document::try_from(raw(write).as_ref()).unwrap_or_default()
+}
+
+impl Target for Driver {
+    type Lane = Lane;
+
+    fn begin(&self, documents: Option<u64>) {
+        self.maker.books().limit(documents);
+    }
+
+    async fn open(&self) -> Result<Lane, Box<dyn StdError + Send + Sync>> {
+        let client = self.client().await?;
+        let namespace = &self.maker.setup.namespace;
+        client.database("admin").run_command(mongodb::bson::doc! {"ping": 1}).await?;
+        let collection = client.database(&namespace.db).collection(&namespace.collection);
+        Ok(Lane { client, collection, session: None, ready: Ready::Nothing, operation: 0 })
+    }
+
+    fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
+        let Some(ready) = self.ready(operation, number) else { return Prepared::Exhausted };
+        (lane.ready, lane.operation) = (ready, operation);
+        Prepared::Ready
+    }
+
+    async fn send(&self, lane: &mut Lane) -> Reply {
+        let mut ready = std::mem::replace(&mut lane.ready, Ready::Nothing);
+        let documents = ready.documents();
+        let sent = tokio::time::timeout(self.maker.setup.timeout, self.run(lane, &mut ready)).await;
+        match sent {
+            Ok(reply) => {
+                // Nothing is sent again.
+                ready.release(&self.maker);
+                reply
+            }
+            Err(_) => {
+                ready.doubt(&self.maker);
+                // A transaction that was left in the middle needs a session of its own to be followed by another.
+                lane.session = None;
+                Reply::failed(Outcome::Unknown(Doubt::Timeout), documents)
+            }
+        }
+    }
+
+    fn discard(&self, lane: &mut Lane) {
+        std::mem::replace(&mut lane.ready, Ready::Nothing).discard(&self.maker);
+    }
+
+    fn tick(&self) {
+        self.maker.books().flush();
+    }
+
+    /// The driver's pool mends its connections itself.
+    fn is_broken(&self, _lane: &Lane) -> bool {
+        false
+    }
+
+    async fn settle(&self, _lane: &mut Lane) {}
+}

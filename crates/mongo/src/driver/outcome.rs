@@ -1,0 +1,72 @@
+//! The official driver's words in ours.
+
+use mongodb::error::{Error, ErrorKind, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure};
+use mongodb::options::{Acknowledgment, WriteConcern};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
+use plimsoll_wire::{Class, Outcome as Wire, W};
+
+use crate::outcome::{outcome, rejection};
+
+pub(super) fn of_error(error: &Error) -> Outcome {
+    match error.kind.as_ref() {
+        ErrorKind::Write(WriteFailure::WriteError(error)) => outcome(Wire::of_write_error(error.code)),
+        ErrorKind::Write(WriteFailure::WriteConcernError(_)) => Outcome::Unknown(Doubt::WriteConcern),
+        ErrorKind::Command(error) => outcome(Wire::of_command_error(error.code)),
+        ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. } => Outcome::Unknown(Doubt::ConnectionLost),
+        ErrorKind::ServerSelection { .. } => Outcome::Rejected(Rejection::NotTried),
+        _ => Outcome::Unknown(Doubt::Interrupted),
+    }
+}
+
+/// A read that the server refused was not done, whatever kept it.
+pub(super) fn of_read_error(error: &Error) -> Outcome {
+    match error.kind.as_ref() {
+        ErrorKind::Command(error) => Outcome::Rejected(rejection(Class::of_code(error.code))),
+        _ => of_error(error),
+    }
+}
+
+/// The outcome of a transaction whose commit failed. The driver has tried it twice by then.
+pub(super) fn of_commit(error: &Error) -> Outcome {
+    if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) {
+        return match of_error(error) {
+            Outcome::Unknown(doubt) => Outcome::Unknown(doubt),
+            _ => Outcome::Unknown(Doubt::Interrupted),
+        };
+    }
+    of_read_error(error)
+}
+
+pub(super) fn write_concern(lean: &plimsoll_wire::WriteConcern) -> WriteConcern {
+    let mut concern = WriteConcern::default();
+    concern.w = Some(match &lean.w {
+        W::Number(number) => (*number).into(),
+        W::Majority => Acknowledgment::Majority,
+        W::Tag(tag) => Acknowledgment::Custom(tag.clone()),
+    });
+    concern.journal = lean.j;
+    concern.w_timeout = lean.timeout_ms.map(|ms| std::time::Duration::from_millis(u64::from(ms)));
+    concern
+}
+
+/// An error as the driver makes it of a command that was refused.
+#[cfg(test)]
+pub(super) fn command_error(code: i32) -> Error {
+    let response = mongodb::bson::doc! {"ok": 0, "code": code, "errmsg": "no", "codeName": "No"};
+    let command: mongodb::error::CommandError = bson::deserialize_from_document(response).unwrap();
+    Error::from(ErrorKind::Command(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_was_interrupted_leaves_its_documents_unknown() {
+        for code in [11600, 11602, 91, 189, 50, 262] {
+            assert_eq!(of_error(&command_error(code)), Outcome::Unknown(Doubt::Interrupted), "{code}");
+        }
+        assert_eq!(of_error(&command_error(10107)), Outcome::Rejected(Rejection::NotPrimary));
+        assert_eq!(of_read_error(&command_error(50)), Outcome::Rejected(Rejection::Overload));
+    }
+}

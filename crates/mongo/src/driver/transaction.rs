@@ -1,0 +1,246 @@
+//! Transactions over the official driver: one session a lane, as its users have it.
+
+use std::ops::Range;
+
+use mongodb::bson::RawDocumentBuf;
+use mongodb::error::Error;
+use mongodb::options::ReadConcern;
+use mongodb::{ClientSession, Collection};
+use plimsoll_ledger::State;
+use plimsoll_load::mix::scramble;
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Outcome, Rejection};
+
+use super::outcome::{of_commit, of_read_error};
+use super::{Named, raw};
+use crate::books::Picked;
+use crate::maker::Maker;
+use crate::reading::Shows;
+use crate::setup::{Command, FindShape, Purpose};
+
+/// One transaction.
+#[derive(Debug)]
+pub(super) struct Ready {
+    steps: Vec<Step>,
+}
+
+/// One operation of it.
+#[derive(Debug)]
+enum Step {
+    Insert { documents: Vec<RawDocumentBuf>, numbers: Range<u64>, ordered: bool },
+    Named { named: Named, matched: u64 },
+}
+
+impl Ready {
+    pub fn new(maker: &Maker, commands: &[Command], operation: usize, number: u64) -> Option<Self> {
+        let mut ready = Self { steps: Vec::with_capacity(commands.len()) };
+        for (index, command) in commands.iter().enumerate() {
+            // The parts of an operation draw their documents apart.
+            let salt = scramble(operation as u64, index as u64 + 1);
+            match Step::new(maker, command, salt, number) {
+                Some(step) => ready.steps.push(step),
+                None => {
+                    ready.discard(maker);
+                    return None;
+                }
+            }
+        }
+        Some(ready)
+    }
+
+    pub fn documents(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
+    pub fn discard(&mut self, maker: &Maker) {
+        for step in &mut self.steps {
+            match step {
+                Step::Insert { numbers, .. } => maker.books().give_back(numbers.clone()),
+                Step::Named { named, .. } => maker.release(&mut named.claim),
+            }
+        }
+    }
+
+    /// No answer came in time. Documents of inserts are unknown from the start.
+    pub fn doubt(&mut self, maker: &Maker) {
+        self.settle(maker, State::Unknown);
+    }
+
+    pub async fn send(
+        &mut self,
+        maker: &Maker,
+        commands: &[Command],
+        level: Option<&str>,
+        collection: &Collection<RawDocumentBuf>,
+        session: Option<&mut ClientSession>,
+    ) -> Reply {
+        let Some(session) = session else {
+            self.settle(maker, State::NotSent);
+            return Reply::failed(Outcome::Rejected(Rejection::NotTried), self.documents());
+        };
+        let outcome = self.run(maker, commands, level, collection, session).await;
+        let (state, outcome) = match outcome {
+            Ok(()) => of_committed(session.commit_transaction().await),
+            Err(outcome) => {
+                // What the server has not ended by itself is ended; without an answer it ends by its own time limit.
+                session.abort_transaction().await.unwrap_or_default();
+                (State::Rejected, outcome)
+            }
+        };
+        self.settle(maker, state);
+        match outcome {
+            Outcome::Acknowledged => Reply::acknowledged(self.steps.iter().map(Step::documents).sum()),
+            outcome => Reply::failed(outcome, self.documents()),
+        }
+    }
+
+    async fn run(
+        &mut self,
+        maker: &Maker,
+        commands: &[Command],
+        level: Option<&str>,
+        collection: &Collection<RawDocumentBuf>,
+        session: &mut ClientSession,
+    ) -> Result<(), Outcome> {
+        let mut start = session.start_transaction();
+        if let Some(level) = level {
+            start = start.read_concern(ReadConcern::custom(level));
+        }
+        start.await.map_err(|error| of_read_error(&error))?;
+        for (step, command) in self.steps.iter_mut().zip(commands) {
+            match step {
+                Step::Insert { documents, ordered, .. } => {
+                    let inserted = collection.insert_many(&*documents).ordered(*ordered);
+                    inserted.session(&mut *session).await.map_err(|error| of_insert_error(&error))?;
+                }
+                Step::Named { named, matched } => {
+                    *matched = run_named(maker, command, named, collection, session).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, maker: &Maker, state: State) {
+        for step in &mut self.steps {
+            match step {
+                Step::Insert { numbers, .. } => maker.books().settle(numbers.clone(), state),
+                Step::Named { named, matched } => maker.conclude_with(&mut named.claim, state, *matched > 0),
+            }
+        }
+    }
+}
+
+impl Step {
+    fn new(maker: &Maker, command: &Command, salt: u64, number: u64) -> Option<Self> {
+        if let Command::Insert { batch, ordered } = command {
+            let numbers = maker.take(*batch)?;
+            let document = |number| raw(|out| maker.write_document(out, number));
+            let documents = numbers.clone().map(document).collect();
+            return Some(Self::Insert { documents, numbers, ordered: *ordered });
+        }
+        let aim = maker.aim_at(command, salt, number)?;
+        Some(Self::Named { named: Named::new(maker, command, aim), matched: 0 })
+    }
+
+    const fn documents(&self) -> u64 {
+        match self {
+            Self::Insert { documents, .. } => documents.len() as u64,
+            Self::Named { matched, .. } => *matched,
+        }
+    }
+}
+
+fn of_committed(committed: Result<(), Error>) -> (State, Outcome) {
+    let outcome = committed.map_or_else(|error| of_commit(&error), |()| Outcome::Acknowledged);
+    let state = match outcome {
+        Outcome::Acknowledged => State::Acknowledged,
+        Outcome::Rejected(_) => State::Rejected,
+        Outcome::Unknown(_) => State::Unknown,
+    };
+    (state, outcome)
+}
+
+/// Gives how many documents it found.
+async fn run_named(
+    maker: &Maker,
+    command: &Command,
+    named: &Named,
+    collection: &Collection<RawDocumentBuf>,
+    session: &mut ClientSession,
+) -> Result<u64, Outcome> {
+    if let Command::Find { shape, .. } = command {
+        return find(maker, shape, named, collection, session).await;
+    }
+    let filter = named.filter.clone();
+    let changed = match command {
+        Command::Delete { .. } => {
+            collection.delete_one(filter).session(session).await.map(|done| done.deleted_count)
+        }
+        Command::Update { multi: true, .. } => {
+            let update = collection.update_many(filter, named.update());
+            update.session(session).await.map(|done| done.matched_count)
+        }
+        _ if command.purpose() == Purpose::Replace => {
+            let replace = collection.replace_one(filter, &named.update);
+            replace.session(session).await.map(|done| done.matched_count)
+        }
+        _ => {
+            let update = collection.update_one(filter, named.update());
+            update.session(session).await.map(|done| done.matched_count)
+        }
+    };
+    let count = changed.map_err(|error| of_read_error(&error))?;
+    let missing = count == 0 && named.aim.is_promised() && command.must_match();
+    if missing { Err(Outcome::Rejected(Rejection::Unexpected)) } else { Ok(count) }
+}
+
+async fn find(
+    maker: &Maker,
+    shape: &FindShape,
+    named: &Named,
+    collection: &Collection<RawDocumentBuf>,
+    session: &mut ClientSession,
+) -> Result<u64, Outcome> {
+    let mut find = collection.find(named.filter.clone());
+    if let Some(projection) = &shape.projection {
+        find = find.projection(projection.clone());
+    }
+    if let Some(sort) = &shape.sort {
+        find = find.sort(sort.clone());
+    }
+    let limit = if named.aim.document.is_some() { Some(-1) } else { shape.limit.map(i64::from) };
+    if let Some(limit) = limit {
+        find = find.limit(limit);
+    }
+    let failed = |error: Error| of_read_error(&error);
+    let mut cursor = find.session(&mut *session).await.map_err(failed)?;
+    let mut documents = 0;
+    while cursor.advance(session).await.map_err(failed)? {
+        documents += 1;
+        if let Some(picked) = named.aim.document.filter(|_| documents == 1) {
+            let picked = Picked { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
+            let judged = maker.judge_read(&picked, Shows::Before, Some(cursor.current().as_bytes()));
+            judged.map_err(Outcome::Rejected)?;
+        }
+    }
+    match named.aim.document {
+        Some(picked) if documents == 0 => {
+            maker.judge_read(&picked, Shows::Before, None).map_err(Outcome::Rejected).map(|()| 0)
+        }
+        _ => Ok(documents),
+    }
+}
+
+/// An insert that failed ended the transaction, whichever document it was.
+fn of_insert_error(error: &Error) -> Outcome {
+    use mongodb::error::ErrorKind;
+    let refused = match error.kind.as_ref() {
+        ErrorKind::InsertMany(many) => many.write_errors.iter().flatten().next().map(|first| first.code),
+        _ => None,
+    };
+    refused.map_or_else(
+        || of_read_error(error),
+        |code| Outcome::Rejected(crate::outcome::rejection(plimsoll_wire::Class::of_code(code))),
+    )
+}

@@ -1,0 +1,140 @@
+//! Which of its documents a worker takes next: a pure choice among places.
+
+use plimsoll_document::Ranks;
+
+use crate::scenario;
+
+/// A way to choose a document, as meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Keys {
+    /// Each as likely.
+    #[default]
+    Uniform,
+    /// By popularity, scattered over all places.
+    Zipf(Ranks),
+    /// By age, the newest most often.
+    Latest(Ranks),
+}
+
+/// The exponent of `latest`: YCSB's.
+const LATEST_EXPONENT: f64 = 0.99;
+
+/// The places to choose among: those of older documents first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// All of them.
+    pub all: u64,
+    /// Those up to the newest document that is known to be there.
+    pub settled: u64,
+}
+
+impl Keys {
+    /// What a scenario says; nothing when its exponent is out of bounds.
+    pub fn of(typed: scenario::Keys) -> Option<Self> {
+        match typed {
+            scenario::Keys::Uniform => Some(Self::Uniform),
+            scenario::Keys::Zipf { exponent } => Ranks::new(exponent).map(Self::Zipf),
+            scenario::Keys::Latest => Ranks::new(LATEST_EXPONENT).map(Self::Latest),
+        }
+    }
+
+    /// A place below `places.all` for a random word; nothing if there is none.
+    #[inline]
+    pub fn place(&self, places: Places, word: u64) -> Option<u64> {
+        if places.all == 0 {
+            return None;
+        }
+        Some(match self {
+            // The high half of a 128-bit product scales the word without bias that could be seen.
+            Self::Uniform => ((u128::from(word) * u128::from(places.all)) >> 64) as u64,
+            Self::Zipf(ranks) => ranks.scattered(places.all, word),
+            Self::Latest(ranks) => {
+                let newest = if places.settled == 0 { places.all } else { places.settled.min(places.all) };
+                newest - 1 - ranks.rank(newest, word)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_load::mix::scramble;
+
+    const DRAWS: u64 = 200_000;
+
+    fn counts(typed: scenario::Keys, places: Places, seed: u64) -> Vec<u64> {
+        let keys = Keys::of(typed).unwrap();
+        let mut counts = vec![0; places.all as usize];
+        (0..DRAWS).for_each(|draw| counts[keys.place(places, scramble(seed, draw)).unwrap() as usize] += 1);
+        counts
+    }
+
+    fn places(all: u64) -> Places {
+        Places { all, settled: all }
+    }
+
+    /// Each count lies within five standard deviations of what is expected.
+    fn check(counts: &[u64], expected: impl Fn(usize) -> f64, seed: u64) {
+        for (place, count) in counts.iter().enumerate() {
+            let expected = expected(place);
+            let off = (*count as f64 - expected).abs();
+            assert!(
+                off < 5.0 * expected.sqrt().max(1.0),
+                "seed {seed}, place {place}: {count}, not {expected:.0}"
+            );
+        }
+    }
+
+    fn zipf(among: usize) -> Vec<f64> {
+        let weights: Vec<f64> = (1..=among).map(|rank| (rank as f64).powf(-0.99)).collect();
+        let total: f64 = weights.iter().sum();
+        weights.into_iter().map(|weight| weight / total * DRAWS as f64).collect()
+    }
+
+    #[test]
+    fn uniform_keys_are_all_as_likely() {
+        for seed in [3, 4] {
+            let counts = counts(scenario::Keys::Uniform, places(500), seed);
+            check(&counts, |_| DRAWS as f64 / 500.0, seed);
+        }
+    }
+
+    #[test]
+    fn the_latest_are_ranked_by_age_from_the_newest_that_is_known() {
+        for seed in [5, 6] {
+            let counts = counts(scenario::Keys::Latest, Places { all: 1000, settled: 400 }, seed);
+            let expected = zipf(400);
+            check(&counts[..400], |place| expected[399 - place], seed);
+            assert!(counts[400..].iter().all(|count| *count == 0));
+        }
+    }
+
+    #[test]
+    fn popular_keys_have_the_shares_of_zipf_and_no_order() {
+        for seed in [7, 8] {
+            let mut counts = counts(scenario::Keys::Zipf { exponent: 0.99 }, places(1000), seed);
+            let (first, tenth): (u64, u64) = (counts[..100].iter().sum(), DRAWS / 10);
+            // A tenth of all places has about a tenth of the draws wherever it lies, but for a few favourites.
+            assert!(first > tenth / 3 && first < tenth * 4, "seed {seed}: {first} of {DRAWS}");
+            counts.sort_unstable();
+            counts.reverse();
+            let expected = zipf(1000);
+            // Two ranks may fall on the same place, so a place has at least the share of its better rank.
+            for (rank, expected) in expected.iter().enumerate().take(5) {
+                let count = counts[rank] as f64;
+                let bound = 5.0 * expected.sqrt();
+                assert!(count > expected - bound, "seed {seed}, rank {rank}: {count}, not {expected:.0}");
+            }
+            assert!((counts[0] as f64) < expected[0] * 1.3, "seed {seed}: {}", counts[0]);
+        }
+    }
+
+    #[test]
+    fn among_nothing_nothing_is_chosen_and_out_of_bounds_nothing_is_meant() {
+        assert_eq!(Keys::Uniform.place(Places::default(), 7), None);
+        for exponent in [0.0, -1.0, 101.0, f64::NAN] {
+            assert_eq!(Keys::of(scenario::Keys::Zipf { exponent }), None);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Aggregations and counts over our own client.
+
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_wire::{Connection, Limits};
+
+use super::Work;
+use super::cursor::{Query, read_concern};
+use crate::maker::identity;
+use crate::outcome::of_error;
+use crate::setup::{Command, Pipeline, Setup};
+use crate::statement;
+
+/// One aggregation.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    query: Query,
+}
+
+impl Buffers {
+    pub fn new(setup: &Setup, limits: &Limits) -> Self {
+        Self { query: Query::new(setup, limits) }
+    }
+
+    pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
+        let (Command::Aggregate(pipeline) | Command::Count(pipeline)) = work.command else { return None };
+        // One that is larger than the server takes says nothing, and counts as refused.
+        self.query.call().body(|out| write(out, work, pipeline, number)).unwrap_or_default();
+        Some(())
+    }
+
+    pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+        if self.query.call().bytes() == 0 {
+            return Reply::failed(Outcome::Rejected(Rejection::TooLarge), 1);
+        }
+        match self.query.read(connection, |_| ()).await {
+            Err(error) => Reply::failed(of_error(&error), 1),
+            // A count is one answer, also where the server has nothing to count.
+            Ok(read) if matches!(work.command, Command::Count(_)) => Reply { documents: 1, ..read },
+            Ok(read) => read,
+        }
+    }
+}
+
+fn write(out: &mut Vec<u8>, work: Work<'_>, pipeline: &Pipeline, number: u64) {
+    let setup = &work.maker.setup;
+    let identity = identity(setup.run, number);
+    statement::string(out, "aggregate", setup.namespace.collection.as_bytes());
+    statement::array(out, "pipeline", |out| {
+        for (index, stage) in pipeline.stages.iter().enumerate() {
+            statement::item(out, index, |out| stage.encode(number, &identity, out));
+        }
+    });
+    statement::nested(out, "cursor", |out| statement::document(out, |_| ()));
+    if let Some(allow) = pipeline.allow_disk_use {
+        statement::boolean(out, "allowDiskUse", allow);
+    }
+    read_concern(out, pipeline.read_concern.as_deref());
+}

@@ -1,0 +1,90 @@
+//! Updates, replacements and deletions over our own client.
+
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteKind, WriteReply, WriteSpec};
+
+use super::Work;
+use crate::claim::Claim;
+use crate::maker::{Aim, Maker};
+use crate::outcome::{add, of_write};
+use crate::setup::{Command, Purpose, Setup};
+use crate::statement;
+
+/// One statement.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    batch: WriteBatch,
+    reply: WriteReply,
+    /// Whether it must find its document.
+    promised: bool,
+    claim: Option<Claim>,
+}
+
+impl Buffers {
+    pub fn new(setup: &Setup, command: &Command, limits: &Limits) -> Result<Self, Error> {
+        let removes = command.purpose() == Purpose::Remove;
+        let kind = if removes { WriteKind::Delete } else { WriteKind::Update };
+        let mut spec = WriteSpec::new(kind, &setup.namespace.db, &setup.namespace.collection);
+        spec.write_concern.clone_from(&setup.write_concern);
+        let batch = WriteBatch::new(&spec, limits)?;
+        Ok(Self { batch, reply: WriteReply::new(), promised: false, claim: None })
+    }
+
+    pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
+        let aim = work.maker.aim(work.operation, number)?;
+        self.prepare_for(work, aim);
+        Some(())
+    }
+
+    /// Makes the change of a document that was picked ready.
+    pub fn prepare_for(&mut self, work: Work<'_>, aim: Aim) {
+        self.batch.clear();
+        self.promised = aim.is_promised() && work.command.must_match();
+        self.claim = aim.claim();
+        // One that is larger than the server takes is not pushed, and counted as refused.
+        self.batch.push(|out| write(out, work, aim)).unwrap_or_default();
+    }
+
+    pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+        if self.batch.is_empty() {
+            return Reply::failed(Outcome::Rejected(Rejection::TooLarge), 1);
+        }
+        connection.write(&mut self.batch, &mut self.reply).await;
+        let mut reply = of_write(&self.reply);
+        work.maker.conclude(&mut self.claim, reply.outcome, self.reply.n > 0);
+        self.judge(&mut reply);
+        reply
+    }
+
+    pub fn release(&mut self, maker: &Maker) {
+        maker.release(&mut self.claim);
+    }
+
+    /// A change by receipt that does not find a document that must be there was not expected.
+    fn judge(&self, reply: &mut Reply) {
+        if reply.outcome != Outcome::Acknowledged {
+            return;
+        }
+        reply.documents = self.reply.n;
+        if self.reply.n == 0 && self.promised {
+            add(reply, Outcome::Rejected(Rejection::Unexpected), 1);
+        }
+    }
+}
+
+/// Appends the statement.
+pub(super) fn write(out: &mut Vec<u8>, work: Work<'_>, aim: Aim) {
+    let Work { maker, command, .. } = work;
+    statement::document(out, |out| {
+        statement::nested(out, "q", |out| maker.write_filter(out, command, aim));
+        if command.purpose() == Purpose::Remove {
+            return statement::int32(out, "limit", 1);
+        }
+        statement::nested(out, "u", |out| maker.write_update(out, command, aim));
+        if let Command::Update { multi, upsert, .. } = command {
+            statement::boolean(out, "multi", *multi);
+            statement::boolean(out, "upsert", *upsert);
+        }
+    });
+}

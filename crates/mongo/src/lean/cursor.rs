@@ -1,0 +1,64 @@
+//! Cursors of commands that are written anew each time.
+
+use plimsoll_measure::interval::Reply;
+use plimsoll_wire::{Call, Connection, Error, FindReply, Limits};
+
+use super::find::count;
+use crate::setup::{Namespace, Setup};
+use crate::statement;
+
+/// A command that is answered by a cursor, and what asks for more of it.
+#[derive(Debug)]
+pub(super) struct Query {
+    call: Call,
+    more: Call,
+    reply: FindReply,
+    namespace: Namespace,
+}
+
+impl Query {
+    pub fn new(setup: &Setup, limits: &Limits) -> Self {
+        let namespace = setup.namespace.clone();
+        let (call, more) = (Call::new(&namespace.db, limits), Call::new(&namespace.db, limits));
+        Self { call, more, reply: FindReply::new(), namespace }
+    }
+
+    /// The command, to be written.
+    pub const fn call(&mut self) -> &mut Call {
+        &mut self.call
+    }
+
+    /// Sends the command and reads to its end; `first` sees the first batch.
+    pub async fn read(
+        &mut self,
+        connection: &mut Connection,
+        first: impl FnOnce(&FindReply) + Send,
+    ) -> Result<Reply, Error> {
+        let Self { call, more, reply, namespace } = self;
+        connection.query(call, reply).await?;
+        first(reply);
+        let mut read = Reply::acknowledged(0);
+        loop {
+            count(&mut read, reply);
+            let cursor_id = reply.cursor_id();
+            if cursor_id == 0 {
+                return Ok(read);
+            }
+            let written = more.body(|out| {
+                statement::int64(out, "getMore", cursor_id);
+                statement::string(out, "collection", namespace.collection.as_bytes());
+            });
+            debug_assert!(written.is_ok(), "a name is shorter than a document may be");
+            connection.query(more, reply).await?;
+        }
+    }
+}
+
+/// Appends a read concern, if there is one.
+pub(super) fn read_concern(out: &mut Vec<u8>, level: Option<&str>) {
+    if let Some(level) = level {
+        statement::nested(out, "readConcern", |out| {
+            statement::document(out, |out| statement::string(out, "level", level.as_bytes()));
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! Finds over our own client.
+
+use bson::RawDocument;
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::Outcome;
+use plimsoll_wire::{Connection, Error, FindReply, FindRequest, FindSpec, Limits};
+
+use super::Work;
+use crate::books::Picked;
+use crate::maker::Aim;
+use crate::outcome::of_error;
+use crate::reading::Shows;
+use crate::setup::{FindShape, Selection, Setup};
+
+/// One find.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    request: FindRequest,
+    reply: FindReply,
+    aim: Aim,
+    /// Whether whole documents come back.
+    whole: bool,
+}
+
+impl Buffers {
+    pub fn new(
+        setup: &Setup,
+        selection: &Selection,
+        shape: &FindShape,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let by_receipt = matches!(selection, Selection::Receipt(_));
+        let mut spec = FindSpec::new(&setup.namespace.db, &setup.namespace.collection);
+        spec.projection.clone_from(&shape.projection);
+        spec.sort.clone_from(&shape.sort);
+        spec.read_concern.clone_from(&shape.read_concern);
+        spec.limit = if by_receipt { Some(1) } else { shape.limit };
+        spec.single_batch = by_receipt;
+        let request = FindRequest::new(&spec, limits)?;
+        let whole = shape.projection.is_none();
+        Ok(Self { request, reply: FindReply::new(), aim: Aim::default(), whole })
+    }
+
+    pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
+        let aim = work.maker.aim(work.operation, number)?;
+        self.prepare_for(work, aim);
+        Some(())
+    }
+
+    /// Makes the find of a document that was picked ready.
+    pub fn prepare_for(&mut self, work: Work<'_>, aim: Aim) {
+        self.aim = aim;
+        let written = self.request.filter(|out| work.maker.write_filter(out, work.command, aim));
+        // A filter over the server's limit is over that of every document, which was checked when it was compiled.
+        debug_assert!(written.is_ok());
+    }
+
+    pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+        let read = match self.read(connection).await {
+            Ok(read) => read,
+            Err(error) => return Reply::failed(of_error(&error), 1),
+        };
+        if let Some(picked) = self.aim.document {
+            let found = self.reply.documents().next().filter(|_| read.documents == 1);
+            // Of a document in parts only its presence can be judged.
+            let picked = Picked { least: picked.least.filter(|_| self.whole), ..picked };
+            let found = found.map(RawDocument::as_bytes);
+            if let Err(rejection) = work.maker.judge_read(&picked, Shows::Before, found) {
+                return Reply::failed(Outcome::Rejected(rejection), 1);
+            }
+        }
+        read
+    }
+
+    /// Reads everything that the find lets through.
+    async fn read(&mut self, connection: &mut Connection) -> Result<Reply, Error> {
+        let Self { request, reply, .. } = self;
+        connection.find(request, reply).await?;
+        let mut read = Reply::acknowledged(0);
+        count(&mut read, reply);
+        while reply.cursor_id() != 0 {
+            let cursor_id = reply.cursor_id();
+            connection.get_more(request, cursor_id, reply).await?;
+            count(&mut read, reply);
+        }
+        Ok(read)
+    }
+}
+
+/// Adds a batch to what was read.
+pub(super) fn count(read: &mut Reply, batch: &FindReply) {
+    read.documents += u64::from(batch.len());
+    read.bytes_sent += batch.bytes_sent() as u64;
+    read.bytes_received += batch.bytes_received() as u64;
+}

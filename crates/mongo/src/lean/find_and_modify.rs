@@ -1,0 +1,124 @@
+//! Finds with a change in the same command, over our own client.
+
+use bson::{RawBsonRef, RawDocument};
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
+use plimsoll_wire::{Call, CallReply, Connection, Error, Limits};
+
+use super::Work;
+use crate::claim::Claim;
+use crate::maker::{Aim, Maker};
+use crate::outcome::of_write_error;
+use crate::reading::Shows;
+use crate::scenario::Returns;
+use crate::setup::{Command, Purpose, Setup};
+use crate::statement;
+
+/// One such command.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    call: Call,
+    reply: CallReply,
+    aim: Aim,
+    claim: Option<Claim>,
+}
+
+impl Buffers {
+    pub fn new(setup: &Setup, limits: &Limits) -> Self {
+        let call = Call::new(&setup.namespace.db, limits);
+        Self { call, reply: CallReply::new(), aim: Aim::default(), claim: None }
+    }
+
+    pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
+        self.aim = work.maker.aim(work.operation, number)?;
+        self.claim = self.aim.claim();
+        let aim = self.aim;
+        // One that is larger than the server takes says nothing, and counts as refused.
+        self.call.body(|out| write(out, work, aim)).unwrap_or_default();
+        Some(())
+    }
+
+    pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+        if self.call.bytes() == 0 {
+            return Reply::failed(Outcome::Rejected(Rejection::TooLarge), 1);
+        }
+        let sent = connection.call(&mut self.call, &mut self.reply).await;
+        let answer = Answer::of(&sent, self.reply.body());
+        work.maker.conclude(&mut self.claim, answer.outcome, answer.matched);
+        let outcome = self.judge(work, &answer);
+        let documents = u64::from(answer.matched);
+        let mut reply = Reply::acknowledged(documents);
+        if outcome != Outcome::Acknowledged {
+            reply = Reply::failed(outcome, 1);
+        }
+        Reply {
+            bytes_sent: self.reply.bytes_sent() as u64,
+            bytes_received: self.reply.bytes_received() as u64,
+            ..reply
+        }
+    }
+
+    pub fn release(&mut self, maker: &Maker) {
+        maker.release(&mut self.claim);
+    }
+
+    /// What came back must be a version that can have been there.
+    fn judge(&self, work: Work<'_>, answer: &Answer<'_>) -> Outcome {
+        let Some(picked) = self.aim.document.filter(|_| answer.outcome == Outcome::Acknowledged) else {
+            return answer.outcome;
+        };
+        let new = matches!(work.command, Command::FindAndModify { returns: Returns::New, .. });
+        let shows = if new { Shows::After } else { Shows::Before };
+        match work.maker.judge_read(&picked, shows, answer.value) {
+            Ok(()) => answer.outcome,
+            Err(rejection) => Outcome::Rejected(rejection),
+        }
+    }
+}
+
+/// What the server says.
+struct Answer<'a> {
+    outcome: Outcome,
+    /// Whether it found a document.
+    matched: bool,
+    /// The document that came back.
+    value: Option<&'a [u8]>,
+}
+
+impl<'a> Answer<'a> {
+    fn of(sent: &Result<(), Error>, body: Option<&'a RawDocument>) -> Self {
+        let failed = |outcome| Self { outcome, matched: false, value: None };
+        match (sent, body) {
+            (Err(error), _) => failed(of_write_error(error)),
+            (Ok(()), None) => failed(Outcome::Unknown(Doubt::ConnectionLost)),
+            (Ok(()), Some(body)) => Self::said(body),
+        }
+    }
+
+    fn said(body: &'a RawDocument) -> Self {
+        let unsure = matches!(body.get("writeConcernError"), Ok(Some(RawBsonRef::Document(_))));
+        let value = body.get_document("value").ok().map(RawDocument::as_bytes);
+        let counted = body.get_document("lastErrorObject").ok().and_then(|last| last.get("n").ok()?);
+        let matched = match counted {
+            Some(RawBsonRef::Int32(n)) => n > 0,
+            Some(RawBsonRef::Int64(n)) => n > 0,
+            _ => value.is_some(),
+        };
+        let outcome = if unsure { Outcome::Unknown(Doubt::WriteConcern) } else { Outcome::Acknowledged };
+        Self { outcome, matched, value }
+    }
+}
+
+fn write(out: &mut Vec<u8>, work: Work<'_>, aim: Aim) {
+    let Work { maker, command, .. } = work;
+    statement::string(out, "findAndModify", maker.setup.namespace.collection.as_bytes());
+    statement::nested(out, "query", |out| maker.write_filter(out, command, aim));
+    if command.purpose() == Purpose::Remove {
+        statement::boolean(out, "remove", true);
+    } else {
+        statement::nested(out, "update", |out| maker.write_update(out, command, aim));
+        let new = matches!(command, Command::FindAndModify { returns: Returns::New, .. });
+        statement::boolean(out, "new", new);
+    }
+    statement::write_concern(out, maker.setup.write_concern.as_ref());
+}

@@ -1,0 +1,137 @@
+//! Inserts over our own client.
+
+use std::ops::Range;
+
+use plimsoll_ledger::State;
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteKind, WriteReply, WriteSpec};
+
+use super::{Attempt, Work};
+use crate::books::Books;
+use crate::maker::Maker;
+use crate::outcome::{add, answered, outcome, state};
+use crate::setup::{Command, Setup};
+
+/// One insert.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    batch: WriteBatch,
+    reply: WriteReply,
+    /// Numbers of its documents.
+    numbers: Range<u64>,
+    /// Numbers of those that are larger than this server takes, and were not pushed.
+    oversized: Vec<u64>,
+}
+
+impl Buffers {
+    pub fn new(setup: &Setup, ordered: bool, limits: &Limits) -> Result<Self, Error> {
+        let mut spec = WriteSpec::new(WriteKind::Insert, &setup.namespace.db, &setup.namespace.collection);
+        spec.write_concern.clone_from(&setup.write_concern);
+        spec.ordered = ordered;
+        let batch = WriteBatch::new(&spec, limits)?;
+        Ok(Self { batch, reply: WriteReply::new(), numbers: 0..0, oversized: Vec::new() })
+    }
+
+    pub fn prepare(&mut self, work: Work<'_>) -> Option<()> {
+        self.batch.clear();
+        self.oversized.clear();
+        self.numbers = 0..0;
+        let count = if let Command::Insert { batch, .. } = work.command { *batch } else { 1 };
+        let numbers = work.maker.take(count)?;
+        for number in numbers.clone() {
+            if self.batch.push(|out| work.maker.write_document(out, number)).is_err() {
+                self.oversized.push(number);
+            }
+        }
+        self.numbers = numbers;
+        Some(())
+    }
+
+    pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>, attempt: Attempt) -> Reply {
+        connection.write(&mut self.batch, &mut self.reply).await;
+        self.note(work.maker, attempt)
+    }
+
+    pub fn discard(&mut self, maker: &Maker) {
+        let numbers = std::mem::take(&mut self.numbers);
+        if !numbers.is_empty() {
+            maker.books().give_back(numbers);
+        }
+    }
+
+    /// Notes what became of the documents and sums it up.
+    fn note(&self, maker: &Maker, attempt: Attempt) -> Reply {
+        let mut books = maker.books();
+        let mut reply = answered(&self.reply);
+        let mut pushed = Pushed { next: self.numbers.start, oversized: &self.oversized };
+        for span in self.reply.spans() {
+            let outcome = outcome(span.outcome);
+            pushed.take(u64::from(span.count), |numbers| match attempt {
+                Attempt::First => {
+                    add(&mut reply, outcome, numbers.end - numbers.start);
+                    books.settle(numbers, state(outcome));
+                }
+                Attempt::Further => {
+                    numbers.for_each(|number| add(&mut reply, settle_again(&mut books, number, outcome), 1));
+                }
+            });
+        }
+        add(&mut reply, Outcome::Rejected(Rejection::TooLarge), self.oversized.len() as u64);
+        for number in &self.oversized {
+            books.settle(*number..number + 1, State::Rejected);
+        }
+        reply
+    }
+}
+
+/// What a further attempt says of a document. One that the server has already is the one that was sent before: that is
+/// success, but no promise, since nobody acknowledged it; what was acknowledged before stays so.
+fn settle_again(books: &mut Books, number: u64, outcome: Outcome) -> Outcome {
+    match (books.state_of(number), outcome) {
+        (State::Acknowledged, _) => Outcome::Acknowledged,
+        (State::Unknown, Outcome::Rejected(Rejection::DuplicateKey)) => Outcome::Acknowledged,
+        _ => {
+            books.settle(number..number + 1, state(outcome));
+            outcome
+        }
+    }
+}
+
+/// Walks the numbers of an insert in the order they were pushed, around those that were not.
+struct Pushed<'a> {
+    next: u64,
+    oversized: &'a [u64],
+}
+
+impl Pushed<'_> {
+    fn take(&mut self, mut count: u64, mut each: impl FnMut(Range<u64>)) {
+        while count > 0 {
+            let hole = self.oversized.first().copied().unwrap_or(u64::MAX);
+            let end = (self.next + count).min(hole);
+            if end > self.next {
+                each(self.next..end);
+                count -= end - self.next;
+            }
+            self.next = end;
+            if end == hole {
+                self.oversized = &self.oversized[1..];
+                self.next += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_noted_around_documents_that_were_not_pushed() {
+        let mut pushed = Pushed { next: 10, oversized: &[10, 13, 14] };
+        let mut seen = Vec::new();
+        pushed.take(1, |numbers| seen.push(numbers));
+        pushed.take(3, |numbers| seen.push(numbers));
+        assert_eq!(seen, [11..12, 12..13, 15..17]);
+    }
+}

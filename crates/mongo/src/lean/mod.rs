@@ -1,0 +1,241 @@
+//! The load target over our own client: one file an operation.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_wire::{Connection, Limits};
+
+use crate::books::{Books, Closed};
+use crate::maker::Maker;
+use crate::setup::{Command, Setup};
+use crate::topology::Site;
+
+mod insert;
+
+mod change;
+mod find_and_modify;
+mod read_modify_write;
+
+mod find;
+
+mod aggregate;
+mod cursor;
+mod range;
+
+mod transaction;
+
+/// One worker's view of the server, over our own client.
+#[derive(Debug)]
+pub struct Lean {
+    maker: Arc<Maker>,
+    site: Arc<Site>,
+    /// Connections that were opened: each has a session of its own.
+    opened: AtomicU64,
+}
+
+/// A connection and its buffers, one set an operation of the plan.
+#[derive(Debug)]
+pub struct Lane {
+    connection: Connection,
+    buffers: Vec<Buffers>,
+    current: usize,
+    /// The server is no longer the primary: the connection must be opened anew, perhaps elsewhere.
+    misled: bool,
+    /// How often what is prepared was sent.
+    attempts: u32,
+}
+
+/// What one operation of the plan needs on one connection.
+#[derive(Debug)]
+enum Buffers {
+    Insert(Box<insert::Buffers>),
+    Change(Box<change::Buffers>),
+    Find(Box<find::Buffers>),
+    Range(Box<range::Buffers>),
+    Aggregate(Box<aggregate::Buffers>),
+    FindAndModify(Box<find_and_modify::Buffers>),
+    ReadModifyWrite(Box<read_modify_write::Buffers>),
+    Transaction(Box<transaction::Buffers>),
+}
+
+/// One operation in the making: what it is and who makes it.
+#[derive(Clone, Copy)]
+struct Work<'a> {
+    maker: &'a Maker,
+    command: &'a Command,
+    operation: usize,
+}
+
+/// Whether what is prepared is sent for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Further,
+}
+
+impl Lean {
+    /// A target for one worker.
+    pub fn new(setup: Arc<Setup>, site: Arc<Site>, books: Books) -> Self {
+        Self::sharing(Arc::new(Maker::new(setup, books)), site)
+    }
+
+    /// A target that shares its worker's documents with others.
+    pub const fn sharing(maker: Arc<Maker>, site: Arc<Site>) -> Self {
+        Self { maker, site, opened: AtomicU64::new(0) }
+    }
+
+    /// What this worker has to tell the others before a phase.
+    pub fn maker(&self) -> &Maker {
+        &self.maker
+    }
+
+    /// Ends the target and gives its books, unless another target has them still.
+    pub fn close(self) -> Option<Closed> {
+        Arc::into_inner(self.maker).map(Maker::close)
+    }
+
+    fn work(&self, operation: usize) -> Work<'_> {
+        Work { maker: &self.maker, command: &self.maker.setup.commands[operation], operation }
+    }
+
+    fn buffers(&self, command: &Command, limits: &Limits) -> Result<Buffers, plimsoll_wire::Error> {
+        let setup = &self.maker.setup;
+        Ok(match command {
+            Command::Insert { ordered, .. } => {
+                Buffers::Insert(Box::new(insert::Buffers::new(setup, *ordered, limits)?))
+            }
+            Command::Update { .. } | Command::Replace { .. } | Command::Delete { .. } => {
+                Buffers::Change(Box::new(change::Buffers::new(setup, command, limits)?))
+            }
+            Command::Find { selection, shape } => {
+                Buffers::Find(Box::new(find::Buffers::new(setup, selection, shape, limits)?))
+            }
+            Command::Range { .. } => Buffers::Range(Box::new(range::Buffers::new(setup, limits))),
+            Command::Count(_) | Command::Aggregate(_) => {
+                Buffers::Aggregate(Box::new(aggregate::Buffers::new(setup, limits)))
+            }
+            Command::FindAndModify { .. } => {
+                Buffers::FindAndModify(Box::new(find_and_modify::Buffers::new(setup, limits)))
+            }
+            Command::ReadModifyWrite { selection, .. } => Buffers::ReadModifyWrite(Box::new(
+                read_modify_write::Buffers::new(setup, selection, command, limits)?,
+            )),
+            Command::Transaction { steps, .. } => {
+                let session = self.opened.fetch_add(1, Ordering::Relaxed);
+                Buffers::Transaction(Box::new(transaction::Buffers::new(&self.maker, steps, session, limits)))
+            }
+        })
+    }
+}
+
+impl Buffers {
+    /// No further attempt of what is prepared is made.
+    fn release(&mut self, maker: &Maker) {
+        match self {
+            Self::Change(buffers) => buffers.release(maker),
+            Self::FindAndModify(buffers) => buffers.release(maker),
+            Self::ReadModifyWrite(buffers) => buffers.release(maker),
+            Self::Transaction(buffers) => buffers.release(maker),
+            Self::Insert(_) | Self::Find(_) | Self::Range(_) | Self::Aggregate(_) => {}
+        }
+    }
+
+    fn prepare(&mut self, work: Work<'_>, number: u64) -> Prepared {
+        let ready = match self {
+            Self::Insert(buffers) => buffers.prepare(work),
+            Self::Change(buffers) => buffers.prepare(work, number),
+            Self::Find(buffers) => buffers.prepare(work, number),
+            Self::Range(buffers) => buffers.prepare(work, number),
+            Self::Aggregate(buffers) => buffers.prepare(work, number),
+            Self::FindAndModify(buffers) => buffers.prepare(work, number),
+            Self::ReadModifyWrite(buffers) => buffers.prepare(work, number),
+            Self::Transaction(buffers) => buffers.prepare(work, number),
+        };
+        if ready.is_some() { Prepared::Ready } else { Prepared::Exhausted }
+    }
+
+    async fn send(&mut self, connection: &mut Connection, work: Work<'_>, attempt: Attempt) -> Reply {
+        match self {
+            Self::Insert(buffers) => buffers.send(connection, work, attempt).await,
+            Self::Change(buffers) => buffers.send(connection, work).await,
+            Self::Find(buffers) => buffers.send(connection, work).await,
+            Self::Range(buffers) => buffers.send(connection, work).await,
+            Self::Aggregate(buffers) => buffers.send(connection, work).await,
+            Self::FindAndModify(buffers) => buffers.send(connection, work).await,
+            Self::ReadModifyWrite(buffers) => buffers.send(connection, work).await,
+            Self::Transaction(buffers) => buffers.send(connection, work).await,
+        }
+    }
+}
+
+impl Attempt {
+    const fn of(attempts: u32) -> Self {
+        if attempts <= 1 { Self::First } else { Self::Further }
+    }
+}
+
+impl Target for Lean {
+    type Lane = Lane;
+
+    fn begin(&self, documents: Option<u64>) {
+        self.maker.books().limit(documents);
+    }
+
+    async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
+        let connection = self.site.connect().await?;
+        let limits = connection.limits();
+        let buffers = self.maker.setup.commands.iter().map(|command| self.buffers(command, &limits));
+        let buffers = buffers.collect::<Result<_, _>>()?;
+        Ok(Lane { connection, buffers, current: 0, misled: false, attempts: 0 })
+    }
+
+    fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
+        lane.buffers[lane.current].release(&self.maker);
+        lane.current = operation;
+        lane.attempts = 0;
+        lane.buffers[operation].prepare(self.work(operation), number)
+    }
+
+    async fn send(&self, lane: &mut Lane) -> Reply {
+        lane.attempts += 1;
+        let (work, attempt) = (self.work(lane.current), Attempt::of(lane.attempts));
+        let reply = lane.buffers[lane.current].send(&mut lane.connection, work, attempt).await;
+        lane.misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary);
+        reply
+    }
+
+    fn discard(&self, lane: &mut Lane) {
+        match &mut lane.buffers[lane.current] {
+            Buffers::Insert(buffers) => buffers.discard(&self.maker),
+            Buffers::Transaction(buffers) => buffers.discard(&self.maker),
+            buffers => buffers.release(&self.maker),
+        }
+    }
+
+    fn carry(&self, lost: &mut Lane, fresh: &mut Lane) -> bool {
+        let current = lost.current;
+        std::mem::swap(&mut lost.buffers[current], &mut fresh.buffers[current]);
+        (fresh.current, fresh.attempts) = (current, lost.attempts);
+        true
+    }
+
+    fn tick(&self) {
+        self.maker.books().flush();
+    }
+
+    fn is_broken(&self, lane: &Lane) -> bool {
+        lane.misled || lane.connection.is_broken()
+    }
+
+    async fn settle(&self, lane: &mut Lane) {
+        lane.buffers[lane.current].release(&self.maker);
+        if !self.maker.setup.is_acknowledged() && !lane.connection.is_broken() {
+            // What was handed over before has arrived when the ping is answered; if it is not, nothing was promised.
+            lane.connection.ping().await.unwrap_or_default();
+        }
+    }
+}

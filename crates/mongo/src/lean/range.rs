@@ -1,0 +1,73 @@
+//! Ranges over our own client.
+
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::Outcome;
+use plimsoll_wire::{Connection, Limits};
+
+use super::Work;
+use super::cursor::{Query, read_concern};
+use crate::books::Picked;
+use crate::maker::Aim;
+use crate::outcome::of_error;
+use crate::reading::Shows;
+use crate::setup::{Command, Setup};
+use crate::statement;
+
+/// One range.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    query: Query,
+    aim: Aim,
+}
+
+impl Buffers {
+    pub fn new(setup: &Setup, limits: &Limits) -> Self {
+        Self { query: Query::new(setup, limits), aim: Aim::default() }
+    }
+
+    pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
+        self.aim = work.maker.aim(work.operation, number)?;
+        let Command::Range { limit, shape, .. } = work.command else { return None };
+        let limit = work.maker.limit(*limit, number);
+        let (collection, aim) = (&work.maker.setup.namespace.collection, self.aim);
+        let written = self.query.call().body(|out| {
+            statement::string(out, "find", collection.as_bytes());
+            statement::nested(out, "filter", |out| work.maker.write_lower_bound(out, aim));
+            statement::nested(out, "sort", |out| {
+                statement::document(out, |out| statement::int32(out, "_id", 1));
+            });
+            statement::int64(out, "limit", i64::from(limit));
+            // All of them in one reply, as far as it holds them.
+            statement::int64(out, "batchSize", i64::from(limit));
+            statement::constant(out, "projection", shape.projection.as_ref());
+            read_concern(out, shape.read_concern.as_deref());
+        });
+        debug_assert!(written.is_ok(), "a receipt is shorter than a document may be");
+        Some(())
+    }
+
+    /// The first document is the picked one, for nothing lies before it.
+    pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+        let Some(picked) = self.aim.document else { return Reply::acknowledged(0) };
+        let whole = !has_projection(work.command);
+        let mut judged = Ok(());
+        let read = self.query.read(connection, |reply| {
+            let found = reply.documents().next().map(bson::RawDocument::as_bytes);
+            judged = if whole {
+                work.maker.judge_first(&picked, found)
+            } else {
+                // Of a document in parts only its presence can be judged.
+                work.maker.judge_read(&Picked { least: None, ..picked }, Shows::Before, found)
+            };
+        });
+        match (read.await, judged) {
+            (Err(error), _) => Reply::failed(of_error(&error), 1),
+            (Ok(_), Err(rejection)) => Reply::failed(Outcome::Rejected(rejection), 1),
+            (Ok(read), Ok(())) => read,
+        }
+    }
+}
+
+const fn has_projection(command: &Command) -> bool {
+    matches!(command, Command::Range { shape, .. } if shape.projection.is_some())
+}

@@ -1,0 +1,53 @@
+//! A find and then a change of the same document, over our own client.
+
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::Outcome;
+use plimsoll_wire::{Connection, Error, Limits};
+
+use super::{Work, change, find};
+use crate::maker::Maker;
+use crate::setup::{Command, FindShape, Selection, Setup};
+
+/// Two commands that are one operation.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    find: find::Buffers,
+    change: change::Buffers,
+}
+
+impl Buffers {
+    pub fn new(
+        setup: &Setup,
+        selection: &Selection,
+        command: &Command,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let find = find::Buffers::new(setup, selection, &FindShape::default(), limits)?;
+        Ok(Self { find, change: change::Buffers::new(setup, command, limits)? })
+    }
+
+    pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
+        let aim = work.maker.aim(work.operation, number)?;
+        self.find.prepare_for(work, aim);
+        self.change.prepare_for(work, aim);
+        Some(())
+    }
+
+    /// A read that fails is the end of it; nothing is written then.
+    pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+        let read = self.find.send(connection, work).await;
+        if read.outcome != Outcome::Acknowledged {
+            return read;
+        }
+        let written = self.change.send(connection, work).await;
+        Reply {
+            bytes_sent: read.bytes_sent + written.bytes_sent,
+            bytes_received: read.bytes_received + written.bytes_received,
+            ..written
+        }
+    }
+
+    pub fn release(&mut self, maker: &Maker) {
+        self.change.release(maker);
+    }
+}

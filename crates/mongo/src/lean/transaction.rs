@@ -1,0 +1,365 @@
+//! Transactions over our own client: one session for each connection and operation, no retry.
+
+use std::ops::Range;
+
+use bson::{RawBsonRef, RawDocument};
+use plimsoll_ledger::State;
+use plimsoll_load::mix::scramble;
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
+use plimsoll_wire::{Call, CallReply, Connection, Limits, Outcome as Wire};
+
+use super::cursor::read_concern;
+use super::{Work, change};
+use crate::books::Picked;
+use crate::claim::Claim;
+use crate::maker::{Aim, Maker};
+use crate::outcome::{of_commit, of_error, outcome};
+use crate::reading::Shows;
+use crate::setup::{Command, FindShape, Purpose};
+use crate::statement;
+
+/// The most documents of one find that come in its first batch: as many as the server gives.
+const FIND_BATCH: i32 = 1_000_000;
+
+/// One transaction.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    steps: Vec<Step>,
+    /// Commits or aborts.
+    last: Call,
+    reply: CallReply,
+    /// Bytes sent and received.
+    bytes: (u64, u64),
+    session: [u8; 16],
+    number: i64,
+    /// How it ended, if it was sent: it is not sent again.
+    ended: Option<Outcome>,
+}
+
+/// One operation of it.
+#[derive(Debug)]
+struct Step {
+    call: Call,
+    aim: Aim,
+    claim: Option<Claim>,
+    /// Numbers of the documents of an insert.
+    numbers: Range<u64>,
+    /// Documents that it inserted, found or changed.
+    documents: u64,
+}
+
+/// What became of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Committed,
+    /// Nothing of it is there, and nothing will be.
+    Aborted,
+    Unknown,
+}
+
+impl Buffers {
+    pub fn new(maker: &Maker, steps: &[Command], session: u64, limits: &Limits) -> Self {
+        let step = |_: &Command| Step {
+            call: Call::new(&maker.setup.namespace.db, limits),
+            aim: Aim::default(),
+            claim: None,
+            numbers: 0..0,
+            documents: 0,
+        };
+        Self {
+            steps: steps.iter().map(step).collect(),
+            last: Call::new("admin", limits),
+            reply: CallReply::new(),
+            bytes: (0, 0),
+            session: session_id(maker, session),
+            number: 0,
+            ended: None,
+        }
+    }
+
+    pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
+        let Command::Transaction { steps, read_concern } = work.command else { return None };
+        (self.number, self.ended, self.bytes) = (self.number + 1, None, (0, 0));
+        for (index, command) in steps.iter().enumerate() {
+            let step = &mut self.steps[index];
+            let part = Work { command, ..work };
+            if step.aim(part, index, number).is_none() {
+                self.discard(work.maker);
+                return None;
+            }
+            let (session, transaction) = (self.session, self.number);
+            let level = read_concern.as_deref().filter(|_| index == 0);
+            let Step { call, aim, numbers, .. } = step;
+            let written = call.body(|out| {
+                write_step(out, part, *aim, numbers);
+                write_session(out, session, transaction);
+                if index == 0 {
+                    statement::boolean(out, "startTransaction", true);
+                }
+                self::read_concern(out, level);
+            });
+            // One that is larger than the server takes says nothing, and ends the transaction.
+            written.unwrap_or_default();
+        }
+        Some(())
+    }
+
+    pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+        let Command::Transaction { steps, .. } = work.command else { return Reply::acknowledged(0) };
+        if let Some(ended) = self.ended {
+            return self.failed(ended);
+        }
+        let (outcome, fate) = match self.send_steps(connection, work, steps).await {
+            Ok(()) => self.commit(connection, work.maker).await,
+            Err(outcome) => {
+                self.abort(connection).await;
+                (outcome, Fate::Aborted)
+            }
+        };
+        self.settle(work.maker, fate);
+        self.ended = Some(outcome);
+        match outcome {
+            Outcome::Acknowledged => {
+                let documents = self.steps.iter().map(|step| step.documents).sum();
+                let (bytes_sent, bytes_received) = self.bytes;
+                Reply { bytes_sent, bytes_received, ..Reply::acknowledged(documents) }
+            }
+            outcome => self.failed(outcome),
+        }
+    }
+
+    /// What was prepared is not sent.
+    pub fn discard(&mut self, maker: &Maker) {
+        for step in &mut self.steps {
+            let numbers = std::mem::take(&mut step.numbers);
+            if !numbers.is_empty() {
+                maker.books().give_back(numbers);
+            }
+        }
+        self.release(maker);
+    }
+
+    pub fn release(&mut self, maker: &Maker) {
+        self.steps.iter_mut().for_each(|step| maker.release(&mut step.claim));
+    }
+
+    /// Runs one operation after the other.
+    ///
+    /// # Errors
+    /// What ended the transaction before its commit.
+    async fn send_steps(
+        &mut self,
+        connection: &mut Connection,
+        work: Work<'_>,
+        commands: &[Command],
+    ) -> Result<(), Outcome> {
+        for (step, command) in self.steps.iter_mut().zip(commands) {
+            if step.call.bytes() == 0 {
+                return Err(Outcome::Rejected(Rejection::TooLarge));
+            }
+            let sent = connection.call(&mut step.call, &mut self.reply).await;
+            count_bytes(&mut self.bytes, &self.reply);
+            sent.map_err(|error| of_error(&error))?;
+            let body = self.reply.body().ok_or(Outcome::Rejected(Rejection::Other))?;
+            step.judge(Work { command, ..work }, body)?;
+        }
+        Ok(())
+    }
+
+    async fn commit(&mut self, connection: &mut Connection, maker: &Maker) -> (Outcome, Fate) {
+        let (session, number) = (self.session, self.number);
+        let written = self.last.body(|out| {
+            statement::int32(out, "commitTransaction", 1);
+            write_session(out, session, number);
+            statement::write_concern(out, maker.setup.write_concern.as_ref());
+        });
+        debug_assert!(written.is_ok(), "a commit is shorter than a document may be");
+        let committed = connection.call(&mut self.last, &mut self.reply).await;
+        count_bytes(&mut self.bytes, &self.reply);
+        let outcome = match committed {
+            Ok(()) => of_commit_reply(self.reply.body()),
+            Err(error) => of_commit(&error),
+        };
+        let fate = match outcome {
+            Outcome::Acknowledged => Fate::Committed,
+            Outcome::Rejected(_) => Fate::Aborted,
+            Outcome::Unknown(_) => Fate::Unknown,
+        };
+        (outcome, fate)
+    }
+
+    /// What the server has not ended by itself is ended; without an answer it ends by its own time limit.
+    async fn abort(&mut self, connection: &mut Connection) {
+        if connection.is_broken() {
+            return;
+        }
+        let (session, number) = (self.session, self.number);
+        let written = self.last.body(|out| {
+            statement::int32(out, "abortTransaction", 1);
+            write_session(out, session, number);
+        });
+        debug_assert!(written.is_ok(), "an abort is shorter than a document may be");
+        connection.call(&mut self.last, &mut self.reply).await.unwrap_or_default();
+    }
+
+    fn settle(&mut self, maker: &Maker, fate: Fate) {
+        let state = match fate {
+            Fate::Committed => State::Acknowledged,
+            Fate::Aborted => State::Rejected,
+            Fate::Unknown => State::Unknown,
+        };
+        for step in &mut self.steps {
+            let numbers = std::mem::take(&mut step.numbers);
+            if !numbers.is_empty() {
+                maker.books().settle(numbers, state);
+            }
+            maker.conclude_with(&mut step.claim, state, step.documents > 0);
+        }
+    }
+
+    fn failed(&self, outcome: Outcome) -> Reply {
+        Reply::failed(outcome, self.steps.len() as u64)
+    }
+}
+
+impl Step {
+    /// Takes the documents that it inserts, or picks the one that it names.
+    fn aim(&mut self, work: Work<'_>, index: usize, number: u64) -> Option<()> {
+        self.documents = 0;
+        if let Command::Insert { batch, .. } = work.command {
+            self.aim = Aim { number, document: None };
+            self.numbers = work.maker.take(*batch)?;
+            return Some(());
+        }
+        // The parts of an operation draw their documents apart.
+        let salt = scramble(work.operation as u64, index as u64 + 1);
+        self.aim = work.maker.aim_at(work.command, salt, number)?;
+        self.claim = self.aim.claim();
+        Some(())
+    }
+
+    /// What the server says of it.
+    ///
+    /// # Errors
+    /// What ends the transaction.
+    fn judge(&mut self, work: Work<'_>, body: &RawDocument) -> Result<(), Outcome> {
+        if let Some(code) = first_write_error(body) {
+            let outcome = outcome(Wire::of_write_error(code));
+            return Err(if matches!(outcome, Outcome::Unknown(_)) {
+                Outcome::Rejected(Rejection::Other)
+            } else {
+                outcome
+            });
+        }
+        if let Command::Find { shape, .. } = work.command {
+            return self.judge_find(work, shape, body).map_err(Outcome::Rejected);
+        }
+        self.documents = count(body);
+        let missing = self.documents == 0 && self.aim.is_promised() && work.command.must_match();
+        if missing { Err(Outcome::Rejected(Rejection::Unexpected)) } else { Ok(()) }
+    }
+
+    fn judge_find(&mut self, work: Work<'_>, shape: &FindShape, body: &RawDocument) -> Result<(), Rejection> {
+        let batch = body.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+        let batch = batch.map_err(|_| Rejection::Other)?;
+        let mut found = batch.into_iter().filter_map(|item| item.ok()?.as_document());
+        let first = found.next();
+        self.documents = u64::from(first.is_some()) + found.count() as u64;
+        let Some(picked) = self.aim.document else { return Ok(()) };
+        let picked = Picked { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
+        work.maker.judge_read(&picked, Shows::Before, first.map(RawDocument::as_bytes))
+    }
+}
+
+fn write_step(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, numbers: &Range<u64>) {
+    let Work { maker, command, .. } = work;
+    let collection = maker.setup.namespace.collection.as_bytes();
+    match command {
+        Command::Insert { ordered, .. } => {
+            statement::string(out, "insert", collection);
+            statement::array(out, "documents", |out| {
+                for (index, number) in numbers.clone().enumerate() {
+                    statement::item(out, index, |out| maker.write_document(out, number));
+                }
+            });
+            statement::boolean(out, "ordered", *ordered);
+        }
+        Command::Find { shape, .. } => write_find(out, work, aim, shape),
+        _ => {
+            let (name, list) = match command.purpose() {
+                Purpose::Remove => ("delete", "deletes"),
+                _ => ("update", "updates"),
+            };
+            statement::string(out, name, collection);
+            statement::array(out, list, |out| {
+                statement::item(out, 0, |out| change::write(out, work, aim));
+            });
+        }
+    }
+}
+
+fn write_find(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, shape: &FindShape) {
+    let Work { maker, command, .. } = work;
+    statement::string(out, "find", maker.setup.namespace.collection.as_bytes());
+    statement::nested(out, "filter", |out| maker.write_filter(out, command, aim));
+    statement::constant(out, "projection", shape.projection.as_ref());
+    statement::constant(out, "sort", shape.sort.as_ref());
+    let limit = if aim.document.is_some() { Some(1) } else { shape.limit };
+    if let Some(limit) = limit {
+        statement::int64(out, "limit", i64::from(limit));
+    }
+    // A transaction reads what one reply holds.
+    statement::int32(out, "batchSize", FIND_BATCH);
+    statement::boolean(out, "singleBatch", true);
+}
+
+fn write_session(out: &mut Vec<u8>, session: [u8; 16], number: i64) {
+    statement::nested(out, "lsid", |out| {
+        statement::document(out, |out| statement::uuid(out, "id", session));
+    });
+    statement::int64(out, "txnNumber", number);
+    statement::boolean(out, "autocommit", false);
+}
+
+/// A session of its own for each connection of each worker of each run: a UUID of version 4 in form.
+fn session_id(maker: &Maker, session: u64) -> [u8; 16] {
+    let run = maker.setup.run.receipt(0).stamp().cast_unsigned() ^ u64::from(maker.setup.run.time_s);
+    let place = maker.books().worker() << 40 | session;
+    let halves = [scramble(run, place).to_be_bytes(), scramble(!run, place).to_be_bytes()];
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&halves[0]);
+    id[8..].copy_from_slice(&halves[1]);
+    id[6] = id[6] & 0x0f | 0x40;
+    id[8] = id[8] & 0x3f | 0x80;
+    id
+}
+
+fn count_bytes(bytes: &mut (u64, u64), reply: &CallReply) {
+    bytes.0 += reply.bytes_sent() as u64;
+    bytes.1 += reply.bytes_received() as u64;
+}
+
+fn of_commit_reply(body: Option<&RawDocument>) -> Outcome {
+    match body.map(|body| body.get("writeConcernError")) {
+        Some(Ok(None)) => Outcome::Acknowledged,
+        Some(_) => Outcome::Unknown(Doubt::WriteConcern),
+        None => Outcome::Unknown(Doubt::ConnectionLost),
+    }
+}
+
+fn first_write_error(body: &RawDocument) -> Option<i32> {
+    let errors = body.get_array("writeErrors").ok()?;
+    let first = errors.into_iter().next()?.ok()?;
+    first.as_document()?.get_i32("code").ok()
+}
+
+/// Documents inserted, matched or deleted.
+fn count(body: &RawDocument) -> u64 {
+    match body.get("n") {
+        Ok(Some(RawBsonRef::Int32(n))) => u64::try_from(n).unwrap_or(0),
+        Ok(Some(RawBsonRef::Int64(n))) => u64::try_from(n).unwrap_or(0),
+        Ok(Some(RawBsonRef::Double(n))) => n as u64,
+        _ => 0,
+    }
+}

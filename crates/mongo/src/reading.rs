@@ -1,0 +1,206 @@
+//! What a read showed, held against what is known of the document: neither earlier than what was acknowledged before the
+//! read was sent, nor anything that was never sent.
+
+use plimsoll_document::{Encoded, STAMP_FIELD};
+use plimsoll_ledger::VERSION_MAX;
+use plimsoll_measure::outcome::Rejection;
+
+use crate::books::{Claimed, Picked};
+use crate::maker::{Maker, identity_of};
+use crate::scenario::Stamp;
+use crate::statement;
+
+/// So many bytes of each read are compared with what they should be, on average; every version is looked at.
+const BYTES_A_READ: u64 = 256;
+/// A stamp at a document's end: type, name, value, and the document's own end.
+const STAMP_BYTES: usize = 1 + STAMP_FIELD.len() + 1 + 8 + 1;
+
+/// Compares what was read with what was written.
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    scratch: Vec<u8>,
+    /// Bytes that may be compared by now.
+    credit: u64,
+}
+
+/// Which state of a document an operation shows that changes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// As it is before the change.
+    Before,
+    /// As it is after the change.
+    After,
+}
+
+impl Maker {
+    /// Judges what a read of a picked document showed.
+    ///
+    /// # Errors
+    /// The class of what is wrong with it.
+    pub fn judge_read(&self, picked: &Picked, shows: Shows, found: Option<&[u8]>) -> Result<(), Rejection> {
+        let (known, touched) = {
+            let books = self.books();
+            (books.version(picked.number), books.is_touched(picked.number))
+        };
+        let Some(found) = found else {
+            let removed = known.may_be_deleted() && picked.claimed != Some(Claimed::Removal);
+            return if picked.promised && !removed { Err(Rejection::Unexpected) } else { Ok(()) };
+        };
+        let Some(least) = picked.least.filter(|_| !touched) else { return Ok(()) };
+        let (least, most) = match (picked.claimed, shows) {
+            (Some(Claimed::Version(version)), Shows::After) => (version, version),
+            (Some(_), _) => (least, least),
+            (None, _) if known.may_be_deleted() => (least, VERSION_MAX),
+            (None, _) => (least, known.sent()),
+        };
+        let version = self.version_in(picked.number, found).ok_or(Rejection::CorruptedRead)?;
+        if version < least {
+            return Err(Rejection::StaleRead);
+        }
+        let sound = version <= most && self.follows(picked.number, version, found);
+        if sound { Ok(()) } else { Err(Rejection::CorruptedRead) }
+    }
+
+    /// Judges what a read in the order of `_id` from a picked document on showed first: nothing lies before that document.
+    ///
+    /// # Errors
+    /// The class of what is wrong with it.
+    pub fn judge_first(&self, picked: &Picked, found: Option<&[u8]>) -> Result<(), Rejection> {
+        let named = found.filter(|found| self.is_named(picked.number, found));
+        self.judge_read(picked, Shows::Before, named)
+    }
+
+    /// Whether a document begins with this receipt.
+    fn is_named(&self, number: u64, found: &[u8]) -> bool {
+        let mut checker = self.checker();
+        checker.scratch.clear();
+        statement::receipt(
+            &mut checker.scratch,
+            "_id",
+            self.setup.id,
+            &identity_of(self.setup.run, 0, number),
+        );
+        found.get(4..).is_some_and(|elements| elements.starts_with(&checker.scratch))
+    }
+
+    /// The version that a document says it is; nothing if it is another document.
+    fn version_in(&self, number: u64, found: &[u8]) -> Option<u32> {
+        if self.setup.stamp == Stamp::Off {
+            return Some(0);
+        }
+        stamp_at_end(found).and_then(|stamp| self.setup.run.receipt(number).version_of(stamp))
+    }
+
+    /// Whether the bytes are those of that version, as far as they are compared at all.
+    fn follows(&self, number: u64, version: u32, found: &[u8]) -> bool {
+        let mut checker = self.checker();
+        checker.credit += BYTES_A_READ;
+        let Some(credit) = checker.credit.checked_sub(found.len() as u64) else { return true };
+        checker.credit = credit;
+        let scratch = &mut checker.scratch;
+        scratch.clear();
+        let identity = identity_of(self.setup.run, version, number);
+        let source = self.setup.source.as_ref();
+        let encoded = source.map(|source| source.encode_version(version, number, &identity, scratch));
+        encoded == Some(Encoded::Document) && scratch == found
+    }
+}
+
+/// The stamp of a document, which is its last field.
+fn stamp_at_end(document: &[u8]) -> Option<i64> {
+    let tail = document.last_chunk::<STAMP_BYTES>()?;
+    let named = tail[0] == 0x12 && tail[1..].starts_with(STAMP_FIELD.as_bytes());
+    let value = tail[1 + STAMP_FIELD.len()..].split_first()?.1.first_chunk::<8>()?;
+    named.then(|| i64::from_le_bytes(*value))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::outcome::Outcome;
+
+    use super::*;
+    use crate::keys::Keys;
+    use crate::setup::Purpose;
+    use crate::testing::{claimed, maker};
+
+    fn document(maker: &Maker, version: u32, number: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        maker.write_version(&mut out, version, number);
+        out
+    }
+
+    fn read(maker: &Maker) -> Picked {
+        maker.books().pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap()
+    }
+
+    /// A document that was replaced once, and a picked read of it.
+    fn replaced() -> (Maker, Picked) {
+        let maker = maker(1);
+        let (_, mut claim) = claimed(&maker);
+        maker.conclude(&mut claim, Outcome::Acknowledged, true);
+        let picked = read(&maker);
+        (maker, picked)
+    }
+
+    #[test]
+    fn the_acknowledged_version_is_sound_and_an_earlier_one_is_stale() {
+        let (maker, picked) = replaced();
+        let judge = |version| {
+            let found = document(&maker, version, picked.number);
+            maker.judge_read(&picked, Shows::Before, Some(&found))
+        };
+        assert_eq!(judge(1), Ok(()));
+        assert_eq!(judge(0), Err(Rejection::StaleRead));
+        assert_eq!(judge(2), Err(Rejection::CorruptedRead));
+    }
+
+    #[test]
+    fn a_version_that_was_sent_while_reading_is_sound_too() {
+        let maker = maker(1);
+        let picked = read(&maker);
+        let (number, _) = claimed(&maker);
+        for version in [0, 1] {
+            let found = document(&maker, version, number);
+            assert_eq!(maker.judge_read(&picked, Shows::Before, Some(&found)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn content_that_does_not_follow_is_corrupted() {
+        let (maker, picked) = replaced();
+        let mut found = document(&maker, 1, picked.number);
+        let at = found.len() / 2;
+        found[at] ^= 1;
+        assert_eq!(maker.judge_read(&picked, Shows::Before, Some(&found)), Err(Rejection::CorruptedRead));
+        let other = document(&maker, 1, picked.number + 1);
+        assert_eq!(maker.judge_read(&picked, Shows::Before, Some(&other)), Err(Rejection::CorruptedRead));
+    }
+
+    #[test]
+    fn a_promised_document_that_is_absent_was_not_expected_to_be() {
+        let (maker, picked) = replaced();
+        assert_eq!(maker.judge_read(&picked, Shows::Before, None), Err(Rejection::Unexpected));
+        maker.books().pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
+        assert_eq!(maker.judge_read(&picked, Shows::Before, None), Ok(()));
+    }
+
+    #[test]
+    fn what_was_touched_meanwhile_is_not_judged() {
+        let (maker, picked) = replaced();
+        maker.books().touch(picked.number);
+        assert_eq!(maker.judge_read(&picked, Shows::Before, Some(&[5, 0, 0, 0, 0])), Ok(()));
+    }
+
+    #[test]
+    fn a_change_shows_the_version_before_or_after_it() {
+        let maker = maker(1);
+        let picked = maker.books().pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
+        let judge = |shows, version| {
+            let found = document(&maker, version, picked.number);
+            maker.judge_read(&picked, shows, Some(&found))
+        };
+        assert_eq!((judge(Shows::Before, 0), judge(Shows::After, 1)), (Ok(()), Ok(())));
+        assert_eq!(judge(Shows::Before, 1), Err(Rejection::CorruptedRead));
+        assert_eq!(judge(Shows::After, 0), Err(Rejection::StaleRead));
+    }
+}

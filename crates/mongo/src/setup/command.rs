@@ -1,0 +1,208 @@
+//! The operations as meant, ready to be sent by either client.
+
+use bson::Document;
+use plimsoll_document::Program;
+
+use crate::keys::Keys;
+use crate::scenario::Returns;
+
+/// Which documents an operation is for.
+#[derive(Clone, Debug)]
+pub enum Selection {
+    /// One that this run has inserted.
+    Receipt(Keys),
+    /// Those that a filter lets through.
+    Filter(Program),
+}
+
+/// What becomes of a document that an operation names by receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is only read.
+    Read,
+    /// It is replaced by its next version.
+    Replace,
+    /// It is removed.
+    Remove,
+    /// It is changed in a way that cannot be followed.
+    Touch,
+}
+
+/// What is done to a document that was found.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// One of these updates.
+    Update(Vec<Program>),
+    /// Its next version takes its place.
+    Replace,
+    /// It is removed.
+    Remove,
+}
+
+/// How documents are found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FindShape {
+    /// Which fields to return.
+    pub projection: Option<Document>,
+    /// In which order.
+    pub sort: Option<Document>,
+    /// The most documents.
+    pub limit: Option<u32>,
+    /// Level of the read concern.
+    pub read_concern: Option<String>,
+}
+
+/// A pipeline and how it is run.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    /// The stages.
+    pub stages: Vec<Program>,
+    /// Whether the server may put intermediate results on disk.
+    pub allow_disk_use: Option<bool>,
+    /// Level of the read concern.
+    pub read_concern: Option<String>,
+}
+
+/// One operation, ready to be sent by either client.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Inserts `batch` documents.
+    Insert {
+        /// Documents of one operation.
+        batch: u32,
+        /// Whether the server stops at the first failure.
+        ordered: bool,
+    },
+    /// Finds documents.
+    Find {
+        /// Which.
+        selection: Selection,
+        /// How.
+        shape: FindShape,
+    },
+    /// Finds documents in the order of `_id`.
+    Range {
+        /// From which on; always by receipt.
+        selection: Selection,
+        /// The least and the most documents.
+        limit: (u32, u32),
+        /// How; its sort and limit are not used.
+        shape: FindShape,
+    },
+    /// Counts documents: an aggregation whose one document holds the number.
+    Count(Pipeline),
+    /// Runs a pipeline.
+    Aggregate(Pipeline),
+    /// Updates documents.
+    Update {
+        /// Which.
+        selection: Selection,
+        /// The update: one of these.
+        update: Vec<Program>,
+        /// Whether all are updated.
+        multi: bool,
+        /// Whether one is inserted where none is found.
+        upsert: bool,
+    },
+    /// Replaces one document.
+    Replace {
+        /// Which; always by receipt.
+        selection: Selection,
+    },
+    /// Deletes one document.
+    Delete {
+        /// Which.
+        selection: Selection,
+    },
+    /// Finds one document and changes it in one command.
+    FindAndModify {
+        /// Which.
+        selection: Selection,
+        /// What is done to it.
+        change: Change,
+        /// Which state of it comes back.
+        returns: Returns,
+    },
+    /// Finds one document and then changes it.
+    ReadModifyWrite {
+        /// Which; always by receipt.
+        selection: Selection,
+        /// What is done to it.
+        change: Change,
+    },
+    /// Several operations in one transaction.
+    Transaction {
+        /// The operations.
+        steps: Vec<Command>,
+        /// Level of the read concern.
+        read_concern: Option<String>,
+    },
+}
+
+impl Change {
+    const fn purpose(&self) -> Purpose {
+        match self {
+            Self::Update(_) => Purpose::Touch,
+            Self::Replace => Purpose::Replace,
+            Self::Remove => Purpose::Remove,
+        }
+    }
+}
+
+impl Command {
+    /// Which documents it is for; nothing where it does not choose among those that are there, or has parts that do.
+    pub const fn selection(&self) -> Option<&Selection> {
+        match self {
+            Self::Find { selection, .. }
+            | Self::Range { selection, .. }
+            | Self::Update { selection, .. }
+            | Self::Replace { selection }
+            | Self::Delete { selection }
+            | Self::FindAndModify { selection, .. }
+            | Self::ReadModifyWrite { selection, .. } => Some(selection),
+            Self::Insert { .. } | Self::Count(_) | Self::Aggregate(_) | Self::Transaction { .. } => None,
+        }
+    }
+
+    /// Its filter, if it has one.
+    pub const fn filter(&self) -> Option<&Program> {
+        if let Some(Selection::Filter(filter)) = self.selection() { Some(filter) } else { None }
+    }
+
+    /// How it chooses a document of this run, if it does.
+    pub const fn keys(&self) -> Option<&Keys> {
+        if let Some(Selection::Receipt(keys)) = self.selection() { Some(keys) } else { None }
+    }
+
+    /// What becomes of the documents that it names.
+    pub const fn purpose(&self) -> Purpose {
+        match self {
+            Self::Update { .. } => Purpose::Touch,
+            Self::Replace { .. } => Purpose::Replace,
+            Self::Delete { .. } => Purpose::Remove,
+            Self::FindAndModify { change, .. } | Self::ReadModifyWrite { change, .. } => change.purpose(),
+            _ => Purpose::Read,
+        }
+    }
+
+    /// The updates of which it sends one, if it updates.
+    pub fn updates(&self) -> Option<&[Program]> {
+        match self {
+            Self::Update { update, .. } => Some(update),
+            Self::FindAndModify { change: Change::Update(updates), .. }
+            | Self::ReadModifyWrite { change: Change::Update(updates), .. } => Some(updates),
+            _ => None,
+        }
+    }
+
+    /// Whether a change that finds no document is a surprise.
+    pub const fn must_match(&self) -> bool {
+        let by_receipt = self.keys().is_some();
+        by_receipt && !matches!(self, Self::Update { upsert: true, .. })
+    }
+
+    /// The command itself, or its parts.
+    pub fn parts(&self) -> &[Self] {
+        if let Self::Transaction { steps, .. } = self { steps } else { std::slice::from_ref(self) }
+    }
+}

@@ -1,0 +1,378 @@
+//! Every operation over both clients, what they leave behind, and what an audit says of it.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use bson::{RawDocumentBuf, rawdoc};
+use plimsoll_document::{Identity, Program, Settings};
+use plimsoll_ledger::Receipt;
+use plimsoll_wire::{ConnectOptions, Connection};
+use serde_json::{Value, json};
+
+use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr};
+
+const CLIENTS: [&str; 2] = ["lean", "driver"];
+
+/// A phase of `count` operations over two connections.
+fn phase(name: &str, operation: &str, count: u32) -> String {
+    format!(
+        "  - load:\n      {name}: {{operation: {operation}, arrivals: {{closed: {{writers: 2}}}}}}\n    stop: {{operations: {count}}}\n"
+    )
+}
+
+/// Runs a scenario on the shared server into `out`.
+fn run_into(text: &str, out: &Path) -> Value {
+    let file = scenario(out.parent().unwrap(), text);
+    let args =
+        ["run", file.to_str().unwrap(), "--server", &shared(), "--out", out.to_str().unwrap(), "--json"];
+    let output = plimsoll_with(&args);
+    assert!(matches!(output.status.code(), Some(0 | 97 | 98 | 99)), "{}", stderr(&output));
+    json(&output)
+}
+
+fn run(text: &str) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    run_into(text, &dir.path().join("run"))
+}
+
+/// Runs a command on the shared server.
+fn ask(command: &RawDocumentBuf) -> bson::Document {
+    let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&ConnectOptions::new(address)).await.unwrap();
+        bson::Document::try_from(connection.command("plimsoll_test", command).await.unwrap().as_ref())
+            .unwrap()
+    })
+}
+
+/// The first document of a collection that the filter lets through.
+fn found(collection: &str, filter: RawDocumentBuf) -> Option<bson::Document> {
+    let reply = ask(&rawdoc! {"find": collection, "filter": filter, "limit": 1});
+    let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+    batch.first().map(|first| first.as_document().unwrap().clone())
+}
+
+/// 2000 documents, then 200 of each operation, given as name, operation and the documents that they read or write; holds
+/// counts, verdict and integrity over each client.
+fn check(name: &str, more: &str, operations: &[(&str, &str, u64)], integrity: &Value) {
+    for client in CLIENTS {
+        let mut text = inserts(&format!("op_{name}_{client}"), 50, "{documents: 2_000}");
+        operations.iter().for_each(|(name, operation, _)| text.push_str(&phase(name, operation, 200)));
+        let expect = operations.iter().map(|(name, ..)| format!("{name}.errors: ['count==0']"));
+        let expect = expect.collect::<Vec<_>>().join(", ");
+        let run = run(&format!("{text}client: {client}\nexpect: {{{expect}}}\n{more}"));
+        for (name, _, documents) in operations {
+            let done = &run["operations"][name];
+            let counted = (&done["count"], &done["documents"]);
+            assert_eq!(counted, (&json!(200), &json!(documents)), "{client} {name}: {done}");
+        }
+        assert_eq!(run["verdict"], "pass", "{client} {name}: {}", run["reasons"]);
+        for (key, expected) in integrity.as_object().unwrap() {
+            assert_eq!(&run["integrity"][key], expected, "{client} {name} {key}: {}", run["integrity"]);
+        }
+        assert_eq!(run["integrity"]["lost"], 0, "{client} {name}: {}", run["integrity"]);
+    }
+}
+
+fn proven() -> Value {
+    json!({"acknowledged": 2000, "found": 2000, "not_audited": 0, "deleted": 0, "phantom": 0, "corrupted": 0})
+}
+
+const GROUP: &str = "{aggregate: {pipeline: [{$match: {n: {$gte: {$int: {min: 0, max: 1}}}}}, \
+                     {$group: {_id: null, sum: {$sum: '$n'}}}]}}";
+
+#[test]
+fn every_read_counts_what_it_reads() {
+    let reads = [
+        ("find", "{find: {}}", 200),
+        ("zipf", "{find: {keys: {zipf: {exponent: 0.99}}}}", 200),
+        ("latest", "{find: {keys: latest}}", 200),
+        ("fields", "{find: {projection: {n: 1}}}", 200),
+        ("one", "{range: {limit: 1}}", 200),
+        ("part", "{range: {limit: {min: 1, max: 1}, projection: {_id: 0, n: 1}, keys: latest}}", 200),
+        ("group", GROUP, 200),
+        ("count", "{count: {filter: {n: {$lt: 100}}}}", 200),
+        ("none", "{count: {filter: {n: -1}}}", 200),
+        (
+            "all",
+            "{aggregate: {pipeline: [{$project: {n: 1}}, {$limit: 250}], allow_disk_use: false}}",
+            50_000,
+        ),
+    ];
+    check("reads", "", &reads, &proven());
+}
+
+#[test]
+fn replacements_are_proven_version_by_version() {
+    let replacements = [
+        ("replace", "{replace: {}}", 200),
+        ("favourite", "{replace: {keys: {zipf: {exponent: 1.2}}}}", 200),
+        ("swap", "{find_and_modify: {change: replace, returns: new}}", 200),
+        ("old", "{find_and_modify: {change: replace, keys: latest}}", 200),
+        ("rewrite", "{read_modify_write: {change: replace, keys: {zipf: {}}}}", 200),
+        ("find", "{find: {keys: {zipf: {exponent: 1.2}}}}", 200),
+    ];
+    check("replacements", "", &replacements, &proven());
+    check("of_users", "id: user\n", &replacements, &proven());
+}
+
+#[test]
+fn deletions_are_proven_and_a_document_is_deleted_once() {
+    let deletions = [("delete", "{delete: {}}", 200), ("take", "{find_and_modify: {change: remove}}", 200)];
+    let kept = json!({"acknowledged": 2000, "found": 1600, "deleted": 400, "not_audited": 0, "phantom": 0});
+    check("deletions", "", &deletions, &kept);
+}
+
+#[test]
+fn a_range_ends_with_its_limit_or_the_collection() {
+    for client in CLIENTS {
+        let mut text = inserts(&format!("range_{client}"), 50, "{documents: 2_000}");
+        text.push_str(&phase("scan", "{range: {limit: {min: 1, max: 100}, keys: {zipf: {}}}}", 400));
+        let run = run(&format!("{text}client: {client}\nid: user\n"));
+        let done = &run["operations"]["scan"];
+        let documents = done["documents"].as_u64().unwrap();
+        assert_eq!((&done["count"], &run["verdict"]), (&json!(400), &json!("pass")), "{client}: {done}");
+        // 50.5 on average, less for those that start in the last hundred.
+        assert!((400 * 35..400 * 56).contains(&documents), "{client}: {documents}");
+    }
+}
+
+#[test]
+fn what_operators_change_is_not_audited() {
+    let operations = [
+        ("update", "{update: {update: {$set: {seen: {$number: {}}}}}}"),
+        ("one_of", "{update: {update: {one_of: [{$set: {a: {$number: {}}}}, {$unset: {text: 1}}]}}}"),
+        ("modify", "{find_and_modify: {change: {update: {$inc: {n: 1}}}}}"),
+        ("rewrite", "{read_modify_write: {change: {update: {$inc: {n: 1}}}}}"),
+    ];
+    for client in CLIENTS {
+        let mut text = inserts(&format!("touch_{client}"), 50, "{documents: 2_000}");
+        operations.iter().for_each(|(name, operation)| text.push_str(&phase(name, operation, 100)));
+        let run = run(&format!("{text}client: {client}\n"));
+        for (name, _) in operations {
+            assert_eq!(run["operations"][name]["count"], 100, "{client}: {}", run["operations"][name]);
+        }
+        let kept = &run["integrity"];
+        let not_audited = kept["not_audited"].as_u64().unwrap();
+        assert_eq!(run["verdict"], "pass", "{client}: {}", run["reasons"]);
+        assert!((300..=400).contains(&not_audited), "{client}: {kept}");
+        assert_eq!(kept["found"].as_u64().unwrap() + not_audited, 2000, "{client}: {kept}");
+    }
+}
+
+#[test]
+fn a_find_and_modify_by_filter_touches_whatever_it_finds() {
+    let by_filter =
+        "{find_and_modify: {filter: {n: {$gte: 0}}, change: {update: {$inc: {n: 1}}}, returns: new}}";
+    check("filter", "", &[("filter", by_filter, 200)], &json!({"not_audited": 2000}));
+}
+
+const TRANSFER: &str =
+    "{transaction: {operations: [{insert: {batch: 3}}, {replace: {}}, {find: {}}, {delete: {}}]}}";
+
+#[test]
+fn a_transaction_is_acknowledged_as_a_whole() {
+    // Each has three new documents, one replaced, one found and one deleted.
+    let kept = json!({
+        "acknowledged": 2000 + 600, "found": 2000 + 600 - 200, "deleted": 200, "not_audited": 0, "phantom": 0,
+    });
+    check("transfer", "", &[("transfer", TRANSFER, 1200)], &kept);
+}
+
+#[test]
+fn a_transaction_that_is_aborted_leaves_nothing() {
+    // A text cannot be increased, so the last operation is always refused.
+    let broken = "{transaction: {operations: [{insert: {batch: 2}}, {replace: {}}, {update: {update: {$inc: {text: 1}}}}]}}";
+    for client in CLIENTS {
+        let mut text = inserts(&format!("aborted_{client}"), 10, "{documents: 1_000}");
+        text.push_str(&phase("broken", broken, 20));
+        text.push_str(&format!("client: {client}\n"));
+        let run = run(&text);
+        let (done, kept) = (&run["operations"]["broken"], &run["integrity"]);
+        assert_eq!(
+            (&done["count"], &done["errors"]["bad_command"]),
+            (&json!(0), &json!(20)),
+            "{client}: {done}"
+        );
+        assert_eq!(
+            (&kept["rejected"], &kept["phantom"], &kept["lost"]),
+            (&json!(40), &json!(0), &json!(0)),
+            "{client}: {kept}"
+        );
+        assert_eq!(
+            kept["found"].as_u64().unwrap() + kept["not_audited"].as_u64().unwrap(),
+            1000,
+            "{client}: {kept}"
+        );
+    }
+}
+
+/// A scenario that replaces documents, into `out`; all of its documents are proven.
+fn replaced(collection: &str, client: &str, out: &Path) -> Value {
+    let mut text = inserts(collection, 50, "{documents: 500}");
+    text.push_str(&phase("replace", "{replace: {}}", 10_000));
+    text.push_str(&format!("client: {client}\n"));
+    let run = run_into(&text, out);
+    assert_eq!(
+        (&run["verdict"], &run["integrity"]["found"]),
+        (&json!("pass"), &json!(500)),
+        "{}",
+        run["integrity"]
+    );
+    run
+}
+
+fn audited(out: &Path) -> Value {
+    json(&plimsoll_with(&["audit", out.to_str().unwrap(), "--server", &shared(), "--json"]))
+}
+
+#[test]
+fn a_later_audit_knows_the_versions_and_finds_one_that_was_set_back() {
+    for client in CLIENTS {
+        let dir = tempfile::tempdir().unwrap();
+        let (out, collection) = (dir.path().join("run"), format!("set_back_{client}"));
+        replaced(&collection, client, &out);
+        assert_eq!(audited(&out)["found"], 500);
+        let victim = found(&collection, rawdoc! {"n": 7_i64}).unwrap();
+        let id = victim.get_object_id("_id").unwrap();
+        let before = older(&victim);
+        let update = rawdoc! {"q": {"_id": id}, "u": before};
+        ask(&rawdoc! {"update": collection.as_str(), "updates": [update]});
+        let kept = audited(&out);
+        assert_eq!(
+            (&kept["lost"], &kept["found"], &kept["corrupted"]),
+            (&json!(1), &json!(499), &json!(0)),
+            "{kept}"
+        );
+        let example = format!("lost: {}", id.to_hex());
+        assert_eq!(kept["examples"], json!([example]));
+    }
+}
+
+/// The version in a document's stamp.
+fn version(document: &bson::Document) -> u32 {
+    let id = document.get_object_id("_id").unwrap().bytes();
+    Receipt::from_object_id(&id).version_of(document.get_i64("_p").unwrap()).unwrap()
+}
+
+/// The version before this one, of a document of [`inserts`] with seed 0.
+fn older(document: &bson::Document) -> RawDocumentBuf {
+    let id = document.get_object_id("_id").unwrap().bytes();
+    let (receipt, version) = (Receipt::from_object_id(&id), version(document));
+    assert!(version > 0, "with so many replacements no document stays as it was inserted");
+    let template = json!({"n": {"$number": {}}, "text": {"$text": {"bytes": 40}}});
+    let template = serde_json::from_value(template).unwrap();
+    let program = Program::compile(&template, &Settings::default()).unwrap();
+    let encode = |version| {
+        let mut out = Vec::new();
+        let identity = Identity { id, stamp: receipt.stamp_of(version) };
+        program.encode_version(version, receipt.number(), &identity, &mut out);
+        RawDocumentBuf::from_bytes(out).unwrap()
+    };
+    let now = bson::Document::try_from(encode(version).as_ref()).unwrap();
+    assert_eq!(&now, document, "the version in the stamp is the content's");
+    encode(version - 1)
+}
+
+#[test]
+fn a_read_of_an_undone_update_is_stale_and_the_audit_finds_it_lost() {
+    for client in CLIENTS {
+        let dir = tempfile::tempdir().unwrap();
+        let collection = format!("stale_{client}");
+        let mut text = inserts(&collection, 10, "{documents: 20}").replace("title", "workers: 1\ntitle");
+        text.push_str(&phase("replace", "{replace: {}}", 200));
+        let finds = phase("find", "{find: {}}", 1).replace("operations: 1", "duration: 5s");
+        text.push_str(&finds.replace("closed: {writers: 2}", "constant: {rate: 200}"));
+        text.push_str(&format!("client: {client}\n"));
+        let file = scenario(dir.path(), &text);
+        let out = dir.path().join("run");
+        let mut command = plimsoll();
+        command.args(["run", file.to_str().unwrap(), "--server", &shared(), "--json", "--out"]).arg(&out);
+        let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let victim = settled(&collection, 7);
+        let update = rawdoc! {"q": {"_id": victim.get_object_id("_id").unwrap()}, "u": older(&victim)};
+        ask(&rawdoc! {"update": collection.as_str(), "updates": [update]});
+        let run = json(&running.wait_with_output().unwrap());
+        let (done, kept) = (&run["operations"]["find"], &run["integrity"]);
+        assert!(done["errors"]["stale_read"].as_u64().is_some_and(|stale| stale > 0), "{client}: {done}");
+        assert_eq!((&kept["lost"], &kept["found"]), (&json!(1), &json!(19)), "{client}: {kept}");
+        assert_eq!(run["verdict"], "fail", "{client}");
+    }
+}
+
+/// Document `n` of a collection, once it has been replaced and stayed the same for a while.
+fn settled(collection: &str, n: i64) -> bson::Document {
+    let mut last = None;
+    for _ in 0..600 {
+        std::thread::sleep(Duration::from_millis(500));
+        let now = found(collection, rawdoc! {"n": n});
+        let replaced = |document: &bson::Document| version(document) > 0;
+        if now.as_ref().is_some_and(replaced) && now == last {
+            return now.unwrap();
+        }
+        last = now;
+    }
+    panic!("document {n} was never replaced");
+}
+
+/// Runs a shipped scenario, made small, in a collection of its own.
+fn shipped(name: &str, more: &[&str]) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, server) = (dir.path().join("run"), shared());
+    let collection = format!("collection=plimsoll_test.{}", name.replace('-', "_"));
+    let mut args = vec!["run", name, "--server", &server, "--out", out.to_str().unwrap(), "--json"];
+    for set in ["phases.0.stop.documents=2000", &collection].iter().chain(more) {
+        args.extend(["--set", set]);
+    }
+    let output = plimsoll_with(&args);
+    assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+    json(&output)
+}
+
+#[test]
+fn the_workloads_of_ycsb_have_their_proportions() {
+    for (letter, often, seldom, share) in [
+        ("a", "read", Some("update"), 0.5),
+        ("b", "read", Some("update"), 0.95),
+        ("c", "read", None, 1.0),
+        ("d", "read", Some("insert"), 0.95),
+        ("e", "scan", Some("insert"), 0.95),
+        ("f", "read", Some("read_modify_write"), 0.5),
+    ] {
+        let run = shipped(&format!("ycsb-{letter}"), &["phases.1.stop.operations=2000"]);
+        let count = |name: &str| run["operations"][name]["count"].as_u64().unwrap();
+        let (often, seldom) = (count(often), seldom.map_or(0, count));
+        assert_eq!(often + seldom, 2000, "{letter}: {}", run["operations"]);
+        assert!((often as f64 / 2000.0 - share).abs() < 0.05, "{letter}: {often}");
+        let kept = &run["integrity"];
+        let inserted = if matches!(letter, "d" | "e") { 2000 + seldom } else { 2000 };
+        assert_eq!((&kept["acknowledged"], &kept["lost"]), (&json!(inserted), &json!(0)), "{letter}: {kept}");
+        assert_eq!(run["verdict"], "pass", "{letter}: {}", run["reasons"]);
+    }
+}
+
+#[test]
+fn a_workload_of_ycsb_that_replaces_is_proven_to_the_last_document() {
+    let replace = "phases.1.load.ycsb.mix.update.operation={replace: {keys: {zipf: {exponent: 0.99}}}}";
+    let more = ["phases.1.stop.operations=4000", "collection=plimsoll_test.ycsb_replaced", replace];
+    let run = shipped("ycsb-a", &more);
+    let kept = &run["integrity"];
+    assert_eq!((&kept["found"], &kept["not_audited"]), (&json!(2000), &json!(0)), "{kept}");
+}
+
+#[test]
+fn a_mix_by_time_keeps_the_shares_of_time() {
+    let run = shipped("time-share", &["phases.1.stop.duration=5s", "workers=1"]);
+    let spent = |name: &str| {
+        let done = &run["operations"][name];
+        done["count"].as_f64().unwrap() * done["service_ns"]["mean"].as_f64().unwrap()
+    };
+    let names = [("find", 0.4), ("range", 0.3), ("replace", 0.2), ("insert", 0.1)];
+    let total: f64 = names.iter().map(|(name, _)| spent(name)).sum();
+    for (name, share) in names {
+        let got = spent(name) / total;
+        assert!((got - share).abs() < 0.02, "{name}: {got:.3} of the time, not {share}");
+    }
+}
