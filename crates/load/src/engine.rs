@@ -61,6 +61,8 @@ pub struct TenthLine {
 /// What a phase tells as it runs.
 #[derive(Clone, Debug)]
 pub enum Progress {
+    /// It starts at this moment.
+    Began(clock::Instant),
     /// A second is over.
     Second(Second),
     /// A fault has begun, or was undone.
@@ -170,6 +172,7 @@ impl<T: Target> Engine<T> {
         let start = clock::now() + LEAD_NS;
         let (shard, operations, count) = (self.shard, self.operations, self.workers.len());
         let left = AtomicUsize::new(count);
+        sink(Progress::Began(start));
         thread::scope(|scope| {
             let (sender, told) = channel();
             let threads: Vec<_> = (self.workers.iter_mut().enumerate())
@@ -220,10 +223,20 @@ fn play(
     left: &AtomicUsize,
     sender: &Sender<Told>,
 ) {
-    // Without a timer of its own the thread would do nothing: no fault happens then, and none is told of.
-    let Ok((runtime, driver)) = Real::new(Spin::Off) else { return };
-    let is_over = || left.load(Ordering::Acquire) == 0;
     let tell = |happening| sender.send(Told::Fault(happening)).unwrap_or_default();
+    let (runtime, driver) = match Real::new(Spin::Off) {
+        Ok(timer) => timer,
+        Err(error) => {
+            let missed = |it: &Stretch| Happening {
+                fault: it.fault,
+                from_ns: it.from_ns,
+                to_ns: None,
+                error: Some(format!("there is no timer for it: {error}")),
+            };
+            return stretches.iter().map(missed).for_each(tell);
+        }
+    };
+    let is_over = || left.load(Ordering::Acquire) == 0;
     driver.block_on(fault::play(&runtime, start, stretches, faults, is_over, tell));
 }
 

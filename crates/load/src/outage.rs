@@ -58,21 +58,26 @@ pub fn outage(
     let within = within.map(|(from, to)| (from, to.min(until_ns)));
     let longest = within.max_by_key(|silence| length(*silence));
     let standing_out = longest.filter(|silence| length(*silence) > usual_ns.unwrap_or(0).max(SILENCE_NS_MIN));
-    let inside = |second: &&Second| second.to_ns > from_ns && second.from_ns < until_ns;
+    // The second in which the next fault begins is the next fault's.
+    let is_last = seconds.last().is_none_or(|last| last.from_ns < until_ns);
+    let mine = |second: &Second| second.to_ns <= until_ns || is_last;
+    let inside = |second: &&Second| second.to_ns > from_ns && second.from_ns < until_ns && mine(second);
     let mut errors = Failures::default();
     seconds.iter().filter(inside).for_each(|second| errors.merge(&second.errors));
     let ended = |(_, to_ns): (u64, u64)| {
         to_ns < until_ns && tenths.iter().any(|tenth| tenth.first_ok_ns == Some(to_ns))
     };
     let first_success_ns = standing_out.filter(|silence| ended(*silence)).map(|(_, to_ns)| to_ns);
+    let succeeded = |at_ns: &u64| tenths.iter().any(|tenth| tenth.last_ok_ns == Some(*at_ns));
     let first_error = tenths.iter().filter_map(|tenth| tenth.first_failed_ns).find(|at_ns| *at_ns >= from_ns);
     let never_again = standing_out.is_some() && first_success_ns.is_none();
     Outage {
-        last_success_ns: standing_out.map(|(from_ns, _)| from_ns),
+        last_success_ns: standing_out.map(|(from_ns, _)| from_ns).filter(succeeded),
         first_error_ns: first_error.filter(|at_ns| *at_ns < until_ns),
         first_success_ns,
         silence_ns: standing_out.map_or(0, length),
-        held_again_ns: held_again(seconds, first_success_ns.unwrap_or(from_ns)).filter(|_| !never_again),
+        held_again_ns: held_again(seconds, first_success_ns.unwrap_or(from_ns), mine)
+            .filter(|_| !never_again),
         errors,
     }
 }
@@ -88,10 +93,10 @@ fn silences(tenths: &[TenthLine], end_ns: u64) -> impl Iterator<Item = (u64, u64
     lasts.zip(firsts.chain(std::iter::once(end_ns)))
 }
 
-/// The first full second at or after `after_ns` from which the objective held for a while.
-fn held_again(seconds: &[Second], after_ns: u64) -> Option<u64> {
-    let full: Vec<_> =
-        seconds.iter().filter(|it| it.from_ns >= after_ns && it.to_ns - it.from_ns == SECOND_NS).collect();
+/// The first full second at or after `after_ns`, of those that are `mine`, from which the objective held for a while.
+fn held_again(seconds: &[Second], after_ns: u64, mine: impl Fn(&Second) -> bool) -> Option<u64> {
+    let whole = |it: &&Second| it.from_ns >= after_ns && it.to_ns - it.from_ns == SECOND_NS;
+    let full: Vec<_> = seconds.iter().filter(|it| whole(it) && mine(it)).collect();
     full.windows(SECONDS_HELD_MIN).find(|row| row.iter().all(|it| it.held)).map(|row| row[0].from_ns)
 }
 

@@ -279,7 +279,7 @@ fn faults(phase: &Phase, finished: &Finished, current: &Current, from_ns: u64) -
             name: phase.faults[happening.fault].name.clone(),
             phase: phase.name.clone(),
             from_s: seconds(from_ns + happening.from_ns),
-            to_s: moment(happening.to_ns),
+            to_s: moment(happening.to_ns.filter(|_| happening.error.is_none())),
             error: happening.error.clone(),
             outage_s: seconds(outage.silence_ns),
             last_success_s: moment(outage.last_success_ns),

@@ -619,6 +619,11 @@ impl<R: Runtime, T: Target> Desk<R, T> {
         state.lanes_live -= 1;
         if state.lanes_live == 0 {
             state.skip_the_rest();
+            if state.supply == Held::Yes {
+                // Whatever ended it: nobody waits for its documents any more.
+                state.supply = Held::No;
+                self.order.supply.leave();
+            }
             state.reporter.take().into_iter().for_each(Waker::wake);
         }
     }

@@ -122,6 +122,11 @@ fn ceiling(session: &Session, line: Option<&Line>) -> (Option<f64>, f64) {
             most / line.documents_per_operation.max(1.0),
         );
     }
+    if let Some(ladder) = &session.ladder {
+        let most = ladder.rungs.iter().map(|rung| rung.throughput).fold(0.0, f64::max);
+        let ceiling = session.ceilings.first().map(|(operations, _)| *operations);
+        return (ceiling, most / session.plan.documents_per_operation().max(1.0));
+    }
     let seconds = (session.summary.load_ns() as f64 / 1e9).max(f64::MIN_POSITIVE);
     let comparable = session.plan.phases.len() == 1;
     let ceiling = session.ceilings.first().filter(|_| comparable).map(|(operations, _)| *operations);

@@ -1,7 +1,7 @@
 //! The server that load goes to: given by its address, found on the PATH, or embedded.
 
 use std::io::{IsTerminal, Write, stderr};
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -91,6 +91,8 @@ impl FromStr for Choice {
     }
 }
 
+/// How long one of several addresses of a name may take to answer.
+const RESOLVE_LIMIT: Duration = Duration::from_secs(2);
 /// More servers than this are refused.
 const SERVERS_MAX: usize = 64;
 
@@ -264,7 +266,8 @@ impl Place {
         for address in self.site.addresses() {
             let named = (address.host.as_str(), address.port);
             let mut resolved = named.to_socket_addrs().with_context(|| format!("resolve {address}"))?;
-            let upstream = resolved.next().with_context(|| format!("{address} has no address"))?;
+            let answers = |it: &SocketAddr| TcpStream::connect_timeout(it, RESOLVE_LIMIT).is_ok();
+            let upstream = resolved.find(answers).with_context(|| format!("{address} does not answer"))?;
             proxies.push(Arc::new(Proxy::start(upstream, seed).context("start a proxy")?));
         }
         let own = |proxy: &Arc<Proxy>| Address { host: "127.0.0.1".into(), port: proxy.address().port() };

@@ -227,10 +227,11 @@ impl Session {
         }
         let Some(mut fleet) = self.fleet.take() else { return Ok(Finished::default()) };
         let control = self.control.clone();
-        let from_ns = self.elapsed_ns();
+        let mut from_ns = self.elapsed_ns();
         let before = (self.place.pids(), self.server_cpu());
         let mut faults = self.faults(phase);
         let finished = fleet.run(phase, &control, &mut faults, |progress| match progress {
+            Progress::Began(at) => from_ns = at.since(self.start),
             Progress::Second(second) => {
                 sink(&second);
                 self.second(phase, from_ns, &second);

@@ -86,11 +86,13 @@ impl Buffers {
 }
 
 /// What a further attempt says of a document. One that the server has already is the one that was sent before: that is
-/// success, but no promise, since nobody acknowledged it; what was acknowledged before stays so.
+/// success, but no promise, since nobody acknowledged it; what was acknowledged before stays so. A refusal says nothing
+/// about the attempt before: what was unknown stays unknown.
 fn settle_again(books: &mut Books, number: u64, outcome: Outcome) -> Outcome {
     match (books.state_of(number), outcome) {
         (State::Acknowledged, _) => Outcome::Acknowledged,
         (State::Unknown, Outcome::Rejected(Rejection::DuplicateKey)) => Outcome::Acknowledged,
+        (State::Unknown, Outcome::Rejected(_)) => outcome,
         _ => {
             books.settle(number..number + 1, state(outcome));
             outcome

@@ -68,6 +68,13 @@ pub fn open(name: &str, args: &LoadArgs) -> Outcome<Session> {
 /// When they cannot be put there.
 pub fn put_proxies(place: &mut Place, loaded: &scenario::Loaded, plan: &Plan) -> Outcome<()> {
     if plan.injections.iter().any(|aimed| !aimed.fault.needs_process()) {
+        let open = place.all().all(|place| place.site.is_open());
+        if loaded.scenario.client == Client::Driver && !open {
+            let error = anyhow::anyhow!(
+                "faults: the official driver cannot be led through a proxy with a user; use client: lean"
+            );
+            return Err(error).deserves(Exit::Usage);
+        }
         place.put_proxies(loaded.scenario.seed)?;
     }
     Ok(())
@@ -85,8 +92,8 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()> {
     anyhow::ensure!(
         scenario.matrix.is_none(),
-        "{name} is a matrix of runs, and a load line is searched for one scenario: make the matrix with `plimsoll run \
-         {name}`, then search with the scenario.yaml in the run directory of the cell that matters"
+        "{name} is a matrix of runs, and this is done with one scenario: make the matrix with `plimsoll run \
+         {name}`, then go on with the scenario.yaml in the run directory of the cell that matters"
     );
     Ok(())
 }

@@ -4,7 +4,6 @@ use plimsoll_document::Source;
 use plimsoll_load::arrivals::Arrivals;
 use plimsoll_load::phase::{Load, Phase};
 use plimsoll_mongo::maker::identity;
-use plimsoll_mongo::scenario::Operation;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_report::units::{bytes, duration};
 
@@ -76,11 +75,9 @@ pub fn share(cell: &Cell, setup: &Setup) -> Share {
 /// Documents that a phase inserts at most; nothing if it is not known.
 fn documents(plan: &Plan, phase: &Phase) -> Option<u64> {
     let batch = |load: &Load| {
-        let batches = load.mix.iter().filter_map(|(index, _)| match &plan.operations[*index].1 {
-            Operation::Insert(insert) => Some(u64::from(insert.batch)),
-            _ => None,
-        });
-        batches.max().unwrap_or(0)
+        let operations = load.mix.iter().map(|(index, _)| &plan.operations[*index].1);
+        let batches = operations.filter(|operation| operation.inserts());
+        batches.map(|operation| u64::from(operation.documents())).max().unwrap_or(0)
     };
     if phase.loads.iter().all(|load| batch(load) == 0) {
         return Some(0);

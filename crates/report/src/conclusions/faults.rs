@@ -28,7 +28,7 @@ fn kind(name: &str, faults: &[&FaultFacts]) -> String {
         1 => format!("nothing succeeded for {}", duration(*most)),
         count => format!(
             "nothing succeeded for {} in the median, {} to {}",
-            duration(outages[count / 2]),
+            duration(outages[(count - 1) / 2]),
             duration(*least),
             duration(*most)
         ),

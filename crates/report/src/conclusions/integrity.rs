@@ -60,10 +60,15 @@ fn proven(run: &Run, integrity: &Integrity) -> String {
         return format!("All {acknowledged} acknowledged documents were found intact ({promise}).");
     }
     let reason = integrity.reason.as_deref().unwrap_or("another operation may have changed them");
+    let deleted =
+        (integrity.deleted > 0).then(|| format!("{} were deleted and are gone", exact(integrity.deleted)));
+    let unaudited = (integrity.not_audited > 0)
+        .then(|| format!("{} were not audited: {reason}", exact(integrity.not_audited)));
+    let rest: Vec<_> = deleted.into_iter().chain(unaudited).collect();
+    let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join("; ")) };
     format!(
-        "{} of {acknowledged} acknowledged documents were found intact ({promise}); {} were not audited: {reason}.",
-        exact(integrity.found),
-        exact(integrity.not_audited)
+        "{} of {acknowledged} acknowledged documents were found intact ({promise}){rest}.",
+        exact(integrity.found)
     )
 }
 

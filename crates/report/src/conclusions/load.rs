@@ -17,7 +17,7 @@ const STALL_SHARE: f64 = 0.5;
 
 /// What each operation did. A search does many things at many rates, of which its probes tell.
 pub(super) fn work(run: &Run) -> Vec<String> {
-    if run.line.is_some() {
+    if super::varies(run) {
         return Vec::new();
     }
     run.operations
@@ -64,7 +64,7 @@ pub(super) fn expectations(run: &Run) -> Vec<String> {
 
 /// Rates that were asked for and not reached. A search asks for such rates on purpose.
 pub(super) fn target(run: &Run) -> Vec<String> {
-    if run.line.is_some() {
+    if super::varies(run) {
         return Vec::new();
     }
     let sentences = |(name, operation)| [missed(name, operation), skipped(name, operation)];
@@ -120,7 +120,7 @@ pub(crate) fn classes(errors: &BTreeMap<String, u64>) -> Option<(u64, String)> {
 
 /// Seconds in which next to nothing happened, which a mean hides. A search changes its rate on purpose.
 pub(super) fn stalls(run: &Run) -> Vec<String> {
-    if run.line.is_some() {
+    if super::varies(run) {
         return Vec::new();
     }
     run.operations.iter().filter_map(|(name, operation)| stall(name, operation)).collect()
@@ -137,7 +137,7 @@ fn stall(name: &str, operation: &Operation) -> Option<String> {
 
 /// Operations that spent their time before they were sent.
 pub(super) fn queueing(run: &Run) -> Vec<String> {
-    if run.line.is_some() {
+    if super::varies(run) {
         return Vec::new();
     }
     run.operations.iter().filter_map(|(name, operation)| queued(name, operation)).collect()

@@ -45,6 +45,11 @@ pub fn conclusions(run: &Run) -> Vec<String> {
     PARTS.iter().flat_map(|part| part(run)).collect()
 }
 
+/// Whether the load was varied on purpose, so that its mean says nothing: by a search or on a ladder.
+fn varies(run: &Run) -> bool {
+    run.line.is_some() || run.ladder.is_some()
+}
+
 /// A class of errors as words: `duplicate_key` is written `duplicate key`.
 pub(crate) fn class(name: &str) -> String {
     name.replace('_', " ")

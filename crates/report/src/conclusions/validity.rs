@@ -36,7 +36,7 @@ pub(super) fn client(run: &Run) -> Vec<String> {
 
 /// Phases whose arrivals wait for the server.
 pub(super) fn closed(run: &Run) -> Vec<String> {
-    if run.line.is_some() {
+    if super::varies(run) {
         return Vec::new();
     }
     let closed: Vec<_> =
@@ -52,7 +52,7 @@ pub(super) fn closed(run: &Run) -> Vec<String> {
 /// Whether each phase shows a level, and one with checkpoints in it. The probes of a search are judged by the search,
 /// whose notes say what it could not establish.
 pub(super) fn steadiness(run: &Run) -> Vec<String> {
-    if run.line.is_some() {
+    if super::varies(run) {
         return Vec::new();
     }
     run.phases.iter().flat_map(|phase| warm_up(phase).into_iter().chain(checkpoints(phase))).collect()

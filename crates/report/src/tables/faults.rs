@@ -12,9 +12,9 @@ pub(crate) fn faults(run: &Run) -> Table {
         left("fault"),
         right("at"),
         right("lasted"),
-        right("nothing succeeded for"),
-        right("first success after"),
-        right("objective held after"),
+        right("silent for"),
+        right("success after"),
+        right("held after"),
         left("failed"),
     ];
     Table { title: "Faults".to_owned(), columns, rows: run.faults.iter().map(row).collect(), flexible: 6 }

@@ -39,6 +39,7 @@ fn leftovers(integrity: &Integrity) -> Option<Table> {
         ("rejected", integrity.rejected),
         ("unknown, there", integrity.unknown_present),
         ("unknown, not there", integrity.unknown_absent),
+        ("deleted", integrity.deleted),
         ("not audited", integrity.not_audited),
         ("foreign", integrity.foreign),
     ];

@@ -29,6 +29,9 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// No column is made narrower than this, in characters.
+const COLUMN_MIN: usize = 4;
+
 /// `table` under its headings, its columns as wide as their widest cells, two blanks apart and indented by two. Its
 /// flexible column is cut where a line would be longer than `width`.
 pub(crate) fn lines(table: &Table, width: usize, style: Style) -> Vec<String> {
@@ -37,11 +40,24 @@ pub(crate) fn lines(table: &Table, width: usize, style: Style) -> Vec<String> {
     let headings = table.has_headings().then_some(headings);
     let rows: Vec<&Vec<Cell>> = headings.iter().chain(&table.rows).collect();
     let mut widths: Vec<usize> = (0..table.columns.len()).map(|column| widest(&rows, column)).collect();
-    let total = 2 + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-    if let Some(flexible) = widths.get_mut(table.flexible) {
-        *flexible = flexible.saturating_sub(total.saturating_sub(width));
-    }
+    fit(&mut widths, table.flexible, width);
     rows.iter().map(|row| line(row, &table.columns, &widths, style)).collect()
+}
+
+/// Makes columns narrower until a line fits: the flexible one first, then whichever is the widest. None vanishes.
+fn fit(widths: &mut [usize], flexible: usize, width: usize) {
+    let total = 2 + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+    let mut over = total.saturating_sub(width);
+    if let Some(first) = widths.get_mut(flexible) {
+        let given = over.min(first.saturating_sub(COLUMN_MIN));
+        *first -= given;
+        over -= given;
+    }
+    while over > 0 {
+        let Some(widest) = widths.iter_mut().filter(|width| **width > COLUMN_MIN).max() else { return };
+        *widest -= 1;
+        over -= 1;
+    }
 }
 
 fn widest(rows: &[&Vec<Cell>], column: usize) -> usize {
@@ -88,6 +104,16 @@ pub(crate) fn wrap(text: &str, first: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::tables::{left, right};
+
+    #[test]
+    fn no_column_vanishes_where_others_take_all_the_room() {
+        let columns = vec![left("name"), right("a number"), left("why")];
+        let rows = vec![vec!["n".repeat(60).into(), "1".repeat(60).into(), "because of it".into()]];
+        let table = Table { columns, rows, flexible: 2, ..Table::default() };
+        let lines = lines(&table, 60, Style::Plain);
+        assert!(lines.iter().all(|line| line.chars().count() <= 60), "{lines:?}");
+        assert!(lines[1].ends_with("bec…"), "{lines:?}");
+    }
 
     fn table(rows: Vec<Vec<Cell>>) -> Table {
         Table { columns: vec![left("name"), right("n")], rows, ..Table::default() }
