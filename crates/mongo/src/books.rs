@@ -30,6 +30,16 @@ pub struct Books {
     changes: Changes,
     pages: Vec<Page>,
     known: Arc<Known>,
+    given: Given,
+}
+
+/// What this worker was given for a phase.
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    /// Documents that it owns, its own and those of others.
+    owned: u64,
+    /// Documents that it had itself inserted before.
+    before: u64,
 }
 
 /// What a worker leaves behind at the end of a run.
@@ -58,6 +68,7 @@ impl Books {
             changes: Changes::default(),
             pages: Vec::new(),
             known: Arc::default(),
+            given: Given::default(),
         }
     }
 
@@ -123,6 +134,8 @@ impl Books {
     /// Learns what all workers have told.
     pub fn learn(&mut self, known: Arc<Known>) {
         self.changes.clone_from(known.changes());
+        let worker = self.share.worker();
+        self.given = Given { owned: known.owned(worker), before: known.taken(worker) };
         self.known = known;
     }
 

@@ -4,6 +4,8 @@
 //! a document is always in one worker's books, and every worker has documents to work on even where few connections
 //! inserted them all.
 
+use std::ops::Range;
+
 use plimsoll_ledger::{Changes, Place, State, WorkerLedger};
 
 /// One worker's documents at the start of a phase.
@@ -24,7 +26,8 @@ pub struct Part {
 pub struct Known {
     parts: Vec<Part>,
     changes: Changes,
-    taken: u64,
+    /// The documents of each owner, in the order of the workers.
+    owned: Vec<Range<u64>>,
 }
 
 impl Known {
@@ -32,8 +35,11 @@ impl Known {
     pub fn of(parts: Vec<Part>) -> Self {
         let mut changes = Changes::default();
         parts.iter().for_each(|part| changes.merge(&part.changes));
-        let taken = parts.iter().map(|part| part.taken).sum();
-        Self { parts, changes, taken }
+        let taken: u64 = parts.iter().map(|part| part.taken).sum();
+        let owners = parts.len() as u128;
+        let first = |slot: usize| (u128::from(taken) * slot as u128 / owners) as u64;
+        let owned = (0..parts.len()).map(|slot| first(slot)..first(slot + 1)).collect();
+        Self { parts, changes, owned }
     }
 
     /// What became of documents that were changed before the phase.
@@ -43,14 +49,15 @@ impl Known {
 
     /// Documents that a worker owns.
     pub fn owned(&self, worker: u64) -> u64 {
-        self.slot(worker).map_or(0, |slot| self.first_of(slot + 1) - self.first_of(slot))
+        self.owned_by(worker).map_or(0, |owned| owned.end - owned.start)
     }
 
     /// Where the document with an index below [`Self::owned`] stands. The documents of one owner lie together, as they
     /// were inserted.
     pub fn place(&self, worker: u64, index: u64) -> Option<Place> {
-        let mut local = index + self.first_of(self.slot(worker)?);
-        if index >= self.owned(worker) {
+        let owned = self.owned_by(worker)?;
+        let mut local = owned.start + index;
+        if local >= owned.end {
             return None;
         }
         for part in &self.parts {
@@ -73,13 +80,10 @@ impl Known {
         self.parts.iter().find(|part| part.worker == worker).map_or(0, |part| part.taken)
     }
 
-    /// The first of all documents that the owner in a slot has.
-    fn first_of(&self, slot: u64) -> u64 {
-        (u128::from(self.taken) * u128::from(slot) / self.parts.len() as u128) as u64
-    }
-
-    fn slot(&self, worker: u64) -> Option<u64> {
-        self.parts.iter().position(|part| part.worker == worker).map(|slot| slot as u64)
+    /// Which of all documents, in their order, a worker owns.
+    fn owned_by(&self, worker: u64) -> Option<&Range<u64>> {
+        let slot = self.parts.iter().position(|part| part.worker == worker)?;
+        self.owned.get(slot)
     }
 }
 

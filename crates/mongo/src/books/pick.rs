@@ -2,7 +2,7 @@
 
 use plimsoll_ledger::{Place, State};
 
-use super::Books;
+use super::{Books, Given};
 use crate::keys::{Keys, Places};
 use crate::setup::Purpose;
 
@@ -127,8 +127,7 @@ impl Books {
 
     /// The documents that this worker owns: those it was given for the phase, then those it inserted itself since.
     fn places(&self) -> Places {
-        let worker = self.share.worker();
-        let (owned, before) = (self.known.owned(worker), self.known.taken(worker));
+        let Given { owned, before } = self.given;
         Places {
             all: owned + (self.share.taken() - before),
             settled: owned + self.newest.saturating_sub(before),
@@ -136,10 +135,10 @@ impl Books {
     }
 
     fn place(&self, index: u64) -> Option<Place> {
-        let worker = self.share.worker();
-        match index.checked_sub(self.known.owned(worker)) {
+        let (worker, Given { owned, before }) = (self.share.worker(), self.given);
+        match index.checked_sub(owned) {
             None => self.known.place(worker, index),
-            Some(own) => Some(Place { worker, local: self.known.taken(worker) + own }),
+            Some(own) => Some(Place { worker, local: before + own }),
         }
     }
 }
