@@ -1,10 +1,17 @@
 //! `cargo xtask bench`: measures after setting up.
 
-use anyhow::Result;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
 use clap::Subcommand;
 
 use crate::command::{self, cargo};
-use crate::setup;
+use crate::{cache, setup};
+
+/// Versions of the tools that ours is measured beside.
+const OHA: &str = "1.16.0";
+const K6: &str = "1.8.1";
 
 /// What to measure.
 #[derive(Subcommand)]
@@ -15,13 +22,54 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// The CPU that each HTTP load tool costs: ours, wrk, oha, k6; those that are there.
+    Http {
+        /// Install oha and k6 into the cache first; that takes some minutes, and needs Go.
+        #[arg(long)]
+        install: bool,
+        /// Options of the benchmark: --rounds N, --seconds N, --json
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
 }
 
 /// Measures.
 pub(crate) fn run(bench: &Bench) -> Result<()> {
-    setup::run()?;
-    let Bench::Client { options } = bench;
-    command::run(
-        cargo().args(["bench", "--package", "plimsoll-mongo", "--bench", "client", "--"]).args(options),
-    )
+    match bench {
+        Bench::Client { options } => {
+            setup::run()?;
+            command::run(measure("plimsoll-mongo").args(options))
+        }
+        Bench::Http { install, options } => http(*install, options),
+    }
+}
+
+fn http(install: bool, options: &[String]) -> Result<()> {
+    let cache = cache::directory()?;
+    let (oha, k6) = (cache.join(format!("oha-{OHA}")), cache.join(format!("k6-{K6}")));
+    if install {
+        install_oha(&oha)?;
+        install_k6(&k6.join("bin"))?;
+    }
+    let mut command = measure("plimsoll-http");
+    command.arg("--tools").arg(oha).arg("--tools").arg(k6);
+    command::run(command.args(options))
+}
+
+/// Quick when it is there.
+fn install_oha(root: &Path) -> Result<()> {
+    command::run(cargo().args(["install", "oha", "--locked", "--version", OHA, "--root"]).arg(root))
+}
+
+/// The same.
+fn install_k6(place: &Path) -> Result<()> {
+    std::fs::create_dir_all(place).with_context(|| format!("make {}", place.display()))?;
+    command::run(Command::new("go").arg("install").arg(format!("go.k6.io/k6@v{K6}")).env("GOBIN", place))
+}
+
+/// The benchmark `client` of a package.
+fn measure(package: &str) -> Command {
+    let mut command = cargo();
+    command.args(["bench", "--package", package, "--bench", "client", "--"]);
+    command
 }

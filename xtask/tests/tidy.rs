@@ -20,8 +20,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("load", &["measure"]),
     ("server", &["measure", "wire"]),
     ("mongo", &["measure", "document", "ledger", "wire", "load"]),
+    ("http", &["measure", "document", "load"]),
+    ("telemetry", &[]),
     ("report", &["measure"]),
-    ("plimsoll", &["measure", "document", "ledger", "wire", "load", "server", "mongo", "report"]),
+    ("plimsoll", &["measure", "document", "ledger", "wire", "load", "server", "mongo", "http", "report", "telemetry"]),
     ("xtask", &[]),
 ];
 
@@ -38,12 +40,12 @@ struct Held {
 
 const HELD: &[Held] = &[
     // The tests of `wire` compare what it does with what the driver does.
-    Held { name: "mongodb", rooms: &["mongo"], tests: &["wire"] },
-    Held { name: "rustls", rooms: &["wire"], tests: &[] },
-    Held { name: "tokio-rustls", rooms: &["wire"], tests: &[] },
+    Held { name: "mongodb", rooms: &["mongo", "telemetry"], tests: &["wire"] },
+    Held { name: "rustls", rooms: &["wire", "http", "telemetry"], tests: &[] },
+    Held { name: "tokio-rustls", rooms: &["wire", "http", "telemetry"], tests: &[] },
     Held { name: "clap", rooms: &["plimsoll", "xtask"], tests: &[] },
     Held { name: "anyhow", rooms: &["plimsoll", "xtask"], tests: &[] },
-    Held { name: "axum", rooms: &[], tests: &[] },
+    Held { name: "axum", rooms: &["telemetry"], tests: &[] },
     Held { name: "rdkafka", rooms: &[], tests: &[] },
 ];
 

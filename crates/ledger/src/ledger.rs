@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::changes::Changes;
+use crate::intents::Intents;
 use crate::numbers::{Deal, Place};
 use crate::pairs::{Counts, Pairs, State};
 use crate::receipt::Run;
@@ -14,15 +15,16 @@ pub struct Ledger {
     run: Run,
     deal: Deal,
     workers: Vec<Pairs>,
-    /// Nothing when it is not known: the journals of a crash do not tell.
+    /// Nothing when it is not known: an older directory does not tell.
     changes: Option<Changes>,
+    unseen: Intents,
 }
 
 impl Ledger {
     /// A ledger in which nothing was sent.
     pub fn new(run: Run, deal: Deal) -> Ledger {
         let workers = (0..deal.workers()).map(|_| Pairs::default()).collect();
-        Ledger { run, deal, workers, changes: Some(Changes::default()) }
+        Ledger { run, deal, workers, changes: Some(Changes::default()), unseen: Intents::NONE }
     }
 
     /// The run whose documents these are.
@@ -48,6 +50,12 @@ impl Ledger {
     /// What changed documents after they were inserted; nothing when that is not known.
     pub fn changes(&self) -> Option<&Changes> {
         self.changes.as_ref()
+    }
+
+    /// What may have been done to documents beyond the changes that are known: after a crash, what the writers meant to
+    /// do in the moment that is not on disk; nothing after a run that ended in order.
+    pub fn unseen(&self) -> Intents {
+        self.unseen
     }
 
     /// The state of a document; `NotSent` when its number is outside the deal.
@@ -96,6 +104,7 @@ impl Ledger {
             mine.merge(&theirs);
             mine
         });
+        self.unseen = self.unseen.or(other.unseen);
         Ok(())
     }
 
@@ -104,7 +113,6 @@ impl Ledger {
         self.workers.iter().map(Pairs::memory_bytes).sum()
     }
 
-    #[inline]
     /// The numbers of all acknowledged documents, worker by worker.
     pub fn acknowledged(&self) -> impl Iterator<Item = u64> {
         self.places()
@@ -124,6 +132,10 @@ impl Ledger {
 
     pub(crate) fn set_changes(&mut self, changes: Option<Changes>) {
         self.changes = changes;
+    }
+
+    pub(crate) fn set_unseen(&mut self, unseen: Intents) {
+        self.unseen = unseen;
     }
 
     pub(crate) fn workers(&self) -> &[Pairs] {

@@ -1,8 +1,9 @@
 //! Remembers what was promised (two bits a document) and says what an audit found.
 //!
 //! A document's `_id` is a [`receipt`]: it carries the run and the document's number. [`numbers`] says which
-//! writer sends which number. Each writer keeps a [`worker`] ledger and the [`versions`] of what it replaces, the [`journal`] keeps it on disk, and
-//! the [`audit`] holds what was found against what was promised.
+//! writer sends which number. Each writer keeps a [`worker`] ledger and the [`versions`] of what it replaces, and tells its
+//! [`intents`] before it changes anything; the [`journal`] keeps all that on disk, and the [`audit`] holds what was found
+//! against what was promised.
 //!
 //! ```
 //! use plimsoll_ledger::{Audit, Content, Deal, Found, Ledger, Run, State, WorkerLedger};
@@ -43,6 +44,8 @@ pub mod versions;
 
 mod changes;
 
+pub mod intents;
+
 pub mod worker;
 
 pub mod ledger;
@@ -52,7 +55,8 @@ pub mod journal;
 pub mod audit;
 
 pub use audit::{Audit, Content, Findings, Found, Neighbours, Touched};
-pub use changes::Changes;
+pub use changes::{Changed, Changes};
+pub use intents::{Intent, Intents};
 pub use journal::{Keeper, Recovered, Source, load, recover, save};
 pub use ledger::Ledger;
 pub use numbers::{Deal, Place, Share};

@@ -42,6 +42,14 @@ impl Run {
         Receipt::from_stamp(self, stamp).map(Receipt::number)
     }
 
+    /// The number and the version that this stamp would be of, if it were one of this run: every stamp reads as some.
+    /// Whether that version was ever sent is for the ledger to say.
+    pub fn versioned(self, stamp: i64) -> (u64, u32) {
+        let bits = stamp.cast_unsigned();
+        let version = bits.wrapping_sub(self.stamp_base()) >> 40;
+        (bits & (NUMBERS_MAX - 1), version as u32)
+    }
+
     /// The first seven bytes of every receipt of this run: time, then tag.
     pub fn to_bytes(self) -> [u8; 7] {
         let time = self.time_s.to_be_bytes();
@@ -130,9 +138,8 @@ impl Receipt {
     /// The version of this document whose stamp this is, or nothing when it is the stamp of another document. Every tag
     /// is that of some version.
     pub fn version_of(self, stamp: i64) -> Option<u32> {
-        let bits = stamp.cast_unsigned();
-        let version = bits.wrapping_sub(self.run.stamp_base()) >> 40;
-        (bits & (NUMBERS_MAX - 1) == self.number).then_some(version as u32)
+        let (number, version) = self.run.versioned(stamp);
+        (number == self.number).then_some(version)
     }
 
     /// The receipt that this stamp repeats, or nothing when the stamp is of another run. A stamp does not

@@ -13,8 +13,10 @@ use crate::pairs::Words;
 
 /// The highest version of a document: the stamp has 24 bits for it.
 pub const VERSION_MAX: u32 = (1 << 24) - 1;
-/// What stands for the version of a document that is deleted.
-const DELETED: u32 = u32::MAX;
+/// Stands beside the version that a deletion removes, and makes it greater than every version.
+const DELETED: u32 = 1 << 31;
+/// What stood for a deletion, whatever version it removed, before the version was kept.
+const DELETED_ALONE: u32 = u32::MAX;
 /// Documents of one page: 8 bytes each.
 pub(crate) const PER_PAGE: u64 = (size_of::<Words>() / 8) as u64;
 
@@ -50,19 +52,27 @@ impl Version {
 
     /// Whether the server has acknowledged that the document is gone.
     pub const fn is_deleted(self) -> bool {
-        self.acknowledged == DELETED
+        self.acknowledged & DELETED != 0
     }
 
     /// Whether a deletion was sent, whatever became of it.
     pub const fn may_be_deleted(self) -> bool {
-        self.sent == DELETED
+        self.sent & DELETED != 0
     }
 
-    const fn word(self) -> u64 {
+    /// The highest version that was sent, whatever became of the document then.
+    pub const fn highest(self) -> u32 {
+        match self.sent {
+            DELETED_ALONE => 0,
+            sent => sent & !DELETED,
+        }
+    }
+
+    pub(crate) const fn word(self) -> u64 {
         self.acknowledged as u64 | (self.sent as u64) << 32
     }
 
-    const fn of(word: u64) -> Self {
+    pub(crate) const fn of(word: u64) -> Self {
         Self { acknowledged: word as u32, sent: (word >> 32) as u32 }
     }
 
@@ -109,7 +119,7 @@ impl Versions {
         let known = self.at(place);
         let fit = !known.is_doubtful() && !known.is_deleted();
         if fit {
-            self.put(place, Version { sent: DELETED, ..known });
+            self.put(place, Version { sent: DELETED | known.acknowledged, ..known });
         }
         fit
     }
@@ -180,7 +190,8 @@ impl Versions {
         *self.page_slot(worker, index) = Some(Arc::from(words));
     }
 
-    fn put(&mut self, place: Place, version: Version) {
+    /// Puts what is known of a document in place.
+    pub(crate) fn put(&mut self, place: Place, version: Version) {
         let (page, offset) = split(place.local);
         let words = self.page_slot(place.worker as usize, page).get_or_insert_with(|| Arc::new([0; _]));
         Arc::make_mut(words)[offset] = version.word();
@@ -264,6 +275,20 @@ mod tests {
         versions.acknowledge(PLACE);
         assert!(versions.at(PLACE).is_deleted() && !versions.at(PLACE).is_doubtful());
         assert_eq!((versions.replace(PLACE), versions.delete(PLACE)), (None, false));
+    }
+
+    #[test]
+    fn a_deletion_keeps_the_version_that_it_removes() {
+        let mut versions = Versions::default();
+        versions.replace(PLACE);
+        assert_eq!(versions.at(PLACE).highest(), 1);
+        versions.acknowledge(PLACE);
+        versions.delete(PLACE);
+        assert_eq!(versions.at(PLACE).highest(), 1);
+        versions.acknowledge(PLACE);
+        assert_eq!((versions.at(PLACE).highest(), versions.at(PLACE).is_deleted()), (1, true));
+        let older = known(DELETED_ALONE, DELETED_ALONE);
+        assert!(older.is_deleted() && !older.is_doubtful() && older.highest() == 0);
     }
 
     #[test]

@@ -1,13 +1,8 @@
 //! When operations are due: a pure function of their number, which never waits for a response.
 
-use std::f64::consts::LN_2;
-
-use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::mix::scramble;
 
 /// Connections of an open load when the scenario does not say.
 pub const CONNECTIONS_DEFAULT: u32 = 16;
@@ -15,8 +10,20 @@ pub const CONNECTIONS_DEFAULT: u32 = 16;
 pub const RATE_MAX: f64 = 100_000_000.0;
 /// More connections than this to one load are refused.
 pub const CONNECTIONS_MAX: u32 = 20_000;
+/// More stages than this are refused.
+pub const STAGES_MAX: usize = 1000;
 
-/// How operations arrive, as typed. Rates are operations per second.
+/// A stretch of time in which a rate, or a number of writers, moves evenly from the last value to the next, as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stage<T> {
+    /// The value at its end.
+    pub to: T,
+    /// How long the way takes; zero jumps there.
+    pub over: Span,
+}
+
+/// How operations arrive. Rates are operations per second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Arrivals {
@@ -24,6 +31,14 @@ pub enum Arrivals {
     Closed {
         /// Connections, each with one operation in flight.
         writers: u32,
+    },
+    /// As closed, with a number of writers that moves by stages: one that is too many finishes its operation and rests.
+    Writers {
+        /// Writers at the start.
+        #[serde(default)]
+        from: u32,
+        /// Where the number goes; the last one stays after it.
+        stages: Vec<Stage<u32>>,
     },
     /// Evenly spaced.
     Constant {
@@ -63,6 +78,17 @@ pub enum Arrivals {
         #[serde(default = "connections_default")]
         connections: u32,
     },
+    /// The rate moves evenly from one value to the next, stage by stage.
+    Rates {
+        /// Operations per second at the start.
+        #[serde(default)]
+        from: f64,
+        /// Where the rate goes; the last one stays after it.
+        stages: Vec<Stage<f64>>,
+        /// Connections.
+        #[serde(default = "connections_default")]
+        connections: u32,
+    },
 }
 
 const fn connections_default() -> u32 {
@@ -81,6 +107,9 @@ pub enum Error {
     /// A list of steps without a step.
     #[error("steps without a rate: list at least one, for example rates: [100, 200, 400]")]
     NoSteps,
+    /// Stages that lead nowhere, or too many.
+    #[error("{0} stages: list from 1 to {STAGES_MAX}, for example stages: [{{to: 100, over: 30s}}]")]
+    Stages(usize),
     /// A stretch of time without length.
     #[error("`{0}` must be longer than zero, for example 10s")]
     NoTime(&'static str),
@@ -88,19 +117,34 @@ pub enum Error {
 
 impl Arrivals {
     /// Connections, which bound the operations in flight.
-    pub const fn connections(&self) -> u32 {
+    pub fn connections(&self) -> u32 {
         match self {
             Self::Closed { writers } => *writers,
+            Self::Writers { from, stages } => stages.iter().map(|stage| stage.to).fold(*from, u32::max),
             Self::Constant { connections, .. }
             | Self::Poisson { connections, .. }
             | Self::Ramp { connections, .. }
-            | Self::Steps { connections, .. } => *connections,
+            | Self::Steps { connections, .. }
+            | Self::Rates { connections, .. } => *connections,
+        }
+    }
+
+    /// The highest rate, in operations per second; nothing for closed arrivals.
+    pub fn peak(&self) -> Option<f64> {
+        match self {
+            Self::Closed { .. } | Self::Writers { .. } => None,
+            Self::Constant { rate, .. } | Self::Poisson { rate, .. } => Some(*rate),
+            Self::Ramp { from, to, .. } => Some(from.max(*to)),
+            Self::Steps { rates, .. } => Some(rates.iter().copied().fold(0.0, f64::max)),
+            Self::Rates { from, stages, .. } => {
+                Some(stages.iter().map(|stage| stage.to).fold(*from, f64::max))
+            }
         }
     }
 
     /// Whether the schedule does not wait for responses.
     pub const fn is_open(&self) -> bool {
-        !matches!(self, Self::Closed { .. })
+        !matches!(self, Self::Closed { .. } | Self::Writers { .. })
     }
 
     /// Checks every number against its bounds.
@@ -114,6 +158,14 @@ impl Arrivals {
         }
         match self {
             Self::Closed { .. } => Ok(()),
+            Self::Writers { stages, .. } => check_stages(stages.len()),
+            Self::Rates { from, stages, .. } => {
+                check_stages(stages.len())?;
+                let rates = || std::iter::once(*from).chain(stages.iter().map(|stage| stage.to));
+                // A rate may rest at nothing on the way, but not all the time.
+                rates().try_for_each(|rate| check_rate(rate, -1.0))?;
+                check_rate(rates().fold(0.0, f64::max), 0.0)
+            }
             Self::Constant { rate, .. } | Self::Poisson { rate, .. } => check_rate(*rate, 0.0),
             Self::Ramp { from, to, over, .. } => {
                 check_length(*over, "over")?;
@@ -135,6 +187,16 @@ impl Arrivals {
         let connections = self.connections();
         match self {
             Self::Closed { writers } => format!("closed, {writers} writers"),
+            Self::Writers { from, stages } => {
+                let stages: Vec<_> =
+                    stages.iter().map(|stage| format!("{} in {}", stage.to, stage.over)).collect();
+                format!("closed, {from} writers, then {}", stages.join(", "))
+            }
+            Self::Rates { from, stages, .. } => {
+                let stages: Vec<_> =
+                    stages.iter().map(|stage| format!("{:.0}/s in {}", stage.to, stage.over)).collect();
+                format!("rates {from:.0}/s, then {} over {connections} connections", stages.join(", "))
+            }
             Self::Constant { rate, .. } => format!("constant {rate:.0}/s over {connections} connections"),
             Self::Poisson { rate, .. } => format!("poisson {rate:.0}/s over {connections} connections"),
             Self::Ramp { from, to, over, .. } => {
@@ -154,6 +216,10 @@ fn check_rate(rate: f64, above: f64) -> Result<(), Error> {
     } else {
         Err(Error::Rate(rate))
     }
+}
+
+const fn check_stages(count: usize) -> Result<(), Error> {
+    if count == 0 || count > STAGES_MAX { Err(Error::Stages(count)) } else { Ok(()) }
 }
 
 fn check_length(span: Span, name: &'static str) -> Result<(), Error> {
@@ -179,181 +245,20 @@ impl Share {
     }
 }
 
-/// The due times of one worker's operations, in nanoseconds from the phase's start, never falling.
-#[derive(Clone, Debug)]
-pub struct Schedule {
-    pattern: Pattern,
-    share: Share,
-    next: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Pattern {
-    Segments(Vec<Segment>),
-    Poisson { mean_gap_ns: f64, at_ns: f64, seed: u64 },
-}
-
-/// A stretch in which the rate moves evenly.
-#[derive(Clone, Copy, Debug)]
-struct Segment {
-    from_ns: f64,
-    length_ns: f64,
-    rate: f64,
-    rate_end: f64,
-    /// Operations of the whole plan due before this stretch.
-    before: f64,
-}
-
-impl Segment {
-    fn operations(&self) -> f64 {
-        (self.rate + self.rate_end) / 2.0 * self.length_ns / SECOND_NS as f64
-    }
-
-    /// When the `count`-th operation of the stretch (a real number) is due, solving
-    /// `count = rate·t + slope·t²/2` for t in its numerically stable form.
-    fn due_ns(&self, count: f64) -> f64 {
-        let slope = (self.rate_end - self.rate) / (self.length_ns / SECOND_NS as f64);
-        let root = (self.rate * self.rate + 2.0 * slope * count).max(0.0).sqrt();
-        let seconds = if slope == 0.0 { count / self.rate } else { 2.0 * count / (self.rate + root) };
-        self.from_ns + if count == 0.0 { 0.0 } else { seconds * SECOND_NS as f64 }
-    }
-}
-
-impl Schedule {
-    /// The schedule of one worker; nothing for closed arrivals, which have none.
-    pub fn new(arrivals: &Arrivals, share: Share, seed: u64) -> Option<Self> {
-        let pattern = match arrivals {
-            Arrivals::Closed { .. } => return None,
-            Arrivals::Constant { rate, .. } => Pattern::Segments(segments([(*rate, *rate, f64::INFINITY)])),
-            Arrivals::Poisson { rate, .. } => Pattern::Poisson {
-                // Independent Poisson streams of a K-th of the rate add up to one of the whole rate.
-                mean_gap_ns: SECOND_NS as f64 * share.of as f64 / rate,
-                at_ns: 0.0,
-                seed: scramble(seed, share.index),
-            },
-            Arrivals::Ramp { from, to, over, .. } => {
-                Pattern::Segments(segments([(*from, *to, over.as_ns() as f64), (*to, *to, f64::INFINITY)]))
-            }
-            Arrivals::Steps { rates, every, .. } => {
-                let last = rates.last().map(|rate| (*rate, *rate, f64::INFINITY));
-                let steps = rates.iter().map(|rate| (*rate, *rate, every.as_ns() as f64));
-                Pattern::Segments(segments(steps.chain(last)))
-            }
-        };
-        Some(Self { pattern, share, next: 0 })
-    }
-
-    /// When the next operation is due and its number within the whole plan; the first is due at once, or after the
-    /// first random gap. Nothing when no further operation will ever be due.
-    pub fn peek(&self) -> Option<(u64, u64)> {
-        let number = self.share.index + self.next * self.share.of;
-        match &self.pattern {
-            Pattern::Poisson { mean_gap_ns, at_ns, seed } => {
-                Some(((at_ns + gap(*seed, self.next) * mean_gap_ns) as u64, number))
-            }
-            Pattern::Segments(segments) => {
-                let count = number as f64;
-                let segment = segments.iter().rev().find(|segment| segment.before <= count)?;
-                let due_ns = segment.due_ns(count - segment.before);
-                due_ns.is_finite().then_some((due_ns.round() as u64, number))
-            }
-        }
-    }
-
-    /// As [`Self::peek`], and moves on.
-    pub fn take(&mut self) -> Option<(u64, u64)> {
-        let next = self.peek()?;
-        if let Pattern::Poisson { mean_gap_ns, at_ns, seed } = &mut self.pattern {
-            *at_ns += gap(*seed, self.next) * *mean_gap_ns;
-        }
-        self.next += 1;
-        Some(next)
-    }
-}
-
-fn segments(stretches: impl IntoIterator<Item = (f64, f64, f64)>) -> Vec<Segment> {
-    let mut built: Vec<Segment> = Vec::new();
-    for (rate, rate_end, length_ns) in stretches {
-        let (from_ns, before) = built
-            .last()
-            .map_or((0.0, 0.0), |last| (last.from_ns + last.length_ns, last.before + last.operations()));
-        built.push(Segment { from_ns, length_ns, rate, rate_end, before });
-    }
-    built
-}
-
-/// The `index`-th exponential gap of mean one.
-fn gap(seed: u64, index: u64) -> f64 {
-    // 53 random bits, shifted off zero so that the logarithm stays finite.
-    let uniform = ((scramble(seed, index) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    -uniform.log2() * LN_2
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn due(arrivals: &Arrivals, share: Share, count: usize) -> Vec<u64> {
-        let mut schedule = Schedule::new(arrivals, share, 42).unwrap();
-        (0..count).map(|_| schedule.take().unwrap().0).collect()
+    fn rates(from: f64, to: &[f64]) -> Arrivals {
+        let stages = to.iter().map(|to| Stage { to: *to, over: Span::from_secs(1) }).collect();
+        Arrivals::Rates { from, stages, connections: 1 }
     }
 
     #[test]
-    fn constant_arrivals_are_evenly_spaced() {
-        let arrivals = Arrivals::Constant { rate: 1000.0, connections: 1 };
-        assert_eq!(due(&arrivals, Share::WHOLE, 4), [0, 1_000_000, 2_000_000, 3_000_000]);
-    }
-
-    #[test]
-    fn the_shares_of_all_workers_make_the_whole() {
-        for arrivals in [
-            Arrivals::Constant { rate: 777.0, connections: 1 },
-            Arrivals::Ramp { from: 0.0, to: 500.0, over: Span::from_secs(2), connections: 1 },
-            Arrivals::Steps { rates: vec![100.0, 300.0], every: Span::from_secs(1), connections: 1 },
-        ] {
-            let whole = due(&arrivals, Share::WHOLE, 300);
-            let mut parts: Vec<_> =
-                (0..3).flat_map(|index| due(&arrivals, Share { index, of: 3 }, 100)).collect();
-            parts.sort_unstable();
-            assert_eq!(parts, whole, "{arrivals:?}");
-        }
-    }
-
-    #[test]
-    fn a_ramp_sends_half_of_its_end_rate_on_the_way() {
-        let arrivals = Arrivals::Ramp { from: 0.0, to: 1000.0, over: Span::from_secs(10), connections: 1 };
-        let on_the_way =
-            due(&arrivals, Share::WHOLE, 6000).into_iter().filter(|ns| *ns < 10 * SECOND_NS).count();
-        assert_eq!(on_the_way, 5000);
-        assert!(due(&arrivals, Share::WHOLE, 6000).is_sorted());
-    }
-
-    #[test]
-    fn a_ramp_to_nothing_ends() {
-        let arrivals = Arrivals::Ramp { from: 100.0, to: 0.0, over: Span::from_secs(2), connections: 1 };
-        let mut schedule = Schedule::new(&arrivals, Share::WHOLE, 0).unwrap();
-        let count = std::iter::from_fn(|| schedule.take()).take(1000).count();
-        assert!((100..=101).contains(&count), "{count}");
-    }
-
-    #[test]
-    fn steps_jump_to_the_next_rate() {
-        let arrivals = Arrivals::Steps { rates: vec![10.0, 20.0], every: Span::from_secs(1), connections: 1 };
-        let times = due(&arrivals, Share::WHOLE, 51);
-        assert_eq!(times.iter().filter(|ns| **ns < SECOND_NS).count(), 10);
-        assert_eq!(times.iter().filter(|ns| (SECOND_NS..2 * SECOND_NS).contains(*ns)).count(), 20);
-        assert_eq!(times[50], 3 * SECOND_NS);
-    }
-
-    #[test]
-    fn poisson_gaps_have_the_mean_and_spread_of_an_exponential() {
-        let arrivals = Arrivals::Poisson { rate: 1000.0, connections: 1 };
-        let times = due(&arrivals, Share::WHOLE, 100_000);
-        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
-        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-        let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
-        assert!((mean / 1e6 - 1.0).abs() < 0.02, "mean {mean}");
-        assert!((deviation / mean - 1.0).abs() < 0.02, "deviation {deviation}");
+    fn a_rate_may_rest_on_the_way_and_has_its_peak_there() {
+        assert_eq!(rates(0.0, &[100.0, 0.0]).check(), Ok(()));
+        assert_eq!(rates(5.0, &[100.0, 0.0]).peak(), Some(100.0));
+        assert_eq!(Arrivals::Closed { writers: 3 }.peak(), None);
     }
 
     #[test]
@@ -364,6 +269,15 @@ mod tests {
             (Arrivals::Closed { writers: 0 }, "from 1"),
             (Arrivals::Steps { rates: vec![], every: Span::from_secs(1), connections: 1 }, "at least one"),
             (Arrivals::Ramp { from: 0.0, to: 0.0, over: Span::from_secs(1), connections: 1 }, "over 0"),
+            (Arrivals::Writers { from: 1, stages: vec![] }, "0 stages"),
+            (
+                Arrivals::Writers { from: 0, stages: vec![Stage { to: 0, over: Span::from_secs(1) }] },
+                "from 1",
+            ),
+            (rates(0.0, &[0.0]), "over 0"),
+            (rates(1.0, &[-1.0]), "over 0"),
+            (rates(1.0, &[f64::INFINITY]), "over 0"),
+            (rates(1.0, &[]), "0 stages"),
             (
                 Arrivals::Ramp { from: 1.0, to: 2.0, over: Span::default(), connections: 1 },
                 "longer than zero",

@@ -13,9 +13,12 @@ use plimsoll_measure::interval::Tally;
 use crate::arrivals::Share;
 use crate::fault::{self, Fault, Happening, Stretch};
 use crate::phase::{Error, Phase};
+use crate::reach;
 use crate::runtime::{Real, Spin};
 use crate::target::Target;
-use crate::worker::{self, Control, Ended, Order, Slice, Supply, TENTH_NS, Tenth, is_supplier, lanes_needed};
+use crate::worker::{
+    self, Control, Ended, Order, Part, Slice, Supply, TENTH_NS, Tenth, is_supplier, lanes_needed,
+};
 
 /// Time between the order and the start of a phase, so that every thread is there at the start, in nanoseconds.
 const LEAD_NS: u64 = 20 * MILLISECOND_NS;
@@ -29,6 +32,8 @@ pub struct Second {
     pub to_ns: u64,
     /// What each operation did, by its index.
     pub tallies: Vec<Tally>,
+    /// What was counted apart, where several loads send the same operation.
+    pub parts: Vec<Part>,
     /// The same time in tenths.
     pub tenths: Vec<TenthLine>,
     /// CPU of each worker, in nanoseconds.
@@ -172,6 +177,12 @@ impl<T: Target> Engine<T> {
         let start = clock::now() + LEAD_NS;
         let (shard, operations, count) = (self.shard, self.operations, self.workers.len());
         let left = AtomicUsize::new(count);
+        let mut watch = reach::Watch::new(&phase, shard);
+        let mut sink = |progress: Progress| {
+            let missed = if let Progress::Second(second) = &progress { watch.tell(second) } else { None };
+            sink(progress);
+            missed.into_iter().for_each(|reason| control.abort(Ended::NotReached, reason));
+        };
         sink(Progress::Began(start));
         thread::scope(|scope| {
             let (sender, told) = channel();
@@ -412,6 +423,18 @@ impl Second {
         self.switches = added(self.switches, slice.switches);
         self.tallies.resize_with(slice.tallies.len(), Tally::default);
         self.tallies.iter_mut().zip(&slice.tallies).for_each(|(sum, part)| sum.merge(part));
+        if self.parts.is_empty() {
+            self.parts.clone_from(&slice.parts);
+        } else {
+            // Every worker has the same loads, so their parts come in the same order.
+            self.parts.iter_mut().zip(&slice.parts).for_each(|(sum, part)| sum.tally.merge(&part.tally));
+        }
+    }
+
+    /// What an operation did for one load of the phase; nothing if nothing was counted.
+    pub fn of(&self, load: usize, operation: usize) -> Option<&Tally> {
+        let apart = self.parts.iter().find(|part| (part.load, part.operation) == (load, operation));
+        apart.map(|part| &part.tally).or_else(|| self.tallies.get(operation))
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use plimsoll_measure::clock::Instant;
 
-use crate::arrivals::{Schedule, Share};
+use crate::arrivals::Share;
 use crate::mix::{Mix, scramble};
-use crate::phase::{Documents, Load, Overdue, Phase};
+use crate::phase::{Documents, Overdue, Phase};
+use crate::schedule::Schedule;
 
 /// Where the operations of one load come from.
 pub struct Feed {
@@ -16,6 +17,14 @@ pub struct Feed {
     documents: Documents,
     exhausted: bool,
     source: Source,
+    /// Where each operation is counted.
+    lines: Vec<usize>,
+    /// When its load begins.
+    start: Instant,
+    /// When nothing is due any more.
+    end: Option<Instant>,
+    /// Until when what is overdue may be sent.
+    until: Option<Instant>,
 }
 
 enum Source {
@@ -30,6 +39,8 @@ pub struct Slot {
     pub number: u64,
     /// Which operation of the plan it is.
     pub operation: usize,
+    /// Where it is counted.
+    pub line: usize,
     /// When it is due; closed arrivals are due when they are sent.
     pub due: Option<Instant>,
     /// When the pacer noticed it, if no lane took it in time.
@@ -37,22 +48,59 @@ pub struct Slot {
 }
 
 impl Feed {
-    /// The feed of one worker; nothing where the mix has no weight.
-    pub fn new(load: &Load, share: Share, phase: &Phase, index: usize) -> Option<Self> {
+    /// One worker's feed of the load `index` of a phase that starts at `start`; nothing where the mix has no weight.
+    /// `lines` says where each operation is counted.
+    pub fn new(phase: &Phase, index: usize, share: Share, start: Instant, lines: Vec<usize>) -> Option<Self> {
+        let load = &phase.loads[index];
         let seed = scramble(phase.seed, index as u64);
         let share = narrowed(share, u64::from(load.arrivals.connections()));
         let source = match Schedule::new(&load.arrivals, share, seed) {
             None => Source::Closed { next: share.index, step: share.of },
             Some(schedule) => Source::Open { schedule, overdue: VecDeque::new() },
         };
+        let end = load.end(phase.stop).map(|span| start + span.as_ns());
+        let grace = load.timing.graceful_stop.unwrap_or(phase.drain);
         Some(Self {
             mix: Mix::by(load.mix_by, &load.mix, seed)?,
             overdue_rule: load.overdue,
-            operations_left: phase.stop.operations.map(|total| share.part(total)),
+            operations_left: load.limits(phase.stop).operations.map(|total| share.part(total)),
             documents: load.documents,
             exhausted: false,
             source,
+            lines,
+            start: start + load.timing.start.as_ns(),
+            end,
+            until: end.map(|end| end + grace.as_ns()),
         })
+    }
+
+    /// When nothing of it is due any more, if time ends it.
+    pub const fn end(&self) -> Option<Instant> {
+        self.end
+    }
+
+    /// Until when what is overdue may be sent, if time ends it.
+    pub const fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Whether nothing of it is due any more.
+    pub fn has_ended(&self, now: Instant) -> bool {
+        self.end.is_some_and(|end| now >= end)
+    }
+
+    /// Whether nothing of it may be sent any more.
+    pub fn is_drained(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now >= until)
+    }
+
+    /// Whether a connection would find nothing to send, now or later.
+    pub fn is_spent(&self, now: Instant) -> bool {
+        self.is_dry() || self.is_drained(now) || (self.has_ended(now) && !self.has_overdue())
+    }
+
+    fn has_overdue(&self) -> bool {
+        matches!(&self.source, Source::Open { overdue, .. } if !overdue.is_empty())
     }
 
     /// Whether the next operation is there as soon as the last one has ended.
@@ -67,8 +115,7 @@ impl Feed {
 
     /// Whether nothing of it is left to send.
     pub fn is_dry(&self) -> bool {
-        let waiting = matches!(&self.source, Source::Open { overdue, .. } if !overdue.is_empty());
-        (self.exhausted || self.is_over()) && !waiting
+        (self.exhausted || self.is_over()) && !self.has_overdue()
     }
 
     /// Whether its operations make documents.
@@ -89,8 +136,8 @@ impl Feed {
         }
     }
 
-    /// The next operation in time, if it is due before `end`; marks it as taken.
-    pub fn take_scheduled(&mut self, start: Instant, end: Option<Instant>) -> Option<Slot> {
+    /// The next operation in time, if it is due before the load's end; marks it as taken.
+    pub fn take_scheduled(&mut self) -> Option<Slot> {
         if self.exhausted || self.is_over() {
             return None;
         }
@@ -101,15 +148,16 @@ impl Feed {
                 (None, number)
             }
             Source::Open { schedule, .. } => {
-                let due = start + schedule.peek()?.0;
-                if end.is_some_and(|end| due >= end) {
+                let due = self.start + schedule.peek()?.0;
+                if self.end.is_some_and(|end| due >= end) {
                     return None;
                 }
                 (Some(due), schedule.take()?.1)
             }
         };
         self.operations_left = self.operations_left.map(|left| left - 1);
-        Some(Slot { number, operation: self.mix.pick(number), due, awake: None })
+        let operation = self.mix.pick(number);
+        Some(Slot { number, operation, line: self.lines[operation], due, awake: None })
     }
 
     /// An operation that it gave has ended after this time of service.
@@ -126,9 +174,9 @@ impl Feed {
     }
 
     /// Takes the next operation that is due by `now` and keeps it as overdue, noticed `now`; gives a copy.
-    pub fn notice(&mut self, start: Instant, end: Option<Instant>, now: Instant) -> Option<Slot> {
-        self.next_due(start, end).filter(|due| *due <= now)?;
-        let slot = Slot { awake: Some(now), ..self.take_scheduled(start, end)? };
+    pub fn notice(&mut self, now: Instant) -> Option<Slot> {
+        self.next_due().filter(|due| *due <= now)?;
+        let slot = Slot { awake: Some(now), ..self.take_scheduled()? };
         if let Source::Open { overdue, .. } = &mut self.source {
             overdue.push_back(slot);
         }
@@ -136,12 +184,12 @@ impl Feed {
     }
 
     /// When the next operation is due; nothing for closed arrivals and after the end.
-    pub fn next_due(&self, start: Instant, end: Option<Instant>) -> Option<Instant> {
+    pub fn next_due(&self) -> Option<Instant> {
         match &self.source {
             Source::Open { schedule, .. } if !self.exhausted && !self.is_over() => schedule
                 .peek()
-                .map(|(due_ns, _)| start + due_ns)
-                .filter(|due| end.is_none_or(|end| *due < end)),
+                .map(|(due_ns, _)| self.start + due_ns)
+                .filter(|due| self.end.is_none_or(|end| *due < end)),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! Decides when an operation is due, sends it, times it, decides when to stop, and searches for the load line.
 //!
-//! In reading order: what is asked for ([`arrivals`], [`mix`], [`stop`], [`retry`], [`phase`]), the ports to the thing
+//! In reading order: what is asked for ([`arrivals`], [`k6`], [`mix`], [`think`], [`stop`], [`reach`], [`retry`],
+//! [`phase`]), the ports to the thing
 //! under load ([`target`], [`fault`]), time and tasks as a parameter ([`runtime`]), one thread's work ([`worker`]), all
 //! threads ([`engine`]), where the steady state starts ([`warm_up`]), what a run adds up to ([`summary`]) and what a
 //! fault did to it ([`outage`]), the search ([`objective`], [`search`], [`suspects`], [`mod@line`]), and how throughput
@@ -12,19 +13,24 @@ pub mod arrivals;
 pub mod engine;
 pub mod fault;
 mod feed;
+pub mod k6;
 pub mod ladder;
 pub mod line;
 pub mod mix;
 pub mod objective;
 pub mod outage;
 pub mod phase;
+pub mod reach;
 pub mod retry;
 pub mod runtime;
 pub mod scalability;
+mod schedule;
 pub mod search;
+mod shift;
 pub mod stop;
 pub mod summary;
 pub mod suspects;
 pub mod target;
+pub mod think;
 pub mod warm_up;
 pub mod worker;

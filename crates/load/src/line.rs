@@ -158,7 +158,6 @@ impl Quest {
             held_back_by,
             unmoved,
             not_seen,
-            scalability: None,
             probes: sides.into_iter().map(|side| side.probe).collect(),
             notes,
         }

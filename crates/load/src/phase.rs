@@ -1,14 +1,18 @@
 //! One phase of a plan, as meant: loads side by side, and when they stop.
 
 use plimsoll_measure::duration::Span;
+use plimsoll_measure::metric::Subject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrivals::{self, Arrivals};
+use crate::arrivals;
 use crate::fault::{self, Planned, Stretch};
-use crate::mix::By;
 use crate::retry::Retry;
 use crate::stop::{self, Stop};
+
+mod load;
+
+pub use load::{Load, Timing};
 
 /// How long an unreachable server is waited for when the scenario does not say.
 pub const UNREACHABLE_FOR: Span = Span::from_secs(10);
@@ -39,23 +43,6 @@ pub enum Documents {
     Made,
 }
 
-/// One stream of operations.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Load {
-    /// Its name in the scenario.
-    pub name: String,
-    /// (operation, weight): indices into the plan's operations.
-    pub mix: Vec<(usize, f64)>,
-    /// What the weights are shares of.
-    pub mix_by: By,
-    /// When operations are due.
-    pub arrivals: Arrivals,
-    /// What happens to overdue ones.
-    pub overdue: Overdue,
-    /// Whether its operations make documents.
-    pub documents: Documents,
-}
-
 /// Loads side by side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
@@ -67,7 +54,7 @@ pub struct Phase {
     pub loads: Vec<Load>,
     /// When it ends.
     pub stop: Stop,
-    /// How long overdue operations may be sent after the end.
+    /// How long overdue operations of a load may be sent after its end, if it does not say so itself.
     pub drain: Span,
     /// After how long without any connection the phase ends.
     pub unreachable_for: Span,
@@ -107,6 +94,43 @@ pub enum Error {
         "stop.documents: no load of this phase inserts any, so it would not end; stop by duration or operations"
     )]
     NoDocuments,
+    /// Documents are counted for the phase.
+    #[error(
+        "load.{0}.stop.documents: documents are counted for all loads together; say it under the phase's `stop`"
+    )]
+    LoadDocuments(String),
+    /// It would begin when all is over.
+    #[error("load.{load}.start: it begins at {start}, and the phase ends at {end}")]
+    TooLate {
+        /// The load.
+        load: String,
+        /// When it would begin.
+        start: Span,
+        /// When the phase ends.
+        end: Span,
+    },
+    /// Limits of a load.
+    #[error("load.{load}.stop: {error}")]
+    LoadStop {
+        /// The load.
+        load: String,
+        /// What is wrong.
+        error: stop::Error,
+    },
+    /// A word that closed arrivals have no use for.
+    #[error("load.{0}.reach: closed arrivals have no rate to reach; give open arrivals, or leave it out")]
+    NothingToReach(String),
+    /// A word that open arrivals have no use for.
+    #[error("load.{0}.{1}: it is for closed arrivals, whose writers wait for each answer")]
+    ClosedOnly(String, &'static str),
+    /// Bounds the wrong way round.
+    #[error("load.{0}.think: the shortest pause is longer than the longest")]
+    Think(String),
+    /// A share or time that cannot be meant.
+    #[error(
+        "load.{0}.reach: share is over 0 and up to 1, and `for` from 1s to 1h, for example {{share: 0.99, for: 10s}}"
+    )]
+    Reach(String),
     /// Faults that cannot be meant.
     #[error("faults: {0}")]
     Faults(#[from] fault::Error),
@@ -124,26 +148,31 @@ impl Phase {
         if self.loads.is_empty() {
             return Err(Error::NoLoad);
         }
-        self.stop.check()?;
+        if self.stop == Stop::default() && self.loads.iter().all(|load| load.timing.stop != Stop::default()) {
+            // Each load ends by itself, and the phase with the last of them.
+        } else {
+            self.stop.check()?;
+        }
         let makes = self.loads.iter().any(|load| load.documents == Documents::Made);
         if self.stop.documents.is_some() && !makes {
             return Err(Error::NoDocuments);
         }
-        self.loads.iter().try_for_each(Load::check)?;
+        self.loads.iter().try_for_each(|load| load.check(self))?;
         Ok(fault::timeline(&self.faults, self.stop.duration, self.seed)?)
     }
 }
 
-impl Load {
-    fn check(&self) -> Result<(), Error> {
-        let checked = self.arrivals.check();
-        checked.map_err(|error| Error::Arrivals { load: self.name.clone(), error })?;
-        if crate::mix::Mix::new(&self.mix, 0).is_none() {
-            return Err(Error::Weights(self.name.clone()));
-        }
-        if self.mix_by == By::Time && self.arrivals.is_open() {
-            return Err(Error::TimeShares(self.name.clone()));
-        }
-        Ok(())
+impl Phase {
+    /// What each operation of each load is called by: what a metric can be of.
+    ///
+    /// `names` are the plan's operations.
+    pub fn subjects<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = Subject<'a>> {
+        let of = |load: &'a Load| {
+            load.mix.iter().map(|(operation, _)| load.subject(&self.name, names, *operation))
+        };
+        self.loads.iter().flat_map(of)
     }
 }
+
+#[cfg(test)]
+mod tests;

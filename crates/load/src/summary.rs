@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_measure::clock::SECOND_NS;
-use plimsoll_measure::expectation;
+use plimsoll_measure::expectation::{self, Checks, Wanted};
+use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::interval::Tally;
-use plimsoll_measure::run::{FaultFacts, Operation, PhaseFacts, SecondsSpread, WarmUp};
+use plimsoll_measure::run::{Answers, Expectation, FaultFacts, Operation, PhaseFacts};
 
 use crate::engine::{Finished, Second, TenthLine};
 use crate::fault::Happening;
@@ -13,6 +13,12 @@ use crate::objective::Objective;
 use crate::outage;
 use crate::phase::Phase;
 use crate::warm_up;
+
+mod sum;
+mod watch;
+
+use sum::{Cover, Sum, micros_per, named, seconds};
+use watch::Watch;
 
 /// A run so far. Memory grows with its seconds by some numbers each, not by histograms.
 #[derive(Debug)]
@@ -27,21 +33,7 @@ pub struct Summary {
     reconnects: u64,
     objective: Objective,
     faults: Vec<FaultFacts>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Sum {
-    whole: Tally,
-    /// Time in which the operation was under load.
-    load_ns: u64,
-    /// Completed and due before the end of each open phase.
-    in_time: u64,
-    due: u64,
-    open: bool,
-    /// Documents of each full second.
-    seconds: Vec<u64>,
-    steady_documents: u64,
-    steady_ns: u64,
+    watch: Watch,
 }
 
 /// The phase under way.
@@ -49,12 +41,14 @@ struct Sum {
 struct Current {
     whole: Tally,
     tenths: Vec<TenthLine>,
-    seconds: Vec<Sec>,
+    seconds: Vec<Single>,
+    /// CPU of all workers.
+    cpu_ns: u64,
 }
 
 /// One second of a phase.
 #[derive(Debug, Default)]
-struct Sec {
+struct Single {
     /// What a fault would show in.
     seen: outage::Second,
     /// Documents of each operation.
@@ -76,22 +70,53 @@ impl Summary {
             reconnects: 0,
             objective,
             faults: Vec::new(),
+            watch: Watch::default(),
         }
+    }
+
+    /// The same, with what must hold at the end.
+    pub fn expecting(mut self, wanted: &[Wanted]) -> Self {
+        self.watch = Watch::new(wanted, &self.names);
+        self
+    }
+
+    /// From now on what may end the run is looked at.
+    pub fn arm(&mut self) {
+        self.watch.arm();
+    }
+
+    /// Why the run must end, if what was measured so far breaks a threshold that it ends for. Looks every two seconds of
+    /// load.
+    pub fn broken(&mut self) -> Option<String> {
+        self.watch.broken(&self.operations, self.load_ns)
+    }
+
+    /// Holds everything that was measured against what must hold: all of it, or only integrity. `answers` are those whose
+    /// checks were counted.
+    pub fn expectations(
+        &self,
+        integrity: Option<&Integrity>,
+        answers: &[Answers],
+        only_integrity: bool,
+    ) -> Vec<Expectation> {
+        let of =
+            |name: &String| answers.iter().find(|it| it.operation == *name).map(|it| it.checks.as_slice());
+        let checked: Vec<_> = self.names.iter().map(|name| of(name).map(Checks::of)).collect();
+        self.watch.judge(&self.operations, &checked, integrity, only_integrity)
     }
 
     /// Adds one second of `phase`.
     pub fn add(&mut self, phase: &Phase, second: &Second) {
-        let in_time = phase.stop.duration.is_none_or(|span| second.to_ns <= span.as_ns());
-        for (sum, tally) in self.operations.iter_mut().zip(&second.tallies) {
-            sum.whole.merge(tally);
-            if in_time {
-                sum.in_time += tally.completed();
-                sum.due += tally.due;
+        for (operation, cover) in Cover::all(phase) {
+            if let Some(tally) = second.tallies.get(operation) {
+                self.operations[operation].add(tally, second, &cover);
             }
         }
+        self.watch.add(phase, second, &self.names);
         second.tallies.iter().for_each(|tally| self.current.whole.merge(tally));
         self.cpu_ns.resize(self.cpu_ns.len().max(second.cpu_ns.len()), 0);
         self.cpu_ns.iter_mut().zip(&second.cpu_ns).for_each(|(sum, part)| *sum += part);
+        self.current.cpu_ns += second.cpu_ns.iter().sum::<u64>();
         if let Some(switches) = second.switches {
             *self.switches.get_or_insert(0) += switches;
         }
@@ -99,7 +124,7 @@ impl Summary {
         self.reconnects += second.reconnects;
         self.current.tenths.extend(&second.tenths);
         let documents = second.tallies.iter().map(|tally| tally.documents).collect();
-        self.current.seconds.push(Sec { seen: self.seen(second), documents });
+        self.current.seconds.push(Single { seen: self.seen(second), documents });
     }
 
     fn seen(&self, second: &Second) -> outage::Second {
@@ -117,11 +142,17 @@ impl Summary {
     pub fn end(&mut self, phase: &Phase, finished: &Finished, from_ns: u64) {
         let current = std::mem::take(&mut self.current);
         let warm_up = warm_up::assess(&current.tenths);
-        for (operation, open) in used(phase) {
-            self.operations[operation].load(&current, operation, finished, &warm_up, open);
+        for (operation, cover) in Cover::all(phase) {
+            self.operations[operation].end(finished.to_ns, &cover);
+            self.operations[operation].spread(&current, operation, &warm_up, &cover);
         }
+        // What several operations share of a worker's CPU cannot be told apart.
+        if let [(operation, _)] = Cover::all(phase).into_iter().collect::<Vec<_>>()[..] {
+            self.operations[operation].alone(current.cpu_ns, current.whole.count);
+        }
+        self.watch.end(phase, finished.to_ns, &self.names);
         self.faults.extend(faults(phase, finished, &current, from_ns));
-        let described = phase.loads.iter().map(|load| (load.name.clone(), load.arrivals.describe()));
+        let described = phase.loads.iter().map(|load| (load.name.clone(), load.describe()));
         self.phases.push(PhaseFacts {
             name: phase.name.clone(),
             arrivals: described.collect(),
@@ -136,6 +167,7 @@ impl Summary {
             documents_per_s: current.whole.documents as f64 / seconds(finished.to_ns).max(f64::MIN_POSITIVE),
             response_ns: current.whole.response.latency(),
             errors: current.whole.errors.total(),
+            cpu_us_per_operation: micros_per(current.cpu_ns, current.whole.count),
         });
     }
 
@@ -144,10 +176,9 @@ impl Summary {
         self.names.iter().cloned().zip(self.operations.iter().map(Sum::operation)).collect()
     }
 
-    /// Each operation for the judgement of expectations.
+    /// Each operation for the judgement of expectations, by its index.
     pub fn measured(&self) -> Vec<expectation::Operation<'_>> {
-        let pairs = self.names.iter().zip(&self.operations);
-        pairs.map(|(name, sum)| sum.measured(name)).collect()
+        self.operations.iter().map(Sum::measured).collect()
     }
 
     /// The phases that have ended.
@@ -197,75 +228,6 @@ impl Summary {
     }
 }
 
-impl Sum {
-    fn load(&mut self, current: &Current, index: usize, finished: &Finished, warm_up: &WarmUp, open: bool) {
-        self.load_ns += finished.to_ns;
-        self.open |= open;
-        let steady_from_ns = match warm_up {
-            WarmUp::Steady { from_s } => (from_s * 1e9) as u64,
-            _ => u64::MAX,
-        };
-        for second in &current.seconds {
-            let (from_ns, to_ns) = (second.seen.from_ns, second.seen.to_ns);
-            let documents = second.documents.get(index).copied().unwrap_or(0);
-            if to_ns - from_ns == SECOND_NS {
-                self.seconds.push(documents);
-            }
-            if from_ns >= steady_from_ns {
-                self.steady_documents += documents;
-                self.steady_ns += to_ns - from_ns;
-            }
-        }
-    }
-
-    fn measured<'a>(&'a self, name: &'a str) -> expectation::Operation<'a> {
-        let seconds = seconds(self.load_ns).max(f64::MIN_POSITIVE);
-        expectation::Operation { name, tally: &self.whole, seconds, achieved: self.achieved() }
-    }
-
-    fn achieved(&self) -> Option<f64> {
-        (self.open && self.due > 0).then(|| self.in_time as f64 / self.due as f64)
-    }
-
-    fn operation(&self) -> Operation {
-        let whole = &self.whole;
-        let under_load_s = seconds(self.load_ns).max(f64::MIN_POSITIVE);
-        Operation {
-            count: whole.count,
-            documents: whole.documents,
-            due: whole.due,
-            rate_per_s: whole.count as f64 / under_load_s,
-            documents_per_s: whole.documents as f64 / under_load_s,
-            steady_documents_per_s: (self.steady_ns >= SECOND_NS)
-                .then(|| self.steady_documents as f64 / seconds(self.steady_ns)),
-            documents_in_a_second: spread(&self.seconds),
-            achieved: self.achieved(),
-            skipped: whole.skipped,
-            retries: whole.retries,
-            response_ns: whole.response.latency(),
-            service_ns: whole.service.latency(),
-            wake_ns: whole.wake.latency(),
-            wait_ns: whole.wait.latency(),
-            failed_response_ns: whole.failed_response.latency(),
-            errors: named(whole.errors.by_class()),
-            document_errors: named(whole.document_errors.by_class()),
-            bytes_sent: whole.bytes_sent,
-            bytes_received: whole.bytes_received,
-        }
-    }
-}
-
-/// Each operation of a phase once, and whether any of its loads is open.
-fn used(phase: &Phase) -> BTreeMap<usize, bool> {
-    let mut used = BTreeMap::new();
-    for load in &phase.loads {
-        for (operation, _) in &load.mix {
-            *used.entry(*operation).or_default() |= load.arrivals.is_open();
-        }
-    }
-    used
-}
-
 /// What each fault of a phase did; moments count from the run's start.
 fn faults(phase: &Phase, finished: &Finished, current: &Current, from_ns: u64) -> Vec<FaultFacts> {
     let seen: Vec<_> = current.seconds.iter().map(|second| second.seen).collect();
@@ -292,69 +254,5 @@ fn faults(phase: &Phase, finished: &Finished, current: &Current, from_ns: u64) -
     finished.faults.iter().enumerate().map(fact).collect()
 }
 
-fn named(classes: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
-    classes.map(|(name, count)| (name.to_owned(), count)).collect()
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / SECOND_NS as f64
-}
-
-/// Percentiles of single seconds by nearest rank.
-fn spread(documents: &[u64]) -> Option<SecondsSpread> {
-    let mut sorted = documents.to_vec();
-    sorted.sort_unstable();
-    let rank = |p: f64| sorted[((sorted.len() as f64 * p).ceil() as usize).clamp(1, sorted.len()) - 1] as f64;
-    (!sorted.is_empty()).then(|| SecondsSpread {
-        seconds: sorted.len() as u64,
-        min: rank(0.0),
-        p1: rank(0.01),
-        p50: rank(0.5),
-        max: rank(1.0),
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_operation_of_two_loads_is_under_load_once() {
-        use crate::arrivals::Arrivals;
-        use crate::phase::{Documents, Load, Overdue};
-        use crate::retry::Retry;
-        use plimsoll_measure::duration::Span;
-        let load = |arrivals| Load {
-            mix_by: Default::default(),
-            name: "load".into(),
-            mix: vec![(0, 1.0)],
-            arrivals,
-            overdue: Overdue::Send,
-            documents: Documents::Used,
-        };
-        let open = Arrivals::Constant { rate: 1.0, connections: 1 };
-        let phase = Phase {
-            name: "phase".into(),
-            key: None,
-            loads: vec![load(Arrivals::Closed { writers: 1 }), load(open)],
-            stop: crate::stop::Stop::default(),
-            drain: Span::from_secs(1),
-            unreachable_for: Span::from_secs(1),
-            seed: 0,
-            faults: Vec::new(),
-            retry: Retry::None,
-        };
-        assert_eq!(used(&phase), BTreeMap::from([(0, true)]));
-    }
-
-    #[test]
-    fn stalls_show_in_the_spread_of_seconds() {
-        let mut seconds = vec![1000; 99];
-        seconds.push(0);
-        let spread = spread(&seconds).unwrap();
-        assert_eq!(
-            (spread.seconds, spread.min, spread.p1, spread.p50, spread.max),
-            (100, 0.0, 0.0, 1000.0, 1000.0)
-        );
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::future::Future;
 
 use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Doubt, Outcome};
 
 /// Whether an operation is ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,10 @@ pub enum Prepared {
 pub trait Target: Send + Sync + 'static {
     /// One connection with its buffers: one operation in flight.
     type Lane: Send + 'static;
+
+    /// Whether [`Target::give_up`] can be called. Where it cannot, every answer is waited for, up to the operation's own
+    /// time limit.
+    const GIVES_UP: bool = false;
 
     /// A phase starts; `documents` is this worker's share of the documents to send, if they are limited.
     fn begin(&self, documents: Option<u64>);
@@ -48,6 +53,12 @@ pub trait Target: Send + Sync + 'static {
     /// cannot. [`Target::send`] may be called again for what was prepared before.
     fn carry(&self, _lost: &mut Self::Lane, _fresh: &mut Self::Lane) -> bool {
         false
+    }
+
+    /// The answer of what was sent is not waited for any longer, and the future of [`Target::send`] was dropped: says that
+    /// it is unknown what became of it. The connection must be lost for [`Target::is_broken`] after that.
+    fn give_up(&self, _lane: &mut Self::Lane) -> Reply {
+        Reply::failed(Outcome::Unknown(Doubt::Timeout), 0)
     }
 
     /// After the last operation of a phase: makes sure that everything handed over has arrived.

@@ -39,6 +39,8 @@ pub enum ServerKind {
     /// Given by its address.
     #[default]
     Address,
+    /// A service over HTTP, given by its address.
+    Service,
     /// In this process, for self-tests: acknowledges at once.
     Null,
     /// In this process, for self-tests: stores, with stated lies.
@@ -52,7 +54,8 @@ pub struct ServerFacts {
     pub kind: ServerKind,
     /// `host:port` that the load went to; several where there are several routers.
     pub addresses: Vec<String>,
-    /// Whether an address is all that it takes to reach the server: no user, no TLS, no other option.
+    /// Whether an address is all that it takes to reach the server: no user, no TLS, no other option. Of several servers
+    /// whether that holds for all.
     #[serde(default)]
     pub open: bool,
     /// Durability profile of an embedded server: `journaled` or `relaxed`.

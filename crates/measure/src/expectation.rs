@@ -1,27 +1,18 @@
 //! What a scenario expects of a run, held against what was measured.
 
-use crate::histogram::Histogram;
-use crate::integrity::{Integrity, Proof};
+use crate::duration::Span;
+use crate::integrity::Integrity;
 use crate::interval::Tally;
-use crate::run::Expectation;
-use crate::threshold::{Aggregate, Bound, Threshold};
+use crate::metric::{Metric, Selector, Subject, Whose};
+use crate::rule::Rule;
+use crate::run::{Check, Expectation};
+use crate::threshold::{Aggregate, Bound, ParseError, Threshold};
 
-/// What each metric of an operation is called behind the operation's name.
-const LATENCIES: [&str; 5] = ["response", "service", "wake", "wait", "failed_response"];
-const COUNTERS: [&str; 5] = ["operations", "documents", "errors", "skipped", "achieved"];
-const INTEGRITY: [&str; 9] = [
-    "acknowledged",
-    "found",
-    "lost",
-    "phantom",
-    "duplicated",
-    "corrupted",
-    "rejected",
-    "unknown_present",
-    "unknown_absent",
-];
+mod value;
 
-/// A metric that no run can have.
+use value::{integrity_value, operation_value};
+
+/// An expectation that no run can meet or miss.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expect.{metric}: {problem}")]
 pub struct Error {
@@ -29,159 +20,123 @@ pub struct Error {
     problem: String,
 }
 
-/// One operation as measured.
+/// Something that must hold, as meant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// The metric as typed.
+    pub typed: String,
+    /// The expression as typed.
+    pub expression: String,
+    /// The metric.
+    pub metric: Metric,
+    /// What must hold of it.
+    pub threshold: Threshold,
+    /// After how long under load the run ends for it, if it does not hold then.
+    pub abort_after: Option<Span>,
+}
+
+/// What was looked at in the answers of operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// How often something looked at was as expected.
+    pub passed: u64,
+    /// How often it was not.
+    pub failed: u64,
+}
+
+impl Checks {
+    /// All checks of one operation's answers together.
+    pub fn of(checks: &[Check]) -> Self {
+        let passed = checks.iter().map(|check| check.passed).sum();
+        Self { passed, failed: checks.iter().map(|check| check.failed).sum() }
+    }
+}
+
+/// Operations as measured.
 #[derive(Clone, Debug)]
 pub struct Operation<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// Everything it did.
+    /// Everything they did.
     pub tally: &'a Tally,
     /// Seconds under load.
     pub seconds: f64,
     /// Completed ÷ due, for open arrivals.
     pub achieved: Option<f64>,
+    /// What was looked at in their answers, where something was.
+    pub checks: Option<Checks>,
 }
 
-/// Reads an expectation and checks that `operations` can have its metric.
+/// Reads an expectation and checks that one of `subjects` can have its metric.
 ///
 /// # Errors
 /// What is wrong with the metric or the expression.
-pub fn check(metric: &str, expression: &str, operations: &[String]) -> Result<Threshold, Error> {
+pub fn read(metric: &str, rule: &Rule, subjects: &[Subject<'_>]) -> Result<Wanted, Error> {
     let fail = |problem: String| Error { metric: metric.to_owned(), problem };
-    let threshold: Threshold =
-        expression.parse().map_err(|error: crate::threshold::ParseError| fail(error.to_string()))?;
-    let Some((owner, name)) = metric.rsplit_once('.') else {
-        return Err(fail(format!("write OPERATION.METRIC, for example {}.response", first(operations))));
-    };
-    let known: &[&str] = match owner {
-        "integrity" => &INTEGRITY,
-        _ if operations.iter().any(|operation| operation == owner) => &[LATENCIES, COUNTERS].concat(),
-        _ => {
-            let known = operations.join(", ");
-            return Err(fail(format!("there is no operation `{owner}`; there are {known} and integrity")));
+    let threshold: Threshold = rule.threshold.parse().map_err(|error: ParseError| fail(error.to_string()))?;
+    let meant = Metric::read(metric, subjects).map_err(fail)?;
+    meant.check(&threshold).map_err(fail)?;
+    if rule.abort_on_fail && meant.name == "checks" {
+        return Err(fail("checks are counted up at the end: end the load for errors instead".to_owned()));
+    }
+    if rule.abort_on_fail && meant.whose == Whose::Integrity {
+        return Err(fail("the documents are audited after the load, which cannot end for it".to_owned()));
+    }
+    Ok(Wanted {
+        typed: metric.to_owned(),
+        expression: rule.threshold.clone(),
+        metric: meant,
+        threshold,
+        abort_after: rule.abort_after(),
+    })
+}
+
+impl Wanted {
+    /// Whose numbers it is held against; nothing if it is about integrity.
+    pub const fn selector(&self) -> Option<&Selector> {
+        match &self.metric.whose {
+            Whose::Operations(selector) => Some(selector),
+            Whose::Integrity => None,
         }
-    };
-    if !known.contains(&name) {
-        return Err(fail(format!("there is no metric `{name}`; there are {}", known.join(", "))));
     }
-    check_aggregate(name, &threshold).map_err(fail)?;
-    Ok(threshold)
-}
 
-fn first(operations: &[String]) -> &str {
-    operations.first().map_or("insert", String::as_str)
-}
-
-fn check_aggregate(name: &str, threshold: &Threshold) -> Result<(), String> {
-    let latency = LATENCIES.contains(&name);
-    let counting = matches!(threshold.aggregate, Aggregate::Count | Aggregate::Rate | Aggregate::Value);
-    if latency && counting && threshold.aggregate != Aggregate::Count {
-        return Err(format!("{name} is a latency: use p(N), med, avg, min, max or count"));
-    }
-    if !latency && !counting {
-        return Err(format!("{name} is a counter: use count, rate or value"));
-    }
-    if !latency && threshold.bound.as_number().is_none() {
-        return Err(format!("{name} is a counter: compare it with a number without a unit"));
-    }
-    Ok(())
-}
-
-/// Holds one expectation against what was measured.
-pub fn judge(
-    metric: &str,
-    expression: &str,
-    threshold: &Threshold,
-    operations: &[Operation<'_>],
-    integrity: Option<&Integrity>,
-) -> Expectation {
-    let value = match metric.rsplit_once('.') {
-        Some(("integrity", name)) => integrity_value(name, integrity),
-        Some((owner, name)) => (operations.iter().find(|operation| operation.name == owner))
-            .ok_or_else(|| "the operation was not run".to_owned())
-            .and_then(|operation| operation_value(operation, name, threshold.aggregate)),
-        None => Err("no such metric".to_owned()),
-    };
-    let bound = bound(metric, threshold);
-    Expectation {
-        metric: metric.to_owned(),
-        expression: expression.to_owned(),
-        held: value.as_ref().is_ok_and(|value| threshold.comparison.holds(*value, bound)),
-        value: value.as_ref().ok().copied(),
-        reason: value.err(),
-    }
-}
-
-fn bound(metric: &str, threshold: &Threshold) -> f64 {
-    let latency = metric.rsplit_once('.').is_some_and(|(_, name)| LATENCIES.contains(&name));
-    match threshold.bound {
-        Bound::Plain(number) if !latency || threshold.aggregate == Aggregate::Count => number,
-        bound => bound.as_ns(),
-    }
-}
-
-fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Result<f64, String> {
-    let found = integrity.ok_or_else(|| "no audit was made".to_owned())?;
-    if !found.is_known() && !["acknowledged", "rejected"].contains(&name) {
-        return Err(found.reason.clone().unwrap_or_else(|| "the documents were not read back".to_owned()));
-    }
-    let claims = ["lost", "phantom", "duplicated", "corrupted"];
-    if matches!(found.proof, Proof::Counted | Proof::NotApplicable) && claims.contains(&name) {
-        return Err(found.reason.clone().unwrap_or_else(|| "the documents cannot be told apart".to_owned()));
-    }
-    let values = [
-        found.acknowledged,
-        found.found,
-        found.lost,
-        found.phantom,
-        found.duplicated,
-        found.corrupted,
-        found.rejected,
-        found.unknown_present,
-        found.unknown_absent,
-    ];
-    let value = INTEGRITY.iter().zip(values).find(|(known, _)| **known == name);
-    value.map(|(_, value)| value as f64).ok_or_else(|| "no such metric".to_owned())
-}
-
-fn operation_value(operation: &Operation<'_>, name: &str, aggregate: Aggregate) -> Result<f64, String> {
-    let tally = operation.tally;
-    let counted = |count: u64| {
-        Ok(if aggregate == Aggregate::Rate { count as f64 / operation.seconds } else { count as f64 })
-    };
-    match name {
-        "response" => latency_value(&tally.response, aggregate),
-        "service" => latency_value(&tally.service, aggregate),
-        "wake" => latency_value(&tally.wake, aggregate),
-        "wait" => latency_value(&tally.wait, aggregate),
-        "failed_response" => latency_value(&tally.failed_response, aggregate),
-        "operations" => counted(tally.count),
-        "documents" => counted(tally.documents),
-        "skipped" => counted(tally.skipped),
-        "errors" if aggregate == Aggregate::Rate => {
-            Ok(tally.errors.total() as f64 / tally.completed().max(1) as f64)
+    /// Holds it against what its operations did together, or against what the audit found.
+    pub fn judge(&self, measured: Option<&Operation<'_>>, integrity: Option<&Integrity>) -> Expectation {
+        let value = match self.metric.whose {
+            Whose::Integrity => integrity_value(self.metric.name, integrity),
+            Whose::Operations(_) => self.value(measured),
+        };
+        Expectation {
+            metric: self.typed.clone(),
+            expression: self.expression.clone(),
+            held: value.as_ref().is_ok_and(|value| self.holds(*value)),
+            value: value.as_ref().ok().copied(),
+            reason: value.err(),
         }
-        "errors" => Ok(tally.errors.total() as f64),
-        "achieved" => operation.achieved.ok_or_else(|| "closed arrivals have no rate to achieve".to_owned()),
-        _ => Err("no such metric".to_owned()),
     }
-}
 
-fn latency_value(counts: &Histogram, aggregate: Aggregate) -> Result<f64, String> {
-    if aggregate == Aggregate::Count {
-        return Ok(counts.count() as f64);
+    /// What is measured so far, if that is known and does not hold.
+    pub fn broken(&self, measured: &Operation<'_>) -> Option<f64> {
+        self.value(Some(measured)).ok().filter(|value| !self.holds(*value))
     }
-    if counts.count() == 0 {
-        return Err("nothing was measured".to_owned());
+
+    /// Whether it is held against a number of operations, not against their latencies.
+    pub fn counts(&self) -> bool {
+        !self.metric.is_latency() || self.threshold.aggregate == Aggregate::Count
     }
-    let percentile =
-        |p| counts.supported_at(p).map(|ns| ns as f64).ok_or(format!("n = {} is too small", counts.count()));
-    match aggregate {
-        Aggregate::Percentile(p) if p < 100.0 => percentile(p),
-        Aggregate::Med => percentile(50.0),
-        Aggregate::Avg => Ok(counts.mean()),
-        Aggregate::Min => Ok(counts.at(0.0) as f64),
-        _ => Ok(counts.max() as f64),
+
+    fn holds(&self, value: f64) -> bool {
+        self.threshold.comparison.holds(value, self.bound())
+    }
+
+    fn bound(&self) -> f64 {
+        match self.threshold.bound {
+            Bound::Plain(number) if self.counts() => number,
+            bound => bound.as_ns(),
+        }
+    }
+
+    fn value(&self, measured: Option<&Operation<'_>>) -> Result<f64, String> {
+        let measured = measured.ok_or_else(|| "the operation was not run".to_owned())?;
+        operation_value(measured, self.metric.name, self.threshold.aggregate)
     }
 }
 
@@ -189,7 +144,9 @@ fn latency_value(counts: &Histogram, aggregate: Aggregate) -> Result<f64, String
 mod tests {
     use super::*;
     use crate::clock::Instant;
+    use crate::integrity::Proof;
     use crate::interval::{Instants, Reply};
+    use crate::metric::Tags;
 
     fn tally() -> Tally {
         let mut tally = Tally::default();
@@ -203,12 +160,18 @@ mod tests {
         tally
     }
 
+    fn wanted(metric: &str, expression: &str) -> Result<Wanted, Error> {
+        let tags = Tags::new();
+        let subject = Subject { phase: "load", load: "insert", operation: "insert", tags: &tags };
+        read(metric, &Rule::new(expression), &[subject])
+    }
+
     fn judged(metric: &str, expression: &str) -> Expectation {
         let tally = tally();
-        let operations = [Operation { name: "insert", tally: &tally, seconds: 10.0, achieved: None }];
-        let threshold = check(metric, expression, &["insert".to_owned()]).unwrap();
+        let checks = Some(Checks { passed: 197, failed: 3 });
+        let measured = Operation { tally: &tally, seconds: 10.0, achieved: None, checks };
         let integrity = Integrity { lost: 3, ..Integrity::default() };
-        judge(metric, expression, &threshold, &operations, Some(&integrity))
+        wanted(metric, expression).unwrap().judge(Some(&measured), Some(&integrity))
     }
 
     #[test]
@@ -220,6 +183,15 @@ mod tests {
             ("insert.documents", "rate>999", true),
             ("insert.operations", "count==1000", true),
             ("insert.errors", "rate<0.01", true),
+            ("insert.completed", "rate==100", true),
+            ("http_req_duration", "p(95)<500", true),
+            ("http_req_duration{operation:insert}", "p(95)<0.5", false),
+            ("http_req_failed", "rate<0.01", true),
+            ("checks", "rate>0.98", true),
+            ("insert.checks", "rate>=0.99", false),
+            ("checks{operation:insert}", "count==200", true),
+            ("http_reqs", "count>=1000", true),
+            ("dropped_iterations", "count==0", true),
             ("integrity.lost", "count==0", false),
             ("integrity.found", "count==0", true),
         ] {
@@ -229,9 +201,8 @@ mod tests {
 
     #[test]
     fn integrity_that_was_not_read_back_does_not_hold() {
-        let threshold = check("integrity.lost", "count==0", &[]).unwrap();
         let unread = Integrity { proof: Proof::NotAudited, ..Integrity::default() };
-        assert!(!judge("integrity.lost", "count==0", &threshold, &[], Some(&unread)).held);
+        assert!(!wanted("integrity.lost", "count==0").unwrap().judge(None, Some(&unread)).held);
     }
 
     #[test]
@@ -250,14 +221,33 @@ mod tests {
         for (metric, expression, part) in [
             ("insrt.response", "p(99)<1", "there is no operation `insrt`"),
             ("insert.respons", "p(99)<1", "there is no metric `respons`"),
-            ("response", "p(99)<1", "write OPERATION.METRIC"),
+            ("respons", "p(99)<1", "write OPERATION.METRIC"),
             ("insert.response", "rate<1", "is a latency"),
             ("insert.errors", "p(99)<1", "is a counter"),
             ("integrity.lost", "count<1ms", "without a unit"),
             ("insert.response", "p99<1", "write for example"),
         ] {
-            let message = check(metric, expression, &["insert".to_owned()]).unwrap_err().to_string();
+            let message = wanted(metric, expression).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
         }
+    }
+
+    #[test]
+    fn only_what_is_known_and_does_not_hold_is_broken() {
+        let tally = tally();
+        let measured = Operation { tally: &tally, seconds: 10.0, achieved: None, checks: None };
+        let broken = |metric: &str, expression: &str| wanted(metric, expression).unwrap().broken(&measured);
+        assert_eq!(broken("insert.operations", "count<1000"), Some(1000.0));
+        assert_eq!(broken("insert.operations", "count<=1000"), None);
+        assert_eq!(broken("insert.response", "p(99.9)<1ns"), None);
+        assert_eq!(broken("insert.achieved", "value>0.99"), None);
+        assert_eq!(broken("checks", "rate>0.99"), None);
+    }
+
+    #[test]
+    fn a_load_cannot_end_for_what_is_audited_after_it() {
+        let rule = Rule { abort_on_fail: true, ..Rule::new("count==0") };
+        let message = read("integrity.lost", &rule, &[]).unwrap_err().to_string();
+        assert!(message.contains("after the load"), "{message}");
     }
 }

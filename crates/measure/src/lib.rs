@@ -4,6 +4,7 @@
 //! a run. It knows no engine, no socket, no terminal and no database. It must never learn what an operation *does*.
 
 pub mod clock;
+pub mod comparison;
 pub mod duration;
 pub mod environment;
 pub mod event;
@@ -16,7 +17,9 @@ pub mod interval;
 pub mod ladder;
 pub mod line;
 pub mod matrix;
+pub mod metric;
 pub mod outcome;
+pub mod rule;
 pub mod run;
 pub mod sample;
 pub mod scalability;

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Latency;
-use crate::scalability::Scalability;
 
 /// The result of a search for the load line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,9 +30,6 @@ pub struct Line {
     /// What could not be looked at: it may hold the rate back all the same.
     #[serde(default)]
     pub not_seen: Vec<NotSeen>,
-    /// How throughput grows with concurrency, where that was measured.
-    #[serde(default)]
-    pub scalability: Option<Scalability>,
     /// Every rate that was tried, in order.
     pub probes: Vec<Probe>,
     /// What the search could not establish, in sentences.
@@ -137,14 +133,13 @@ mod tests {
         let suspect = Suspect { name: "wake".into(), ..Suspect::default() };
         let mut older =
             serde_json::to_value(Line { held_back_by: vec![suspect], ..Line::default() }).unwrap();
-        for key in ["unmoved", "not_seen", "scalability"] {
+        for key in ["unmoved", "not_seen"] {
             assert!(older.as_object_mut().unwrap().remove(key).is_some(), "{key}");
         }
+        // A key that was always null and is not written any more.
+        older["scalability"] = serde_json::Value::Null;
         older["held_back_by"][0].as_object_mut().unwrap().remove("readings");
         let line: Line = serde_json::from_value(older).unwrap();
-        assert_eq!(
-            (line.held_back_by[0].name.as_str(), line.not_seen.len(), line.scalability),
-            ("wake", 0, None)
-        );
+        assert_eq!((line.held_back_by[0].name.as_str(), line.not_seen.len()), ("wake", 0));
     }
 }

@@ -49,6 +49,9 @@ pub struct Run {
     pub reasons: Vec<String>,
     /// Whether a signal or a lost server ended it early.
     pub interrupted: bool,
+    /// Why the scenario itself ended it early: a threshold that broke, or a rate that was not reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aborted: Option<String>,
     /// What was run.
     pub scenario: ScenarioFacts,
     /// Against what.
@@ -59,6 +62,9 @@ pub struct Run {
     pub phases: Vec<PhaseFacts>,
     /// What each operation did, by name.
     pub operations: BTreeMap<String, Operation>,
+    /// What a service answered, by operation: its statuses, and the checks of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answers>,
     /// What each server had of the load, where it was spread over several.
     #[serde(default)]
     pub spread: Vec<ServerShare>,
@@ -120,7 +126,7 @@ pub struct PhaseFacts {
     pub from_s: f64,
     /// Seconds from the run's start to the phase's end.
     pub to_s: f64,
-    /// Why it ended: `duration`, `operations`, `documents`, `interrupted`, `unreachable`.
+    /// Why it ended: `duration`, `operations`, `documents`, `not_reached`, `threshold`, `unreachable`, `interrupted`.
     pub ended_by: String,
     /// Where the steady state starts.
     pub warm_up: WarmUp,
@@ -141,6 +147,9 @@ pub struct PhaseFacts {
     /// Operations of it that failed.
     #[serde(default)]
     pub errors: u64,
+    /// CPU of the workers in it ÷ its operations, in microseconds; absent where none was acknowledged.
+    #[serde(default)]
+    pub cpu_us_per_operation: Option<f64>,
 }
 
 /// What one of several servers had of the load.
@@ -261,6 +270,31 @@ pub struct Operation {
     pub bytes_sent: u64,
     /// Bytes received from it.
     pub bytes_received: u64,
+    /// CPU of the workers ÷ its operations, in microseconds, over the phases that it had to itself; absent if it had none.
+    #[serde(default)]
+    pub cpu_us_per_operation: Option<f64>,
+}
+
+/// What a service answered to one operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Answers {
+    /// The operation.
+    pub operation: String,
+    /// How many answers had each status; 0 counts the requests that were not answered. Further attempts count as well.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Every check of the scenario, in its order.
+    pub checks: Vec<Check>,
+}
+
+/// How often one check of answers held.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// What is checked, as in `status 201`.
+    pub name: String,
+    /// How often it held.
+    pub passed: u64,
+    /// How often it did not.
+    pub failed: u64,
 }
 
 /// How throughput spread over single seconds.

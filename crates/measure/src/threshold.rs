@@ -37,7 +37,7 @@ pub enum Comparison {
     Greater,
     /// `>=`
     GreaterOrEqual,
-    /// `==`
+    /// `==`, or `===`
     Equal,
     /// `!=`
     NotEqual,
@@ -71,13 +71,15 @@ pub struct ParseError {
     problem: &'static str,
 }
 
-const COMPARISONS: [(&str, Comparison); 6] = [
+/// In the order in which k6 looks for them: the first that is there decides.
+const COMPARISONS: [(&str, Comparison); 7] = [
     ("<=", Comparison::LessOrEqual),
+    ("<", Comparison::Less),
     (">=", Comparison::GreaterOrEqual),
+    (">", Comparison::Greater),
+    ("===", Comparison::Equal),
     ("==", Comparison::Equal),
     ("!=", Comparison::NotEqual),
-    ("<", Comparison::Less),
-    (">", Comparison::Greater),
 ];
 
 const UNITS: [(&str, f64); 6] = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9)];
@@ -122,8 +124,7 @@ impl FromStr for Threshold {
         let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let (at, sign, comparison) = COMPARISONS
             .iter()
-            .filter_map(|(sign, comparison)| Some((compact.find(sign)?, *sign, *comparison)))
-            .min_by_key(|(at, sign, _)| (*at, usize::MAX - sign.len()))
+            .find_map(|(sign, comparison)| Some((compact.find(sign)?, *sign, *comparison)))
             .ok_or_else(|| fail("it has none of < <= > >= == !="))?;
         let aggregate = aggregate(&compact[..at]).ok_or_else(|| {
             fail(
@@ -178,7 +179,7 @@ impl fmt::Display for Aggregate {
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = COMPARISONS.iter().find(|(_, comparison)| comparison == self);
+        let sign = COMPARISONS.iter().rfind(|(_, comparison)| comparison == self);
         f.write_str(sign.map_or("", |(sign, _)| sign))
     }
 }
@@ -200,14 +201,28 @@ mod tests {
         check("count==0", Aggregate::Count, Comparison::Equal, Bound::Plain(0.0));
         check("count!=1_000", Aggregate::Count, Comparison::NotEqual, Bound::Plain(1000.0));
         check("med>=2us", Aggregate::Med, Comparison::GreaterOrEqual, Bound::Nanoseconds(2000.0));
+        check("count===3", Aggregate::Count, Comparison::Equal, Bound::Plain(3.0));
+        check("rate > 1e3", Aggregate::Rate, Comparison::Greater, Bound::Plain(1000.0));
+        check("min>=.5", Aggregate::Min, Comparison::GreaterOrEqual, Bound::Plain(0.5));
+        check("value<=-1", Aggregate::Value, Comparison::LessOrEqual, Bound::Plain(-1.0));
         check("max>3m", Aggregate::Max, Comparison::Greater, Bound::Nanoseconds(180e9));
     }
 
     #[test]
     fn what_cannot_be_read_says_what_to_write() {
-        for text in ["p99<50ms", "p(101)<1", "max 5", "max<fast", "max<5h", "count==", "<5", "avg<NaN"] {
+        for text in
+            ["p99<50ms", "p(101)<1", "max 5", "max<fast", "max<5h", "count==", "<5", "avg<NaN", "count=>5"]
+        {
             let message = text.parse::<Threshold>().unwrap_err().to_string();
             assert!(message.contains(text) && message.contains("write for example"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_comparison_is_written_as_it_is_read() {
+        for text in ["<", "<=", ">", ">=", "==", "!="] {
+            let threshold: Threshold = format!("count{text}1").parse().unwrap();
+            assert_eq!(threshold.comparison.to_string(), text);
         }
     }
 

@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use plimsoll_ledger::{Changes, Deal, Page, Place, Share, State, Touched, Version, WorkerLedger};
+use plimsoll_ledger::{Changes, Deal, Intents, Page, Place, Share, State, Touched, WorkerLedger};
 
 use crate::keeper::Reservations;
 use crate::known::{Known, Part};
 
 pub use pick::{Claimed, Picked};
 
+mod changes;
 mod pick;
 
 /// Documents reserved on disk ahead of what is sent: some seconds of the fastest load.
@@ -23,11 +24,17 @@ pub struct Books {
     ledger: WorkerLedger,
     reservations: Option<Reservations>,
     documents_left: Option<u64>,
+    /// Numbers that are given out for one operation at most.
+    take_max: u64,
     /// The local index after the newest document that was acknowledged.
     newest: u64,
     /// Whether its documents are only pretended to be there: nothing can be expected of them.
     pretended: bool,
     changes: Changes,
+    /// Documents that were changed and not told to the keeper.
+    changed: Vec<u64>,
+    /// What was said on disk that it will be done.
+    intents: Intents,
     pages: Vec<Page>,
     known: Arc<Known>,
     given: Given,
@@ -63,9 +70,12 @@ impl Books {
             ledger,
             reservations,
             documents_left: None,
+            take_max: u64::MAX,
             newest: 0,
             pretended: false,
             changes: Changes::default(),
+            changed: Vec::new(),
+            intents: Intents::NONE,
             pages: Vec::new(),
             known: Arc::default(),
             given: Given::default(),
@@ -82,10 +92,15 @@ impl Books {
         self.documents_left = documents;
     }
 
+    /// From now on, no operation is given more than this many documents.
+    pub fn limit_batches(&mut self, documents: u64) {
+        self.take_max = documents;
+    }
+
     /// Up to `count` numbers in a row for one operation, noted as unknown until their outcome is told. Nothing when
     /// the phase's share is used up, or the disk takes no further reservation.
     pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
-        let count = self.documents_left.map_or(count, |left| left.min(count));
+        let count = self.documents_left.map_or(count, |left| left.min(count)).min(self.take_max);
         if count == 0 || !self.reserve(count) {
             return None;
         }
@@ -139,30 +154,6 @@ impl Books {
         self.known = known;
     }
 
-    /// The version of a document, as far as this worker knows; exact for those that it owns.
-    pub fn version(&self, number: u64) -> Version {
-        self.deal.locate(number).map_or_else(Version::default, |place| self.changes.versions.at(place))
-    }
-
-    /// The change of a document that is under way was acknowledged.
-    pub fn acknowledge(&mut self, number: u64) {
-        if let Some(place) = self.deal.locate(number) {
-            self.changes.versions.acknowledge(place);
-        }
-    }
-
-    /// The change of a document that is under way was not done.
-    pub fn withdraw(&mut self, number: u64) {
-        if let Some(place) = self.deal.locate(number) {
-            self.changes.versions.withdraw(place);
-        }
-    }
-
-    /// Whether something may have changed a document in a way that cannot be followed.
-    pub fn is_touched(&self, number: u64) -> bool {
-        self.deal.locate(number).is_some_and(|place| self.changes.touched.contains(place))
-    }
-
     fn state(&self, place: Place) -> State {
         if place.worker == self.share.worker() {
             self.ledger.state(place.local)
@@ -176,18 +167,9 @@ impl Books {
         self.deal.locate(number).map_or(State::NotSent, |place| self.ledger.state(place.local))
     }
 
-    /// Notes that another operation may change or remove a document.
-    pub fn touch(&mut self, number: u64) {
-        self.changes.touched.mark(&self.deal, number..number + 1);
-    }
-
-    /// Notes that another operation may change or remove any document.
-    pub fn touch_all(&mut self) {
-        self.changes.touched = Touched::All;
-    }
-
     /// Hands what was noted since the last time to the keeper.
     pub fn flush(&mut self) {
+        self.tell_changes();
         let Some(reservations) = &self.reservations else { return };
         self.ledger.take_dirty(&mut self.pages);
         if !self.pages.is_empty() {

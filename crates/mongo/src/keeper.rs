@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use plimsoll_ledger::journal::Error;
-use plimsoll_ledger::{Deal, Keeper, Page, Run};
+use plimsoll_ledger::{Changed, Deal, Intent, Intents, Keeper, Page, Run};
 
 /// The keeper's thread.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Reservations {
 enum Message {
     Reserve { worker: u64, until: u64 },
     Flush { worker: u64, pages: Vec<Page> },
+    Intend { worker: u64, intent: Intent },
+    Note { worker: u64, changed: Vec<Changed> },
     Close,
 }
 
@@ -43,6 +45,7 @@ struct Account {
 struct Granted {
     asked: u64,
     until: u64,
+    intents: Intents,
     refused: bool,
 }
 
@@ -94,8 +97,14 @@ fn keep(
         match message {
             Message::Reserve { worker, until } => {
                 keeper.reserve(worker, until)?;
-                accounts[(worker - first_worker) as usize].grant(until);
+                accounts[(worker - first_worker) as usize].grant(|granted| granted.until = until);
             }
+            Message::Intend { worker, intent } => {
+                keeper.intend(worker, Intents::NONE.with(intent))?;
+                let grant = |granted: &mut Granted| granted.intents = granted.intents.with(intent);
+                accounts[(worker - first_worker) as usize].grant(grant);
+            }
+            Message::Note { worker, changed } => keeper.note(worker, &changed)?,
             Message::Flush { worker, pages } => keeper.flush(worker, &pages)?,
             Message::Close => break,
         }
@@ -104,14 +113,13 @@ fn keep(
 }
 
 impl Account {
-    fn grant(&self, until: u64) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).until = until;
+    fn grant(&self, grant: impl FnOnce(&mut Granted)) {
+        grant(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
     fn refuse(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).refused = true;
-        self.changed.notify_all();
+        self.grant(|granted| granted.refused = true);
     }
 }
 
@@ -140,6 +148,20 @@ impl Reservations {
         let missing = |granted: &mut Granted| granted.until < needed && !granted.refused;
         let state = self.account.changed.wait_while(state, missing);
         state.unwrap_or_else(PoisonError::into_inner).until
+    }
+
+    /// Waits until it is on disk what the worker means to do; false if the disk refuses.
+    pub fn intend(&self, intent: Intent) -> bool {
+        self.sender.send(Message::Intend { worker: self.worker, intent }).unwrap_or_default();
+        let state = self.account.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = |granted: &mut Granted| !granted.intents.contains(intent) && !granted.refused;
+        let state = self.account.changed.wait_while(state, missing);
+        state.unwrap_or_else(PoisonError::into_inner).intents.contains(intent)
+    }
+
+    /// Hands over what became of changed documents, to be written.
+    pub fn note(&self, changed: Vec<Changed>) {
+        self.sender.send(Message::Note { worker: self.worker, changed }).unwrap_or_default();
     }
 
     /// Hands over pages to be written.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_document::{Encoded, Identity, Source};
-use plimsoll_ledger::Run;
+use plimsoll_ledger::{Intent, Run};
 use plimsoll_load::mix::scramble;
 
 use crate::books::{Books, Claimed, Closed, Picked};
@@ -83,7 +83,7 @@ impl Maker {
     }
 
     /// What operation `operation` with the plan-wide number `number` is for; notes what will be sent. Nothing if it needs
-    /// a document and there is none.
+    /// a document and there is none, or if the disk does not take down what it does.
     pub fn aim(&self, operation: usize, number: u64) -> Option<Aim> {
         self.aim_at(&self.setup.commands[operation], operation as u64, number)
     }
@@ -94,10 +94,14 @@ impl Maker {
         let mut books = self.books();
         let Some(keys) = command.keys() else {
             if purpose != Purpose::Read {
-                books.touch_all();
+                books.intend(Intent::Any).then(|| books.touch_all())?;
             }
             return Some(Aim { number, document: None });
         };
+        // One that cannot be followed leaves no document behind all the same.
+        if command.purpose() == Purpose::Remove && !books.intend(Intent::Remove) {
+            return None;
+        }
         let seed = scramble(salt, number);
         let mut picked = books.pick(keys, purpose, |attempt| scramble(seed, u64::from(attempt)))?;
         // A surprise is only one if the document was there when the operation was made ready.

@@ -8,7 +8,7 @@ use plimsoll_wire::{Cause, Class, Error, Outcome as Wire, ServerError, WriteRepl
 /// The class of a refusal.
 pub const fn rejection(class: Class) -> Rejection {
     match class {
-        Class::DuplicateKey => Rejection::DuplicateKey,
+        Class::DuplicateKey | Class::DuplicateId => Rejection::DuplicateKey,
         Class::Validation => Rejection::Validation,
         Class::TooLarge => Rejection::TooLarge,
         Class::Unauthorized => Rejection::Unauthorized,

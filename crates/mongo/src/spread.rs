@@ -1,15 +1,16 @@
 //! One load over several servers that know nothing of each other: each operation goes to the next one in turn.
 //!
 //! The turn is the operation's number in the plan, so the spread is even to the operation, whichever server is slow. A
-//! server that is away is passed over until it can be reached again; what was sent to it is unknown.
+//! server that is away is passed over until it can be reached again, which is tried beside the load; what was sent to it
+//! is unknown.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::task::Poll;
 
 use plimsoll_load::target::{Prepared, Target};
-use plimsoll_measure::clock::{self, Instant, SECOND_NS};
+use plimsoll_measure::clock;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_measure::run::ServerShare;
@@ -20,10 +21,9 @@ use crate::maker::Maker;
 use crate::setup::Setup;
 use crate::topology::Site;
 
-/// A server that is away is tried again this often by each connection, in nanoseconds.
-const TRY_EVERY_NS: u64 = SECOND_NS / 2;
-/// How long such an attempt may keep an operation waiting.
-const TRY_LIMIT: Duration = Duration::from_millis(200);
+mod knock;
+
+use knock::{Knock, Patience};
 
 /// One worker's view of several servers, over our own client.
 #[derive(Debug)]
@@ -37,6 +37,7 @@ pub struct Spread {
 struct Host {
     address: String,
     target: Lean,
+    patience: Patience,
     counts: Counts,
 }
 
@@ -59,10 +60,11 @@ pub struct Lane {
     lost: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Door {
     lane: Option<lean::Lane>,
-    tried: Instant,
+    /// An attempt to reach a server that is away.
+    knock: Option<Knock>,
 }
 
 impl Spread {
@@ -72,6 +74,7 @@ impl Spread {
         let host = |site: &Arc<Site>| Host {
             address: site.addresses().first().map(ToString::to_string).unwrap_or_default(),
             target: Lean::sharing(maker.clone(), site.clone()),
+            patience: Patience::default(),
             counts: Counts::default(),
         };
         Self { hosts: sites.iter().map(host).collect(), maker }
@@ -105,17 +108,19 @@ impl Spread {
         found
     }
 
-    /// Tries to reach servers that are away, each of them now and then.
-    async fn knock(&self, lane: &mut Lane) {
+    /// Lets servers in that are back, and tries those that are away. Waits for nobody.
+    fn tend(&self, lane: &mut Lane) {
         for (host, door) in self.hosts.iter().zip(&mut lane.doors) {
-            if door.lane.is_some() || clock::now().since(door.tried) < TRY_EVERY_NS {
-                continue;
-            }
-            door.tried = clock::now();
-            if let Ok(Ok(opened)) = tokio::time::timeout(TRY_LIMIT, host.target.open()).await {
-                door.lane = Some(opened);
+            if door.lane.is_none() {
+                host.tend(door);
             }
         }
+    }
+}
+
+impl Lane {
+    fn is_lost(&self) -> bool {
+        self.doors.iter().all(|door| door.lane.is_none())
     }
 }
 
@@ -139,7 +144,53 @@ impl Host {
         counts.failed.fetch_add(u64::from(reply.failed.total() > 0), Ordering::Relaxed);
     }
 
+    /// Opens a door if its server is back, or tries to reach the server if it is time to.
+    fn tend(&self, door: &mut Door) {
+        match door.knock.as_mut().map(Knock::answer) {
+            Some(Poll::Pending) => {}
+            Some(Poll::Ready(answer)) => {
+                door.knock = None;
+                door.lane = answer.and_then(|connection| self.target.furnish(connection).ok());
+                match door.lane {
+                    Some(_) => self.patience.end(),
+                    None => self.patience.begin(clock::now()),
+                }
+            }
+            None if self.patience.is_over(clock::now()) => {
+                door.knock = Some(Knock::at(self.target.site().clone()));
+            }
+            None => {}
+        }
+    }
+
+    /// Connects, and waits for it.
+    ///
+    /// # Errors
+    /// Why it cannot be reached, which is also noted.
+    async fn open(&self) -> Result<Door, Box<dyn Error + Send + Sync>> {
+        match self.target.open().await {
+            Ok(lane) => {
+                self.patience.end();
+                Ok(Door { lane: Some(lane), knock: None })
+            }
+            Err(error) => {
+                self.is_away(error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// The connection of an open door is lost. Nothing that was sent over it is sent again.
+    fn lose(&self, door: &mut Door) {
+        self.is_away("the connection was lost".to_owned());
+        if let Some(lane) = &mut door.lane {
+            self.target.release(lane);
+        }
+        door.lane = None;
+    }
+
     fn is_away(&self, reason: String) {
+        self.patience.begin(clock::now());
         *self.counts.away.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }
 }
@@ -151,17 +202,22 @@ impl Target for Spread {
         self.maker.books().limit(documents);
     }
 
-    /// Connects to every server that can be reached; one is enough once the load runs.
+    /// Connects to every server that can be reached; one is enough once the load runs. Nobody waits for a server that is
+    /// known to be away, unless there is no other.
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
-        let mut doors = Vec::with_capacity(self.hosts.len());
+        let mut doors: Vec<_> = self.hosts.iter().map(|_| Door::default()).collect();
         let mut failure = None;
-        for host in &self.hosts {
-            let opened = host.target.open().await;
-            let lane = opened.map_err(|error| {
-                host.is_away(error.to_string());
-                failure = Some(error);
-            });
-            doors.push(Door { lane: lane.ok(), tried: clock::now() });
+        let known: Vec<_> = self.hosts.iter().map(|host| host.patience.is_needed()).collect();
+        for away in [false, true] {
+            if doors.iter().any(|door| door.lane.is_some()) && away {
+                break;
+            }
+            for (index, host) in self.hosts.iter().enumerate().filter(|(index, _)| known[*index] == away) {
+                match host.open().await {
+                    Ok(door) => doors[index] = door,
+                    Err(error) => failure = Some(error),
+                }
+            }
         }
         match failure {
             Some(error) if doors.iter().all(|door| door.lane.is_none()) => Err(error),
@@ -170,6 +226,7 @@ impl Target for Spread {
     }
 
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
+        self.tend(lane);
         // With nobody there it is made ready for nobody, and sending it says so.
         let Some(host) = self.turn(lane, number) else { return Prepared::Ready };
         lane.current = host;
@@ -180,17 +237,15 @@ impl Target for Spread {
     async fn send(&self, lane: &mut Lane) -> Reply {
         let host = &self.hosts[lane.current];
         let Some(door) = &mut lane.doors[lane.current].lane else {
-            lane.lost = true;
+            lane.lost = lane.is_lost();
             return Reply::failed(Outcome::Rejected(Rejection::NotTried), 1);
         };
         let reply = host.target.send(door).await;
         host.count(&reply);
         if host.target.is_broken(door) {
-            host.is_away("the connection was lost".to_owned());
-            lane.doors[lane.current] = Door { lane: None, tried: clock::now() };
+            host.lose(&mut lane.doors[lane.current]);
         }
-        self.knock(lane).await;
-        lane.lost = lane.doors.iter().all(|door| door.lane.is_none());
+        lane.lost = lane.is_lost();
         reply
     }
 

@@ -1,8 +1,9 @@
 //! Where the server is: the primary of a replica set, every mongos, or the one server named; and where it is again
 //! after a failover.
 //!
-//! A URI is read by the official driver, SRV records included. A single server that takes writes is reached directly;
-//! for anything else the driver's topology monitoring finds the primary.
+//! A URI is read by the official driver, SRV records included. A server that takes writes is reached directly; for
+//! anything else the driver's topology monitoring finds the primary. A server that says it is a member of a replica set
+//! names the others, so that one address is enough to follow the set, unless the URI says `directConnection=true`.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,9 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use mongodb::Client;
-use mongodb::options::{AuthMechanism, ClientOptions, Compressor as DriverCompressor, Tls as DriverTls};
+use mongodb::options::{
+    Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor, ServerAddress, Tls as DriverTls,
+};
 use plimsoll_wire::{
     Address, Compressor, ConnectOptions, Connection, Credential, Hello, Mechanism, Tls, Trust,
 };
@@ -26,8 +29,20 @@ pub struct Site {
     uri: String,
     template: ConnectOptions,
     routers: bool,
+    /// Whether the server to go to may become another one.
+    moves: bool,
     addresses: RwLock<Vec<Address>>,
+    set: RwLock<Set>,
     turn: AtomicUsize,
+}
+
+/// A replica set, as its members told last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Set {
+    /// Its name, once a member has told it.
+    name: Option<String>,
+    /// Its members by the names that the set has for them.
+    members: Vec<String>,
 }
 
 /// Why a deployment cannot be used.
@@ -55,6 +70,12 @@ pub enum Error {
         "no primary was found ({0}): check that the replica set has one, and that its members' names resolve here"
     )]
     NoPrimary(String),
+    /// The URI says that nothing is to be promised.
+    #[error(
+        "the server's address says w=0, and what is promised is the scenario's to say: leave w=0 out of the address, and \
+         write `write_concern: {{w: 0}}` in the scenario if nothing is to be promised"
+    )]
+    NoPromise,
     /// Its certificate names its address, not that of a proxy.
     #[error(
         "faults: the network to a server with TLS cannot be disturbed, for its certificate names another address; try without TLS"
@@ -69,18 +90,23 @@ impl Site {
     /// Why it cannot be read, reached or used.
     pub async fn find(uri: &str, timeout: Duration) -> Result<Self, Error> {
         let options = ClientOptions::parse(uri).await.map_err(|error| Error::Uri(error.to_string()))?;
+        check_promise(&options)?;
         let addresses = addresses(&options)?;
         let template = connect_options(&options, addresses[0].clone(), timeout)?;
         let mut site = Self {
             uri: uri.to_owned(),
             template,
             routers: false,
+            moves: false,
             addresses: RwLock::new(addresses),
+            set: RwLock::default(),
             turn: AtomicUsize::new(0),
         };
         let hello = site.greet_any().await?;
         site.routers = hello.is_mongos;
         let direct = options.direct_connection == Some(true);
+        let replicated = hello.set_name.is_some() || options.repl_set_name.is_some() || options.hosts.len() > 1;
+        site.moves = replicated && !direct && !hello.is_mongos;
         if !hello.is_writable_primary && !hello.is_mongos && !direct {
             site.refresh().await?;
         } else if !hello.is_mongos {
@@ -99,7 +125,9 @@ impl Site {
             uri,
             template,
             routers: false,
+            moves: false,
             addresses: RwLock::new(vec![address]),
+            set: RwLock::default(),
             turn: AtomicUsize::new(0),
         }
     }
@@ -119,7 +147,9 @@ impl Site {
             uri,
             template,
             routers: self.routers || addresses.len() > 1,
+            moves: false,
             addresses: RwLock::new(addresses),
+            set: RwLock::default(),
             turn: AtomicUsize::new(0),
         })
     }
@@ -158,14 +188,17 @@ impl Site {
     /// Why there is no connection.
     pub async fn connect(&self) -> Result<Connection, Error> {
         let opened = Connection::connect(&self.options()).await;
+        if let Ok(connection) = &opened {
+            self.learn(connection.hello());
+        }
         match opened {
-            Ok(connection) if takes_writes(connection.hello()) || self.is_single() => Ok(connection),
+            Ok(connection) if takes_writes(connection.hello()) || !self.moves => Ok(connection),
             Ok(_) => {
                 self.refresh().await?;
                 Err(Error::NoPrimary("the member that was the primary is none now".into()))
             }
             Err(error) => {
-                if !self.is_single() {
+                if self.moves {
                     self.refresh().await?;
                 }
                 Err(error.into())
@@ -173,16 +206,12 @@ impl Site {
         }
     }
 
-    /// Whether there is only one server to go to, come what may.
-    fn is_single(&self) -> bool {
-        self.routers
-            || !self.uri.contains("replicaSet=")
-                && !self.uri.starts_with("mongodb+srv://")
-                && self.is_one_host()
-    }
-
-    fn is_one_host(&self) -> bool {
-        !self.uri.contains(',')
+    /// Keeps what a member says of its replica set.
+    fn learn(&self, hello: &Hello) {
+        if let Some(name) = &hello.set_name {
+            let set = Set { name: Some(name.clone()), members: hello.hosts.clone() };
+            *self.set.write().unwrap_or_else(PoisonError::into_inner) = set;
+        }
     }
 
     fn current(&self) -> Address {
@@ -200,6 +229,7 @@ impl Site {
             let options = ConnectOptions { address: address.clone(), ..self.template.clone() };
             match Connection::connect(&options).await {
                 Ok(connection) => {
+                    self.learn(connection.hello());
                     let mut addresses = self.addresses();
                     addresses.sort_by_key(|other| *other != address);
                     self.keep(addresses);
@@ -213,19 +243,35 @@ impl Site {
 
     /// Asks the official driver where the primary is.
     async fn refresh(&self) -> Result<(), Error> {
-        let primary = primary(&self.uri).await.map_err(|error| Error::NoPrimary(error.to_string()))?;
+        let set = self.set.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let primary = primary(&self.uri, set).await.map_err(|error| Error::NoPrimary(error.to_string()))?;
         self.keep(vec![primary]);
         Ok(())
     }
+}
+
+/// The write concern is the scenario's. One in the URI does no harm, unless it says that nobody waits for an answer: then
+/// what was meant is not what would be measured.
+fn check_promise(options: &ClientOptions) -> Result<(), Error> {
+    let w = options.write_concern.as_ref().and_then(|concern| concern.w.as_ref());
+    if w == Some(&Acknowledgment::Nodes(0)) { Err(Error::NoPromise) } else { Ok(()) }
 }
 
 fn takes_writes(hello: &Hello) -> bool {
     hello.is_writable_primary || hello.is_mongos
 }
 
-/// The primary's address, by the driver's server selection.
-async fn primary(uri: &str) -> Result<Address, Box<dyn std::error::Error + Send + Sync>> {
+/// The primary's address, by the driver's server selection. It starts from the hosts of the URI and the members of the set
+/// that are known, so that any of them may be away.
+async fn primary(uri: &str, set: Set) -> Result<Address, Box<dyn std::error::Error + Send + Sync>> {
     let mut options = ClientOptions::parse(uri).await?;
+    options.repl_set_name = options.repl_set_name.or(set.name);
+    for member in set.members {
+        let member = ServerAddress::parse(member)?;
+        if !options.hosts.contains(&member) {
+            options.hosts.push(member);
+        }
+    }
     options.server_selection_timeout.get_or_insert(SELECTION_TIMEOUT);
     let client = Client::with_options(options)?;
     let hello = client.database("admin").run_command(mongodb::bson::doc! {"hello": 1}).await;
@@ -236,7 +282,7 @@ async fn primary(uri: &str) -> Result<Address, Box<dyn std::error::Error + Send 
 }
 
 fn addresses(options: &ClientOptions) -> Result<Vec<Address>, Error> {
-    let read = |host: &mongodb::options::ServerAddress| {
+    let read = |host: &ServerAddress| {
         host.to_string().parse().map_err(|error: plimsoll_wire::AddressError| Error::Uri(error.to_string()))
     };
     let addresses: Vec<_> = options.hosts.iter().map(read).collect::<Result<_, _>>()?;

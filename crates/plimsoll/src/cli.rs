@@ -24,7 +24,11 @@ pub enum Command {
     Line(LineArgs),
     /// Send the same load with more and more writers, and fit the law that its throughput follows.
     Ladder(LadderArgs),
-    /// Print the summary of a run again.
+    /// Hold runs of B against runs of A: better, worse, or noise.
+    Compare(CompareArgs),
+    /// Measure two servers, settings, clients or binaries in turns, and compare them.
+    Ab(AbArgs),
+    /// Print the summary of a run again, or a result of k6, wrk, wrk2, YCSB or oha.
     Show(ShowArgs),
     /// Write the page of a run again.
     Report(ReportArgs),
@@ -35,11 +39,14 @@ pub enum Command {
     /// Install, start and stop servers on this machine.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Run a service that a team could run, to use it or to measure it.
+    #[command(subcommand)]
+    Serve(ServeCommand),
     /// List the shipped scenarios, or print one.
     Scenarios(ScenariosArgs),
     /// Check the ruler on this machine before believing it.
     Selftest(SelftestArgs),
-    /// Print the JSON Schema of scenarios, of run.json or of matrix.json.
+    /// Print the JSON Schema of scenarios, of run.json, of matrix.json or of comparison.json.
     Schema(SchemaArgs),
     /// Print the completions for a shell.
     Completions(CompletionsArgs),
@@ -94,6 +101,12 @@ pub struct RunArgs {
     /// Of a matrix: make the runs that are missing in this directory of an earlier one.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "list"])]
     pub resume: Option<PathBuf>,
+    /// Write the result to this file as well, in the form that k6 hands to handleSummary.
+    #[arg(long, value_name = "FILE")]
+    pub summary_export: Option<PathBuf>,
+    /// The same in k6's older form, which its own --summary-export writes: there `true` is a threshold that failed.
+    #[arg(long, value_name = "FILE")]
+    pub summary_export_legacy: Option<PathBuf>,
     /// How and where.
     #[command(flatten)]
     pub load: LoadArgs,
@@ -130,12 +143,90 @@ pub struct LadderArgs {
     pub load: LoadArgs,
 }
 
+/// How two things are judged.
+#[derive(Clone, Debug, Args)]
+pub struct JudgeArgs {
+    /// The metric that decides, for example insert.response_ns.p99; throughput, or p99 where the schedule gives the rate, if
+    /// left out.
+    #[arg(long, value_name = "METRIC")]
+    pub primary: Option<String>,
+    /// No smaller difference is called better or worse.
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = effect)]
+    pub min_effect: f64,
+}
+
+/// Hold B against A.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// A: run directories, run.json files, or directories that hold several runs. Without --with: A and B, one each; or a
+    /// comparison that was made, to print it again.
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// B, likewise.
+    #[arg(long, value_name = "RUN", num_args = 1..)]
+    pub with: Vec<PathBuf>,
+    /// How to judge.
+    #[command(flatten)]
+    pub judge: JudgeArgs,
+    /// What is compared and may differ: a key of the scenario as in --set, or server, environment or one below these.
+    #[arg(long, value_name = "KEY")]
+    pub varies: Vec<String>,
+    /// Compare runs that are not comparable all the same.
+    #[arg(long)]
+    pub force: bool,
+    /// Where comparison.json and the page go; a new directory below plimsoll-runs if left out.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print comparison.json on standard output and nothing else.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measure A and B in turns.
+#[derive(Debug, Args)]
+pub struct AbArgs {
+    /// A file, or the name of a shipped scenario.
+    pub scenario: String,
+    /// What A is: server=URI, set PATH=VALUE or binary=FILE; several times for several of them. As the scenario says if left
+    /// out.
+    #[arg(long, value_name = "WORDS")]
+    pub a: Vec<String>,
+    /// What B is, likewise.
+    #[arg(long, value_name = "WORDS")]
+    pub b: Vec<String>,
+    /// How many runs of each; fewer than 8 can show nothing.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub pairs: u32,
+    /// Measure A against itself, to see what noise alone does.
+    #[arg(long)]
+    pub same: bool,
+    /// Make the runs that are missing in this directory of an earlier comparison.
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    pub resume: Option<PathBuf>,
+    /// How to judge.
+    #[command(flatten)]
+    pub judge: JudgeArgs,
+    /// How and where both are measured.
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+/// A difference as a share, typed as a percentage.
+fn effect(text: &str) -> Result<f64, String> {
+    let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("{text}: write a percentage from 0% to 100%, for example 3%"))
+}
+
 /// Print a run again.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The run directory; the latest one below plimsoll-runs if left out.
+    /// The run directory, or a file that k6, wrk, wrk2, YCSB or oha wrote, packed by gzip or not; the latest run below
+    /// plimsoll-runs if left out.
     pub run: Option<PathBuf>,
-    /// Print run.json instead.
+    /// Print run.json instead; of a file of another tool everything that was read, as JSON.
     #[arg(long)]
     pub json: bool,
     /// Replay its events as they were shown.
@@ -227,6 +318,54 @@ pub struct StartArgs {
     pub count: u32,
 }
 
+/// Services.
+#[derive(Debug, Subcommand)]
+pub enum ServeCommand {
+    /// Readings of sensors and activity feeds over HTTP, kept in MongoDB.
+    Telemetry(TelemetryArgs),
+}
+
+/// Run the telemetry service. It prints its URL when it serves, and ends on SIGTERM or Ctrl-C when everything that it
+/// accepted is finished; a second signal ends it at once.
+#[derive(Debug, Args)]
+pub struct TelemetryArgs {
+    /// The address to listen on; port 0 takes any free one. One that others reach needs `security` in the settings.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<std::net::SocketAddr>,
+    /// Where everything is kept: a mongodb:// URI, or a server of its own to start: `mongod` (from the PATH), `embedded`
+    /// or `embedded:relaxed`; `database.uri` of the settings if left out.
+    #[arg(long, value_name = "URI|embedded[:profile]")]
+    pub server: Option<String>,
+    /// Where a server that is started keeps its data; a temporary directory if left out.
+    #[arg(long, value_name = "DIR")]
+    pub storage: Option<PathBuf>,
+    /// The settings, as YAML; the guide of the service lists them.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Replace a value of the settings, for example --set readings.design=bucket
+    #[arg(long = "set", value_name = "path=value")]
+    pub overrides: Vec<String>,
+    /// How much is logged on standard error.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info)]
+    pub log: LogLevel,
+    /// Print the settings with all defaults as YAML, and do nothing.
+    #[arg(long)]
+    pub print_settings: bool,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum LogLevel {
+    /// What failed.
+    Error,
+    /// What may be wrong.
+    Warn,
+    /// The beginning and the end.
+    Info,
+    /// Everything.
+    Debug,
+}
+
 /// The shipped scenarios.
 #[derive(Debug, Args)]
 pub struct ScenariosArgs {
@@ -237,6 +376,24 @@ pub struct ScenariosArgs {
 /// Check the ruler.
 #[derive(Debug, Args)]
 pub struct SelftestArgs {
+    /// Only the lying servers, so many times, each with a new seed and in every second one with connections that break; ends
+    /// with the first round that does not find exactly what was lied about.
+    #[arg(long, value_name = "N", conflicts_with = "full", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Documents of a round.
+    #[arg(long, value_name = "N", requires = "rounds", default_value_t = 2_000_000,
+        value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub documents: u64,
+    /// Of so many documents of a round the server forgets one, flips a bit of one and stores one twice.
+    #[arg(long, value_name = "N", requires = "rounds", default_value_t = 1_000_000,
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub one_in: u64,
+    /// What the first round follows from; the time of day if left out.
+    #[arg(long, requires = "rounds")]
+    pub seed: Option<u64>,
+    /// Compare runs as well: a server against itself, and against one that takes 10 % longer.
+    #[arg(long)]
+    pub full: bool,
     /// Print the results as JSON.
     #[arg(long)]
     pub json: bool,
@@ -259,6 +416,8 @@ pub enum SchemaOf {
     Run,
     /// matrix.json
     Matrix,
+    /// comparison.json
+    Comparison,
 }
 
 /// Print completions.

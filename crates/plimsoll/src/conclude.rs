@@ -4,12 +4,10 @@ use plimsoll_load::objective::ACHIEVED_MIN;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::clock;
-use plimsoll_measure::expectation;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::{Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
 use plimsoll_measure::sample::{ServerSample, growth};
-use plimsoll_mongo::scenario::Client as Sender;
 use plimsoll_server::{machine, process};
 
 use crate::exit::{Exit, worst};
@@ -21,29 +19,32 @@ const HEADROOM_MIN: f64 = 2.0;
 /// The summary of a run.
 pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, line: Option<Line>) -> Run {
     let expectations = expectations(session, integrity.as_ref(), line.is_some() || session.ladder.is_some());
+    let (collection_before, collection_after) = session.system.inspections();
     let mut run = Run {
         format: FORMAT,
-        id: id(session.setup.run),
+        id: id(session.run),
         command: command.to_owned(),
         started: clock::utc(session.started_ms),
         started_ms: session.started_ms,
         duration_s: session.summary.load_ns() as f64 / 1e9,
         interrupted: session.ended >= Ended::Unreachable || session.control.is_stopped(),
+        aborted: session.control.aborted().map(|(_, reason)| reason),
         scenario: scenario(session),
-        server: session.facts.clone(),
-        environment: machine::environment(session.dir.path()),
+        server: session.system.facts().clone(),
+        environment: machine::environment(session.readers.dir.path()),
         phases: phases(session),
         spread: session.spread.clone(),
         faults: session.summary.faults().to_vec(),
         operations: session.summary.operations(),
+        answers: session.system.answers(),
         client: client(session, line.as_ref()),
         server_cost: server_cost(session),
         integrity,
         expectations,
         line,
         ladder: session.ladder.clone(),
-        collection_before: session.collection_before.clone(),
-        collection_after: session.collection_after.clone(),
+        collection_before,
+        collection_after,
         ..Run::default()
     };
     (run.verdict, run.reasons) = verdict(&run, session);
@@ -57,11 +58,12 @@ pub fn exit(run: &Run, session: &Session) -> Exit {
     let unheld = run.expectations.iter().any(|expectation| !expectation.held);
     let unread = run.integrity.as_ref().is_some_and(|integrity| !integrity.is_known());
     let early = session.ended >= Ended::Unreachable || session.control.is_stopped();
+    let aborted = matches!(session.ended, Ended::Threshold | Ended::NotReached);
     let no_line = run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !early;
     worst([
         if violated { Exit::Integrity } else { Exit::Held },
         if unread || session.ended == Ended::Unreachable { Exit::Server } else { Exit::Held },
-        if unheld || no_line { Exit::Expectation } else { Exit::Held },
+        if unheld || no_line || aborted { Exit::Expectation } else { Exit::Held },
         if session.control.is_stopped() { Exit::Interrupted } else { Exit::Held },
     ])
 }
@@ -73,8 +75,8 @@ fn scenario(session: &Session) -> ScenarioFacts {
         hash: session.loaded.hash(),
         seed: session.loaded.scenario.seed,
         shard: format!("{}/{}", session.shard.index, session.shard.of),
-        client: session.setup.client.name().to_owned(),
-        collections: vec![session.setup.namespace.to_string()],
+        client: session.system.client().to_owned(),
+        collections: session.system.collections(),
     }
 }
 
@@ -92,9 +94,9 @@ fn client(session: &Session, line: Option<&Line>) -> Client {
     let (operations, documents) = session.summary.acknowledged();
     let per = |count: u64| (count > 0).then(|| session.summary.cpu_ns() as f64 / 1000.0 / count as f64);
     let (ceiling, achieved) = ceiling(session, line);
-    let headroom = ceiling.filter(|_| achieved > 0.0).map(|ceiling| ceiling / achieved);
+    let headroom = crate::canary::headroom(ceiling, achieved, operations, session.summary.load_ns());
     Client {
-        workers: session.workers as u32,
+        workers: session.system.crew().workers as u32,
         connections: session.connections as u32,
         cpu_us_per_operation: per(operations),
         cpu_us_per_document: per(documents),
@@ -105,7 +107,7 @@ fn client(session: &Session, line: Option<&Line>) -> Client {
         null_server_per_s: ceiling,
         headroom,
         limited: headroom.is_some_and(|headroom| headroom < HEADROOM_MIN),
-        spin: session.spin == Spin::On,
+        spin: session.system.crew().spin == Spin::On,
         reconnects: session.summary.reconnects(),
         canary_ping_ns: session.pings_ns.clone(),
         canary_null_per_s: session.ceilings.iter().map(|(operations, _)| *operations).collect(),
@@ -153,8 +155,7 @@ fn switches(session: &Session, operations: u64) -> Option<f64> {
 
 fn wire_bytes(session: &Session, documents: u64) -> Option<f64> {
     let bytes = session.summary.tallies().map(|(_, tally)| tally.bytes_sent + tally.bytes_received);
-    // The driver does not tell what it sends.
-    let known = documents > 0 && session.setup.client == Sender::Lean;
+    let known = documents > 0 && session.system.tells_bytes();
     known.then(|| bytes.sum::<u64>() as f64 / documents as f64)
 }
 
@@ -170,13 +171,7 @@ fn grown_per(
 
 /// A search or a ladder drives the load past what holds: of its expectations only those of integrity mean anything.
 fn expectations(session: &Session, integrity: Option<&Integrity>, search: bool) -> Vec<Expectation> {
-    let measured = session.summary.measured();
-    let meant =
-        session.plan.expectations.iter().filter(|(metric, ..)| !search || metric.starts_with("integrity."));
-    let judged = meant.map(|(metric, expression, threshold)| {
-        expectation::judge(metric, expression, threshold, &measured, integrity)
-    });
-    judged.collect()
+    session.summary.expectations(integrity, &session.system.answers(), search)
 }
 
 fn verdict(run: &Run, session: &Session) -> (Verdict, Vec<String>) {
@@ -195,6 +190,7 @@ fn failed(run: &Run) -> Vec<String> {
     }
     let unheld = run.expectations.iter().filter(|expectation| !expectation.held);
     reasons.extend(unheld.map(|unheld| format!("{} {} did not hold", unheld.metric, unheld.expression)));
+    reasons.extend(run.aborted.iter().map(|reason| format!("it ended early: {reason}")));
     if run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !run.interrupted {
         reasons.push("no rate held the objective".to_owned());
     }

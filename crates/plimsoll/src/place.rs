@@ -17,6 +17,7 @@ use plimsoll_wire::Address;
 
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::injection::Owned;
+use crate::run_dir;
 use crate::terminal::say;
 
 /// Which server, as meant.
@@ -202,6 +203,21 @@ impl Place {
         let mut places = places.into_iter();
         let first = places.next()?;
         Some(Self { others: places.collect(), ..first })
+    }
+
+    /// Moves the storage of every server that we started into the run directory; says whether there was any.
+    ///
+    /// # Errors
+    /// When it cannot be moved.
+    pub fn keep(self, run: &Path) -> anyhow::Result<bool> {
+        let Self { server, others, .. } = self;
+        let servers = std::iter::once(server).chain(others.into_iter().map(|other| other.server));
+        let mut kept = false;
+        for (index, server) in servers.flatten().filter_map(Owned::into_server).enumerate() {
+            server.keep_storage(&run_dir::storage(run, index)).context("keep the server's storage")?;
+            kept = true;
+        }
+        Ok(kept)
     }
 
     /// Every server.

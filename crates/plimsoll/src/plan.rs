@@ -7,28 +7,29 @@ use bson::Document;
 use plimsoll_load::arrivals::{Arrivals, CONNECTIONS_DEFAULT, Share};
 use plimsoll_load::fault::{FAULTS_MAX, Planned};
 use plimsoll_load::objective::{Metric, Objective};
-use plimsoll_load::phase::{Documents, Load, Phase};
+use plimsoll_load::phase::{Documents, Load, Phase, Timing};
 use plimsoll_load::retry::Retry;
-use plimsoll_measure::expectation;
-use plimsoll_measure::threshold::Threshold;
+use plimsoll_load::stop::Stop;
+use plimsoll_measure::expectation::{self, Wanted};
+use plimsoll_measure::metric::{Subject, Tags, is_reserved};
+use plimsoll_measure::rule::Rule;
+use plimsoll_http::Request;
 use plimsoll_mongo::scenario::{Client, Operation};
 use plimsoll_mongo::setup::{Context as SetupContext, index_key};
 use plimsoll_server::fault::Fault as Injection;
 
 use crate::scenario::{self, Loaded};
-
-/// A metric, its expression as typed, and the expression as meant.
-pub type Expectation = (String, String, Threshold);
+use crate::work::Work;
 
 /// A scenario, resolved.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Operations by index, with their names.
-    pub operations: Vec<(String, Operation)>,
+    pub operations: Vec<(String, Work)>,
     /// The phases.
     pub phases: Vec<Phase>,
     /// What must hold at the end.
-    pub expectations: Vec<Expectation>,
+    pub expectations: Vec<Wanted>,
     /// What must hold at the load line.
     pub objective: Objective,
     /// The indexes that are made before each phase: their keys.
@@ -40,6 +41,8 @@ pub struct Plan {
 /// A fault and the server that it is done to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aimed {
+    /// Who it is done to.
+    pub victim: scenario::Victim,
     /// Which server, from 0.
     pub server: usize,
     /// What is done.
@@ -64,7 +67,7 @@ impl Plan {
         check_retry(scenario, &operations)?;
         let names: Vec<_> = operations.iter().map(|(name, _)| name.clone()).collect();
         Ok(Self {
-            expectations: expectations(&scenario.expect, &names)?,
+            expectations: expectations(&scenario.expect, &phases, &names)?,
             objective: objective(&scenario.line.objective)?,
             operations,
             phases,
@@ -76,6 +79,18 @@ impl Plan {
     /// The names of the operations, by index.
     pub fn names(&self) -> Vec<String> {
         self.operations.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The operations by index, of a plan for a database.
+    pub fn database(&self) -> Vec<(String, Operation)> {
+        let of = |(name, work): &(String, Work)| Some((name.clone(), work.database()?.clone()));
+        self.operations.iter().filter_map(of).collect()
+    }
+
+    /// The requests by index, of a plan for a service.
+    pub fn service(&self) -> Vec<(String, Request)> {
+        let of = |(name, work): &(String, Work)| Some((name.clone(), work.service()?.clone()));
+        self.operations.iter().filter_map(of).collect()
     }
 
     /// Documents that all phases send, where each that sends some has a limit.
@@ -113,23 +128,53 @@ impl Plan {
 }
 
 /// Every operation by name; the same name may stand in several phases if it means the same.
-fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(String, Operation)>> {
-    let mut known: Vec<(String, Operation)> = Vec::new();
-    for (name, operation) in
-        scenario.phases.iter().flat_map(|phase| &phase.load).flat_map(|(name, load)| named(name, load))
-    {
+fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(String, Work)>> {
+    let mut known: Vec<(String, Work)> = Vec::new();
+    let mut all = Vec::new();
+    for (name, load) in scenario.phases.iter().flat_map(|phase| &phase.load) {
+        all.extend(named(name, load)?);
+    }
+    for (name, operation) in all {
+        check_system(scenario, &name, &operation)?;
         match known.iter().find(|(other, _)| *other == name) {
-            Some((_, other)) if other == operation => {}
+            Some((_, other)) if *other == operation => {}
             Some(_) => bail!("operation `{name}` means two different things: give them different names"),
-            None => known.push((name, operation.clone())),
+            None => known.push((name, operation)),
         }
     }
     Ok(known)
 }
 
-fn named<'a>(name: &'a str, load: &'a scenario::Load) -> Vec<(String, &'a Operation)> {
-    let single = load.operation.iter().map(|operation| (name.to_owned(), operation));
-    single.chain(load.mix.iter().map(|(name, weighted)| (name.clone(), &weighted.operation))).collect()
+/// The operations of a load: a single one with the load's name, or those of its mix.
+fn named(name: &str, load: &scenario::Load) -> anyhow::Result<Vec<(String, Work)>> {
+    let single = load.operation.iter().cloned().map(Work::Database);
+    let single: Vec<_> = single.chain(load.request.iter().cloned().map(Work::Service)).collect();
+    if single.len() + usize::from(!load.mix.is_empty()) != 1 {
+        bail!("load.{name}: give one of `operation`, `request` and `mix`");
+    }
+    let mut works: Vec<_> = single.into_iter().map(|work| (name.to_owned(), work)).collect();
+    for (part, weighted) in &load.mix {
+        let work = match (&weighted.operation, &weighted.request) {
+            (Some(operation), None) => Work::Database(operation.clone()),
+            (None, Some(request)) => Work::Service(request.clone()),
+            _ => bail!("load.{name}.mix.{part}: give either `operation` or `request`"),
+        };
+        works.push((part.clone(), work));
+    }
+    Ok(works)
+}
+
+/// A scenario with a section `http` sends requests, one without it operations.
+fn check_system(scenario: &scenario::Scenario, name: &str, work: &Work) -> anyhow::Result<()> {
+    match (scenario.http.is_some(), work) {
+        (true, Work::Database(_)) => bail!(
+            "operation `{name}` is one of a database, and this scenario has a section `http`: give it a `request`"
+        ),
+        (false, Work::Service(_)) => bail!(
+            "operation `{name}` is a request, and nothing says where to: add a section `http`, such as `http: {{url: \"http://127.0.0.1:8080\"}}`"
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// The keys of the indexes of every phase, in order.
@@ -148,7 +193,7 @@ fn indexes(loaded: &Loaded) -> anyhow::Result<Vec<Vec<Document>>> {
 /// Every fault of every phase, in order.
 fn injections(scenario: &scenario::Scenario) -> Vec<Aimed> {
     let faults = scenario.phases.iter().flat_map(|phase| &phase.faults);
-    faults.map(|fault| Aimed { server: fault.server, fault: fault.inject.clone() }).collect()
+    faults.map(|fault| Aimed { victim: fault.victim, server: fault.server, fault: fault.inject.clone() }).collect()
 }
 
 /// The faults of a phase; the first has the key `key`. One that is repeated without a limit happens as often as may be.
@@ -169,15 +214,16 @@ fn build_phase(
     scenario: &scenario::Scenario,
     index: usize,
     phase: &scenario::Phase,
-    operations: &[(String, Operation)],
+    operations: &[(String, Work)],
 ) -> anyhow::Result<Phase> {
     let name = phase.name.clone().unwrap_or_else(|| format!("phase {}", index + 1));
-    let loads = phase.load.iter().map(|(name, load)| build_load(name, load, operations));
+    let loads = phase.load.iter().map(|(name, load)| build_load(name, load, phase, operations));
+    let loads: Vec<_> = loads.collect::<anyhow::Result<_>>().with_context(|| format!("phases.{index}"))?;
     let built = Phase {
-        loads: loads.collect::<anyhow::Result<_>>().with_context(|| format!("phases.{index}"))?,
         name,
         key: Some(index),
-        stop: phase.stop,
+        stop: ending(phase.stop, &loads),
+        loads,
         drain: phase.drain,
         unreachable_for: scenario.unreachable_for,
         seed: scenario.seed,
@@ -188,28 +234,58 @@ fn build_phase(
     Ok(built)
 }
 
-fn build_load(name: &str, load: &scenario::Load, operations: &[(String, Operation)]) -> anyhow::Result<Load> {
-    if load.operation.is_some() != load.mix.is_empty() {
-        bail!("load.{name}: give either `operation` or `mix`");
-    }
+/// A phase whose loads all end by themselves lasts as long as the longest of them.
+fn ending(stop: Stop, loads: &[Load]) -> Stop {
+    let ends: Option<Vec<_>> = loads.iter().map(|load| load.end(stop)).collect();
+    Stop { duration: ends.and_then(|ends| ends.into_iter().max()), ..stop }
+}
+
+fn build_load(
+    name: &str,
+    load: &scenario::Load,
+    phase: &scenario::Phase,
+    operations: &[(String, Work)],
+) -> anyhow::Result<Load> {
     let index = |name: &str| operations.iter().position(|(known, _)| known == name).unwrap_or(0);
-    let mix = match &load.operation {
-        Some(_) => vec![(index(name), 1.0)],
-        None => load.mix.iter().map(|(name, weighted)| (index(name), weighted.weight)).collect(),
+    let mix = match load.mix.is_empty() {
+        true => vec![(index(name), 1.0)],
+        false => load.mix.iter().map(|(name, weighted)| (index(name), weighted.weight)).collect(),
     };
-    let inserts = mix.iter().any(|(index, _)| operations[*index].1.inserts());
+    let inserts = mix.iter().any(|(index, _)| operations[*index].1.makes());
+    let meant = load.arrivals.meant();
+    let timing = Timing {
+        start: load.start.unwrap_or_default().0,
+        stop: meant.stop.and(load.stop),
+        graceful_stop: load.graceful_stop.map(|time| time.0),
+        think: load.think,
+        reach: load.reach.or(phase.reach.filter(|_| meant.arrivals.is_open())),
+    };
+    let own = load.mix.iter().map(|(name, weighted)| (index(name), &weighted.tags));
+    let single = load.mix.is_empty().then(|| (index(name), &load.tags)).into_iter();
+    let tags = own.chain(single).map(|(operation, own)| Ok((operation, tags(name, &load.tags, own)?)));
     Ok(Load {
         name: name.to_owned(),
         mix,
         mix_by: load.mix_by,
-        arrivals: load.arrivals.clone(),
+        arrivals: meant.arrivals,
         overdue: load.overdue,
         documents: if inserts { Documents::Made } else { Documents::Used },
+        timing,
+        tags: tags.collect::<anyhow::Result<_>>()?,
     })
 }
 
+/// The tags of an operation: its load's, and its own, which win.
+fn tags(load: &str, shared: &Tags, own: &Tags) -> anyhow::Result<Tags> {
+    let tags: Tags = shared.iter().chain(own).map(|(name, value)| (name.clone(), value.clone())).collect();
+    if let Some(name) = tags.keys().find(|name| is_reserved(name)) {
+        bail!("load.{load}.tags: every operation has the tag `{name}` already; choose another name");
+    }
+    Ok(tags)
+}
+
 /// A batch that is sent again must go past what the server has already.
-fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]) -> anyhow::Result<()> {
+fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Work)]) -> anyhow::Result<()> {
     if scenario.retry == Retry::None {
         return Ok(());
     }
@@ -218,7 +294,8 @@ fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]
             "retry: the official driver has retries of its own, which are off here to be comparable; use client: lean"
         );
     }
-    for (name, operation) in operations {
+    let commands = operations.iter().filter_map(|(name, work)| Some((name, work.database()?)));
+    for (name, operation) in commands {
         match operation {
             Operation::Insert(insert) if insert.ordered && insert.batch > 1 => bail!(
                 "retry: operation `{name}` inserts in order, and a second attempt would stop at the first document \
@@ -234,13 +311,13 @@ fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]
 }
 
 /// An operation by receipt needs documents that were inserted in an earlier phase, or beside it.
-fn check_receipts(phases: &[Phase], operations: &[(String, Operation)]) -> anyhow::Result<()> {
+fn check_receipts(phases: &[Phase], operations: &[(String, Work)]) -> anyhow::Result<()> {
     let mut inserted = false;
     for phase in phases {
         let used =
             phase.loads.iter().flat_map(|load| &load.mix).map(|(operation, _)| &operations[*operation]);
         let used: Vec<_> = used.collect();
-        let inserts = |(_, operation): &&(String, Operation)| operation.inserts();
+        let inserts = |(_, operation): &&(String, Work)| operation.makes();
         if let Some((name, _)) = used.iter().find(|(_, operation)| !inserted && operation.needs_receipts()) {
             bail!(
                 "operation `{name}` names documents by receipt, but no earlier phase inserts any: add a phase before"
@@ -251,13 +328,14 @@ fn check_receipts(phases: &[Phase], operations: &[(String, Operation)]) -> anyho
     Ok(())
 }
 
-fn expectations(typed: &BTreeMap<String, Vec<String>>, names: &[String]) -> anyhow::Result<Vec<Expectation>> {
-    let all = typed.iter().flat_map(|(metric, list)| list.iter().map(move |expression| (metric, expression)));
-    let read = |(metric, expression): (&String, &String)| {
-        let threshold = expectation::check(metric, expression, names)?;
-        Ok((metric.clone(), expression.clone(), threshold))
-    };
-    all.map(read).collect()
+fn expectations(
+    typed: &BTreeMap<String, Vec<Rule>>,
+    phases: &[Phase],
+    names: &[String],
+) -> anyhow::Result<Vec<Wanted>> {
+    let subjects: Vec<Subject<'_>> = phases.iter().flat_map(|phase| phase.subjects(names)).collect();
+    let all = typed.iter().flat_map(|(metric, list)| list.iter().map(move |rule| (metric, rule)));
+    all.map(|(metric, rule)| Ok(expectation::read(metric, rule, &subjects)?)).collect()
 }
 
 fn objective(typed: &BTreeMap<String, Vec<String>>) -> anyhow::Result<Objective> {
@@ -297,9 +375,9 @@ pub fn shard(text: &str) -> anyhow::Result<Share> {
     read().with_context(|| format!("--shard {text}: write i/n with i from 0 and below n, for example 0/4"))
 }
 
-/// The same load with closed arrivals of as many writers as it has connections.
+/// The same load with closed arrivals of as many writers as it has connections, none of which pauses.
 pub fn closed(load: &Load, writers: u32) -> Load {
-    Load { arrivals: Arrivals::Closed { writers }, ..load.clone() }
+    load.arriving(Arrivals::Closed { writers })
 }
 
 #[cfg(test)]

@@ -21,8 +21,9 @@ pub(crate) fn measured(expectation: &Expectation) -> String {
 fn is_latency(expectation: &Expectation) -> bool {
     let number = expectation.expression.parse::<Threshold>().map(|threshold| threshold.aggregate);
     let counts = matches!(number, Ok(Aggregate::Count | Aggregate::Rate));
-    let name = expectation.metric.rsplit('.').next().unwrap_or_default();
-    !counts && LATENCIES.contains(&name)
+    let metric = expectation.metric.split('{').next().unwrap_or_default();
+    let name = metric.rsplit('.').next().unwrap_or_default();
+    !counts && (LATENCIES.contains(&name) || name == "http_req_duration")
 }
 
 /// A bound of an objective in words: `response p(99)<50ms` is written `p99 response < 50 ms`, `errors count==0` is
@@ -76,6 +77,7 @@ mod tests {
     #[test]
     fn a_measured_value_has_its_metrics_unit() {
         check("insert.response", "p(99)<50ms", Some(63e6), "63.0 ms");
+        check("response{kind:query}", "p(95)<200ms", Some(63e6), "63.0 ms");
         check("insert.response", "count>100", Some(5000.0), "5,000");
         check("integrity.lost", "count==0", Some(0.0), "0");
         check("insert.errors", "rate<0.01", Some(0.125), "0.12");

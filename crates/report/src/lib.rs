@@ -1,11 +1,13 @@
-//! Turns a run into text or a page.
+//! Turns a run into text, a page or k6's form, and the results of k6, wrk, YCSB and oha into values it can show beside them.
 //!
 //! Pure functions from what was measured to what a person reads. It knows no engine, no socket, no clock and no
 //! file: the binary hands it values and writes down what it says.
 
 mod chart;
+pub mod comparison;
 pub mod conclusions;
 mod expectation;
+pub mod foreign;
 pub mod inspection;
 pub mod live;
 pub mod matrix;

@@ -27,6 +27,7 @@ pub mod process;
 mod cache;
 pub mod home;
 pub mod local;
+pub mod service;
 
 mod child;
 mod serve;

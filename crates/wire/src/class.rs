@@ -3,8 +3,10 @@
 /// Why a server refused a document or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// A unique index already holds the key.
+    /// A unique index already holds the key, and it is not that of the `_id`, or the server does not say which it is.
     DuplicateKey,
+    /// A document with this `_id` is there already.
+    DuplicateId,
     /// The collection's validator, or a rule of document form, refused the document.
     Validation,
     /// The document, key or transaction is larger than the server takes.
@@ -23,8 +25,9 @@ pub enum Class {
 
 impl Class {
     /// All classes, in the order of their declaration; the place in it is [`Class::index`].
-    pub const ALL: [Class; 8] = [
+    pub const ALL: [Class; 9] = [
         Class::DuplicateKey,
+        Class::DuplicateId,
         Class::Validation,
         Class::TooLarge,
         Class::Unauthorized,
@@ -35,7 +38,7 @@ impl Class {
     ];
 
     /// The class of a code of MongoDB's `src/mongo/base/error_codes.yml` (names in the comments are from there; codes
-    /// above 40000 without a name are the server's numbered assertions).
+    /// above 40000 without a name are the server's numbered assertions). A code alone does not tell [`Class::DuplicateId`].
     pub fn of_code(code: i32) -> Class {
         match code {
             // DuplicateKey and what servers before 4.2 called it on update (11001) and on a capped collection (12582).
@@ -93,6 +96,7 @@ impl Class {
     pub fn name(self) -> &'static str {
         match self {
             Class::DuplicateKey => "duplicate key",
+            Class::DuplicateId => "duplicate id",
             Class::Validation => "validation",
             Class::TooLarge => "too large",
             Class::Unauthorized => "unauthorized",

@@ -1,7 +1,8 @@
 //! The last step of the audit: states, sightings and marks folded a word (32 documents) at a time.
 
 use super::findings::{EXAMPLES_MAX, Examples, Findings};
-use super::{REPEATED, Touched};
+use super::{EXPLAINED, REPEATED, Touched, UNDONE};
+use crate::intents::Intent;
 use crate::ledger::Ledger;
 use crate::numbers::Place;
 use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs, State, first_of, lanes, occupied, offsets};
@@ -20,31 +21,54 @@ struct Sorted {
     touched: u64,
 }
 
-/// What became of documents after they were inserted.
+/// What was promised, what became of it, and what was found.
 #[derive(Clone, Copy)]
-pub(super) struct Changed<'a> {
-    pub touched: &'a Touched,
+pub(super) struct Known<'a> {
+    pub ledger: &'a Ledger,
     pub versions: &'a Versions,
+    pub touched: &'a Touched,
+    pub seen: &'a [Pairs],
+    pub aside: &'a [Pairs],
 }
 
 /// Adds what the bits tell to the findings, and gives the examples of it.
-pub(super) fn fold(ledger: &Ledger, changed: Changed<'_>, seen: &[Pairs], into: &mut Findings) -> Examples {
+pub(super) fn fold(known: Known<'_>, into: &mut Findings) -> Examples {
     let mut examples = Examples::default();
-    for (worker, (states, seen)) in ledger.workers().iter().zip(seen).enumerate() {
+    for (worker, states) in known.ledger.workers().iter().enumerate() {
         let mut own = Examples::default();
         for page in 0..(states.span() / DOCUMENTS_PER_PAGE) as usize {
-            let words = states.page(page).iter().zip(seen.page(page)).zip(changed.touched.page(worker, page));
-            for (word, ((state, seen), touched)) in words.enumerate() {
-                let (deleted, doubtful) = changed.versions.deleted_lanes(worker, first_of(page, word));
-                let sorted = sort(*state, *seen, *touched | doubtful, deleted);
-                count(&sorted, into);
-                let number = |at| number_at(ledger, worker, first_of(page, word) + at);
-                note(&sorted, &mut own, number);
-            }
+            fold_page(known, worker, page, into, &mut own);
         }
         examples.merge(&own);
     }
     examples
+}
+
+fn fold_page(known: Known<'_>, worker: usize, page: usize, into: &mut Findings, examples: &mut Examples) {
+    let vanishing = known.ledger.unseen().contains(Intent::Remove);
+    let states = known.ledger.workers()[worker].page(page);
+    let seen = states.iter().zip(known.seen[worker].page(page));
+    let beside = known.touched.page(worker, page).iter().zip(known.aside[worker].page(page));
+    for (word, ((state, seen), (touched, aside))) in seen.zip(beside).enumerate() {
+        let (deleted, doubtful) = known.versions.deleted_lanes(worker, first_of(page, word));
+        let vanished = if vanishing { absent(*state, *seen, *aside) & !deleted } else { 0 };
+        let left_out = *touched | doubtful | bits(*aside, EXPLAINED) | vanished;
+        let sorted = sort(*state, *seen, left_out, deleted);
+        count(&sorted, into);
+        note(&sorted, examples, |at| number_at(known.ledger, worker, first_of(page, word) + at));
+    }
+}
+
+/// Acknowledged documents that were not seen at all: where something may have been removed, it may be they.
+#[inline]
+fn absent(state: u64, seen: u64, aside: u64) -> u64 {
+    lanes(state, State::Acknowledged as u64) & !occupied(seen) & !bits(aside, UNDONE)
+}
+
+/// The low bit of each pair that has a bit set.
+#[inline]
+fn bits(word: u64, bit: u64) -> u64 {
+    lanes(word, bit) | lanes(word, EXPLAINED | UNDONE)
 }
 
 #[inline]

@@ -1,7 +1,10 @@
 //! The audit: what was found, held against what was promised. A pure fold that needs no order.
 
-mod findings;
+mod sight;
+
 mod fold;
+
+mod findings;
 mod touched;
 
 pub use findings::{EXAMPLES_MAX, Examples, Findings};
@@ -9,6 +12,7 @@ pub use touched::Touched;
 
 use std::collections::BTreeSet;
 
+use crate::intents::Intent;
 use crate::ledger::Ledger;
 use crate::numbers::Place;
 use crate::pairs::{Pairs, State};
@@ -20,6 +24,11 @@ const INTACT: u64 = 1;
 const CORRUPTED: u64 = 2;
 /// Seen more than once.
 const REPEATED: u64 = 3;
+
+/// Set aside: a change that the ledger did not see explains what was found.
+const EXPLAINED: u64 = 1;
+/// Set aside: found in an earlier version than promised, which nothing explains. One document can be both.
+const UNDONE: u64 = 2;
 
 /// One stored document, as the scan found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +82,10 @@ pub enum Neighbours {
 /// one is a lost update: the acknowledged version is not there, so the document counts as lost. A later one was never
 /// sent: corrupted. A document whose deletion was acknowledged must not be there; one whose deletion is in doubt is not
 /// audited.
+///
+/// After a crash of the writers the ledger does not know what they did in the last moment, only what they meant to do
+/// ([`Ledger::unseen`]). A document that contradicts its promise in a way that this explains is not audited; every
+/// other contradiction counts as always.
 #[derive(Clone, Debug)]
 pub struct Audit<'a> {
     ledger: &'a Ledger,
@@ -80,6 +93,8 @@ pub struct Audit<'a> {
     touched: &'a Touched,
     neighbours: Neighbours,
     seen: Vec<Pairs>,
+    /// Bits of what no sighting holds: [`EXPLAINED`], [`UNDONE`].
+    aside: Vec<Pairs>,
     tally: Tally,
 }
 
@@ -111,16 +126,7 @@ impl<'a> Audit<'a> {
         static NONE: Versions = Versions::new();
         let seen = vec![Pairs::default(); ledger.workers().len()];
         let versions = ledger.changes().map_or(&NONE, |changes| &changes.versions);
-        Audit { ledger, versions, touched, neighbours, seen, tally: Tally::default() }
-    }
-
-    /// Takes one stored document into account.
-    #[inline]
-    pub fn see(&mut self, found: Found) {
-        match found {
-            Found::Receipt { number, content, stamp } => self.see_receipt(number, content, stamp),
-            Found::Foreign { stamp } => self.see_foreign(stamp),
-        }
+        Audit { ledger, versions, touched, neighbours, aside: seen.clone(), seen, tally: Tally::default() }
     }
 
     /// Joins what another scanner of the same ledger saw.
@@ -128,6 +134,7 @@ impl<'a> Audit<'a> {
         for (mine, theirs) in self.seen.iter_mut().zip(&other.seen) {
             fold::merge_seen(mine, theirs);
         }
+        self.aside.iter_mut().zip(&other.aside).for_each(|(mine, theirs)| touched::union(mine, theirs));
         self.tally.merge(&other.tally);
     }
 
@@ -138,6 +145,7 @@ impl<'a> Audit<'a> {
                 && self.seen[place.worker as usize].get(place.local) == 0
                 && !self.touched.contains(*place)
                 && !self.versions.at(*place).may_be_deleted()
+                && !self.is_explained(*place)
         };
         self.ledger.places().filter(lost).filter_map(|place| self.ledger.deal().global(place))
     }
@@ -152,78 +160,27 @@ impl<'a> Audit<'a> {
             not_audited: self.tally.upserted,
             ..Findings::default()
         };
-        let changed = fold::Changed { touched: self.touched, versions: self.versions };
-        let examples = fold::fold(self.ledger, changed, &self.seen, &mut findings);
+        let known = fold::Known {
+            ledger: self.ledger,
+            versions: self.versions,
+            touched: self.touched,
+            seen: &self.seen,
+            aside: &self.aside,
+        };
+        let examples = fold::fold(known, &mut findings);
         findings.examples = self.tally.examples(examples);
         findings
     }
 
     /// Bytes allocated for what was seen.
     pub fn memory_bytes(&self) -> usize {
-        self.seen.iter().map(Pairs::memory_bytes).sum()
+        self.seen.iter().chain(&self.aside).map(Pairs::memory_bytes).sum()
     }
 
-    #[inline]
-    fn see_receipt(&mut self, number: u64, content: Content, stamp: Option<i64>) {
-        let place = self.ledger.deal().locate(number);
-        match place.map(|place| (place, self.ledger.state_at(place))) {
-            Some((place, state)) if state != State::NotSent => {
-                let content = self.judge(number, content, stamp);
-                // A document that was undone counts as not seen, so that the last step finds it lost.
-                if let Some(content) = self.judge_version(place, content) {
-                    self.see_sent(number, place, content);
-                }
-            }
-            Some((place, _)) if self.touched.contains(place) => self.tally.upserted += 1,
-            _ => self.tally.phantom.note(number),
-        }
-    }
-
-    fn see_sent(&mut self, number: u64, place: Place, content: Content) {
-        let seen = &mut self.seen[place.worker as usize];
-        let now = match (seen.get(place.local), content) {
-            (0, Content::Follows(_)) => INTACT,
-            (0, Content::Differs) => CORRUPTED,
-            _ => REPEATED,
-        };
-        seen.put(place.local, now);
-        if content == Content::Differs && !self.touched.contains(place) {
-            self.tally.corrupted.note(number);
-        }
-    }
-
-    /// Holds the version found against those promised; nothing when the promised one was undone.
-    #[inline]
-    fn judge_version(&self, place: Place, content: Content) -> Option<Content> {
-        let Content::Follows(found) = content else { return Some(content) };
-        let promised = self.versions.at(place);
-        if promised.may_be_deleted() || self.touched.contains(place) {
-            return Some(content);
-        }
-        match found {
-            found if found < promised.acknowledged() => None,
-            found if found > promised.sent() => Some(Content::Differs),
-            _ => Some(content),
-        }
-    }
-
-    /// A stamp of another receipt contradicts the content that carries it.
-    fn judge(&self, number: u64, content: Content, stamp: Option<i64>) -> Content {
-        match stamp {
-            Some(stamp) if stamp != self.ledger.run().receipt(number).stamp() => Content::Differs,
-            _ => content,
-        }
-    }
-
-    fn see_foreign(&mut self, stamp: Option<i64>) {
-        match stamp.and_then(|stamp| self.ledger.run().stamped(stamp)) {
-            Some(number) if self.ledger.state(number) != State::NotSent => {
-                self.tally.duplicated.note(number);
-            }
-            Some(number) => self.tally.phantom.note(number),
-            None if self.neighbours == Neighbours::Excluded => self.tally.phantom.count += 1,
-            None => self.tally.foreign += 1,
-        }
+    /// Whether a change that the ledger did not see explains that a document is not there as promised.
+    fn is_explained(&self, place: Place) -> bool {
+        let aside = self.aside[place.worker as usize].get(place.local);
+        aside & EXPLAINED != 0 || aside & UNDONE == 0 && self.ledger.unseen().contains(Intent::Remove)
     }
 }
 
@@ -483,6 +440,21 @@ mod tests {
         check_changed(&[(0, 2), (1, 2), (2, 0)], |f| {
             (f.phantom, f.examples.phantom) = (1, vec![2]);
         });
+    }
+
+    #[test]
+    fn a_copy_of_any_version_under_another_id_is_a_duplicate() {
+        let copy = |number, version| Found::Foreign { stamp: Some(RUN.receipt(number).stamp_of(version)) };
+        let audit = |copies: &[Found]| {
+            let ledger = changed_ledger();
+            let mut audit = Audit::with(&ledger, &Touched::None, Neighbours::Expected);
+            copies.iter().for_each(|copy| audit.see(*copy));
+            let findings = audit.finish();
+            (findings.duplicated, findings.foreign, findings.phantom, findings.examples.duplicated)
+        };
+        assert_eq!(audit(&[copy(0, 0), copy(0, 1), copy(0, 2), copy(1, 2)]), (4, 0, 0, vec![0, 1]));
+        assert_eq!(audit(&[copy(2, 0), copy(3, 0)]), (2, 0, 0, vec![2, 3]));
+        assert_eq!(audit(&[copy(0, 3), copy(45, 1), copy(1 << 39, 2)]), (0, 3, 0, vec![]), "never sent");
     }
 
     #[test]

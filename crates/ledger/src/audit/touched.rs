@@ -6,8 +6,7 @@ use crate::numbers::{Deal, Place};
 use crate::pairs::{Pairs, Words};
 
 /// Documents that something other than their insert may have changed. It takes memory only once a document
-/// is marked (25 MB for 100 million). The journal does not keep it: after a crash of a run that touched documents,
-/// say `All`.
+/// is marked (25 MB for 100 million).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Touched {
     /// Nothing was touched.
@@ -28,16 +27,23 @@ const MARK: u64 = 1;
 impl Touched {
     /// Marks a range of numbers; numbers outside the deal are left out.
     pub fn mark(&mut self, deal: &Deal, numbers: Range<u64>) {
-        if numbers.is_empty() {
-            return;
+        for place in numbers.map_while(|number| deal.locate(number)) {
+            self.put(deal, place);
         }
+    }
+
+    /// Marks the document at a place of the deal.
+    pub(crate) fn put(&mut self, deal: &Deal, place: Place) {
+        self.begin(deal);
+        if let Touched::Some(Marks(workers)) = self {
+            workers[place.worker as usize].put(place.local, MARK);
+        }
+    }
+
+    /// Makes room for marks.
+    fn begin(&mut self, deal: &Deal) {
         if let Touched::None = self {
             *self = Touched::Some(Marks(vec![Pairs::default(); deal.workers() as usize]));
-        }
-        if let Touched::Some(Marks(workers)) = self {
-            for place in numbers.map_while(|number| deal.locate(number)) {
-                workers[place.worker as usize].put(place.local, MARK);
-            }
         }
     }
 
@@ -73,9 +79,7 @@ impl Touched {
 
     /// Puts a whole page of marks in place.
     pub(crate) fn set_page(&mut self, deal: &Deal, worker: usize, index: usize, words: Box<Words>) {
-        if let Touched::None = self {
-            *self = Touched::Some(Marks(vec![Pairs::default(); deal.workers() as usize]));
-        }
+        self.begin(deal);
         if let Touched::Some(Marks(workers)) = self {
             workers[worker].set_page(index, words);
         }
@@ -93,7 +97,8 @@ impl Touched {
     }
 }
 
-fn union(mine: &mut Pairs, theirs: &Pairs) {
+/// Every bit that either has.
+pub(super) fn union(mine: &mut Pairs, theirs: &Pairs) {
     for (index, words) in theirs.pages() {
         let mut joined = Box::new(*mine.page(index));
         joined.iter_mut().zip(words).for_each(|(mine, theirs)| *mine |= theirs);

@@ -1,4 +1,4 @@
-//! The changes of a run that ended in order: versions and marks, page by page, beside the saved ledger.
+//! The changes that are saved beside a ledger: versions and marks, page by page.
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use super::files::write_whole;
 use super::header::Header;
-use super::record::{Kind, Record, Scanned, put_all, put_end, put_words, scan};
+use super::record::{Kind, Record, Scanned, put_all, put_end, put_intents, put_words, scan};
 use crate::audit::Touched;
 use crate::changes::Changes;
+use crate::intents::Intents;
+use crate::ledger::Ledger;
 use crate::numbers::Deal;
 use crate::pairs::DOCUMENTS_PER_PAGE;
 use crate::versions::PER_PAGE;
@@ -18,27 +20,40 @@ fn path(dir: &Path) -> PathBuf {
     dir.join("ledger.changes")
 }
 
+/// What is saved: the changes, and what may have been done beyond them.
+type Saved = (Changes, Intents);
+
 /// Saves the changes, if they are known. They come before the ledger: where that is, they are not missing.
-pub(super) fn write(dir: &Path, header: &Header, changes: Option<&Changes>) -> Result<(), Error> {
-    let Some(changes) = changes else { return Ok(()) };
+pub(super) fn write(dir: &Path, header: &Header, ledger: &Ledger) -> Result<(), Error> {
+    let Some(changes) = ledger.changes() else { return Ok(()) };
     let path = path(dir);
-    write_whole(&path, |file| write_records(file, changes, header.salt()))
+    write_whole(&path, |file| write_records(file, (changes, ledger.unseen()), header.salt()))
         .map_err(|source| Error::write(dir, &header.deal, &path, source))
 }
 
-/// The saved changes of a directory; nothing where an older version saved none.
-pub(super) fn read(dir: &Path, header: &Header) -> Result<Option<Changes>, Error> {
+/// Puts the saved changes of a directory in place; where an older version saved none, they are not known.
+pub(super) fn read(dir: &Path, header: &Header, ledger: &mut Ledger) -> Result<(), Error> {
     let path = path(dir);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
-        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => {
+            ledger.set_changes(None);
+            return Ok(());
+        }
         Err(source) => return Err(Error::io("read", &path, source)),
     };
-    let changes = from_bytes(&bytes, header);
-    changes.map(Some).ok_or_else(|| Error::damaged(&path, "a page is missing or has a wrong checksum"))
+    let (changes, unseen) = from_bytes(&bytes, header)
+        .ok_or_else(|| Error::damaged(&path, "a page is missing or has a wrong checksum"))?;
+    ledger.set_changes(Some(changes));
+    ledger.set_unseen(unseen);
+    Ok(())
 }
 
-fn write_records(file: &mut dyn Write, changes: &Changes, salt: u32) -> io::Result<()> {
+fn write_records(
+    file: &mut dyn Write,
+    (changes, unseen): (&Changes, Intents),
+    salt: u32,
+) -> io::Result<()> {
     let (mut buffer, mut records) = (Vec::new(), 0);
     let marks = changes.touched.pages().map(|page| (Kind::Marks, page));
     let versions = changes.versions.pages().map(|(worker, index, words)| (worker, index, &**words));
@@ -53,18 +68,23 @@ fn write_records(file: &mut dyn Write, changes: &Changes, salt: u32) -> io::Resu
         put_all(&mut buffer, salt);
         records += 1;
     }
+    if unseen != Intents::NONE {
+        put_intents(&mut buffer, salt, 0, unseen);
+        records += 1;
+    }
     put_end(&mut buffer, salt, records);
     file.write_all(&buffer)
 }
 
-fn from_bytes(bytes: &[u8], header: &Header) -> Option<Changes> {
-    let (mut changes, mut read) = (Changes::default(), 0);
+fn from_bytes(bytes: &[u8], header: &Header) -> Option<Saved> {
+    let (mut changes, mut unseen, mut read) = (Changes::default(), Intents::NONE, 0);
     let mut records = scan(bytes, header.salt());
     loop {
         match records.next()? {
             Scanned::Record(Record::End { pages }) => {
-                return (pages == read && records.next().is_none()).then_some(changes);
+                return (pages == read && records.next().is_none()).then_some((changes, unseen));
             }
+            Scanned::Record(Record::Intents { intents, .. }) => unseen = unseen.or(intents),
             Scanned::Record(record) => put(&mut changes, &header.deal, record)?,
             Scanned::Skipped(_) => return None,
         }
@@ -93,12 +113,14 @@ fn put(changes: &mut Changes, deal: &Deal, record: Record) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intents::Intent;
+    use crate::journal::header::FORMAT;
     use crate::numbers::Place;
     use crate::receipt::Run;
 
     fn header() -> Header {
         let deal = Deal::new(1000, 3, None).unwrap();
-        Header { run: Run { time_s: 1, tag: [1, 2, 3] }, deal, kept: 0..3 }
+        Header { format: FORMAT, run: Run { time_s: 1, tag: [1, 2, 3] }, deal, kept: 0..3 }
     }
 
     fn changes(marked: u64, replaced: u64) -> Changes {
@@ -114,9 +136,9 @@ mod tests {
         changes
     }
 
-    fn bytes(changes: &Changes) -> Vec<u8> {
+    fn bytes(changes: &Changes, unseen: Intents) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write_records(&mut bytes, changes, header().salt()).unwrap();
+        write_records(&mut bytes, (changes, unseen), header().salt()).unwrap();
         bytes
     }
 
@@ -124,13 +146,16 @@ mod tests {
     fn what_is_written_is_read() {
         let all = Changes { touched: Touched::All, ..changes(0, 10) };
         for changes in [Changes::default(), changes(0, 3000), changes(50_000, 0), changes(50, 3000), all] {
-            assert_eq!(from_bytes(&bytes(&changes), &header()), Some(changes));
+            for unseen in [Intents::NONE, Intents::NONE.with(Intent::Remove)] {
+                let read = from_bytes(&bytes(&changes, unseen), &header());
+                assert_eq!(read, Some((changes.clone(), unseen)));
+            }
         }
     }
 
     #[test]
     fn a_cut_or_a_flipped_bit_is_noticed() {
-        let whole = bytes(&changes(20_000, 300));
+        let whole = bytes(&changes(20_000, 300), Intents::NONE.with(Intent::Any));
         for at in (0..whole.len()).step_by(97) {
             assert_eq!(from_bytes(&whole[..at], &header()), None, "cut at {at}");
             let mut changed = whole.clone();
@@ -142,8 +167,11 @@ mod tests {
     #[test]
     fn a_directory_without_changes_does_not_know_them() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(read(dir.path(), &header()).unwrap(), None);
-        write(dir.path(), &header(), Some(&Changes::default())).unwrap();
-        assert_eq!(read(dir.path(), &header()).unwrap(), Some(Changes::default()));
+        let mut ledger = Ledger::new(header().run, header().deal);
+        read(dir.path(), &header(), &mut ledger).unwrap();
+        assert_eq!(ledger.changes(), None);
+        write(dir.path(), &header(), &Ledger::new(header().run, header().deal)).unwrap();
+        read(dir.path(), &header(), &mut ledger).unwrap();
+        assert_eq!(ledger.changes(), Some(&Changes::default()));
     }
 }

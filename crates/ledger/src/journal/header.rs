@@ -12,11 +12,16 @@ use crate::numbers::Deal;
 use crate::receipt::{Receipt, Run};
 
 const TITLE: &str = "plimsoll-ledger";
-const VERSION: &str = "1";
+
+/// The format that is written: its journals tell what was changed.
+pub(super) const FORMAT: u32 = 2;
+/// The oldest format that is read: its journals tell what was sent, not what was changed.
+const FORMAT_MIN: u32 = 1;
 
 /// What every file of the ledger agrees on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
+    pub format: u32,
     pub run: Run,
     pub deal: Deal,
     /// The workers of this shard.
@@ -44,6 +49,11 @@ impl Header {
         Header::from_text(&text, &path)
     }
 
+    /// Whether the journals tell what was changed.
+    pub const fn tells_changes(&self) -> bool {
+        self.format > FORMAT_MIN
+    }
+
     /// What each checksum of this run's records begins with, so that another run's record is none.
     pub fn salt(&self) -> u32 {
         crc32(0, &self.run.to_bytes())
@@ -52,7 +62,8 @@ impl Header {
     fn to_text(&self) -> String {
         let limit = self.deal.limit().map_or("none".into(), |limit| limit.to_string());
         let body = format!(
-            "{TITLE} {VERSION}\nrun {}\nblock {}\nworkers {}\nlimit {limit}\nkept {}..{}\n",
+            "{TITLE} {}\nrun {}\nblock {}\nworkers {}\nlimit {limit}\nkept {}..{}\n",
+            self.format,
             self.run.receipt(0),
             self.deal.block(),
             self.deal.workers(),
@@ -65,16 +76,15 @@ impl Header {
 
     fn from_text(text: &str, path: &Path) -> Result<Header, Error> {
         let version = text.lines().next().and_then(|line| line.strip_prefix(TITLE)).map(str::trim);
-        match version {
-            Some(VERSION) => {}
-            Some(other) => return Err(Error::Version { path: path.to_owned(), version: other.into() }),
-            None => return Err(Error::damaged(path, "no title")),
-        }
+        let version = version.ok_or_else(|| Error::damaged(path, "no title"))?;
+        let known = version.parse().ok().filter(|format| (FORMAT_MIN..=FORMAT).contains(format));
+        let format =
+            known.ok_or_else(|| Error::Version { path: path.to_owned(), version: version.to_owned() })?;
         let body = checked(text).ok_or_else(|| Error::damaged(path, "wrong checksum"))?;
-        Header::from_body(body).ok_or_else(|| Error::damaged(path, "a line is missing or unreadable"))
+        Header::from_body(format, body).ok_or_else(|| Error::damaged(path, "a line is missing or unreadable"))
     }
 
-    fn from_body(body: &str) -> Option<Header> {
+    fn from_body(format: u32, body: &str) -> Option<Header> {
         let limit = match value(body, "limit")? {
             "none" => None,
             digits => Some(digits.parse().ok()?),
@@ -83,7 +93,7 @@ impl Header {
         let deal = Deal::new(number(body, "block")?, number(body, "workers")?, limit).ok()?;
         let (start, end) = value(body, "kept")?.split_once("..")?;
         let kept = start.parse().ok()?..end.parse().ok()?;
-        Some(Header { run, deal, kept })
+        Some(Header { format, run, deal, kept })
     }
 }
 
@@ -108,7 +118,7 @@ mod tests {
 
     fn header(limit: Option<u64>) -> Header {
         let run = Run { time_s: 0x6553_f100, tag: [1, 2, 3] };
-        Header { run, deal: Deal::new(1000, 8, limit).unwrap(), kept: 4..8 }
+        Header { format: FORMAT, run, deal: Deal::new(1000, 8, limit).unwrap(), kept: 4..8 }
     }
 
     fn read(text: &str) -> Result<Header, Error> {
@@ -128,7 +138,7 @@ mod tests {
     fn the_text_is_plain() {
         let text = header(Some(5)).to_text();
         let body =
-            "plimsoll-ledger 1\nrun 6553f1000102030000000000\nblock 1000\nworkers 8\nlimit 5\nkept 4..8\n";
+            "plimsoll-ledger 2\nrun 6553f1000102030000000000\nblock 1000\nworkers 8\nlimit 5\nkept 4..8\n";
         assert_eq!(text.split_at(body.len()).0, body);
     }
 
@@ -143,8 +153,15 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        let text = header(None).to_text().replace("ledger 1", "ledger 7");
+        let text = header(None).to_text().replace("ledger 2", "ledger 7");
         assert!(matches!(read(&text), Err(Error::Version { version, .. }) if version == "7"));
+    }
+
+    #[test]
+    fn the_format_before_this_one_is_read() {
+        let older = Header { format: 1, ..header(None) };
+        assert_eq!(read(&older.to_text()).unwrap(), older);
+        assert!(!older.tells_changes() && header(None).tells_changes());
     }
 
     #[test]

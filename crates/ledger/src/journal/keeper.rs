@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::files::{FileLog, Log, journal_path, sync_dir};
-use super::header::{self, Header};
-use super::record::{put_page, put_reservation};
+use super::header::{self, FORMAT, Header};
+use super::list::LISTED_MAX;
+use super::record::{put_intents, put_list, put_page, put_reservation};
+use crate::changes::Changed;
+use crate::intents::Intents;
 use crate::numbers::Deal;
 use crate::pairs::Page;
 use crate::receipt::Run;
@@ -25,6 +28,7 @@ pub struct Keeper<L = FileLog> {
 struct Journal<L> {
     log: L,
     reserved_until: u64,
+    intents: Intents,
 }
 
 impl Keeper {
@@ -43,7 +47,7 @@ impl Keeper {
         }
         let logs = kept.clone().map(|worker| create_log(dir, &deal, worker)).collect::<Result<_, _>>()?;
         sync_dir(dir).map_err(|source| Error::write(dir, &deal, dir, source))?;
-        let header = Header { run, deal, kept };
+        let header = Header { format: FORMAT, run, deal, kept };
         // The header comes last: where it is, no journal is missing.
         header.write(dir)?;
         Ok(Keeper::over(dir, header, logs))
@@ -52,7 +56,7 @@ impl Keeper {
 
 impl<L: Log> Keeper<L> {
     fn over(dir: &Path, header: Header, logs: Vec<L>) -> Keeper<L> {
-        let journals = logs.into_iter().map(|log| Journal { log, reserved_until: 0 }).collect();
+        let journals = logs.into_iter().map(|log| Journal { log, reserved_until: 0, intents: Intents::NONE }).collect();
         Keeper { dir: dir.to_owned(), header, journals, buffer: Vec::new() }
     }
 
@@ -92,6 +96,41 @@ impl<L: Log> Keeper<L> {
         Ok(())
     }
 
+    /// Says, durably, what a worker means to do with documents that are there; then it may.
+    ///
+    /// # Errors
+    /// When the disk is full or fails. Nothing is said then; it may be tried again.
+    ///
+    /// # Panics
+    /// When the worker is not of this shard.
+    pub fn intend(&mut self, worker: u64, intents: Intents) -> Result<(), Error> {
+        let intents = self.journal(worker).intents.or(intents);
+        self.buffer.clear();
+        put_intents(&mut self.buffer, self.header.salt(), worker_u32(worker), intents);
+        self.append(worker)?;
+        self.journal(worker).log.sync().map_err(|source| self.error(worker, source))?;
+        self.journal(worker).intents = intents;
+        Ok(())
+    }
+
+    /// Writes what became of documents that a worker changed, as durably as [`Keeper::flush`] does.
+    ///
+    /// # Errors
+    /// When the disk is full or fails. Some of the documents are not written then; keep them, and try again.
+    ///
+    /// # Panics
+    /// When the worker is not of this shard.
+    pub fn note(&mut self, worker: u64, changed: &[Changed]) -> Result<(), Error> {
+        let salt = self.header.salt();
+        let intents = self.journal(worker).intents;
+        for listed in changed.chunks(LISTED_MAX) {
+            self.buffer.clear();
+            put_list(&mut self.buffer, salt, worker_u32(worker), intents, listed);
+            self.append(worker)?;
+        }
+        Ok(())
+    }
+
     fn append(&mut self, worker: u64) -> Result<(), Error> {
         let buffer = std::mem::take(&mut self.buffer);
         let appended = self.journal(worker).log.append(&buffer);
@@ -124,6 +163,9 @@ fn worker_u32(worker: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::Changes;
+    use crate::intents::Intent;
+    use crate::numbers::Place;
     use crate::pairs::State;
     use crate::worker::WorkerLedger;
 
@@ -148,7 +190,7 @@ mod tests {
     }
 
     fn small(free: usize) -> Keeper<Small> {
-        let header = Header { run: RUN, deal: Deal::new(10, 2, Some(1000)).unwrap(), kept: 1..2 };
+        let header = Header { format: FORMAT, run: RUN, deal: Deal::new(10, 2, Some(1000)).unwrap(), kept: 1..2 };
         Keeper::over(Path::new("runs/x"), header, vec![Small { free, syncs: 0 }])
     }
 
@@ -164,15 +206,19 @@ mod tests {
     fn a_full_disk_is_said_with_what_to_do() {
         let expected = "no space left for the ledger in runs/x: free 1 MB or choose another place with --out";
         assert_eq!(small(31).reserve(1, 10).unwrap_err().to_string(), expected);
+        assert_eq!(small(31).intend(1, Intents::NONE).unwrap_err().to_string(), expected);
         assert_eq!(small(5000).flush(1, &dirty_pages()).unwrap_err().to_string(), expected);
     }
 
     #[test]
-    fn a_reservation_is_durable_and_a_flush_does_not_wait() {
+    fn reservations_and_intents_are_durable_and_what_follows_does_not_wait() {
         let mut keeper = small(100_000);
         keeper.reserve(1, 10).unwrap();
         keeper.flush(1, &dirty_pages()).unwrap();
+        keeper.note(1, &[Changes::default().at(Place { worker: 1, local: 3 })]).unwrap();
         assert_eq!(keeper.journals[0].log.syncs, 1);
+        keeper.intend(1, Intents::NONE.with(Intent::Alter)).unwrap();
+        assert_eq!(keeper.journals[0].log.syncs, 2);
     }
 
     #[test]

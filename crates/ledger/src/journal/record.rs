@@ -7,13 +7,16 @@
 //! | --- | --- |
 //! | 0..4 | `PLL1` |
 //! | 4..8 | the worker |
-//! | 8..12 | kind: 1 reservation, 2 page, 3 end, 4 page of marks, 5 page of versions, 6 everything is marked |
-//! | 12..16 | the page's index; 0 for others |
-//! | 16..24 | reservation and page: the local index until which is reserved; end: the pages before it |
+//! | 8..12 | kind: 1 reservation, 2 page, 3 end, 4 page of marks, 5 page of versions, 6 everything is marked, 7 intents, 8 list of changed documents |
+//! | 12..16 | the page's index; for a list, how many documents it has; 0 for others |
+//! | 16..24 | reservation and page: the local index until which is reserved; end: the pages before it; intents and list: what the worker means to do |
 //! | 24..28 | checksum of the page's words; 0 for others |
 //! | 28..32 | checksum of the run and the bytes before |
 
 use super::crc32::crc32;
+use super::list;
+use crate::changes::Changed;
+use crate::intents::Intents;
 use crate::pairs::{PAGE_BYTES, Page, Words};
 
 const MAGIC: [u8; 4] = *b"PLL1";
@@ -34,6 +37,10 @@ pub(super) enum Record {
     Versions { worker: u32, page: Page },
     /// Every document may have been touched.
     AllTouched,
+    /// What a worker means to do from now on.
+    Intents { worker: u32, intents: Intents },
+    /// Documents that were changed, and, again, what the worker meant to do then.
+    List { worker: u32, intents: Intents, count: u32, words: Box<Words> },
 }
 
 /// What the words of a page are, in a file of changes.
@@ -76,6 +83,16 @@ pub(super) fn put_words(
 /// Appends that every document may have been touched.
 pub(super) fn put_all(into: &mut Vec<u8>, salt: u32) {
     put_head(into, salt, [0, 6, 0], 0, 0);
+}
+
+/// Appends what a worker means to do.
+pub(super) fn put_intents(into: &mut Vec<u8>, salt: u32, worker: u32, intents: Intents) {
+    put_head(into, salt, [worker, 7, 0], intents.bits(), 0);
+}
+
+/// Appends documents that were changed, at most [`list::LISTED_MAX`] of them.
+pub(super) fn put_list(into: &mut Vec<u8>, salt: u32, worker: u32, intents: Intents, listed: &[Changed]) {
+    put_paged(into, salt, [worker, 8, listed.len() as u32], intents.bits(), &list::words(listed));
 }
 
 fn put_paged(into: &mut Vec<u8>, salt: u32, fields: [u32; 3], number: u64, words: &Words) {
@@ -147,6 +164,12 @@ fn read(bytes: &[u8], salt: u32) -> Option<(Record, usize)> {
             Some((record, HEAD_BYTES + PAGE_BYTES))
         }
         6 => Some((Record::AllTouched, HEAD_BYTES)),
+        7 => Some((Record::Intents { worker, intents: Intents::of_bits(number) }, HEAD_BYTES)),
+        8 => {
+            let words = read_words(&bytes[HEAD_BYTES..], field(head, 24))?;
+            let (intents, count) = (Intents::of_bits(number), field(head, 12));
+            Some((Record::List { worker, intents, count, words }, HEAD_BYTES + PAGE_BYTES))
+        }
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use std::{fs, iter};
 use super::changed;
 use super::error::Error;
 use super::files::{journal_path, journals, write_whole};
-use super::header::Header;
+use super::header::{FORMAT, Header};
 use super::record::{Record, Scanned, put_end, put_page, scan};
 use crate::ledger::Ledger;
 use crate::numbers::Deal;
@@ -25,9 +25,9 @@ fn path(dir: &Path) -> PathBuf {
 pub fn save(dir: &Path, ledger: &Ledger) -> Result<(), Error> {
     let deal = ledger.deal();
     fs::create_dir_all(dir).map_err(|source| Error::write(dir, &deal, dir, source))?;
-    let header = Header { run: ledger.run(), deal, kept: 0..deal.workers() };
+    let header = Header { format: FORMAT, run: ledger.run(), deal, kept: 0..deal.workers() };
     refuse_another_run(dir, &header)?;
-    changed::write(dir, &header, ledger.changes())?;
+    changed::write(dir, &header, ledger)?;
     let path = path(dir);
     write_whole(&path, |file| write_pages(file, ledger, header.salt()))
         .map_err(|source| Error::write(dir, &deal, &path, source))?;
@@ -55,7 +55,7 @@ pub(super) fn read(dir: &Path, header: &Header) -> Result<Option<Ledger>, Error>
     let ledger = from_bytes(&bytes, header);
     let mut ledger =
         ledger.ok_or_else(|| Error::damaged(&path, "a page is missing or has a wrong checksum"))?;
-    ledger.set_changes(changed::read(dir, header)?);
+    changed::read(dir, header, &mut ledger)?;
     Ok(Some(ledger))
 }
 

@@ -103,6 +103,12 @@ impl History {
         }
     }
 
+    /// The highest version of a document that was sent.
+    fn highest(&self, number: u64) -> u32 {
+        let sent = |change: &Change| change.replaced + u32::from(change.last == Last::ReplacementInDoubt);
+        self.changes.get(&number).map_or(0, sent)
+    }
+
     fn marks(&self) -> Touched {
         let mut touched = Touched::None;
         self.touched.iter().for_each(|number| touched.mark(&self.deal, *number..*number + 1));
@@ -139,13 +145,14 @@ fn roll_found(dice: &mut Dice, number: u64, limit: u64) -> Vec<Found> {
     let intact = Found::Receipt { number, content: Content::Follows(0), stamp };
     let other = Some(RUN.receipt(dice.roll(limit + 9)).stamp());
     let version = dice.roll(4) as u32;
+    let copy = Found::Foreign { stamp: Some(RUN.receipt(number).stamp_of(dice.roll(4) as u32)) };
     match dice.roll(30) {
         0 => vec![],
         1 => vec![intact, intact],
         2 => vec![intact, Found::Receipt { number, content: Content::Differs, stamp: None }, intact],
         3 => vec![Found::Receipt { number, content: Content::Differs, stamp: None }],
         4 => vec![Found::Receipt { number, content: Content::Follows(0), stamp: other }],
-        5 => vec![intact, Found::Foreign { stamp: other }],
+        5 => vec![intact, Found::Foreign { stamp: other }, copy],
         6 => vec![intact, Found::Foreign { stamp: None }],
         7 => vec![intact, Found::Foreign { stamp: Some(dice.roll(1 << 41) as i64) }],
         8..14 => vec![Found::Receipt { number, content: Content::Follows(version), stamp: None }],
@@ -197,9 +204,14 @@ fn model_receipt(
 }
 
 fn model_foreign(history: &History, stamp: Option<i64>, findings: &mut Findings) {
-    let known = stamp.and_then(|stamp| RUN.stamped(stamp));
-    match (known, history.neighbours) {
-        (Some(number), _) if history.state(number) != State::NotSent => findings.duplicated += 1,
+    let sent = |number: &u64| history.state(*number) != State::NotSent;
+    let versions = |number: u64| (0..=history.highest(number)).map(move |version| (number, version));
+    let mut known = history.states.keys().copied().filter(sent).flat_map(versions);
+    let first = stamp.and_then(|stamp| RUN.stamped(stamp));
+    match (first, history.neighbours) {
+        _ if stamp.is_some_and(|stamp| known.any(|(n, v)| RUN.receipt(n).stamp_of(v) == stamp)) => {
+            findings.duplicated += 1;
+        }
         (Some(_), _) | (None, Neighbours::Excluded) => findings.phantom += 1,
         (None, Neighbours::Expected) => findings.foreign += 1,
     }

@@ -3,3 +3,4 @@
 mod audit;
 mod crash;
 mod dice;
+mod unseen;

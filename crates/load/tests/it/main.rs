@@ -2,7 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod closed;
+mod early;
 mod engine;
+mod grace;
+mod k6;
 mod line;
+mod live;
 mod scripted;
 mod worker;

@@ -1,11 +1,12 @@
 //! A target whose every answer is known beforehand.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::engine::{Collector, Second};
-use plimsoll_load::phase::{DRAIN, Documents, Load, Overdue, Phase, UNREACHABLE_FOR};
+use plimsoll_load::phase::{DRAIN, Documents, Load, Overdue, Phase, Timing, UNREACHABLE_FOR};
 use plimsoll_load::retry::Retry;
 use plimsoll_load::runtime::{Runtime, Simulated};
 use plimsoll_load::stop::Stop;
@@ -14,6 +15,10 @@ use plimsoll_load::worker::{self, Control, Ended, Order, Supply};
 use plimsoll_measure::clock::Instant;
 use plimsoll_measure::interval::{Reply, Tally};
 use plimsoll_measure::outcome::{Doubt, Outcome};
+
+/// Bytes of an operation, and of its answer.
+pub const SENT: u64 = 100;
+pub const RECEIVED: u64 = 7;
 
 /// What the scripted server does.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +48,8 @@ pub struct Scripted {
     documents_left: Mutex<Option<u64>>,
     /// Plan-wide numbers of the operations in the order they were sent.
     pub sent: Mutex<Vec<u64>>,
+    /// Which operation was sent when, in nanoseconds from the start.
+    pub moments: Mutex<Vec<(usize, u64)>>,
     /// Operations that were made ready and given back.
     pub discarded: Mutex<u64>,
 }
@@ -51,6 +58,7 @@ pub struct Scripted {
 #[derive(Default)]
 pub struct Lane {
     number: u64,
+    operation: usize,
     makes: bool,
     broken: bool,
 }
@@ -63,6 +71,7 @@ impl Scripted {
             free_at: Mutex::default(),
             documents_left: Mutex::default(),
             sent: Mutex::default(),
+            moments: Mutex::default(),
             discarded: Mutex::default(),
         })
     }
@@ -97,6 +106,7 @@ impl Target for Scripted {
     /// Operation 0 makes a document, every other one uses some.
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
         lane.number = number;
+        lane.operation = operation;
         lane.makes = operation == 0;
         if lane.makes {
             let mut left = self.documents_left.lock().unwrap();
@@ -110,12 +120,13 @@ impl Target for Scripted {
 
     async fn send(&self, lane: &mut Lane) -> Reply {
         self.sent.lock().unwrap().push(lane.number);
+        self.moments.lock().unwrap().push((lane.operation, self.world.now().as_ns()));
         self.world.until(self.answer_at()).await;
         if self.is_down() {
             lane.broken = true;
-            return Reply::failed(Outcome::Unknown(Doubt::ConnectionLost), 1);
+            return Reply { bytes_sent: SENT, ..Reply::failed(Outcome::Unknown(Doubt::ConnectionLost), 1) };
         }
-        Reply::acknowledged(u64::from(lane.makes))
+        Reply { bytes_sent: SENT, bytes_received: RECEIVED, ..Reply::acknowledged(u64::from(lane.makes)) }
     }
 
     fn discard(&self, lane: &mut Lane) {
@@ -149,6 +160,8 @@ pub fn phase(arrivals: Arrivals, stop: Stop) -> Phase {
         arrivals,
         overdue: Overdue::Send,
         documents: Documents::Made,
+        timing: Timing::default(),
+        tags: BTreeMap::new(),
     };
     Phase {
         name: "phase".into(),

@@ -9,7 +9,7 @@ use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::interval::Tally;
 
-use crate::scripted::{Script, phase, simulate, simulate_all, simulate_with};
+use crate::scripted::{RECEIVED, SENT, Script, phase, simulate, simulate_all, simulate_with};
 
 const MS: u64 = MILLISECOND_NS;
 
@@ -171,11 +171,32 @@ fn documents_that_nobody_makes_cannot_end_a_phase() {
 #[test]
 fn what_nobody_could_send_before_the_end_is_counted_as_skipped() {
     let script = Script { down: (SECOND_NS, 10 * SECOND_NS), ..Script::steady(MS) };
-    let outcome = simulate(phase(constant(100.0, 2), for_secs(5)), script, Share::WHOLE);
+    let mut phase = phase(constant(100.0, 2), for_secs(5));
+    phase.drain = Span::from_secs(2);
+    let outcome = simulate(phase, script, Share::WHOLE);
     assert_eq!(outcome.ended, Ended::Duration);
     assert_eq!(outcome.whole.due, 500);
     assert_eq!(outcome.whole.completed() + outcome.whole.skipped, 500);
     assert!(outcome.whole.skipped > 390, "{}", outcome.whole.skipped);
+    // A last attempt to connect begins at most a tenth of a second before the drain is over.
+    assert!((7 * SECOND_NS..7_200 * MS).contains(&outcome.to_ns), "{}", outcome.to_ns);
+}
+
+#[test]
+fn a_server_that_comes_back_within_the_drain_gets_everything_that_is_overdue() {
+    let script = Script { down: (4 * SECOND_NS, 8 * SECOND_NS), ..Script::steady(MS) };
+    let outcome = simulate(phase(constant(100.0, 2), for_secs(5)), script, Share::WHOLE);
+    assert_eq!((outcome.whole.due, outcome.whole.skipped), (500, 0));
+    assert_eq!(outcome.whole.count + outcome.whole.errors.unknown(), 500);
+    assert!(outcome.to_ns > 8 * SECOND_NS && outcome.to_ns < 9 * SECOND_NS, "{}", outcome.to_ns);
+}
+
+#[test]
+fn a_closed_writer_without_a_connection_ends_with_its_phase() {
+    let script = Script { down: (SECOND_NS, 8 * SECOND_NS), ..Script::steady(MS) };
+    let outcome = simulate(phase(Arrivals::Closed { writers: 2 }, for_secs(5)), script, Share::WHOLE);
+    assert_eq!(outcome.ended, Ended::Duration);
+    assert!(outcome.to_ns < 5_200 * MS, "{}", outcome.to_ns);
 }
 
 #[test]
@@ -198,7 +219,23 @@ fn a_retry_turns_what_was_unknown_into_what_is_done_and_its_time_is_the_operatio
     let outcome = simulate(phase, script, Share::WHOLE);
     assert_eq!((outcome.whole.count, outcome.whole.errors.total()), (500, 0));
     assert!((1..=2).contains(&outcome.whole.retries), "{}", outcome.whole.retries);
+    // The bytes of an attempt that failed went over the wire as well.
+    assert_eq!(outcome.whole.bytes_sent, (500 + outcome.whole.retries) * SENT);
+    assert_eq!(outcome.whole.bytes_received, 500 * RECEIVED);
     assert!(outcome.whole.service.max() > 19 * SECOND_NS / 10);
+}
+
+#[test]
+fn a_retry_at_the_end_of_a_phase_is_tried_until_the_drain_is_over() {
+    // Both operations in flight are lost at 4.99 s; the server is back two seconds after the end.
+    let script = Script { down: (4_995 * MS, 7 * SECOND_NS), ..Script::steady(10 * MS) };
+    let mut phase = phase(Arrivals::Closed { writers: 2 }, for_secs(5));
+    phase.retry = Retry::Once;
+    let outcome = simulate(phase.clone(), script, Share::WHOLE);
+    assert_eq!((outcome.whole.errors.total(), outcome.whole.retries), (0, 2));
+    phase.drain = Span::from_secs(1);
+    let outcome = simulate(phase, script, Share::WHOLE);
+    assert_eq!((outcome.whole.errors.unknown(), outcome.whole.retries), (2, 0));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which document an operation is for: one that this worker owns, that is there, and that nobody else is changing.
 
-use plimsoll_ledger::{Place, State};
+use plimsoll_ledger::{Intent, Place, State};
 
 use super::{Books, Given};
 use crate::keys::{Keys, Places};
@@ -48,7 +48,8 @@ enum Fit {
 
 impl Books {
     /// A document for an operation that does `purpose` to it; nothing if there is none. `draw` gives a random number for
-    /// each attempt. What will be sent is noted: a version, a removal, or that the document was touched.
+    /// each attempt. What will be sent is noted: a version, a removal, or that the document was touched. Nothing either if
+    /// the disk does not take down what the worker means to do.
     pub fn pick(&mut self, keys: &Keys, purpose: Purpose, draw: impl Fn(u32) -> u64) -> Option<Picked> {
         let (place, fit) = self.choose(keys, purpose, draw)?;
         let number = self.deal.global(place)?;
@@ -58,10 +59,18 @@ impl Books {
         let known = self.changes.versions.at(place);
         let promised = self.state(place) == State::Acknowledged && !known.may_be_deleted();
         let claimed = self.claim(place, fit, purpose);
+        if !intent(purpose, claimed).is_none_or(|intent| self.intend(intent)) {
+            if claimed.is_some() {
+                self.changes.versions.withdraw(place);
+            }
+            return None;
+        }
         let touched = self.changes.touched.contains(place);
         let least = (promised && !touched).then(|| known.acknowledged());
-        if claimed.is_none() && purpose != Purpose::Read {
-            self.touch(number);
+        match (claimed, purpose) {
+            (Some(_), _) => self.note(number),
+            (None, Purpose::Read) => {}
+            (None, _) => self.touch(number),
         }
         Some(Picked { number, promised, least, claimed })
     }
@@ -140,6 +149,16 @@ impl Books {
             None => self.known.place(worker, index),
             Some(own) => Some(Place { worker, local: before + own }),
         }
+    }
+}
+
+/// The kind of change that an operation makes.
+const fn intent(purpose: Purpose, claimed: Option<Claimed>) -> Option<Intent> {
+    match (purpose, claimed) {
+        (Purpose::Read, _) => None,
+        (_, Some(Claimed::Version(_))) => Some(Intent::Replace),
+        (Purpose::Remove, _) => Some(Intent::Remove),
+        _ => Some(Intent::Alter),
     }
 }
 

@@ -5,7 +5,9 @@ use std::ops::Range;
 use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
-use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteKind, WriteReply, WriteSpec};
+use plimsoll_wire::{
+    Class, Connection, Error, Limits, Outcome as Wire, WriteBatch, WriteKind, WriteReply, WriteSpec,
+};
 
 use super::{Attempt, Work};
 use crate::books::Books;
@@ -73,7 +75,8 @@ impl Buffers {
                     books.settle(numbers, state(outcome));
                 }
                 Attempt::Further => {
-                    numbers.for_each(|number| add(&mut reply, settle_again(&mut books, number, outcome), 1));
+                    let settled = |number| settle_again(&mut books, number, span.outcome);
+                    numbers.map(settled).for_each(|outcome| add(&mut reply, outcome, 1));
                 }
             });
         }
@@ -85,13 +88,14 @@ impl Buffers {
     }
 }
 
-/// What a further attempt says of a document. One that the server has already is the one that was sent before: that is
-/// success, but no promise, since nobody acknowledged it; what was acknowledged before stays so. A refusal says nothing
-/// about the attempt before: what was unknown stays unknown.
-fn settle_again(books: &mut Books, number: u64, outcome: Outcome) -> Outcome {
+/// What a further attempt says of a document. One whose `_id` the server has already is the one that was sent before: that
+/// is success, but no promise, since nobody acknowledged it; what was acknowledged before stays so. A refusal, also one by
+/// another unique index, says nothing about the attempt before: what was unknown stays unknown.
+fn settle_again(books: &mut Books, number: u64, said: Wire) -> Outcome {
+    let outcome = outcome(said);
     match (books.state_of(number), outcome) {
         (State::Acknowledged, _) => Outcome::Acknowledged,
-        (State::Unknown, Outcome::Rejected(Rejection::DuplicateKey)) => Outcome::Acknowledged,
+        (State::Unknown, _) if said == Wire::Rejected(Class::DuplicateId) => Outcome::Acknowledged,
         (State::Unknown, Outcome::Rejected(_)) => outcome,
         _ => {
             books.settle(number..number + 1, state(outcome));

@@ -28,6 +28,8 @@ mod range;
 
 mod transaction;
 
+mod rare;
+
 /// One worker's view of the server, over our own client.
 #[derive(Debug)]
 pub struct Lean {
@@ -55,11 +57,7 @@ enum Buffers {
     Insert(Box<insert::Buffers>),
     Change(Box<change::Buffers>),
     Find(Box<find::Buffers>),
-    Range(Box<range::Buffers>),
-    Aggregate(Box<aggregate::Buffers>),
-    FindAndModify(Box<find_and_modify::Buffers>),
-    ReadModifyWrite(Box<read_modify_write::Buffers>),
-    Transaction(Box<transaction::Buffers>),
+    Rare(rare::Buffers),
 }
 
 /// One operation in the making: what it is and who makes it.
@@ -102,6 +100,27 @@ impl Lean {
         Work { maker: &self.maker, command: &self.maker.setup.commands[operation], operation }
     }
 
+    /// A lane on a connection that is open.
+    ///
+    /// # Errors
+    /// When a command cannot be written.
+    pub(crate) fn furnish(&self, connection: Connection) -> Result<Lane, plimsoll_wire::Error> {
+        let limits = connection.limits();
+        let buffers = self.maker.setup.commands.iter().map(|command| self.buffers(command, &limits));
+        let buffers = buffers.collect::<Result<_, _>>()?;
+        Ok(Lane { connection, buffers, current: 0, misled: false, attempts: 0 })
+    }
+
+    /// Where it sends to.
+    pub(crate) const fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    /// No further attempt of what is prepared is made.
+    pub(crate) fn release(&self, lane: &mut Lane) {
+        lane.buffers[lane.current].release(&self.maker);
+    }
+
     fn buffers(&self, command: &Command, limits: &Limits) -> Result<Buffers, plimsoll_wire::Error> {
         let setup = &self.maker.setup;
         Ok(match command {
@@ -114,19 +133,17 @@ impl Lean {
             Command::Find { selection, shape } => {
                 Buffers::Find(Box::new(find::Buffers::new(setup, selection, shape, limits)?))
             }
-            Command::Range { .. } => Buffers::Range(Box::new(range::Buffers::new(setup, limits))),
+            Command::Range { .. } => Buffers::Rare(rare::Buffers::range(setup, limits)),
             Command::Count(_) | Command::Aggregate(_) => {
-                Buffers::Aggregate(Box::new(aggregate::Buffers::new(setup, limits)))
+                Buffers::Rare(rare::Buffers::aggregate(setup, limits))
             }
-            Command::FindAndModify { .. } => {
-                Buffers::FindAndModify(Box::new(find_and_modify::Buffers::new(setup, limits)))
+            Command::FindAndModify { .. } => Buffers::Rare(rare::Buffers::find_and_modify(setup, limits)),
+            Command::ReadModifyWrite { selection, .. } => {
+                Buffers::Rare(rare::Buffers::read_modify_write(setup, selection, command, limits)?)
             }
-            Command::ReadModifyWrite { selection, .. } => Buffers::ReadModifyWrite(Box::new(
-                read_modify_write::Buffers::new(setup, selection, command, limits)?,
-            )),
             Command::Transaction { steps, .. } => {
                 let session = self.opened.fetch_add(1, Ordering::Relaxed);
-                Buffers::Transaction(Box::new(transaction::Buffers::new(&self.maker, steps, session, limits)))
+                Buffers::Rare(rare::Buffers::transaction(&self.maker, steps, session, limits))
             }
         })
     }
@@ -137,10 +154,8 @@ impl Buffers {
     fn release(&mut self, maker: &Maker) {
         match self {
             Self::Change(buffers) => buffers.release(maker),
-            Self::FindAndModify(buffers) => buffers.release(maker),
-            Self::ReadModifyWrite(buffers) => buffers.release(maker),
-            Self::Transaction(buffers) => buffers.release(maker),
-            Self::Insert(_) | Self::Find(_) | Self::Range(_) | Self::Aggregate(_) => {}
+            Self::Rare(buffers) => buffers.release(maker),
+            Self::Insert(_) | Self::Find(_) => {}
         }
     }
 
@@ -149,24 +164,17 @@ impl Buffers {
             Self::Insert(buffers) => buffers.prepare(work),
             Self::Change(buffers) => buffers.prepare(work, number),
             Self::Find(buffers) => buffers.prepare(work, number),
-            Self::Range(buffers) => buffers.prepare(work, number),
-            Self::Aggregate(buffers) => buffers.prepare(work, number),
-            Self::FindAndModify(buffers) => buffers.prepare(work, number),
-            Self::ReadModifyWrite(buffers) => buffers.prepare(work, number),
-            Self::Transaction(buffers) => buffers.prepare(work, number),
+            Self::Rare(buffers) => buffers.prepare(work, number),
         };
         if ready.is_some() { Prepared::Ready } else { Prepared::Exhausted }
     }
 
-    /// Sends what is not a single command, or rare.
-    async fn send_rare(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+    fn discard(&mut self, maker: &Maker) {
         match self {
-            Self::Range(buffers) => buffers.send(connection, work).await,
-            Self::Aggregate(buffers) => buffers.send(connection, work).await,
-            Self::FindAndModify(buffers) => buffers.send(connection, work).await,
-            Self::ReadModifyWrite(buffers) => buffers.send(connection, work).await,
-            Self::Transaction(buffers) => buffers.send(connection, work).await,
-            Self::Insert(_) | Self::Change(_) | Self::Find(_) => Reply::acknowledged(0),
+            Self::Insert(buffers) => buffers.discard(maker),
+            Self::Change(buffers) => buffers.release(maker),
+            Self::Rare(buffers) => buffers.discard(maker),
+            Self::Find(_) => {}
         }
     }
 }
@@ -185,15 +193,11 @@ impl Target for Lean {
     }
 
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
-        let connection = self.site.connect().await?;
-        let limits = connection.limits();
-        let buffers = self.maker.setup.commands.iter().map(|command| self.buffers(command, &limits));
-        let buffers = buffers.collect::<Result<_, _>>()?;
-        Ok(Lane { connection, buffers, current: 0, misled: false, attempts: 0 })
+        Ok(self.furnish(self.site.connect().await?)?)
     }
 
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
-        lane.buffers[lane.current].release(&self.maker);
+        self.release(lane);
         lane.current = operation;
         lane.attempts = 0;
         lane.buffers[operation].prepare(self.work(operation), number)
@@ -207,18 +211,14 @@ impl Target for Lean {
             Buffers::Change(buffers) => buffers.send(connection, work).await,
             Buffers::Find(buffers) => buffers.send(connection, work).await,
             // A future is as large as its largest part, and is copied when it is made: the large ones stand apart.
-            rare => Box::pin(rare.send_rare(connection, work)).await,
+            Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
         lane.misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary);
         reply
     }
 
     fn discard(&self, lane: &mut Lane) {
-        match &mut lane.buffers[lane.current] {
-            Buffers::Insert(buffers) => buffers.discard(&self.maker),
-            Buffers::Transaction(buffers) => buffers.discard(&self.maker),
-            buffers => buffers.release(&self.maker),
-        }
+        lane.buffers[lane.current].discard(&self.maker);
     }
 
     fn carry(&self, lost: &mut Lane, fresh: &mut Lane) -> bool {
@@ -237,7 +237,7 @@ impl Target for Lean {
     }
 
     async fn settle(&self, lane: &mut Lane) {
-        lane.buffers[lane.current].release(&self.maker);
+        self.release(lane);
         if !self.maker.setup.is_acknowledged() && !lane.connection.is_broken() {
             // What was handed over before has arrived when the ping is answered; if it is not, nothing was promised.
             lane.connection.ping().await.unwrap_or_default();

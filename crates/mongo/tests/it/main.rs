@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod audit;
+mod driver;
 mod inspect;
 mod sharding;
 mod transaction;

@@ -37,10 +37,10 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     let plan = Plan::build(&loaded)?;
     let context =
         SetupContext { seed: loaded.scenario.seed, run: recovered.ledger.run(), base: &loaded.base };
-    let setup = Setup::build(&loaded.scenario.section(), &plan.operations, context).deserves(Exit::Usage)?;
+    let setup = Setup::build(&loaded.scenario.section(), &plan.database(), context).deserves(Exit::Usage)?;
     let runtime = runtime()?;
     let place = place(args, &path, &runtime)?;
-    let touching = plan.operations.iter().any(|(_, operation)| operation.touches());
+    let touching = plan.database().iter().any(|(_, operation)| operation.touches());
     let touched = if touching { Touched::All } else { Touched::None };
     let before = Before {
         documents: documents_before(&path),

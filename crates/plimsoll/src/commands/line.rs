@@ -24,9 +24,9 @@ use plimsoll_server::machine;
 use super::load;
 use crate::cli::LineArgs;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::place::Place;
 use crate::plan::closed;
 use crate::session::Session;
+use crate::system::cpu_ns;
 
 /// The name of the phase before the search.
 const WARM_UP: &str = "warm-up";
@@ -99,7 +99,7 @@ fn search(session: &mut Session, searched: &Load, start: f64, thorough: bool) ->
         objective,
         documents_per_operation: documents,
         unit: if documents > 1.0 { "documents/s" } else { "operations/s" }.to_owned(),
-        machine: Machine { cores: machine::cores(), workers: session.workers as u32 },
+        machine: Machine { cores: machine::cores(), workers: session.system.crew().workers as u32 },
         searches: if thorough { 3 } else { 1 },
     };
     let connections = session.plan.search_connections(&session.loaded.scenario);
@@ -177,14 +177,10 @@ impl Prober for SessionProber<'_> {
         };
         self.session.emit(&trying);
         let arrivals = Arrivals::Constant { rate: attempt.rate, connections: self.connections };
-        let load = Load { arrivals, ..self.searched.clone() };
+        let load = self.searched.arriving(arrivals);
         let phase = phase(self.session, &name(attempt.stage, rate, &self.unit), load, seconds);
         let mut measured = Measured { from_ns: at_ns, connections: self.connections, ..Measured::default() };
-        let mut cpu = CpuMeter {
-            pid: Some(&self.session.place).filter(|place| place.others.is_empty()).and_then(Place::pid),
-            first: None,
-            last: None,
-        };
+        let mut cpu = CpuMeter { pids: self.session.system.pids(), first: None, last: None };
         let finished = self.session.run(&phase, |second| {
             if second.to_ns <= seconds * SECOND_NS && second.to_ns > second.from_ns {
                 cpu.look(second);
@@ -230,17 +226,19 @@ fn over(session: &Session, ended: Ended) -> Option<String> {
     }
 }
 
-/// CPU of the server's process over the judged part of a window.
+/// CPU of the system's processes over the judged part of a window.
 struct CpuMeter {
-    pid: Option<u32>,
+    pids: Vec<u32>,
     first: Option<(u64, u64)>,
     last: Option<(u64, u64)>,
 }
 
 impl CpuMeter {
     fn look(&mut self, second: &Second) {
-        let Some(usage) = self.pid.and_then(plimsoll_server::process::usage) else { return };
-        let seen = (second.to_ns, usage.cpu_ns);
+        if self.pids.is_empty() {
+            return;
+        }
+        let seen = (second.to_ns, cpu_ns(&self.pids));
         if second.to_ns >= SETTLE_S * SECOND_NS {
             self.first.get_or_insert(seen);
             self.last = Some(seen);

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use bson::rawdoc;
+use plimsoll_ledger::Run as RunId;
+use plimsoll_load::arrivals::Share as Shard;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, Instant};
@@ -27,6 +29,7 @@ use plimsoll_wire::Connection;
 
 use super::load::{self, Closed};
 use super::run::one_phase;
+use crate::check;
 use crate::cli::RunArgs;
 use crate::exit::{Deserves, Exit, Failure, Outcome, worst_of_runs};
 use crate::matrix::cells::{Cell, Expanded, expand, refuse};
@@ -39,8 +42,10 @@ use crate::place::{Choice as Server, Manner, Place};
 use crate::plan;
 use crate::run_dir::{self, RunDir};
 use crate::scenario::{Loaded, Matrix, Scenario};
-use crate::session::{Opening, Session};
-use crate::terminal::{Terminal, print, say, style};
+use crate::readers::Readers;
+use crate::session::{Opening, Session, new_run};
+use crate::system::{Database, Ground, compile};
+use crate::terminal::{print, say, style};
 
 /// After so many runs in a row that could not reach the server, the others are not tried.
 const SERVER_FAILURES_MAX: u32 = 3;
@@ -96,7 +101,7 @@ fn prepare<'a>(loaded: &'a Loaded, args: &RunArgs) -> anyhow::Result<Prepared<'a
     let earlier = args.resume.as_deref().map(reopen).transpose()?;
     let choice = choose(loaded, matrix, args, earlier.as_ref().map(|(_, results)| results))?;
     let expanded = expand(loaded, matrix, &choice)?;
-    let server = load::choose(&args.load, &loaded.scenario)?;
+    let server = check::choose(&args.load, &loaded.scenario)?;
     let shares = check_cells(&expanded.cells, &server)?;
     let runs = schedule(&expanded.cells, matrix.repetitions);
     let todo: Vec<Todo> = runs.iter().map(|run| decide(run, &expanded, earlier.as_ref())).collect();
@@ -155,19 +160,20 @@ fn choose(
     Ok(begun)
 }
 
-/// The scenario without what a matrix may take, so that a bound can be raised on the way.
+/// The scenario without what a matrix may take and what its tables show, so that both can be changed on the way.
 fn hash(loaded: &Loaded) -> String {
     let matrix = loaded.scenario.matrix.clone();
-    let matrix = matrix.map(|matrix| Matrix { bounds: crate::scenario::Bounds::default(), ..matrix });
+    let bounds = crate::scenario::Bounds::default();
+    let matrix = matrix.map(|matrix| Matrix { bounds, show: Vec::new(), ..matrix });
     Loaded { scenario: Scenario { matrix, server: None, ..loaded.scenario.clone() }, ..loaded.clone() }.hash()
 }
 
 /// Compiles every cell and looks what it takes.
 fn check_cells(cells: &[Cell], server: &Server) -> anyhow::Result<Vec<Share>> {
     let check = |cell: &Cell| {
-        let setup = load::setup(&cell.loaded, &cell.plan)?;
-        load::check_faults(&cell.plan, server)?;
-        load::check_several(&cell.loaded.scenario, &cell.plan, server)?;
+        let setup = compile(&cell.loaded, &cell.plan, RunId { time_s: 0, tag: [0; 3] })?;
+        check::faults(&cell.plan, server)?;
+        check::several(&cell.loaded.scenario, &cell.plan, server)?;
         anyhow::Ok(share(cell, &setup))
     };
     cells.iter().map(|cell| check(cell).with_context(|| format!("matrix: the cell {}", cell.label))).collect()
@@ -236,6 +242,7 @@ impl Prepared<'_> {
             started: clock::utc(started_ms),
             started_ms,
             axes: axes.map(|(name, values)| Axis { name: name.clone(), values: values.clone() }).collect(),
+            show: self.matrix.show.clone(),
             repetitions: self.matrix.repetitions,
             left_out: self.expanded.left_out.clone(),
             cells: self.expanded.cells.iter().map(result).collect(),
@@ -289,6 +296,7 @@ impl<'a> Drive<'a> {
             None => begin(&prepared, args)?,
         };
         results.environment = machine::environment(dir.path());
+        results.show.clone_from(&prepared.matrix.show);
         dir.scenario(&prepared.loaded.resolved()?)?;
         let started = clock::now();
         let mut drive = Self { prepared, args, dir, results, place, runtime, flag, started, standing, quiet };
@@ -383,20 +391,24 @@ impl<'a> Drive<'a> {
         let mut loaded = cell.loaded.clone();
         loaded.scenario.collection.clone_from(&planned.collection);
         let mut place = self.place.clone();
-        load::put_proxies(&mut place, &loaded, &cell.plan)?;
+        check::put_proxies(&mut place, &loaded, &cell.plan)?;
         let path = self.dir.path().join(&planned.directory);
         let started_ms = clock::wall_ms();
         let dir = RunDir::create(Some(&path), &loaded.name, started_ms)?;
-        let opening = Opening {
-            loaded,
-            place,
-            dir,
-            terminal: (!self.quiet).then(Terminal::new),
-            control: Control::listening(self.flag.clone()),
-            shard: plimsoll_load::arrivals::Share::WHOLE,
-            started_ms,
-        };
-        let session = Session::open(opening, cell.plan.clone(), load::runtime()?);
+        let (run, shard) = (new_run(started_ms), Shard::WHOLE);
+        let ground = Ground { loaded: &loaded, plan: &cell.plan, run, shard };
+        let session = Database::open(ground, place, load::runtime()?).and_then(|database| {
+            Session::open(Opening {
+                plan: cell.plan.clone(),
+                system: Box::new(database),
+                readers: Readers::new(dir, self.quiet),
+                control: Control::listening(self.flag.clone()),
+                shard,
+                run,
+                started_ms,
+                loaded,
+            })
+        });
         let mut session = session.inspect_err(|_| run_dir::abandon(&path))?;
         for phase in &cell.plan.phases {
             if !session.is_over() {
@@ -471,7 +483,7 @@ impl<'a> Drive<'a> {
     fn end(self) -> Outcome<Exit> {
         let Self { args, dir, results, place, flag, quiet, .. } = self;
         if args.load.keep {
-            load::keep(place, dir.path())?;
+            place.keep(dir.path())?;
         }
         let shown = dir.path().display().to_string();
         if args.load.json {
@@ -495,7 +507,7 @@ fn deserved(run: &Run) -> Exit {
     match &run.integrity {
         Some(integrity) if !integrity.holds() => Exit::Integrity,
         Some(integrity) if !integrity.is_known() => Exit::Server,
-        _ if unheld => Exit::Expectation,
+        _ if unheld || run.aborted.is_some() => Exit::Expectation,
         _ => Exit::Held,
     }
 }
@@ -552,7 +564,10 @@ fn check_taken(taken: &[String]) -> anyhow::Result<()> {
 }
 
 /// What a collection takes on all servers; drops it if asked to.
-async fn clear(place: &Place, namespace: &Namespace, dropping: bool) -> anyhow::Result<Option<Size>> {
+///
+/// # Errors
+/// When a server cannot be reached, or refuses to drop it.
+pub async fn clear(place: &Place, namespace: &Namespace, dropping: bool) -> anyhow::Result<Option<Size>> {
     let mut sizes = Vec::new();
     for place in place.all() {
         let mut connection = Connection::connect(&place.site.options()).await?;

@@ -1,6 +1,8 @@
 //! One file a command.
 
+mod ab;
 mod audit;
+mod compare;
 mod completions;
 mod inspect;
 mod ladder;
@@ -12,6 +14,7 @@ mod run;
 mod scenarios;
 mod schema;
 mod selftest;
+mod serve;
 mod server;
 mod show;
 
@@ -27,11 +30,14 @@ pub fn execute(cli: &Cli) -> Outcome<Exit> {
         Command::Run(args) => run::run(args),
         Command::Line(args) => line::line(args),
         Command::Ladder(args) => ladder::climb(args),
+        Command::Compare(args) => compare::compare(args),
+        Command::Ab(args) => ab::ab(args),
         Command::Show(args) => show::show(args),
         Command::Report(args) => report::report(args),
         Command::Audit(args) => audit::audit(args),
         Command::Inspect(args) => inspect::inspect(args),
         Command::Server(command) => server::server(command),
+        Command::Serve(command) => serve::serve(command),
         Command::Scenarios(args) => scenarios::scenarios(args),
         Command::Selftest(args) => selftest::selftest(args),
         Command::Schema(args) => schema::schema(args),

@@ -1,8 +1,15 @@
 //! `plimsoll run`: the phases of a scenario, one after the other.
 
-use anyhow::ensure;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
 use plimsoll_load::phase::Phase;
 use plimsoll_measure::event::Event;
+use plimsoll_measure::interval::Tally;
+use plimsoll_measure::run::Run;
+use plimsoll_report::foreign::k6;
+use plimsoll_report::foreign::k6::export::Shape;
 
 use super::{load, matrix};
 use crate::cli::RunArgs;
@@ -18,9 +25,11 @@ pub fn run(args: &RunArgs) -> Outcome<Exit> {
     let loaded =
         scenario::load(&args.scenario, &args.load.overrides, args.load.seed).deserves(Exit::Usage)?;
     if loaded.scenario.matrix.is_some() {
+        check_exports_of_matrix(args).deserves(Exit::Usage)?;
         return matrix::run(&loaded, args);
     }
     check_words(&loaded, args).deserves(Exit::Usage)?;
+    check_exports(args).deserves(Exit::Usage)?;
     let mut session = load::open(&args.scenario, &args.load)?;
     for phase in session.plan.phases.clone() {
         if session.is_over() {
@@ -28,7 +37,12 @@ pub fn run(args: &RunArgs) -> Outcome<Exit> {
         }
         one_phase(&mut session, &phase)?;
     }
-    load::close(session, &args.load, "run", None)
+    let tallies = session.summary.tallies().map(|(name, tally)| (name.to_owned(), tally.clone())).collect();
+    let closed = load::finish(session, "run", None)?;
+    let exported = export(args, &closed.run, &tallies);
+    let exit = load::settle(closed, &args.load)?;
+    exported?;
+    Ok(exit)
 }
 
 /// Announces a phase and runs it.
@@ -43,7 +57,46 @@ pub fn one_phase(session: &mut Session, phase: &Phase) -> Outcome<()> {
         duration_s: phase.stop.duration.map(plimsoll_measure::duration::Span::as_secs),
         documents: phase.stop.documents,
     });
+    session.summary.arm();
     session.run(phase, |_| ())?;
+    Ok(())
+}
+
+/// The files that k6's forms of the result go to.
+fn exports(args: &RunArgs) -> impl Iterator<Item = (&Path, Shape)> {
+    let files = [(&args.summary_export, Shape::Summary), (&args.summary_export_legacy, Shape::Legacy)];
+    files.into_iter().filter_map(|(file, shape)| Some((file.as_deref()?, shape)))
+}
+
+/// A file that cannot be written is said before the load, not after it.
+fn check_exports(args: &RunArgs) -> anyhow::Result<()> {
+    for (file, _) in exports(args) {
+        let directory =
+            file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        ensure!(
+            directory.is_dir() && !file.is_dir(),
+            "{}: name a file in a directory that is there for --summary-export",
+            file.display()
+        );
+    }
+    Ok(())
+}
+
+fn check_exports_of_matrix(args: &RunArgs) -> anyhow::Result<()> {
+    ensure!(
+        exports(args).next().is_none(),
+        "--summary-export has room for one run, and {} is a matrix of runs: run the scenario.yaml in the run directory of \
+         the cell that matters",
+        args.scenario
+    );
+    Ok(())
+}
+
+fn export(args: &RunArgs, run: &Run, tallies: &BTreeMap<String, Tally>) -> anyhow::Result<()> {
+    for (file, shape) in exports(args) {
+        let text = k6::export::export(run, tallies, shape);
+        std::fs::write(file, text).with_context(|| format!("write {}", file.display()))?;
+    }
     Ok(())
 }
 

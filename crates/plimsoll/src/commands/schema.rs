@@ -1,6 +1,7 @@
 //! `plimsoll schema`: JSON Schemas made from the types that read and write the files.
 
 use anyhow::Context;
+use plimsoll_measure::comparison::Comparison;
 use plimsoll_measure::matrix::Matrix;
 use plimsoll_measure::run::Run;
 
@@ -23,6 +24,7 @@ fn text(of: SchemaOf) -> anyhow::Result<String> {
         SchemaOf::Scenario => schemars::schema_for!(Scenario),
         SchemaOf::Run => schemars::schema_for!(Run),
         SchemaOf::Matrix => schemars::schema_for!(Matrix),
+        SchemaOf::Comparison => schemars::schema_for!(Comparison),
     };
     Ok(format!("{}\n", serde_json::to_string_pretty(&schema).context("write the schema")?))
 }
@@ -49,6 +51,7 @@ pub mod tests {
         hold("docs/reference/scenario.schema.json", &text(SchemaOf::Scenario).unwrap());
         hold("docs/reference/run.schema.json", &text(SchemaOf::Run).unwrap());
         hold("docs/reference/matrix.schema.json", &text(SchemaOf::Matrix).unwrap());
+        hold("docs/reference/comparison.schema.json", &text(SchemaOf::Comparison).unwrap());
     }
 
     #[test]

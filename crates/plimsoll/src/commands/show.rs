@@ -1,8 +1,11 @@
-//! `plimsoll show`: a run again, through the same readers as when it was live.
+//! `plimsoll show`: a run again, through the same readers as when it was live; or a result of another tool.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use plimsoll_report::foreign;
 
 use super::matrix;
 use crate::cli::ShowArgs;
@@ -10,11 +13,17 @@ use crate::exit::{Deserves, Exit, Failure, Outcome};
 use crate::run_dir;
 use crate::terminal::{Terminal, print, style};
 
-/// Prints the summary of a run or of a matrix.
+/// How much of a file of another tool is read at once, in bytes.
+const READ_BYTES: usize = 1 << 20;
+
+/// Prints the summary of a run, of a matrix or of another tool's result.
 ///
 /// # Errors
-/// When there is none.
+/// When there is none, or it cannot be understood.
 pub fn show(args: &ShowArgs) -> Outcome<Exit> {
+    if let Some(file) = args.run.as_deref().filter(|path| path.is_file()) {
+        return show_foreign(file, args);
+    }
     if let Some(path) = run_dir::locate_matrix(args.run.as_deref()) {
         return show_matrix(&path, args);
     }
@@ -29,6 +38,23 @@ pub fn show(args: &ShowArgs) -> Outcome<Exit> {
         print(&format!("{}\n", serde_json::to_string_pretty(&run).context("write run.json")?));
     } else {
         print(&plimsoll_report::summary(&run, Some(&path.display().to_string()), style()));
+    }
+    Ok(Exit::Held)
+}
+
+fn show_foreign(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
+    if args.replay {
+        let error = anyhow!("--replay: {} is a file, and events lie in a run directory", path.display());
+        return Err(Failure { exit: Exit::Usage, error });
+    }
+    let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
+    let result = foreign::read(BufReader::with_capacity(READ_BYTES, file))
+        .with_context(|| format!("read {}", path.display()))
+        .deserves(Exit::Usage)?;
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&result).context("write JSON")?));
+    } else {
+        print(&foreign::summary(&result, style()));
     }
     Ok(Exit::Held)
 }

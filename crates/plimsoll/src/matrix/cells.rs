@@ -1,13 +1,13 @@
 //! The cells of a matrix: each a scenario of its own, built before anything is sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail, ensure};
 use plimsoll_measure::matrix::LeftOut;
 use plimsoll_mongo::scenario::Existing;
 use serde_json::Value as Json;
 
-use super::check::check;
+use super::check::{check, offer};
 use super::choice::Choice;
 use crate::plan::Plan;
 use crate::scenario::{LeaveOut, Loaded, Matrix, put};
@@ -76,7 +76,21 @@ pub fn expand(loaded: &Loaded, matrix: &Matrix, choice: &Choice) -> anyhow::Resu
         );
     }
     expanded.left_out.retain(|rule| rule.cells > 0);
+    check_shown(matrix, &expanded.cells)?;
     Ok(expanded)
+}
+
+/// What is to be shown must be there.
+fn check_shown(matrix: &Matrix, cells: &[Cell]) -> anyhow::Result<()> {
+    let operations: BTreeSet<&str> =
+        cells.iter().flat_map(|cell| &cell.plan.operations).map(|(name, _)| name.as_str()).collect();
+    match matrix.show.iter().find(|name| !operations.contains(name.as_str())) {
+        Some(name) => {
+            let known: Vec<_> = operations.into_iter().collect();
+            bail!("matrix.show: no cell has an operation `{name}`; {}", offer(name, &known))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses a matrix that cannot be meant.
@@ -229,6 +243,8 @@ matrix:
         assert!(message.contains("size=10K: phases.3.stop: `phases` has no `3`"), "{message}");
         let message = wrong("title: writes", "existing: drop\ntitle: writes", &[]);
         assert!(message.contains("leave out `existing`"), "{message}");
+        let message = wrong("  leave_out:", "  show: [isnert]\n  leave_out:", &[]);
+        assert!(message.contains("no cell has an operation `isnert`; did you mean `insert`?"), "{message}");
         let message = wrong("x", "x", &["strategy=one", "size=10M"]);
         assert!(message.contains("leaves no cell"), "{message}");
     }

@@ -44,6 +44,7 @@ pub fn check(matrix: &Matrix, base: &Json) -> anyhow::Result<()> {
         check_places(axis, base)?;
     }
     matrix.leave_out.iter().try_for_each(|rule| check_rule(rule, matrix))?;
+    check_show(matrix)?;
     check_contradictions(matrix, base)
 }
 
@@ -60,6 +61,16 @@ fn check_axis(axis: &Axis) -> anyhow::Result<()> {
         ensure!(name != ALL, "{here}: `{ALL}` stands for every value on the command line: name it otherwise");
     }
     known(axis, &axis.default).with_context(|| format!("{here}.default"))
+}
+
+fn check_show(matrix: &Matrix) -> anyhow::Result<()> {
+    for (index, name) in matrix.show.iter().enumerate() {
+        ensure!(
+            !matrix.show[..index].contains(name),
+            "matrix.show: `{name}` stands there twice: keep one of them"
+        );
+    }
+    Ok(())
 }
 
 /// Names stand on the command line, in file names and in tables.
@@ -223,6 +234,7 @@ leave_out:
             (SOUND.replace("10K: {stop", "all: {stop").replace("[10K]", "[1M]"), "stands for every value"),
             (SOUND.replace("load.batch: 1}", "list.7: 1}"), "strategy=one: list.7: `list` has no `7`"),
             (SOUND.replace("load.batch: 1}", "matrix.bounds: 1}"), "all cells share it"),
+            (format!("{SOUND}show: [work, work]"), "matrix.show: `work` stands there twice"),
             ("axes: []".to_owned(), "at least one axis"),
             (format!("{SOUND}repetitions: 0"), "from 1 to 100"),
             ("axes: [{name: a, values: {}}]".to_owned(), "0 values"),

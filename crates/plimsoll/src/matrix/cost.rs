@@ -1,8 +1,8 @@
 //! What a matrix will cost: documents, time and disk, and whether that is more than it may.
 
 use plimsoll_document::Source;
-use plimsoll_load::arrivals::Arrivals;
 use plimsoll_load::phase::{Load, Phase};
+use plimsoll_load::stop::Stop;
 use plimsoll_mongo::maker::identity;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_report::units::{bytes, duration};
@@ -76,32 +76,31 @@ pub fn share(cell: &Cell, setup: &Setup) -> Share {
 fn documents(plan: &Plan, phase: &Phase) -> Option<u64> {
     let batch = |load: &Load| {
         let operations = load.mix.iter().map(|(index, _)| &plan.operations[*index].1);
-        let batches = operations.filter(|operation| operation.inserts());
+        let batches = operations.filter(|operation| operation.makes());
         batches.map(|operation| u64::from(operation.documents())).max().unwrap_or(0)
     };
     if phase.loads.iter().all(|load| batch(load) == 0) {
         return Some(0);
     }
-    let by_operations =
-        phase.stop.operations.map(|count| phase.loads.iter().map(|load| count * batch(load)).sum());
-    let by_time = phase.stop.duration.and_then(|span| {
-        phase
-            .loads
-            .iter()
-            .map(|load| Some((peak(&load.arrivals)? * span.as_secs()).ceil() as u64 * batch(load)))
-            .sum()
-    });
+    let of_loads = |count: fn(&Load, Stop) -> Option<u64>| {
+        let inserts = phase.loads.iter().filter(|load| batch(load) > 0);
+        inserts.map(|load| Some(count(load, phase.stop)? * batch(load))).sum::<Option<u64>>()
+    };
+    let (by_operations, by_time) = (of_loads(counted), of_loads(timed));
     [phase.stop.documents, by_operations, by_time].into_iter().flatten().min()
 }
 
-/// The highest rate of open arrivals, in operations per second.
-fn peak(arrivals: &Arrivals) -> Option<f64> {
-    match arrivals {
-        Arrivals::Closed { .. } => None,
-        Arrivals::Constant { rate, .. } | Arrivals::Poisson { rate, .. } => Some(*rate),
-        Arrivals::Ramp { from, to, .. } => Some(from.max(*to)),
-        Arrivals::Steps { rates, .. } => Some(rates.iter().copied().fold(0.0, f64::max)),
-    }
+/// Operations of a load at most, by its limits.
+fn counted(load: &Load, phase: Stop) -> Option<u64> {
+    let limits = load.limits(phase);
+    let each = limits.operations_each.map(|each| each * u64::from(load.arrivals.connections()));
+    limits.operations.into_iter().chain(each).min()
+}
+
+/// Operations of an open load at most, by its highest rate and its time.
+fn timed(load: &Load, phase: Stop) -> Option<u64> {
+    let span_s = load.end(phase)?.as_secs() - load.timing.start.as_secs();
+    Some((load.arrivals.peak()? * span_s).ceil() as u64)
 }
 
 /// Seconds that a phase takes at most, with what it may take to send what is overdue.
@@ -207,7 +206,7 @@ mod tests {
             let run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
             let context = plimsoll_mongo::setup::Context { seed: 0, run, base: &cell.loaded.base };
             let section = cell.loaded.scenario.section();
-            super::share(cell, &Setup::build(&section, &cell.plan.operations, context).unwrap())
+            super::share(cell, &Setup::build(&section, &cell.plan.database(), context).unwrap())
         };
         cells.iter().map(share).collect()
     }

@@ -55,6 +55,11 @@ impl MatrixDir {
         Ok((Self { path: path.to_owned() }, read(path)?))
     }
 
+    /// A directory that holds runs for another purpose.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -23,7 +23,7 @@ macro_rules! shipped {
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 29] = shipped![
+    static ALL: [Builtin; 32] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
@@ -49,9 +49,12 @@ pub const fn all() -> &'static [Builtin] {
         "faults" / "cut",
         "faults" / "slow-network",
         "faults" / "lossy",
+        "telemetry" / "baseline",
+        "telemetry" / "baseline-short",
         "selftest" / "freeze",
         "selftest" / "forget",
         "selftest" / "flip",
+        "selftest" / "lies",
         "selftest" / "rate",
     ];
     &ALL

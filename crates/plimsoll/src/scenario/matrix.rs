@@ -29,6 +29,9 @@ pub struct Matrix {
     /// How often every combination is run: all once, then all again.
     #[serde(default = "once")]
     pub repetitions: u32,
+    /// The operations that tables and charts show, in this order; all if left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub show: Vec<String>,
     /// What it may take.
     #[serde(default)]
     pub bounds: Bounds,

@@ -3,13 +3,18 @@
 use std::collections::BTreeMap;
 
 use plimsoll_document::{IdForm, Template};
-use plimsoll_load::arrivals::Arrivals;
+use plimsoll_http::Request;
 use plimsoll_load::fault::Spacing;
+use plimsoll_load::k6::{Time, Typed};
 use plimsoll_load::mix::By;
 use plimsoll_load::phase::Overdue;
+use plimsoll_load::reach::Reach;
 use plimsoll_load::retry::Retry;
 use plimsoll_load::stop::Stop;
+use plimsoll_load::think::Think;
 use plimsoll_measure::duration::Span;
+use plimsoll_measure::metric::Tags;
+use plimsoll_measure::rule::Rule;
 use plimsoll_measure::size::Bytes;
 use plimsoll_mongo::scenario::{Client, DocumentFile, Existing, Operation, Section, Stamp, WriteConcern};
 use plimsoll_mongo::sharding::Sharding;
@@ -17,19 +22,23 @@ use plimsoll_server::fault::Fault as Injection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod alias;
 mod builtin;
 mod matrix;
 mod overrides;
 mod read;
+mod staging;
 
 pub use builtin::all as builtins;
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
 pub use overrides::put;
 pub use read::{Loaded, load, nearest};
+pub use staging::{Fill, Staging};
 
 /// A scenario, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = alias::of_scenario)]
 pub struct Scenario {
     /// What it is, in a few words.
     pub title: String,
@@ -70,6 +79,12 @@ pub struct Scenario {
     /// When writes are acknowledged; left to the server if left out.
     #[serde(default)]
     pub write_concern: WriteConcern,
+    /// A service that is started for the run, on the database that `server` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Staging>,
+    /// The service that the load goes to over HTTP, instead of a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<plimsoll_http::Section>,
     /// Which client sends the operations.
     #[serde(default)]
     pub client: Client,
@@ -90,9 +105,9 @@ pub struct Scenario {
     pub workers: Option<u32>,
     /// What is sent, one phase after the other.
     pub phases: Vec<Phase>,
-    /// What must hold at the end, by metric: `insert.response: ["p(99)<50ms"]`.
-    #[serde(default)]
-    pub expect: BTreeMap<String, Vec<String>>,
+    /// What must hold at the end, by metric: `insert.response: ["p(99)<50ms"]`, `response{load:feed}: […]`.
+    #[serde(default, alias = "thresholds")]
+    pub expect: BTreeMap<String, Vec<Rule>>,
     /// What must hold at the load line.
     #[serde(default)]
     pub line: Line,
@@ -113,12 +128,15 @@ pub struct Phase {
     /// Indexes that are made before its load starts, by their keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<Template>,
-    /// When it ends.
+    /// When it ends; with the last of its loads if each of them ends by itself.
     #[serde(default)]
     pub stop: Stop,
-    /// How long overdue operations may be sent after the end.
+    /// How long overdue operations may be sent after the end of their load.
     #[serde(default = "drain_default")]
     pub drain: Span,
+    /// When the run ends because an open load does not reach its rate; a load may say it for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
     /// What is done to the server on the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
@@ -139,6 +157,9 @@ pub struct Fault {
     /// Whether repetitions are evenly spaced or at random.
     #[serde(default)]
     pub spacing: Spacing,
+    /// Who it is done to.
+    #[serde(default, skip_serializing_if = "Victim::is_server")]
+    pub victim: Victim,
     /// Which server it is done to, from 0, where the load is spread over several.
     #[serde(default)]
     pub server: usize,
@@ -146,24 +167,64 @@ pub struct Fault {
     pub inject: Injection,
 }
 
+/// Who a fault is done to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Victim {
+    /// The database: its process, or the network to it.
+    #[default]
+    Server,
+    /// The service that Plimsoll started: its process, or the network from the load to it.
+    Service,
+}
+
+impl Victim {
+    fn is_server(&self) -> bool {
+        *self == Self::Server
+    }
+}
+
 /// One stream of operations, as typed: a single operation, or a mix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = alias::of_load)]
 pub struct Load {
     /// The operation, which has the load's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
+    /// The request instead, where the load goes to a service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
     /// Several operations by name and weight.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mix: BTreeMap<String, Weighted>,
     /// What the weights of the mix are shares of: the number of operations, or, with closed arrivals, time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mix_by: By,
-    /// When operations are due.
-    pub arrivals: Arrivals,
+    /// When operations are due: in our words, or as one of k6's executors.
+    pub arrivals: Typed,
     /// What happens to overdue ones.
     #[serde(default)]
     pub overdue: Overdue,
+    /// How long after its phase it begins; with it if left out.
+    #[serde(default, alias = "startTime", skip_serializing_if = "Option::is_none")]
+    pub start: Option<Time>,
+    /// When it ends, counted from its own start; with its phase if left out. Documents are counted by the phase alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stop: Stop,
+    /// How long after its end operations may still be sent, and still end; the phase's `drain`, and each operation's own
+    /// time limit, if left out.
+    #[serde(default, alias = "gracefulStop", skip_serializing_if = "Option::is_none")]
+    pub graceful_stop: Option<Time>,
+    /// The pause of a closed writer between two operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think: Option<Think>,
+    /// When the run ends because the rate is not reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+    /// Tags of its operations, for metrics such as `response{kind:write}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: Tags,
 }
 
 /// An operation in a mix.
@@ -173,7 +234,14 @@ pub struct Weighted {
     /// Its share of all weights.
     pub weight: f64,
     /// The operation.
-    pub operation: Operation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// The request instead, where the load goes to a service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
+    /// Its tags, beside those of its load.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: Tags,
 }
 
 /// What `plimsoll line` searches for, as typed.
@@ -190,8 +258,8 @@ pub struct Line {
     pub start: Option<f64>,
 }
 
-fn is_default(by: &By) -> bool {
-    *by == By::default()
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 const fn drain_default() -> Span {

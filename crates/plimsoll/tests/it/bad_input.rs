@@ -3,10 +3,7 @@
 use std::net::TcpListener;
 use std::process::Output;
 
-use plimsoll_server::Profile;
-use plimsoll_wire::{ConnectOptions, Connection};
-
-use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, server, shared, stderr};
+use crate::program::{guarded, inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr};
 
 /// Runs a scenario text and checks the exit code and a part of the one message.
 fn check(text: &str, args: &[&str], code: i32, parts: &[&str]) -> Output {
@@ -61,6 +58,40 @@ fn a_refused_connection() {
     let out = dir.path().join("run");
     plimsoll_with(&["run", file.to_str().unwrap(), "--server", &uri, "--out", out.to_str().unwrap()]);
     assert!(!out.exists(), "a run that did not begin leaves nothing that `show` would take for a run");
+}
+
+#[test]
+fn nothing_is_promised_by_the_scenario_alone() {
+    let uri = shared().replace("/?", "/?w=0&");
+    check(&good(), &["--server", &uri], 3, &["the server's address says w=0", "`write_concern: {w: 0}`"]);
+    let text = good().replace("{w: 1, j: true}", "{w: 0, j: true}");
+    check(&text, &[], 2, &["write_concern", "w: 0", "keep one of them"]);
+    let other = shared().replace("/?", "/?w=majority&");
+    check(&inserts("promised", 10, "{documents: 100}"), &["--server", &other], 0, &[]);
+}
+
+#[test]
+fn more_documents_than_the_disk_has_room_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("no_room", 10, "{documents: 1_000_000}")
+        + "matrix: {axes: [{name: batch, values: {small: {phases.0.load.insert.operation.insert.batch: 10}}}]}\n";
+    let file = scenario(dir.path(), &text);
+    let small = dir.path().join("small");
+    std::fs::create_dir(&small).unwrap();
+    // Where a server of ours would keep its data there is a file system of 8 MB.
+    let script = r#"mount -t tmpfs -o size=8m tmpfs "$1" && TMPDIR="$1" exec "$2" run "$3" --out "$4" --server embedded"#;
+    let out = dir.path().join("matrix");
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", script, "sh"])
+        .args([small.as_os_str(), env!("CARGO_BIN_EXE_plimsoll").as_ref(), file.as_os_str(), out.as_os_str()])
+        .output()
+        .unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    for part in ["the disk: up to", "are needed at once", "8.00 MiB are free", "TMPDIR"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert!(!out.exists(), "nothing was begun");
 }
 
 #[test]
@@ -126,17 +157,7 @@ fn sharding_on_a_server_that_is_no_mongos() {
 
 #[test]
 fn a_wrong_password() {
-    let server = server(Profile::Relaxed, &["--auth"]);
-    let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut connection = Connection::connect(&options).await.unwrap();
-        let create = bson::rawdoc! {
-            "createUser": "ann", "pwd": "right", "roles": [{"role": "root", "db": "admin"}],
-            "mechanisms": ["SCRAM-SHA-256"],
-        };
-        connection.command("admin", &create).await.unwrap();
-    });
+    let server = guarded();
     let uri = |password| format!("mongodb://ann:{password}@{}/?directConnection=true", server.address());
     check(
         &good(),

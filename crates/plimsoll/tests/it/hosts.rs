@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{inserts, json, plimsoll_with, scenario, shared, stderr};
+use crate::program::{guarded, inserts, json, plimsoll_with, scenario, shared, stderr};
 
 /// Runs a scenario over embedded servers.
 fn run(text: &str, words: &[&str]) -> Value {
@@ -50,6 +50,23 @@ fn a_server_that_is_killed_is_named_passed_over_and_audited_when_it_is_back() {
     assert!(run["faults"][0]["outage_s"].as_f64().unwrap() < 1.0, "the others go on: {}", run["faults"]);
     assert_eq!((&run["integrity"]["proof"], &run["integrity"]["lost"]), (&"proven".into(), &0.into()));
     assert_eq!(run["interrupted"], false);
+}
+
+#[test]
+fn servers_of_which_one_asks_for_a_password_are_not_called_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("half_open", 10, "{documents: 1_000}"));
+    let out = dir.path().join("run");
+    let server = guarded();
+    let hosts = format!("{},mongodb://ann:right@{}/?directConnection=true", shared(), server.address());
+    let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
+    let output = plimsoll_with(&["run", file, "--hosts", &hosts, "--out", out, "--json"]);
+    let run = json(&output);
+    assert_eq!((&run["integrity"]["found"], &run["server"]["open"]), (&1_000.into(), &false.into()));
+    let refused = plimsoll_with(&["audit", out]);
+    assert!(stderr(&refused).contains("reached with a user or TLS"), "{}", stderr(&refused));
+    let audited = plimsoll_with(&["audit", out, "--hosts", &hosts, "--json"]);
+    assert_eq!(json(&audited)["found"], 1_000, "{}", stderr(&audited));
 }
 
 #[test]

@@ -3,10 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod compare;
 mod faults;
+mod foreign;
 mod hosts;
+mod http;
 mod inspect;
 mod matrix;
 mod operations;
 mod program;
 mod runs;
+mod serve;
+mod service;

@@ -76,7 +76,7 @@ fn a_matrix_of_two_by_two_gives_a_table_a_file_and_a_directory_a_cell() {
     {
         assert!(said.contains(part), "{part}: {said}");
     }
-    for part in ["batch  size  documents/s", "small  1K", "large  3K", "0 lost", "100 %"] {
+    for part in ["size  batch  documents/s", "1K    small", "3K    large", "0 lost", "100 %"] {
         assert!(table.contains(part), "{part}: {table}");
     }
     let out = dir.path().join("matrix");
@@ -86,7 +86,9 @@ fn a_matrix_of_two_by_two_gives_a_table_a_file_and_a_directory_a_cell() {
     let cell = |batch: &str, size: &str| json!({"batch": batch, "size": size});
     assert_eq!(cells, [cell("small", "1K"), cell("small", "3K"), cell("large", "1K"), cell("large", "3K")]);
     let figures = &kept["cells"][3]["figures"];
-    assert_eq!(figures["operations"]["insert"]["documents"], 3_000);
+    let insert = &figures["operations"]["insert"];
+    assert_eq!((&insert["documents"], &insert["documents_per_operation"]), (&json!(3_000), &json!(500.0)));
+    assert!(insert["client_cpu_us_per_operation"]["median"].as_f64() > Some(0.0), "{insert}");
     assert_eq!((&figures["integrity"]["found"], &figures["integrity"]["lost"]), (&json!(3_000), &json!(0)));
     for name in ["001-small-1K", "002-small-3K", "003-large-1K", "004-large-3K"] {
         assert!(
@@ -98,7 +100,7 @@ fn a_matrix_of_two_by_two_gives_a_table_a_file_and_a_directory_a_cell() {
     assert_eq!(collections("grid_"), [], "each collection is dropped after its audit");
 
     let out = out.to_str().unwrap();
-    assert!(stdout(&plimsoll_with(&["show", out])).contains("large  3K"));
+    assert!(stdout(&plimsoll_with(&["show", out])).contains("3K    large"));
     assert_eq!(json(&plimsoll_with(&["show", out, "--json"])), kept);
     assert!(stdout(&plimsoll_with(&["report", out])).contains("matrix.html"));
     let audited = plimsoll_with(&["audit", out]);

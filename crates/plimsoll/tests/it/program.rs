@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use plimsoll_server::embedded::{self, Options};
 use plimsoll_server::{Cache, Profile, Server};
+use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::Value;
 
 /// The program's words, ready to be given arguments.
@@ -60,6 +61,22 @@ pub fn shared() -> String {
         started.recv().unwrap()
     });
     uri(server)
+}
+
+/// Starts a server that asks for a password: that of ann is `right`.
+pub fn guarded() -> Server {
+    let server = server(Profile::Relaxed, &["--auth"]);
+    let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&options).await.unwrap();
+        let create = bson::rawdoc! {
+            "createUser": "ann", "pwd": "right", "roles": [{"role": "root", "db": "admin"}],
+            "mechanisms": ["SCRAM-SHA-256"],
+        };
+        connection.command("admin", &create).await.unwrap();
+    });
+    server
 }
 
 /// How to reach a server.

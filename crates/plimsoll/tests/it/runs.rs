@@ -59,6 +59,8 @@ fn the_documented_keys_of_run_json_are_there() {
         "/operations/insert/service_ns/p99_9",
         "/operations/insert/wake_ns/max",
         "/operations/insert/wait_ns/mean",
+        "/operations/insert/cpu_us_per_operation",
+        "/phases/0/cpu_us_per_operation",
         "/integrity/write_concern",
         "/integrity/acknowledged",
         "/integrity/found",
@@ -79,6 +81,7 @@ fn the_documented_keys_of_run_json_are_there() {
     ] {
         assert!(run.pointer(pointer).is_some(), "{pointer} is missing");
     }
+    assert!(run["line"].is_null() && run["phases"][0]["cpu_us_per_operation"].as_f64() > Some(0.0));
 }
 
 #[test]

@@ -14,6 +14,7 @@ fn main() -> io::Result<()> {
     let samples = [
         ("sample-load", sample::load(180, &["insert", "find"])),
         ("sample-line", sample::search()),
+        ("sample-ladder", sample::ladder()),
         ("sample-broken", sample::broken()),
     ];
     for (name, sample) in samples {

@@ -1,4 +1,4 @@
-//! SAMPLE DATA: two made-up runs whose numbers agree with each other. Nothing in here was measured.
+//! SAMPLE DATA: made-up runs whose numbers agree with each other. Nothing in here was measured.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use plimsoll_measure::event::Interval;
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::interval::{IntervalLine, Spread};
+use plimsoll_measure::ladder::{Ladder, Rung};
 use plimsoll_measure::line::{Line, NotSeen, Probe, Reading, Stage, Suspect};
 use plimsoll_measure::run::{
     Client, Expectation, FaultFacts, Operation, PhaseFacts, Run, ScenarioFacts, SecondsSpread, ServerCost,
@@ -405,12 +406,31 @@ pub fn search() -> Sample {
         held_back_by: held_back_by(),
         unmoved: unmoved(),
         not_seen: vec![NotSeen { name: "replication lag".into(), reason: "not reported".into() }],
-        scalability: Some(law()),
         probes,
         notes: vec!["two full checkpoints fell into the search".into()],
     });
     run.command = "line".into();
     run.scenario.title = "SAMPLE DATA, nothing measured: the load line of single inserts".into();
+    run.expectations.clear();
+    run.conclusions = plimsoll_report::conclusions(run);
+    sample
+}
+
+/// Closed loads with more and more writers.
+pub fn ladder() -> Sample {
+    let mut sample = load(60, &["insert"]);
+    let run = &mut sample.run;
+    let law = law();
+    let rung = |point: &Point| Rung {
+        writers: point.concurrency as u32,
+        window_s: 8.0,
+        throughput: point.throughput,
+        ..Rung::default()
+    };
+    let rungs = law.points.iter().map(rung).collect();
+    run.ladder = Some(Ladder { unit: "documents/s".into(), rungs, scalability: Some(law), note: None });
+    run.command = "ladder".into();
+    run.scenario.title = "SAMPLE DATA, nothing measured: single inserts by more and more writers".into();
     run.expectations.clear();
     run.conclusions = plimsoll_report::conclusions(run);
     sample

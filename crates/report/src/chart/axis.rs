@@ -7,6 +7,8 @@ use crate::units::{bytes, exact, latency, short, three_digits, tidy};
 const TICKS: usize = 6;
 /// The share of the axis left free above the largest value.
 const ROOM: f64 = 1.06;
+/// The least room beyond the smallest and the largest change, as a logarithm.
+const CHANGE_ROOM: f64 = 0.01;
 /// From this ratio on, the smaller of two rates could not be read on an axis from zero.
 const MAGNITUDE: f64 = 8.0;
 
@@ -94,6 +96,16 @@ impl Axis {
         let show: fn(f64) -> String = |at| latency(at.max(0.0).round() as u64);
         let ticks = ticks::log(low, high).into_iter().map(|at| (at, tidy(&show(at)))).collect();
         Self { name: "latency, log scale".to_owned(), ticks, show, scale: Scale::Log(low, high) }
+    }
+
+    /// Changes as logarithms of ratios that take in `low`, `high` and no change at all; `show` says them.
+    pub(crate) fn changes(low: f64, high: f64, name: &str, show: fn(f64) -> String) -> Self {
+        let (low, high) = (low.min(0.0), high.max(0.0));
+        let room = ((high - low) * (ROOM - 1.0)).max(CHANGE_ROOM);
+        let (low, high) = (low - room, high + room);
+        let ticks = ticks::linear(low.exp_m1(), high.exp_m1(), TICKS).into_iter().map(f64::ln_1p);
+        let ticks = ticks.map(|at| (at, tidy(&show(at)))).collect();
+        Self { name: name.to_owned(), ticks, show, scale: Scale::Linear(low, high) }
     }
 
     /// Groups side by side, each as wide as 1, with `names` below their middles.
@@ -188,6 +200,8 @@ mod tests {
         check(&Axis::rates(900.0, 70_000.0, "documents/s"), &["1 K", "10 K", "100 K"]);
         check(&Axis::rates(40_000.0, 70_000.0, "documents/s"), &["0", "20 K", "40 K", "60 K"]);
         check(&Axis::groups(&["10K".into(), "1M".into()], "size"), &["10K", "1M"]);
+        let show = |at: f64| format!("{:.0} %", at.exp_m1() * 100.0);
+        check(&Axis::changes(0.9f64.ln(), 0.0, "B", show), &["-10 %", "-8 %", "-6 %", "-4 %", "-2 %", "0 %"]);
         check(&Axis::bytes(1e9, "memory"), &["0 B", "256 MiB", "512 MiB", "768 MiB"]);
         check(&Axis::percentiles(20_000), &["50", "90", "99", "99.9", "99.99"]);
         check(&Axis::percentiles(10_000_000), &["50", "90", "99", "99.9", "99.99", "99.9999"]);

@@ -18,7 +18,6 @@ pub(super) fn line(run: &Run) -> Vec<String> {
         sentences.extend(held_back(line));
         sentences.extend(not_seen(line));
     }
-    sentences.extend(line.scalability.iter().map(|law| scalability(law, &line.unit)));
     sentences.extend(line.notes.iter().map(|note| sentence(note)));
     sentences
 }

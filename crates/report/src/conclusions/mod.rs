@@ -61,6 +61,7 @@ mod tests {
 
     use plimsoll_measure::histogram::Latency;
     use plimsoll_measure::integrity::{Integrity, Proof};
+    use plimsoll_measure::ladder::Ladder;
     use plimsoll_measure::line::{Line, NotSeen, Probe, Stage, Suspect};
     use plimsoll_measure::run::{
         Expectation, FaultFacts, Operation, PhaseFacts, SecondsSpread, ServerShare, WarmUp,
@@ -262,10 +263,8 @@ mod tests {
             ),
             (law(None, Some(37_266.0), 32.0), fit("0") + "never falls and stays under 37,266 documents/s."),
         ] {
-            let headline =
-                "No load line was found: no rate that was tried held p99 response < 50 ms and no errors.";
-            let scalability = Some(law);
-            check(|run| run.line = Some(Line { scalability, ..line(None, None) }), &[headline, &sentence]);
+            let ladder = Ladder { unit: "documents/s".into(), scalability: Some(law), ..Ladder::default() };
+            check(|run| run.ladder = Some(ladder), &[&sentence]);
         }
     }
 

@@ -1,10 +1,13 @@
 //! What a matrix of runs says, for a terminal and as a page.
 
+mod known;
 mod page;
 mod panels;
 mod tables;
 
 pub use page::page;
+
+use std::collections::BTreeSet;
 
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::matrix::{Cell, Matrix, State};
@@ -25,9 +28,10 @@ pub fn summary(matrix: &Matrix, directory: Option<&str>, style: Style) -> String
     let facts = wrap(&facts(matrix).join(" · "), "", WIDTH);
     let (word, tone) = verdict_word(matrix.verdict);
     let mut sections = vec![title.chain(facts).collect(), vec![paint(word, tone, style)]];
-    let table = tables::brief(matrix);
+    let table = tables::brief(matrix, WIDTH);
     let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
-    sections.push(heading.chain(lines(&table, WIDTH, style)).collect());
+    let hidden = hidden(matrix).into_iter().flat_map(|hidden| wrap(&hidden, "  ", WIDTH));
+    sections.push(heading.chain(lines(&table, WIDTH, style)).chain(hidden).collect());
     sections.push(reasons(matrix).iter().flat_map(|reason| wrap(reason, "  • ", WIDTH)).collect());
     sections.extend(
         directory.map(|directory| vec![format!("Everything is in {directory}; look at matrix.html")]),
@@ -95,6 +99,16 @@ fn reasons(matrix: &Matrix) -> Vec<String> {
     reasons
 }
 
+/// Which operations the scenario leaves out of tables and charts; nothing if it leaves out none.
+fn hidden(matrix: &Matrix) -> Option<String> {
+    let shown = matrix.operations();
+    let all =
+        matrix.cells.iter().filter_map(|cell| cell.figures.as_ref()).flat_map(|it| it.operations.keys());
+    let hidden: BTreeSet<&str> = all.map(String::as_str).filter(|name| !shown.contains(name)).collect();
+    let names: Vec<_> = hidden.into_iter().collect();
+    (!names.is_empty()).then(|| format!("Not shown here, but in matrix.json: {}", names.join(", ")))
+}
+
 /// Names of the axes with more than one value, in order.
 fn varying(matrix: &Matrix) -> Vec<&str> {
     matrix.axes.iter().filter(|axis| axis.values.len() > 1).map(|axis| axis.name.as_str()).collect()
@@ -109,156 +123,4 @@ fn label(matrix: &Matrix, cell: &Cell) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use plimsoll_measure::environment::{ServerFacts, ServerKind};
-    use plimsoll_measure::matrix::{Axis, CellRun, Figures, LeftOut};
-    use plimsoll_measure::run::{Operation, Verdict};
-
-    use super::*;
-
-    fn run(documents_per_s: f64, lost: u64) -> Run {
-        let response_ns = plimsoll_measure::histogram::Latency {
-            count: 100,
-            p50: Some((1e9 / documents_per_s) as u64),
-            max: Some((9e9 / documents_per_s) as u64),
-            ..Default::default()
-        };
-        let operation = Operation {
-            count: 100,
-            documents: 1000,
-            documents_per_s,
-            rate_per_s: documents_per_s / 10.0,
-            response_ns,
-            ..Operation::default()
-        };
-        let integrity = Integrity { acknowledged: 1000, found: 1000 - lost, lost, ..Integrity::default() };
-        Run {
-            operations: BTreeMap::from([("insert".to_owned(), operation)]),
-            integrity: Some(integrity),
-            verdict: if lost > 0 { Verdict::Fail } else { Verdict::Pass },
-            ..Run::default()
-        }
-    }
-
-    /// Two strategies by two sizes by one concern, twice each; the last cell lost documents, and one was not made.
-    pub(super) fn sample() -> Matrix {
-        let axis = |name: &str, values: &[&str]| Axis {
-            name: name.to_owned(),
-            values: values.iter().map(|&value| value.to_owned()).collect(),
-        };
-        let axes = vec![
-            axis("strategy", &["one-by-one", "partitioned"]),
-            axis("size", &["10K", "1M"]),
-            axis("w", &["1"]),
-        ];
-        let cell = |number: u32, strategy: &str, size: &str, rates: &[f64], lost: u64| Cell {
-            number,
-            values: [("strategy", strategy), ("size", size), ("w", "1")]
-                .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
-                .into(),
-            verdict: (!rates.is_empty()).then_some(if lost > 0 { Verdict::Fail } else { Verdict::Pass }),
-            reasons: if lost > 0 {
-                vec!["the integrity of the documents is violated".into()]
-            } else {
-                Vec::new()
-            },
-            notes: Vec::new(),
-            figures: Figures::of(&rates.iter().map(|rate| (run(*rate, lost), None)).collect::<Vec<_>>()),
-        };
-        let done = |cell: u32| CellRun {
-            number: cell,
-            cell,
-            directory: format!("{cell:03}-x"),
-            state: if cell == 2 { State::Planned } else { State::Done },
-            ..CellRun::default()
-        };
-        Matrix {
-            name: "strategies".into(),
-            title: "customer records, by strategy".into(),
-            started: "2026-11-21T12:00:00Z".into(),
-            verdict: Verdict::Fail,
-            server: ServerFacts {
-                kind: ServerKind::Embedded,
-                version: Some("7.0".into()),
-                ..ServerFacts::default()
-            },
-            axes,
-            repetitions: 2,
-            left_out: vec![LeftOut {
-                when: BTreeMap::from([("size".into(), vec!["1M".into()])]),
-                because: "it takes <too> long".into(),
-                cells: 1,
-            }],
-            cells: vec![
-                cell(1, "one-by-one", "10K", &[5_000.0, 5_400.0], 0),
-                cell(2, "one-by-one", "1M", &[], 0),
-                cell(3, "partitioned", "10K", &[80_000.0, 100_000.0], 0),
-                cell(4, "partitioned", "1M", &[90_000.0], 3),
-            ],
-            runs: (1..=4).map(done).collect(),
-            ..Matrix::default()
-        }
-    }
-
-    #[test]
-    fn a_matrix_is_summed_up_in_one_table() {
-        let found = summary(&sample(), Some("plimsoll-runs/m"), Style::Plain);
-        let expected = "
-customer records, by strategy
-strategies · 2026-11-21T12:00:00Z · 3 of 4 runs · embedded server 7.0 · w 1
-
-FAIL
-
-Documents per second: median of 2 runs, lowest to highest, and as a share of the best cell that
-differs in strategy alone
-  strategy     size  documents/s      lowest to highest  of best      p50          p99  integrity
-  one-by-one   10K         5,000         5,000 to 5,400   6.2 %  185 µs  n too small  0 lost
-  one-by-one   1M              –                      –       –       –            –  not measured
-  partitioned  10K        80,000      80,000 to 100,000    100 %  10.0 µs  n too small  0 lost
-  partitioned  1M         90,000       90,000 to 90,000       –  11.1 µs  n too small  3 lost
-
-  • the integrity of the documents is violated: partitioned, 1M
-  • 1 of 4 cells were not measured
-
-Everything is in plimsoll-runs/m; look at matrix.html
-";
-        let bare = |text: &str| {
-            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
-        };
-        assert_eq!(bare(&found), bare(expected.trim_start()), "{found}");
-        assert!(found.lines().all(|line| line.chars().count() <= WIDTH), "{found}");
-    }
-
-    #[test]
-    fn a_run_is_told_in_one_line() {
-        assert_eq!(
-            brief(&run(5_000.0, 3)),
-            "insert 5,000 documents/s, p99 n too small; 3 of 1,000 lost; FAIL"
-        );
-    }
-
-    #[test]
-    fn the_page_holds_the_chart_the_table_and_what_was_left_out() {
-        let html = page(&sample());
-        for words in [
-            "Documents per second",
-            "partitioned",
-            "it takes &lt;too&gt; long",
-            "3 lost",
-            "001-x/report.html",
-        ] {
-            assert!(html.contains(words), "{words}");
-        }
-        assert!(!html.contains("<too>") && !html.contains("<script") && !html.contains("http"));
-        assert_eq!(html.matches("<figure").count(), 1);
-        assert_eq!(html, page(&sample()), "the same matrix gives the same page");
-    }
-
-    #[test]
-    fn a_matrix_of_which_nothing_is_known_still_has_a_page_and_a_summary() {
-        assert!(page(&Matrix::default()).contains("INVALID"));
-        assert!(summary(&Matrix::default(), None, Style::Plain).contains("INVALID"));
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use plimsoll_measure::matrix::{CellRun, LeftOut, Matrix, State};
 use plimsoll_measure::run::Run;
 
-use super::{facts, label, panels, reasons, tables};
+use super::{facts, hidden, label, panels, reasons, tables};
 use crate::chart::{Chart, draw};
 use crate::page::mark::mark;
 use crate::page::table::{table, tone};
@@ -18,7 +18,7 @@ pub fn page(matrix: &Matrix) -> String {
     let content = html! {
         (head(matrix))
         (section("Side by side", side_by_side(matrix)))
-        (section("Results", html! { (table(&tables::results(matrix))) (table(&tables::cost(matrix))) }))
+        (section("Results", results(matrix)))
         (section("Left out", left_out(matrix)))
         (section("Runs", runs(matrix)))
         (section("What was run", environment(matrix)))
@@ -43,6 +43,15 @@ fn head(matrix: &Matrix) -> Markup {
         @if !reasons.is_empty() {
             section.conclusions { ul { @for reason in &reasons { li { (glued(&sentence(reason))) } } } }
         }
+    }
+}
+
+fn results(matrix: &Matrix) -> Markup {
+    html! {
+        @if let Some(hidden) = hidden(matrix) { p.meta { (hidden) "." } }
+        (table(&tables::results(matrix)))
+        (table(&tables::times(matrix)))
+        (table(&tables::cost(matrix)))
     }
 }
 

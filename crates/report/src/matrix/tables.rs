@@ -1,50 +1,91 @@
 //! The cells of a matrix as tables.
 
 use plimsoll_measure::integrity::Proof;
-use plimsoll_measure::matrix::{Cell, Figures, Matrix, OperationFigures, Promises, Spread};
+use plimsoll_measure::matrix::{Axis, Cell, Figures, Matrix, OperationFigures, Promises, Spread};
 
+use super::known::{Known, micros};
 use super::varying;
 use crate::tables::{Cell as Word, Column, Table, Tone, left, right};
-use crate::text::verdict_word;
-use crate::units::{N_TOO_SMALL, NONE, bytes, exact, exact_rate, latency, percent, short, three_digits};
+use crate::text::{natural_width, verdict_word};
+use crate::units::{N_TOO_SMALL, NONE, bytes, exact, exact_rate, latency, short, three_digits};
 
-/// What a terminal has room for.
-pub(super) fn brief(matrix: &Matrix) -> Table {
-    let columns =
-        [left_columns(matrix), rate_columns(matrix), vec![right("p50"), right("p99"), left("integrity")]];
+/// Columns that there is not always room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Room {
+    /// From the lowest to the highest of the repetitions.
+    range: bool,
+    /// The median response time.
+    p50: bool,
+}
+
+impl Room {
+    /// From the widest to the narrowest.
+    const ALL: [Self; 3] = [
+        Self { range: true, p50: true },
+        Self { range: false, p50: true },
+        Self { range: false, p50: false },
+    ];
+}
+
+/// What a terminal of `width` columns has room for.
+pub(super) fn brief(matrix: &Matrix, width: usize) -> Table {
+    let tables = Room::ALL.map(|room| in_room(matrix, room));
+    let fitting = tables.iter().position(|table| natural_width(table) <= width);
+    let [.., narrowest] = &tables;
+    fitting.map_or_else(|| narrowest.clone(), |index| tables[index].clone())
+}
+
+fn in_room(matrix: &Matrix, room: Room) -> Table {
+    let known = Known::of(matrix, room.range);
+    let times = [room.p50.then(|| right("p50")), Some(right("p99")), Some(left("integrity"))];
+    let columns = [left_columns(matrix), known.columns(), times.into_iter().flatten().collect()];
     let row = |cell: &Cell, name: &str| {
         let (figures, operation) = parts(cell, name);
         let mut row = keys(matrix, cell, name);
-        row.extend(rates(matrix, cell, name, operation));
-        row.push(time(operation, |it| it.response_p50_ns));
+        row.extend(known.words(matrix, cell, name));
+        row.extend(room.p50.then(|| time(operation, |it| it.response_p50_ns)));
         row.push(time(operation, |it| it.response_p99_ns));
         row.push(integrity(figures));
         row
     };
-    Table { title: title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
+    Table { title: known.title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
 }
 
-/// Everything about the load, for a page.
+/// How much of the load was done, for a page.
 pub(super) fn results(matrix: &Matrix) -> Table {
-    let more = ["p50", "p99", "max", "documents", "errors"].map(right);
+    let known = Known::of(matrix, true).without_cpu();
+    let more = ["operations/s", "documents", "errors"].map(right);
     let last = [left("integrity"), left("verdict")];
-    let columns =
-        [left_columns(matrix), rate_columns(matrix), vec![right("operations/s")], more.into(), last.into()];
+    let columns = [left_columns(matrix), known.columns(), more.into(), last.into()];
     let row = |cell: &Cell, name: &str| {
         let (figures, operation) = parts(cell, name);
         let mut row = keys(matrix, cell, name);
-        row.extend(rates(matrix, cell, name, operation));
+        row.extend(known.words(matrix, cell, name));
         row.push(spread(operation.and_then(|it| it.operations_per_s), exact_rate));
-        row.push(time(operation, |it| it.response_p50_ns));
-        row.push(time(operation, |it| it.response_p99_ns));
-        row.push(time(operation, |it| it.response_max_ns));
         row.push(operation.map_or_else(|| NONE.to_owned(), |it| exact(it.documents)).into());
         row.push(operation.map_or_else(|| NONE.into(), |it| Word::fault(it.errors)));
         row.push(integrity(figures));
         row.push(verdict(cell));
         row
     };
-    Table { title: title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
+    Table { title: known.title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
+}
+
+/// How long an operation took and what it cost the tool, for a page.
+pub(super) fn times(matrix: &Matrix) -> Table {
+    let known = Known::of(matrix, true);
+    let columns = [left_columns(matrix), ["p50", "p99", "max"].map(right).into(), known.cpu_columns()];
+    let row = |cell: &Cell, name: &str| {
+        let (_, operation) = parts(cell, name);
+        let mut row = keys(matrix, cell, name);
+        row.push(time(operation, |it| it.response_p50_ns));
+        row.push(time(operation, |it| it.response_p99_ns));
+        row.push(time(operation, |it| it.response_max_ns));
+        row.extend(known.cpu_words(matrix, cell, name));
+        row
+    };
+    let title = known.cpu_title(matrix);
+    Table { title, columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
 }
 
 /// What a document cost, for a page.
@@ -62,7 +103,6 @@ pub(super) fn cost(matrix: &Matrix) -> Table {
     let row = |cell: &Cell| {
         let figures = cell.figures.as_ref();
         let mut row = values(matrix, cell);
-        let micros = |us: f64| latency((us * 1000.0) as u64);
         let size = |size: f64| if size < 1024.0 { format!("{} B", short(size)) } else { bytes(size as u64) };
         let pick = |pick: fn(&Figures) -> Option<Spread>| figures.and_then(pick);
         row.push(spread(pick(|it| it.client_cpu_us_per_document), micros));
@@ -75,33 +115,32 @@ pub(super) fn cost(matrix: &Matrix) -> Table {
         row
     };
     let title = "What a document cost; – stands for what the server does not report".to_owned();
-    Table { title, columns, rows: matrix.cells.iter().map(row).collect(), flexible: 0 }
+    Table { title, columns, rows: beside(matrix).into_iter().map(row).collect(), flexible: 0 }
 }
 
-fn title(matrix: &Matrix) -> String {
-    let runs = if matrix.repetitions > 1 {
-        format!(": median of {} runs, lowest to highest", matrix.repetitions)
-    } else {
-        String::new()
-    };
-    let Some(first) = matrix.axes.first().filter(|axis| axis.values.len() > 1) else {
-        return format!("Documents per second{runs}");
-    };
-    let comma = if runs.is_empty() { "" } else { "," };
-    format!(
-        "Documents per second{runs}{comma} and as a share of the best cell that differs in {} alone",
-        first.name
-    )
-}
-
-/// A row for each operation of each cell; one for a cell without any.
+/// A row for each operation of each cell; one for a cell of which nothing is known. Cells that are compared stand below
+/// each other.
 fn rows(matrix: &Matrix, row: impl Fn(&Cell, &str) -> Vec<Word>) -> Vec<Vec<Word>> {
-    let of_cell = |cell: &Cell| {
-        let names = cell.figures.iter().flat_map(|figures| figures.operations.keys());
-        let rows: Vec<_> = names.map(|name| row(cell, name)).collect();
-        if rows.is_empty() { vec![row(cell, "")] } else { rows }
+    let (names, cells) = (matrix.operations(), beside(matrix));
+    let names = if names.is_empty() { vec![""] } else { names };
+    let of_name = |name: &&str| {
+        let is_row = |cell: &&&Cell| cell.figures.is_none() || cell.of(name).is_some();
+        cells.iter().filter(is_row).map(|cell| row(cell, name)).collect::<Vec<_>>()
     };
-    matrix.cells.iter().flat_map(of_cell).collect()
+    names.iter().flat_map(of_name).collect()
+}
+
+/// The cells in an order in which the first axis changes fastest.
+fn beside(matrix: &Matrix) -> Vec<&Cell> {
+    let mut cells: Vec<&Cell> = matrix.cells.iter().collect();
+    let (first, others) = matrix.axes.split_at(matrix.axes.len().min(1));
+    let place = |cell: &Cell, axis: &Axis| {
+        axis.values.iter().position(|value| cell.values.get(&axis.name) == Some(value))
+    };
+    let places =
+        |cell: &&Cell| -> Vec<_> { others.iter().chain(first).map(|axis| place(cell, axis)).collect() };
+    cells.sort_by_cached_key(places);
+    cells
 }
 
 fn parts<'a>(cell: &'a Cell, name: &str) -> (Option<&'a Figures>, Option<&'a OperationFigures>) {
@@ -109,8 +148,17 @@ fn parts<'a>(cell: &'a Cell, name: &str) -> (Option<&'a Figures>, Option<&'a Ope
     (figures, figures.and_then(|figures| figures.operations.get(name)))
 }
 
+/// The axes with more than one value: the one that is compared comes last.
+fn axes(matrix: &Matrix) -> Vec<&str> {
+    let mut names = varying(matrix);
+    if matrix.axes.first().is_some_and(|axis| names.first() == Some(&axis.name.as_str())) {
+        names.rotate_left(1);
+    }
+    names
+}
+
 fn keys_columns(matrix: &Matrix) -> Vec<Column> {
-    let names = varying(matrix);
+    let names = axes(matrix);
     if names.is_empty() {
         vec![left("cell")]
     } else {
@@ -119,14 +167,13 @@ fn keys_columns(matrix: &Matrix) -> Vec<Column> {
 }
 
 fn left_columns(matrix: &Matrix) -> Vec<Column> {
-    let mut columns = keys_columns(matrix);
-    columns.extend((matrix.operations().len() > 1).then(|| left("operation")));
-    columns
+    let operation = (matrix.operations().len() > 1).then(|| left("operation"));
+    operation.into_iter().chain(keys_columns(matrix)).collect()
 }
 
 fn values(matrix: &Matrix, cell: &Cell) -> Vec<Word> {
     let value = |axis: &str| cell.values.get(axis).cloned().unwrap_or_default().into();
-    let names = varying(matrix);
+    let names = axes(matrix);
     if names.is_empty() {
         vec![cell.number.to_string().into()]
     } else {
@@ -135,29 +182,11 @@ fn values(matrix: &Matrix, cell: &Cell) -> Vec<Word> {
 }
 
 fn keys(matrix: &Matrix, cell: &Cell, operation: &str) -> Vec<Word> {
-    let mut keys = values(matrix, cell);
-    keys.extend((matrix.operations().len() > 1).then(|| operation.into()));
-    keys
+    let operation = (matrix.operations().len() > 1).then(|| operation.into());
+    operation.into_iter().chain(values(matrix, cell)).collect()
 }
 
-fn rate_columns(matrix: &Matrix) -> Vec<Column> {
-    let lowest = (matrix.repetitions > 1).then(|| right("lowest to highest"));
-    [Some(right("documents/s")), lowest, Some(right("of best"))].into_iter().flatten().collect()
-}
-
-fn rates(matrix: &Matrix, cell: &Cell, name: &str, operation: Option<&OperationFigures>) -> Vec<Word> {
-    let rate = operation.and_then(|it| it.documents_per_s);
-    let range = |spread: Spread| format!("{} to {}", exact_rate(spread.min), exact_rate(spread.max));
-    let range = (matrix.repetitions > 1).then(|| rate.map_or_else(|| NONE.into(), |rate| range(rate).into()));
-    let share = matrix.share_of_best(cell, name).map_or_else(|| NONE.into(), best);
-    [Some(spread(rate, exact_rate)), range, Some(share)].into_iter().flatten().collect()
-}
-
-fn best(share: f64) -> Word {
-    Word::toned(percent(share), if share >= 1.0 { Tone::Good } else { Tone::Normal })
-}
-
-fn spread(spread: Option<Spread>, show: impl Fn(f64) -> String) -> Word {
+pub(super) fn spread(spread: Option<Spread>, show: impl Fn(f64) -> String) -> Word {
     spread.map_or_else(|| NONE.to_owned(), |spread| show(spread.median)).into()
 }
 

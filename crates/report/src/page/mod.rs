@@ -88,7 +88,6 @@ fn knee(run: &Run) -> Markup {
     let Some(line) = &run.line else { return Markup::default() };
     let content = html! {
         (figures::knee(line))
-        @if let Some(law) = &line.scalability { (figures::scalability(law, &line.unit)) }
         (table::table(&tables::suspects(line)))
         (table::table(&tables::probes(line)))
     };
@@ -118,7 +117,7 @@ fn over_time(page: &Page<'_>, timeline: &figures::Timeline) -> Markup {
 }
 
 fn results(run: &Run) -> Markup {
-    let on_the_way = vec![tables::faults(run), tables::spread(run)];
+    let on_the_way = vec![tables::answers(run), tables::faults(run), tables::spread(run)];
     let tables =
         [vec![tables::latencies(run), tables::rates(run)], on_the_way, tables::integrity(run)].concat();
     let tables = tables.iter().filter(|table| !table.rows.is_empty());

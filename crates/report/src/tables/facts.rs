@@ -148,6 +148,7 @@ fn kind(kind: ServerKind) -> &'static str {
         ServerKind::Embedded => "embedded server",
         ServerKind::Mongod => "mongod, started by Plimsoll",
         ServerKind::Address => "server at its address",
+        ServerKind::Service => "service at its address",
         ServerKind::Null => "null server",
         ServerKind::Lying => "lying server",
     }
@@ -158,6 +159,7 @@ fn short_kind(kind: ServerKind) -> &'static str {
         ServerKind::Embedded => "embedded server",
         ServerKind::Mongod => "mongod",
         ServerKind::Address => "server",
+        ServerKind::Service => "service",
         ServerKind::Null => "null server",
         ServerKind::Lying => "lying server",
     }

@@ -1,5 +1,6 @@
 //! Tables of a run, shown alike in a terminal and on a page.
 
+mod answers;
 mod cost;
 mod expectations;
 mod facts;
@@ -11,6 +12,7 @@ mod probes;
 mod spread;
 mod suspects;
 
+pub(crate) use answers::answers;
 pub(crate) use cost::{cost, ruler, traffic};
 pub(crate) use expectations::expectations;
 pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};

@@ -8,7 +8,7 @@ use plimsoll_measure::run::Run;
 use crate::inspection::changed;
 use crate::tables::{self, Table, Tone};
 pub(crate) use head::word as verdict_word;
-pub(crate) use table::{cut, lines, paint, wrap};
+pub(crate) use table::{cut, lines, natural_width, paint, wrap};
 
 /// Columns of the summary at most.
 const WIDTH: usize = 100;
@@ -49,6 +49,7 @@ fn tables(run: &Run) -> Vec<Table> {
     if run.phases.len() > 1 && run.line.is_none() && run.ladder.is_none() {
         tables.push(tables::phase_figures(run));
     }
+    tables.push(tables::answers(run));
     tables.push(tables::faults(run));
     tables.push(tables::spread(run));
     tables.extend(tables::integrity(run));

@@ -44,10 +44,21 @@ pub(crate) fn lines(table: &Table, width: usize, style: Style) -> Vec<String> {
     rows.iter().map(|row| line(row, &table.columns, &widths, style)).collect()
 }
 
+/// How long the longest line of `table` is where nothing is cut.
+pub(crate) fn natural_width(table: &Table) -> usize {
+    let headings: Vec<Cell> = table.columns.iter().map(|column| Cell::from(column.name.as_ref())).collect();
+    let rows: Vec<&Vec<Cell>> = std::iter::once(&headings).chain(&table.rows).collect();
+    total(&(0..table.columns.len()).map(|column| widest(&rows, column)).collect::<Vec<_>>())
+}
+
+/// Indented by two, two blanks between columns.
+fn total(widths: &[usize]) -> usize {
+    2 + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)
+}
+
 /// Makes columns narrower until a line fits: the flexible one first, then whichever is the widest. None vanishes.
 fn fit(widths: &mut [usize], flexible: usize, width: usize) {
-    let total = 2 + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-    let mut over = total.saturating_sub(width);
+    let mut over = total(widths).saturating_sub(width);
     if let Some(first) = widths.get_mut(flexible) {
         let given = over.min(first.saturating_sub(COLUMN_MIN));
         *first -= given;

@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 100;
 pub(crate) fn choose(document: &[u8], number: u64) -> Option<(usize, u8)> {
     let mut candidates = Vec::new();
     collect(document, 0..document.len(), 0, &mut candidates);
-    let mixed = mix(number);
+    let mixed = scramble(number);
     let count = u64::try_from(candidates.len()).ok().filter(|&count| count > 0)?;
     let (byte, kind) = candidates[usize::try_from(mixed % count).ok()?];
     let mask = match kind {
@@ -67,7 +67,7 @@ fn add_text(bytes: &[u8], value: Range<usize>, found: &mut Candidates) {
 }
 
 /// Spreads consecutive numbers (SplitMix64's finaliser; Steele, Lea, Flood, OOPSLA 2014).
-fn mix(number: u64) -> u64 {
+pub(super) fn scramble(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -28,8 +28,8 @@ mod walk;
 use store::Store;
 
 /// Which documents it lies about. Documents are counted from 1 over all connections, in the order in which they are
-/// stored; real duplicates are not counted. One document suffers one lie at most: forgetting comes before flipping,
-/// flipping before doubling. Zero is never.
+/// stored; real duplicates are not counted. Of every so many in a row, one is lied about: the last, or with a seed any.
+/// One document suffers one lie at most: forgetting comes before flipping, flipping before doubling. Zero is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lies {
     /// Acknowledge every so-manieth document and do not store it.
@@ -38,6 +38,8 @@ pub struct Lies {
     pub flip_every: Option<u64>,
     /// Store every so-manieth document a second time, under a new ObjectId.
     pub duplicate_every: Option<u64>,
+    /// What the choice follows from; without it, it is the last document of each stretch.
+    pub seed: Option<u64>,
 }
 
 /// How it behaves.

@@ -114,7 +114,8 @@ impl Store {
     }
 
     fn flip(&mut self, namespace: &str, key: Box<[u8]>, mut document: Box<[u8]>) {
-        if let Some((byte, mask)) = flip::choose(&document, self.inserted) {
+        let choice = self.inserted ^ self.options.lies.seed.map_or(0, flip::scramble);
+        if let Some((byte, mask)) = flip::choose(&document, choice) {
             let victim = self.victim(namespace, &document);
             self.record.flipped.push(Flip { victim, byte, mask });
             document[byte] ^= mask;
@@ -163,17 +164,28 @@ impl Store {
 }
 
 fn fate(options: Options, number: u64) -> Fate {
-    let falls = |every: Option<u64>| every.is_some_and(|every| every > 0 && number.is_multiple_of(every));
     let lies = options.lies;
-    if falls(lies.forget_every) {
+    let falls =
+        |every: Option<u64>, lie: u64| every.is_some_and(|every| is_chosen(number, every, lies.seed, lie));
+    if falls(lies.forget_every, 1) {
         Fate::Forgotten
-    } else if falls(lies.flip_every) {
+    } else if falls(lies.flip_every, 2) {
         Fate::Flipped
-    } else if falls(lies.duplicate_every) {
+    } else if falls(lies.duplicate_every, 3) {
         Fate::Doubled
     } else {
         Fate::Kept
     }
+}
+
+/// Whether a document is the one of its stretch of `every` that this kind of lie is told about.
+fn is_chosen(number: u64, every: u64, seed: Option<u64>, lie: u64) -> bool {
+    let Some((stretch, place)) = (number - 1).checked_div(every).zip((number - 1).checked_rem(every)) else {
+        return false;
+    };
+    let chosen =
+        seed.map_or(every - 1, |seed| flip::scramble(flip::scramble(seed ^ (lie << 56)) ^ stretch) % every);
+    place == chosen
 }
 
 /// A server gives an `_id` to a document that has none.
@@ -223,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_record_says_exactly_what_is_wrong() {
-        let lies = Lies { forget_every: Some(10), flip_every: Some(7), duplicate_every: Some(5) };
+        let lies = Lies { forget_every: Some(10), flip_every: Some(7), duplicate_every: Some(5), seed: None };
         let mut store = store(lies, 1 << 20);
         let document = |id: i32| doc! {"_id": id, "x": id};
         (1..=100).for_each(|id| insert(&mut store, &document(id)).unwrap());
@@ -237,6 +249,30 @@ mod tests {
         let doubled = (1..=20).map(|n| n * 5).filter(|n| n % 10 != 0 && n % 7 != 0).collect::<Vec<u64>>();
         assert_eq!(ids(store.record.duplicated.iter().map(|double| &double.victim).collect()), doubled);
         assert_eq!(stored(&store).len(), 100 - 10 + doubled.len());
+    }
+
+    #[test]
+    fn with_a_seed_one_document_of_every_stretch_is_lied_about_and_another_with_another_seed() {
+        let told = |seed: u64| {
+            let lies =
+                Lies { forget_every: Some(100), flip_every: Some(50), seed: Some(seed), ..Lies::default() };
+            let mut store = store(lies, 1 << 20);
+            (1..=1000).for_each(|id| insert(&mut store, &doc! {"_id": id, "x": id}).unwrap());
+            let numbers =
+                |victims: Vec<&Victim>| victims.iter().map(|victim| victim.number).collect::<Vec<_>>();
+            let flipped = numbers(store.record.flipped.iter().map(|flip| &flip.victim).collect());
+            (numbers(store.record.forgotten.iter().collect()), flipped)
+        };
+        let all: Vec<_> = (0..20).map(told).collect();
+        for (seed, (forgotten, flipped)) in all.iter().enumerate() {
+            let stretches: Vec<_> = forgotten.iter().map(|number| (number - 1) / 100).collect();
+            assert_eq!(stretches, (0..10).collect::<Vec<_>>(), "seed {seed}: {forgotten:?}");
+            // Where both fall on one document, it is forgotten.
+            assert!((18..=20).contains(&flipped.len()), "seed {seed}: {flipped:?}");
+            assert!(flipped.iter().all(|number| !forgotten.contains(number)));
+        }
+        assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
+        assert_eq!(told(7), all[7], "the same seed tells the same lies");
     }
 
     #[test]

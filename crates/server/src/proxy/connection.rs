@@ -99,7 +99,7 @@ impl Connection {
         loop {
             match ear.listen() {
                 Err(verdict) => return End::Ordered(verdict),
-                Ok(disturbance) => self.obey(disturbance),
+                Ok(disturbances) => self.obey(&disturbances),
             }
             if self.to_server.would_bridge_a_hole() || self.to_client.would_bridge_a_hole() {
                 return End::Ordered(Verdict::Cut);
@@ -112,9 +112,9 @@ impl Connection {
         }
     }
 
-    fn obey(&mut self, disturbance: Option<Disturbance>) {
-        self.to_server.obey(disturbance);
-        self.to_client.obey(disturbance);
+    fn obey(&mut self, disturbances: &[Disturbance]) {
+        self.to_server.obey(disturbances);
+        self.to_client.obey(disturbances);
     }
 
     /// One side is gone. While the connection is half open, the other does not hear of it.

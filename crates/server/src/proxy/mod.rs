@@ -10,10 +10,15 @@
 //! (`rule`), with a token bucket for a limited line (`bucket`) and a sieve for a lossy one (`sieve`); the queue says what
 //! is due (`queue`). All randomness follows from a seed and the number of the connection.
 //!
-//! A disturbance is in force for open connections and for all that come after it, until it is replaced. What was queued
-//! when it came keeps its moment, and nothing overtakes it; only a calm delivers it at once, and
-//! [`Cut`](Disturbance::Cut) and [`Reset`](Disturbance::Reset) drop it. An order to end all connections reaches all
-//! that are open, also if another order follows at once.
+//! A disturbance is in force for open connections and for all that come after it, until it ends. Several may last at the
+//! same time, and the end of one leaves the others as they are. Of a connection and direction that several concern:
+//! [`Cut`](Disturbance::Cut) and [`Reset`](Disturbance::Reset) come before everything else, and of the two the one that
+//! began last; then [`Stall`](Disturbance::Stall), then [`HalfOpen`](Disturbance::HalfOpen). Of the rest each has its
+//! effect: bytes are dropped by one sieve after the other, the narrowest throttle says how many are read, delays and their
+//! jitters add up.
+//!
+//! What is queued keeps its moment, and nothing overtakes it. When the last delay has ended it goes at once; a cut or a
+//! reset drops it. An order to end all connections reaches all that are open, also if another order follows at once.
 //!
 //! Time spent in the proxy counts as the server's time to whoever measures a client: a round trip through it is longer
 //! by two wake-ups of its thread, and one thread moves as many messages as one core can. So what a load reaches through
@@ -54,10 +59,22 @@ use traffic::{Tally, count};
 
 /// The most connections at a time; one more is reset at once. Each takes two of the process's files.
 pub const CONNECTIONS_MAX: u64 = 20_000;
+/// The most disturbances that last at a time.
+pub const LASTING_MAX: usize = 64;
 /// The most bytes that are moved at once.
 const SCRATCH_LEN: usize = 64 * 1024;
 /// The pause after a connection could not be accepted, for example because files have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// A disturbance that lasts, to be ended by whoever began it.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Lasting(u64);
+
+/// So many disturbances last already that no further one is begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{LASTING_MAX} disturbances of this network last already: let some of them end first")]
+pub struct TooMany;
 
 /// A proxy on a free port of 127.0.0.1. Dropping it closes its connections and ends its threads.
 #[derive(Debug)]
@@ -93,16 +110,34 @@ impl Proxy {
         self.address
     }
 
-    /// From now on the network is disturbed so, and not as it was before. A quiet connection obeys before it moves
+    /// From now on the network is disturbed so as well, until [`end`](Proxy::end). A quiet connection obeys before it moves
     /// another byte, a busy one within milliseconds.
+    ///
+    /// # Errors
+    /// [`TooMany`] if [`LASTING_MAX`] disturbances last already.
+    pub fn begin(&self, disturbance: Disturbance) -> Result<Lasting, TooMany> {
+        let mut number = None;
+        self.orders.send_modify(|orders| number = orders.begin(disturbance));
+        number.map(Lasting).ok_or(TooMany)
+    }
+
+    /// This disturbance is over, and no other.
+    pub fn end(&self, lasting: Lasting) {
+        self.orders.send_modify(|orders| orders.end(lasting.0));
+    }
+
+    /// From now on the network is disturbed so, and not as it was before.
     pub fn disturb(&self, disturbance: Disturbance) {
-        self.orders.send_modify(|orders| orders.give(Some(disturbance)));
+        self.orders.send_modify(|orders| {
+            orders.calm();
+            orders.begin(disturbance);
+        });
     }
 
     /// From now on the network is as it should be: what was queued is delivered at once; a connection from which a
     /// [`Disturbance::HalfOpen`] swallowed something is cut.
     pub fn calm(&self) {
-        self.orders.send_modify(|orders| orders.give(None));
+        self.orders.send_modify(Orders::calm);
     }
 
     /// What it has done so far.

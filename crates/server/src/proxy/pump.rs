@@ -41,7 +41,7 @@ impl Pump {
     pub(super) fn new(way: Way, random: Random) -> Self {
         Pump {
             way,
-            rule: Rule::Pass,
+            rule: Rule::default(),
             random,
             queue: Queue::default(),
             alarm: Alarm::default(),
@@ -50,21 +50,22 @@ impl Pump {
         }
     }
 
-    /// Follows another rule from now on. What is queued keeps its moment; in a calm network it goes at once.
-    pub(super) fn obey(&mut self, disturbance: Option<Disturbance>) {
-        self.rule = Rule::of(disturbance, self.way, clock::now(), &mut self.random);
-        if disturbance.is_none() {
+    /// Follows another rule from now on. What is queued keeps its moment as long as something is delayed; else it goes at
+    /// once.
+    pub(super) fn obey(&mut self, disturbances: &[Disturbance]) {
+        self.rule = Rule::of(disturbances, self.way, clock::now(), &mut self.random);
+        if !self.rule.is_delaying() {
             self.queue.hasten();
         }
     }
 
     /// Whether what was swallowed would now be followed by what is not.
     pub(super) fn would_bridge_a_hole(&self) -> bool {
-        self.holed && !matches!(self.rule, Rule::Swallow | Rule::Stall)
+        self.holed && !self.rule.is_swallowing() && !self.rule.is_stalled()
     }
 
     pub(super) fn is_swallowing(&self) -> bool {
-        matches!(self.rule, Rule::Swallow)
+        self.rule.is_swallowing()
     }
 
     pub(super) fn queued_bytes(&self) -> usize {
@@ -79,7 +80,7 @@ impl Pump {
         to: &mut TcpStream,
         desk: &mut Desk<'_>,
     ) -> Poll<io::Result<()>> {
-        if matches!(self.rule, Rule::Stall) {
+        if self.rule.is_stalled() {
             return Poll::Pending;
         }
         loop {
@@ -146,9 +147,10 @@ impl Pump {
     /// The sender has ended the stream: its end is delivered, or swallowed, as its bytes are.
     fn end(&mut self) {
         self.over = true;
-        match self.rule {
-            Rule::Swallow => self.holed = true,
-            _ => self.queue.end(self.rule.due(clock::now(), &mut self.random)),
+        if self.rule.is_swallowing() {
+            self.holed = true;
+        } else {
+            self.queue.end(self.rule.due(clock::now(), &mut self.random));
         }
     }
 

@@ -10,15 +10,24 @@ use super::queue::{AT_ONCE, Queue};
 use super::random::Random;
 use super::sieve::Sieve;
 
-/// The rule in force.
-#[derive(Debug)]
-pub(super) enum Rule {
-    Pass,
-    Delay { delay_ns: u64, jitter_ns: u64 },
-    Throttle(Bucket),
-    Swallow,
-    Stall,
-    Sift(Sieve),
+/// The rule in force: what all disturbances that concern this direction mean together. By default everything passes.
+#[derive(Debug, Default)]
+pub(super) struct Rule {
+    stalled: bool,
+    swallowing: bool,
+    /// One for each disturbance that drops bytes.
+    sieves: Vec<Sieve>,
+    /// That of the narrowest throttle.
+    bucket: Option<Bucket>,
+    /// One for each delay.
+    delays: Vec<Delay>,
+}
+
+/// How much later bytes are due.
+#[derive(Clone, Copy, Debug)]
+struct Delay {
+    delay_ns: u64,
+    jitter_ns: u64,
 }
 
 /// Whether to read now.
@@ -42,64 +51,88 @@ pub(super) struct Fate {
 }
 
 impl Rule {
-    /// The rule that a disturbance makes from `now` on.
-    pub(super) fn of(disturbance: Option<Disturbance>, way: Way, now: Instant, random: &mut Random) -> Self {
-        match disturbance.filter(|disturbance| disturbance.covers(way)) {
-            None => Rule::Pass,
-            Some(Disturbance::Delay { delay, jitter, .. }) => {
-                Rule::Delay { delay_ns: nanoseconds(delay), jitter_ns: nanoseconds(jitter) }
+    /// The rule that disturbances make from `now` on.
+    pub(super) fn of(disturbances: &[Disturbance], way: Way, now: Instant, random: &mut Random) -> Self {
+        let mut rule = Rule::default();
+        let mut narrowest: Option<u64> = None;
+        for disturbance in disturbances.iter().filter(|disturbance| disturbance.covers(way)) {
+            match *disturbance {
+                Disturbance::Delay { delay, jitter, .. } => {
+                    rule.delays.push(Delay { delay_ns: nanoseconds(delay), jitter_ns: nanoseconds(jitter) })
+                }
+                Disturbance::Throttle { bytes_per_s, .. } => {
+                    narrowest =
+                        Some(narrowest.map_or(bytes_per_s.get(), |known| known.min(bytes_per_s.get())));
+                }
+                Disturbance::HalfOpen { .. } => rule.swallowing = true,
+                Disturbance::DropBytes { per_mebibyte, bytes, .. } => {
+                    rule.sieves.push(Sieve::new(per_mebibyte, bytes, random));
+                }
+                // A connection that is cut or reset does not come to ask for a rule.
+                Disturbance::Stall | Disturbance::Cut | Disturbance::Reset => rule.stalled = true,
             }
-            Some(Disturbance::Throttle { bytes_per_s, .. }) => {
-                Rule::Throttle(Bucket::new(bytes_per_s.get(), now))
-            }
-            Some(Disturbance::HalfOpen { .. }) => Rule::Swallow,
-            Some(Disturbance::DropBytes { per_mebibyte, bytes, .. }) => {
-                Rule::Sift(Sieve::new(per_mebibyte, bytes, random))
-            }
-            // A connection that is cut or reset does not come to ask for a rule.
-            Some(Disturbance::Stall | Disturbance::Cut | Disturbance::Reset) => Rule::Stall,
         }
+        rule.bucket = narrowest.map(|bytes_per_s| Bucket::new(bytes_per_s, now));
+        rule
+    }
+
+    /// Nothing moves, whatever else is asked for.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalled
+    }
+
+    /// Everything is read and nothing delivered.
+    pub(super) fn is_swallowing(&self) -> bool {
+        self.swallowing && !self.stalled
+    }
+
+    /// Something is due later than it comes.
+    pub(super) fn is_delaying(&self) -> bool {
+        !self.delays.is_empty()
     }
 
     /// Whether to read, while `queue` waits to be delivered. Only what is delayed queues up; everything else is read when
     /// what came before it has gone, so that a slow receiver slows its sender down.
     pub(super) fn intake(&self, queue: &Queue, now: Instant) -> Intake {
         let room = match self {
-            Rule::Swallow => usize::MAX,
-            Rule::Delay { .. } => queue.room(),
-            Rule::Pass | Rule::Throttle(_) | Rule::Sift(_) if queue.is_empty() => usize::MAX,
+            _ if self.stalled => 0,
+            _ if self.swallowing => return Intake::UpTo(usize::MAX),
+            _ if self.is_delaying() => queue.room(),
+            _ if queue.is_empty() => usize::MAX,
             _ => 0,
         };
-        match self {
+        match &self.bucket {
             _ if room == 0 => Intake::Blocked,
-            Rule::Throttle(bucket) => match bucket.allowance(now) {
-                Ok(bytes) => Intake::UpTo(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            None => Intake::UpTo(room),
+            Some(bucket) => match bucket.allowance(now) {
+                Ok(bytes) => Intake::UpTo(usize::try_from(bytes).unwrap_or(usize::MAX).min(room)),
                 Err(again) => Intake::From(again),
             },
-            _ => Intake::UpTo(room),
         }
     }
 
     /// Decides about a chunk that was read at `now`, and moves what is kept of it to its beginning.
     pub(super) fn judge(&mut self, chunk: &mut [u8], now: Instant, random: &mut Random) -> Fate {
-        let kept = match self {
-            Rule::Swallow => 0,
-            Rule::Sift(sieve) => sieve.sift(chunk, random),
-            Rule::Throttle(bucket) => {
-                bucket.spend(chunk.len() as u64, now);
-                chunk.len()
-            }
-            Rule::Pass | Rule::Delay { .. } | Rule::Stall => chunk.len(),
-        };
+        if self.is_swallowing() {
+            return Fate { kept: 0, due: AT_ONCE };
+        }
+        if let Some(bucket) = &mut self.bucket {
+            bucket.spend(chunk.len() as u64, now);
+        }
+        let mut kept = chunk.len();
+        for sieve in &mut self.sieves {
+            kept = sieve.sift(&mut chunk[..kept], random);
+        }
         Fate { kept, due: self.due(now, random) }
     }
 
     /// When something that came at `now` is due.
     pub(super) fn due(&self, now: Instant, random: &mut Random) -> Instant {
-        match self {
-            Rule::Delay { delay_ns, jitter_ns } => now + *delay_ns + random.below(*jitter_ns),
-            _ => AT_ONCE,
+        if !self.is_delaying() {
+            return AT_ONCE;
         }
+        let late = self.delays.iter().map(|it| it.delay_ns.saturating_add(random.below(it.jitter_ns)));
+        now + late.fold(0, u64::saturating_add)
     }
 }
 
@@ -121,7 +154,7 @@ mod tests {
 
     fn rule(disturbance: Disturbance, way: Way) -> (Rule, Random) {
         let mut random = Random::new(1, 1);
-        (Rule::of(Some(disturbance), way, NOW, &mut random), random)
+        (Rule::of(&[disturbance], way, NOW, &mut random), random)
     }
 
     #[test]
@@ -134,7 +167,9 @@ mod tests {
             Disturbance::HalfOpen { direction },
             Disturbance::DropBytes { direction, per_mebibyte: one, bytes: one },
         ] {
-            assert!(!matches!(rule(disturbance, Way::ToServer).0, Rule::Pass), "{disturbance:?}");
+            let (own, _) = rule(disturbance, Way::ToServer);
+            let bare = own.delays.is_empty() && own.sieves.is_empty() && own.bucket.is_none();
+            assert!(!bare || own.swallowing, "{disturbance:?}");
             let (mut other, mut random) = rule(disturbance, Way::ToClient);
             assert_eq!(other.intake(&Queue::default(), NOW), Intake::UpTo(usize::MAX));
             assert_eq!(
@@ -161,7 +196,7 @@ mod tests {
         let mut queue = Queue::default();
         queue.push(b"a", AT_ONCE);
         let check = |disturbance: Option<Disturbance>, expected: Intake| {
-            let rule = Rule::of(disturbance, Way::ToServer, NOW, &mut Random::new(1, 1));
+            let rule = Rule::of(disturbance.as_slice(), Way::ToServer, NOW, &mut Random::new(1, 1));
             assert_eq!(rule.intake(&queue, NOW + SECOND_NS), expected, "{disturbance:?}");
         };
         check(None, Intake::Blocked);
@@ -171,6 +206,58 @@ mod tests {
         check(Some(Disturbance::HalfOpen { direction }), Intake::UpTo(usize::MAX));
         let room = super::super::QUEUE_BYTES_MAX - 1;
         check(Some(Disturbance::Delay { direction, delay: MS, jitter: MS }), Intake::UpTo(room));
+    }
+
+    #[test]
+    fn of_several_disturbances_each_has_its_effect() {
+        let direction = Direction::Both;
+        let throttle = |bytes_per_s| Disturbance::Throttle {
+            direction,
+            bytes_per_s: NonZeroU64::new(bytes_per_s).unwrap(),
+        };
+        let delay = |by| Disturbance::Delay { direction, delay: MS * by, jitter: Duration::ZERO };
+        let mut random = Random::new(1, 1);
+        let all = [delay(10), throttle(100_000), delay(5), throttle(50_000)];
+        let mut rule = Rule::of(&all, Way::ToServer, NOW, &mut random);
+        // 50 KB a second are 1 KB in the 20 ms that may pass at once.
+        let later = NOW + SECOND_NS;
+        assert_eq!(rule.intake(&Queue::default(), later), Intake::UpTo(1000));
+        let fate = rule.judge(&mut [0; 1000], later, &mut random);
+        assert_eq!((fate.kept, fate.due.since(later)), (1000, 15 * MILLISECOND_NS));
+        assert!(matches!(rule.intake(&Queue::default(), later), Intake::From(_)));
+    }
+
+    #[test]
+    fn a_stall_comes_before_a_hole_and_a_hole_before_the_rest() {
+        let direction = Direction::Both;
+        let delay = Disturbance::Delay { direction, delay: MS, jitter: MS };
+        let hole = Disturbance::HalfOpen { direction };
+        let mut random = Random::new(1, 1);
+        let mut rule = Rule::of(&[hole, delay], Way::ToServer, NOW, &mut random);
+        assert_eq!(rule.intake(&Queue::default(), NOW), Intake::UpTo(usize::MAX));
+        assert_eq!(rule.judge(&mut [0; 9], NOW, &mut random), Fate { kept: 0, due: AT_ONCE });
+        let rule = Rule::of(&[Disturbance::Stall, hole, delay], Way::ToServer, NOW, &mut random);
+        assert_eq!((rule.is_stalled(), rule.is_swallowing()), (true, false));
+        assert_eq!(rule.intake(&Queue::default(), NOW), Intake::Blocked);
+    }
+
+    #[test]
+    fn bytes_fall_through_one_sieve_after_the_other() {
+        let drop = |per_mebibyte| Disturbance::DropBytes {
+            direction: Direction::Both,
+            per_mebibyte: NonZeroU32::new(per_mebibyte).unwrap(),
+            bytes: NonZeroU32::new(100).unwrap(),
+        };
+        let mut random = Random::new(1, 1);
+        let mut lost = |disturbances: &[Disturbance]| {
+            let mut rule = Rule::of(disturbances, Way::ToServer, NOW, &mut random);
+            let mut chunk = vec![0; 1 << 22];
+            chunk.len() - rule.judge(&mut chunk, NOW, &mut random).kept
+        };
+        let (one, both) = (lost(&[drop(100)]), lost(&[drop(100), drop(1000)]));
+        // 4 MiB lose 100 bytes about 400 times, and 400 + 4000 times: the bounds are far from both.
+        assert!((20_000..60_000).contains(&one), "{one}");
+        assert!((300_000..500_000).contains(&both), "{both}");
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! documents, or leaves them unknown if the server was interrupted. An insert whose count is not that of the documents
 //! it did not refuse is not believed.
 
+use crate::class::Class;
 use crate::element::{Element, Elements};
 use crate::frame::Malformed;
 use crate::outcome::{Cause, Outcome};
+use crate::write::duplicate::is_of_id;
 use crate::write::reply::WriteReply;
 use crate::write::spec::WriteKind;
 
@@ -108,31 +110,52 @@ fn read_refused(asked: &Asked, said: &Said<'_>, reply: &mut WriteReply) -> Resul
     let Some(errors) = said.write_errors else { return Ok(()) };
     for error in Elements::of(errors)? {
         let error = error?.as_document().ok_or(Malformed("a write error is not a document"))?;
-        let (place, code, message) = write_error(error)?;
-        if place >= asked.count {
+        let refusal = Refusal::read(error)?;
+        if refusal.place >= asked.count {
             return Err(Malformed("a write error names a document that was not sent"));
         }
-        reply.note(code, String::from_utf8_lossy(message));
-        reply.refused.push((place, Outcome::of_write_error(code)));
+        reply.note(refusal.code, String::from_utf8_lossy(refusal.message));
+        reply.refused.push((refusal.place, refusal.outcome(asked.kind)?));
     }
     reply.refused.sort_by_key(|&(place, _)| place);
     reply.refused.dedup_by_key(|&mut (place, _)| place);
     Ok(())
 }
 
-/// The place in the frame, the code and the words of a write error.
-fn write_error(error: &[u8]) -> Result<(u32, i32, &[u8]), Malformed> {
-    let (mut place, mut number, mut message) = (None, 0, [].as_slice());
-    for element in Elements::of(error)? {
-        let element = element?;
-        match element.key {
-            b"index" => place = element.as_i64().and_then(|place| u32::try_from(place).ok()),
-            b"code" => number = code(&element),
-            b"errmsg" => message = element.as_text().unwrap_or_default(),
-            _ => {}
+/// A write error: the place in the frame, the code, the words, and the keys of the index that it is about.
+struct Refusal<'a> {
+    place: u32,
+    code: i32,
+    message: &'a [u8],
+    key_pattern: Option<&'a [u8]>,
+}
+
+impl<'a> Refusal<'a> {
+    fn read(error: &'a [u8]) -> Result<Self, Malformed> {
+        let (mut place, mut number, mut message, mut key_pattern) = (None, 0, [].as_slice(), None);
+        for element in Elements::of(error)? {
+            let element = element?;
+            match element.key {
+                b"index" => place = element.as_i64().and_then(|place| u32::try_from(place).ok()),
+                b"code" => number = code(&element),
+                b"errmsg" => message = element.as_text().unwrap_or_default(),
+                b"keyPattern" => key_pattern = element.as_document(),
+                _ => {}
+            }
         }
+        let place = place.ok_or(Malformed("a write error does not name its document"))?;
+        Ok(Self { place, code: number, message, key_pattern })
     }
-    place.map(|place| (place, number, message)).ok_or(Malformed("a write error does not name its document"))
+
+    /// Only an insert's own `_id` can be taken: what an update names may be any document's.
+    fn outcome(&self, kind: WriteKind) -> Result<Outcome, Malformed> {
+        let outcome = Outcome::of_write_error(self.code);
+        let duplicate = outcome == Outcome::Rejected(Class::DuplicateKey) && kind == WriteKind::Insert;
+        if duplicate && is_of_id(self.key_pattern, self.message)? {
+            return Ok(Outcome::Rejected(Class::DuplicateId));
+        }
+        Ok(outcome)
+    }
 }
 
 /// The outcome of the documents that the server did not refuse.
@@ -234,6 +257,24 @@ mod tests {
             (105, 1, Outcome::Acknowledged),
         ];
         check(asked(false, 6), body, Next::Send, &spans);
+    }
+
+    #[test]
+    fn a_duplicate_of_an_inserts_own_id_is_told_from_that_of_another_index() {
+        let errors = || {
+            [
+                rawdoc! {"index": 0, "code": 11000, "keyPattern": {"_id": 1}, "errmsg": "dup"},
+                rawdoc! {"index": 1, "code": 11000, "keyPattern": {"user": 1}, "errmsg": "dup"},
+                rawdoc! {"index": 2, "code": 121, "keyPattern": {"_id": 1}, "errmsg": "no"},
+            ]
+        };
+        let body = || rawdoc! {"n": 1, "writeErrors": bson::RawArrayBuf::from_iter(errors()), "ok": 1.0};
+        let invalid = Outcome::Rejected(Class::Validation);
+        let id = Outcome::Rejected(Class::DuplicateId);
+        let spans = [(100, 1, id), (101, 1, DUPLICATE), (102, 1, invalid), (103, 1, Outcome::Acknowledged)];
+        check(asked(false, 4), body(), Next::Send, &spans);
+        let spans = [(100, 2, DUPLICATE), (102, 1, invalid), (103, 1, Outcome::Acknowledged)];
+        check(Asked { kind: WriteKind::Update, ..asked(false, 4) }, body(), Next::Send, &spans);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use plimsoll_wire::{
 use crate::client::{connect, run};
 use crate::server::Server;
 
-const DUPLICATE: Outcome = Outcome::Rejected(Class::DuplicateKey);
+const DUPLICATE: Outcome = Outcome::Rejected(Class::DuplicateId);
 
 fn spans(reply: &WriteReply) -> Vec<(u32, u32, Outcome)> {
     reply.spans().iter().map(|&Span { first, count, outcome }| (first, count, outcome)).collect()
@@ -99,6 +99,23 @@ fn an_unordered_batch_goes_on_behind_duplicate_keys() {
             [(0, 1, DUPLICATE), (1, 2, acknowledged), (3, 2, DUPLICATE), (5, 1, acknowledged)]
         );
         assert_eq!(count(&mut connection, "w_unordered").await, 6);
+    });
+}
+
+#[test]
+fn a_duplicate_of_a_unique_index_is_not_one_of_the_id() {
+    let server = Server::shared();
+    run(async {
+        let mut connection = connect(server.address()).await;
+        let index = rawdoc! {"key": {"user": 1}, "name": "user_1", "unique": true};
+        let create = rawdoc! {"createIndexes": "c", "indexes": [index]};
+        connection.command("w_unique", &create).await.unwrap();
+        let spec = WriteSpec { ordered: false, ..WriteSpec::new(WriteKind::Insert, "w_unique", "c") };
+        let documents = |ids: [i32; 2]| ids.map(|id| rawdoc! {"_id": id, "user": id % 10});
+        assert!(write(&mut connection, &spec, &documents([1, 2])).await.is_acknowledged());
+        let reply = write(&mut connection, &spec, &documents([1, 12])).await;
+        let other = Outcome::Rejected(Class::DuplicateKey);
+        assert_eq!(spans(&reply), [(0, 1, DUPLICATE), (1, 1, other)], "{:?}", reply.first_error());
     });
 }
 

@@ -1,4 +1,4 @@
-//! A server that acknowledges and forgets, or stores a flipped bit, must be caught exactly.
+//! A server that acknowledges and forgets, stores a flipped bit, or stores twice, must be caught exactly.
 
 use anyhow::Context;
 use bson::Bson;
@@ -53,16 +53,40 @@ pub fn flip() -> anyhow::Result<Finding> {
     Ok(Finding { name: "a server that flips one bit in a million", passed, figure: honest(passed, figure) })
 }
 
-fn start(lies: Lies) -> anyhow::Result<Server> {
+/// Lets a server store one document in a million twice.
+///
+/// # Errors
+/// When the load cannot be sent, or its documents not read back.
+pub fn duplicate() -> anyhow::Result<Finding> {
+    let server = start(Lies { duplicate_every: Some(EVERY), ..Lies::default() })?;
+    let trial = trial::run_with("lies", &["phases.0.faults=[]".to_owned()], server.address())?;
+    let found = trial.audit()?;
+    let told: Vec<_> = server.record().duplicated.into_iter().map(|double| double.victim.id).collect();
+    let others = found.lost + found.corrupted + found.phantom;
+    let caught = ids(&trial, &found.examples.duplicated);
+    let passed =
+        found.duplicated == told.len() as u64 && same(caught, &told) && others == 0 && !told.is_empty();
+    let figure = format!(
+        "{} stored twice of {}, {} found duplicated, the same ones",
+        told.len(),
+        server.acknowledged(),
+        found.duplicated
+    );
+    Ok(Finding { name: "a server that doubles one in a million", passed, figure: honest(passed, figure) })
+}
+
+pub(super) fn start(lies: Lies) -> anyhow::Result<Server> {
     Server::start(Options { lies, ..Options::default() }).context("start the lying server")
 }
 
-fn ids(trial: &Trial, numbers: &[u64]) -> Vec<Bson> {
+/// The `_id`s of documents by their numbers.
+pub(super) fn ids(trial: &Trial, numbers: &[u64]) -> Vec<Bson> {
     let id = |number: &u64| Bson::ObjectId(bson::oid::ObjectId::from_bytes(trial.id(*number)));
     numbers.iter().map(id).collect()
 }
 
-fn same(caught: Vec<Bson>, told: &[Bson]) -> bool {
+/// Whether both are the same documents, in whatever order.
+pub(super) fn same(caught: Vec<Bson>, told: &[Bson]) -> bool {
     caught.len() == told.len() && told.iter().all(|id| caught.contains(id))
 }
 

@@ -3,7 +3,9 @@
 mod arithmetic;
 mod freeze;
 mod liars;
+mod pairs;
 mod rate;
+mod rounds;
 mod trial;
 
 use anyhow::Context;
@@ -26,19 +28,34 @@ pub struct Finding {
 
 type Check = fn() -> anyhow::Result<Finding>;
 
-const CHECKS: [Check; 6] =
-    [arithmetic::percentiles, arithmetic::merge, rate::rate, freeze::freeze, liars::forget, liars::flip];
+const CHECKS: [Check; 7] = [
+    arithmetic::percentiles,
+    arithmetic::merge,
+    rate::rate,
+    freeze::freeze,
+    liars::forget,
+    liars::flip,
+    liars::duplicate,
+];
 
-/// Runs every self-test.
+/// Those that take longer.
+const MORE: [Check; 2] = [pairs::same, pairs::handicap];
+
+/// Runs every self-test; those that take longer where that was asked for.
 ///
 /// # Errors
 /// When one cannot be made at all.
 pub fn selftest(args: &SelftestArgs) -> Outcome<Exit> {
+    if let Some(rounds) = args.rounds {
+        return rounds::rounds(args, rounds);
+    }
     if !args.json {
-        say("Checking the ruler; this takes about a minute.");
+        let time = if args.full { "two minutes" } else { "a minute" };
+        say(&format!("Checking the ruler; this takes about {time}."));
     }
     let mut findings = Vec::new();
-    for check in CHECKS {
+    let more = MORE.into_iter().filter(|_| args.full);
+    for check in CHECKS.into_iter().chain(more) {
         let finding = check()?;
         if !args.json {
             let word = if finding.passed { "pass" } else { "FAIL" };

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use plimsoll_ledger::{Deal, Findings, Ledger, Neighbours, Run, Touched};
+use plimsoll_ledger::{Deal, Findings, Ledger, Neighbours, Run, State, Touched};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::Progress;
+use plimsoll_load::fault::Fault;
+use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::Control;
@@ -17,9 +19,11 @@ use plimsoll_mongo::audit::{Scope, scan};
 use plimsoll_mongo::books::Books;
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_mongo::topology::Site;
+use plimsoll_server::proxy::Proxy;
 use plimsoll_wire::Address;
 
 use crate::fleet::Fleet;
+use crate::injection;
 use crate::plan::Plan;
 use crate::scenario;
 
@@ -40,19 +44,38 @@ pub struct Trial {
 /// # Errors
 /// When it cannot be run.
 pub fn run(name: &str, address: SocketAddr) -> anyhow::Result<Trial> {
-    let loaded = scenario::load(name, &[], None)?;
+    run_with(name, &[], address)
+}
+
+/// The same with some of its values replaced.
+///
+/// # Errors
+/// When it cannot be run.
+pub fn run_with(name: &str, overrides: &[String], address: SocketAddr) -> anyhow::Result<Trial> {
+    run_seeded(name, overrides, 1, address)
+}
+
+/// The same with documents that follow from `seed`. Where the scenario has faults of the network, the load goes through a
+/// proxy.
+///
+/// # Errors
+/// When it cannot be run.
+pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAddr) -> anyhow::Result<Trial> {
+    let loaded = scenario::load(name, overrides, Some(seed))?;
     let plan = Plan::build(&loaded)?;
     let run = Run { time_s: u32::try_from(clock::wall_ms() / 1000).unwrap_or(0), tag: [0x5e, 0x1f, 0x7e] };
-    let context = SetupContext { seed: 1, run, base: Path::new(".") };
-    let setup = Arc::new(Setup::build(&loaded.scenario.section(), &plan.operations, context)?);
-    let address = Address { host: address.ip().to_string(), port: address.port() };
-    let site = Arc::new(Site::single(address, TIMEOUT));
+    let context = SetupContext { seed, run, base: Path::new(".") };
+    let setup = Arc::new(Setup::build(&loaded.scenario.section(), &plan.database(), context)?);
+    let site = site(address);
+    let proxies = proxies(&plan, address, seed)?;
+    let road = proxies.first().map_or_else(|| site.clone(), |proxy| self::site(proxy.address()));
     let deal = Deal::new(setup.block(), 1, None).context("deal document numbers")?;
     let books = vec![Books::new(deal, 0, None)];
-    let mut fleet = Fleet::new(&setup, std::slice::from_ref(&site), books, Share::WHOLE, Spin::Off)?;
+    let mut fleet = Fleet::new(&setup, std::slice::from_ref(&road), books, Share::WHOLE, Spin::Off)?;
     let mut summary = Summary::new(plan.names(), plan.objective.clone());
     for phase in &plan.phases {
-        let finished = fleet.run(phase, &Control::default(), &mut [], |progress| {
+        let mut faults = faults(&plan, phase, &proxies);
+        let finished = fleet.run(phase, &Control::default(), &mut faults, |progress| {
             if let Progress::Second(second) = progress {
                 summary.add(phase, &second);
             }
@@ -65,6 +88,24 @@ pub fn run(name: &str, address: SocketAddr) -> anyhow::Result<Trial> {
     Ok(Trial { summary, setup, site, ledger })
 }
 
+fn site(address: SocketAddr) -> Arc<Site> {
+    let address = Address { host: address.ip().to_string(), port: address.port() };
+    Arc::new(Site::single(address, TIMEOUT))
+}
+
+/// A proxy before the server, where something is done to its network.
+fn proxies(plan: &Plan, address: SocketAddr, seed: u64) -> anyhow::Result<Vec<Arc<Proxy>>> {
+    if plan.phases.iter().all(|phase| phase.faults.is_empty()) {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Arc::new(Proxy::start(address, seed).context("start a proxy")?)])
+}
+
+fn faults(plan: &Plan, phase: &Phase, proxies: &[Arc<Proxy>]) -> Vec<Box<dyn Fault>> {
+    let planned = phase.faults.iter().filter_map(|planned| plan.injections.get(planned.key));
+    planned.filter_map(|aimed| injection::tie(&aimed.fault, None, proxies)).collect()
+}
+
 impl Trial {
     /// Reads everything back.
     ///
@@ -75,6 +116,11 @@ impl Trial {
         let scope = Scope::of(&self.setup, &Touched::None, Neighbours::Excluded);
         let servers = [self.site.options()];
         Ok(runtime.block_on(scan(&servers, &self.ledger, scope, &mut ()))?)
+    }
+
+    /// Whether a document of this run was acknowledged.
+    pub fn is_acknowledged(&self, id: [u8; 12]) -> bool {
+        self.setup.run.number(&id).is_some_and(|number| self.ledger.state(number) == State::Acknowledged)
     }
 
     /// The `_id` of a document.

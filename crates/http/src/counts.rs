@@ -1,0 +1,122 @@
+//! What one worker counted besides the engine: the answers of each operation by status, and how often each check held.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use crate::setup::Setup;
+
+/// One more than the largest status.
+const STATUSES: usize = 600;
+
+/// What became of the answers of one operation. Parts add up to the whole, field by field.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Answers {
+    /// The operation's name.
+    pub operation: String,
+    /// Every check, in the order of the scenario, the status first.
+    pub checks: Vec<CheckCount>,
+    /// How many answers had each status; 0 counts the requests that were not answered. Further attempts count as well.
+    pub statuses: BTreeMap<u16, u64>,
+}
+
+/// How often one check held. A request that was not answered fails all of its checks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CheckCount {
+    /// What is checked, as in `status 201` or `json items.0.id`.
+    pub name: String,
+    /// How often it held.
+    pub passed: u64,
+    /// How often it did not.
+    pub failed: u64,
+}
+
+impl Answers {
+    /// Adds every count of `other`, which is of the same operation.
+    pub fn merge(&mut self, other: &Self) {
+        for (sum, part) in self.checks.iter_mut().zip(&other.checks) {
+            sum.passed += part.passed;
+            sum.failed += part.failed;
+        }
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
+    }
+}
+
+/// The counters of a worker. One thread counts, another may read.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    operations: Vec<Operation>,
+}
+
+#[derive(Debug)]
+struct Operation {
+    /// Passed and failed.
+    checks: Vec<[AtomicU64; 2]>,
+    statuses: Vec<AtomicU64>,
+}
+
+impl Counts {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let operation = |checks: usize| Operation {
+            checks: (0..checks).map(|_| Default::default()).collect(),
+            statuses: (0..STATUSES).map(|_| AtomicU64::new(0)).collect(),
+        };
+        Self { operations: setup.calls.iter().map(|call| operation(call.checks.names.len())).collect() }
+    }
+
+    /// An answer with a status; 0 for none.
+    pub(crate) fn status(&self, operation: usize, status: u16) {
+        if let Some(counter) = self.operations[operation].statuses.get(usize::from(status)) {
+            add_one(counter);
+        }
+    }
+
+    /// A check held or did not.
+    pub(crate) fn check(&self, operation: usize, check: usize, held: bool) {
+        add_one(&self.operations[operation].checks[check][usize::from(!held)]);
+    }
+
+    /// All that was counted so far.
+    pub(crate) fn read(&self, setup: &Setup) -> Vec<Answers> {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let both = setup.calls.iter().zip(&self.operations);
+        both.map(|(call, counted)| Answers {
+            operation: call.name.clone(),
+            checks: (call.checks.names.iter().zip(&counted.checks))
+                .map(|(name, [passed, failed])| CheckCount {
+                    name: name.clone(),
+                    passed: read(passed),
+                    failed: read(failed),
+                })
+                .collect(),
+            statuses: (0..).zip(counted.statuses.iter().map(read)).filter(|(_, count)| *count > 0).collect(),
+        })
+        .collect()
+    }
+}
+
+/// Only the worker's own thread counts, so no locked instruction is needed.
+fn add_one(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_parts_equal_the_whole() {
+        let part = |passed, statuses: &[(u16, u64)]| Answers {
+            operation: "a".into(),
+            checks: vec![CheckCount { name: "status 2xx".into(), passed, failed: 1 }],
+            statuses: statuses.iter().copied().collect(),
+        };
+        let mut sum = part(3, &[(200, 3), (500, 1)]);
+        sum.merge(&part(5, &[(0, 1), (200, 5)]));
+        assert_eq!(sum.checks[0], CheckCount { name: "status 2xx".into(), passed: 8, failed: 2 });
+        assert_eq!(sum.statuses, BTreeMap::from([(0, 1), (200, 8), (500, 1)]));
+    }
+}

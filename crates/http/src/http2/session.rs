@@ -1,0 +1,120 @@
+//! One HTTP/2 connection, and the pool of those of a worker.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use h2::client::{Builder, SendRequest};
+use h2::{Ping, PingPong};
+use tokio::sync::Mutex;
+use tokio::task::AbortHandle;
+
+use super::counted::{Counted, Counts};
+use crate::connect::{self, Error};
+use crate::setup::Endpoint;
+
+/// How much the server may send ahead on one stream, and on one connection, in bytes.
+const WINDOW: (u32, u32) = (1 << 20, 16 << 20);
+
+/// An open connection. It closes with its last lane.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(super) sender: SendRequest<Bytes>,
+    pub(super) counts: Arc<Counts>,
+    broken: Arc<AtomicBool>,
+    lanes: AtomicUsize,
+    driver: AbortHandle,
+}
+
+impl Session {
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn give_up(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+
+    /// A lane less.
+    pub(super) fn leave(&self) {
+        self.lanes.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    async fn open(endpoint: &Endpoint) -> Result<Arc<Self>, Error> {
+        let limit = endpoint.connect_timeout;
+        let opened = tokio::time::timeout(limit, Self::greet(endpoint)).await;
+        opened.unwrap_or_else(|_| Err(Error::Timeout { address: endpoint.shown(), limit }))
+    }
+
+    /// Opens a connection and asks for a sign of life: only then is it known that HTTP/2 is spoken there.
+    async fn greet(endpoint: &Endpoint) -> Result<Arc<Self>, Error> {
+        let counts = Arc::new(Counts::default());
+        let stream = Counted::new(connect::open(endpoint).await?, Arc::clone(&counts));
+        let mut builder = Builder::new();
+        builder.enable_push(false).initial_window_size(WINDOW.0).initial_connection_window_size(WINDOW.1);
+        builder.max_header_list_size(64 * 1024);
+        let refuse = |_| Error::NoHttp2 { address: endpoint.shown() };
+        let (sender, mut connection) = builder.handshake(stream).await.map_err(refuse)?;
+        let ping = connection.ping_pong();
+        let broken = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&broken);
+        let driver = tokio::spawn(async move {
+            // Whoever has a stream open learns from it why the connection ended.
+            let _ = connection.await;
+            ended.store(true, Ordering::Relaxed);
+        });
+        let session = Arc::new(Self {
+            sender,
+            counts,
+            broken,
+            lanes: AtomicUsize::new(0),
+            driver: driver.abort_handle(),
+        });
+        sign_of_life(ping).await.map_err(refuse)?;
+        Ok(session)
+    }
+}
+
+async fn sign_of_life(ping: Option<PingPong>) -> Result<(), h2::Error> {
+    match ping {
+        Some(mut ping) => ping.ping(Ping::opaque()).await.map(drop),
+        None => Ok(()),
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// The connections of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    sessions: Mutex<Vec<Weak<Session>>>,
+}
+
+impl Pool {
+    /// How many connections are open.
+    pub(crate) async fn open(&self) -> usize {
+        let sessions = self.sessions.lock().await;
+        sessions.iter().filter_map(Weak::upgrade).filter(|session| !session.is_broken()).count()
+    }
+
+    /// A connection with room for one more lane; a new one if there is none. The room is taken.
+    pub(crate) async fn session(&self, endpoint: &Endpoint) -> Result<Arc<Session>, Error> {
+        let mut sessions = self.sessions.lock().await;
+        sessions.retain(|session| session.upgrade().is_some_and(|session| !session.is_broken()));
+        let has_room = |session: &Arc<Session>| session.lanes.load(Ordering::Relaxed) < endpoint.streams_max;
+        let session = match sessions.iter().filter_map(Weak::upgrade).find(has_room) {
+            Some(session) => session,
+            None => {
+                let session = Session::open(endpoint).await?;
+                sessions.push(Arc::downgrade(&session));
+                session
+            }
+        };
+        session.lanes.fetch_add(1, Ordering::Relaxed);
+        Ok(session)
+    }
+}

@@ -1,0 +1,17 @@
+//! From BSON, as templates make it, to JSON and to parts of a URL; and values found in the JSON of an answer.
+
+pub(crate) use found::Found;
+pub(crate) use path::Path;
+pub(crate) use render::{document, percent, plain};
+pub(crate) use scan::find;
+pub(crate) use stamp::{Stamp, StampForm, Stamps};
+pub(crate) use walk::Elements;
+
+mod decimal;
+mod found;
+mod moment;
+mod path;
+mod render;
+mod scan;
+mod stamp;
+mod walk;

@@ -1,0 +1,188 @@
+//! What an answer says of the operation: whether it was as expected, and if not, of which class the failure is.
+//!
+//! A status that the check does not take decides first. 4xx says that nothing was done: rejected, by class. 429 and 503 shed
+//! load, and do so before any work. Other 5xx are said from the middle of the work, by the service (500) or by somebody who lost
+//! it on the way (502, 504): a write may have been done, so the outcome is unknown. An answer with an expected status that
+//! fails another condition is rejected as unexpected. No answer is unknown, whatever the reason: the request may have arrived.
+
+use std::io;
+
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
+
+use crate::counts::Counts;
+use crate::http1::Fault;
+use crate::json::{self, Found};
+use crate::setup::{Call, Condition, TextWant, ValueWant};
+use crate::wire::Answer;
+
+/// What an answer says of the operation at place `operation`; counts its status and every condition.
+pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, counts: &Counts) -> Outcome {
+    counts.status(operation, answer.status);
+    let takes = call.checks.takes(answer.status);
+    counts.check(operation, 0, takes);
+    let mut holds = true;
+    for (index, condition) in call.checks.conditions.iter().enumerate() {
+        let held = !answer.is_too_large && condition.holds(answer);
+        counts.check(operation, index + 1, held);
+        holds &= held;
+    }
+    match (takes, holds && !answer.is_too_large) {
+        (true, true) => Outcome::Acknowledged,
+        (true, false) => Outcome::Rejected(Rejection::Unexpected),
+        (false, _) => of_status(answer.status),
+    }
+}
+
+/// What no answer says of the operation; every condition has failed.
+pub(crate) fn unanswered(call: &Call, operation: usize, fault: &Fault, counts: &Counts) -> Outcome {
+    counts.status(operation, 0);
+    (0..call.checks.names.len()).for_each(|check| counts.check(operation, check, false));
+    match fault {
+        Fault::Timeout => Outcome::Unknown(Doubt::Timeout),
+        Fault::Lost(error) if error.kind() == io::ErrorKind::TimedOut => Outcome::Unknown(Doubt::Timeout),
+        Fault::Lost(_) | Fault::Malformed(_) => Outcome::Unknown(Doubt::ConnectionLost),
+        Fault::NotTried => Outcome::Rejected(Rejection::NotTried),
+    }
+}
+
+/// The class of a status that was not expected.
+fn of_status(status: u16) -> Outcome {
+    match status {
+        400 | 409 | 412 | 422 | 428 => Outcome::Rejected(Rejection::Validation),
+        401 | 403 | 407 => Outcome::Rejected(Rejection::Unauthorized),
+        413 | 414 | 431 => Outcome::Rejected(Rejection::TooLarge),
+        429 | 503 => Outcome::Rejected(Rejection::Overload),
+        404 | 405 | 406 | 410 | 415 | 501 | 505 => Outcome::Rejected(Rejection::BadCommand),
+        500..=599 => Outcome::Unknown(Doubt::Interrupted),
+        400..=499 => Outcome::Rejected(Rejection::Other),
+        _ => Outcome::Rejected(Rejection::Unexpected),
+    }
+}
+
+impl Condition {
+    fn holds(&self, answer: &Answer<'_>) -> bool {
+        match self {
+            Self::Header(name, wanted) => wanted.holds(answer.fields.get(name)),
+            Self::Json(path, wanted) => json::find(answer.body, path).is_ok_and(|found| wanted.holds(found)),
+            Self::Size(range) => range.contains(&answer.body_len),
+            Self::Contains(text) => contains(answer.body, text),
+        }
+    }
+}
+
+impl TextWant {
+    fn holds(&self, value: Option<&[u8]>) -> bool {
+        match (self, value) {
+            (Self::Equals(text), Some(value)) => value == text.as_bytes(),
+            (Self::Equals(_), None) => false,
+            (Self::Like { exists, .. }, None) => !exists,
+            (Self::Like { exists, contains: part, starts_with }, Some(value)) => {
+                *exists && contains(value, part.as_bytes()) && value.starts_with(starts_with.as_bytes())
+            }
+        }
+    }
+}
+
+impl ValueWant {
+    fn holds(&self, found: Option<Found<'_>>) -> bool {
+        let (Self::Like { equals, number, items }, Some(found)) = (self, found) else {
+            return matches!((self, found), (Self::Missing, None));
+        };
+        let within =
+            |(min, max): (f64, f64)| found.number().is_some_and(|number| (min..=max).contains(&number));
+        let counted =
+            |(min, max): (u64, u64)| found.items().is_some_and(|items| (min..=max).contains(&items));
+        equals.as_ref().is_none_or(|expected| found.is(expected))
+            && number.is_none_or(within)
+            && items.is_none_or(counted)
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || text.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::{Context, Setup};
+    use crate::wire::Fields;
+    use std::path::Path;
+
+    const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nx-a: b\r\n\r\n";
+
+    fn setup(check: &str) -> Setup {
+        let section = serde_saphyr::from_str("url: http://h").unwrap();
+        let request = serde_saphyr::from_str(&format!("get: /\ncheck: {check}")).unwrap();
+        let context = Context { seed: 1, start_ms: 0, base: Path::new(".") };
+        Setup::build(&section, &[("op".to_owned(), request)], context).unwrap()
+    }
+
+    fn check(conditions: &str, status: u16, body: &str) -> Outcome {
+        let setup = setup(conditions);
+        let answer = Answer {
+            status,
+            fields: Fields::Raw(HEAD),
+            body: body.as_bytes(),
+            body_len: body.len() as u64,
+            is_too_large: false,
+        };
+        answered(&setup.calls[0], 0, &answer, &Counts::new(&setup))
+    }
+
+    #[test]
+    fn statuses_have_their_class() {
+        use Rejection::{BadCommand, Other, Overload, TooLarge, Unauthorized, Unexpected, Validation};
+        for (status, expected) in [
+            (200, Outcome::Acknowledged),
+            (302, Outcome::Acknowledged),
+            (100, Outcome::Rejected(Unexpected)),
+            (400, Outcome::Rejected(Validation)),
+            (401, Outcome::Rejected(Unauthorized)),
+            (404, Outcome::Rejected(BadCommand)),
+            (413, Outcome::Rejected(TooLarge)),
+            (418, Outcome::Rejected(Other)),
+            (429, Outcome::Rejected(Overload)),
+            (500, Outcome::Unknown(Doubt::Interrupted)),
+            (502, Outcome::Unknown(Doubt::Interrupted)),
+            (503, Outcome::Rejected(Overload)),
+        ] {
+            assert_eq!(check("{}", status, ""), expected, "{status}");
+        }
+        assert_eq!(check("{status: 404}", 404, ""), Outcome::Acknowledged);
+        assert_eq!(check("{status: 201}", 200, ""), Outcome::Rejected(Unexpected));
+    }
+
+    #[test]
+    fn every_kind_of_condition_can_hold_and_fail() {
+        let body = r#"{"items": [{"n": 5, "t": "x"}], "none": null}"#;
+        for (conditions, holds) in [
+            ("{json: {items.0.n: 5}}", true),
+            ("{json: {items.0.n: 6}}", false),
+            ("{json: {items.0.t: x, none: null}}", true),
+            ("{json: {items.1: {exists: true}}}", false),
+            ("{json: {items.1: {exists: false}}}", true),
+            ("{json: {items: {items_min: 1, items_max: 1}}}", true),
+            ("{json: {items: {items_min: 2}}}", false),
+            ("{json: {items.0.n: {min: 5, max: 5.5}}}", true),
+            ("{json: {items.0.n: {max: 4}}}", false),
+            ("{json: {items.0: {equals: {n: 5, t: x}}}}", true),
+            ("{json: {items: {min: 0}}}", false),
+            ("{headers: {x-a: b, Content-Type: {starts_with: application/json, contains: utf-8}}}", true),
+            ("{headers: {x-a: c}}", false),
+            ("{headers: {x-b: {exists: false}}}", true),
+            ("{headers: {x-b: {contains: ''}}}", false),
+            ("{body: {min: 1B, max: 45B, contains: items}}", true),
+            ("{body: {max: 5B}}", false),
+            ("{body: {contains: other}}", false),
+        ] {
+            let expected =
+                if holds { Outcome::Acknowledged } else { Outcome::Rejected(Rejection::Unexpected) };
+            assert_eq!(check(conditions, 200, body), expected, "{conditions}");
+        }
+        assert_eq!(
+            check("{json: {a: {exists: false}}}", 200, "no json"),
+            Outcome::Rejected(Rejection::Unexpected)
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! The token that the service gives: asked for once a worker, and again when it is no longer taken.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+
+use tokio::sync::Mutex;
+
+use crate::connect::Error;
+use crate::http1::{Ask, Fault};
+use crate::json;
+use crate::prepared::Prepared;
+use crate::setup::{Endpoint, Login, is_token};
+use crate::wire::{Answer, Wire};
+
+/// The token of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    current: StdMutex<Arc<Token>>,
+    /// Whether a request with the current token was taken. One that never was is not asked for again.
+    proven: AtomicBool,
+    /// One asks at a time.
+    asking: Mutex<()>,
+}
+
+/// A token, and the how many-th it is; before the first it is empty.
+#[derive(Debug, Default)]
+pub(crate) struct Token {
+    pub text: Vec<u8>,
+    pub generation: u64,
+}
+
+impl Tokens {
+    pub(crate) fn current(&self) -> Arc<Token> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A request with the current token was taken.
+    pub(crate) fn prove(&self) {
+        self.proven.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether another token than that of this generation is there, or may be asked for.
+    pub(crate) fn may_renew(&self, generation: u64) -> bool {
+        self.current().generation != generation || self.proven.load(Ordering::Relaxed)
+    }
+
+    /// A token later than that of `generation`: one that somebody else has got meanwhile, or a new one.
+    pub(crate) async fn later_than(
+        &self,
+        generation: u64,
+        login: &Login,
+        wire: &mut Wire,
+        worker: u64,
+        endpoint: &Endpoint,
+    ) -> Result<Arc<Token>, Error> {
+        let _asking = self.asking.lock().await;
+        let current = self.current();
+        if current.generation > generation {
+            return Ok(current);
+        }
+        let text = ask(login, wire, worker, endpoint).await?;
+        let token = Arc::new(Token { text, generation: generation + 1 });
+        self.proven.store(false, Ordering::Relaxed);
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&token);
+        Ok(token)
+    }
+}
+
+/// Logs in. The number of the worker fills the generators of the request.
+pub(crate) async fn ask(
+    login: &Login,
+    wire: &mut Wire,
+    worker: u64,
+    endpoint: &Endpoint,
+) -> Result<Vec<u8>, Error> {
+    let mut prepared = Prepared::default();
+    prepared.make(&login.call, worker, u64::from(login.call.documents), b"");
+    prepared.stamp(now_ms());
+    let ask = Ask { is_head: false, keep_body: true };
+    wire.exchange(prepared.bytes(), prepared.head_len(), ask)
+        .await
+        .map_err(|fault| no_answer(&fault, endpoint))?;
+    token(login, &wire.answer(), endpoint)
+}
+
+/// The moment that requests carry, in milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    i64::try_from(plimsoll_measure::clock::wall_ms()).unwrap_or(i64::MAX)
+}
+
+/// Why the first request on a connection was not answered.
+pub(crate) fn no_answer(fault: &Fault, endpoint: &Endpoint) -> Error {
+    let address = endpoint.shown();
+    match fault {
+        Fault::Timeout => Error::Timeout { address, limit: endpoint.timeout },
+        fault => Error::NotHttp { address, detail: fault.to_string() },
+    }
+}
+
+fn token(login: &Login, answer: &Answer<'_>, endpoint: &Endpoint) -> Result<Vec<u8>, Error> {
+    if !login.call.checks.takes(answer.status) {
+        return Err(Error::Login { address: endpoint.shown(), status: answer.status });
+    }
+    let found = json::find(answer.body, &login.token).ok().flatten();
+    let text = found.and_then(json::Found::text).map(String::into_bytes);
+    text.filter(|text| is_token(text))
+        .ok_or_else(|| Error::NoToken { address: endpoint.shown(), place: login.place.clone() })
+}

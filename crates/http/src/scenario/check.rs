@@ -1,0 +1,193 @@
+//! What an answer must be like, as typed.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use plimsoll_measure::size::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What an answer must be like, as typed; every line of it is counted by itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Check {
+    /// One of these: 201, 2xx, 200-204, or a list; from 200 to 399 if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Statuses>,
+    /// Headers by name: a text to be equal to, or `{exists, contains, starts_with}`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, TextCheck>,
+    /// Values of a JSON body by path (`items.0.id`, or `/items/0/id`): a constant to be equal to, or
+    /// `{exists, equals, min, max, items_min, items_max}`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub json: BTreeMap<String, ValueCheck>,
+    /// The body as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<BodyCheck>,
+}
+
+impl Check {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One status or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "a status such as 201, a class such as 2xx, a range such as 200-204, or a list of them"
+)]
+pub enum Statuses {
+    /// This.
+    One(StatusMatch),
+    /// One of these.
+    Several(Vec<StatusMatch>),
+}
+
+/// A status, a class or a range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a status such as 201, a class such as 2xx, or a range such as 200-204")]
+pub enum StatusMatch {
+    /// This.
+    Number(u16),
+    /// `2xx` or `200-204`.
+    Text(String),
+}
+
+/// What a header must be like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a text, or {exists, contains, starts_with}")]
+pub enum TextCheck {
+    /// Exactly this.
+    Equals(String),
+    /// In some other way.
+    Like(TextWanted),
+}
+
+/// What a text must be like; all that is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TextWanted {
+    /// Whether it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exists: Option<bool>,
+    /// It holds this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
+    /// It begins with this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starts_with: Option<String>,
+}
+
+/// What a JSON value must be like: a constant to be equal to, or an object of [`Wanted`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub enum ValueCheck {
+    /// Exactly this.
+    Equals(Value),
+    /// In some other way.
+    Like(Wanted),
+}
+
+/// What a JSON value must be like; all that is said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Wanted {
+    /// Whether it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exists: Option<bool>,
+    /// It is exactly this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equals: Option<Value>,
+    /// It is a number of at least this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// It is a number of at most this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// It is an array of at least so many items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_min: Option<u64>,
+    /// It is an array of at most so many items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_max: Option<u64>,
+}
+
+impl TryFrom<Value> for ValueCheck {
+    type Error = String;
+
+    fn try_from(typed: Value) -> Result<Self, String> {
+        match typed {
+            Value::Object(_) => serde_json::from_value(typed).map(Self::Like).map_err(|error| {
+                format!("{error}; an object that the value must be equal to is written {{equals: {{…}}}}")
+            }),
+            constant => Ok(Self::Equals(constant)),
+        }
+    }
+}
+
+impl From<ValueCheck> for Value {
+    fn from(check: ValueCheck) -> Self {
+        match check {
+            ValueCheck::Equals(constant) => constant,
+            // A plain structure always has a JSON form.
+            ValueCheck::Like(wanted) => serde_json::to_value(wanted).unwrap_or_default(),
+        }
+    }
+}
+
+impl JsonSchema for ValueCheck {
+    fn schema_name() -> Cow<'static, str> {
+        "ValueCheck".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let wanted = generator.subschema_for::<Wanted>();
+        json_schema!({
+            "description": "A constant to be equal to, or {exists, equals, min, max, items_min, items_max}.",
+            "anyOf": [{"type": ["string", "number", "boolean", "null", "array"]}, wanted],
+        })
+    }
+}
+
+/// What a body must be like as a whole; all that is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BodyCheck {
+    /// It has at least so many bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<Bytes>,
+    /// It has at most so many bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<Bytes>,
+    /// It holds this text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_read_as_one_types_them_and_are_written_the_same() {
+        let yaml = "status: [201, 3xx]\nheaders: {content-type: {starts_with: application/json}, x: z}\n\
+                    json: {items: {items_max: 50}, items.0.id: 5, gone: null, o: {equals: {a: 1}}}\nbody: {max: 1KB}";
+        let check: Check = serde_saphyr::from_str(yaml).unwrap();
+        assert_eq!(check.json["gone"], ValueCheck::Equals(Value::Null));
+        assert_eq!(
+            check.json["items"],
+            ValueCheck::Like(Wanted { items_max: Some(50), ..Wanted::default() })
+        );
+        let json = serde_json::to_string(&check).unwrap();
+        assert_eq!(serde_json::from_str::<Check>(&json).unwrap(), check);
+    }
+
+    #[test]
+    fn an_unknown_operator_is_refused_with_the_way_to_compare_objects() {
+        let error = serde_saphyr::from_str::<Check>("json: {a: {exist: true}}").unwrap_err().to_string();
+        assert!(error.contains("exist") && error.contains("equals"), "{error}");
+    }
+}

@@ -1,0 +1,222 @@
+//! One request, as typed: `{post: /api/orders, body: {…}, check: {status: 201}}`.
+
+use std::collections::BTreeMap;
+
+use plimsoll_document::Template;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Body, Check};
+
+/// A method of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Reads.
+    Get,
+    /// Reads the head of the answer only.
+    Head,
+    /// Sends.
+    Post,
+    /// Puts in place.
+    Put,
+    /// Changes.
+    Patch,
+    /// Removes.
+    Delete,
+    /// Asks what may be asked.
+    Options,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete, Self::Options];
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::Options => "OPTIONS",
+        }
+    }
+}
+
+/// One request, as typed. It is one question and one answer: redirects are not followed, cookies not kept, and compression
+/// is not asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Typed", into = "Typed")]
+#[schemars(with = "Typed")]
+pub struct Request {
+    /// What is asked for.
+    pub method: Method,
+    /// Where: a path, perhaps with a query, whose `{name}`s are filled from `with`.
+    pub path: String,
+    /// What fills the placeholders.
+    pub with: Option<Template>,
+    /// Headers of this request besides those of all; values may hold placeholders.
+    pub headers: BTreeMap<String, String>,
+    /// What is sent.
+    pub body: Option<Body>,
+    /// What the answer must be like.
+    pub check: Check,
+    /// Words that results can be picked out by.
+    pub tags: BTreeMap<String, String>,
+}
+
+impl Request {
+    /// A request without anything besides.
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            with: None,
+            headers: BTreeMap::new(),
+            body: None,
+            check: Check::default(),
+            tags: BTreeMap::new(),
+        }
+    }
+
+    /// Documents that one request sends, or 1 where it sends none: the unit of the rate.
+    pub fn documents(&self) -> u32 {
+        match &self.body {
+            Some(Body::Batch(batch)) => batch.documents,
+            _ => 1,
+        }
+    }
+
+    /// Whether it sends documents, of which a phase may send a limited number: whether its body is made from a template.
+    pub const fn makes(&self) -> bool {
+        matches!(self.body, Some(Body::Document(_) | Body::Batch(_)))
+    }
+}
+
+/// One request, as typed. Give it one of `get`, `head`, `post`, `put`, `patch`, `delete` and `options`, with the path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Request")]
+struct Typed {
+    /// GET: the path, perhaps with a query, whose `{name}`s are filled from `with`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    get: Option<String>,
+    /// HEAD: the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<String>,
+    /// POST: the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    post: Option<String>,
+    /// PUT: the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    put: Option<String>,
+    /// PATCH: the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    /// DELETE: the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delete: Option<String>,
+    /// OPTIONS: the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    options: Option<String>,
+    /// A document whose fields fill the placeholders of path and headers; its values may be generators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with: Option<Template>,
+    /// Headers of this request besides those of all; values may hold placeholders.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    headers: BTreeMap<String, String>,
+    /// What is sent: a document whose values may be generators, `{batch: {documents: 100, document: {…}}}`, or a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Body>,
+    /// What the answer must be like; a status from 200 to 399 if left out.
+    #[serde(skip_serializing_if = "Check::is_default")]
+    check: Check,
+    /// Words that results can be picked out by.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tags: BTreeMap<String, String>,
+}
+
+impl Typed {
+    fn paths(&mut self) -> [(Method, &mut Option<String>); 7] {
+        [
+            (Method::Get, &mut self.get),
+            (Method::Head, &mut self.head),
+            (Method::Post, &mut self.post),
+            (Method::Put, &mut self.put),
+            (Method::Patch, &mut self.patch),
+            (Method::Delete, &mut self.delete),
+            (Method::Options, &mut self.options),
+        ]
+    }
+}
+
+impl TryFrom<Typed> for Request {
+    type Error = String;
+
+    fn try_from(mut typed: Typed) -> Result<Self, String> {
+        let mut given = typed.paths().into_iter().filter_map(|(method, path)| Some((method, path.take()?)));
+        let first = given.next();
+        let (Some((method, path)), None) = (first, given.next()) else {
+            return Err("a request has one method: write one of get, head, post, put, patch, delete and options with its \
+                        path, for example `get: /orders/{id}`"
+                .to_owned());
+        };
+        drop(given);
+        let Typed { with, headers, body, check, tags, .. } = typed;
+        Ok(Self { method, path, with, headers, body, check, tags })
+    }
+}
+
+impl From<Request> for Typed {
+    fn from(request: Request) -> Self {
+        let Request { method, path, with, headers, body, check, tags } = request;
+        let mut typed = Self { with, headers, body, check, tags, ..Self::default() };
+        if let Some((_, place)) = typed.paths().into_iter().find(|(known, _)| *known == method) {
+            *place = Some(path);
+        }
+        typed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(yaml: &str) -> Result<Request, String> {
+        serde_saphyr::from_str(yaml).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_method_is_typed_with_its_path_and_written_the_same() {
+        for method in Method::ALL {
+            let request = check(&format!("{}: /a/{{b}}?c={{d}}", method.name().to_lowercase())).unwrap();
+            assert_eq!((request.method, request.path.as_str()), (method, "/a/{b}?c={d}"));
+            let json = serde_json::to_string(&request).unwrap();
+            assert_eq!(serde_json::from_str::<Request>(&json).unwrap(), request);
+        }
+    }
+
+    #[test]
+    fn no_method_or_two_are_refused_with_an_example() {
+        for yaml in ["headers: {a: b}", "get: /a\npost: /b"] {
+            assert!(check(yaml).unwrap_err().contains("get: /orders/{id}"), "{yaml}");
+        }
+        assert!(check("get: /a\nurl: /b").unwrap_err().contains("url"));
+    }
+
+    #[test]
+    fn only_a_body_from_a_template_makes_documents() {
+        for (yaml, documents, makes) in [
+            ("get: /a", 1, false),
+            ("post: /a\nbody: text", 1, false),
+            ("post: /a\nbody: {n: 1}", 1, true),
+            ("post: /a\nbody: {batch: {documents: 100, document: {n: 1}}}", 100, true),
+        ] {
+            let request = check(yaml).unwrap();
+            assert_eq!((request.documents(), request.makes()), (documents, makes), "{yaml}");
+        }
+    }
+}

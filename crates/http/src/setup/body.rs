@@ -1,0 +1,134 @@
+//! What a request sends, compiled.
+
+use plimsoll_document::Program;
+
+use super::template::{self, Settings};
+use super::{BATCH_MAX, BODY_BYTES_MAX, Error};
+use crate::json::{self, Stamps};
+use crate::scenario::{self, Form, Method, Request};
+
+/// What a request sends.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// Nothing.
+    None,
+    /// These bytes.
+    Text(Vec<u8>),
+    /// A document as JSON.
+    Document(Program),
+    /// Several documents.
+    Batch(Program, Form),
+}
+
+/// Compiles a request's body.
+pub(super) fn compile(place: &str, request: &Request, settings: Settings) -> Result<Body, Error> {
+    let place = format!("{place}.body");
+    let Some(body) = &request.body else { return Ok(Body::None) };
+    if matches!(request.method, Method::Get | Method::Head) {
+        return Err(Error::NoBody(place, request.method.name()));
+    }
+    let (body, documents) = match body {
+        scenario::Body::Text(text) => (Body::Text(text.clone().into_bytes()), 1),
+        scenario::Body::Document(document) => {
+            (Body::Document(template::compile(&place, document, settings)?), 1)
+        }
+        scenario::Body::Batch(batch) => {
+            if batch.documents == 0 || batch.documents > BATCH_MAX {
+                return Err(Error::Batch { place, documents: batch.documents });
+            }
+            let inner = format!("{place}.batch.document");
+            (Body::Batch(template::compile(&inner, &batch.document, settings)?, batch.form), batch.documents)
+        }
+    };
+    let bytes = body.bytes_of_one().saturating_mul(documents as usize);
+    if bytes > BODY_BYTES_MAX { Err(Error::BodyTooLarge { place, bytes }) } else { Ok(body) }
+}
+
+impl Body {
+    /// The content type that it has if the scenario does not say.
+    pub(crate) const fn content_type(&self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Text(_) => Some("text/plain; charset=utf-8"),
+            Self::Document(_) | Self::Batch(_, Form::Array) => Some("application/json"),
+            Self::Batch(_, Form::Ndjson) => Some("application/x-ndjson"),
+        }
+    }
+
+    /// The size of the first document.
+    fn bytes_of_one(&self) -> usize {
+        let mut out = Vec::new();
+        match self {
+            Self::None => 0,
+            Self::Text(text) => text.len(),
+            Self::Document(_) | Self::Batch(..) => {
+                self.render(0, 1, &mut Vec::new(), &mut out, &mut Vec::new());
+                out.len()
+            }
+        }
+    }
+
+    /// Appends the body of `count` documents from `first` on; `bson` is room to work in.
+    pub(crate) fn render(
+        &self,
+        first: u64,
+        count: u64,
+        bson: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+        stamps: &mut Stamps,
+    ) {
+        match self {
+            Self::None => {}
+            Self::Text(text) => out.extend_from_slice(text),
+            Self::Document(program) => one(program, first, bson, out, stamps),
+            Self::Batch(program, form) => {
+                let (open, between, close) = match form {
+                    Form::Array => (&b"["[..], &b","[..], &b"]"[..]),
+                    Form::Ndjson => (&b""[..], &b"\n"[..], &b"\n"[..]),
+                };
+                out.extend_from_slice(open);
+                for number in first..first + count {
+                    if number > first {
+                        out.extend_from_slice(between);
+                    }
+                    one(program, number, bson, out, stamps);
+                }
+                out.extend_from_slice(close);
+            }
+        }
+    }
+}
+
+fn one(program: &Program, number: u64, bson: &mut Vec<u8>, out: &mut Vec<u8>, stamps: &mut Stamps) {
+    bson.clear();
+    template::encode(program, number, bson);
+    json::document(bson, out, stamps);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(yaml: &str, first: u64, count: u64, expected: &str) {
+        let request: Request = serde_saphyr::from_str(yaml).unwrap();
+        let body = compile("op", &request, Settings { seed: 1, start_ms: 0 }).unwrap();
+        let mut out = Vec::new();
+        body.render(first, count, &mut Vec::new(), &mut out, &mut Vec::new());
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn documents_stand_in_an_array_or_one_a_line() {
+        check("post: /\nbody: {n: {$number: {}}}", 4, 1, r#"{"n":4}"#);
+        check(
+            "post: /\nbody: {batch: {documents: 9, document: {n: {$number: {}}}}}",
+            4,
+            2,
+            r#"[{"n":4},{"n":5}]"#,
+        );
+        let lines = "post: /\nbody: {batch: {documents: 9, document: {n: {$number: {}}}, form: ndjson}}";
+        check(lines, 4, 2, "{\"n\":4}\n{\"n\":5}\n");
+        check("put: /\nbody: hello", 0, 1, "hello");
+        check("delete: /", 0, 1, "");
+    }
+}

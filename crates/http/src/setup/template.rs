@@ -1,0 +1,183 @@
+//! Document templates for JSON: what JSON does not have is refused, and `$now` is let in.
+//!
+//! `{$now: {}}` is the moment at which the request is first sent, as RFC 3339 in UTC to the millisecond; `as: millis` makes it
+//! milliseconds since 1970, `plus: -5s` moves it. A template's content is a function of (seed, number) alone, so the moment
+//! is no part of it: the template carries a mark of fixed width (binary data of the user's own subtype), and the moment is
+//! written over it when the request leaves. A further attempt carries the moment of the first.
+
+use base64::engine::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use plimsoll_document::{Identity, Program, Template};
+use plimsoll_measure::duration::Span;
+use serde_json::{Map, Value, json};
+
+use super::Error;
+use crate::json::{Stamp, StampForm};
+
+/// The generator that is ours.
+const NOW: &str = "$now";
+/// Keys of Extended JSON whose values JSON does not have.
+const NOT_JSON: [&str; 8] =
+    ["$code", "$scope", "$dbPointer", "$maxKey", "$minKey", "$regularExpression", "$timestamp", "$undefined"];
+
+/// What a template is compiled under.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub seed: u64,
+    pub start_ms: i64,
+}
+
+/// A document whose fields fill the placeholders of a head.
+#[derive(Debug)]
+pub(crate) struct Values {
+    pub program: Program,
+    /// The fields in their order.
+    pub names: Vec<String>,
+}
+
+impl Values {
+    pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> Result<Self, Error> {
+        let names = template.fields().keys().cloned().collect();
+        Ok(Self { program: compile(place, template, settings)?, names })
+    }
+}
+
+/// Compiles a template.
+pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> Result<Program, Error> {
+    let mut fields = template.fields().clone();
+    for (name, value) in &mut fields {
+        admit(&format!("{place}.{name}"), value)?;
+    }
+    let template = Template::from(fields);
+    let settings = plimsoll_document::Settings {
+        seed: settings.seed,
+        start_ms: settings.start_ms,
+        id: if template.fields().contains_key("_id") {
+            plimsoll_document::IdForm::Own
+        } else {
+            plimsoll_document::IdForm::ObjectId
+        },
+        stamp: None,
+    };
+    let refuse = |source| Error::Template { place: place.to_owned(), source };
+    // A whole document would get an _id, a fragment would let slips of the pen through as operators: the first compiles
+    // to be refused, the second to be used.
+    Program::compile(&template, &settings).map_err(refuse)?;
+    Program::fragment(&template, &settings).map_err(refuse)
+}
+
+/// The document of a number.
+pub(crate) fn encode(program: &Program, number: u64, out: &mut Vec<u8>) {
+    program.encode(number, &Identity::default(), out);
+}
+
+/// Refuses what JSON does not have, and puts the mark in the place of `$now`.
+fn admit(place: &str, value: &mut Value) -> Result<(), Error> {
+    match value {
+        Value::Array(items) => items
+            .iter_mut()
+            .enumerate()
+            .try_for_each(|(index, item)| admit(&format!("{place}.{index}"), item)),
+        Value::Object(map) => {
+            refuse(place, map)?;
+            if let Some(settings) = map.get(NOW) {
+                *value = mark(&format!("{place}.{NOW}"), settings, map.len())?;
+                return Ok(());
+            }
+            map.iter_mut().try_for_each(|(name, inner)| admit(&format!("{place}.{name}"), inner))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refuse(place: &str, map: &Map<String, Value>) -> Result<(), Error> {
+    let no_json = |what: String| Error::NoJson { place: place.to_owned(), what };
+    if let Some(name) = NOT_JSON.iter().find(|name| map.contains_key(**name)) {
+        return Err(no_json((*name).to_owned()));
+    }
+    let double = map.get("$numberDouble").and_then(Value::as_str).and_then(|text| text.parse::<f64>().ok());
+    match double {
+        Some(number) if !number.is_finite() => Err(no_json(format!("number {number}"))),
+        _ => Ok(()),
+    }
+}
+
+/// What stands for a moment: a constant of Extended JSON.
+fn mark(place: &str, settings: &Value, keys: usize) -> Result<Value, Error> {
+    let fail = |problem: String| Error::Now { place: place.to_owned(), problem };
+    if keys > 1 {
+        return Err(fail("it must be the only key of its object".into()));
+    }
+    let empty = Map::new();
+    let settings = match settings {
+        Value::Object(settings) => settings,
+        Value::Null => &empty,
+        other => return Err(fail(format!("{other} is no object of settings"))),
+    };
+    let (mut form, mut plus_ms) = (StampForm::Text, 0);
+    for (name, value) in settings {
+        match (name.as_str(), value.as_str()) {
+            ("as", Some("text")) => form = StampForm::Text,
+            ("as", Some("millis")) => form = StampForm::Millis,
+            ("plus", Some(text)) => {
+                plus_ms = milliseconds(text).ok_or_else(|| fail(format!("`{text}` is no duration")))?;
+            }
+            _ => return Err(fail(format!("there is no {name}: {value}"))),
+        }
+    }
+    Ok(json!({"$binary": {"base64": STANDARD.encode(Stamp::encode(form, plus_ms)), "subType": "80"}}))
+}
+
+fn milliseconds(text: &str) -> Option<i64> {
+    let (sign, text) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let span: Span = text.parse().ok()?;
+    Some(sign * i64::try_from(span.as_ns() / 1_000_000).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json;
+
+    fn check(document: Value) -> Result<(String, usize), String> {
+        let template: Template = serde_json::from_value(document).unwrap();
+        let settings = Settings { seed: 7, start_ms: 0 };
+        let program = compile("op", &template, settings).map_err(|error| error.to_string())?;
+        let (mut bson, mut out, mut stamps) = (Vec::new(), Vec::new(), Vec::new());
+        encode(&program, 3, &mut bson);
+        json::document(&bson, &mut out, &mut stamps);
+        Ok((String::from_utf8(out).unwrap(), stamps.len()))
+    }
+
+    #[test]
+    fn a_template_becomes_json_without_an_id_of_ours() {
+        assert_eq!(check(json!({"n": {"$number": {}}, "t": "x"})).unwrap(), (r#"{"n":3,"t":"x"}"#.into(), 0));
+        assert_eq!(check(json!({"_id": 5})).unwrap().0, r#"{"_id":5}"#);
+    }
+
+    #[test]
+    fn a_moment_may_stand_wherever_a_constant_may() {
+        let now = json!({"$now": {}});
+        let document = json!({
+            "a": now, "b": {"c": [now, {"$now": {"as": "millis", "plus": "-1.5s"}}]}, "d": {"$array": {"of": now, "length": 2}},
+            "e": {"$same": "a"}, "f": {"$pick": [now, now]},
+        });
+        let (text, stamps) = check(document).unwrap();
+        assert_eq!(stamps, 7, "{text}");
+    }
+
+    #[test]
+    fn slips_are_refused_at_any_depth_with_their_place() {
+        for (document, words) in [
+            (json!({"a": {"$now": {"in": "ms"}}}), "op.a.$now"),
+            (json!({"a": {"$now": {}, "b": 1}}), "only key"),
+            (json!({"a": [{"b": {"$now": {"plus": "soon"}}}]}), "op.a.0.b.$now"),
+            (json!({"a": {"$array": {"of": {"$maxKey": 1}, "length": 2}}}), "op.a.$array.of"),
+            (json!({"a": {"$numberDouble": "-Infinity"}}), "op.a"),
+            (json!({"a": {"$set": 1}}), "$set"),
+        ] {
+            let error = check(document).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The load target over HTTP: one worker's view of the service.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::target::{self, Target};
+use plimsoll_measure::interval::Reply;
+use plimsoll_measure::outcome::{Outcome, Rejection};
+
+use crate::books::{Books, Dealt};
+use crate::connect;
+use crate::counts::{Answers, Counts};
+use crate::http1::{Ask, Fault};
+use crate::http2::Pool;
+use crate::judge;
+use crate::login::{Tokens, now_ms};
+use crate::prepared::Prepared;
+use crate::scenario::Method;
+use crate::setup::{Call, Login, Setup};
+use crate::wire::Wire;
+
+/// The status of an answer to somebody who is not known.
+const UNAUTHORIZED: u16 = 401;
+
+/// One worker's view of an HTTP service.
+#[derive(Debug)]
+pub struct Http {
+    setup: Arc<Setup>,
+    share: Share,
+    books: Mutex<Books>,
+    counts: Counts,
+    tokens: Tokens,
+    pool: Pool,
+}
+
+/// A connection and its buffers.
+#[derive(Debug)]
+pub struct Lane {
+    wire: Wire,
+    prepared: Prepared,
+    operation: usize,
+    /// The documents that are prepared, if they were dealt.
+    dealt: Option<Dealt>,
+    documents: u64,
+    /// Its answer is not waited for any longer.
+    given_up: bool,
+}
+
+impl Http {
+    /// A target for one worker; `share` is this worker among those of all shards.
+    pub fn new(setup: Arc<Setup>, share: Share) -> Self {
+        Self {
+            books: Mutex::new(Books::new(share, setup.calls.iter().map(|call| call.documents))),
+            counts: Counts::new(&setup),
+            setup,
+            share,
+            tokens: Tokens::default(),
+            pool: Pool::default(),
+        }
+    }
+
+    /// What this worker counted besides the engine, since it began: for each operation its answers by status, and how often
+    /// each check held. Also while it works.
+    pub fn answers(&self) -> Vec<Answers> {
+        self.counts.read(&self.setup)
+    }
+
+    /// How many connections of HTTP/2 are open, which its lanes share.
+    pub async fn shared_connections(&self) -> usize {
+        self.pool.open().await
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a connection of the load, and makes sure that there is a token.
+    async fn dial(&self) -> Result<Wire, connect::Error> {
+        let endpoint = &self.setup.endpoint;
+        let mut wire = Wire::open(endpoint, &self.pool).await?;
+        if let Some(login) = &self.setup.login
+            && self.tokens.current().generation == 0
+        {
+            self.tokens.later_than(0, login, &mut wire, self.share.index, endpoint).await?;
+            if wire.is_broken() {
+                wire = Wire::open(endpoint, &self.pool).await?;
+            }
+        }
+        Ok(wire)
+    }
+
+    /// Sends what is prepared and judges the answer; says its status as well, 0 if there was none.
+    async fn attempt(&self, lane: &mut Lane) -> (u16, Reply) {
+        let call = &*self.setup.calls[lane.operation];
+        let ask = Ask { is_head: call.method == Method::Head, keep_body: call.checks.needs_body() };
+        let prepared = &lane.prepared;
+        let done = lane.wire.exchange(prepared.bytes(), prepared.head_len(), ask).await;
+        let (status, outcome) = self.judge(call, lane, done);
+        let mut reply = match outcome {
+            Outcome::Acknowledged => Reply::acknowledged(lane.documents),
+            failure => Reply::failed(failure, lane.documents),
+        };
+        (reply.bytes_sent, reply.bytes_received) = lane.wire.bytes();
+        (status, reply)
+    }
+
+    fn judge(&self, call: &Call, lane: &Lane, done: Result<(), Fault>) -> (u16, Outcome) {
+        match done {
+            Ok(()) => {
+                let answer = lane.wire.answer();
+                let outcome = judge::answered(call, lane.operation, &answer, &self.counts);
+                (answer.status, if self.setup.takes_any { Outcome::Acknowledged } else { outcome })
+            }
+            Err(fault) => (0, judge::unanswered(call, lane.operation, &fault, &self.counts)),
+        }
+    }
+
+    /// The connection ended while nothing was under way: another takes its place, and the user waits for it. Nothing was
+    /// sent; if there is no other, nothing was tried.
+    async fn reopen(&self, lane: &mut Lane) -> Result<(), Reply> {
+        match self.dial().await {
+            Ok(wire) => {
+                lane.wire = wire;
+                Ok(())
+            }
+            Err(_) => {
+                let call = &self.setup.calls[lane.operation];
+                let outcome = judge::unanswered(call, lane.operation, &Fault::NotTried, &self.counts);
+                Err(Reply::failed(outcome, lane.documents))
+            }
+        }
+    }
+
+    /// Gets a later token and sends the same again, once; nothing if there is none.
+    async fn renew(&self, login: &Login, lane: &mut Lane) -> Option<Reply> {
+        if !self.tokens.may_renew(lane.prepared.generation) {
+            return None;
+        }
+        if lane.wire.is_broken() {
+            lane.wire = self.dial().await.ok()?;
+        }
+        let endpoint = &self.setup.endpoint;
+        let (generation, worker) = (lane.prepared.generation, self.share.index);
+        let token = self.tokens.later_than(generation, login, &mut lane.wire, worker, endpoint).await.ok()?;
+        if lane.wire.is_broken() {
+            lane.wire = Wire::open(endpoint, &self.pool).await.ok()?;
+        }
+        lane.prepared.set_token(&token.text, token.generation);
+        let (status, reply) = self.attempt(lane).await;
+        if status != UNAUTHORIZED {
+            self.tokens.prove();
+        }
+        Some(reply)
+    }
+
+    /// Notes that a token was taken, or gets another one.
+    async fn heed_token(&self, login: &Login, lane: &mut Lane, status: u16, reply: Reply) -> Reply {
+        if status == UNAUTHORIZED && reply.outcome == Outcome::Rejected(Rejection::Unauthorized) {
+            // A future is as large as its largest part, and is copied when it is made: the rare one stands apart.
+            let Some(renewed) = Box::pin(self.renew(login, lane)).await else { return reply };
+            return Reply {
+                bytes_sent: reply.bytes_sent + renewed.bytes_sent,
+                bytes_received: reply.bytes_received + renewed.bytes_received,
+                ..renewed
+            };
+        }
+        if status != 0 && lane.prepared.generation == self.tokens.current().generation {
+            self.tokens.prove();
+        }
+        reply
+    }
+}
+
+impl Target for Http {
+    type Lane = Lane;
+
+    const GIVES_UP: bool = true;
+
+    fn begin(&self, documents: Option<u64>) {
+        self.books().limit(documents);
+    }
+
+    async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
+        let wire = self.dial().await?;
+        Ok(Lane {
+            wire,
+            prepared: Prepared::default(),
+            operation: 0,
+            dealt: None,
+            documents: 0,
+            given_up: false,
+        })
+    }
+
+    fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> target::Prepared {
+        let call = &*self.setup.calls[operation];
+        (lane.operation, lane.dealt) = (operation, None);
+        if call.makes {
+            lane.dealt = self.books().take(operation);
+            if lane.dealt.is_none() {
+                return target::Prepared::Exhausted;
+            }
+        }
+        let Dealt { first, count } = lane.dealt.unwrap_or(Dealt { first: number, count: 1 });
+        lane.documents = count;
+        if self.setup.login.is_some() {
+            let token = self.tokens.current();
+            lane.prepared.make(call, first, count, &token.text);
+            lane.prepared.generation = token.generation;
+        } else {
+            lane.prepared.make(call, first, count, b"");
+        }
+        target::Prepared::Ready
+    }
+
+    async fn send(&self, lane: &mut Lane) -> Reply {
+        if lane.prepared.awaits_moment() {
+            lane.prepared.stamp(now_ms());
+        }
+        if lane.wire.is_stale().await
+            && let Err(reply) = Box::pin(self.reopen(lane)).await
+        {
+            return reply;
+        }
+        let (status, reply) = self.attempt(lane).await;
+        match &self.setup.login {
+            None => reply,
+            Some(login) => self.heed_token(login, lane, status, reply).await,
+        }
+    }
+
+    fn discard(&self, lane: &mut Lane) {
+        if let Some(dealt) = lane.dealt.take() {
+            self.books().give_back(lane.operation, dealt);
+        }
+    }
+
+    fn carry(&self, lost: &mut Lane, fresh: &mut Lane) -> bool {
+        std::mem::swap(&mut lost.prepared, &mut fresh.prepared);
+        (fresh.operation, fresh.dealt, fresh.documents) = (lost.operation, lost.dealt.take(), lost.documents);
+        true
+    }
+
+    /// The request may have arrived, and its answer may still come.
+    fn give_up(&self, lane: &mut Lane) -> Reply {
+        lane.given_up = true;
+        let call = &self.setup.calls[lane.operation];
+        let outcome = judge::unanswered(call, lane.operation, &Fault::Timeout, &self.counts);
+        let mut reply = Reply::failed(outcome, lane.documents);
+        (reply.bytes_sent, reply.bytes_received) = lane.wire.bytes();
+        reply
+    }
+
+    /// Nothing waits to be handed over: what is counted is read where it stands.
+    fn tick(&self) {}
+
+    fn is_broken(&self, lane: &Lane) -> bool {
+        lane.given_up || lane.wire.is_broken()
+    }
+
+    /// Every request was answered or given up.
+    async fn settle(&self, _lane: &mut Lane) {}
+}

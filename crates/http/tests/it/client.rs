@@ -1,0 +1,36 @@
+//! What the tests do with a target.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll_http::setup::Context;
+use plimsoll_http::{Http, Setup};
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::interval::Reply;
+
+/// Runs on a runtime of one thread, as a worker does.
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// A setup from YAML: the section, and the requests by their names.
+pub fn setup(section: &str, requests: &[(&str, &str)]) -> Arc<Setup> {
+    let section = serde_saphyr::from_str(section).unwrap();
+    let request = |(name, yaml): &(&str, &str)| ((*name).to_owned(), serde_saphyr::from_str(yaml).unwrap());
+    let requests: Vec<_> = requests.iter().map(request).collect();
+    let context = Context { seed: 1, start_ms: 0, base: Path::new("/") };
+    Arc::new(Setup::build(&section, &requests, context).unwrap())
+}
+
+/// A worker alone.
+pub fn target(section: &str, requests: &[(&str, &str)]) -> Http {
+    Http::new(setup(section, requests), Share::WHOLE)
+}
+
+/// Sends one operation on a lane.
+pub async fn send(target: &Http, lane: &mut <Http as Target>::Lane, operation: usize, number: u64) -> Reply {
+    assert_eq!(target.prepare(lane, operation, number), Prepared::Ready);
+    target.send(lane).await
+}

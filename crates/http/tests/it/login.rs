@@ -1,0 +1,85 @@
+//! The token: asked for once a worker, carried by every request, asked for again when it is no longer taken.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use plimsoll_load::target::Target;
+use plimsoll_measure::outcome::{Outcome, Rejection};
+
+use crate::client::{run, send, target};
+use crate::service::{Answer, Seen, Service, WAYS, Way};
+
+/// A service that gives tokens and takes only the newest.
+struct Gate {
+    logins: AtomicU64,
+    /// Tokens up to this one are no longer taken.
+    expired: AtomicU64,
+}
+
+impl Gate {
+    fn start(way: Way) -> (Arc<Self>, Service) {
+        let gate = Arc::new(Self { logins: AtomicU64::new(0), expired: AtomicU64::new(0) });
+        let inner = Arc::clone(&gate);
+        (gate, Service::start(way, move |seen| inner.answer(seen)))
+    }
+
+    fn answer(&self, seen: &Seen) -> Answer {
+        if seen.uri == "/login" {
+            let right = seen.body == br#"{"user":"eve"}"#;
+            let number = self.logins.fetch_add(u64::from(right), Ordering::SeqCst) + 1;
+            let body = format!(r#"{{"data": {{"token": "token-{number}"}}}}"#);
+            return (if right { 201 } else { 401 }, vec![], body.into_bytes());
+        }
+        let token = seen.header("authorization").and_then(|value| value.strip_prefix("Bearer token-"));
+        let number: u64 = token.and_then(|number| number.parse().ok()).unwrap_or(0);
+        let taken =
+            number > self.expired.load(Ordering::SeqCst) && number <= self.logins.load(Ordering::SeqCst);
+        (if taken { 200 } else { 401 }, vec![], b"{}".to_vec())
+    }
+}
+
+fn section(service: &Service, user: &str, token: &str) -> String {
+    let login = format!("{{login: {{request: {{post: /login, body: {{user: {user}}}}}, token: {token}}}}}");
+    format!("{}auth: {login}", service.section())
+}
+
+#[test]
+fn a_token_is_asked_for_once_and_again_when_it_is_no_longer_taken() {
+    for way in WAYS {
+        let (gate, service) = Gate::start(way);
+        let target = target(&section(&service, "eve", "data.token"), &[("op", "put: /a\nbody: {n: 1}")]);
+        run(async {
+            let mut lanes = [target.open().await.unwrap(), target.open().await.unwrap()];
+            for lane in &mut lanes {
+                assert_eq!(send(&target, lane, 0, 0).await.outcome, Outcome::Acknowledged, "{way:?}");
+            }
+            assert_eq!(gate.logins.load(Ordering::SeqCst), 1, "{way:?}");
+            gate.expired.store(1, Ordering::SeqCst);
+            for lane in &mut lanes {
+                assert_eq!(send(&target, lane, 0, 0).await.outcome, Outcome::Acknowledged, "{way:?}");
+            }
+            assert_eq!(gate.logins.load(Ordering::SeqCst), 2, "{way:?}");
+            // One that is never taken is not asked for again and again.
+            gate.expired.store(u64::MAX, Ordering::SeqCst);
+            for lane in &mut lanes {
+                for _ in 0..3 {
+                    let reply = send(&target, lane, 0, 0).await;
+                    assert_eq!(reply.outcome, Outcome::Rejected(Rejection::Unauthorized), "{way:?}");
+                }
+            }
+            assert_eq!(gate.logins.load(Ordering::SeqCst), 3, "{way:?}");
+        });
+    }
+}
+
+#[test]
+fn a_login_that_fails_says_what_to_correct() {
+    let (_gate, service) = Gate::start(Way::Http1);
+    for (user, token, words) in
+        [("mallory", "data.token", "credentials"), ("eve", "data.tokens", "data.tokens")]
+    {
+        let target = target(&section(&service, user, token), &[("op", "get: /")]);
+        let error = run(async { target.open().await.unwrap_err().to_string() });
+        assert!(error.contains(words), "{error}");
+    }
+}

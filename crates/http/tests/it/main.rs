@@ -1,0 +1,15 @@
+//! The load target against real servers: an independent one (hyper) in the clear and under TLS, over HTTP/1.1 and HTTP/2, the
+//! null server under the engine, and servers that break the protocol.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod client;
+mod raw;
+mod service;
+
+mod allocations;
+mod engine;
+mod hostile;
+mod login;
+mod reach;
+mod requests;

@@ -1,0 +1,120 @@
+//! One stored document: what the scan found, held against what was promised of it.
+
+use super::{Audit, CORRUPTED, Content, EXPLAINED, Found, INTACT, Neighbours, REPEATED, UNDONE};
+use crate::intents::Intent;
+use crate::numbers::Place;
+use crate::pairs::State;
+
+/// What a sighting of a document that was sent says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The document is there, and this is its content.
+    There(Content),
+    /// What is there contradicts the promise, and a change that the ledger did not see explains it.
+    Explained,
+    /// What is there is older than promised: it counts as not seen, so that the last step finds the document lost.
+    Undone,
+}
+
+impl Audit<'_> {
+    /// Takes one stored document into account.
+    #[inline]
+    pub fn see(&mut self, found: Found) {
+        match found {
+            Found::Receipt { number, content, stamp } => self.see_receipt(number, content, stamp),
+            Found::Foreign { stamp } => self.see_foreign(stamp),
+        }
+    }
+
+    #[inline]
+    fn see_receipt(&mut self, number: u64, content: Content, stamp: Option<i64>) {
+        let place = self.ledger.deal().locate(number);
+        match place.map(|place| (place, self.ledger.state_at(place))) {
+            Some((place, state)) if state != State::NotSent => {
+                let content = self.judge(number, content, stamp);
+                match self.verdict(place, state, content) {
+                    Verdict::There(content) => self.see_sent(number, place, content),
+                    Verdict::Explained => {
+                        self.set_aside(place, EXPLAINED);
+                        self.see_sent(number, place, Content::Follows(0));
+                    }
+                    Verdict::Undone => self.set_aside(place, UNDONE),
+                }
+            }
+            Some((place, _)) if self.touched.contains(place) => self.tally.upserted += 1,
+            _ => self.tally.phantom.note(number),
+        }
+    }
+
+    fn see_sent(&mut self, number: u64, place: Place, content: Content) {
+        let seen = &mut self.seen[place.worker as usize];
+        let now = match (seen.get(place.local), content) {
+            (0, Content::Follows(_)) => INTACT,
+            (0, Content::Differs) => CORRUPTED,
+            _ => REPEATED,
+        };
+        seen.put(place.local, now);
+        if content == Content::Differs && !self.touched.contains(place) {
+            self.tally.corrupted.note(number);
+        }
+    }
+
+    /// Rare: only a contradiction is set aside.
+    #[cold]
+    fn set_aside(&mut self, place: Place, bit: u64) {
+        let aside = &mut self.aside[place.worker as usize];
+        aside.put(place.local, aside.get(place.local) | bit);
+    }
+
+    /// Holds what was found against the versions promised, and against what was meant to be done beyond them.
+    #[inline]
+    fn verdict(&self, place: Place, state: State, content: Content) -> Verdict {
+        let (promised, unseen) = (self.versions.at(place), self.ledger.unseen());
+        if self.touched.contains(place) || promised.is_deleted() {
+            return Verdict::There(content);
+        }
+        let altered = unseen.contains(Intent::Alter);
+        match content {
+            _ if altered && state == State::Rejected => Verdict::Explained,
+            Content::Differs if altered => Verdict::Explained,
+            Content::Differs => Verdict::There(content),
+            Content::Follows(_) if promised.may_be_deleted() => Verdict::There(content),
+            Content::Follows(found) if found < promised.acknowledged() => {
+                if altered { Verdict::Explained } else { Verdict::Undone }
+            }
+            Content::Follows(found) if found > promised.sent() => {
+                if unseen.contains(Intent::Replace) {
+                    Verdict::Explained
+                } else {
+                    Verdict::There(Content::Differs)
+                }
+            }
+            Content::Follows(_) => Verdict::There(content),
+        }
+    }
+
+    /// A stamp of another receipt contradicts the content that carries it.
+    fn judge(&self, number: u64, content: Content, stamp: Option<i64>) -> Content {
+        match stamp {
+            Some(stamp) if stamp != self.ledger.run().receipt(number).stamp() => Content::Differs,
+            _ => content,
+        }
+    }
+
+    fn see_foreign(&mut self, stamp: Option<i64>) {
+        match stamp.map(|stamp| self.ledger.run().versioned(stamp)) {
+            Some((number, version)) if self.was_sent(number, version) => self.tally.duplicated.note(number),
+            Some((number, 0)) => self.tally.phantom.note(number),
+            _ if self.neighbours == Neighbours::Excluded => self.tally.phantom.count += 1,
+            _ => self.tally.foreign += 1,
+        }
+    }
+
+    /// Whether a document was sent in this version. Every stamp reads as some version of some number, so that of another
+    /// run is told by a version that was never sent.
+    fn was_sent(&self, number: u64, version: u32) -> bool {
+        self.ledger.deal().locate(number).is_some_and(|place| {
+            self.ledger.state_at(place) != State::NotSent && version <= self.versions.at(place).highest()
+        })
+    }
+}

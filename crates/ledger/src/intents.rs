@@ -1,0 +1,71 @@
+//! Which kinds of change a writer means to make: told on disk before the first of each kind.
+//!
+//! What a writer changed is on disk a moment later, what it means to do is there before. So after a crash it is known what
+//! the last moment may have done to any document, and what it cannot have done.
+
+/// One kind of change of documents that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Intent {
+    /// Puts the next version in a document's place.
+    Replace = 1,
+    /// Removes a document.
+    Remove = 2,
+    /// Changes the content of a document, or puts one where none is, in a way that cannot be followed.
+    Alter = 4,
+    /// Does any of these to documents that it does not name.
+    Any = 8,
+}
+
+/// The kinds of change that a writer means to make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Intents(u8);
+
+impl Intents {
+    /// Nothing is changed.
+    pub const NONE: Self = Self(0);
+
+    /// Whether this kind is among them.
+    #[inline]
+    pub const fn contains(self, intent: Intent) -> bool {
+        self.0 & intent as u8 != 0
+    }
+
+    /// These and one more.
+    #[must_use]
+    pub const fn with(self, intent: Intent) -> Self {
+        Self(self.0 | intent as u8)
+    }
+
+    /// What either of both means to do.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) const fn bits(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// The kinds of these bits; bits of none are left out.
+    pub(crate) const fn of_bits(bits: u64) -> Self {
+        Self((bits & 0b1111) as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_what_was_put_into_it_and_nothing_else() {
+        let kinds = [Intent::Replace, Intent::Remove, Intent::Alter, Intent::Any];
+        for (at, kind) in kinds.into_iter().enumerate() {
+            let one = Intents::NONE.with(kind);
+            assert_eq!(kinds.map(|other| one.contains(other)), [0, 1, 2, 3].map(|other| other == at));
+            assert_eq!(Intents::of_bits(one.bits() | 0xf0), one);
+        }
+        let both = Intents::NONE.with(Intent::Replace).or(Intents::NONE.with(Intent::Any));
+        assert!(both.contains(Intent::Replace) && both.contains(Intent::Any) && !both.contains(Intent::Alter));
+    }
+}

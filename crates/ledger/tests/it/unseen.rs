@@ -1,0 +1,263 @@
+//! Plimsoll crashes while it changes documents: nothing is accused that is there as it was left, and only what the last
+//! moment explains is not audited.
+
+use std::ops::Range;
+
+use plimsoll_ledger::{
+    Audit, Changes, Content, Deal, Findings, Found, Intent, Keeper, Ledger, Neighbours, Place, Run, State,
+    Touched, WorkerLedger, recover, save,
+};
+
+use crate::dice::Dice;
+
+const RUN: Run = Run { time_s: 1_700_000_000, tag: [1, 2, 3] };
+const DOCUMENTS: u64 = 2000;
+
+/// What is stored of a document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stored {
+    Version(u32),
+    Altered,
+    Gone,
+}
+
+/// Two workers, each with documents of both to change, and the server's storage.
+struct World {
+    deal: Deal,
+    keeper: Keeper,
+    changes: [Changes; 2],
+    fresh: [Vec<Place>; 2],
+    told: [Vec<Intent>; 2],
+    stored: Vec<Stored>,
+    /// Changed since the last flush, as far as that can be told from what was stored.
+    late: Vec<bool>,
+}
+
+impl World {
+    fn new(dir: &std::path::Path) -> World {
+        let deal = Deal::new(100, 2, Some(DOCUMENTS)).unwrap();
+        let mut keeper = Keeper::create(dir, RUN, deal, 0..2).unwrap();
+        for worker in 0..2 {
+            let (mut own, mut pages) = (WorkerLedger::unjournaled(), Vec::new());
+            own.set(0..deal.dealt_to(worker), State::Acknowledged);
+            own.take_dirty(&mut pages);
+            keeper.reserve(worker, deal.dealt_to(worker)).unwrap();
+            keeper.flush(worker, &pages).unwrap();
+        }
+        World {
+            deal,
+            keeper,
+            changes: [Changes::default(), Changes::default()],
+            fresh: [vec![], vec![]],
+            told: [vec![], vec![]],
+            stored: vec![Stored::Version(0); DOCUMENTS as usize],
+            late: vec![false; DOCUMENTS as usize],
+        }
+    }
+
+    fn change(&mut self, dice: &mut Dice, kinds: &[Intent]) {
+        let number = dice.roll(DOCUMENTS);
+        let (owner, place) = ((number % 2) as usize, self.deal.locate(number).unwrap());
+        let intent = kinds[dice.roll(kinds.len() as u64) as usize];
+        if !self.told[owner].contains(&intent) {
+            self.keeper.intend(owner as u64, [intent].into_iter().fold(Default::default(), with)).unwrap();
+            self.told[owner].push(intent);
+        }
+        let (changes, stored) = (&mut self.changes[owner], &mut self.stored[number as usize]);
+        match intent {
+            Intent::Replace => {
+                let Some(version) = changes.versions.replace(place) else { return };
+                match dice.roll(10) {
+                    0 => {}
+                    _ if *stored == Stored::Altered => changes.versions.acknowledge(place),
+                    _ => {
+                        *stored = Stored::Version(version);
+                        changes.versions.acknowledge(place);
+                    }
+                }
+            }
+            Intent::Remove => {
+                if !changes.versions.delete(place) {
+                    return;
+                }
+                *stored = Stored::Gone;
+                if dice.roll(4) > 0 {
+                    changes.versions.acknowledge(place);
+                }
+            }
+            Intent::Alter | Intent::Any => {
+                if *stored == Stored::Gone {
+                    return;
+                }
+                changes.touched.mark(&self.deal, number..number + 1);
+                *stored = Stored::Altered;
+            }
+        }
+        self.fresh[owner].push(place);
+        self.late[number as usize] = true;
+    }
+
+    fn flush(&mut self, owner: usize) {
+        let fresh = std::mem::take(&mut self.fresh[owner]);
+        let changed: Vec<_> = fresh.iter().map(|place| self.changes[owner].at(*place)).collect();
+        self.keeper.note(owner as u64, &changed).unwrap();
+        for place in fresh {
+            self.late[self.deal.global(place).unwrap() as usize] = false;
+        }
+    }
+}
+
+fn with(intents: plimsoll_ledger::Intents, intent: Intent) -> plimsoll_ledger::Intents {
+    intents.with(intent)
+}
+
+/// Some seconds of changes, and a crash in the middle of the last.
+fn world(dir: &std::path::Path, dice: &mut Dice, kinds: &[Intent]) -> World {
+    let mut world = World::new(dir);
+    for _ in 0..dice.roll(8) {
+        (0..dice.roll(300)).for_each(|_| world.change(dice, kinds));
+        if dice.roll(3) > 0 {
+            world.flush(0);
+            world.flush(1);
+        }
+    }
+    (0..dice.roll(300)).for_each(|_| world.change(dice, kinds));
+    world
+}
+
+fn audit(ledger: &Ledger, stored: &[Stored], numbers: Range<u64>) -> Findings {
+    let touched = ledger.changes().map_or(&Touched::All, |changes| &changes.touched);
+    let mut audit = Audit::with(ledger, touched, Neighbours::Excluded);
+    for number in numbers {
+        let content = match stored[number as usize] {
+            Stored::Version(version) => Content::Follows(version),
+            Stored::Altered => Content::Differs,
+            Stored::Gone => continue,
+        };
+        audit.see(Found::Receipt { number, content, stamp: None });
+    }
+    let lost = audit.lost().count() as u64;
+    let findings = audit.finish();
+    assert!(lost <= findings.lost, "what is told as lost is counted");
+    findings
+}
+
+const MIXES: [&[Intent]; 6] = [
+    &[Intent::Replace],
+    &[Intent::Remove],
+    &[Intent::Alter],
+    &[Intent::Replace, Intent::Remove],
+    &[Intent::Replace, Intent::Alter],
+    &[Intent::Replace, Intent::Remove, Intent::Alter],
+];
+
+#[test]
+fn what_the_last_moment_did_is_not_accused_and_the_rest_is_audited() {
+    for (seed, kinds) in (0..60).zip(MIXES.iter().cycle()) {
+        let dir = tempfile::tempdir().unwrap();
+        let world = world(dir.path(), &mut Dice(seed), kinds);
+        let ledger = recover(dir.path()).unwrap().ledger;
+        let findings = audit(&ledger, &world.stored, 0..DOCUMENTS);
+        assert!(findings.holds(), "seed {seed}, {kinds:?}: {findings:?}");
+        let late = world.late.iter().filter(|late| **late).count() as u64;
+        let known = |number: u64| {
+            let place = world.deal.locate(number).unwrap();
+            let changes = ledger.changes().unwrap();
+            changes.touched.contains(place) || changes.versions.at(place).is_doubtful()
+        };
+        let known = (0..DOCUMENTS).filter(|number| known(*number)).count() as u64;
+        assert!(findings.not_audited <= late + known, "seed {seed}, {kinds:?}: {late} {known} {findings:?}");
+    }
+}
+
+#[test]
+fn what_no_change_explains_is_found_after_a_crash_too() {
+    let check = |kinds: &[Intent], damage: &dyn Fn(&mut Stored), expected: (u64, u64, u64)| {
+        for seed in 100..110 {
+            let dir = tempfile::tempdir().unwrap();
+            let mut world = world(dir.path(), &mut Dice(seed), kinds);
+            world.flush(0);
+            world.flush(1);
+            let ledger = recover(dir.path()).unwrap().ledger;
+            let version = |number: &u64| {
+                ledger.changes().unwrap().versions.at(world.deal.locate(*number).unwrap())
+            };
+            let fit = |number: &u64| {
+                let known = version(number);
+                let content = world.stored[*number as usize];
+                !known.is_doubtful() && matches!(content, Stored::Version(version) if version > 0)
+            };
+            let Some(victim) = (0..DOCUMENTS).find(fit) else { continue };
+            damage(&mut world.stored[victim as usize]);
+            let found = audit(&ledger, &world.stored, 0..DOCUMENTS);
+            assert_eq!((found.lost, found.corrupted, found.phantom), expected, "seed {seed}, {kinds:?}");
+        }
+    };
+    let older = |stored: &mut Stored| *stored = Stored::Version(0);
+    let gone = |stored: &mut Stored| *stored = Stored::Gone;
+    let other = |stored: &mut Stored| *stored = Stored::Altered;
+    check(&[Intent::Replace], &older, (1, 0, 0));
+    check(&[Intent::Replace], &gone, (1, 0, 0));
+    check(&[Intent::Replace], &other, (0, 1, 0));
+    check(&[Intent::Replace, Intent::Remove], &older, (1, 0, 0));
+    check(&[Intent::Replace, Intent::Remove], &gone, (0, 0, 0));
+    check(&[Intent::Replace, Intent::Alter], &gone, (1, 0, 0));
+    check(&[Intent::Replace, Intent::Alter], &other, (0, 0, 0));
+}
+
+#[test]
+fn a_deleted_document_that_is_there_is_a_phantom_whatever_else_was_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dice = Dice(7);
+    let mut world = World::new(dir.path());
+    (0..400).for_each(|_| world.change(&mut dice, &[Intent::Remove, Intent::Alter, Intent::Replace]));
+    world.flush(0);
+    world.flush(1);
+    let ledger = recover(dir.path()).unwrap().ledger;
+    let deleted = |number: &u64| {
+        let changes = ledger.changes().unwrap();
+        let place = world.deal.locate(*number).unwrap();
+        changes.versions.at(place).is_deleted() && !changes.touched.contains(place)
+    };
+    let back = (0..DOCUMENTS).find(deleted).unwrap();
+    world.stored[back as usize] = Stored::Version(0);
+    let findings = audit(&ledger, &world.stored, 0..DOCUMENTS);
+    assert_eq!((findings.phantom, &findings.examples.phantom[..]), (1, &[back][..]));
+}
+
+#[test]
+fn changes_of_documents_that_were_not_named_leave_nothing_to_audit() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::new(dir.path());
+    world.keeper.intend(1, with(Default::default(), Intent::Any)).unwrap();
+    let ledger = recover(dir.path()).unwrap().ledger;
+    assert_eq!(ledger.changes().unwrap().touched, Touched::All);
+    assert_eq!(audit(&ledger, &world.stored, 5..DOCUMENTS).not_audited, DOCUMENTS);
+}
+
+#[test]
+fn a_recovered_ledger_that_is_saved_says_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    world(dir.path(), &mut Dice(3), MIXES[5]);
+    let ledger = recover(dir.path()).unwrap().ledger;
+    save(dir.path(), &ledger).unwrap();
+    assert_eq!(recover(dir.path()).unwrap().ledger, ledger);
+}
+
+#[test]
+fn journals_of_the_older_format_do_not_tell_what_was_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(World::new(dir.path()));
+    let path = dir.path().join("ledger.txt");
+    let text = std::fs::read_to_string(&path).unwrap().replace("plimsoll-ledger 2", "plimsoll-ledger 1");
+    let body = &text[..text.rfind("crc ").unwrap()];
+    std::fs::write(&path, format!("{body}crc {:08x}\n", crc32(body.as_bytes()))).unwrap();
+    let ledger = recover(dir.path()).unwrap().ledger;
+    assert_eq!((ledger.changes(), ledger.counts().acknowledged), (None, DOCUMENTS));
+}
+
+/// As in zlib, bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
+}

@@ -1,0 +1,139 @@
+//! One load of a phase: its operations, when they arrive, and when it begins and ends.
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::duration::Span;
+use plimsoll_measure::metric::{Subject, Tags};
+
+use super::{Documents, Error, Overdue, Phase};
+use crate::arrivals::Arrivals;
+use crate::mix::{By, Mix};
+use crate::reach::Reach;
+use crate::stop::Stop;
+use crate::think::Think;
+
+/// One stream of operations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// Its name in the scenario.
+    pub name: String,
+    /// (operation, weight): indices into the plan's operations.
+    pub mix: Vec<(usize, f64)>,
+    /// What the weights are shares of.
+    pub mix_by: By,
+    /// When operations are due.
+    pub arrivals: Arrivals,
+    /// What happens to overdue ones.
+    pub overdue: Overdue,
+    /// Whether its operations make documents.
+    pub documents: Documents,
+    /// When it begins and ends within its phase.
+    pub timing: Timing,
+    /// Tags of its operations, by their index.
+    pub tags: BTreeMap<usize, Tags>,
+}
+
+/// When a load begins and ends within its phase, and how its writers pause.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timing {
+    /// How long after its phase it begins.
+    pub start: Span,
+    /// When it ends, counted from its own start, if not with its phase.
+    pub stop: Stop,
+    /// How long after its end operations may still be sent, and still end; the phase's `drain` for sending, and each
+    /// operation's own time limit, if left out.
+    pub graceful_stop: Option<Span>,
+    /// The pause of a closed writer between two operations.
+    pub think: Option<Think>,
+    /// When the run ends because the load's rate is not reached.
+    pub reach: Option<Reach>,
+}
+
+/// No tags.
+static NO_TAGS: Tags = Tags::new();
+
+impl Load {
+    /// What one of its operations is called by.
+    pub fn subject<'a>(&'a self, phase: &'a str, names: &'a [String], operation: usize) -> Subject<'a> {
+        Subject {
+            phase,
+            load: &self.name,
+            operation: names.get(operation).map_or("", String::as_str),
+            tags: self.tags.get(&operation).unwrap_or(&NO_TAGS),
+        }
+    }
+
+    /// The same operations, arriving otherwise: at once, without pauses, for as long as the phase goes on.
+    pub fn arriving(&self, arrivals: Arrivals) -> Self {
+        Self { arrivals, timing: Timing::default(), ..self.clone() }
+    }
+
+    /// When it ends, counted from the start of a phase that stops like this, if time ends it.
+    pub fn end(&self, phase: Stop) -> Option<Span> {
+        let own = self.timing.stop.duration;
+        let own = own.map(|span| Span::from_ns(self.timing.start.as_ns().saturating_add(span.as_ns())));
+        own.into_iter().chain(phase.duration).min()
+    }
+
+    /// The limits that count operations, its own and those of a phase that stops like this.
+    pub fn limits(&self, phase: Stop) -> Stop {
+        self.timing.stop.and(phase)
+    }
+
+    /// How it arrives, for reports: `constant 1000/s over 16 connections, from 10s on, for 30s`.
+    pub fn describe(&self) -> String {
+        let Timing { start, stop, think, .. } = &self.timing;
+        let think = think.map(|think| format!(", thinking {think}"));
+        let from = (start.as_ns() > 0).then(|| format!(", from {start} on"));
+        let lasts = stop.duration.map(|span| format!(", for {span}"));
+        let parts = [Some(self.arrivals.describe()), think, from, lasts];
+        parts.into_iter().flatten().collect()
+    }
+
+    pub(super) fn check(&self, phase: &Phase) -> Result<(), Error> {
+        let checked = self.arrivals.check();
+        checked.map_err(|error| Error::Arrivals { load: self.name.clone(), error })?;
+        if Mix::new(&self.mix, 0).is_none() {
+            return Err(Error::Weights(self.name.clone()));
+        }
+        if self.mix_by == By::Time && self.arrivals.is_open() {
+            return Err(Error::TimeShares(self.name.clone()));
+        }
+        self.check_timing(phase)?;
+        self.check_words(phase)
+    }
+
+    fn check_timing(&self, phase: &Phase) -> Result<(), Error> {
+        let Timing { start, stop, .. } = self.timing;
+        if stop.documents.is_some() {
+            return Err(Error::LoadDocuments(self.name.clone()));
+        }
+        if stop != Stop::default() {
+            stop.check().map_err(|error| Error::LoadStop { load: self.name.clone(), error })?;
+        }
+        match phase.stop.duration {
+            Some(end) if start >= end => Err(Error::TooLate { load: self.name.clone(), start, end }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Words that are for closed or for open arrivals only.
+    fn check_words(&self, phase: &Phase) -> Result<(), Error> {
+        let Timing { think, reach, .. } = self.timing;
+        let name = || self.name.clone();
+        if !self.arrivals.is_open() {
+            return match (reach, think) {
+                (Some(_), _) => Err(Error::NothingToReach(name())),
+                (_, Some(think)) if !think.is_sound() => Err(Error::Think(name())),
+                _ => Ok(()),
+            };
+        }
+        if think.is_some() {
+            return Err(Error::ClosedOnly(name(), "think"));
+        }
+        if self.limits(phase.stop).operations_each.is_some() {
+            return Err(Error::ClosedOnly(name(), "stop.operations_each"));
+        }
+        if reach.is_some_and(|reach| !reach.is_sound()) { Err(Error::Reach(name())) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,233 @@
+//! Adds up what operations did, second by second.
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::expectation;
+use plimsoll_measure::interval::Tally;
+use plimsoll_measure::run::{Operation, SecondsSpread, WarmUp};
+
+use super::Current;
+use crate::engine::Second;
+use crate::phase::{Load, Phase};
+
+/// What one operation did, or several together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) whole: Tally,
+    /// Time under load in the phases that have ended.
+    load_ns: u64,
+    /// The same in the phase under way.
+    current_ns: u64,
+    /// Completed and due before the end of each open load.
+    in_time: u64,
+    due: u64,
+    open: bool,
+    /// Documents of each full second.
+    seconds: Vec<u64>,
+    steady_documents: u64,
+    steady_ns: u64,
+    /// CPU of the workers, and operations, in the phases that it had to itself.
+    alone_cpu_ns: u64,
+    alone_count: u64,
+}
+
+/// When some loads of a phase are there, in nanoseconds from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cover {
+    from_ns: u64,
+    /// When the last of them ends by itself.
+    to_ns: u64,
+    /// When nothing of them is due any more.
+    due_to_ns: u64,
+    /// Whether one of them is open.
+    open: bool,
+}
+
+impl Cover {
+    /// One load's.
+    pub(super) fn of(load: &Load, phase: &Phase) -> Self {
+        let own = load.timing.stop.duration.and(load.end(phase.stop));
+        Self {
+            from_ns: load.timing.start.as_ns(),
+            to_ns: own.map_or(u64::MAX, |end| end.as_ns()),
+            due_to_ns: load.end(phase.stop).map_or(u64::MAX, |end| end.as_ns()),
+            open: load.arrivals.is_open(),
+        }
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            from_ns: self.from_ns.min(other.from_ns),
+            to_ns: self.to_ns.max(other.to_ns),
+            due_to_ns: self.due_to_ns.max(other.due_to_ns),
+            open: self.open || other.open,
+        }
+    }
+
+    /// Each operation of a phase once, with when its loads are there.
+    pub(super) fn all(phase: &Phase) -> BTreeMap<usize, Self> {
+        let mut all: BTreeMap<usize, Self> = BTreeMap::new();
+        for load in &phase.loads {
+            let cover = Self::of(load, phase);
+            for (operation, _) in &load.mix {
+                all.entry(*operation).and_modify(|known| *known = known.and(cover)).or_insert(cover);
+            }
+        }
+        all
+    }
+
+    /// How long they were there when so much of the phase was over.
+    fn until_ns(&self, at_ns: u64) -> u64 {
+        at_ns.min(self.to_ns).saturating_sub(self.from_ns)
+    }
+
+    fn holds(&self, from_ns: u64, to_ns: u64) -> bool {
+        from_ns >= self.from_ns && to_ns <= self.to_ns
+    }
+}
+
+impl Sum {
+    /// Adds a part of one second.
+    pub(super) fn add(&mut self, tally: &Tally, second: &Second, cover: &Cover) {
+        self.whole.merge(tally);
+        self.lasts(second.to_ns, cover);
+        self.open |= cover.open;
+        if second.to_ns <= cover.due_to_ns {
+            self.in_time += tally.completed();
+            self.due += tally.due;
+        }
+    }
+
+    /// So much of the phase under way is over.
+    pub(super) fn lasts(&mut self, at_ns: u64, cover: &Cover) {
+        self.current_ns = cover.until_ns(at_ns);
+    }
+
+    /// A phase has ended after so long.
+    pub(super) fn end(&mut self, to_ns: u64, cover: &Cover) {
+        self.load_ns += cover.until_ns(to_ns);
+        self.current_ns = 0;
+        self.open |= cover.open;
+    }
+
+    /// Looks at the single seconds of a phase that has ended, of which this is operation `index`.
+    pub(super) fn spread(&mut self, current: &Current, index: usize, warm_up: &WarmUp, cover: &Cover) {
+        let steady_from_ns = match warm_up {
+            WarmUp::Steady { from_s } => (from_s * 1e9) as u64,
+            _ => u64::MAX,
+        };
+        for second in &current.seconds {
+            let (from_ns, to_ns) = (second.seen.from_ns, second.seen.to_ns);
+            let documents = second.documents.get(index).copied().unwrap_or(0);
+            if !cover.holds(from_ns, to_ns) {
+                continue;
+            }
+            if to_ns - from_ns == SECOND_NS {
+                self.seconds.push(documents);
+            }
+            if from_ns >= steady_from_ns {
+                self.steady_documents += documents;
+                self.steady_ns += to_ns - from_ns;
+            }
+        }
+    }
+
+    /// A phase has ended in which there was no other operation.
+    pub(super) const fn alone(&mut self, cpu_ns: u64, count: u64) {
+        self.alone_cpu_ns += cpu_ns;
+        self.alone_count += count;
+    }
+
+    /// Time under load so far, in nanoseconds.
+    pub(super) const fn under_load_ns(&self) -> u64 {
+        self.load_ns + self.current_ns
+    }
+
+    fn under_load_s(&self) -> f64 {
+        seconds(self.under_load_ns()).max(f64::MIN_POSITIVE)
+    }
+
+    /// For the judgement of expectations.
+    pub(super) fn measured(&self) -> expectation::Operation<'_> {
+        let (tally, seconds, achieved) = (&self.whole, self.under_load_s(), self.achieved());
+        expectation::Operation { tally, seconds, achieved, checks: None }
+    }
+
+    fn achieved(&self) -> Option<f64> {
+        (self.open && self.due > 0).then(|| self.in_time as f64 / self.due as f64)
+    }
+
+    /// For the summary of the run.
+    pub(super) fn operation(&self) -> Operation {
+        let whole = &self.whole;
+        let under_load_s = self.under_load_s();
+        Operation {
+            count: whole.count,
+            documents: whole.documents,
+            due: whole.due,
+            rate_per_s: whole.count as f64 / under_load_s,
+            documents_per_s: whole.documents as f64 / under_load_s,
+            steady_documents_per_s: (self.steady_ns >= SECOND_NS)
+                .then(|| self.steady_documents as f64 / seconds(self.steady_ns)),
+            documents_in_a_second: spread(&self.seconds),
+            achieved: self.achieved(),
+            skipped: whole.skipped,
+            retries: whole.retries,
+            response_ns: whole.response.latency(),
+            service_ns: whole.service.latency(),
+            wake_ns: whole.wake.latency(),
+            wait_ns: whole.wait.latency(),
+            failed_response_ns: whole.failed_response.latency(),
+            errors: named(whole.errors.by_class()),
+            document_errors: named(whole.document_errors.by_class()),
+            bytes_sent: whole.bytes_sent,
+            bytes_received: whole.bytes_received,
+            cpu_us_per_operation: micros_per(self.alone_cpu_ns, self.alone_count),
+        }
+    }
+}
+
+/// Counts by class, by their names.
+pub(super) fn named(classes: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
+    classes.map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+pub(super) fn seconds(ns: u64) -> f64 {
+    ns as f64 / SECOND_NS as f64
+}
+
+/// Microseconds for each of `count`; nothing if there is none.
+pub(super) fn micros_per(ns: u64, count: u64) -> Option<f64> {
+    (count > 0).then(|| ns as f64 / 1000.0 / count as f64)
+}
+
+/// Percentiles of single seconds by nearest rank.
+fn spread(documents: &[u64]) -> Option<SecondsSpread> {
+    let mut sorted = documents.to_vec();
+    sorted.sort_unstable();
+    let rank = |p: f64| sorted[((sorted.len() as f64 * p).ceil() as usize).clamp(1, sorted.len()) - 1] as f64;
+    (!sorted.is_empty()).then(|| SecondsSpread {
+        seconds: sorted.len() as u64,
+        min: rank(0.0),
+        p1: rank(0.01),
+        p50: rank(0.5),
+        max: rank(1.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stalls_show_in_the_spread_of_seconds() {
+        let mut seconds = vec![1000; 99];
+        seconds.push(0);
+        let spread = spread(&seconds).unwrap();
+        assert_eq!(
+            (spread.seconds, spread.min, spread.p1, spread.p50, spread.max),
+            (100, 0.0, 0.0, 1000.0, 1000.0)
+        );
+    }
+}

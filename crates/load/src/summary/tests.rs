@@ -1,0 +1,224 @@
+//! What is added up over phases, and what is looked at on the way.
+
+use plimsoll_measure::clock::{Instant, SECOND_NS};
+use plimsoll_measure::duration::Span;
+use plimsoll_measure::interval::{Instants, Reply};
+use plimsoll_measure::metric::{Subject, Tags};
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_measure::rule::Rule;
+use plimsoll_measure::run::{Answers, Check};
+
+use super::*;
+use crate::arrivals::Arrivals;
+use crate::phase::{Documents, Load, Overdue, Timing};
+use crate::retry::Retry;
+use crate::stop::Stop;
+use crate::worker::Part;
+
+fn load(name: &str, operation: usize, arrivals: Arrivals) -> Load {
+    Load {
+        name: name.into(),
+        mix: vec![(operation, 1.0)],
+        mix_by: Default::default(),
+        arrivals,
+        overdue: Overdue::Send,
+        documents: Documents::Used,
+        timing: Timing::default(),
+        tags: BTreeMap::new(),
+    }
+}
+
+fn phase(name: &str, loads: Vec<Load>) -> Phase {
+    Phase {
+        name: name.into(),
+        key: None,
+        loads,
+        stop: Stop { duration: Some(Span::from_secs(10)), ..Stop::default() },
+        drain: Span::from_secs(1),
+        unreachable_for: Span::from_secs(1),
+        seed: 0,
+        faults: Vec::new(),
+        retry: Retry::None,
+    }
+}
+
+fn open() -> Arrivals {
+    Arrivals::Constant { rate: 1.0, connections: 1 }
+}
+
+/// So many operations, each `response_ns` long, the first `failed` of them refused.
+fn tally(count: u64, failed: u64, response_ns: u64) -> Tally {
+    let mut tally = Tally::default();
+    let at = Instant::default();
+    let instants = Instants { due: at, awake: at, sent: at, done: at + response_ns };
+    for number in 0..count {
+        let refused = Reply::failed(Outcome::Rejected(Rejection::Overload), 1);
+        tally.due += 1;
+        tally.record(&instants, &if number < failed { refused } else { Reply::acknowledged(1) });
+    }
+    tally
+}
+
+fn second(index: u64, tallies: Vec<Tally>) -> Second {
+    Second { from_ns: index * SECOND_NS, to_ns: (index + 1) * SECOND_NS, tallies, ..Second::default() }
+}
+
+fn wanted(phases: &[Phase], names: &[String], metric: &str, rule: Rule) -> Wanted {
+    let subjects: Vec<Subject<'_>> = phases.iter().flat_map(|phase| phase.subjects(names)).collect();
+    expectation::read(metric, &rule, &subjects).unwrap()
+}
+
+#[test]
+fn an_operation_of_two_loads_is_under_load_once() {
+    let phase = phase("phase", vec![load("a", 0, Arrivals::Closed { writers: 1 }), load("b", 0, open())]);
+    let covers = Cover::all(&phase);
+    assert_eq!(covers.len(), 1);
+    assert_eq!(covers[&0], Cover::of(&phase.loads[0], &phase).and(Cover::of(&phase.loads[1], &phase)));
+}
+
+#[test]
+fn a_load_that_comes_later_and_goes_earlier_is_under_load_for_its_own_time() {
+    let mut phase = phase("phase", vec![load("a", 0, open()), load("b", 1, open())]);
+    phase.loads[1].timing.start = Span::from_secs(2);
+    phase.loads[1].timing.stop.duration = Some(Span::from_secs(5));
+    let mut summary = Summary::new(vec!["a".into(), "b".into()], Objective::standard());
+    for index in 0..10 {
+        let late = if (2..7).contains(&index) { tally(20, 0, 1000) } else { Tally::default() };
+        summary.add(&phase, &second(index, vec![tally(20, 0, 1000), late]));
+    }
+    summary.end(&phase, &Finished { to_ns: 10 * SECOND_NS, ..Finished::default() }, 0);
+    let operations = summary.operations();
+    assert_eq!((operations["a"].rate_per_s, operations["b"].rate_per_s), (20.0, 20.0));
+    let spread = operations["b"].documents_in_a_second.unwrap();
+    assert_eq!((spread.seconds, spread.min, spread.max), (5, 20.0, 20.0));
+}
+
+#[test]
+fn cpu_is_told_for_an_operation_where_it_has_a_phase_to_itself() {
+    let one = |name, operation| load(name, operation, Arrivals::Closed { writers: 1 });
+    let phases = [
+        phase("a alone", vec![one("a", 0)]),
+        phase("both", vec![one("a", 0), one("b", 1)]),
+        phase("none", vec![]),
+    ];
+    let mut summary = Summary::new(vec!["a".into(), "b".into()], Objective::standard());
+    for (phase, counts) in phases.iter().zip([[200, 0], [100, 300], [0, 0]]) {
+        // Two workers, 3 ms each second.
+        for index in 0..2 {
+            let tallies = counts.map(|count| tally(count / 2, 0, 1000)).into();
+            summary.add(phase, &Second { cpu_ns: vec![1_000_000, 2_000_000], ..second(index, tallies) });
+        }
+        summary.end(phase, &Finished { to_ns: 2 * SECOND_NS, ..Finished::default() }, 0);
+    }
+    let of_phases: Vec<_> = summary.phases().iter().map(|phase| phase.cpu_us_per_operation).collect();
+    assert_eq!(of_phases, [Some(30.0), Some(15.0), None]);
+    let operations = summary.operations();
+    assert_eq!(operations["a"].cpu_us_per_operation, Some(30.0), "what it shares with b is left out");
+    assert_eq!(operations["b"].cpu_us_per_operation, None);
+}
+
+#[test]
+fn a_metric_by_tag_is_the_sum_over_the_parts_that_match() {
+    let names = ["ingest".to_owned(), "feed".to_owned()];
+    let mut reading = load("readers", 1, open());
+    reading.tags.insert(1, Tags::from([("kind".to_owned(), "read".to_owned())]));
+    let phases = [
+        phase("fill", vec![load("ingest", 0, open())]),
+        phase("main", vec![load("devices", 0, open()), load("backfill", 0, open()), reading]),
+    ];
+    let read = |metric: &str| wanted(&phases, &names, metric, Rule::new("count==0"));
+    let metrics = [
+        ("operations", 110.0),
+        ("ingest.operations", 60.0),
+        ("operations{phase:main}", 100.0),
+        ("operations{load:devices}", 20.0),
+        ("operations{load:backfill}", 30.0),
+        ("ingest.operations{phase:main}", 50.0),
+        ("operations{kind:read}", 50.0),
+        ("http_reqs{scenario:readers}", 50.0),
+    ];
+    let wanted: Vec<_> = metrics.iter().map(|(metric, _)| read(metric)).collect();
+    let mut summary = Summary::new(names.to_vec(), Objective::standard()).expecting(&wanted);
+    let finished = Finished { to_ns: SECOND_NS, ..Finished::default() };
+    summary.add(&phases[0], &second(0, vec![tally(10, 0, 1), Tally::default()]));
+    summary.end(&phases[0], &finished, 0);
+    let part = |load, count| Part { load, operation: 0, tally: tally(count, 0, 1) };
+    let parts = vec![part(0, 20), part(1, 30)];
+    summary.add(&phases[1], &Second { parts, ..second(0, vec![tally(50, 0, 1), tally(50, 0, 1)]) });
+    summary.end(&phases[1], &finished, SECOND_NS);
+    for ((metric, value), judged) in metrics.iter().zip(summary.expectations(None, &[], false)) {
+        assert_eq!((judged.metric.as_str(), judged.value), (*metric, Some(*value)));
+    }
+}
+
+#[test]
+fn checks_of_several_operations_add_up() {
+    let names = ["a".to_owned(), "b".to_owned()];
+    let phases = [phase("phase", vec![load("a", 0, open()), load("b", 1, open())])];
+    let read = |metric: &str| wanted(&phases, &names, metric, Rule::new("rate>0.9"));
+    let wanted = [read("checks"), read("a.checks"), read("checks{name:b}")];
+    let mut summary = Summary::new(names.to_vec(), Objective::standard()).expecting(&wanted);
+    summary.add(&phases[0], &second(0, vec![tally(10, 0, 1), tally(10, 0, 1)]));
+    let values = |answers: &[Answers]| -> Vec<_> {
+        summary.expectations(None, answers, false).into_iter().map(|it| (it.value, it.held)).collect()
+    };
+    assert_eq!(values(&[]), [(None, false); 3]);
+    let check = |passed, failed| Check { name: "status 201".into(), passed, failed };
+    let answers =
+        |operation: &str, checks| Answers { operation: operation.into(), checks, ..Answers::default() };
+    let all = [answers("a", vec![check(10, 0)]), answers("b", vec![check(5, 15), check(10, 0)])];
+    assert_eq!(values(&all), [(Some(0.625), false), (Some(1.0), true), (Some(0.5), false)]);
+}
+
+/// The second after which a run ends for one rule, of which the first `slow_from` seconds are fast and none fail.
+fn breaks_at(metric: &str, rule: Rule, slow_from: u64) -> Option<(u64, String)> {
+    let (names, phases) = (["a".to_owned()], [phase("phase", vec![load("a", 0, open())])]);
+    let wanted = [wanted(&phases, &names, metric, rule)];
+    let mut summary = Summary::new(names.to_vec(), Objective::standard()).expecting(&wanted);
+    summary.arm();
+    (0..30).find_map(|index| {
+        let slow = index >= slow_from;
+        let tally = tally(1000, if slow { 500 } else { 0 }, if slow { 90_000_000 } else { 1_000_000 });
+        summary.add(&phases[0], &second(index, vec![tally]));
+        summary.broken().map(|reason| (index + 1, reason))
+    })
+}
+
+fn aborting(threshold: &str, delay_s: u64) -> Rule {
+    let delay_abort_eval = Span::from_secs(delay_s);
+    Rule { abort_on_fail: true, delay_abort_eval, ..Rule::new(threshold) }
+}
+
+#[test]
+fn a_threshold_is_looked_at_every_two_seconds_and_ends_the_run_after_its_delay() {
+    let at = |rule: Rule, slow_from| breaks_at("a.response", rule, slow_from).map(|(second, _)| second);
+    assert_eq!(at(aborting("p(95)<50", 0), 0), Some(2));
+    // The third second is the first slow one; the next look is after the fourth.
+    assert_eq!(at(aborting("p(95)<50", 0), 2), Some(4));
+    // k6 asks for more than the delay: at ten seconds it is not over yet.
+    assert_eq!(at(aborting("p(95)<50", 10), 0), Some(12));
+    assert_eq!(at(aborting("p(95)<50", 9), 0), Some(10));
+    assert_eq!(at(aborting("p(95)<500", 0), 0), None);
+    assert_eq!(at(Rule::new("p(95)<50"), 0), None);
+}
+
+#[test]
+fn the_reason_names_the_threshold_and_what_was_measured() {
+    let (_, reason) = breaks_at("http_req_failed", aborting("rate<0.01", 0), 0).unwrap();
+    assert_eq!(reason, "http_req_failed rate<0.01 did not hold: 0.5 after 2 s");
+    let (_, reason) = breaks_at("response{load:a}", aborting("max<50", 3), 0).unwrap();
+    assert!(reason.starts_with("response{load:a} max<50 did not hold: 90."), "{reason}");
+    assert!(reason.ends_with("ms after 4 s"), "{reason}");
+}
+
+#[test]
+fn what_is_not_armed_or_not_known_yet_ends_nothing() {
+    assert_eq!(breaks_at("a.response", aborting("p(99.999)<1ms", 0), 0), None);
+    let (names, phases) = (["a".to_owned()], [phase("phase", vec![load("a", 0, open())])]);
+    let wanted = [wanted(&phases, &names, "a.response", aborting("p(50)<1ms", 0))];
+    let mut summary = Summary::new(names.to_vec(), Objective::standard()).expecting(&wanted);
+    for index in 0..10 {
+        summary.add(&phases[0], &second(index, vec![tally(1000, 0, 90_000_000)]));
+        assert_eq!(summary.broken(), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! What must hold: summed up as the run goes, looked at on the way, and judged at its end.
+
+use std::collections::BTreeSet;
+
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::expectation::{Checks, Operation, Wanted};
+use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::metric::Selector;
+use plimsoll_measure::run::Expectation;
+
+use super::sum::{Cover, Sum, seconds};
+use crate::engine::Second;
+use crate::phase::Phase;
+
+/// How often what may end the run is looked at, in nanoseconds of load.
+const EVERY_NS: u64 = 2 * SECOND_NS;
+
+/// Every expectation with what it is about.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    wanted: Vec<(Wanted, About)>,
+    /// Several operations together, or parts of one: a sum for each different choice.
+    sums: Vec<(Selector, Sum)>,
+    /// The operations that have a part in each of them.
+    members: Vec<BTreeSet<usize>>,
+    armed: bool,
+    /// Time under load when it was looked at last, in nanoseconds.
+    looked_ns: u64,
+}
+
+/// Where the sum of an expectation is.
+#[derive(Clone, Copy, Debug)]
+enum About {
+    Integrity,
+    /// One operation as a whole.
+    Operation(usize),
+    /// One of [`Watch::sums`].
+    Several(usize),
+}
+
+impl Watch {
+    pub(super) fn new(wanted: &[Wanted], names: &[String]) -> Self {
+        let mut watch = Self::default();
+        for it in wanted {
+            let about = it.selector().map_or(About::Integrity, |selector| watch.about(selector, names));
+            watch.wanted.push((it.clone(), about));
+        }
+        watch
+    }
+
+    fn about(&mut self, selector: &Selector, names: &[String]) -> About {
+        let single = selector.only_operation();
+        if let Some(index) = single.and_then(|single| names.iter().position(|name| name == single)) {
+            return About::Operation(index);
+        }
+        let known = self.sums.iter().position(|(known, _)| known == selector);
+        About::Several(known.unwrap_or_else(|| {
+            self.sums.push((selector.clone(), Sum::default()));
+            self.members.push(BTreeSet::new());
+            self.sums.len() - 1
+        }))
+    }
+
+    pub(super) const fn arm(&mut self) {
+        self.armed = true;
+    }
+
+    /// Adds one second of a phase to every sum that it belongs to.
+    pub(super) fn add(&mut self, phase: &Phase, second: &Second, names: &[String]) {
+        for ((selector, sum), members) in self.sums.iter_mut().zip(&mut self.members) {
+            for (index, load) in phase.loads.iter().enumerate() {
+                let cover = Cover::of(load, phase);
+                let matching = load.mix.iter().map(|(operation, _)| *operation);
+                let matching = matching.filter(|it| selector.matches(&load.subject(&phase.name, names, *it)));
+                for operation in matching {
+                    members.insert(operation);
+                    second.of(index, operation).into_iter().for_each(|tally| sum.add(tally, second, &cover));
+                }
+            }
+            if let Some(cover) = together(selector, phase, names) {
+                sum.lasts(second.to_ns, &cover);
+            }
+        }
+    }
+
+    pub(super) fn end(&mut self, phase: &Phase, to_ns: u64, names: &[String]) {
+        for (selector, sum) in &mut self.sums {
+            if let Some(cover) = together(selector, phase, names) {
+                sum.end(to_ns, &cover);
+            }
+        }
+    }
+
+    fn sum<'a>(&'a self, about: About, operations: &'a [Sum]) -> Option<&'a Sum> {
+        match about {
+            About::Integrity => None,
+            About::Operation(index) => operations.get(index),
+            About::Several(index) => self.sums.get(index).map(|(_, sum)| sum),
+        }
+    }
+
+    /// The checks of the answers to all operations of a sum. Answers are checked for an operation as a whole, whoever
+    /// sent it.
+    fn checks(&self, about: About, checked: &[Option<Checks>]) -> Option<Checks> {
+        let of = |operation: &usize| checked.get(*operation).copied().flatten();
+        let add = |a: Checks, b: Checks| Checks { passed: a.passed + b.passed, failed: a.failed + b.failed };
+        match about {
+            About::Integrity => None,
+            About::Operation(index) => of(&index),
+            About::Several(index) => self.members[index].iter().filter_map(of).reduce(add),
+        }
+    }
+
+    pub(super) fn broken(&mut self, operations: &[Sum], load_ns: u64) -> Option<String> {
+        if !self.armed || load_ns < self.looked_ns + EVERY_NS {
+            return None;
+        }
+        self.looked_ns = load_ns;
+        self.wanted.iter().find_map(|(wanted, about)| {
+            let (after, sum) = wanted.abort_after.zip(self.sum(*about, operations))?;
+            let under_load_ns = sum.under_load_ns();
+            let is_due = under_load_ns > after.as_ns();
+            let value = wanted.broken(&sum.measured()).filter(|_| is_due)?;
+            let value = if wanted.counts() { value.to_string() } else { format!("{:.2} ms", value / 1e6) };
+            let (metric, expression) = (&wanted.typed, &wanted.expression);
+            Some(format!("{metric} {expression} did not hold: {value} after {:.0} s", seconds(under_load_ns)))
+        })
+    }
+
+    pub(super) fn judge(
+        &self,
+        operations: &[Sum],
+        checked: &[Option<Checks>],
+        integrity: Option<&Integrity>,
+        only_integrity: bool,
+    ) -> Vec<Expectation> {
+        let meant =
+            self.wanted.iter().filter(|(_, about)| !only_integrity || matches!(about, About::Integrity));
+        let judged = meant.map(|(wanted, about)| {
+            let checks = self.checks(*about, checked);
+            let measured = self.sum(*about, operations).map(|sum| Operation { checks, ..sum.measured() });
+            wanted.judge(measured.as_ref(), integrity)
+        });
+        judged.collect()
+    }
+}
+
+/// When the loads that a choice matches are there; nothing if a phase has none.
+fn together(selector: &Selector, phase: &Phase, names: &[String]) -> Option<Cover> {
+    let matching = phase.loads.iter().filter(|load| {
+        load.mix.iter().any(|(operation, _)| selector.matches(&load.subject(&phase.name, names, *operation)))
+    });
+    matching.map(|load| Cover::of(load, phase)).reduce(Cover::and)
+}

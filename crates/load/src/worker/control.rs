@@ -1,0 +1,156 @@
+//! What ends a phase: somebody's wish, the last document, or a reason of the scenario's own.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The wish to stop, the user's or the scenario's own, shared by all workers.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    stopped: Arc<AtomicBool>,
+    early: Arc<Early>,
+}
+
+/// Why the scenario itself ends the run, if it does.
+#[derive(Debug, Default)]
+struct Early {
+    /// Looked at before every operation, so that the lock is not.
+    is_set: AtomicBool,
+    reason: Mutex<Option<(Ended, String)>>,
+}
+
+impl Control {
+    /// A control that also listens to `flag`, which a signal handler may set.
+    pub fn listening(flag: Arc<AtomicBool>) -> Self {
+        Self { stopped: flag, early: Arc::default() }
+    }
+
+    /// Ends the phase as soon as what is in flight has ended.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Ends the phase for a reason of the scenario's own, as soon as what is in flight has ended. The first reason stays.
+    pub fn abort(&self, ended: Ended, reason: impl Into<String>) {
+        self.reason().get_or_insert_with(|| (ended, reason.into()));
+        self.early.is_set.store(true, Ordering::Release);
+    }
+
+    /// Why the scenario itself ended the run, if it did.
+    pub fn aborted(&self) -> Option<(Ended, String)> {
+        self.reason().clone()
+    }
+
+    /// For what the phase must end now.
+    pub(super) fn asked(&self) -> Option<Ended> {
+        if self.is_stopped() {
+            return Some(Ended::Interrupted);
+        }
+        let is_set = self.early.is_set.load(Ordering::Acquire);
+        is_set.then(|| self.reason().as_ref().map(|(ended, _)| *ended)).flatten()
+    }
+
+    fn reason(&self) -> MutexGuard<'_, Option<(Ended, String)>> {
+        self.early.reason.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The documents of a phase, as far as they are limited: how many workers still have some to send.
+#[derive(Debug, Default)]
+pub struct Supply {
+    suppliers: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Supply {
+    /// For so many workers that make documents.
+    pub const fn of(suppliers: usize) -> Self {
+        Self { suppliers: AtomicUsize::new(suppliers), over: AtomicBool::new(false) }
+    }
+
+    /// Whether every worker has sent the last of its documents.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// A worker has sent the last of its documents.
+    pub(super) fn leave(&self) {
+        if self.suppliers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.over.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Why a phase ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ended {
+    /// Its time was over.
+    #[default]
+    Duration,
+    /// Its operations were sent.
+    Operations,
+    /// Its documents were sent.
+    Documents,
+    /// The rate was not reached, and the scenario asks for it.
+    NotReached,
+    /// A threshold did not hold, and the scenario ends for it.
+    Threshold,
+    /// The server could not be reached for too long.
+    Unreachable,
+    /// Somebody asked to stop.
+    Interrupted,
+}
+
+impl Ended {
+    /// Whether it ended before its time, so that no further phase is begun.
+    pub fn is_early(self) -> bool {
+        self >= Self::NotReached
+    }
+
+    /// Whether what is overdue at the end was not meant to be sent any more: nobody counts it as skipped.
+    pub(super) const fn leaves_the_rest(self) -> bool {
+        matches!(self, Self::Documents | Self::NotReached | Self::Threshold | Self::Interrupted)
+    }
+
+    /// The reason's name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Duration => "duration",
+            Self::Operations => "operations",
+            Self::Documents => "documents",
+            Self::NotReached => "not_reached",
+            Self::Threshold => "threshold",
+            Self::Unreachable => "unreachable",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reason_of_the_scenario_stays_and_the_users_wish_is_graver() {
+        let control = Control::default();
+        assert_eq!((control.asked(), control.aborted()), (None, None));
+        control.abort(Ended::NotReached, "slow");
+        control.abort(Ended::Threshold, "late");
+        assert_eq!(control.asked(), Some(Ended::NotReached));
+        assert_eq!(control.aborted(), Some((Ended::NotReached, "slow".to_owned())));
+        assert!(!control.is_stopped());
+        control.stop();
+        assert_eq!(control.asked(), Some(Ended::Interrupted));
+    }
+
+    #[test]
+    fn only_what_ends_a_run_early_is_early() {
+        let early = [Ended::NotReached, Ended::Threshold, Ended::Unreachable, Ended::Interrupted];
+        assert!(early.into_iter().all(Ended::is_early));
+        assert!(![Ended::Duration, Ended::Operations, Ended::Documents].into_iter().any(Ended::is_early));
+    }
+}

@@ -1,0 +1,45 @@
+//! What a worker is asked to do, and what it needs for that.
+
+use std::sync::Arc;
+
+use plimsoll_measure::clock::Instant;
+
+use super::Supply;
+use crate::arrivals::Share;
+use crate::feed::narrowed;
+use crate::phase::{Documents, Phase};
+
+/// What a worker is asked to do.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The phase.
+    pub phase: Arc<Phase>,
+    /// Number of operations in the plan, over all phases.
+    pub operations: usize,
+    /// This worker among all workers of all shards.
+    pub share: Share,
+    /// When the phase starts.
+    pub start: Instant,
+    /// What is left of the phase's documents, shared by all workers of the process.
+    pub supply: Arc<Supply>,
+}
+
+/// Whether a worker has a connection whose operations make documents.
+pub fn is_supplier(phase: &Phase, share: Share) -> bool {
+    let lanes = lanes_needed(phase, share);
+    phase.loads.iter().zip(lanes).any(|(load, lanes)| load.documents == Documents::Made && lanes > 0)
+}
+
+/// How many lanes a worker needs for each load of a phase.
+pub fn lanes_needed(phase: &Phase, share: Share) -> Vec<usize> {
+    phase.loads.iter().map(|load| share.part(u64::from(load.arrivals.connections())) as usize).collect()
+}
+
+impl Order {
+    /// Documents are shared by the workers that have a connection to send some.
+    pub(super) fn documents_share(&self) -> Share {
+        let makers = self.phase.loads.iter().filter(|load| load.documents == Documents::Made);
+        let connections = makers.map(|load| load.arrivals.connections()).max();
+        narrowed(self.share, u64::from(connections.unwrap_or(1)))
+    }
+}

@@ -1,0 +1,94 @@
+//! Hands over what a worker counted, second by second.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use futures_util::future::{Either, select};
+use plimsoll_measure::clock::{Instant, SECOND_NS};
+use plimsoll_measure::duration::Span;
+use plimsoll_measure::interval::Tally;
+
+use super::{Desk, Slice};
+use crate::phase::Phase;
+use crate::runtime::Runtime;
+use crate::target::Target;
+
+impl<R: Runtime, T: Target> Desk<R, T> {
+    /// Hands over each second as it ends, until the last lane has left.
+    pub(super) async fn report(&self, mut sink: impl FnMut(Slice)) {
+        let start = self.order.start;
+        self.runtime.until(start).await;
+        let ends = ends(&self.order.phase);
+        let (mut from_ns, mut before) = (0, self.used());
+        loop {
+            let to_ns = next_boundary(from_ns, &ends);
+            let over = self.second_or_end(start + to_ns).await;
+            let to_ns = if over { self.runtime.now().since(start).clamp(from_ns, to_ns) } else { to_ns };
+            let used = self.used();
+            sink(self.slice(from_ns, to_ns, used.since(before)));
+            self.target.tick();
+            (from_ns, before) = (to_ns, used);
+            if over {
+                return;
+            }
+        }
+    }
+
+    /// Waits for a moment; true if all lanes left before it.
+    async fn second_or_end(&self, at: Instant) -> bool {
+        let left = poll_fn(|context| {
+            let mut state = self.state();
+            state.reporter = Some(context.waker().clone());
+            if state.lanes_live == 0 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        matches!(select(pin!(left), pin!(self.runtime.until(at))).await, Either::Left(_))
+    }
+
+    fn used(&self) -> Used {
+        Used { cpu_ns: self.runtime.thread_cpu_ns(), switches: self.runtime.thread_switches() }
+    }
+
+    fn slice(&self, from_ns: u64, to_ns: u64, used: Used) -> Slice {
+        let fresh = vec![Tally::default(); self.lines.len()];
+        let mut state = self.state();
+        let mut tallies = std::mem::replace(&mut state.tallies, fresh);
+        Slice {
+            from_ns,
+            to_ns,
+            parts: self.lines.fold(&mut tallies),
+            tallies,
+            tenths: std::mem::take(&mut state.tenths),
+            cpu_ns: used.cpu_ns,
+            switches: used.switches,
+            reconnects: std::mem::take(&mut state.reconnects),
+        }
+    }
+}
+
+/// What the worker's thread has used.
+#[derive(Clone, Copy)]
+struct Used {
+    cpu_ns: u64,
+    switches: Option<u64>,
+}
+
+impl Used {
+    fn since(self, before: Self) -> Self {
+        let switches = self.switches.zip(before.switches).map(|(now, before)| now.saturating_sub(before));
+        Self { cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns), switches }
+    }
+}
+
+/// When the phase and its loads end, in nanoseconds from its start: the seconds are cut there, so that what was in time
+/// can be told from what was not.
+fn ends(phase: &Phase) -> Vec<u64> {
+    let loads = phase.loads.iter().filter_map(|load| load.end(phase.stop));
+    loads.chain(phase.stop.duration).map(Span::as_ns).collect()
+}
+
+/// The end of the second that starts at `from_ns`, or the first of `ends` in it.
+fn next_boundary(from_ns: u64, ends: &[u64]) -> u64 {
+    let second = (from_ns / SECOND_NS + 1) * SECOND_NS;
+    ends.iter().copied().filter(|end| *end > from_ns).fold(second, u64::min)
+}

@@ -1,0 +1,104 @@
+//! What one lane knows for itself: which writer it is, how many operations it has left, when it pauses and when it rests.
+
+use plimsoll_measure::clock::Instant;
+
+use super::{Ended, Order};
+use crate::feed::narrowed;
+use crate::mix::scramble;
+use crate::shift::Shifts;
+use crate::think::Think;
+
+/// Keeps the pauses apart from what else follows from a phase's seed.
+const THINKING: u64 = 0x0074_6869_6E6B;
+
+/// One lane of a load.
+#[derive(Debug)]
+pub(super) struct Seat {
+    /// Which load of the phase.
+    pub(super) load: usize,
+    /// Its number among the load's writers, over all workers.
+    writer: u64,
+    /// When its load begins.
+    start: Instant,
+    /// Before this it waits: for its load's start, or thinking.
+    resumes: Option<Instant>,
+    /// Operations that it may still send.
+    left: Option<u64>,
+    think: Option<Think>,
+    seed: u64,
+    /// How often it has thought.
+    thoughts: u64,
+    shifts: Option<Shifts>,
+    /// When it must look for its next shift.
+    shift_ends: Instant,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// This writer's.
+    Now,
+    /// This writer's at this moment.
+    At(Instant),
+    /// This writer's never again, and why.
+    Never(Ended),
+}
+
+impl Seat {
+    /// The `lane`-th of a worker's lanes for a load.
+    pub(super) fn new(order: &Order, load: usize, lane: u64) -> Self {
+        let (phase, it) = (&order.phase, &order.phase.loads[load]);
+        let share = narrowed(order.share, u64::from(it.arrivals.connections()));
+        let start = order.start + it.timing.start.as_ns();
+        Self {
+            load,
+            writer: lane * share.of + share.index,
+            start,
+            // Open arrivals have a due time to wait for.
+            resumes: (!it.arrivals.is_open() && start > order.start).then_some(start),
+            left: it.limits(phase.stop).operations_each,
+            think: it.timing.think,
+            seed: scramble(scramble(phase.seed, load as u64), THINKING),
+            thoughts: 0,
+            shifts: Shifts::of(&it.arrivals),
+            shift_ends: start,
+        }
+    }
+
+    /// Whether it has nothing of its own to look at, which is the usual case.
+    pub(super) const fn is_always_there(&self) -> bool {
+        self.left.is_none() && self.resumes.is_none() && self.shifts.is_none()
+    }
+
+    /// When it may take its next operation.
+    pub(super) fn turn(&mut self, now: Instant) -> Turn {
+        if self.left == Some(0) {
+            return Turn::Never(Ended::Operations);
+        }
+        if let Some(at) = self.resumes.filter(|at| now < *at) {
+            return Turn::At(at);
+        }
+        self.resumes = None;
+        let Some(shifts) = self.shifts.as_ref().filter(|_| now >= self.shift_ends) else { return Turn::Now };
+        let Some(shift) = shifts.next(self.writer, now.since(self.start)) else {
+            return Turn::Never(Ended::Duration);
+        };
+        let begins = self.start + shift.start;
+        if now < begins {
+            return Turn::At(begins);
+        }
+        self.shift_ends = self.start + shift.end;
+        Turn::Now
+    }
+
+    /// One of its operations has ended.
+    pub(super) fn ended(&mut self, done: Instant) {
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+        }
+        if let Some(think) = &self.think {
+            self.resumes = Some(done + think.after_ns(self.seed, self.writer, self.thoughts));
+            self.thoughts += 1;
+        }
+    }
+}

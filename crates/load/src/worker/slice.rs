@@ -1,0 +1,137 @@
+//! What a worker counted in a second, and where each load's operations are counted.
+
+use plimsoll_measure::clock::MILLISECOND_NS;
+use plimsoll_measure::histogram::Histogram;
+use plimsoll_measure::interval::Tally;
+
+use crate::phase::Phase;
+
+/// Length of the intervals on which a warm-up is looked for, in nanoseconds.
+pub const TENTH_NS: u64 = 100 * MILLISECOND_NS;
+
+/// What one worker did in one stretch of time, usually a second.
+#[derive(Clone, Debug, Default)]
+pub struct Slice {
+    /// Nanoseconds from the phase's start to the stretch's start.
+    pub from_ns: u64,
+    /// Nanoseconds from the phase's start to the stretch's end.
+    pub to_ns: u64,
+    /// What each operation did, by its index.
+    pub tallies: Vec<Tally>,
+    /// What was counted apart, where several loads send the same operation: the parts of its tally.
+    pub parts: Vec<Part>,
+    /// The same time in tenths of a second.
+    pub tenths: Vec<Tenth>,
+    /// CPU that the worker's thread used, in nanoseconds.
+    pub cpu_ns: u64,
+    /// How often the thread was switched away from its core.
+    pub switches: Option<u64>,
+    /// Connections that were opened again.
+    pub reconnects: u64,
+}
+
+/// A tenth of a second: what warm-up detection looks at.
+#[derive(Clone, Debug)]
+pub struct Tenth {
+    /// Tenths of a second since the phase's start.
+    pub index: u64,
+    /// Operations that succeeded.
+    pub count: u64,
+    /// Documents acknowledged.
+    pub documents: u64,
+    /// Their response times, to two digits.
+    pub response: Histogram,
+    /// When the first of them ended, in nanoseconds from the phase's start.
+    pub first_ok_ns: Option<u64>,
+    /// When the last of them ended.
+    pub last_ok_ns: Option<u64>,
+    /// When the first operation failed.
+    pub first_failed_ns: Option<u64>,
+}
+
+impl Tenth {
+    pub(super) fn new(index: u64) -> Self {
+        Self {
+            index,
+            count: 0,
+            documents: 0,
+            response: Histogram::with_digits(2),
+            first_ok_ns: None,
+            last_ok_ns: None,
+            first_failed_ns: None,
+        }
+    }
+}
+
+/// One load's part of an operation that several loads of a phase send.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Which load of the phase.
+    pub load: usize,
+    /// Which operation of the plan.
+    pub operation: usize,
+    /// What it did for this load.
+    pub tally: Tally,
+}
+
+/// Where the operations of each load are counted: each in its own tally, unless an earlier load has it already.
+///
+/// A tally is large, so a second one for an operation is made only where two loads must be told apart.
+#[derive(Debug)]
+pub(super) struct Lines {
+    operations: usize,
+    /// (load, operation) of each tally behind those of the operations.
+    further: Vec<(usize, usize)>,
+    /// The first load of each operation that has further ones.
+    first: Vec<(usize, usize)>,
+}
+
+impl Lines {
+    /// For a phase of a plan of so many operations.
+    pub(super) fn new(phase: &Phase, operations: usize) -> Self {
+        let mut lines = Self { operations, further: Vec::new(), first: Vec::new() };
+        let mut owners: Vec<Option<usize>> = vec![None; operations];
+        for (load, operation) in pairs(phase) {
+            match owners[operation] {
+                None => owners[operation] = Some(load),
+                Some(owner) => {
+                    lines.further.push((load, operation));
+                    if !lines.first.contains(&(owner, operation)) {
+                        lines.first.push((owner, operation));
+                    }
+                }
+            }
+        }
+        lines
+    }
+
+    /// How many tallies there are.
+    pub(super) fn len(&self) -> usize {
+        self.operations + self.further.len()
+    }
+
+    /// For one load the tally of each operation.
+    pub(super) fn of(&self, load: usize) -> Vec<usize> {
+        let further = |operation| self.further.iter().position(|pair| *pair == (load, operation));
+        (0..self.operations).map(|it| further(it).map_or(it, |at| self.operations + at)).collect()
+    }
+
+    /// Adds the further tallies to those of their operations, and gives the parts.
+    pub(super) fn fold(&self, tallies: &mut Vec<Tally>) -> Vec<Part> {
+        let apart = |load, operation, tally| Part { load, operation, tally };
+        let first = self.first.iter().map(|(load, it)| apart(*load, *it, tallies[*it].clone()));
+        let mut parts: Vec<_> = first.collect();
+        let further = tallies.split_off(self.operations);
+        for ((load, operation), tally) in self.further.iter().zip(further) {
+            tallies[*operation].merge(&tally);
+            parts.push(apart(*load, *operation, tally));
+        }
+        parts
+    }
+}
+
+/// Every operation of every load.
+fn pairs(phase: &Phase) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let loads = phase.loads.iter().enumerate();
+    loads.flat_map(|(load, it)| it.mix.iter().map(move |(operation, _)| (load, *operation)))
+}

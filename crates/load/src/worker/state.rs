@@ -1,0 +1,123 @@
+//! What the lanes of one worker know together, and what it says of the server.
+
+use std::task::Waker;
+
+use plimsoll_measure::clock::Instant;
+use plimsoll_measure::interval::{Instants, Reply, Tally};
+use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
+
+use super::{Ended, TENTH_NS, Tenth};
+use crate::feed::Feed;
+
+/// What the lanes of one worker know together.
+pub(super) struct State<L> {
+    pub(super) feeds: Vec<Feed>,
+    pub(super) tallies: Vec<Tally>,
+    pub(super) tenths: Vec<Tenth>,
+    pub(super) reconnects: u64,
+    /// Since when the server has said nothing, though it was asked.
+    pub(super) silent_since: Option<Instant>,
+    pub(super) ended: Ended,
+    pub(super) halted: bool,
+    /// Operations under way that may make documents.
+    pub(super) making: usize,
+    pub(super) supply: Held,
+    pub(super) lanes_live: usize,
+    pub(super) lanes_done: Vec<L>,
+    /// The lanes of each load that must be woken when its grace is over.
+    pub(super) waiting: Vec<(usize, Waker)>,
+    pub(super) reporter: Option<Waker>,
+}
+
+/// Whether this worker still holds some of the phase's documents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    Yes,
+    No,
+}
+
+impl<L> State<L> {
+    /// Counts an operation that has ended in `line`.
+    pub(super) fn record(&mut self, line: usize, at: &Instants, reply: &Reply, start: Instant) {
+        let done_ns = at.done.since(start);
+        let index = done_ns / TENTH_NS;
+        if self.tenths.last().is_none_or(|tenth| tenth.index < index) {
+            self.tenths.push(Tenth::new(index));
+        }
+        let tally = &mut self.tallies[line];
+        let before = tally.count;
+        tally.record(at, reply);
+        let Some(tenth) = self.tenths.last_mut() else { return };
+        if tally.count > before {
+            tenth.count += 1;
+            tenth.documents += reply.documents;
+            tenth.response.record(at.response_ns());
+            tenth.first_ok_ns.get_or_insert(done_ns);
+            tenth.last_ok_ns = Some(done_ns);
+        } else {
+            tenth.first_failed_ns.get_or_insert(done_ns);
+        }
+    }
+
+    /// The phase ends for this worker.
+    pub(super) fn halt(&mut self, ended: Ended) {
+        self.halted = true;
+        self.ended = self.ended.max(ended);
+    }
+
+    /// The server said something, or kept silent when it was asked.
+    pub(super) fn hear(&mut self, heard: Heard, now: Instant, unreachable_for_ns: u64) {
+        match heard {
+            Heard::Answer => self.silent_since = None,
+            Heard::Nothing => {
+                let since = *self.silent_since.get_or_insert(now);
+                if now.since(since) >= unreachable_for_ns {
+                    self.halt(Ended::Unreachable);
+                }
+            }
+            Heard::NotAsked => {}
+        }
+    }
+
+    /// Nobody is left to send what is overdue: it is counted, unless the phase was meant to end just now.
+    pub(super) fn skip_the_rest(&mut self) {
+        if self.ended.leaves_the_rest() {
+            return;
+        }
+        for feed in &mut self.feeds {
+            while let Some(slot) = feed.take_overdue() {
+                self.tallies[slot.line].skipped += 1;
+            }
+        }
+    }
+
+    /// The last document of this worker was sent: true once.
+    pub(super) fn is_sold_out(&mut self) -> bool {
+        let empty = self.making == 0 && !self.feeds.iter().any(Feed::is_supplying);
+        let sold_out = empty && self.supply == Held::Yes;
+        if sold_out {
+            self.supply = Held::No;
+        }
+        sold_out
+    }
+}
+
+/// Whether the server is there, as far as an outcome tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Answer,
+    Nothing,
+    NotAsked,
+}
+
+impl Heard {
+    pub(super) const fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Unknown(Doubt::Unacknowledged) => Self::NotAsked,
+            Outcome::Unknown(Doubt::Timeout | Doubt::ConnectionLost) => Self::Nothing,
+            // Nothing was tried: no server was there to ask.
+            Outcome::Rejected(Rejection::NotTried) => Self::Nothing,
+            _ => Self::Answer,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Writers that think, loads that begin later and end earlier, each in its own time.
+
+use plimsoll_load::arrivals::{Arrivals, Share};
+use plimsoll_load::phase::{Documents, Phase, Timing};
+use plimsoll_load::stop::Stop;
+use plimsoll_load::think::{Random, Think};
+use plimsoll_load::worker::{Control, Ended};
+use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
+use plimsoll_measure::duration::Span;
+
+use crate::live::live;
+use crate::scripted::{Script, phase, simulate, simulate_all, simulate_with};
+
+const MS: u64 = MILLISECOND_NS;
+
+fn lasting(seconds: u64) -> Stop {
+    Stop { duration: Some(Span::from_secs(seconds)), ..Stop::default() }
+}
+
+fn closed(writers: u32) -> Arrivals {
+    Arrivals::Closed { writers }
+}
+
+/// Loads side by side, each with an operation of its own.
+fn beside(loads: &[(Arrivals, Timing)], stop: Stop) -> Phase {
+    let mut beside = phase(closed(1), stop);
+    let usual = beside.loads.remove(0);
+    for (operation, (arrivals, timing)) in loads.iter().enumerate() {
+        let mut load = usual.arriving(arrivals.clone());
+        (load.timing, load.mix, load.documents) = (*timing, vec![(operation, 1.0)], Documents::Used);
+        load.name = format!("load {operation}");
+        beside.loads.push(load);
+    }
+    beside
+}
+
+#[test]
+fn a_writer_thinks_between_its_operations_and_no_latency_has_it() {
+    let timing = Timing { think: Some(Think::Constant(Span::from_ns(400 * MS))), ..Timing::default() };
+    let seen = live(beside(&[(closed(1), timing)], lasting(3)), &["a"], &[], Script::steady(100 * MS));
+    assert_eq!(seen.sent_ms(0), [0, 500, 1000, 1500, 2000, 2500]);
+    let max = seen.operations[0].response_ns.max.unwrap();
+    assert!(max.abs_diff(100 * MS) <= MS, "{max}");
+    assert_eq!((seen.ended, seen.to_ns), (Ended::Duration, 3 * SECOND_NS));
+}
+
+#[test]
+fn a_random_pause_follows_from_the_seed_and_differs_from_writer_to_writer() {
+    let think = Think::Random(Random::Exponential { mean: Span::from_ns(200 * MS) });
+    let timing = Timing { think: Some(think), ..Timing::default() };
+    let moments = |seed| {
+        let mut phase = beside(&[(closed(2), timing)], lasting(20));
+        phase.seed = seed;
+        live(phase, &["a"], &[], Script::steady(MS)).sent_ms(0)
+    };
+    assert_eq!(moments(1), moments(1));
+    assert_ne!(moments(1), moments(2));
+    // Two writers, an operation each 201 ms on average.
+    assert!((170..=230).contains(&moments(1).len()), "seed 1: {}", moments(1).len());
+    assert!(moments(1).windows(2).filter(|pair| pair[0] == pair[1]).count() < 10);
+}
+
+#[test]
+fn nobody_thinks_on_when_the_last_operation_is_taken_or_somebody_asks_to_stop() {
+    let timing = Timing { think: Some(Think::Constant(Span::from_secs(3600))), ..Timing::default() };
+    let mut phase = beside(&[(closed(3), timing)], Stop { operations: Some(3), ..Stop::default() });
+    phase.loads[0].documents = Documents::Used;
+    let outcome = simulate(phase, Script::steady(MS), Share::WHOLE);
+    // All operations are taken: nobody waits out the hour.
+    assert_eq!((outcome.ended, outcome.whole.count), (Ended::Operations, 3));
+    assert!(outcome.to_ns <= 102 * MS, "{}", outcome.to_ns);
+    let phase = beside(&[(closed(3), timing)], lasting(7200));
+    let stop_at = Some(Instant::from_ns(1_500 * MS));
+    let outcome = simulate_with(phase, Script::steady(MS), Share::WHOLE, Control::default(), stop_at);
+    assert_eq!((outcome.ended, outcome.whole.count), (Ended::Interrupted, 3));
+    assert!(outcome.to_ns <= 1_601 * MS, "{}", outcome.to_ns);
+}
+
+#[test]
+fn loads_begin_and_end_in_their_own_time() {
+    let own = |start_ms: u64, stop| Timing { start: Span::from_ns(start_ms * MS), stop, ..Timing::default() };
+    let loads = [
+        (closed(1), own(0, lasting(1))),
+        (Arrivals::Constant { rate: 10.0, connections: 1 }, own(500, lasting(2))),
+        (closed(1), own(2250, Stop { operations: Some(3), ..Stop::default() })),
+        (Arrivals::Constant { rate: 2.0, connections: 1 }, own(0, Stop::default())),
+    ];
+    let seen = live(beside(&loads, lasting(4)), &["a", "b", "c", "d"], &[], Script::steady(50 * MS));
+    assert_eq!(seen.sent_ms(0), (0..20).map(|it| it * 50).collect::<Vec<_>>());
+    assert_eq!(seen.sent_ms(1), (0..20).map(|it| 500 + it * 100).collect::<Vec<_>>());
+    assert_eq!(seen.sent_ms(2), [2250, 2300, 2350]);
+    assert_eq!(seen.sent_ms(3), (0..8).map(|it| it * 500).collect::<Vec<_>>());
+    let achieved: Vec<_> = seen.operations.iter().map(|it| it.achieved).collect();
+    assert_eq!(achieved, [None, Some(1.0), None, Some(1.0)]);
+    // Each rate counts in the time of its own load.
+    assert_eq!((seen.operations[0].rate_per_s, seen.operations[1].rate_per_s), (20.0, 10.0));
+    assert_eq!((seen.ended, seen.to_ns), (Ended::Operations, 3_550 * MS));
+}
+
+#[test]
+fn a_phase_without_an_end_of_its_own_ends_with_its_last_load() {
+    let own = |stop| Timing { stop, ..Timing::default() };
+    let loads = [(closed(1), own(lasting(1))), (closed(1), own(lasting(3)))];
+    let seen = live(beside(&loads, Stop::default()), &["a", "b"], &[], Script::steady(100 * MS));
+    assert_eq!((seen.operations[0].count, seen.operations[1].count, seen.to_ns), (10, 30, 3 * SECOND_NS));
+}
+
+#[test]
+fn the_writers_of_all_workers_are_one_team() {
+    // Seven writers over three workers: each its own number, of 4 operations each, and shifts that follow from it.
+    let each = Timing { stop: Stop { operations_each: Some(4), ..Stop::default() }, ..Timing::default() };
+    let (tallies, ends) =
+        simulate_all(beside(&[(closed(7), each)], Stop::default()), Script::steady(MS), 3, 1);
+    assert_eq!((tallies[0].count, ends.len()), (28, 3));
+    let stage = plimsoll_load::arrivals::Stage { to: 7, over: Span::from_secs(7) };
+    let writers = Arrivals::Writers { from: 0, stages: vec![stage] };
+    let phase = beside(&[(writers, Timing::default())], lasting(8));
+    let (tallies, _) = simulate_all(phase, Script::steady(100 * MS), 3, 1);
+    // Writer w begins after w + 1 seconds and goes on to the eighth: 7 + 6 + … + 1 seconds of ten operations.
+    assert_eq!(tallies[0].count, 280);
+}
+
+#[test]
+fn the_same_operation_in_two_loads_is_counted_as_one_and_told_apart_by_tag() {
+    let mut phase = beside(
+        &[
+            (Arrivals::Constant { rate: 10.0, connections: 1 }, Timing::default()),
+            (Arrivals::Constant { rate: 30.0, connections: 1 }, Timing::default()),
+        ],
+        lasting(2),
+    );
+    phase.loads[1].mix = vec![(0, 1.0)];
+    let rule = |text: &str| plimsoll_measure::rule::Rule::new(text);
+    let rules = [
+        ("operations", rule("count==80")),
+        ("operations{load:load 0}", rule("count==20")),
+        ("operations{load:load 1}", rule("count==60")),
+        ("operations{load:load 1}", rule("rate>29")),
+        ("achieved{load:load 0}", rule("value==1")),
+    ];
+    let seen = live(phase, &["a"], &rules, Script::steady(MS));
+    assert_eq!(seen.operations[0].count, 80);
+    for judged in seen.judged {
+        assert!(judged.held, "{} {}: {:?}", judged.metric, judged.expression, judged.value);
+    }
+}

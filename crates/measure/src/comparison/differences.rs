@@ -1,0 +1,199 @@
+//! What differs between two runs that should be alike in everything but what is compared.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::form::Difference;
+use super::subject::Subject;
+use crate::run::Run;
+
+/// Keys of a scenario that change nothing of what is sent to whom; the server is told by run.json.
+const WORDS: [&str; 8] = ["title", "question", "collection", "server", "servers", "expect", "matrix", "line"];
+/// Facts about a server that may differ between two starts of the same one.
+const PASSING: [&str; 2] = ["addresses", "open"];
+/// What a search is besides the load.
+const LINE: &str = "line";
+/// A value is shown with at most so many letters.
+const SHOWN_MAX: usize = 80;
+/// What was found so far.
+type Found = Vec<Difference>;
+
+/// Everything that differs between two runs. Of the scenario it is what changes the load, by the scenarios as resolved; where
+/// one of them is not there, by their hashes alone.
+pub(super) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let (one, other) = (a.run, b.run);
+    plain("command", &one.command, &other.command, &mut found);
+    plain("scenario.shard", &one.scenario.shard, &other.scenario.shard, &mut found);
+    if one.scenario.hash != other.scenario.hash || one.scenario.hash.is_empty() {
+        scenarios(a, b, &mut found);
+    }
+    if one.server != other.server {
+        walk("server", Some(&server(one)), Some(&server(other)), &mut found);
+    }
+    if one.environment != other.environment {
+        walk("environment", Some(&tree(&one.environment)), Some(&tree(&other.environment)), &mut found);
+    }
+    found
+}
+
+/// Whether `path` is one of those that are varied, or lies below one.
+pub(super) fn is_varied(path: &str, varied: &[String]) -> bool {
+    varied.iter().any(|key| {
+        path.strip_prefix(key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+fn scenarios(a: &Subject<'_>, b: &Subject<'_>, found: &mut Found) {
+    let (Some(left), Some(right)) = (&a.scenario, &b.scenario) else {
+        return plain("scenario.hash", &a.run.scenario.hash, &b.run.scenario.hash, found);
+    };
+    let is_search = a.run.command == LINE;
+    let meant = |scenario: &Value| -> Map<String, Value> {
+        let keys = scenario.as_object().cloned().unwrap_or_default().into_iter();
+        keys.filter(|(key, _)| !WORDS.contains(&key.as_str()) || (is_search && key == LINE)).collect()
+    };
+    let (left, right) = (meant(left), meant(right));
+    children("", &left, &right, found);
+}
+
+/// The server of a run, without what changes whenever it is started.
+fn server(run: &Run) -> Value {
+    let mut server = tree(&run.server);
+    if let Some(facts) = server.as_object_mut() {
+        facts.retain(|key, _| !PASSING.contains(&key.as_str()));
+    }
+    server
+}
+
+fn tree(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+fn plain(path: &str, a: &str, b: &str, found: &mut Found) {
+    walk(path, Some(&Value::from(a)), Some(&Value::from(b)), found);
+}
+
+fn walk(path: &str, a: Option<&Value>, b: Option<&Value>, found: &mut Found) {
+    match (a, b) {
+        _ if a == b => {}
+        (Some(Value::Object(a)), Some(Value::Object(b))) => children(path, a, b, found),
+        (Some(Value::Array(a)), Some(Value::Array(b))) if a.len() == b.len() => {
+            let pairs = a.iter().zip(b).enumerate();
+            pairs.for_each(|(index, (a, b))| walk(&below(path, &index.to_string()), Some(a), Some(b), found));
+        }
+        _ => found.push(Difference { path: path.to_owned(), a: a.and_then(shown), b: b.and_then(shown) }),
+    }
+}
+
+fn children(path: &str, a: &Map<String, Value>, b: &Map<String, Value>, found: &mut Found) {
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    keys.into_iter().for_each(|key| walk(&below(path, key), a.get(key), b.get(key), found));
+}
+
+fn below(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// A value as JSON, cut where it is long; nothing if there is none.
+fn shown(value: &Value) -> Option<String> {
+    let text = value.to_string();
+    let cut = || text.chars().take(SHOWN_MAX).chain(['…']).collect();
+    (!value.is_null()).then(|| if text.chars().count() > SHOWN_MAX { cut() } else { text.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::run::ScenarioFacts;
+
+    fn run(hash: &str) -> Run {
+        let scenario = ScenarioFacts { hash: hash.into(), ..ScenarioFacts::default() };
+        Run { command: "run".into(), scenario, ..Run::default() }
+    }
+
+    fn subject(run: &Run, scenario: Option<Value>) -> Subject<'_> {
+        Subject { name: String::new(), run, scenario }
+    }
+
+    #[track_caller]
+    fn check(a: (&Run, Option<Value>), b: (&Run, Option<Value>), expected: &[(&str, &str, &str)]) {
+        let found = differences(&subject(a.0, a.1), &subject(b.0, b.1));
+        let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let found: Vec<_> = found.iter().map(|it| (it.path.clone(), word(&it.a), word(&it.b))).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(path, a, b)| ((*path).to_owned(), (*a).to_owned(), (*b).to_owned()))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn scenarios_of_one_hash_are_one_scenario() {
+        check((&run("aa"), None), (&run("aa"), None), &[]);
+        check((&run("aa"), Some(json!({"seed": 1}))), (&run("aa"), Some(json!({"seed": 2}))), &[]);
+    }
+
+    #[test]
+    fn of_two_hashes_the_keys_that_change_the_load_are_compared() {
+        let base = json!({"title": "x", "collection": "a.b_1", "client": "lean", "phases": [{"stop": {"documents": 5}}]});
+        let other = json!({"title": "y", "collection": "a.b_2", "client": "lean", "phases": [{"stop": {"documents": 5}}]});
+        check((&run("aa"), Some(base.clone())), (&run("bb"), Some(other)), &[]);
+        let other = json!({"client": "driver", "phases": [{"stop": {"duration": "2s"}}], "seed": 3});
+        check(
+            (&run("aa"), Some(base)),
+            (&run("bb"), Some(other)),
+            &[
+                ("client", "\"lean\"", "\"driver\""),
+                ("phases.0.stop.documents", "5", "-"),
+                ("phases.0.stop.duration", "-", "\"2s\""),
+                ("seed", "-", "3"),
+            ],
+        );
+    }
+
+    #[test]
+    fn an_objective_counts_in_a_search_alone() {
+        let of = |rate: u32| Some(json!({"line": {"start": rate}}));
+        check((&run("aa"), of(1)), (&run("bb"), of(2)), &[]);
+        let line = |hash: &str| Run { command: "line".into(), ..run(hash) };
+        check((&line("aa"), of(1)), (&line("bb"), of(2)), &[("line.start", "1", "2")]);
+    }
+
+    #[test]
+    fn without_a_scenario_the_hashes_must_do() {
+        check((&run("aa"), None), (&run("bb"), Some(json!({}))), &[("scenario.hash", "\"aa\"", "\"bb\"")]);
+    }
+
+    #[test]
+    fn a_server_started_anew_is_the_same_one_and_another_version_is_not() {
+        let mut other = run("aa");
+        other.server.addresses = vec!["127.0.0.1:5".into()];
+        check((&run("aa"), None), (&other, None), &[]);
+        other.server.version = Some("8.0".into());
+        other.environment.cores = 4;
+        check(
+            (&run("aa"), None),
+            (&other, None),
+            &[("server.version", "-", "\"8.0\""), ("environment.cores", "0", "4")],
+        );
+    }
+
+    #[test]
+    fn what_is_varied_covers_what_lies_below() {
+        let varied = ["server".to_owned(), "phases.0.stop".to_owned()];
+        for (path, expected) in [
+            ("server", true),
+            ("server.version", true),
+            ("servers", false),
+            ("phases.0.stop.documents", true),
+            ("phases.0", false),
+        ] {
+            assert_eq!(is_varied(path, &varied), expected, "{path}");
+        }
+    }
+}

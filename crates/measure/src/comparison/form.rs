@@ -1,0 +1,246 @@
+//! What a comparison says: `comparison.json`, format 1.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::environment::{Environment, ServerFacts};
+
+/// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
+pub const FORMAT: u32 = 1;
+
+/// B held against A. What cannot be known is absent or null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Version of this form: 1.
+    pub format: u32,
+    /// The title of A's scenario.
+    pub title: String,
+    /// When its first run was started, in UTC (RFC 3339).
+    pub started: String,
+    /// The same in milliseconds since 1970.
+    pub started_ms: u64,
+    /// What B is compared with.
+    pub a: Side,
+    /// What is judged.
+    pub b: Side,
+    /// What differs between the two, besides the time.
+    pub differences: Vec<Difference>,
+    /// Why the two should not be compared, where that was forced.
+    pub forced: Vec<String>,
+    /// What was asked for.
+    pub settings: Settings,
+    /// How the test was made.
+    pub method: Method,
+    /// How much the machine moved by itself.
+    pub noise: Noise,
+    /// The verdict on the primary metric.
+    pub verdict: Verdict,
+    /// The metrics, the primary one first.
+    pub metrics: Vec<Metric>,
+    /// What else should be known of the runs.
+    pub notes: Vec<String>,
+    /// What it all says, in plain sentences.
+    pub conclusions: Vec<String>,
+}
+
+/// One of the two that are compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Side {
+    /// What it is called.
+    pub name: String,
+    /// Its runs, the i-th of which is one of the i-th pair.
+    pub runs: Vec<SideRun>,
+    /// The server of its first run.
+    pub server: ServerFacts,
+    /// The machine of its first run.
+    pub environment: Environment,
+    /// Whether every document that was acknowledged in one of its runs is there.
+    pub kept: bool,
+}
+
+/// One run of a side.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SideRun {
+    /// Its run directory, as it was named.
+    pub directory: String,
+    /// The run's identity.
+    pub id: String,
+    /// When it was started, in milliseconds since 1970.
+    pub started_ms: u64,
+}
+
+/// Something that is not the same on both sides.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// A key of the scenario as `--set` names it, or one of run.json, such as `server.version`.
+    pub path: String,
+    /// What A has, as JSON; absent where it has nothing.
+    pub a: Option<String>,
+    /// What B has, likewise.
+    pub b: Option<String>,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Settings {
+    /// A difference is shown when p is at most this.
+    pub alpha: f64,
+    /// No smaller difference is called better or worse, as a share: 0.03 is 3 %.
+    pub min_effect: f64,
+    /// Decides the sample where not every way to flip the signs is looked at.
+    pub seed: u64,
+}
+
+/// How the test was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Method {
+    /// Two runs: there is nothing to test.
+    #[default]
+    Single,
+    /// Every way to flip the signs of the pairs was looked at.
+    Exact {
+        /// Pairs.
+        pairs: u32,
+    },
+    /// A sample of all ways was looked at.
+    Sampled {
+        /// Pairs.
+        pairs: u32,
+        /// Ways, the measured one included.
+        samples: u32,
+    },
+}
+
+/// How much the machine moved by itself: two looks, before and after each load, at what the load does not change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Noise {
+    /// Root mean square of the change from one look at the null server to the next, as a share; absent where no run looked
+    /// twice.
+    pub null_server: Option<f64>,
+    /// The same of the round trip of an empty command.
+    pub ping: Option<f64>,
+}
+
+/// What the pairs say about a metric of B.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The difference is shown, and B is better.
+    Better,
+    /// The difference is shown, and B is worse.
+    Worse,
+    /// No difference is shown.
+    NoDifference,
+    /// No difference is shown, and the interval is wider than ± 20 %.
+    TooNoisy,
+    /// Nothing can be said.
+    #[default]
+    NoVerdict,
+}
+
+/// One metric over all pairs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metric {
+    /// Its name, as `--primary` takes it: the key in run.json.
+    pub name: String,
+    /// What it is, in words.
+    pub words: String,
+    /// What its values are.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    /// Whether it is the primary one.
+    pub primary: bool,
+    /// The values, one for each pair.
+    pub pairs: Vec<Pair>,
+    /// The geometric mean of A's values.
+    pub a: Option<f64>,
+    /// The geometric mean of B's values.
+    pub b: Option<f64>,
+    /// B ÷ A.
+    pub ratio: Option<f64>,
+    /// The smallest ratio that the test does not reject.
+    pub low: Option<f64>,
+    /// The largest one.
+    pub high: Option<f64>,
+    /// How likely at least such a difference would be if there were none.
+    pub p: Option<f64>,
+    /// The same after all that was asked beside it (Holm); of the primary metric it is `p`.
+    pub p_adjusted: Option<f64>,
+    /// The difference that had to be measured for a verdict, as a share: the least that was asked for, widened by noise.
+    pub must_show: Option<f64>,
+    /// What it all says.
+    pub verdict: Verdict,
+    /// Why there is no verdict, or what stands in the way of one.
+    pub reason: Option<String>,
+    /// Pairs in all that would make the interval narrow enough, about.
+    pub pairs_needed: Option<u32>,
+}
+
+/// The two values of a pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pair {
+    /// A's value; absent where it is not known.
+    pub a: Option<f64>,
+    /// B's value, likewise.
+    pub b: Option<f64>,
+}
+
+/// What values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Documents per second.
+    DocumentsPerS,
+    /// Operations per second.
+    OperationsPerS,
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Bytes.
+    Bytes,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// More of it.
+    More,
+    /// Less of it.
+    Less,
+}
+
+impl Comparison {
+    /// The primary metric.
+    pub fn primary(&self) -> Option<&Metric> {
+        self.metrics.iter().find(|metric| metric.primary)
+    }
+
+    /// Pairs of runs.
+    pub fn pairs(&self) -> usize {
+        self.a.runs.len().min(self.b.runs.len())
+    }
+
+    /// Whether some metric of B is shown to be worse.
+    pub fn is_regression(&self) -> bool {
+        self.metrics.iter().any(|metric| metric.verdict == Verdict::Worse)
+    }
+}
+
+impl Metric {
+    /// The difference of B from A as a share of A: 0.1 is 10 % more.
+    pub fn change(&self) -> Option<f64> {
+        self.ratio.map(|ratio| ratio - 1.0)
+    }
+}
+
+impl Pair {
+    /// B ÷ A; nothing where one of them is not known or zero.
+    pub fn ratio(&self) -> Option<f64> {
+        let (a, b) = (self.a?, self.b?);
+        (a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite()).then(|| b / a)
+    }
+}

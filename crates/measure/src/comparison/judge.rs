@@ -1,0 +1,265 @@
+//! The verdict on each metric: test, magnitude, noise, and what was asked beside it.
+
+use super::form::{Better, Metric, Noise, Settings, Verdict};
+use super::holm::adjusted;
+use super::sign_flip::{ALPHA, Evidence, PAIRS_EXACT, PAIRS_MAX, PAIRS_MIN, smallest_p};
+use super::values::{Values, bare, evidence, unknown};
+
+/// The least difference that is called one unless somebody says otherwise, as a share.
+pub const MIN_EFFECT: f64 = 0.03;
+/// Where no difference is shown and the interval is wider than this to either side, it is too noisy to tell.
+pub const TOO_WIDE: f64 = 0.2;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { alpha: ALPHA, min_effect: MIN_EFFECT, seed: 0 }
+    }
+}
+
+/// The metrics of two single runs: ratios, and no verdict.
+pub(super) fn single(values: Vec<Values>, primary: usize) -> Vec<Metric> {
+    let told = |(index, values): (usize, Values)| {
+        let reason = unknown(&values.pairs).unwrap_or_else(|| "two single runs are no evidence".to_owned());
+        Metric { reason: Some(reason), ..bare(values, index == primary) }
+    };
+    values.into_iter().enumerate().map(told).collect()
+}
+
+/// The metrics of pairs, each with its verdict. The primary one is tested by itself, the others together.
+pub(super) fn judge(values: Vec<Values>, primary: usize, settings: &Settings, noise: &Noise) -> Vec<Metric> {
+    let evidence: Vec<Option<Evidence>> =
+        values.iter().map(|it| evidence(&it.pairs, settings.seed)).collect();
+    let is_other = |index: &usize| *index != primary && evidence[*index].is_some();
+    let others: Vec<usize> = (0..values.len()).filter(is_other).collect();
+    let asked: Vec<f64> = others.iter().filter_map(|index| Some(evidence[*index]?.p)).collect();
+    let together = adjusted(&asked);
+    let judged = |(index, values): (usize, Values)| {
+        let metric = bare(values, index == primary);
+        let Some(evidence) = evidence[index] else {
+            let reason = unknown(&metric.pairs);
+            return Metric { reason, ..metric };
+        };
+        let place = others.iter().position(|other| *other == index);
+        let family = if place.is_some() { others.len() } else { 1 };
+        let p_adjusted = place.map_or(evidence.p, |place| together[place]);
+        decide(metric, &Asked { evidence, p_adjusted, family }, settings, noise)
+    };
+    values.into_iter().enumerate().map(judged).collect()
+}
+
+/// What the test says about one metric, and how many were asked together.
+struct Asked {
+    evidence: Evidence,
+    p_adjusted: f64,
+    family: usize,
+}
+
+fn decide(metric: Metric, asked: &Asked, settings: &Settings, noise: &Noise) -> Metric {
+    let it = asked.evidence;
+    let pairs = metric.pairs.len();
+    let must_show = must_show(&it, pairs, settings, noise);
+    let is_shown = asked.p_adjusted <= settings.alpha && it.centre.abs() >= must_show;
+    // What would be shown by itself is not too noisy, however wide its interval is.
+    let is_open = it.p > settings.alpha;
+    let is_wide = is_open && it.half_width() > TOO_WIDE.ln_1p();
+    let verdict = match (is_shown, is_wide) {
+        (true, _) if (it.centre > 0.0) == (metric.better == Better::More) => Verdict::Better,
+        (true, _) => Verdict::Worse,
+        (false, true) => Verdict::TooNoisy,
+        (false, false) => Verdict::NoDifference,
+    };
+    let target = if is_wide { TOO_WIDE } else { settings.min_effect };
+    let needed = pairs_needed(
+        pairs,
+        if is_open { it.half_width() } else { 0.0 },
+        target.ln_1p(),
+        asked.family,
+        settings.alpha,
+    );
+    Metric {
+        low: Some(it.low.exp()),
+        high: Some(it.high.exp()),
+        p: Some(it.p),
+        p_adjusted: Some(asked.p_adjusted),
+        must_show: Some(must_show.exp_m1()),
+        verdict,
+        reason: reason(&it, asked, must_show, pairs, settings, is_shown),
+        pairs_needed: needed.filter(|_| !is_shown),
+        ..metric
+    }
+}
+
+/// The least difference, widened by what the machine may have moved the mean by itself. It cannot have moved it further
+/// than the pairs themselves were seen to move.
+fn must_show(it: &Evidence, pairs: usize, settings: &Settings, noise: &Noise) -> f64 {
+    let own = it.deviation / (pairs as f64).sqrt();
+    settings.min_effect.ln_1p() + noise.error(pairs).min(own)
+}
+
+/// What stands in the way of a difference that is nearly shown.
+fn reason(
+    it: &Evidence,
+    asked: &Asked,
+    must_show: f64,
+    pairs: usize,
+    settings: &Settings,
+    is_shown: bool,
+) -> Option<String> {
+    if is_shown {
+        return None;
+    }
+    let beside = asked.family as f64;
+    if smallest_p(pairs) * beside > settings.alpha {
+        return Some(format!(
+            "{} metrics are asked beside the primary one, too many for {pairs} pairs to show any of them",
+            asked.family
+        ));
+    }
+    if asked.p_adjusted <= settings.alpha {
+        let least = must_show.exp_m1() * 100.0;
+        return Some(format!("the difference is real but smaller than {least:.1} %, which had to be shown"));
+    }
+    (it.p <= settings.alpha).then(|| {
+        format!("it would be shown by itself, but not among {} that are asked together", asked.family)
+    })
+}
+
+/// Pairs in all with which the interval would reach `target` to either side (it narrows with the square root of the pairs),
+/// and the smallest p of so many tests would do; nothing if they are there already.
+fn pairs_needed(pairs: usize, half_width: f64, target: f64, family: usize, alpha: f64) -> Option<u32> {
+    let narrow = if target > 0.0 { pairs as f64 * (half_width / target).powi(2) } else { 0.0 };
+    let fewest = (PAIRS_MIN..=PAIRS_EXACT).find(|pairs| smallest_p(*pairs) * family as f64 <= alpha);
+    let needed = narrow.max(fewest.unwrap_or(PAIRS_MAX) as f64).ceil();
+    (needed > pairs as f64).then(|| needed.min(f64::from(u32::MAX)) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::form::Pair;
+    use super::super::measures::{Measure, measures};
+    use super::*;
+    use crate::run::{Operation, Run};
+
+    fn measure() -> Measure {
+        let operation = Operation { documents: 1, documents_per_s: 1.0, ..Operation::default() };
+        let run = Run { operations: BTreeMap::from([("insert".to_owned(), operation)]), ..Run::default() };
+        measures(&[&run]).remove(0)
+    }
+
+    /// One metric by its ratios; more is better.
+    fn values(ratios: &[f64]) -> Values {
+        let pairs = ratios.iter().map(|ratio| Pair { a: Some(100.0), b: Some(100.0 * ratio) }).collect();
+        Values { measure: measure(), pairs }
+    }
+
+    fn judged(ratios: &[f64]) -> Metric {
+        judge(vec![values(ratios)], 0, &Settings::default(), &Noise::default()).remove(0)
+    }
+
+    #[track_caller]
+    fn check(ratios: &[f64], verdict: Verdict, reason: &str) -> Metric {
+        let metric = judged(ratios);
+        assert_eq!(metric.verdict, verdict, "{metric:?}");
+        assert!(metric.reason.as_deref().unwrap_or_default().contains(reason), "{:?}", metric.reason);
+        metric
+    }
+
+    /// `centre` and a little to either side of it.
+    fn around(centre: f64, by: f64) -> Vec<f64> {
+        (0..10).map(|index| centre * (1.0 + by * (f64::from(index) - 4.5) / 4.5)).collect()
+    }
+
+    #[test]
+    fn a_difference_is_called_by_its_direction() {
+        assert_eq!(check(&around(1.10, 0.02), Verdict::Better, "").pairs_needed, None);
+        check(&around(0.90, 0.02), Verdict::Worse, "");
+        let mut less = values(&around(0.9, 0.02));
+        less.measure.better = Better::Less;
+        assert_eq!(judge(vec![less], 0, &Settings::default(), &Noise::default())[0].verdict, Verdict::Better);
+    }
+
+    #[test]
+    fn a_difference_that_is_real_but_small_is_not_called_one() {
+        let metric = check(&around(1.02, 0.005), Verdict::NoDifference, "real but smaller than 3.0 %");
+        assert!(metric.low.unwrap() > 1.0 && metric.p.unwrap() <= ALPHA);
+    }
+
+    #[test]
+    fn noise_of_the_machine_widens_what_must_be_shown() {
+        let noise = Noise { null_server: Some(0.1), ping: None };
+        let metric = |noise: &Noise| {
+            judge(vec![values(&around(1.036, 0.035))], 0, &Settings::default(), noise).remove(0)
+        };
+        let (quiet, noisy) = (metric(&Noise::default()), metric(&noise));
+        assert_eq!((quiet.verdict, noisy.verdict), (Verdict::Better, Verdict::NoDifference));
+        assert!(quiet.must_show < noisy.must_show);
+    }
+
+    #[test]
+    fn too_noisy_is_said_only_where_the_interval_is_wider_than_20_percent() {
+        let metric = check(&around(1.0, 0.5), Verdict::TooNoisy, "");
+        assert!(metric.pairs_needed.unwrap() > 10);
+        check(&around(1.0, 0.15), Verdict::NoDifference, "");
+        check(&around(3.0, 0.5), Verdict::Better, "");
+    }
+
+    #[test]
+    fn identical_runs_show_no_difference_and_need_no_more_pairs() {
+        let metric = check(&[1.0; 10], Verdict::NoDifference, "");
+        assert_eq!((metric.p, metric.ratio, metric.pairs_needed), (Some(1.0), Some(1.0), None));
+    }
+
+    #[test]
+    fn a_pair_without_a_ratio_is_never_left_out() {
+        let mut zero = values(&[1.1; 10]);
+        zero.pairs[3].b = Some(0.0);
+        let mut missing = values(&[1.1; 10]);
+        missing.pairs[4].a = None;
+        let metrics =
+            judge(vec![values(&[1.1; 10]), zero, missing], 0, &Settings::default(), &Noise::default());
+        let told: Vec<_> = metrics[1..].iter().map(|it| (it.verdict, it.reason.clone().unwrap())).collect();
+        assert_eq!(told[0].0, Verdict::NoVerdict);
+        assert!(
+            told[0].1.contains("zero in 1 of 10") && told[1].1.contains("not known in 1 of 10"),
+            "{told:?}"
+        );
+        assert_eq!(metrics[0].p_adjusted, metrics[0].p, "what has no ratio is not asked");
+    }
+
+    #[test]
+    fn the_others_are_held_to_what_was_asked_beside_them() {
+        let other = || values(&around(1.10, 0.02));
+        let of = |count: usize| {
+            let all = std::iter::repeat_with(other).take(1 + count).collect();
+            judge(all, 0, &Settings::default(), &Noise::default())
+        };
+        let five = of(5);
+        assert!(five.iter().all(|metric| metric.verdict == Verdict::Better), "{five:?}");
+        let six = of(6);
+        assert_eq!((six[0].verdict, six[1].verdict), (Verdict::Better, Verdict::NoDifference));
+        assert!(six[1].reason.as_deref().unwrap().contains("too many for 10 pairs"));
+        assert_eq!(six[1].pairs_needed, Some(11));
+    }
+
+    #[test]
+    fn what_would_be_shown_by_itself_is_not_called_noise() {
+        let wide: Vec<f64> = around(0.02, 0.8)[..8].to_vec();
+        let metrics = judge(
+            vec![values(&wide), values(&wide), values(&wide)],
+            0,
+            &Settings::default(),
+            &Noise::default(),
+        );
+        assert_eq!((metrics[0].verdict, metrics[1].verdict), (Verdict::Worse, Verdict::NoDifference));
+        assert_eq!(metrics[1].pairs_needed, Some(9));
+    }
+
+    #[test]
+    fn two_single_runs_get_a_ratio_and_no_verdict() {
+        let metric = single(vec![values(&[0.5])], 0).remove(0);
+        assert_eq!((metric.verdict, metric.p, metric.low), (Verdict::NoVerdict, None, None));
+        assert!((metric.ratio.unwrap() - 0.5).abs() < 1e-12);
+    }
+}

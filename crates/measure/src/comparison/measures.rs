@@ -1,0 +1,277 @@
+//! What is compared: the figures of runs that can be better or worse.
+//!
+//! Few, on purpose: whatever is asked beside the primary metric makes it harder to show any of it. A load of one kind of
+//! operation is compared by its rate, its median, its p99 and what an operation cost; a load of several kinds by the rate
+//! of its last phase (those before it prepare the ground), by each kind's p99, and by the cost. A rate that the schedule
+//! gave is not compared: it says nothing of the server.
+
+use std::collections::BTreeSet;
+
+use super::form::{Better, Unit};
+use crate::run::{Operation, Run};
+
+/// A figure of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// The key in run.json.
+    pub name: String,
+    /// What it is, in words.
+    pub words: String,
+    /// What its values are.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    what: What,
+}
+
+/// Where a figure stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    Documents(String),
+    Operations(String),
+    Median(String),
+    P99(String),
+    Phase,
+    ClientCpu,
+    ServerCpu,
+    Written,
+    Line,
+    Ladder,
+}
+
+impl Measure {
+    fn new(what: What, unit: Unit, name: impl Into<String>, words: impl Into<String>) -> Self {
+        let better = match unit {
+            Unit::DocumentsPerS | Unit::OperationsPerS => Better::More,
+            Unit::Ns | Unit::Us | Unit::Bytes => Better::Less,
+        };
+        Self { name: name.into(), words: words.into(), unit, better, what }
+    }
+
+    /// Its value in a run; nothing where it is not known.
+    pub fn of(&self, run: &Run) -> Option<f64> {
+        let operation = |name: &String| run.operations.get(name);
+        let time = |ns: Option<u64>| ns.map(|ns| ns as f64);
+        match &self.what {
+            What::Documents(name) => operation(name).map(|it| it.documents_per_s),
+            What::Operations(name) => operation(name).map(|it| it.rate_per_s),
+            What::Median(name) => time(operation(name)?.response_ns.p50),
+            What::P99(name) => time(operation(name)?.response_ns.p99),
+            What::Phase => last_phase_per_s(run),
+            What::ClientCpu => run.client.cpu_us_per_operation,
+            What::ServerCpu => run.server_cost.cpu_us_per_operation,
+            What::Written => run.server_cost.written_bytes_per_document,
+            What::Line => run.line.as_ref()?.rate,
+            What::Ladder => run.ladder.as_ref()?.rungs.iter().map(|rung| rung.throughput).reduce(f64::max),
+        }
+    }
+}
+
+/// Operations acknowledged per second of the last phase.
+fn last_phase_per_s(run: &Run) -> Option<f64> {
+    let phase = run.phases.last()?;
+    let seconds = phase.to_s - phase.from_s;
+    (phase.operations > 0 && seconds > 0.0).then(|| phase.operations as f64 / seconds)
+}
+
+/// The figures by which `runs` are compared, the one that is primary unless somebody says otherwise first. Figures that no
+/// run knows are left out.
+pub fn measures(runs: &[&Run]) -> Vec<Measure> {
+    let command = runs.first().map_or("", |run| run.command.as_str());
+    let mut measures = match command {
+        "line" => vec![line(runs)],
+        "ladder" => vec![ladder(runs)],
+        _ => load(runs),
+    };
+    measures.retain(|measure| runs.iter().any(|run| measure.of(run).is_some()));
+    measures
+}
+
+fn line(runs: &[&Run]) -> Measure {
+    let unit =
+        runs.iter().find_map(|run| run.line.as_ref()).map_or(Unit::OperationsPerS, |it| unit(&it.unit));
+    Measure::new(What::Line, unit, "line.rate", "the load line")
+}
+
+fn ladder(runs: &[&Run]) -> Measure {
+    let unit =
+        runs.iter().find_map(|run| run.ladder.as_ref()).map_or(Unit::OperationsPerS, |it| unit(&it.unit));
+    Measure::new(What::Ladder, unit, "ladder.throughput", "the highest rung")
+}
+
+fn unit(text: &str) -> Unit {
+    if text.starts_with("documents") { Unit::DocumentsPerS } else { Unit::OperationsPerS }
+}
+
+fn load(runs: &[&Run]) -> Vec<Measure> {
+    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.operations.keys()).collect();
+    let names: Vec<&String> = names.into_iter().collect();
+    let mut measures = match names[..] {
+        [only] => single(runs, only),
+        _ => several(runs, &names),
+    };
+    measures.extend([
+        Measure::new(
+            What::ClientCpu,
+            Unit::Us,
+            "client.cpu_us_per_operation",
+            "Plimsoll's CPU per operation",
+        ),
+        Measure::new(
+            What::ServerCpu,
+            Unit::Us,
+            "server_cost.cpu_us_per_operation",
+            "the server's CPU per operation",
+        ),
+        Measure::new(
+            What::Written,
+            Unit::Bytes,
+            "server_cost.written_bytes_per_document",
+            "written by the server per document",
+        ),
+    ]);
+    measures
+}
+
+/// A load of one kind of operation.
+fn single(runs: &[&Run], name: &String) -> Vec<Measure> {
+    let mut measures = Vec::new();
+    if !is_scheduled(runs, name) {
+        measures.push(rate(runs, name));
+    }
+    measures.push(p99(name));
+    let words = format!("median response of {name}");
+    measures.push(Measure::new(
+        What::Median(name.clone()),
+        Unit::Ns,
+        format!("{name}.response_ns.p50"),
+        words,
+    ));
+    measures
+}
+
+/// A load of several kinds: the one that was sent most comes first.
+fn several(runs: &[&Run], names: &[&String]) -> Vec<Measure> {
+    let mut measures = Vec::new();
+    if !names.iter().any(|name| is_scheduled(runs, name)) {
+        let words = "operations per second of the last phase";
+        measures.push(Measure::new(What::Phase, Unit::OperationsPerS, "phases.operations_per_s", words));
+    }
+    let sent = |name: &str| operations(runs, name).map(|it| it.count).sum::<u64>();
+    let mut names = names.to_vec();
+    names.sort_by_key(|name| std::cmp::Reverse(sent(name)));
+    measures.extend(names.into_iter().map(p99));
+    measures
+}
+
+fn rate(runs: &[&Run], name: &String) -> Measure {
+    let has_documents = operations(runs, name).any(|it| it.documents > 0);
+    if has_documents {
+        let words = format!("documents per second of {name}");
+        return Measure::new(
+            What::Documents(name.clone()),
+            Unit::DocumentsPerS,
+            format!("{name}.documents_per_s"),
+            words,
+        );
+    }
+    let words = format!("operations per second of {name}");
+    Measure::new(What::Operations(name.clone()), Unit::OperationsPerS, format!("{name}.rate_per_s"), words)
+}
+
+fn p99(name: &String) -> Measure {
+    let words = format!("p99 response of {name}");
+    Measure::new(What::P99(name.clone()), Unit::Ns, format!("{name}.response_ns.p99"), words)
+}
+
+/// Whether the schedule gave the rate of an operation.
+fn is_scheduled(runs: &[&Run], name: &str) -> bool {
+    operations(runs, name).any(|it| it.achieved.is_some())
+}
+
+fn operations<'a>(runs: &'a [&Run], name: &'a str) -> impl Iterator<Item = &'a Operation> {
+    runs.iter().filter_map(move |run| run.operations.get(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::histogram::Latency;
+    use crate::line::Line;
+    use crate::run::{Client, PhaseFacts};
+
+    fn operation(count: u64, achieved: Option<f64>) -> Operation {
+        let response_ns = Latency { p50: Some(5), p99: Some(9), ..Latency::default() };
+        Operation {
+            count,
+            documents: count,
+            documents_per_s: 7.0,
+            achieved,
+            response_ns,
+            ..Operation::default()
+        }
+    }
+
+    fn run(operations: &[(&str, Operation)]) -> Run {
+        let phase = PhaseFacts { from_s: 1.0, to_s: 3.0, operations: 10, ..PhaseFacts::default() };
+        let operations: BTreeMap<_, _> =
+            operations.iter().map(|(name, it)| ((*name).to_owned(), it.clone())).collect();
+        let client = Client { cpu_us_per_operation: Some(3.0), ..Client::default() };
+        Run { command: "run".into(), operations, phases: vec![phase], client, ..Run::default() }
+    }
+
+    #[track_caller]
+    fn check(run: &Run, expected: &[(&str, f64)]) {
+        let measures = measures(&[run]);
+        let found: Vec<_> = measures.iter().map(|it| (it.name.as_str(), it.of(run).unwrap())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn one_kind_of_operation_is_compared_by_rate_latency_and_cost() {
+        check(
+            &run(&[("insert", operation(10, None))]),
+            &[
+                ("insert.documents_per_s", 7.0),
+                ("insert.response_ns.p99", 9.0),
+                ("insert.response_ns.p50", 5.0),
+                ("client.cpu_us_per_operation", 3.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_rate_that_the_schedule_gave_is_not_compared() {
+        check(
+            &run(&[("insert", operation(10, Some(1.0)))]),
+            &[
+                ("insert.response_ns.p99", 9.0),
+                ("insert.response_ns.p50", 5.0),
+                ("client.cpu_us_per_operation", 3.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn of_several_kinds_the_last_phase_counts_and_the_one_sent_most_comes_first() {
+        check(
+            &run(&[("read", operation(5, None)), ("update", operation(50, None))]),
+            &[
+                ("phases.operations_per_s", 5.0),
+                ("update.response_ns.p99", 9.0),
+                ("read.response_ns.p99", 9.0),
+                ("client.cpu_us_per_operation", 3.0),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_search_is_compared_by_its_line_alone() {
+        let line = Line { rate: Some(4.0), unit: "documents/s".into(), ..Line::default() };
+        let run = Run { command: "line".into(), line: Some(line), ..run(&[("insert", operation(10, None))]) };
+        check(&run, &[("line.rate", 4.0)]);
+        assert_eq!(measures(&[&run])[0].unit, Unit::DocumentsPerS);
+    }
+}

@@ -1,0 +1,37 @@
+//! Whether B is better than A: comparisons that are statistics.
+//!
+//! The unit is the run. Runs of A and B are measured in turns, and each pair gives one log ratio a metric; everything that
+//! changes slowly on the machine falls out of it. One test decides ([`sign_flip`]), its interval says by how much, and a
+//! least magnitude keeps differences that nobody cares about from being called one. One metric is primary; the others are
+//! tested together ([`holm`]). Everything here is a pure function of the runs.
+
+mod form;
+
+mod compare;
+mod judge;
+mod values;
+
+mod measures;
+mod subject;
+
+mod differences;
+mod noise;
+
+pub mod holm;
+pub mod sign_flip;
+
+mod random;
+
+#[cfg(test)]
+mod recorded;
+#[cfg(test)]
+mod trials;
+
+pub use compare::{Request, compare};
+pub use form::{
+    Better, Comparison, Difference, FORMAT, Method, Metric, Noise, Pair, Settings, Side, SideRun, Unit,
+    Verdict,
+};
+pub use judge::{MIN_EFFECT, TOO_WIDE};
+pub use measures::{Measure, measures};
+pub use subject::{Error, Subject};

@@ -1,0 +1,55 @@
+//! Random bits from a seed: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+
+/// A stream of random bits that a seed decides.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub(super) fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number in `0.0..1.0`.
+    #[cfg(test)]
+    pub(super) fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A normal value of mean 0 and standard deviation 1 (Box and Muller, 1958).
+    #[cfg(test)]
+    pub(super) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_is_that_of_the_published_generator() {
+        let mut random = Random::new(1_234_567);
+        let first: Vec<u64> = (0..3).map(|_| random.bits()).collect();
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn normal_values_have_their_mean_and_their_spread() {
+        let (seed, count) = (7, 100_000);
+        let mut random = Random::new(seed);
+        let values: Vec<f64> = (0..count).map(|_| random.normal()).collect();
+        let mean = values.iter().sum::<f64>() / f64::from(count);
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / f64::from(count);
+        assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.02, "seed {seed}: {mean} {variance}");
+    }
+}

@@ -1,0 +1,159 @@
+//! How often comparisons are right: a thousand of each kind, on noise of a known size and on recorded noise.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use super::random::Random;
+use super::recorded::residues;
+use super::{Comparison, Request, Settings, Subject, Verdict, compare};
+use crate::histogram::Latency;
+use crate::run::{Client, Operation, Run, ScenarioFacts, ServerCost};
+
+/// Comparisons of each kind.
+const TRIALS: u64 = 1_000;
+/// Pairs unless somebody says otherwise.
+const PAIRS: usize = 10;
+/// The standard deviation of one run's figures.
+const NOISE: f64 = 0.03;
+
+/// How the figures of runs scatter: a logarithm for each.
+type Scatter = fn(&mut Random) -> f64;
+
+/// Lognormal, 3 %.
+fn modelled(random: &mut Random) -> f64 {
+    NOISE * random.normal()
+}
+
+/// One of the recorded residues, brought to 3 %.
+fn recorded(random: &mut Random) -> f64 {
+    static RESIDUES: LazyLock<Vec<f64>> = LazyLock::new(|| residues(NOISE));
+    RESIDUES[(random.unit() * RESIDUES.len() as f64) as usize]
+}
+
+/// A run whose figures scatter by themselves and together; `factor` makes it slower.
+fn run(number: u64, factor: f64, scatter: Scatter, random: &mut Random) -> Run {
+    let mut each = |base: f64| base * scatter(random).exp();
+    let response_ns = Latency {
+        p50: Some((each(1e6) / factor) as u64),
+        p99: Some((each(9e6) / factor) as u64),
+        ..Latency::default()
+    };
+    let operation = Operation {
+        count: 1_000,
+        documents: 1_000,
+        documents_per_s: each(50_000.0) * factor,
+        response_ns,
+        ..Operation::default()
+    };
+    let null = each(100_000.0);
+    Run {
+        id: format!("{number:014}"),
+        command: "run".into(),
+        started_ms: number,
+        scenario: ScenarioFacts { hash: "aa".into(), ..ScenarioFacts::default() },
+        operations: BTreeMap::from([("insert".to_owned(), operation)]),
+        client: Client {
+            cpu_us_per_operation: Some(each(5.0)),
+            canary_null_per_s: vec![null, each(null)],
+            ..Client::default()
+        },
+        server_cost: ServerCost {
+            cpu_us_per_operation: Some(each(20.0) / factor),
+            written_bytes_per_document: Some(each(900.0)),
+            ..ServerCost::default()
+        },
+        ..Run::default()
+    }
+}
+
+fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
+    runs.iter().map(|run| Subject { name: run.id.clone(), run, scenario: None }).collect()
+}
+
+/// One comparison by the whole way; B does `factor` of what A does.
+fn trial(seed: u64, pairs: usize, factor: f64, scatter: Scatter) -> Comparison {
+    let mut random = Random::new(seed);
+    let mut side = |first: u64, factor: f64| -> Vec<Run> {
+        (0..pairs as u64).map(|pair| run(2 * pair + first, factor, scatter, &mut random)).collect()
+    };
+    let (a, b) = (side(1, 1.0), side(2, factor));
+    let request = Request {
+        names: ["A".into(), "B".into()],
+        a: subjects(&a),
+        b: subjects(&b),
+        varied: Vec::new(),
+        force: false,
+        primary: None,
+        settings: Settings { seed, ..Settings::default() },
+    };
+    compare(request).unwrap()
+}
+
+/// How many of [`TRIALS`] comparisons come to `expected`, and how many call any other metric different.
+fn count(seed: u64, factor: f64, scatter: Scatter, expected: Verdict) -> (u64, u64) {
+    let is_called = |verdict: Verdict| matches!(verdict, Verdict::Better | Verdict::Worse);
+    let (mut right, mut others) = (0, 0);
+    for trial_seed in seed..seed + TRIALS {
+        let it = trial(trial_seed, PAIRS, factor, scatter);
+        right += u64::from(it.verdict == expected);
+        others += u64::from(it.metrics.iter().skip(1).any(|metric| is_called(metric.verdict)));
+    }
+    println!(
+        "seeds {seed} to {}: {right} are {expected:?}, another metric is called in {others}",
+        seed + TRIALS - 1
+    );
+    (right, others)
+}
+
+#[test]
+fn a_against_a_shows_no_difference_in_at_least_98_of_100() {
+    for (seed, scatter) in [(1_000, modelled as Scatter), (2_000, recorded)] {
+        let (right, others) = count(seed, 1.0, scatter, Verdict::NoDifference);
+        assert!(right >= 980, "seeds from {seed}: {right} of {TRIALS}");
+        // Five others are tested together at the same level.
+        assert!(others <= 20, "seeds from {seed}: {others} of {TRIALS}");
+    }
+}
+
+#[test]
+fn a_handicap_of_10_percent_is_found_in_at_least_95_of_100() {
+    for (seed, scatter) in [(3_000, modelled as Scatter), (4_000, recorded)] {
+        let (found, _) = count(seed, 0.9, scatter, Verdict::Worse);
+        assert!(found >= 950, "seeds from {seed}: {found} of {TRIALS}");
+    }
+}
+
+#[test]
+fn a_gain_of_10_percent_is_found_as_often() {
+    let (found, _) = count(5_000, 1.0 / 0.9, modelled, Verdict::Better);
+    assert!(found >= 950, "seeds from 5000: {found} of {TRIALS}");
+}
+
+#[test]
+fn as_many_pairs_as_were_said_to_be_needed_make_the_interval_as_narrow_as_was_said() {
+    let width = |it: &Comparison| {
+        let metric = &it.metrics[0];
+        (metric.high.unwrap() / metric.low.unwrap()).ln() / 2.0
+    };
+    let (mut narrow, mut said) = (Vec::new(), 0);
+    for seed in 0..8 {
+        let Some(needed) = trial(seed, PAIRS, 1.0, modelled).metrics[0].pairs_needed else { continue };
+        said += 1;
+        narrow.push(width(&trial(seed + 100, needed as usize, 1.0, modelled)) / 1.03f64.ln());
+    }
+    narrow.sort_by(f64::total_cmp);
+    let median = narrow[narrow.len() / 2];
+    assert!(
+        said >= 6 && (0.75..1.15).contains(&median),
+        "seeds 0 to 7: {said} said, {median} of the width"
+    );
+}
+
+#[test]
+fn noise_of_the_machine_widens_what_must_be_shown_and_never_beyond_that_of_the_pairs() {
+    let it = trial(1, PAIRS, 1.0, modelled);
+    let metric = &it.metrics[0];
+    let must_show = metric.must_show.unwrap();
+    let own = it.noise.null_server.unwrap().ln_1p() / (PAIRS as f64).sqrt();
+    assert!(must_show > 0.03 && must_show <= (1.03f64.ln() + own).exp_m1() + 1e-12, "seed 1: {must_show}");
+}

@@ -1,0 +1,109 @@
+//! Cells side by side: what one reaches or costs beside those that differ from it on one axis.
+
+use super::{Cell, Matrix, OperationFigures};
+
+impl Matrix {
+    /// Names of the operations that are shown: those that the scenario names, in its order, or all.
+    pub fn operations(&self) -> Vec<&str> {
+        if !self.show.is_empty() {
+            return self.show.iter().map(String::as_str).collect();
+        }
+        let mut names: Vec<&str> = self
+            .cells
+            .iter()
+            .filter_map(|cell| cell.figures.as_ref())
+            .flat_map(|figures| figures.operations.keys().map(String::as_str))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// What `cell` reaches in `operation` as a share of the best cell of its group: those that differ from it on the
+    /// first axis only. Nothing where it is not known, or the cell has nothing to be compared with.
+    pub fn share_of_best(&self, cell: &Cell, operation: &str) -> Option<f64> {
+        let rate = |figures: &OperationFigures| Some(figures.documents_per_s?.median);
+        let group = self.group(cell, operation, rate);
+        let best = group.iter().copied().fold(0.0, f64::max);
+        (group.len() > 1 && best > 0.0).then(|| Some(rate(cell.of(operation)?)? / best))?
+    }
+
+    /// The tool's CPU for one `operation` in `cell` ÷ the least in its group, as for [`share_of_best`](Self::share_of_best).
+    /// An operation of another size is another operation: cells whose operations have other numbers of documents are
+    /// left out.
+    pub fn times_least_cpu(&self, cell: &Cell, operation: &str) -> Option<f64> {
+        let own = cell.of(operation)?;
+        let cpu = |figures: &OperationFigures| Some(figures.client_cpu_us_per_operation?.median);
+        let group = self.group(cell, operation, |other| cpu(other).filter(|_| own.has_size_of(other)));
+        let least = group.iter().copied().fold(f64::INFINITY, f64::min);
+        (group.len() > 1 && least > 0.0).then(|| Some(cpu(own)? / least))?
+    }
+
+    /// What `pick` says of `operation` in `cell` and in the cells that differ from it on the first axis only.
+    fn group(
+        &self,
+        cell: &Cell,
+        operation: &str,
+        pick: impl Fn(&OperationFigures) -> Option<f64>,
+    ) -> Vec<f64> {
+        let Some(first) = self.axes.first() else { return Vec::new() };
+        let beside = |other: &&Cell| {
+            cell.values
+                .iter()
+                .all(|(axis, value)| *axis == first.name || other.values.get(axis) == Some(value))
+        };
+        self.cells.iter().filter(beside).filter_map(|cell| pick(cell.of(operation)?)).collect()
+    }
+}
+
+impl Cell {
+    /// What an operation did in it.
+    pub fn of(&self, operation: &str) -> Option<&OperationFigures> {
+        self.figures.as_ref()?.operations.get(operation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Spread;
+    use super::super::tests::matrix;
+
+    #[test]
+    fn a_cell_is_compared_with_those_that_differ_on_the_first_axis_only() {
+        let matrix =
+            matrix(&[("one", "10K", 5.0), ("one", "1M", 6.0), ("all", "10K", 20.0), ("grid", "1M", 3.0)]);
+        let share = |index: usize| matrix.share_of_best(&matrix.cells[index], "insert");
+        assert_eq!((share(0), share(2)), (Some(0.25), Some(1.0)));
+        assert_eq!((share(1), share(3)), (Some(1.0), Some(0.5)));
+        assert_eq!(matrix.share_of_best(&matrix.cells[0], "find"), None);
+    }
+
+    #[test]
+    fn cpu_is_compared_between_operations_of_the_same_size_only() {
+        let mut matrix = matrix(&[
+            ("lean", "10K", 1.0),
+            ("driver", "10K", 1.0),
+            ("batched", "10K", 1.0),
+            ("lean", "1M", 1.0),
+        ]);
+        for (cell, (cpu, documents)) in
+            matrix.cells.iter_mut().zip([(20.0, 1.0), (50.0, 1.0), (400.0, 100.0), (20.0, 1.0)])
+        {
+            let operations = &mut cell.figures.as_mut().unwrap().operations;
+            let figures = operations.get_mut("insert").unwrap();
+            figures.client_cpu_us_per_operation = Spread::of([cpu]);
+            figures.documents_per_operation = Some(documents);
+        }
+        let times = |index: usize| matrix.times_least_cpu(&matrix.cells[index], "insert");
+        assert_eq!((times(0), times(1)), (Some(1.0), Some(2.5)));
+        assert_eq!((times(2), times(3)), (None, None), "nothing beside them has their size");
+    }
+
+    #[test]
+    fn what_is_shown_is_what_the_scenario_names() {
+        let mut matrix = matrix(&[("one", "10K", 5.0)]);
+        assert_eq!(matrix.operations(), ["insert"]);
+        matrix.show = vec!["work".into(), "insert".into()];
+        assert_eq!(matrix.operations(), ["work", "insert"]);
+    }
+}

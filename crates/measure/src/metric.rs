@@ -1,0 +1,243 @@
+//! What a metric's name means: whose number it is. `insert.response`, `response{load:feed}`, `integrity.lost`, or one of
+//! k6's names where it can be meant.
+
+use crate::threshold::{Aggregate, Threshold};
+
+mod selector;
+
+pub use selector::{Selector, Subject, Tags, is_reserved};
+
+use selector::tags;
+
+const LATENCIES: [&str; 5] = ["response", "service", "wake", "wait", "failed_response"];
+const COUNTERS: [&str; 9] = [
+    "operations",
+    "completed",
+    "documents",
+    "errors",
+    "checks",
+    "skipped",
+    "achieved",
+    "bytes_sent",
+    "bytes_received",
+];
+pub(crate) const INTEGRITY: [&str; 9] = [
+    "acknowledged",
+    "found",
+    "lost",
+    "phantom",
+    "duplicated",
+    "corrupted",
+    "rejected",
+    "unknown_present",
+    "unknown_absent",
+];
+/// k6's built-in metrics that can be meant, and ours.
+const K6: [(&str, &str); 7] = [
+    // k6 counts from the moment of sending, which hides waiting; here every latency counts from the due time.
+    ("http_req_duration", "response"),
+    ("http_req_failed", "errors"),
+    ("http_reqs", "completed"),
+    ("iterations", "completed"),
+    ("dropped_iterations", "skipped"),
+    ("data_sent", "bytes_sent"),
+    ("data_received", "bytes_received"),
+];
+/// Whose number a metric is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The documents', as the audit found them.
+    Integrity,
+    /// The sum of these operations'.
+    Operations(Selector),
+}
+
+/// A metric, as meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Whose number.
+    pub whose: Whose,
+    /// Which number of theirs.
+    pub name: &'static str,
+}
+
+impl Metric {
+    /// Reads a metric and checks that one of `subjects` has it.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence.
+    pub fn read(text: &str, subjects: &[Subject<'_>]) -> Result<Self, String> {
+        let (base, mut selector) = split(text)?;
+        if let Some((theirs, ours)) = K6.iter().find(|(theirs, _)| *theirs == base) {
+            let name = expected_response(theirs, ours, &mut selector);
+            return Self { whose: Whose::Operations(selector), name }.checked(subjects);
+        }
+        match base.rsplit_once('.') {
+            Some(("integrity", name)) if selector == Selector::default() => {
+                let name = known(name, &INTEGRITY)?;
+                Ok(Self { whose: Whose::Integrity, name })
+            }
+            Some(("integrity", _)) => {
+                Err("the documents of a run are audited as a whole: no tags".to_owned())
+            }
+            Some((owner, name)) => {
+                check_owner(owner, subjects)?;
+                let selector = selector.and_operation(owner);
+                let name = known(name, &[&LATENCIES[..], &COUNTERS].concat())?;
+                Self { whose: Whose::Operations(selector), name }.checked(subjects)
+            }
+            None => {
+                let name = known(base, &[&LATENCIES[..], &COUNTERS].concat())
+                    .map_err(|problem| format!("{problem}; {}", advice(subjects)))?;
+                Self { whose: Whose::Operations(selector), name }.checked(subjects)
+            }
+        }
+    }
+
+    fn checked(self, subjects: &[Subject<'_>]) -> Result<Self, String> {
+        match &self.whose {
+            Whose::Operations(selector) if self.name == "checks" && selector.is_of_loads() => Err(
+                "checks are counted for each operation as a whole: choose by operation, not by load or phase"
+                    .to_owned(),
+            ),
+            Whose::Operations(selector) if !subjects.iter().any(|subject| selector.matches(subject)) => {
+                Err(format!("no operation has these tags; there are {}", tags(subjects)))
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// Whether it is a length of time.
+    pub fn is_latency(&self) -> bool {
+        matches!(self.whose, Whose::Operations(_)) && LATENCIES.contains(&self.name)
+    }
+
+    /// Checks that a threshold can be held against it.
+    ///
+    /// # Errors
+    /// What it cannot be asked, in a sentence.
+    pub fn check(&self, threshold: &Threshold) -> Result<(), String> {
+        let (name, latency) = (self.name, self.is_latency());
+        let counting = matches!(threshold.aggregate, Aggregate::Count | Aggregate::Rate | Aggregate::Value);
+        if latency && counting && threshold.aggregate != Aggregate::Count {
+            return Err(format!("{name} is a latency: use p(N), med, avg, min, max or count"));
+        }
+        if !latency && !counting {
+            return Err(format!("{name} is a counter: use count, rate or value"));
+        }
+        if !latency && threshold.bound.as_number().is_none() {
+            return Err(format!("{name} is a counter: compare it with a number without a unit"));
+        }
+        Ok(())
+    }
+}
+
+/// The name and what stands in braces behind it.
+fn split(text: &str) -> Result<(&str, Selector), String> {
+    let Some((base, rest)) = text.split_once('{') else { return Ok((text.trim(), Selector::default())) };
+    let inside = rest.trim_end().strip_suffix('}');
+    let inside = inside.ok_or("the tags end with a closing brace: write metric{tag:value}")?;
+    Ok((base.trim(), Selector::read(inside)?))
+}
+
+/// k6 tags a request with whether its response was expected; here what failed has a histogram of its own.
+fn expected_response(theirs: &str, ours: &'static str, selector: &mut Selector) -> &'static str {
+    let is_latency = theirs == "http_req_duration";
+    let value = if is_latency { selector.take("expected_response") } else { None };
+    if value.as_deref() == Some("false") { "failed_response" } else { ours }
+}
+
+fn known(name: &str, known: &[&'static str]) -> Result<&'static str, String> {
+    let found = known.iter().find(|known| **known == name);
+    found.copied().ok_or_else(|| format!("there is no metric `{name}`; there are {}", known.join(", ")))
+}
+
+fn check_owner(owner: &str, subjects: &[Subject<'_>]) -> Result<(), String> {
+    if subjects.iter().any(|subject| subject.operation == owner) {
+        return Ok(());
+    }
+    let names: std::collections::BTreeSet<_> = subjects.iter().map(|subject| subject.operation).collect();
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+    Err(format!("there is no operation `{owner}`; there are {names} and integrity"))
+}
+
+fn advice(subjects: &[Subject<'_>]) -> String {
+    let first = subjects.first().map_or("insert", |subject| subject.operation);
+    let theirs: Vec<_> = K6.iter().map(|(theirs, _)| *theirs).collect();
+    format!(
+        "write OPERATION.METRIC, for example {first}.response, or METRIC{{tag:value}}; of k6's names there are {}",
+        theirs.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is matched by `text` among three operations: ingest and feed beside each other, and ingest before them.
+    fn matched(text: &str) -> Result<(&'static str, Vec<usize>), String> {
+        let (hot, none) = (Tags::from([("kind".to_owned(), "write".to_owned())]), Tags::new());
+        let subject = |phase, load, operation, tags| Subject { phase, load, operation, tags };
+        let subjects = [
+            subject("fill", "ingest", "ingest", &none),
+            subject("main", "devices", "ingest", &hot),
+            subject("main", "readers", "feed", &none),
+        ];
+        let metric = Metric::read(text, &subjects)?;
+        let Whose::Operations(selector) = &metric.whose else { return Ok((metric.name, Vec::new())) };
+        let all = subjects.iter().enumerate().filter(|(_, subject)| selector.matches(subject));
+        Ok((metric.name, all.map(|(index, _)| index).collect()))
+    }
+
+    #[test]
+    fn a_metric_is_of_the_operations_whose_tags_match() {
+        for (text, name, who) in [
+            ("ingest.response", "response", &[0, 1][..]),
+            ("response", "response", &[0, 1, 2]),
+            ("response{}", "response", &[0, 1, 2]),
+            ("response{phase:main}", "response", &[1, 2]),
+            ("ingest.errors{phase:main}", "errors", &[1]),
+            ("skipped{ load : readers , operation:feed }", "skipped", &[2]),
+            ("response{kind:write}", "response", &[1]),
+            ("integrity.lost", "lost", &[]),
+            ("http_req_duration{scenario:devices}", "response", &[1]),
+            ("http_req_duration{name:feed,expected_response:true}", "response", &[2]),
+            ("http_req_duration{expected_response:false}", "failed_response", &[0, 1, 2]),
+            ("http_req_failed{phase:fill}", "errors", &[0]),
+            ("http_reqs", "completed", &[0, 1, 2]),
+            ("iterations", "completed", &[0, 1, 2]),
+            ("dropped_iterations", "skipped", &[0, 1, 2]),
+            ("checks", "checks", &[0, 1, 2]),
+            ("checks{operation:feed}", "checks", &[2]),
+        ] {
+            assert_eq!(matched(text), Ok((name, who.to_vec())), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_no_operation_can_have_is_refused_with_what_there_is() {
+        for (text, part) in [
+            ("inges.response", "there is no operation `inges`; there are feed, ingest and integrity"),
+            ("ingest.respons", "there is no metric `respons`"),
+            ("respons", "write OPERATION.METRIC"),
+            ("response{phase:man}", "phase: fill | main"),
+            ("response{kind:read}", "kind: write"),
+            ("response{color:red}", "no operation has these tags"),
+            ("response{phase}", "`phase` is no tag"),
+            ("response{phase:main", "closing brace"),
+            ("integrity.lost{phase:main}", "as a whole"),
+            ("integrity.los", "there is no metric `los`"),
+            ("checks{load:readers}", "not by load or phase"),
+            ("vus", "of k6's names there are http_req_duration"),
+        ] {
+            let problem = matched(text).unwrap_err();
+            assert!(problem.contains(part), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn the_tags_that_every_operation_has_cannot_be_given() {
+        assert!(is_reserved("load") && is_reserved("operation") && is_reserved("phase"));
+        assert!(!is_reserved("scenario") && !is_reserved("kind"));
+    }
+}

@@ -1,0 +1,177 @@
+//! One entry of a scenario's `expect`, as typed: an expression, or one that ends the run when it breaks.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use crate::duration::Span;
+
+/// What must hold, as typed: `p(99)<50ms`, or `{threshold: p(99)<50ms, abort_on_fail: true, delay_abort_eval: 10s}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The expression.
+    pub threshold: String,
+    /// Whether the run ends when it does not hold.
+    pub abort_on_fail: bool,
+    /// How long the operations must have been under load before that is asked.
+    pub delay_abort_eval: Span,
+}
+
+/// The long form.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Long {
+    threshold: String,
+    #[serde(default, alias = "abortOnFail")]
+    abort_on_fail: bool,
+    #[serde(default, alias = "delayAbortEval")]
+    delay_abort_eval: Delay,
+}
+
+/// A duration that may be missing, or a number of milliseconds as in k6.
+#[derive(Clone, Copy, Default)]
+struct Delay(Span);
+
+impl Rule {
+    /// An expression that is held against the whole run, and ends nothing.
+    pub fn new(threshold: impl Into<String>) -> Self {
+        Self { threshold: threshold.into(), abort_on_fail: false, delay_abort_eval: Span::default() }
+    }
+
+    /// How long the operations must be under load before the run may end for it; nothing if it never does.
+    pub fn abort_after(&self) -> Option<Span> {
+        self.abort_on_fail.then_some(self.delay_abort_eval)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RuleVisitor)
+    }
+}
+
+struct RuleVisitor;
+
+impl<'de> Visitor<'de> for RuleVisitor {
+    type Value = Rule;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an expression such as p(99)<50ms, or {threshold, abort_on_fail, delay_abort_eval}")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Rule, E> {
+        Ok(Rule::new(text))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Rule, A::Error> {
+        let Long { threshold, abort_on_fail, delay_abort_eval: Delay(delay_abort_eval) } =
+            Long::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Rule { threshold, abort_on_fail, delay_abort_eval })
+    }
+}
+
+impl<'de> Deserialize<'de> for Delay {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        crate::duration::milliseconds::deserialize(deserializer).map(Self)
+    }
+}
+
+impl Serialize for Delay {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl Serialize for Rule {
+    /// In the short form where that says everything.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if *self == Self::new(self.threshold.as_str()) {
+            return serializer.serialize_str(&self.threshold);
+        }
+        let Self { threshold, abort_on_fail, delay_abort_eval } = self.clone();
+        Long { threshold, abort_on_fail, delay_abort_eval: Delay(delay_abort_eval) }.serialize(serializer)
+    }
+}
+
+impl JsonSchema for Rule {
+    fn schema_name() -> Cow<'static, str> {
+        "Rule".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let span = generator.subschema_for::<Span>();
+        let abort = json_schema!({
+            "type": "boolean",
+            "description": "Whether the run ends when it does not hold: looked at every 2 seconds.",
+            "default": false
+        });
+        let delay = json_schema!({
+            "description": "How long its operations must have been under load before; a number counts milliseconds.",
+            "anyOf": [span, {"type": "number"}]
+        });
+        json_schema!({
+            "description": "What must hold: an expression of k6's grammar, such as p(99)<50ms or rate<0.01, or one that may \
+                            end the run.",
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {
+                        "threshold": {"type": "string", "description": "The expression."},
+                        "abort_on_fail": abort,
+                        "abortOnFail": {"type": "boolean", "description": "`abort_on_fail`, as k6 writes it."},
+                        "delay_abort_eval": delay,
+                        "delayAbortEval": {"description": "`delay_abort_eval`, as k6 writes it.", "anyOf": [span, {"type": "number"}]}
+                    },
+                    "required": ["threshold"],
+                    "additionalProperties": false
+                }
+            ]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Rule, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    #[test]
+    fn both_forms_and_both_spellings_are_read() {
+        let ten =
+            Rule { abort_on_fail: true, delay_abort_eval: Span::from_secs(10), ..Rule::new("rate<0.01") };
+        for (json, rule) in [
+            (r#""p(95)<500""#, Rule::new("p(95)<500")),
+            (r#"{"threshold": "p(95)<500"}"#, Rule::new("p(95)<500")),
+            (r#"{"threshold": "rate<0.01", "abort_on_fail": true, "delay_abort_eval": "10s"}"#, ten.clone()),
+            (r#"{"threshold": "rate<0.01", "abortOnFail": true, "delayAbortEval": "10s"}"#, ten.clone()),
+            (r#"{"threshold": "rate<0.01", "abortOnFail": true, "delayAbortEval": 10000}"#, ten.clone()),
+        ] {
+            assert_eq!(read(json).unwrap(), rule, "{json}");
+        }
+        assert_eq!(ten.abort_after(), Some(Span::from_secs(10)));
+        assert_eq!(Rule::new("p(95)<500").abort_after(), None);
+    }
+
+    #[test]
+    fn what_is_written_reads_back_and_the_short_form_stays_short() {
+        let long = Rule { abort_on_fail: true, ..Rule::new("max<1s") };
+        for rule in [Rule::new("max<1s"), long] {
+            assert_eq!(read(&serde_json::to_string(&rule).unwrap()).unwrap(), rule);
+        }
+        assert_eq!(serde_json::to_string(&Rule::new("max<1s")).unwrap(), r#""max<1s""#);
+    }
+
+    #[test]
+    fn an_unknown_word_is_refused() {
+        let message = read(r#"{"threshold": "max<1s", "abort": true}"#).unwrap_err().to_string();
+        assert!(message.contains("unknown field `abort`"), "{message}");
+    }
+}

@@ -1,0 +1,181 @@
+//! What becomes of documents that are there: noted as it happens, told to the keeper before the first change of each kind
+//! and after the changes.
+
+use plimsoll_ledger::{Changed, Intent, Touched, Version};
+
+use super::Books;
+
+/// Changed documents that are handed to the keeper at once: some hundred operations' worth, so that a crash forgets less
+/// than a second of them where there are many.
+const CHANGED_MAX: usize = 256;
+
+impl Books {
+    /// The version of a document, as far as this worker knows; exact for those that it owns.
+    pub fn version(&self, number: u64) -> Version {
+        self.deal.locate(number).map_or_else(Version::default, |place| self.changes.versions.at(place))
+    }
+
+    /// The change of a document that is under way was acknowledged.
+    pub fn acknowledge(&mut self, number: u64) {
+        if let Some(place) = self.deal.locate(number) {
+            self.changes.versions.acknowledge(place);
+            self.note(number);
+        }
+    }
+
+    /// The change of a document that is under way was not done.
+    pub fn withdraw(&mut self, number: u64) {
+        if let Some(place) = self.deal.locate(number) {
+            self.changes.versions.withdraw(place);
+            self.note(number);
+        }
+    }
+
+    /// Whether something may have changed a document in a way that cannot be followed.
+    pub fn is_touched(&self, number: u64) -> bool {
+        self.deal.locate(number).is_some_and(|place| self.changes.touched.contains(place))
+    }
+
+    /// Notes that another operation may change or remove a document.
+    pub fn touch(&mut self, number: u64) {
+        if !self.is_touched(number) {
+            self.changes.touched.mark(&self.deal, number..number + 1);
+            self.note(number);
+        }
+    }
+
+    /// Notes that another operation may change or remove any document.
+    pub fn touch_all(&mut self) {
+        self.changes.touched = Touched::All;
+    }
+
+    /// Says on disk, before the first change of a kind, that this worker makes such changes from now on: a crash may
+    /// forget which documents it changed last, but not what it may have done to them. False if the disk refuses; then
+    /// nothing of the kind may be sent.
+    pub fn intend(&mut self, intent: Intent) -> bool {
+        let Some(reservations) = &self.reservations else { return true };
+        if !self.intents.contains(intent) && reservations.intend(intent) {
+            self.intents = self.intents.with(intent);
+        }
+        self.intents.contains(intent)
+    }
+
+    /// Notes that what is known of a document is to be told to the keeper.
+    pub(super) fn note(&mut self, number: u64) {
+        if self.reservations.is_none() {
+            return;
+        }
+        self.changed.push(number);
+        if self.changed.len() >= CHANGED_MAX {
+            self.tell_changes();
+        }
+    }
+
+    /// Hands what became of changed documents to the keeper.
+    pub(super) fn tell_changes(&mut self) {
+        let Some(reservations) = &self.reservations else { return };
+        if self.changed.is_empty() {
+            return;
+        }
+        // A change is noted when it is sent and when it is answered, often both since the last time.
+        self.changed.sort_unstable();
+        self.changed.dedup();
+        let places = self.changed.drain(..).filter_map(|number| self.deal.locate(number));
+        let changed: Vec<Changed> = places.map(|place| self.changes.at(place)).collect();
+        reservations.note(changed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use plimsoll_ledger::{Deal, Intents, Recovered, Run, State, recover};
+
+    use super::*;
+    use crate::keeper::KeeperThread;
+    use crate::keys::Keys;
+    use crate::setup::Purpose;
+
+    const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
+
+    /// A worker that changes documents until it crashes, and what a later audit knows.
+    fn crashed(dir: &Path, change: impl FnOnce(&mut Books)) -> Recovered {
+        let deal = Deal::new(100, 1, None).unwrap();
+        let keeper = KeeperThread::start(dir, RUN, deal, 0..1).unwrap();
+        let mut books = Books::new(deal, 0, keeper.reservations(0));
+        let numbers = books.take(50).unwrap();
+        books.settle(numbers, State::Acknowledged);
+        change(&mut books);
+        // Nothing is closed and nothing saved; the keeper has written what it was handed.
+        keeper.close().unwrap();
+        recover(dir).unwrap()
+    }
+
+    fn pick(books: &mut Books, purpose: Purpose, index: u64) -> u64 {
+        let word = ((u128::from(index) << 64) / 50) as u64 + 1;
+        books.pick(&Keys::Uniform, purpose, |_| word).unwrap().number
+    }
+
+    fn versions(recovered: &Recovered, number: u64) -> (u32, u32) {
+        let place = recovered.ledger.deal().locate(number).unwrap();
+        let known = recovered.ledger.changes().unwrap().versions.at(place);
+        (known.acknowledged(), known.sent())
+    }
+
+    #[test]
+    fn what_was_changed_before_the_last_flush_survives_a_crash() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut touched = 0;
+        let recovered = crashed(dir.path(), |books| {
+            assert_eq!(pick(books, Purpose::Replace, 7), 7);
+            books.acknowledge(7);
+            assert_eq!(pick(books, Purpose::Replace, 8), 8);
+            touched = pick(books, Purpose::Touch, 9);
+            books.flush();
+            assert_eq!(pick(books, Purpose::Replace, 10), 10);
+        });
+        assert_eq!([7, 8, 10].map(|number| versions(&recovered, number)), [(1, 1), (0, 1), (0, 0)]);
+        let place = recovered.ledger.deal().locate(touched).unwrap();
+        let changes = recovered.ledger.changes().unwrap();
+        assert!(changes.touched.contains(place));
+        let meant = Intents::NONE.with(Intent::Replace).with(Intent::Alter);
+        assert_eq!(recovered.ledger.unseen(), meant);
+    }
+
+    #[test]
+    fn what_a_worker_does_is_on_disk_before_it_does_it() {
+        for (purpose, intent) in [
+            (Purpose::Replace, Some(Intent::Replace)),
+            (Purpose::Remove, Some(Intent::Remove)),
+            (Purpose::Touch, Some(Intent::Alter)),
+            (Purpose::Read, None),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let recovered = crashed(dir.path(), |books| drop(pick(books, purpose, 3)));
+            let expected = intent.into_iter().fold(Intents::NONE, Intents::with);
+            assert_eq!(recovered.ledger.unseen(), expected, "{purpose:?}");
+        }
+    }
+
+    #[test]
+    fn many_changes_are_told_before_the_second_is_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let recovered = crashed(dir.path(), |books| {
+            for _ in 0..CHANGED_MAX {
+                assert_eq!(pick(books, Purpose::Replace, 4), 4);
+                books.acknowledge(4);
+            }
+        });
+        assert_eq!(versions(&recovered, 4), (CHANGED_MAX as u32, CHANGED_MAX as u32));
+    }
+
+    #[test]
+    fn a_run_that_changes_nothing_leaves_nothing_to_doubt_after_a_crash() {
+        let dir = tempfile::tempdir().unwrap();
+        let recovered = crashed(dir.path(), Books::flush);
+        assert_eq!(recovered.ledger.unseen(), Intents::NONE);
+        assert_eq!(recovered.ledger.changes(), Some(&plimsoll_ledger::Changes::default()));
+        assert_eq!(recovered.ledger.counts().acknowledged, 50);
+    }
+}

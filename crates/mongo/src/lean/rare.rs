@@ -1,0 +1,86 @@
+//! The operations that are rare, or several commands: what each needs on one connection.
+//!
+//! Their futures are larger than those of inserts, changes and finds, so they are kept apart from these.
+
+use plimsoll_measure::interval::Reply;
+use plimsoll_wire::{Connection, Error, Limits};
+
+use super::{Work, aggregate, find_and_modify, range, read_modify_write, transaction};
+use crate::maker::Maker;
+use crate::setup::{Command, Selection, Setup};
+
+/// What one of them needs on one connection.
+#[derive(Debug)]
+pub(super) enum Buffers {
+    Range(Box<range::Buffers>),
+    Aggregate(Box<aggregate::Buffers>),
+    FindAndModify(Box<find_and_modify::Buffers>),
+    ReadModifyWrite(Box<read_modify_write::Buffers>),
+    Transaction(Box<transaction::Buffers>),
+}
+
+impl Buffers {
+    pub fn range(setup: &Setup, limits: &Limits) -> Self {
+        Self::Range(Box::new(range::Buffers::new(setup, limits)))
+    }
+
+    pub fn aggregate(setup: &Setup, limits: &Limits) -> Self {
+        Self::Aggregate(Box::new(aggregate::Buffers::new(setup, limits)))
+    }
+
+    pub fn find_and_modify(setup: &Setup, limits: &Limits) -> Self {
+        Self::FindAndModify(Box::new(find_and_modify::Buffers::new(setup, limits)))
+    }
+
+    pub fn read_modify_write(
+        setup: &Setup,
+        selection: &Selection,
+        command: &Command,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let buffers = read_modify_write::Buffers::new(setup, selection, command, limits)?;
+        Ok(Self::ReadModifyWrite(Box::new(buffers)))
+    }
+
+    pub fn transaction(maker: &Maker, steps: &[Command], session: u64, limits: &Limits) -> Self {
+        Self::Transaction(Box::new(transaction::Buffers::new(maker, steps, session, limits)))
+    }
+
+    pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
+        match self {
+            Self::Range(buffers) => buffers.prepare(work, number),
+            Self::Aggregate(buffers) => buffers.prepare(work, number),
+            Self::FindAndModify(buffers) => buffers.prepare(work, number),
+            Self::ReadModifyWrite(buffers) => buffers.prepare(work, number),
+            Self::Transaction(buffers) => buffers.prepare(work, number),
+        }
+    }
+
+    pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
+        match self {
+            Self::Range(buffers) => buffers.send(connection, work).await,
+            Self::Aggregate(buffers) => buffers.send(connection, work).await,
+            Self::FindAndModify(buffers) => buffers.send(connection, work).await,
+            Self::ReadModifyWrite(buffers) => buffers.send(connection, work).await,
+            Self::Transaction(buffers) => buffers.send(connection, work).await,
+        }
+    }
+
+    /// No further attempt of what is prepared is made.
+    pub fn release(&mut self, maker: &Maker) {
+        match self {
+            Self::Range(_) | Self::Aggregate(_) => {}
+            Self::FindAndModify(buffers) => buffers.release(maker),
+            Self::ReadModifyWrite(buffers) => buffers.release(maker),
+            Self::Transaction(buffers) => buffers.release(maker),
+        }
+    }
+
+    /// What was prepared is not sent.
+    pub fn discard(&mut self, maker: &Maker) {
+        match self {
+            Self::Transaction(buffers) => buffers.discard(maker),
+            others => others.release(maker),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Attempts to reach a server that is away, made beside the load: no operation waits for one.
+//!
+//! While nobody reaches the server, one connection of a worker tries at a time, now and then. Once one has reached it, every
+//! other that misses it may follow at once.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
+use plimsoll_wire::Connection;
+use tokio::task::JoinHandle;
+
+use crate::topology::Site;
+
+/// A worker tries a server that is away again this often, in nanoseconds.
+const TRY_EVERY_NS: u64 = 500 * MILLISECOND_NS;
+/// How long one attempt may take.
+const TRY_LIMIT: Duration = Duration::from_nanos(10 * SECOND_NS);
+
+/// One attempt. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Knock {
+    attempt: JoinHandle<Option<Connection>>,
+}
+
+impl Knock {
+    /// Begins one. Must be called on a tokio runtime.
+    pub fn at(site: Arc<Site>) -> Self {
+        let attempt = async move { tokio::time::timeout(TRY_LIMIT, site.connect()).await.ok()?.ok() };
+        Self { attempt: tokio::spawn(attempt) }
+    }
+
+    /// What came of it, without waiting: a connection, or none.
+    pub fn answer(&mut self) -> Poll<Option<Connection>> {
+        // Nobody is to be woken: whoever asks will ask again.
+        let mut context = Context::from_waker(Waker::noop());
+        Pin::new(&mut self.attempt).poll(&mut context).map(|ended| ended.ok().flatten())
+    }
+}
+
+impl Drop for Knock {
+    fn drop(&mut self) {
+        self.attempt.abort();
+    }
+}
+
+/// When a worker may try a server again.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    /// The moment from which on it may be tried, in nanoseconds; 0 while it is known to be there.
+    next_ns: AtomicU64,
+}
+
+impl Patience {
+    /// Whether it is not known to be there.
+    pub fn is_needed(&self) -> bool {
+        self.next_ns.load(Ordering::Relaxed) > 0
+    }
+
+    /// It was reached.
+    pub fn end(&self) {
+        self.next_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// It was lost, or not reached.
+    pub fn begin(&self, now: Instant) {
+        self.next_ns.store((now + TRY_EVERY_NS).as_ns(), Ordering::Relaxed);
+    }
+
+    /// Whether it is to be tried now. Unless it is known to be there, this one tries for all.
+    pub fn is_over(&self, now: Instant) -> bool {
+        let over = self.next_ns.load(Ordering::Relaxed) <= now.as_ns();
+        if over && self.is_needed() {
+            self.begin(now);
+        }
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_tries_for_all_until_the_server_is_reached_and_then_everybody_may() {
+        let (patience, start) = (Patience::default(), Instant::from_ns(SECOND_NS));
+        assert!(patience.is_over(start) && patience.is_over(start), "it is there as far as anybody knows");
+        patience.begin(start);
+        let later = start + TRY_EVERY_NS;
+        assert_eq!([start, later - 1, later, later].map(|at| patience.is_over(at)), [false, false, true, false]);
+        assert!(patience.is_over(later + TRY_EVERY_NS));
+        patience.end();
+        assert!(!patience.is_needed() && patience.is_over(start) && patience.is_over(start));
+    }
+}

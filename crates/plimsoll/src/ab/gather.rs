@@ -1,0 +1,148 @@
+//! Runs that were measured, by their directories, their run.json, or a directory of several.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use plimsoll_measure::comparison::Subject;
+use plimsoll_measure::run::{FORMAT, Run};
+use serde_json::Value;
+
+use crate::run_dir;
+
+/// What a run directory that was put aside has in its name.
+const ASIDE: &str = ".cut-";
+const RUN: &str = "run.json";
+/// No run.json is larger, in bytes.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// A run and the scenario that it was made from.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Its directory, as it was named.
+    pub name: String,
+    /// Its summary.
+    pub run: Run,
+    /// Its scenario as resolved, if it is there.
+    pub scenario: Option<Value>,
+}
+
+impl Measured {
+    /// The run as something to compare.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject { name: self.name.clone(), run: &self.run, scenario: self.scenario.clone() }
+    }
+}
+
+/// The runs that `paths` name: run directories, run.json files, and directories that hold several run directories.
+///
+/// # Errors
+/// When one of them is none of these, or cannot be read.
+pub fn gather(paths: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
+    let all: Vec<Vec<Measured>> = paths.iter().map(|path| group(path)).collect::<anyhow::Result<_>>()?;
+    Ok(all.concat())
+}
+
+fn group(path: &Path) -> anyhow::Result<Vec<Measured>> {
+    if path.is_file() {
+        return Ok(vec![read(path)?]);
+    }
+    ensure!(
+        path.is_dir(),
+        "{} is not there: name a run directory, a run.json or a directory of runs",
+        path.display()
+    );
+    if path.join(RUN).is_file() {
+        return Ok(vec![read(&path.join(RUN))?]);
+    }
+    let mut inside: Vec<PathBuf> = fs::read_dir(path)
+        .with_context(|| format!("read {}", path.display()))?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|entry| entry.join(RUN).is_file() && !entry.to_string_lossy().contains(ASIDE))
+        .collect();
+    inside.sort();
+    if inside.is_empty() {
+        bail!(
+            "{} holds no run: there is no {RUN} in it or in a directory below it; a run that was killed has none",
+            path.display()
+        );
+    }
+    inside.iter().map(|entry| read(&entry.join(RUN))).collect()
+}
+
+/// The run that `file` says; the scenario is the one beside it.
+///
+/// # Errors
+/// When it cannot be read or understood.
+pub fn read(file: &Path) -> anyhow::Result<Measured> {
+    let size = file.metadata().with_context(|| format!("read {}", file.display()))?.len();
+    ensure!(
+        size <= FILE_BYTES_MAX,
+        "{} has {size} bytes: no run.json has more than {FILE_BYTES_MAX}",
+        file.display()
+    );
+    let text = fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
+    let run: Run = serde_json::from_str(&text).with_context(|| {
+        format!("{} is no run.json: name a run directory or its run.json", file.display())
+    })?;
+    ensure!(
+        run.format == FORMAT,
+        "{} has format {}, and this version knows {FORMAT}: use the version that wrote it",
+        file.display(),
+        run.format
+    );
+    let is_own = file.file_name().is_some_and(|name| name == RUN);
+    let directory = file.parent().filter(|_| is_own);
+    let scenario = directory.and_then(|directory| {
+        let text = fs::read_to_string(run_dir::scenario(directory)).ok()?;
+        serde_saphyr::from_str(&text).ok()
+    });
+    let name = directory.unwrap_or(file).display().to_string();
+    Ok(Measured { name, run, scenario })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keep(dir: &Path, name: &str, format: u32) {
+        let dir = dir.join(name);
+        fs::create_dir_all(&dir).unwrap();
+        let run = Run { format, id: name.into(), ..Run::default() };
+        fs::write(dir.join(RUN), serde_json::to_string(&run).unwrap()).unwrap();
+        fs::write(dir.join("scenario.yaml"), "client: lean\n").unwrap();
+    }
+
+    fn names(paths: &[PathBuf]) -> Vec<String> {
+        gather(paths).unwrap().into_iter().map(|it| it.run.id).collect()
+    }
+
+    #[test]
+    fn a_run_is_named_by_its_directory_its_file_or_the_directory_around_it() {
+        let dir = tempfile::tempdir().unwrap();
+        ["001-a", "002-b", "001-a.cut-1"].iter().for_each(|name| keep(dir.path(), name, FORMAT));
+        assert_eq!(names(&[dir.path().to_owned()]), ["001-a", "002-b"], "what was put aside is left out");
+        assert_eq!(names(&[dir.path().join("002-b"), dir.path().join("001-a/run.json")]), ["002-b", "001-a"]);
+        let it = gather(&[dir.path().join("001-a")]).unwrap().remove(0);
+        assert_eq!(it.scenario.unwrap()["client"], "lean");
+        assert!(it.name.ends_with("001-a"));
+    }
+
+    #[test]
+    fn what_is_no_run_is_refused_with_the_mend() {
+        let dir = tempfile::tempdir().unwrap();
+        keep(dir.path(), "later", FORMAT + 1);
+        fs::create_dir(dir.path().join("empty")).unwrap();
+        fs::write(dir.path().join("other.json"), "{\"a\": 1}").unwrap();
+        for (name, part) in [
+            ("nowhere", "is not there: name a run directory"),
+            ("empty", "holds no run"),
+            ("other.json", "is no run.json"),
+            ("later", "use the version that wrote it"),
+        ] {
+            let message = format!("{:#}", gather(&[dir.path().join(name)]).unwrap_err());
+            assert!(message.contains(part), "{name}: {message}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! One run of a comparison: `plimsoll run` as a process of its own.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::prepare::Prepared;
+use crate::cli::LoadArgs;
+
+/// How often a run is looked at, and the wish to stop passed on.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What is run, and where to.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The scenario as it was named.
+    pub scenario: &'a str,
+    /// The run directory.
+    pub path: &'a Path,
+    /// The collection.
+    pub collection: &'a str,
+    /// Whether nothing is said on the way.
+    pub quiet: bool,
+}
+
+impl Run<'_> {
+    /// Starts it in a process group of its own, so that Ctrl-C comes to it through us and once only.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start(&self, side: &Prepared) -> anyhow::Result<Child> {
+        let own = || std::env::current_exe().context("find this program");
+        let binary = side.side.binary.clone().map_or_else(own, Ok)?;
+        let mut command = Command::new(&binary);
+        command.arg("run").arg(self.scenario).arg("--out").arg(self.path);
+        command.args(words(&side.args)).args(["--set", &format!("collection={}", self.collection)]);
+        command.args(self.quiet.then_some("--quiet"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        command.spawn().with_context(|| format!("start {}", binary.display()))
+    }
+}
+
+/// Words of the command line as `plimsoll run` takes them.
+fn words(args: &LoadArgs) -> Vec<String> {
+    let server = args.server.iter().flat_map(|server| ["--server".to_owned(), server.clone()]);
+    let hosts = (!args.hosts.is_empty()).then(|| ["--hosts".to_owned(), args.hosts.join(",")]);
+    let count = (args.count > 1).then(|| ["--count".to_owned(), args.count.to_string()]);
+    let seed = args.seed.map(|seed| ["--seed".to_owned(), seed.to_string()]);
+    let overrides = args.overrides.iter().flat_map(|it| ["--set".to_owned(), it.clone()]);
+    let pairs = [hosts, count, seed].into_iter().flatten().flatten();
+    server.chain(pairs).chain(overrides).collect()
+}
+
+/// Waits for a run to end, and passes the wish to stop on to it, once. The code that it ended with.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn wait(mut child: Child, flag: &AtomicBool) -> anyhow::Result<Option<u8>> {
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait().context("wait for a run")? {
+            return Ok(status.code().and_then(|code| u8::try_from(code).ok()));
+        }
+        if flag.load(Ordering::Relaxed) && !is_told {
+            is_told = true;
+            if let Some(pid) = Pid::from_raw(child.id() as i32) {
+                // One that has just ended needs no word.
+                kill_process(pid, Signal::INT).unwrap_or_default();
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+}

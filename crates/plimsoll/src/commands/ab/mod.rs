@@ -1,0 +1,265 @@
+//! `plimsoll ab`: two things measured in turns, each run a `plimsoll run` of its own, and compared.
+
+mod child;
+mod prepare;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use plimsoll_measure::clock;
+use plimsoll_measure::comparison::Comparison;
+use plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
+use plimsoll_mongo::setup::Namespace;
+use plimsoll_report::comparison::Links;
+use plimsoll_report::matrix::brief;
+
+use prepare::{Prepared, prepare, stays};
+
+use super::compare::{Asked, exit, tell, weigh};
+use super::{load, matrix};
+use crate::ab::dir::{self, Plan as Begun};
+use crate::ab::gather::{Measured, read};
+use crate::ab::turns::{Turn, Which, is_whole, turns};
+use crate::cli::AbArgs;
+use crate::exit::{Deserves, Exit, Failure, Outcome, worst};
+use crate::matrix::dir::MatrixDir;
+use crate::place::{Manner, Place};
+use crate::run_dir;
+use crate::terminal::{print, say};
+
+/// Measures A and B in turns and compares them.
+///
+/// # Errors
+/// What cannot be meant, or kept a run from being made.
+pub fn ab(args: &AbArgs) -> Outcome<Exit> {
+    let [a, b] = prepare(args).deserves(Exit::Usage)?;
+    let flag = load::signals().context("listen to signals")?;
+    let mut drive = Drive::start(args, [a, b], flag)?;
+    let ended = drive.make_all()?;
+    drive.end(ended)
+}
+
+/// A comparison that is being made.
+struct Drive<'a> {
+    args: &'a AbArgs,
+    sides: [Prepared; 2],
+    path: PathBuf,
+    runs: MatrixDir,
+    runtime: tokio::runtime::Runtime,
+    flag: Arc<AtomicBool>,
+    quiet: bool,
+}
+
+impl<'a> Drive<'a> {
+    /// Makes the directory, or opens an earlier one.
+    fn start(args: &'a AbArgs, mut sides: [Prepared; 2], flag: Arc<AtomicBool>) -> Outcome<Self> {
+        let quiet = args.load.quiet || args.load.json;
+        let runtime = load::runtime()?;
+        for side in &mut sides {
+            let timeout = Duration::from_nanos(side.loaded.scenario.timeout.as_ns());
+            if stays(&side.server) {
+                side.standing = Some(Place::open(&side.server, Manner::quiet(timeout), &runtime)?);
+            }
+        }
+        let plan = Begun {
+            scenario: sides[0].loaded.name.clone(),
+            hashes: [&sides[0], &sides[1]].map(|side| side.loaded.hash()),
+            a: sides[0].side.name(),
+            b: sides[1].side.name(),
+            servers: [&sides[0], &sides[1]].map(Prepared::servers),
+        };
+        let path = match &args.resume {
+            Some(path) => dir::check_plan(path, &plan).map(|()| path.clone()).deserves(Exit::Usage)?,
+            None => {
+                let name = format!("{}-ab", plan.scenario);
+                let path =
+                    dir::create(args.load.out.as_deref(), &name, clock::wall_ms()).deserves(Exit::Usage)?;
+                dir::keep_plan(&path, &plan)?;
+                path
+            }
+        };
+        let runs = MatrixDir::at(&path);
+        if !quiet {
+            say(&format!(
+                "{}: {} pairs, {} runs in turns\n  A  {}\n  B  {}",
+                sides[0].loaded.scenario.title,
+                args.pairs,
+                2 * args.pairs,
+                plan.a,
+                plan.b
+            ));
+        }
+        Ok(Self { args, sides, path, runs, runtime, flag, quiet })
+    }
+
+    /// Makes every pair that is not there yet; tells how the runs ended.
+    fn make_all(&mut self) -> Outcome<Exit> {
+        for pair in turns(self.args.pairs) {
+            if pair.iter().all(|turn| self.is_made(turn)) {
+                continue;
+            }
+            // Half a pair is worth nothing: what the machine did has changed since.
+            for turn in &pair {
+                if self.path.join(&turn.directory).exists() {
+                    self.runs.put_aside(&turn.directory)?;
+                }
+            }
+            for turn in &pair {
+                let ended = if self.is_over() { Exit::Interrupted } else { self.make(turn)? };
+                if ended != Exit::Held {
+                    return Ok(ended);
+                }
+            }
+            self.save()?;
+        }
+        Ok(Exit::Held)
+    }
+
+    fn is_over(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    fn side(&self, which: Which) -> &Prepared {
+        let [a, b] = &self.sides;
+        if which == Which::A { a } else { b }
+    }
+
+    fn is_made(&self, turn: &Turn) -> bool {
+        is_whole(&self.runs.found(&turn.directory), self.side(turn.which).phases)
+    }
+
+    /// Makes one run. What it measured counts, even where an expectation of the scenario does not hold.
+    fn make(&self, turn: &Turn) -> Outcome<Exit> {
+        if !self.quiet {
+            let of = 2 * self.args.pairs;
+            say(&format!("\n[{}/{of}] pair {}, {}", turn.number, turn.pair, turn.which.letter()));
+        }
+        let collection = self.collection(turn);
+        let stood = self.stands(turn.which, &collection)?;
+        let path = self.path.join(&turn.directory);
+        let side = self.side(turn.which);
+        let run = child::Run {
+            scenario: &self.args.scenario,
+            path: &path,
+            collection: &collection,
+            quiet: self.quiet,
+        };
+        let code = child::wait(run.start(side)?, &self.flag)?;
+        let Ok(run) = run_dir::read_run(&path) else {
+            let exit = code.and_then(Exit::of).filter(|exit| *exit != Exit::Held).unwrap_or(Exit::Failed);
+            if exit != Exit::Interrupted {
+                say(&format!("      the run of {} could not be made: see above", turn.which.letter()));
+            }
+            return Ok(exit);
+        };
+        let intact = run.integrity.as_ref().is_some_and(|it| it.holds() && it.is_known());
+        if intact && !stood {
+            self.drop_collection(turn.which, &collection)?;
+        }
+        if !self.quiet {
+            say(&format!("      {}", brief(&run)));
+        }
+        Ok(if run.interrupted { code.and_then(Exit::of).unwrap_or(Exit::Interrupted) } else { Exit::Held })
+    }
+
+    /// The collection of a run: its own where the server stays.
+    fn collection(&self, turn: &Turn) -> String {
+        let side = self.side(turn.which);
+        let base = &side.loaded.scenario.collection;
+        match (&side.standing, base.parse::<Namespace>()) {
+            (Some(_), Ok(base)) => format!("{base}_{}", turn.number),
+            _ => base.clone(),
+        }
+    }
+
+    /// Whether the collection was there before, empty; nothing is dropped then.
+    fn stands(&self, which: Which, collection: &str) -> Outcome<bool> {
+        let Some(place) = &self.side(which).standing else { return Ok(true) };
+        let namespace: Namespace = collection.parse().deserves(Exit::Usage)?;
+        self.runtime.block_on(exists(place, &namespace)).deserves(Exit::Server)
+    }
+
+    fn drop_collection(&self, which: Which, collection: &str) -> Outcome<()> {
+        let Some(place) = &self.side(which).standing else { return Ok(()) };
+        let namespace: Namespace = collection.parse().deserves(Exit::Usage)?;
+        self.runtime.block_on(matrix::clear(place, &namespace, true)).deserves(Exit::Server)?;
+        Ok(())
+    }
+
+    /// The runs of all whole pairs.
+    fn measured(&self) -> anyhow::Result<[Vec<Measured>; 2]> {
+        let mut sides = [Vec::new(), Vec::new()];
+        for pair in turns(self.args.pairs) {
+            if !pair.iter().all(|turn| self.is_made(turn)) {
+                continue;
+            }
+            for turn in pair {
+                let it = read(&self.path.join(&turn.directory).join("run.json"))?;
+                let place = usize::from(turn.which == Which::B);
+                sides[place].push(Measured { name: turn.directory, ..it });
+            }
+        }
+        Ok(sides)
+    }
+
+    /// Writes down what the pairs say that there are; nothing while they are too few.
+    fn save(&self) -> Outcome<Option<Comparison>> {
+        let [a, b] = self.measured()?;
+        if a.len() < PAIRS_MIN {
+            return Ok(None);
+        }
+        let [one, other] = [&self.sides[0].side, &self.sides[1].side];
+        let asked = Asked {
+            names: [one.name(), other.name()],
+            varied: [one.varied(), other.varied()].concat(),
+            force: false,
+        };
+        let comparison = weigh(&a, &b, asked, &self.args.judge)?;
+        dir::save(&self.path, &comparison, Links::Beside)?;
+        Ok(Some(comparison))
+    }
+
+    /// Says what there is.
+    fn end(self, ended: Exit) -> Outcome<Exit> {
+        let shown = self.path.display().to_string();
+        let comparison = self.save()?;
+        if let Some(comparison) = &comparison {
+            if !self.quiet {
+                print("\n");
+            }
+            if !self.args.load.quiet {
+                tell(comparison, &self.path, self.args.load.json)?;
+            }
+        }
+        if ended != Exit::Held {
+            let pairs = self.measured()?[0].len();
+            say(&format!(
+                "{pairs} of {} pairs are measured and kept. Go on with --resume {shown}",
+                self.args.pairs
+            ));
+            return Ok(worst([ended, comparison.map_or(Exit::Held, |it| exit(&it))]));
+        }
+        let none = || Failure { exit: Exit::Failed, error: anyhow!("{shown} holds no pair") };
+        Ok(exit(&comparison.ok_or_else(none)?))
+    }
+}
+
+async fn exists(place: &Place, namespace: &Namespace) -> anyhow::Result<bool> {
+    for place in place.all() {
+        let mut connection = plimsoll_wire::Connection::connect(&place.site.options()).await?;
+        if !plimsoll_mongo::collection::exists(&mut connection, namespace).await? {
+            continue;
+        }
+        match plimsoll_mongo::collection::count(&mut connection, namespace).await? {
+            0 => return Ok(true),
+            documents => bail!(
+                "{namespace} is not empty ({documents} documents): each run needs a collection that is not there or empty. Name \
+                 another one with --set collection=…, or drop it yourself if it is what a run left behind that was cut off"
+            ),
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,94 @@
+//! Comparisons of real runs: a server against itself, and against one that takes 10 % longer.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use plimsoll_measure::clock;
+use plimsoll_measure::comparison::{Comparison, Request, Settings, Subject, Verdict, compare};
+use plimsoll_measure::run::Run;
+use plimsoll_report::comparison::change;
+use plimsoll_server::null;
+
+use super::{Finding, trial};
+
+/// The scenario, with a load that waits for each answer.
+const SCENARIO: &str = "rate";
+const OVERRIDES: [&str; 2] =
+    ["phases.0.load.insert.arrivals={closed: {writers: 4}}", "phases.0.stop.duration=1s"];
+/// Pairs of each comparison.
+const PAIRS: u64 = 10;
+/// What decides: a busy machine holds up some operations, which the median does not feel.
+const PRIMARY: &str = "insert.response_ns.p50";
+/// How long the server withholds an answer: so long that the median follows from it alone.
+const DELAY: Duration = Duration::from_millis(5);
+/// What the one with a handicap withholds its answers for, as a multiple of the other's.
+const HANDICAP: f64 = 1.1;
+
+/// A null server against itself shows no difference.
+///
+/// # Errors
+/// When the load cannot be sent.
+pub fn same() -> anyhow::Result<Finding> {
+    finding("A against A shows no difference", 1.0, |verdict| {
+        verdict != Verdict::Better && verdict != Verdict::Worse
+    })
+}
+
+/// One that takes 10 % more time for each answer is found to be slower.
+///
+/// # Errors
+/// When the load cannot be sent.
+pub fn handicap() -> anyhow::Result<Finding> {
+    finding("a handicap of 10 % is found", HANDICAP, |verdict| verdict == Verdict::Worse)
+}
+
+fn finding(name: &'static str, factor: f64, passes: fn(Verdict) -> bool) -> anyhow::Result<Finding> {
+    let comparison = measure(factor)?;
+    let metric = comparison.primary().context("nothing was measured")?;
+    let told = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| change(ratio - 1.0));
+    let figure = format!(
+        "{}, interval {} to {}, p {:.3}, {PAIRS} pairs",
+        told(metric.ratio),
+        told(metric.low),
+        told(metric.high),
+        metric.p.unwrap_or(1.0)
+    );
+    Ok(Finding { name, passed: passes(comparison.verdict), figure })
+}
+
+/// Runs of both in turns. Which comes first alternates.
+fn measure(factor: f64) -> anyhow::Result<Comparison> {
+    let delays = [DELAY, DELAY.mul_f64(factor)];
+    let servers = delays.map(|delay| null::Server::start(null::Options { delay }));
+    let [a, b] = servers.map(|server| server.context("start the null server"));
+    let (servers, mut runs) = ([a?, b?], [Vec::new(), Vec::new()]);
+    for number in 0..2 * PAIRS {
+        let side = usize::from((number + number / 2) % 2 == 1);
+        let trial = trial::run_with(SCENARIO, &OVERRIDES.map(str::to_owned), servers[side].address())?;
+        runs[side].push(Run {
+            id: number.to_string(),
+            command: "run".to_owned(),
+            started_ms: clock::wall_ms(),
+            scenario: plimsoll_measure::run::ScenarioFacts {
+                hash: SCENARIO.to_owned(),
+                ..Default::default()
+            },
+            operations: trial.summary.operations(),
+            ..Run::default()
+        });
+    }
+    let request = Request {
+        names: ["A".to_owned(), "B".to_owned()],
+        a: subjects(&runs[0]),
+        b: subjects(&runs[1]),
+        varied: Vec::new(),
+        force: false,
+        primary: Some(PRIMARY.to_owned()),
+        settings: Settings::default(),
+    };
+    Ok(compare(request)?)
+}
+
+fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
+    runs.iter().map(|run| Subject { name: run.id.clone(), run, scenario: None }).collect()
+}

@@ -1,0 +1,247 @@
+//! Lying servers again and again, each time with a new seed: what they lied about must be found, all of it and nothing else.
+
+use anyhow::{Context, ensure};
+use bson::Bson;
+use plimsoll_ledger::Findings;
+use plimsoll_measure::clock;
+use plimsoll_report::units::exact;
+use plimsoll_server::lying::{Lies, Record};
+use serde::Serialize;
+
+use super::liars::{ids, same, start};
+use super::trial::{self, Trial};
+use crate::cli::SelftestArgs;
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::terminal::{print, say};
+
+/// Lies of a kind in one round at most: as many documents as an audit names.
+const LIES_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
+
+/// How much is sent in a round, and how often the server lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Documents.
+    pub documents: u64,
+    /// Of so many one is forgotten, one has a bit flipped, and one is stored twice.
+    pub one_in: u64,
+}
+
+/// Whether connections are cut while the server lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Network {
+    Calm,
+    Broken,
+}
+
+/// One kind of lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Lie {
+    /// Lies that were told about documents of which it was to be found out.
+    pub told: u64,
+    /// Documents that the audit found.
+    pub found: u64,
+    /// Whether they are the same ones.
+    pub same: bool,
+}
+
+/// What came of a round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Round {
+    /// Which, from 1.
+    pub round: u32,
+    /// What the documents and the lies follow from.
+    pub seed: u64,
+    /// Documents that the load was told were stored.
+    pub acknowledged: u64,
+    /// Documents that were in flight when a connection was cut.
+    pub unknown: u64,
+    /// How often all connections were cut.
+    pub cuts: u64,
+    /// Acknowledged and not stored: found lost.
+    pub forgotten: Lie,
+    /// Stored with a bit flipped: found corrupted.
+    pub flipped: Lie,
+    /// Stored twice: found duplicated.
+    pub doubled: Lie,
+    /// Whether all of it was found, and nothing else.
+    pub exact: bool,
+}
+
+/// Makes the rounds that were asked for, until one is not exact.
+///
+/// # Errors
+/// When a round cannot be made at all.
+pub fn rounds(args: &SelftestArgs, rounds: u32) -> Outcome<Exit> {
+    let size = Size { documents: args.documents, one_in: args.one_in };
+    check(size).deserves(Exit::Usage)?;
+    let first = args.seed.unwrap_or_else(clock::wall_ms);
+    if !args.json {
+        say(&format!(
+            "{rounds} rounds from seed {first}; in every second one all connections are cut on the way."
+        ));
+    }
+    let mut made = Vec::new();
+    for number in 1..=rounds {
+        let network = if number.is_multiple_of(2) { Network::Broken } else { Network::Calm };
+        let round = round(number, first.wrapping_add(u64::from(number)), size, network, &[])?;
+        if !args.json {
+            print(&format!("{}\n", line(&round)));
+        }
+        let is_exact = round.exact;
+        made.push(round);
+        if !is_exact {
+            break;
+        }
+    }
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&made).context("write the rounds")?));
+    }
+    Ok(if made.iter().all(|round| round.exact) { Exit::Held } else { Exit::Failed })
+}
+
+/// A round without a lie would show nothing, and one with more than an audit names would not show which they are.
+fn check(size: Size) -> anyhow::Result<()> {
+    let lies = size.documents / size.one_in.max(1);
+    ensure!(
+        (1..=LIES_MAX).contains(&lies),
+        "--documents {} --one-in {}: {lies} lies of a kind a round; give numbers for 1 to {LIES_MAX}",
+        size.documents,
+        size.one_in
+    );
+    Ok(())
+}
+
+fn round(number: u32, seed: u64, size: Size, network: Network, more: &[String]) -> anyhow::Result<Round> {
+    let every = Some(size.one_in);
+    let lies = Lies { forget_every: every, flip_every: every, duplicate_every: every, seed: Some(seed) };
+    let server = start(lies)?;
+    let mut overrides = vec![format!("phases.0.stop.documents={}", size.documents)];
+    overrides.extend((network == Network::Calm).then(|| "phases.0.faults=[]".to_owned()));
+    overrides.extend_from_slice(more);
+    let trial = trial::run_seeded("lies", &overrides, seed, server.address())?;
+    let found = trial.audit()?;
+    Ok(judge(number, seed, &trial, &server.record(), &found))
+}
+
+/// Holds what the audit found against what the server says that it lied about. What it forgot of documents in flight when a
+/// connection was cut was never acknowledged: it is not lost. What it flipped or doubled is there, acknowledged or not.
+fn judge(number: u32, seed: u64, trial: &Trial, record: &Record, found: &Findings) -> Round {
+    let was_promised = |id: &Bson| match id {
+        Bson::ObjectId(id) => trial.is_acknowledged(id.bytes()),
+        _ => false,
+    };
+    let forgotten: Vec<_> =
+        record.forgotten.iter().map(|it| it.id.clone()).filter(|id| was_promised(id)).collect();
+    let flipped: Vec<_> = record.flipped.iter().map(|it| it.victim.id.clone()).collect();
+    let doubled: Vec<_> = record.duplicated.iter().map(|it| it.victim.id.clone()).collect();
+    let lie = |told: &[Bson], count: u64, examples: &[u64]| {
+        let is_same = count == told.len() as u64 && same(ids(trial, examples), told);
+        Lie { told: told.len() as u64, found: count, same: is_same }
+    };
+    let forgotten = lie(&forgotten, found.lost, &found.examples.lost);
+    let flipped = lie(&flipped, found.corrupted, &found.examples.corrupted);
+    let doubled = lie(&doubled, found.duplicated, &found.examples.duplicated);
+    let all = [forgotten, flipped, doubled];
+    let has_lied = all.iter().any(|lie| lie.told > 0);
+    Round {
+        round: number,
+        seed,
+        acknowledged: found.acknowledged,
+        unknown: found.unknown_present + found.unknown_absent,
+        cuts: trial.summary.faults().iter().filter(|fault| fault.error.is_none()).count() as u64,
+        forgotten,
+        flipped,
+        doubled,
+        exact: has_lied && found.phantom == 0 && all.iter().all(|lie| lie.same),
+    }
+}
+
+/// A round in one line.
+fn line(round: &Round) -> String {
+    let lie = |what: &str, lie: Lie| {
+        let but = if lie.same { "" } else { ", NOT THE SAME" };
+        format!("{what} {} of {}{but}", lie.found, lie.told)
+    };
+    format!(
+        "{}  round {:>3}  seed {}  {} acknowledged, {} unknown, {} cuts: {}; {}; {}{}",
+        if round.exact { "pass" } else { "FAIL" },
+        round.round,
+        round.seed,
+        exact(round.acknowledged),
+        exact(round.unknown),
+        round.cuts,
+        lie("lost", round.forgotten),
+        lie("corrupted", round.flipped),
+        lie("duplicated", round.doubled),
+        if round.exact { "; the same documents" } else { "" },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::clock::MILLISECOND_NS;
+
+    use super::*;
+
+    /// Small enough for a test, with ten lies of a kind.
+    const SMALL: Size = Size { documents: 40_000, one_in: 4_000 };
+
+    fn seed() -> u64 {
+        let seed = clock::now().as_ns() / MILLISECOND_NS;
+        println!("seed {seed}");
+        seed
+    }
+
+    #[test]
+    fn every_lie_is_found_and_nothing_else() {
+        let round = round(1, seed(), SMALL, Network::Calm, &[]).unwrap();
+        assert!(round.exact, "{}", line(&round));
+        assert_eq!((round.acknowledged, round.unknown, round.cuts), (40_000, 0, 0));
+        let told = round.forgotten.told + round.flipped.told + round.doubled.told;
+        assert!((20..=30).contains(&told), "one document suffers one lie: {}", line(&round));
+    }
+
+    #[test]
+    fn every_lie_is_found_while_connections_break() {
+        // Often enough for a load that is over soon, and small batches, so that some are in flight.
+        let more = [
+            "phases.0.faults.0.at=5ms",
+            "phases.0.faults.0.every=40ms",
+            "phases.0.faults.0.inject.network.lasts=5ms",
+            "phases.0.load.insert.operation.insert.batch=20",
+        ];
+        let round = round(2, seed(), SMALL, Network::Broken, &more.map(str::to_owned)).unwrap();
+        assert!(round.exact && round.cuts > 0, "{}", line(&round));
+        assert_eq!(round.acknowledged + round.unknown, 40_000, "{}", line(&round));
+    }
+
+    #[test]
+    fn a_round_that_missed_one_or_found_another_is_not_exact() {
+        let server = start(Lies { forget_every: Some(1000), ..Lies::default() }).unwrap();
+        let overrides = ["phases.0.stop.documents=5000".to_owned(), "phases.0.faults=[]".to_owned()];
+        let trial = trial::run_seeded("lies", &overrides, 3, server.address()).unwrap();
+        let (record, found) = (server.record(), trial.audit().unwrap());
+        assert!(judge(1, 3, &trial, &record, &found).exact);
+
+        let mut missed = record.clone();
+        missed.forgotten.pop();
+        assert!(!judge(1, 3, &trial, &missed, &found).exact, "it found one that was not told");
+        let mut another = found.clone();
+        another.examples.lost[0] += 1;
+        let round = judge(1, 3, &trial, &record, &another);
+        assert!(!round.exact && line(&round).contains("NOT THE SAME"), "{}", line(&round));
+        let more = Findings { phantom: 1, ..found.clone() };
+        assert!(!judge(1, 3, &trial, &record, &more).exact);
+        let nothing = Findings { lost: 0, examples: Default::default(), ..found };
+        assert!(!judge(1, 3, &trial, &Record::default(), &nothing).exact, "no lie shows nothing");
+    }
+
+    #[test]
+    fn rounds_that_can_show_nothing_are_refused() {
+        for (documents, one_in, lies) in [(10, 100, "0 lies"), (1_000_000, 100, "10000 lies")] {
+            let message = check(Size { documents, one_in }).unwrap_err().to_string();
+            assert!(message.contains(lies), "{message}");
+        }
+        assert!(check(Size { documents: 2_000_000, one_in: 1_000_000 }).is_ok());
+    }
+}

@@ -1,0 +1,189 @@
+//! `plimsoll serve`: services that a team could run, and that Plimsoll measures.
+
+use std::fs;
+use std::io::stderr;
+use std::path::Path;
+
+use anyhow::{Context, anyhow, bail};
+use plimsoll_server::embedded::{self, Options};
+use plimsoll_server::{Server, Storage, mongod};
+use plimsoll_telemetry::serve::{self, Ending, Running};
+use plimsoll_telemetry::settings::Typed;
+use serde_json::Value;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::cli::{LogLevel, ServeCommand, TelemetryArgs};
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::place::{Choice, cache, install};
+use crate::scenario::put;
+use crate::terminal::{print, say};
+
+/// No settings file is larger, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs a service until it is asked to end.
+///
+/// # Errors
+/// What went wrong.
+pub fn serve(command: &ServeCommand) -> Outcome {
+    match command {
+        ServeCommand::Telemetry(args) => telemetry(args),
+    }
+}
+
+fn telemetry(args: &TelemetryArgs) -> Outcome {
+    let mut typed = typed(args).deserves(Exit::Usage)?;
+    if args.print_settings {
+        print(&serde_saphyr::to_string(&typed).context("write the settings as YAML")?);
+        return Ok(Exit::Held);
+    }
+    let choice: Choice = match &args.server {
+        Some(server) => server.parse().deserves(Exit::Usage)?,
+        None => Choice::Uri(typed.database.uri.clone()),
+    };
+    let base = args.config.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+    // Everything that cannot be meant is refused before a server is started.
+    typed.clone().build(base).deserves(Exit::Usage)?;
+    log_to_stderr(args.log);
+    let server = start_server(&choice, args)?;
+    typed.database.uri = match (&server, choice) {
+        (Some(server), _) => format!("mongodb://{}/?directConnection=true", server.address()),
+        (None, Choice::Uri(uri)) => uri,
+        (None, _) => return Err(anyhow!("--server: name one server")).deserves(Exit::Usage),
+    };
+    let settings = typed.build(base).deserves(Exit::Usage)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .build()
+        .context("start the runtime")?;
+    let exit = runtime.block_on(async {
+        let mut signals = Signals::listen().context("listen to signals")?;
+        let service = match serve::start(settings).await {
+            Ok(service) => service,
+            // It says itself what lies below it.
+            Err(error) => return Err(anyhow!("{error}")).deserves(exit_of(&error)),
+        };
+        print(&format!("{}\n", service.url()));
+        signals.next().await;
+        end(service, &mut signals).await
+    });
+    drop(server);
+    exit
+}
+
+/// Batches are read on threads of their own; more would only take the processors from those who answer.
+const BLOCKING_THREADS_MAX: usize = 8;
+
+fn exit_of(error: &serve::Error) -> Exit {
+    match error {
+        serve::Error::Listen { .. } => Exit::Failed,
+        _ => Exit::Server,
+    }
+}
+
+/// Finishes what was accepted; a second signal does not wait for it.
+async fn end(service: Running, signals: &mut Signals) -> Outcome {
+    tokio::select! {
+        ending = service.stop() => Ok(match ending {
+            Ending::Drained => Exit::Held,
+            Ending::Cut { connections } => {
+                say(&format!("plimsoll: {connections} connections were cut off: they were not done in time"));
+                Exit::Failed
+            }
+        }),
+        () = signals.next() => {
+            say("plimsoll: ended at once; what was not acknowledged may not be stored");
+            Ok(Exit::Interrupted)
+        }
+    }
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => (),
+            _ = self.interrupt.recv() => (),
+        }
+    }
+}
+
+/// The settings of the file, changed by `--set` and by the options that have names of their own.
+fn typed(args: &TelemetryArgs) -> anyhow::Result<Typed> {
+    let text = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
+    // A file that cannot be read is told with its line; with `--set` that is lost.
+    let mut typed = Typed::read(&text)?;
+    if !args.overrides.is_empty() {
+        let mut tree = serde_json::to_value(&typed).context("write the settings as a tree")?;
+        for assignment in &args.overrides {
+            set(&mut tree, assignment)?;
+        }
+        typed = serde_json::from_value(tree).map_err(|error| anyhow!("--set: {error}"))?;
+    }
+    if let Some(listen) = args.listen {
+        typed.listen = listen;
+    }
+    Ok(typed)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let size = fs::metadata(path).with_context(|| format!("read --config {}", path.display()))?.len();
+    if size > FILE_BYTES_MAX {
+        bail!("--config {}: larger than {FILE_BYTES_MAX} bytes, which no settings are", path.display());
+    }
+    fs::read_to_string(path).with_context(|| format!("read --config {}", path.display()))
+}
+
+fn set(tree: &mut Value, assignment: &str) -> anyhow::Result<()> {
+    let Some((path, text)) = assignment.split_once('=') else {
+        bail!("--set {assignment}: write path=value, for example --set readings.design=bucket");
+    };
+    let value =
+        serde_saphyr::from_str(text).with_context(|| format!("--set {path}: read the value `{text}`"))?;
+    put(tree, path, value).with_context(|| format!("--set {path}"))
+}
+
+/// The server that we start, if one is to be started. It ends with the value.
+fn start_server(choice: &Choice, args: &TelemetryArgs) -> Outcome<Option<Server>> {
+    let storage = args.storage.clone().map_or(Storage::Temporary, Storage::At);
+    match choice {
+        Choice::Uri(_) if args.storage.is_some() => {
+            Err(anyhow!("--storage: a server with a URI has its own; say --server embedded"))
+                .deserves(Exit::Usage)
+        }
+        Choice::Uri(_) => Ok(None),
+        Choice::Embedded(profile) => {
+            install(false).deserves(Exit::Failed)?;
+            let options = Options { profile: *profile, storage, ..Options::default() };
+            let server = embedded::start(&cache()?, &options).context("start the embedded server");
+            server.map(Some).deserves(Exit::Server)
+        }
+        Choice::Mongod => {
+            let options = mongod::Options { storage, ..mongod::Options::default() };
+            mongod::start(&options).map(Some).context("start mongod").deserves(Exit::Server)
+        }
+        Choice::Any | Choice::Several(_) => Err(anyhow!("--server: name one server")).deserves(Exit::Usage),
+    }
+}
+
+fn log_to_stderr(level: LogLevel) {
+    let level = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    let lines = tracing_subscriber::fmt().with_writer(stderr).with_max_level(level).with_target(false);
+    // A second subscriber is no reason to stop: the first one has the lines.
+    lines.try_init().unwrap_or_default();
+}

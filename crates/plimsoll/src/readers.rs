@@ -1,0 +1,64 @@
+//! Those who hear of a run's events: the run directory, and the terminal if somebody looks.
+
+use plimsoll_load::engine::Second;
+use plimsoll_load::worker::Control;
+use plimsoll_measure::clock::{self, Instant};
+use plimsoll_measure::event::Event;
+use plimsoll_measure::sample::ServerSample;
+
+use crate::run_dir::RunDir;
+use crate::terminal::Terminal;
+
+/// The readers of one run.
+#[derive(Debug)]
+pub struct Readers {
+    /// The run directory.
+    pub dir: RunDir,
+    /// The live view, if somebody looks.
+    pub terminal: Option<Terminal>,
+    /// What went wrong with the run directory, if anything did.
+    pub disk: Option<anyhow::Error>,
+}
+
+impl Readers {
+    /// The run directory, and a terminal unless it has to be quiet.
+    pub fn new(dir: RunDir, quiet: bool) -> Self {
+        Self { dir, terminal: (!quiet).then(Terminal::new), disk: None }
+    }
+
+    /// Tells every reader.
+    pub fn emit(&mut self, event: &Event, control: &Control) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.on(event);
+        }
+        if let Err(error) = self.dir.event(event) {
+            self.give_up(error, control);
+        }
+    }
+
+    /// Tells the user something, now; moments count from `start`.
+    pub fn note(&mut self, start: Instant, text: String, control: &Control) {
+        self.emit(&Event::Note { at_ns: clock::now().since(start), text }, control);
+    }
+
+    /// Writes down what each operation did in a second.
+    pub fn second(&mut self, at_ns: u64, second: &Second, names: &[String], control: &Control) {
+        if let Err(error) = self.dir.second(at_ns, second, names) {
+            self.give_up(error, control);
+        }
+    }
+
+    /// Tells of looks at the server and keeps them.
+    pub fn look(&mut self, samples: &mut Vec<ServerSample>, seen: Vec<ServerSample>, control: &Control) {
+        for sample in seen {
+            self.emit(&Event::Server(sample.clone()), control);
+            samples.push(sample);
+        }
+    }
+
+    /// The disk refuses: the load stops, and the first reason is kept.
+    fn give_up(&mut self, error: anyhow::Error, control: &Control) {
+        control.stop();
+        self.disk.get_or_insert(error);
+    }
+}

@@ -1,0 +1,166 @@
+//! What is under load, as a session sees it: a database, or a service that may stand before one.
+//!
+//! A session knows phases, readers and figures; a system knows connections, documents and processes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll_ledger::Run as RunId;
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::engine::{Finished, Progress, RunError};
+use plimsoll_load::fault::Fault;
+use plimsoll_load::phase::Phase;
+use plimsoll_load::runtime::Spin;
+use plimsoll_load::worker::Control;
+use plimsoll_measure::environment::ServerFacts;
+use plimsoll_measure::inspection::Collection;
+use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::run::{Answers, ServerShare};
+use plimsoll_server::{machine, process};
+use plimsoll_wire::ConnectOptions;
+
+use crate::exit::Outcome;
+use crate::plan::Plan;
+use crate::scenario::Loaded;
+
+mod database;
+mod service;
+mod staged;
+mod subject;
+
+pub use database::{Database, compile};
+pub use service::{Service, compile as compile_requests};
+pub use staged::{Staged, wants_proxy};
+pub use subject::Subject;
+
+/// What a system is opened for.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    /// The scenario.
+    pub loaded: &'a Loaded,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The run's identity.
+    pub run: RunId,
+    /// This process among all shards.
+    pub shard: Share,
+}
+
+/// The threads of the load.
+#[derive(Clone, Copy, Debug)]
+pub struct Crew {
+    /// Worker threads.
+    pub workers: usize,
+    /// Whether the pacer spins.
+    pub spin: Spin,
+}
+
+impl Crew {
+    /// As many workers as there are cores to spare beside a local server, at most one a connection. The pacer spins only
+    /// where they leave a core free.
+    pub fn of(ground: Ground<'_>, is_local: bool) -> Self {
+        let cores = machine::cores() as usize;
+        let servers = usize::from(is_local);
+        let spare = cores.saturating_sub(servers);
+        let wanted = ground.loaded.scenario.workers.map_or(spare, |workers| workers as usize);
+        let workers = wanted.clamp(1, ground.plan.connections().max(1) as usize).min(256);
+        let spin = if workers + servers >= cores { Spin::Off } else { Spin::On };
+        Self { workers, spin }
+    }
+}
+
+/// What is under load.
+pub trait System: std::fmt::Debug {
+    /// What it says it is.
+    fn facts(&self) -> &ServerFacts;
+
+    /// The threads of the load.
+    fn crew(&self) -> Crew;
+
+    /// The client that sends the operations.
+    fn client(&self) -> &'static str;
+
+    /// Whether that client tells how many bytes went over the wire.
+    fn tells_bytes(&self) -> bool;
+
+    /// The collections that the load goes to, where it goes to any.
+    fn collections(&self) -> Vec<String>;
+
+    /// What became of the answers of each operation, where a service gives some, once the books are closed.
+    fn answers(&self) -> Vec<Answers> {
+        Vec::new()
+    }
+
+    /// Its processes, as far as they run on this machine. After a restart they are others.
+    fn pids(&self) -> Vec<u32>;
+
+    /// The server whose counters tell what happens inside, if there is one.
+    fn observed(&self) -> Option<ConnectOptions>;
+
+    /// Gets everything ready that has to be there before the load; `tell` hears of it as it happens.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    fn begin(&mut self, ground: Ground<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()>;
+
+    /// Gets ready what one of the plan's phases needs before its load.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    fn prepare(&mut self, plan: &Plan, phase: usize, tell: &mut dyn FnMut(String)) -> Outcome<()>;
+
+    /// What a phase plans to be done to it, tied to it.
+    fn faults(&self, plan: &Plan, phase: &Phase) -> Vec<Box<dyn Fault>>;
+
+    /// Runs a phase.
+    ///
+    /// # Errors
+    /// When it cannot be run at all.
+    fn run(
+        &mut self,
+        phase: &Phase,
+        control: &Control,
+        faults: &mut [Box<dyn Fault>],
+        sink: &mut dyn FnMut(Progress),
+    ) -> Result<Finished, RunError>;
+
+    /// Connections that are open.
+    fn connections(&self) -> usize;
+
+    /// What each of several servers had of the load.
+    fn shares(&self) -> Vec<ServerShare>;
+
+    /// Median round trip of an empty request, in nanoseconds; nothing if it does not answer.
+    fn ping_ns(&self) -> Option<u64>;
+
+    /// What the tool reaches with the load of a phase against a server that answers at once: (operations, documents) per
+    /// second.
+    ///
+    /// # Errors
+    /// When that server cannot be started, or the load not be sent.
+    fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)>;
+
+    /// Ends the workers and closes the books.
+    ///
+    /// # Errors
+    /// When the disk refuses the ledger.
+    fn close(&mut self, ledger: &Path) -> anyhow::Result<()>;
+
+    /// Reads back what was written, once the books are closed; `progress` hears (documents read, documents expected). A
+    /// server on its way back is waited for as long as `patience`. Nothing if the load proves nothing.
+    fn audit(&mut self, patience: Duration, progress: &mut (dyn FnMut(u64, u64) + Send)) -> Option<Integrity>;
+
+    /// The collection before the load, and after the audit.
+    fn inspections(&self) -> (Option<Collection>, Option<Collection>);
+
+    /// Moves the storage of every server that we started into the run directory; says whether there was any.
+    ///
+    /// # Errors
+    /// When it cannot be moved.
+    fn keep(self: Box<Self>, run: &Path) -> anyhow::Result<bool>;
+}
+
+/// CPU that processes have used, in nanoseconds; zero if it is not known.
+pub fn cpu_ns(pids: &[u32]) -> u64 {
+    pids.iter().filter_map(|pid| process::usage(*pid)).map(|usage| usage.cpu_ns).sum()
+}

@@ -1,0 +1,125 @@
+//! Which system the words and the scenario name, and how it is opened.
+
+use anyhow::{bail, ensure};
+use tokio::runtime::Runtime;
+
+use super::{Database, Ground, Service, Staged, System, compile, compile_requests, wants_proxy};
+use crate::check;
+use crate::cli::LoadArgs;
+use crate::exit::Outcome;
+use crate::place::{Choice, Manner, Place};
+use crate::plan::Plan;
+use crate::run_dir::RunDir;
+use crate::scenario::{Loaded, Staging, Victim};
+
+/// A system, as meant.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A database.
+    Database(Choice),
+    /// A service that is there, at its URL.
+    Service(String),
+    /// A service that is started on a database.
+    Staged(Staging, Choice),
+}
+
+impl Subject {
+    /// What a scenario and the words of the command line name, with everything checked that can be before a server is even
+    /// looked for.
+    ///
+    /// # Errors
+    /// When they contradict each other, or ask of the system what it cannot do.
+    pub fn of(loaded: &Loaded, plan: &Plan, args: &LoadArgs) -> anyhow::Result<Self> {
+        let scenario = &loaded.scenario;
+        let subject = match (&scenario.http, &scenario.service) {
+            (None, None) => Self::Database(check::choose(args, scenario)?),
+            (None, Some(_)) => bail!("service: a scenario that starts a service sends requests to it: add `http: {{}}`"),
+            (Some(_), Some(staging)) => Self::Staged(staging.clone(), check::choose(args, scenario)?),
+            (Some(section), None) => Self::Service(url(&section.url, args)?),
+        };
+        subject.check(loaded, plan)?;
+        Ok(subject)
+    }
+
+    fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
+        match self {
+            Self::Database(choice) => {
+                compile(loaded, plan, plimsoll_ledger::Run { time_s: 0, tag: [0; 3] })?;
+                let to_service = plan.injections.iter().any(|aimed| aimed.victim == Victim::Service);
+                ensure!(!to_service, "faults: victim: service: this scenario starts no service");
+                check::faults(plan, choice)?;
+                check::several(&loaded.scenario, plan, choice)?;
+                check::cache(&loaded.scenario, choice)
+            }
+            Self::Service(url) => {
+                ensure!(
+                    plan.injections.is_empty(),
+                    "faults: they are done to a service or a database that Plimsoll started; let the scenario start one with \
+                     `service:`"
+                );
+                compile_requests(loaded, plan, 0, Some(url)).map(drop)
+            }
+            Self::Staged(staging, choice) => {
+                ensure!(
+                    !matches!(choice, Choice::Several(_)),
+                    "service: it is started on one database; name one with --server"
+                );
+                check::faults(plan, choice)?;
+                check::cache(&loaded.scenario, choice)?;
+                staging.settings()?;
+                compile_requests(loaded, plan, 0, Some("http://127.0.0.1:1")).map(drop)
+            }
+        }
+    }
+
+    /// Finds or starts the system.
+    ///
+    /// # Errors
+    /// What cannot be reached or started.
+    pub fn open(
+        &self,
+        ground: Ground<'_>,
+        dir: &RunDir,
+        manner: Manner,
+        runtime: Runtime,
+    ) -> Outcome<Box<dyn System>> {
+        match self {
+            Self::Database(choice) => {
+                let place = place(ground, choice, manner, &runtime)?;
+                Ok(Box::new(Database::open(ground, place, runtime)?))
+            }
+            Self::Service(url) => Ok(Box::new(Service::open(ground, Some(url), None, runtime)?)),
+            Self::Staged(staging, choice) => {
+                let place = place(ground, choice, manner, &runtime)?;
+                let scenario = &ground.loaded.scenario;
+                let staged = Staged::start(
+                    staging,
+                    place,
+                    dir.path(),
+                    scenario.seed,
+                    manner.quiet,
+                    wants_proxy(scenario),
+                    &runtime,
+                )?;
+                Ok(Box::new(Service::open(ground, None, Some(staged), runtime)?))
+            }
+        }
+    }
+}
+
+fn place(ground: Ground<'_>, choice: &Choice, manner: Manner, runtime: &Runtime) -> Outcome<Place> {
+    let mut place = Place::open(choice, manner, runtime)?;
+    check::put_proxies(&mut place, ground.loaded, ground.plan)?;
+    Ok(place)
+}
+
+/// The command line's URL, or else the scenario's.
+fn url(typed: &str, args: &LoadArgs) -> anyhow::Result<String> {
+    ensure!(args.hosts.is_empty() && args.count == 1, "--hosts and --count are for databases, and this scenario loads a service");
+    let url = args.server.as_deref().unwrap_or(typed);
+    ensure!(
+        url.starts_with("http://") || url.starts_with("https://"),
+        "http.url: say where the service is, such as --server http://127.0.0.1:8080, or let the scenario start one with `service:`"
+    );
+    Ok(url.to_owned())
+}

@@ -1,0 +1,133 @@
+//! Load over HTTP: against a service that is there, and against one that the run starts.
+
+use std::path::Path;
+
+use plimsoll_http::NullServer;
+use plimsoll_http::null::Options;
+use serde_json::Value;
+
+use crate::program::{json, plimsoll_with, scenario, shared, stderr};
+
+fn text(more: &str) -> String {
+    format!(
+        "title: test\nhttp: {{url: \"http://127.0.0.1:1\"}}\nphases:\n  - load:\n      write:\n        \
+         request: {{post: \"/things/{{n}}\", with: {{n: {{$sequence: {{}}}}}}, body: {{n: {{$number: {{}}}}}}, check: {{status: 200}}}}\n        \
+         arrivals: {{closed: {{writers: 2}}}}\n{more}"
+    )
+}
+
+fn run(dir: &Path, text: &str, server: &str, args: &[&str]) -> Value {
+    let file = scenario(dir, text);
+    let out = dir.join("run");
+    let fixed = ["run", file.to_str().unwrap(), "--json", "--out", out.to_str().unwrap(), "--server", server];
+    let output = plimsoll_with(&[&fixed[..], args].concat());
+    json(&output)
+}
+
+#[test]
+fn every_document_is_one_request_and_every_answer_is_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = NullServer::start(&Options::default()).unwrap();
+    let url = format!("http://{}", server.address());
+    let before = server.answered();
+    let run = run(dir.path(), &text("    stop: {documents: 500}\n"), &url, &[]);
+    assert_ne!(run["verdict"], "fail", "{run}");
+    assert_eq!(run["operations"]["write"]["count"], 500);
+    assert_eq!(run["answers"][0]["statuses"]["200"], 500);
+    assert_eq!(run["answers"][0]["checks"][0]["passed"], 500);
+    assert_eq!(run["integrity"], Value::Null, "a service proves nothing");
+    assert!(server.answered() - before >= 500, "the null server saw them");
+}
+
+#[test]
+fn a_check_that_fails_is_an_error_of_its_operation() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = NullServer::start(&Options { status: 503, ..Options::default() }).unwrap();
+    let url = format!("http://{}", server.address());
+    let text = text("    stop: {documents: 50}\nexpect: {write.errors: [\"count==0\"]}\n");
+    let run = run(dir.path(), &text, &url, &[]);
+    assert_eq!(run["verdict"], "fail", "{run}");
+    assert_eq!(run["operations"]["write"]["count"], 0);
+    assert_eq!(run["answers"][0]["checks"][0]["failed"], 50);
+}
+
+#[test]
+fn the_line_of_a_service_is_searched_as_that_of_a_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = NullServer::start(&Options::default()).unwrap();
+    let file = scenario(dir.path(), &text("    stop: {duration: 2s}\nline: {start: 200}\n"));
+    let out = dir.path().join("run");
+    let url = format!("http://{}", server.address());
+    let output = plimsoll_with(&[
+        "ladder", file.to_str().unwrap(), "--server", &url, "--writers", "1,2", "--step", "2", "--json", "--out",
+        out.to_str().unwrap(),
+    ]);
+    let run = json(&output);
+    assert_eq!(run["ladder"]["rungs"].as_array().unwrap().len(), 2, "{run}");
+    assert!(run["ladder"]["rungs"][0]["throughput"].as_f64().unwrap() > 0.0);
+}
+
+const STAGED: &str = "title: test\nhttp: {}\nservice:\n  telemetry:\n    \
+    settings: {database: {name: DATABASE}}\n    \
+    fill: {sensors: 20, over: 10m, every: 10s, users: 10, follows: 3, activities: 4}\nphases:\n  - load:\n      \
+    ingest:\n        request:\n          post: /api/telemetry/ingest\n          body: {sensorId: {$family: {prefix: sensor-, count: 20, digits: 1}}, \
+    timestamp: {$now: {}}, temperature: {$double: {min: 20, max: 30}}}\n          check: {status: 201}\n        \
+    arrivals: {constant: {rate: 20, connections: 4}}\n      \
+    statistics:\n        request: {get: \"/api/telemetry/stats/{s}?window=1h\", with: {s: {$family: {prefix: sensor-, count: 20, digits: 1}}}, check: {status: 200}}\n        \
+    arrivals: {constant: {rate: 5, connections: 2}}\n      \
+    feed:\n        request: {get: \"/api/activity/{u}?limit=50\", with: {u: {$family: {prefix: user-, count: 10, digits: 1}}}, check: {status: 200}}\n        \
+    arrivals: {constant: {rate: 5, connections: 2}}\n";
+
+#[test]
+fn a_service_is_started_filled_and_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = STAGED.replace("DATABASE", "staged_plain") + "    stop: {duration: 3s}\n";
+    let run = run(dir.path(), &text, &shared(), &[]);
+    for (operation, status, count) in [("ingest", "201", 60), ("statistics", "200", 15), ("feed", "200", 15)] {
+        let answers = run["answers"].as_array().unwrap();
+        let answers = answers.iter().find(|it| it["operation"] == operation).unwrap();
+        assert_eq!(answers["statuses"][status], count, "{run}");
+    }
+    let log = std::fs::read_to_string(dir.path().join("run/service.log")).unwrap();
+    assert!(log.contains("http://127.0.0.1:"), "{log}");
+}
+
+#[test]
+fn a_service_that_is_killed_comes_back_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let fault = "    stop: {duration: 8s}\n    faults:\n      - {at: 2s, victim: service, inject: {kill: {down: 1s}}}\n";
+    let text = STAGED.replace("DATABASE", "staged_killed") + fault;
+    let run = run(dir.path(), &text, &shared(), &[]);
+    assert_eq!(run["faults"].as_array().unwrap().len(), 1, "{run}");
+    assert!(run["faults"][0]["error"].is_null(), "{run}");
+    let ingest = &run["operations"]["ingest"];
+    assert!(ingest["count"].as_u64().unwrap() > 40, "it went on after the fault: {run}");
+    assert_eq!(ingest["skipped"], 0);
+}
+
+#[track_caller]
+fn refused(text: &str, args: &[&str], code: i32, part: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), text);
+    let out = dir.path().join("run");
+    let fixed = ["run", file.to_str().unwrap(), "--quiet", "--out", out.to_str().unwrap()];
+    let output = plimsoll_with(&[&fixed[..], args].concat());
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert!(said.contains(part), "{said}");
+    assert!(!out.exists(), "a run that did not begin leaves no directory");
+}
+
+#[test]
+fn what_cannot_be_meant_of_a_service_is_refused() {
+    let plain = text("    stop: {documents: 5}\n");
+    refused(&plain, &[], 3, "127.0.0.1:1");
+    refused(&plain, &["--server", "mongodb://127.0.0.1:1"], 2, "say where the service is");
+    refused(&plain.replace("http: {url: \"http://127.0.0.1:1\"}\n", ""), &[], 2, "add a section `http`");
+    refused(&plain.replace("request:", "operation:"), &[], 2, "unknown");
+    refused(&plain.replace("with: {n:", "with: {m:"), &[], 2, "{n}");
+    let both = plain.replace("        arrivals:", "        operation: {insert: {}}\n        arrivals:");
+    refused(&both, &[], 2, "give one of `operation`, `request` and `mix`");
+    let fault = text("    stop: {documents: 5}\n    faults:\n      - {at: 1s, inject: {kill: {down: 1s}}}\n");
+    refused(&fault, &[], 2, "that Plimsoll started");
+}

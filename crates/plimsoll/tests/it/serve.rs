@@ -1,0 +1,206 @@
+//! `plimsoll serve telemetry` as a process: its beginning, its end, and what a kill leaves.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::program::{plimsoll, plimsoll_with, shared, stderr, stdout};
+use crate::service::{Client, Service};
+
+const INGEST: &str = "/api/telemetry/ingest";
+
+const START_MS: i64 = 1_790_000_000_000;
+const WRITERS: usize = 8;
+
+fn reading(sensor: &str, at_ms: i64) -> String {
+    json!({"sensorId": sensor, "timestamp": at_ms, "temperature": 21.5}).to_string()
+}
+
+/// Sends readings until the connection ends or an answer is not 201, and tells the times of those that were.
+fn load(address: &str, sensor: &str, acknowledged: &AtomicU64) -> Vec<i64> {
+    let (mut client, mut times) = (Client::connect(address), Vec::new());
+    for at_ms in START_MS - 1_000_000_000.. {
+        match client.send("POST", INGEST, &reading(sensor, at_ms)) {
+            Ok((201, _)) => times.push(at_ms),
+            _ => break,
+        }
+        acknowledged.fetch_add(1, Ordering::Relaxed);
+    }
+    times
+}
+
+/// Loads a service, ends it under load, starts another one on the same database, and looks for what was acknowledged.
+fn ended_under_load(database: &str, end: impl FnOnce(&mut Service)) {
+    let mut service = Service::on_shared(database);
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|n| {
+            let (address, acknowledged) = (service.address.clone(), acknowledged.clone());
+            thread::spawn(move || load(&address, &format!("s{n}"), &acknowledged))
+        })
+        .collect();
+    while acknowledged.load(Ordering::Relaxed) < 1_000 {
+        assert!(service.process.try_wait().unwrap().is_none(), "it ended by itself");
+        thread::sleep(Duration::from_millis(2));
+    }
+    end(&mut service);
+    let again = Service::on_shared(database);
+    for (n, writer) in writers.into_iter().enumerate() {
+        let times = writer.join().unwrap();
+        let found = stored(&mut again.client(), &format!("s{n}"));
+        let lost: Vec<_> = times.iter().filter(|at_ms| !found.contains(at_ms)).collect();
+        assert!(lost.is_empty(), "{} of {} acknowledged readings are lost", lost.len(), times.len());
+        // One reading of each writer may have been on its way; sent again it counts once.
+        assert!(found.len() <= times.len() + 1);
+        let (status, _) = again.client().send("POST", INGEST, &reading(&format!("s{n}"), times[0])).unwrap();
+        assert_eq!((status, stored(&mut again.client(), &format!("s{n}")).len()), (201, found.len()));
+    }
+}
+
+/// The times of all readings of a sensor.
+fn stored(client: &mut Client, sensor: &str) -> BTreeSet<i64> {
+    let (mut found, mut cursor) = (BTreeSet::new(), String::new());
+    loop {
+        let page = client.get(&format!("/api/telemetry/{sensor}?from=0&to={START_MS}&limit=1000{cursor}"));
+        let readings = page["readings"].as_array().unwrap();
+        found.extend(readings.iter().map(|it| it["timestamp"].as_i64().unwrap()));
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return found,
+        }
+    }
+}
+
+#[test]
+fn a_kill_under_load_loses_nothing_that_was_answered_201() {
+    ended_under_load("serve_killed", |service| {
+        service.process.kill().unwrap();
+        service.wait();
+    });
+}
+
+#[test]
+fn a_sigterm_under_load_finishes_what_was_accepted() {
+    ended_under_load("serve_terminated", |service| {
+        service.signal(Signal::TERM);
+        assert_eq!(service.wait().code(), Some(0));
+    });
+}
+
+#[test]
+fn with_an_embedded_server_nothing_else_is_needed() {
+    let mut service = Service::start(&["--server", "embedded:relaxed"]);
+    let mut client = service.client();
+    assert_eq!(client.send("POST", INGEST, &reading("s", START_MS - 1)).unwrap().0, 201);
+    assert_eq!(stored(&mut client, "s").len(), 1);
+    assert_eq!(client.get("/readyz")["status"], "ready");
+    service.signal(Signal::INT);
+    assert_eq!(service.wait().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let mut service = Service::on_shared("serve_twice");
+    let mut waiting = service.client();
+    let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: 10\r\n\r\n");
+    waiting.0.get_mut().write_all(head.as_bytes()).unwrap();
+    let mut client = service.client();
+    let mut idle = service.client();
+    while client.get("/healthz").is_null() {}
+    service.signal(Signal::TERM);
+    // The first one has been heard when idle connections are closed.
+    while idle.send("GET", "/healthz", "").is_ok() {}
+    assert!(service.process.try_wait().unwrap().is_none(), "it waits for the request");
+    service.signal(Signal::TERM);
+    assert_eq!(service.wait().code(), Some(130));
+}
+
+#[test]
+fn settings_come_from_a_file_and_from_the_command_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("telemetry.yaml");
+    std::fs::write(&path, "readings: {design: bucket, gather: 5ms}\nfeeds: {design: on_write}\n").unwrap();
+    let path = path.to_str().unwrap();
+    let output = plimsoll_with(&[
+        "serve",
+        "telemetry",
+        "--config",
+        path,
+        "--set",
+        "readings.gather=7ms",
+        "--set",
+        "limits.rate={per_s: 5, burst: 9}",
+        "--listen",
+        "127.0.0.1:9",
+        "--print-settings",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    for part in ["listen: \"127.0.0.1:9\"", "design: bucket", "gather: 7ms", "design: on_write", "burst: 9"] {
+        assert!(text.replace("127.0.0.1:9\n", "\"127.0.0.1:9\"\n").contains(part), "{part} is not in {text}");
+    }
+    std::fs::write(path, &text).unwrap();
+    let again = plimsoll_with(&["serve", "telemetry", "--config", path, "--print-settings"]);
+    assert_eq!(stdout(&again), text, "what is printed is read back");
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_before_anything_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("telemetry.yaml");
+    std::fs::write(&path, "readings:\n  desing: bucket\n").unwrap();
+    for (args, code, part) in [
+        (&["--listen", "0.0.0.0:0"][..], 2, "without `security` everyone"),
+        (&["--config", path.to_str().unwrap()], 2, "desing"),
+        (&["--config", "none.yaml"], 2, "none.yaml"),
+        (&["--set", "readings.gather=5"], 2, "a length of time with its unit"),
+        (&["--set", "readings.gather"], 2, "write path=value"),
+        (&["--set", "readings.commit=5"], 2, "commit"),
+        (&["--server", "localhost:27017"], 2, "mongodb://localhost:27017"),
+        (&["--server", &shared(), "--storage", "x"], 2, "--server embedded"),
+        (
+            &["--server", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300", "--listen", "127.0.0.1:0"],
+            3,
+            "--server",
+        ),
+    ] {
+        let output = plimsoll_with(&[&["serve", "telemetry"], args].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(part), "{args:?}: {part} is not in {said}");
+        assert!(stdout(&output).is_empty());
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = plimsoll_with(&["serve", "telemetry", "--server", &shared(), "--listen", &address]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot be listened on"), "{}", stderr(&output));
+}
+
+#[test]
+fn without_security_the_log_says_so() {
+    let mut process = plimsoll()
+        .args(["serve", "telemetry", "--listen", "127.0.0.1:0", "--server", &shared()])
+        .args(["--set", "database.name=serve_log"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let pid = Pid::from_raw(process.id().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let output = process.wait_with_output().unwrap();
+    let said = stderr(&output);
+    for part in ["no security: everyone on this machine", "listening", "finishing what was accepted", "ended"]
+    {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}

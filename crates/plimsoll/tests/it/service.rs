@@ -1,0 +1,110 @@
+//! A service in a process of its own, and a client of it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::program::{plimsoll, shared};
+
+/// Nothing here takes so long, even on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A service in a process of its own; it ends with the value.
+pub struct Service {
+    pub process: Child,
+    pub address: String,
+}
+
+impl Service {
+    /// Starts it and waits until it says where it serves.
+    pub fn start(args: &[&str]) -> Self {
+        let mut process = plimsoll()
+            .args(["serve", "telemetry", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut url = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let address =
+            url.trim().strip_prefix("http://").unwrap_or_else(|| panic!("no URL but `{url}`")).to_owned();
+        Self { process, address }
+    }
+
+    pub fn on_shared(database: &str) -> Self {
+        Self::start(&["--server", &shared(), "--set", &format!("database.name={database}")])
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(&self.address)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.process.id().try_into().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.process.kill().unwrap_or_default();
+        self.process.wait().unwrap();
+    }
+}
+
+/// A connection of HTTP/1.1.
+pub struct Client(pub BufReader<TcpStream>);
+
+impl Client {
+    pub fn connect(address: &str) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    pub fn send(&mut self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, Value)> {
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        self.0.get_mut().write_all(format!("{head}{body}").as_bytes())?;
+        self.answer()
+    }
+
+    pub fn answer(&mut self) -> std::io::Result<(u16, Value)> {
+        let (mut status, mut length) = (0, 0);
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line)? == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+            if line.starts_with("HTTP/1.1 ") {
+                status = line[9..12].parse().unwrap();
+            } else if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = text.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body)?;
+        Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+    }
+
+    pub fn get(&mut self, path: &str) -> Value {
+        let (status, body) = self.send("GET", path, "").unwrap();
+        assert_eq!(status, 200, "{body}");
+        body
+    }
+}

@@ -1,0 +1,187 @@
+//! What a comparison says, for a terminal and as a page.
+
+mod figures;
+mod page;
+mod tables;
+mod words;
+
+pub use page::{Links, page};
+pub use words::{change, conclusions};
+
+use plimsoll_measure::comparison::{Comparison, Method, Verdict};
+
+use crate::tables::{Tone, server_in_words};
+use crate::text::{Style, lines, paint, wrap};
+use crate::units::counted;
+
+/// Columns of the summary at most.
+const WIDTH: usize = 100;
+
+/// The summary of a comparison, at most 100 columns wide, with a line feed at its end; `directory` is where its files are. The
+/// conclusions shown are its own: see [`conclusions`].
+pub fn summary(comparison: &Comparison, directory: Option<&str>, style: Style) -> String {
+    let title = wrap(&comparison.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
+    let facts = wrap(&facts(comparison).join(" · "), "", WIDTH);
+    let sides =
+        sides(comparison).into_iter().flat_map(|(name, said)| wrap(&said, &format!("{name}  "), WIDTH));
+    let (word, tone) = word(comparison.verdict);
+    let mut sections = vec![title.chain(facts).collect(), sides.collect(), vec![paint(word, tone, style)]];
+    let table = tables::brief(comparison);
+    let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
+    sections.push(heading.chain(lines(&table, WIDTH, style)).collect());
+    sections.push(comparison.conclusions.iter().flat_map(|said| wrap(said, "  • ", WIDTH)).collect());
+    sections.extend(
+        directory.map(|directory| vec![format!("Everything is in {directory}; look at comparison.html")]),
+    );
+    sections.retain(|section: &Vec<String>| !section.is_empty());
+    let text: Vec<_> = sections.iter().map(|section| section.join("\n")).collect();
+    text.join("\n\n") + "\n"
+}
+
+/// A verdict as a headline.
+fn word(verdict: Verdict) -> (&'static str, Tone) {
+    match verdict {
+        Verdict::Better => ("B IS BETTER", Tone::Good),
+        Verdict::Worse => ("B IS WORSE", Tone::Bad),
+        Verdict::NoDifference => ("NO DIFFERENCE SHOWN", Tone::Strong),
+        Verdict::TooNoisy => ("TOO NOISY TO TELL", Tone::Doubtful),
+        Verdict::NoVerdict => ("NO VERDICT", Tone::Doubtful),
+    }
+}
+
+/// Which comparison this is.
+fn facts(comparison: &Comparison) -> Vec<String> {
+    let method = match comparison.method {
+        Method::Single => "two single runs".to_owned(),
+        Method::Exact { pairs } => format!("{}, every way to flip them", counted(pairs.into(), "pair")),
+        Method::Sampled { pairs, samples } => {
+            format!("{}, {samples} ways to flip them", counted(pairs.into(), "pair"))
+        }
+    };
+    vec![comparison.started.clone(), method]
+}
+
+/// What A and B are.
+fn sides(comparison: &Comparison) -> [(&'static str, String); 2] {
+    let (a, b) = (&comparison.a, &comparison.b);
+    let differs = server_in_words(&a.server) != server_in_words(&b.server);
+    let said = |side: &plimsoll_measure::comparison::Side| {
+        let name = side.name.clone();
+        if differs { format!("{name} · {}", server_in_words(&side.server)) } else { name }
+    };
+    [("A", said(a)), ("B", said(b))]
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
+    use plimsoll_measure::comparison::{Request, Settings, Subject, compare};
+    use plimsoll_measure::histogram::Latency;
+    use plimsoll_measure::run::{Client, Operation, Run, ScenarioFacts};
+
+    use super::*;
+
+    fn run(number: u64, rate: f64) -> Run {
+        let response_ns = Latency {
+            count: 5_000,
+            p50: Some((1e9 / rate) as u64),
+            p99: Some((4e9 / rate) as u64),
+            ..Latency::default()
+        };
+        let operation = Operation {
+            count: 1_000,
+            documents: 1_000,
+            documents_per_s: rate,
+            response_ns,
+            ..Operation::default()
+        };
+        Run {
+            id: format!("{number}"),
+            command: "run".into(),
+            started: "2026-11-21T12:00:00Z".into(),
+            started_ms: number,
+            scenario: ScenarioFacts {
+                title: "single <inserts>".into(),
+                hash: if number.is_multiple_of(2) { "bb" } else { "aa" }.into(),
+                ..ScenarioFacts::default()
+            },
+            operations: BTreeMap::from([("insert".to_owned(), operation)]),
+            client: Client { canary_null_per_s: vec![1e5, 1.04e5], ..Client::default() },
+            ..Run::default()
+        }
+    }
+
+    /// `pairs` pairs of which B does `factor` of what A does, give or take `noise`.
+    pub(crate) fn sample(pairs: u64, factor: f64, noise: f64) -> Comparison {
+        let wave = |index: u64| 1.0 + noise * ((index * 7 % 11) as f64 / 5.0 - 1.0);
+        let runs: Vec<Run> = (1..=2 * pairs)
+            .map(|number| run(number, 5_000.0 * wave(number) * if number % 2 == 0 { factor } else { 1.0 }))
+            .collect();
+        let subjects = |rest: u64| {
+            let mine = runs.iter().filter(move |run| run.started_ms % 2 == rest);
+            let client = if rest == 1 { "lean" } else { "driver" };
+            let subject = move |run| Subject {
+                name: format!("{:03}-{client}", run_number(run)),
+                run,
+                scenario: Some(BTreeMap::from([("client", client)])).and_then(|it| to_value(&it)),
+            };
+            mine.map(subject).collect()
+        };
+        let request = Request {
+            names: ["client=lean".into(), "client=driver".into()],
+            a: subjects(1),
+            b: subjects(0),
+            varied: vec!["client".into()],
+            force: false,
+            primary: None,
+            settings: Settings::default(),
+        };
+        let mut comparison = compare(request).unwrap();
+        comparison.conclusions = conclusions(&comparison);
+        comparison
+    }
+
+    fn run_number(run: &Run) -> u64 {
+        run.started_ms.div_ceil(2)
+    }
+
+    fn to_value(map: &BTreeMap<&str, &str>) -> Option<plimsoll_measure::inspection::Value> {
+        let pairs = map.iter().map(|(key, value)| ((*key).to_owned(), (*value).into()));
+        Some(plimsoll_measure::inspection::Value::Object(pairs.collect()))
+    }
+
+    #[test]
+    fn a_comparison_is_summed_up() {
+        let found = summary(&sample(10, 0.9, 0.03), Some("plimsoll-runs/c"), Style::Plain);
+        for part in [
+            "single <inserts>",
+            "10 pairs, every way to flip them",
+            "A  client=lean",
+            "B IS WORSE",
+            "documents/s of insert",
+            "worse",
+            "B is slower",
+            "comparison.html",
+        ] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+        assert!(found.lines().all(|line| line.chars().count() <= WIDTH), "{found}");
+    }
+
+    #[test]
+    fn every_verdict_has_a_headline_and_a_page() {
+        for (pairs, factor, noise, expected) in [
+            (10, 0.9, 0.03, "B IS WORSE"),
+            (10, 1.2, 0.03, "B IS BETTER"),
+            (10, 1.0, 0.03, "NO DIFFERENCE SHOWN"),
+            (10, 1.0, 0.6, "TOO NOISY TO TELL"),
+            (1, 0.5, 0.0, "NO VERDICT"),
+        ] {
+            let comparison = sample(pairs, factor, noise);
+            let text = summary(&comparison, None, Style::Plain);
+            assert!(text.contains(expected), "{expected}: {text}");
+            assert!(page(&comparison, Links::None).contains(expected), "{expected}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A comparison as one HTML file that needs nothing else.
+
+use maud::{Markup, html};
+use plimsoll_measure::comparison::{Comparison, Side};
+use plimsoll_measure::run::Run;
+
+use super::figures::figure;
+use super::{facts, sides, tables, word, words};
+use crate::page::mark::mark;
+use crate::page::table::{table, tone};
+use crate::page::{cards, section, whole};
+use crate::prose::glued;
+
+/// Where the pages of the runs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// The run directories are beside the page.
+    Beside,
+    /// Elsewhere: there are no links.
+    None,
+}
+
+/// Words and what they mean.
+const WORDS: [(&str, &str); 8] = [
+    (
+        "pair",
+        "A run of A and one of B, made one after the other. The unit of a comparison is the run, not the operation.",
+    ),
+    ("change", "B ÷ A of the geometric means, which is the mean of the pairs' log ratios, as a difference."),
+    (
+        "p",
+        "Of all ways to swap A and B within pairs, the share that gives at least such a change. A difference is shown at 0.01 or less.",
+    ),
+    (
+        "p among all",
+        "The same, raised for what else was asked (Holm). The primary metric is asked by itself.",
+    ),
+    ("interval", "Every change that the same test does not rule out at 0.01, for each metric by itself."),
+    (
+        "had to show",
+        "The least difference that is called one, widened by what the machine may have moved the mean by itself.",
+    ),
+    (
+        "pairs",
+        "So many in all, about, would make the interval as narrow as the least difference, or ± 20 % where it is too noisy.",
+    ),
+    (
+        "too noisy",
+        "No difference is shown, and the interval is wider than ± 20 %: nothing that matters can be told from noise.",
+    ),
+];
+
+/// The page of a comparison.
+pub fn page(comparison: &Comparison, links: Links) -> String {
+    let content = html! {
+        (head(comparison))
+        (section("Metric by metric", metrics(comparison)))
+        (section("Every pair", html! { div.pair.level { @for metric in &comparison.metrics { (figure(metric)) } } }))
+        (section("What was compared", compared(comparison)))
+        (section("Runs", runs(comparison, links)))
+        (legend())
+    };
+    whole(&format!("A and B: {}", comparison.title), content)
+}
+
+fn head(comparison: &Comparison) -> Markup {
+    let (headline, colour) = word(comparison.verdict);
+    let primary = comparison.primary().map(|metric| format!("by {}", metric.words));
+    html! {
+        header {
+            div.brand { (mark(22)) span { "Plimsoll" } }
+            h1 { (comparison.title) }
+            p.meta { (glued(&facts(comparison).join(" · "))) }
+            @for (name, said) in sides(comparison) { p.meta { strong { (name) } " " (said) } }
+            p.verdict { strong class=[tone(colour)] { (headline) } @if let Some(primary) = primary { span { (primary) } } }
+        }
+        @if !comparison.conclusions.is_empty() {
+            section.conclusions {
+                h2 { "What it says" }
+                ol { @for sentence in &comparison.conclusions { li { (glued(sentence)) } } }
+            }
+        }
+    }
+}
+
+fn metrics(comparison: &Comparison) -> Markup {
+    let reasons =
+        || comparison.metrics.iter().filter_map(|metric| Some((&metric.words, metric.reason.as_ref()?)));
+    html! {
+        (table(&tables::full(comparison)))
+        @if reasons().next().is_some() { ul { @for (words, reason) in reasons() { li { (words) ": " (reason) "." } } } }
+    }
+}
+
+fn compared(comparison: &Comparison) -> Markup {
+    let run = |side: &Side| Run {
+        server: side.server.clone(),
+        environment: side.environment.clone(),
+        ..Run::default()
+    };
+    let mut a = crate::tables::server(&run(&comparison.a));
+    let mut b = crate::tables::server(&run(&comparison.b));
+    a.title = format!("{} of A", a.title);
+    b.title = format!("{} of B", b.title);
+    html! {
+        (table(&tables::differences(comparison)))
+        @if comparison.differences.is_empty() { p.meta { "Nothing differs between A and B but the time." } }
+        @if let Some(noise) = words::noise(&comparison.noise) { p.note { (glued(&noise)) } }
+        (cards(&[a, b, crate::tables::environment(&run(&comparison.a))]))
+    }
+}
+
+fn runs(comparison: &Comparison, links: Links) -> Markup {
+    let name = |directory: &str| {
+        html! {
+            @if links == Links::Beside { a href={ (directory) "/report.html" } { (directory) } } @else { code { (directory) } }
+        }
+    };
+    html! {
+        div.wide { table {
+            thead { tr { th.n scope="col" { "pair" } th scope="col" { "A" } th scope="col" { "B" } th scope="col" { "made first" } } }
+            tbody { @for (index, (a, b)) in comparison.a.runs.iter().zip(&comparison.b.runs).enumerate() {
+                tr {
+                    td.n { (index + 1) }
+                    td { (name(&a.directory)) }
+                    td { (name(&b.directory)) }
+                    td { @if a.started_ms <= b.started_ms { "A" } @else { "B" } }
+                }
+            } }
+        } }
+    }
+}
+
+fn legend() -> Markup {
+    html! {
+        footer {
+            h2 { "How to read this page" }
+            dl { @for (word, meaning) in WORDS { div { dt { (word) } dd { (meaning) } } } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+
+    #[test]
+    fn the_page_draws_every_pair_and_needs_nothing_else() {
+        let comparison = sample(10, 0.9, 0.03);
+        let html = page(&comparison, Links::Beside);
+        for words in [
+            "single &lt;inserts&gt;",
+            "B IS WORSE",
+            "001-lean/report.html",
+            "&quot;driver&quot;",
+            "p among all",
+        ] {
+            assert!(html.contains(words), "{words}");
+        }
+        assert!(!html.contains("<script") && !html.contains("http") && !html.contains("<inserts>"));
+        assert_eq!(html.matches("<figure").count(), comparison.metrics.len());
+        assert_eq!(html, page(&comparison, Links::Beside), "the same comparison gives the same page");
+        assert!(!page(&comparison, Links::None).contains("href"));
+    }
+}

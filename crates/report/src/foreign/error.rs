@@ -1,0 +1,82 @@
+//! Why a result of another tool could not be read.
+
+use std::io;
+
+/// Why a result of another tool could not be read, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is nothing in it.
+    #[error("the file is empty: the tool has written nothing, or writes it at its end; run it again")]
+    Empty,
+    /// It is none of the known forms.
+    #[error(
+        "{found}: this is none of the results that can be read, which are k6's (handleSummary, --summary-export, the \
+         machine-readable summary, --out json), what wrk, wrk2 and YCSB print, and oha's JSON"
+    )]
+    Unknown {
+        /// What it looks like.
+        found: String,
+    },
+    /// A file of a run directory of ours.
+    #[error("this is a file of a run of Plimsoll's own: name the run directory that it lies in")]
+    Own,
+    /// It stops before its end.
+    #[error("line {line}: the file ends here, in the middle of {what}: it was cut off; {remedy}")]
+    CutOff {
+        /// The last line, from 1.
+        line: u64,
+        /// What it ends in the middle of.
+        what: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A line is not what it should be.
+    #[error("line {line}: {problem}: the file is damaged, or not what it seems to be; make it again")]
+    Malformed {
+        /// Which one, from 1.
+        line: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// More of something than can be held.
+    #[error("line {line}: more than {max} {what}: {remedy}")]
+    TooMuch {
+        /// Where the limit was passed, from 1.
+        line: u64,
+        /// The limit.
+        max: u64,
+        /// Of what.
+        what: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// It could not be read at all, or not unpacked.
+    #[error(
+        "line {line}: cannot read on: {source}; if the file is packed, it was cut off or is damaged: copy it again"
+    )]
+    Read {
+        /// The line after the last one that was read, from 1.
+        line: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// What to do with a result that a tool writes at its end.
+pub(super) const MAKE_AGAIN: &str = "copy it again, or let the tool come to its end";
+
+impl Error {
+    /// What is wrong with a whole JSON text.
+    pub(super) fn of_json(error: &serde_json::Error) -> Self {
+        let line = error.line() as u64;
+        if error.is_eof() {
+            return Self::CutOff { line, what: "a JSON value", remedy: MAKE_AGAIN };
+        }
+        Self::Malformed { line, problem: error.to_string() }
+    }
+
+    /// What is wrong with a line.
+    pub(super) fn malformed(line: u64, problem: impl Into<String>) -> Self {
+        Self::Malformed { line, problem: problem.into() }
+    }
+}

@@ -1,0 +1,16 @@
+//! k6: its summaries in three forms, its samples, and our runs in its form.
+
+mod assemble;
+pub mod export;
+mod groups;
+mod legacy;
+mod machine;
+mod metric;
+mod samples;
+mod summary;
+mod writer;
+
+pub(super) use legacy::legacy;
+pub(super) use machine::machine;
+pub(super) use samples::samples;
+pub(super) use summary::summary;

@@ -1,0 +1,80 @@
+//! One line of k6's samples: the description of a metric, or a sample.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::foreign::k6::metric::{Contains, Kind};
+
+/// One line.
+#[derive(Debug, Deserialize)]
+pub(super) struct Line<'a> {
+    /// `Metric` or `Point`.
+    #[serde(rename = "type", borrow)]
+    pub kind: Text<'a>,
+    /// The metric.
+    #[serde(borrow)]
+    pub metric: Text<'a>,
+    /// What it says of it.
+    #[serde(borrow)]
+    pub data: Data<'a>,
+}
+
+/// What either kind of line holds; each has its own half.
+#[derive(Debug, Deserialize)]
+pub(super) struct Data<'a> {
+    /// Of a metric: its kind.
+    #[serde(rename = "type")]
+    pub kind: Option<Kind>,
+    /// Of a metric: what it contains.
+    #[serde(default)]
+    pub contains: Contains,
+    /// Of a metric: what must hold.
+    pub thresholds: Option<Vec<String>>,
+    /// Of a metric: what is told apart by tags.
+    pub submetrics: Option<Vec<Submetric>>,
+    /// Of a sample: when.
+    #[serde(borrow)]
+    pub time: Option<Text<'a>>,
+    /// Of a sample: the value; times in milliseconds.
+    pub value: Option<f64>,
+    /// Of a sample.
+    #[serde(borrow)]
+    pub tags: Option<Tags<'a>>,
+}
+
+/// A metric's samples with certain tags.
+#[derive(Debug, Deserialize)]
+pub(super) struct Submetric {
+    /// The metric's name with the tags.
+    pub name: String,
+    /// The tags.
+    #[serde(default)]
+    pub tags: Option<BTreeMap<String, String>>,
+}
+
+/// The tags of a sample.
+pub(super) type Tags<'a> = BTreeMap<Text<'a>, Text<'a>>;
+
+/// Text that is borrowed from the line where it can be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Text<'_> {
+    /// The text.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<str> for Text<'_> {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The tag `name`, empty if there is none.
+pub(super) fn tag<'t>(tags: &'t Tags<'_>, name: &str) -> &'t str {
+    tags.get(name).map_or("", Text::as_str)
+}

@@ -1,0 +1,50 @@
+//! The mark that Plimsoll leaves in k6's forms, so that nobody takes its times for k6's.
+
+use plimsoll_measure::run::Run;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::foreign::value::{Foreign, Form, Tool};
+
+/// The key that it stands under.
+pub(super) const KEY: &str = "plimsoll";
+
+/// What is read of it.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Writer {
+    version: Option<String>,
+    started: Option<String>,
+    title: Option<String>,
+    #[serde(default)]
+    not_known: Vec<String>,
+}
+
+/// The mark of a run.
+pub(super) fn mark(run: &Run) -> Value {
+    let unknown = run.expectations.iter().filter_map(|it| {
+        let reason = it.reason.as_ref()?;
+        Some(format!("{} {}: {reason}", it.metric, it.expression))
+    });
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "run": run.id,
+        "title": run.scenario.title,
+        "started": run.started,
+        "verdict": run.verdict,
+        "latencies": "from due to done",
+        // k6's form has only `ok`: why a threshold with a good value did not hold stands here.
+        "not_known": unknown.collect::<Vec<_>>(),
+    })
+}
+
+/// A result in one of k6's forms, by whoever wrote it.
+pub(super) fn written_by(writer: Option<Writer>, form: Form) -> Foreign {
+    match writer {
+        None => Foreign::new(Tool::K6, form),
+        Some(Writer { version, started, title, not_known }) => {
+            let unheld = |what| format!("{what}; what cannot be known has not held");
+            let notes = not_known.into_iter().map(unheld).collect();
+            Foreign { version, started, title, notes, ..Foreign::new(Tool::Plimsoll, form) }
+        }
+    }
+}

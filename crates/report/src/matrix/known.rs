@@ -1,0 +1,147 @@
+//! How fast the operations of a matrix are and what they cost the tool, each beside the best.
+
+use plimsoll_measure::matrix::{Cell, Matrix, Spread};
+
+use super::tables::spread;
+use crate::tables::{Cell as Word, Column, Tone, right};
+use crate::units::{NONE, exact_rate, latency, percent, three_digits};
+
+/// Which of the columns between the keys and the times have anything to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    /// From the lowest to the highest of the repetitions.
+    range: bool,
+    /// The tool's CPU for one operation.
+    cpu: bool,
+    /// How that compares.
+    times_least: bool,
+}
+
+impl Known {
+    /// What the cells of a matrix know; the range of repetitions only where there is room for it.
+    pub(super) fn of(matrix: &Matrix, range: bool) -> Self {
+        let pairs = || {
+            let names = matrix.operations();
+            matrix.cells.iter().flat_map(move |cell| names.clone().into_iter().map(move |name| (cell, name)))
+        };
+        let has_cpu = |(cell, name): (&Cell, &str)| {
+            cell.of(name).is_some_and(|figures| figures.client_cpu_us_per_operation.is_some())
+        };
+        Self {
+            range: range && matrix.repetitions > 1,
+            cpu: pairs().any(has_cpu),
+            times_least: pairs().any(|(cell, name)| matrix.times_least_cpu(cell, name).is_some()),
+        }
+    }
+
+    /// The same without a word about CPU.
+    pub(super) const fn without_cpu(self) -> Self {
+        Self { cpu: false, times_least: false, ..self }
+    }
+
+    /// The columns of CPU alone.
+    pub(super) fn cpu_columns(self) -> Vec<Column> {
+        let range = (self.cpu && self.range).then(|| right("lowest to highest"));
+        let [cpu, least] = self.cost_columns();
+        [cpu, range, least].into_iter().flatten().collect()
+    }
+
+    /// What an operation of a cell cost, a word for each of these columns.
+    pub(super) fn cpu_words(self, matrix: &Matrix, cell: &Cell, name: &str) -> Vec<Word> {
+        let cpu = cell.of(name).and_then(|figures| figures.client_cpu_us_per_operation);
+        let range = |spread: Spread| format!("{} to {}", micros(spread.min), micros(spread.max));
+        let range = (self.cpu && self.range).then(|| or_none(cpu.map(|cpu| range(cpu).into())));
+        let [cost, least] = self.cost_words(matrix, cell, name);
+        [cost, range, least].into_iter().flatten().collect()
+    }
+
+    fn cost_columns(self) -> [Option<Column>; 2] {
+        [self.cpu.then(|| right("CPU/op")), self.times_least.then(|| right("× least"))]
+    }
+
+    fn cost_words(self, matrix: &Matrix, cell: &Cell, name: &str) -> [Option<Word>; 2] {
+        let cpu = cell.of(name).and_then(|figures| figures.client_cpu_us_per_operation);
+        [
+            self.cpu.then(|| spread(cpu, micros)),
+            self.times_least.then(|| or_none(matrix.times_least_cpu(cell, name).map(times))),
+        ]
+    }
+
+    /// The columns.
+    pub(super) fn columns(self) -> Vec<Column> {
+        let columns = [
+            Some(right("documents/s")),
+            self.range.then(|| right("lowest to highest")),
+            Some(right("of best")),
+        ];
+        columns.into_iter().chain(self.cost_columns()).flatten().collect()
+    }
+
+    /// An operation of a cell, a word for each column.
+    pub(super) fn words(self, matrix: &Matrix, cell: &Cell, name: &str) -> Vec<Word> {
+        let figures = cell.of(name);
+        let rate = figures.and_then(|it| it.documents_per_s);
+        let range = |spread: Spread| format!("{} to {}", exact_rate(spread.min), exact_rate(spread.max));
+        let words = [
+            Some(spread(rate, exact_rate)),
+            self.range.then(|| or_none(rate.map(|rate| range(rate).into()))),
+            Some(or_none(matrix.share_of_best(cell, name).map(best))),
+        ];
+        words.into_iter().chain(self.cost_words(matrix, cell, name)).flatten().collect()
+    }
+
+    /// What the columns of times and CPU are.
+    pub(super) fn cpu_title(self, matrix: &Matrix) -> String {
+        let mut title = "Response time of an operation".to_owned();
+        if self.cpu {
+            title += "; CPU of Plimsoll for one";
+        }
+        if self.cpu && self.range {
+            title += &format!(", median of {} runs, lowest to highest", matrix.repetitions);
+        }
+        if let Some(first) = matrix.axes.first().filter(|_| self.times_least) {
+            title +=
+                &format!(", and how many times the least of the cells that differ in {} alone", first.name);
+        }
+        title
+    }
+
+    /// What the columns are, in one sentence.
+    pub(super) fn title(self, matrix: &Matrix) -> String {
+        let mut title = "Documents per second".to_owned();
+        if matrix.repetitions > 1 {
+            title += &format!(": median of {} runs", matrix.repetitions);
+        }
+        if self.range {
+            title += ", lowest to highest";
+        }
+        if let Some(first) = matrix.axes.first().filter(|axis| axis.values.len() > 1) {
+            let comma = if matrix.repetitions > 1 { "," } else { "" };
+            title += &format!("{comma} and as a share of the best cell that differs in {} alone", first.name);
+        }
+        if self.cpu {
+            title += "; CPU of Plimsoll for one operation";
+        }
+        if self.times_least {
+            title += ", and how many times the least of those cells";
+        }
+        title
+    }
+}
+
+fn or_none(word: Option<Word>) -> Word {
+    word.unwrap_or_else(|| NONE.into())
+}
+
+/// Microseconds in words.
+pub(super) fn micros(us: f64) -> String {
+    latency((us * 1000.0).round().max(0.0) as u64)
+}
+
+fn times(times: f64) -> Word {
+    Word::toned(format!("{} ×", three_digits(times)), if times <= 1.0 { Tone::Good } else { Tone::Normal })
+}
+
+fn best(share: f64) -> Word {
+    Word::toned(percent(share), if share >= 1.0 { Tone::Good } else { Tone::Normal })
+}

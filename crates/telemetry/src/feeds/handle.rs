@@ -1,0 +1,195 @@
+//! The feeds, as the service uses them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mongodb::Database;
+
+use super::activity::Activity;
+use super::design::Spread;
+use super::error::Error;
+use super::explain::{self, Plan};
+use super::graph::Graph;
+use super::hybrid::authors::Authors;
+use super::hybrid::cache::Caches;
+use super::hybrid::{Hybrid, Parts};
+use super::meta;
+use super::on_read::OnRead;
+use super::on_write::OnWrite;
+use super::position::Cursor;
+use super::settings::{Design, Settings};
+use super::timeline::Timeline;
+use crate::clock::Clock;
+
+/// Documents of one bulk write while filling.
+const FILL_CHUNK: usize = 2_000;
+
+/// The feeds. Clones share everything.
+#[derive(Clone)]
+pub struct Feeds {
+    database: Database,
+    timeline: Timeline,
+    graph: Graph,
+    spread: Arc<dyn Spread>,
+    settings: Settings,
+}
+
+/// What became of an activity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// It was stored.
+    New,
+    /// One with its id had been stored before; nothing changed.
+    Known(Activity),
+}
+
+/// Which page of a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedQuery {
+    /// Whose feed.
+    pub user: String,
+    /// Where the page starts; at the newest if absent.
+    pub cursor: Option<Cursor>,
+    /// Activities on the page at most.
+    pub limit: u32,
+}
+
+/// A page of a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feed {
+    /// The activities, the newest first.
+    pub activities: Vec<Activity>,
+    /// Where the next page starts, if there may be one.
+    pub next: Option<Cursor>,
+}
+
+impl Feeds {
+    /// Makes collections and indexes as far as they are missing.
+    ///
+    /// # Errors
+    /// [`Error`], also when the database holds feeds that were kept by a design which leaves too little for this one.
+    pub async fn open(database: &Database, settings: Settings, clock: Clock) -> Result<Self, Error> {
+        if let Some(fault) = settings.fault() {
+            return Err(Error::Setting(fault));
+        }
+        let timeline = Timeline::open(database).await?;
+        let graph = Graph::open(database).await?;
+        meta::settle(database, &settings, &timeline, &graph).await?;
+        let on_read = OnRead::new(graph.clone(), timeline.clone(), settings.following_max);
+        let spread: Arc<dyn Spread> = match settings.design {
+            Design::OnRead => Arc::new(on_read),
+            Design::OnWrite => {
+                Arc::new(OnWrite::open(database, graph.clone(), timeline.clone(), settings.depth).await?)
+            }
+            Design::Hybrid => {
+                let caches = Caches::open(database, settings.cache_max, settings.cache_idle).await?;
+                let authors = Authors::new(database);
+                let parts =
+                    Parts { caches, authors, graph: graph.clone(), timeline: timeline.clone(), on_read };
+                Arc::new(Hybrid::new(parts, settings.pull_from, settings.cache_max, clock))
+            }
+        };
+        Ok(Self { database: database.clone(), timeline, graph, spread, settings })
+    }
+
+    /// Stores an activity and brings it to those who follow. Sent again with the same id, it is kept once.
+    ///
+    /// # Errors
+    /// [`Error::Taken`] if another user has an activity of this id; [`Error::Database`]: send it again then.
+    pub async fn post(&self, activity: Activity) -> Result<Posted, Error> {
+        let known = self.timeline.add(&activity).await?;
+        // What is known may not have come to everybody before something failed.
+        self.spread.spread(known.as_ref().unwrap_or(&activity)).await?;
+        Ok(known.map_or(Posted::New, Posted::Known))
+    }
+
+    /// A user follows these authors from now on, and sees what they did before as well.
+    ///
+    /// # Errors
+    /// [`Error::Oneself`], [`Error::TooMany`], [`Error::Database`].
+    pub async fn follow(&self, user: &str, authors: &[String]) -> Result<(), Error> {
+        if authors.iter().any(|author| author == user) {
+            return Err(Error::Oneself);
+        }
+        let most = self.settings.following_max;
+        let mut all = self.graph.following(user, most.saturating_add(1)).await?;
+        all.extend_from_slice(authors);
+        all.sort_unstable();
+        all.dedup();
+        if all.len() > most as usize {
+            return Err(Error::TooMany { most });
+        }
+        self.graph.add(user, authors).await?;
+        for author in authors {
+            self.spread.followed(user, author).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores activities, and who follows whom, in bulk: for a database that nobody uses yet. What is there already stays as
+    /// it is.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn fill(&self, follows: &[(String, Vec<String>)], activities: &[Activity]) -> Result<(), Error> {
+        for chunk in activities.chunks(FILL_CHUNK) {
+            self.timeline.add_all(chunk).await?;
+        }
+        for chunk in follows.chunks(FILL_CHUNK / 10) {
+            self.graph.add_all(chunk).await?;
+        }
+        let mut by_author: HashMap<&str, Vec<&Activity>> = HashMap::new();
+        activities.iter().for_each(|it| by_author.entry(&it.user).or_default().push(it));
+        for (user, authors) in follows {
+            let seen = authors.iter().chain([user]).filter_map(|author| by_author.get(author.as_str()));
+            let seen: Vec<&Activity> = seen.flatten().copied().collect();
+            self.spread.filled(user, &seen).await?;
+        }
+        Ok(())
+    }
+
+    /// A user follows an author no more, and sees nothing of them.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn unfollow(&self, user: &str, author: &str) -> Result<(), Error> {
+        // What users did themselves stays in their feeds.
+        if user == author {
+            return Ok(());
+        }
+        self.graph.remove(user, author).await?;
+        self.spread.unfollowed(user, author).await
+    }
+
+    /// A page of a user's feed. A user who follows nobody and has done nothing has an empty one.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn read(&self, query: &FeedQuery) -> Result<Feed, Error> {
+        let seen = query.cursor.as_ref().map_or(0, |cursor| cursor.seen);
+        let limit = query.limit.min(self.settings.depth.saturating_sub(seen));
+        if limit == 0 {
+            return Ok(Feed { activities: Vec::new(), next: None });
+        }
+        let below = query.cursor.as_ref().map(|cursor| &cursor.after);
+        let activities = self.spread.read(&query.user, below, limit).await?;
+        let shown = u32::try_from(activities.len()).unwrap_or(u32::MAX);
+        let seen = seen.saturating_add(shown);
+        let more = shown == limit && seen < self.settings.depth;
+        let last = activities.last().filter(|_| more).map(Activity::position);
+        Ok(Feed { activities, next: last.map(|after| Cursor { after, seen }) })
+    }
+
+    /// How the server carries out each query of the design, for tests and for whoever wonders.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub async fn explain(&self) -> Result<Vec<Plan>, Error> {
+        explain::all(&self.database, self.settings.design).await
+    }
+
+    /// How the feeds are kept.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}

@@ -1,0 +1,174 @@
+//! The hybrid: activities are pushed into the capped caches of active readers, and pulled from authors who have too many
+//! followers.
+//!
+//! A cache is one document; the first reading makes it, following or unfollowing deletes it, idleness lets it go. Whoever
+//! never reads costs a poster nothing but a name in a filter. Pages below a cache are read as fan-out on read does.
+
+use super::activity::Activity;
+use super::design::{BoxFuture, Spread};
+use super::error::Error;
+use super::graph::Graph;
+use super::on_read::OnRead;
+use super::on_write::CHUNK;
+use super::position::Position;
+use super::timeline::{Timeline, newest_first};
+use crate::clock::Clock;
+use authors::{Authors, Way};
+use cache::{Cache, Caches, Found};
+
+pub(super) mod authors;
+pub(super) mod cache;
+
+/// The hybrid.
+#[derive(Clone, Debug)]
+pub struct Hybrid {
+    caches: Caches,
+    authors: Authors,
+    graph: Graph,
+    timeline: Timeline,
+    on_read: OnRead,
+    pull_from: u32,
+    cache_max: u32,
+    clock: Clock,
+}
+
+/// What the hybrid is made of.
+pub(super) struct Parts {
+    pub(super) caches: Caches,
+    pub(super) authors: Authors,
+    pub(super) graph: Graph,
+    pub(super) timeline: Timeline,
+    pub(super) on_read: OnRead,
+}
+
+impl Hybrid {
+    pub(super) fn new(parts: Parts, pull_from: u32, cache_max: u32, clock: Clock) -> Self {
+        let Parts { caches, authors, graph, timeline, on_read } = parts;
+        Self { caches, authors, graph, timeline, on_read, pull_from, cache_max, clock }
+    }
+
+    async fn push_to_followers(&self, activity: &Activity) -> Result<(), Error> {
+        let (author, mut last) = (&activity.user, String::new());
+        loop {
+            let users = self.graph.page(author, &last, CHUNK).await?;
+            let Some(name) = users.last() else { return Ok(()) };
+            last.clone_from(name);
+            self.caches.push(&users, activity).await?;
+            // Whoever unfollowed meanwhile may have made a new cache before the push.
+            let still = self.graph.still(author, &users).await?;
+            let gone: Vec<String> = users.into_iter().filter(|user| !still.contains(user)).collect();
+            if !gone.is_empty() {
+                self.caches.forget(&gone).await?;
+            }
+        }
+    }
+
+    /// Pulls an author from now on, if there are followers enough.
+    async fn promote(&self, author: &str) -> Result<(), Error> {
+        if self.authors.way(author).await? == Way::Pulled || !self.graph.has(author, self.pull_from).await? {
+            return Ok(());
+        }
+        self.authors.begin(author).await?;
+        self.caches.forget(&[author.to_owned()]).await?;
+        let mut last = String::new();
+        loop {
+            let users = self.graph.page(author, &last, CHUNK).await?;
+            let Some(name) = users.last() else { break };
+            last.clone_from(name);
+            self.caches.forget(&users).await?;
+        }
+        self.authors.finish(author).await
+    }
+
+    /// What a cache says of the page, if it reaches that far down.
+    async fn cached(
+        &self,
+        cache: Cache,
+        below: Option<&Position>,
+        limit: u32,
+    ) -> Result<Option<Vec<Activity>>, Error> {
+        let floor = cache.floor();
+        let Cache { newest: mut page, pulled, .. } = cache;
+        if !pulled.is_empty() {
+            page.extend(self.timeline.page(&pulled, below, limit).await?);
+            newest_first(&mut page);
+        }
+        page.retain(|it| {
+            let position = it.position();
+            below.is_none_or(|below| position < *below)
+                && floor.as_ref().is_none_or(|floor| position >= *floor)
+        });
+        let reaches = floor.is_none() || page.len() >= limit as usize;
+        page.truncate(limit as usize);
+        Ok(reaches.then_some(page))
+    }
+
+    /// Makes a cache and gives the first page.
+    async fn make(&self, user: &str, limit: u32) -> Result<Vec<Activity>, Error> {
+        let Some(token) = self.caches.begin(user, self.clock.now_ms()).await? else {
+            return self.on_read.read(user, None, limit).await;
+        };
+        let seen = self.on_read.seen_by(user).await?;
+        let pulled = self.authors.pulled(&seen).await?;
+        let alone = seen.len() <= 1;
+        let (pulled_names, pushed): (Vec<String>, Vec<String>) =
+            seen.into_iter().partition(|author| pulled.contains(author));
+        let mut page = self.timeline.page(&pushed, None, self.cache_max.max(limit)).await?;
+        let kept = &page[..page.len().min(self.cache_max as usize)];
+        if kept.is_empty() && alone {
+            // Nobody whom we know: names that somebody makes up must not fill the database.
+            self.caches.give_up(user, token).await?;
+        } else {
+            self.caches.finish(user, token, kept, &pulled).await?;
+        }
+        if !pulled_names.is_empty() {
+            page.extend(self.timeline.page(&pulled_names, None, limit).await?);
+            newest_first(&mut page);
+        }
+        page.truncate(limit as usize);
+        Ok(page)
+    }
+}
+
+impl Spread for Hybrid {
+    fn spread<'a>(&'a self, activity: &'a Activity) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if self.authors.way(&activity.user).await? == Way::Pulled {
+                return Ok(());
+            }
+            self.caches.push(std::slice::from_ref(&activity.user), activity).await?;
+            self.push_to_followers(activity).await
+        })
+    }
+
+    fn followed<'a>(&'a self, user: &'a str, author: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.caches.forget(&[user.to_owned()]).await?;
+            self.promote(author).await
+        })
+    }
+
+    fn unfollowed<'a>(&'a self, user: &'a str, _: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move { self.caches.forget(&[user.to_owned()]).await })
+    }
+
+    fn read<'a>(
+        &'a self,
+        user: &'a str,
+        below: Option<&'a Position>,
+        limit: u32,
+    ) -> BoxFuture<'a, Vec<Activity>> {
+        Box::pin(async move {
+            match self.caches.find(user, self.clock.now_ms()).await? {
+                Found::Nothing if below.is_none() => return self.make(user, limit).await,
+                Found::Cache(cache) => {
+                    if let Some(page) = self.cached(cache, below, limit).await? {
+                        return Ok(page);
+                    }
+                }
+                Found::Nothing | Found::Making => (),
+            }
+            self.on_read.read(user, below, limit).await
+        })
+    }
+}

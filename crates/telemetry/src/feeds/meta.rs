@@ -1,0 +1,44 @@
+//! Remembers how the feeds of a database are kept, so that copies of another design are not taken for whole.
+
+use mongodb::Database;
+use mongodb::bson::{Document, doc};
+
+use super::error::Error;
+use super::graph::Graph;
+use super::hybrid::cache::Caches;
+use super::query::Find;
+use super::settings::{Design, Settings};
+use super::timeline::Timeline;
+
+const COLLECTION: &str = "feed_design";
+const KEY: &str = "design";
+
+/// Makes the database ready for the design of the settings.
+pub(super) async fn settle(
+    database: &Database,
+    settings: &Settings,
+    timeline: &Timeline,
+    graph: &Graph,
+) -> Result<(), Error> {
+    let design = settings.design.name();
+    let (depth, cache) = (i64::from(settings.depth), i64::from(settings.cache_max));
+    let known = Find::new(COLLECTION, doc! {"_id": KEY}).first(database).await?;
+    let was = known.as_ref().and_then(|known| known.get_str("design").ok());
+    let number = |name| known.as_ref().and_then(|known| known.get_i64(name).ok());
+    if settings.design == Design::OnWrite {
+        let deeper = number("depth").is_some_and(|kept| kept < depth);
+        let empty = timeline.is_empty().await? && graph.is_empty().await?;
+        if (was != Some(design) || deeper) && !empty {
+            let was = was.map_or("on_read", |was| if deeper { "on_write with a smaller depth" } else { was });
+            return Err(Error::Kept { was: was.into() });
+        }
+    }
+    // Caches of another size do not say what they lack, and those of another design have missed activities.
+    if was != Some(design) || number("cache") != Some(cache) {
+        Caches::clear(database).await?;
+    }
+    let set = doc! {"$set": {"design": design, "depth": depth, "cache": cache}};
+    let collection = database.collection::<Document>(COLLECTION);
+    collection.update_one(doc! {"_id": KEY}, set).upsert(true).await?;
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Computed buckets: one document for each sensor and hour (or a part of it), with count, sum, minimum and maximum of each
+//! metric beside the values.
+//!
+//! ```text
+//! {_id: "sensor⇥start⇥level", s: sensor, t: start, n: readings,
+//!  c: {metric: {n, sum, min, max}},
+//!  r: [{k: milliseconds after the start, or "milliseconds:event", m: {metric: value}}]}
+//! ```
+//!
+//! A bucket that has its fill takes no more. What comes then goes to the bucket of its minute; when that is full, of its
+//! second; then of its millisecond. So the place of a reading follows from its time and from which buckets are full, and
+//! full buckets stay full: a reading that is sent again is found on the same way down, in at most four documents.
+//!
+//! A write is one update with a guard: the bucket is not full and knows none of the readings. All readings of a commit
+//! that go to one bucket are one update. A guard that does not hold shows as a duplicate key, because the update would
+//! insert; then the bucket is looked at, and what it does not know is tried again.
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocumentBuf, doc};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mongodb::{Collection, Database};
+
+use self::full::Full;
+use self::layout::Layout;
+use self::server::Server;
+use super::range::{Page, RangeQuery};
+use super::record::create;
+use super::settings::BucketSettings;
+use super::store::{Store, Written};
+use super::tally::Tally;
+use super::{Error, Fault};
+use crate::reading::Reading;
+
+mod full;
+mod layout;
+mod read;
+mod server;
+mod update;
+mod write;
+
+#[cfg(test)]
+mod simulated;
+
+const COLLECTION: &str = "reading_buckets";
+const LAYOUTS: &str = "reading_layouts";
+
+/// The design's collection.
+#[derive(Clone, Debug)]
+pub(crate) struct Buckets {
+    layout: Layout,
+    buckets: Collection<RawDocumentBuf>,
+    server: Server,
+    full: Arc<Full>,
+}
+
+impl Buckets {
+    /// Makes the collection, so that the first commit does not have to.
+    pub(crate) async fn open(database: &Database, settings: &BucketSettings) -> Result<Self, Error> {
+        create(database.create_collection(COLLECTION)).await?;
+        agree(database, settings).await?;
+        let buckets = database.collection(COLLECTION);
+        let layout = Layout::new(settings);
+        let server = Server::new(database.clone(), layout);
+        Ok(Buckets { layout, buckets, server, full: Arc::default() })
+    }
+}
+
+/// Makes sure that readings which are sent again are looked for where they were put: the first to open a database writes
+/// down how its buckets are divided, and the least fill that was ever set.
+async fn agree(database: &Database, settings: &BucketSettings) -> Result<(), Error> {
+    let layouts = database.collection::<Document>(LAYOUTS);
+    let (minutes, fill) =
+        (i64::from(settings.minutes), i64::try_from(settings.readings_max).unwrap_or(i64::MAX));
+    let first = doc! {"$setOnInsert": {"minutes": minutes}, "$min": {"readings_max": fill}};
+    let before = layouts.find_one_and_update(doc! {"_id": COLLECTION}, first).upsert(true).await?;
+    let Some(before) = before else { return Ok(()) };
+    let same = |name: &str, fits: fn(i64, i64) -> bool, ours| match before.get_i64(name) {
+        Ok(theirs) if !fits(ours, theirs) => Err(Error::Setting(format!(
+            "bucket.{name} is {ours} but the buckets were made with {theirs}: set that"
+        ))),
+        _ => Ok(()),
+    };
+    same("minutes", |ours, theirs| ours == theirs, minutes)?;
+    same("readings_max", |ours, theirs| ours <= theirs, fill)
+}
+
+impl Store for Buckets {
+    fn write<'a>(&'a self, readings: &'a [Reading]) -> BoxFuture<'a, Result<Vec<Written>, Fault>> {
+        write::write(&self.layout, &self.full, &self.server, readings).boxed()
+    }
+
+    fn tally<'a>(&'a self, sensor: &'a str, tally: &'a mut Tally) -> BoxFuture<'a, Result<(), Error>> {
+        self.add_up(sensor, tally).boxed()
+    }
+
+    fn range<'a>(&'a self, query: &'a RangeQuery) -> BoxFuture<'a, Result<Page, Error>> {
+        self.page(query).boxed()
+    }
+
+    fn latest<'a>(
+        &'a self,
+        sensor: &'a str,
+        since_ms: Option<i64>,
+    ) -> BoxFuture<'a, Result<Option<Reading>, Error>> {
+        self.last(sensor, since_ms).boxed()
+    }
+
+    fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)> {
+        let mut commands = read::commands(&self.layout, sensor, from_ms, to_ms);
+        commands.extend(self.server.commands(sensor, from_ms));
+        commands
+    }
+}

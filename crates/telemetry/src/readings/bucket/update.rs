@@ -1,0 +1,86 @@
+//! An update of a bucket as the server takes it. No name or value of a reading stands where an operator could.
+
+use std::collections::BTreeMap;
+
+use bson::{Bson, DateTime, Document, doc};
+
+use super::super::tally::Summary;
+use super::layout::{Layout, Slot};
+use super::write::Update;
+use crate::reading::Reading;
+
+/// The statement for the `update` command: guard, change, upsert.
+pub(super) fn statement(layout: &Layout, update: &Update<'_>) -> Document {
+    doc! {"q": guard(layout, update), "u": change(update), "upsert": true}
+}
+
+/// The bucket has room and knows none of the readings. When it holds no longer, the upsert meets the bucket's own `_id`.
+fn guard(layout: &Layout, update: &Update<'_>) -> Document {
+    let slots: Vec<Bson> =
+        update.readings.iter().map(|reading| Slot::of(reading, update.start_ms).to_bson()).collect();
+    let room = i32::try_from(layout.readings_max).unwrap_or(i32::MAX);
+    doc! {"_id": &update.id, "n": {"$lt": room}, "r.k": {"$nin": slots}}
+}
+
+fn change(update: &Update<'_>) -> Document {
+    let (mut rows, mut summaries) = (Vec::with_capacity(update.readings.len()), BTreeMap::new());
+    for reading in &update.readings {
+        let metrics: Document =
+            reading.metrics.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
+        rows.push(Bson::from(doc! {"k": Slot::of(reading, update.start_ms).to_bson(), "m": metrics}));
+        for (name, value) in &reading.metrics {
+            summaries.entry(name.as_str()).or_insert(Summary::NONE).add(Summary::of(*value));
+        }
+    }
+    let mut adds = doc! {"n": i32::try_from(rows.len()).unwrap_or(i32::MAX)};
+    let (mut least, mut greatest) = (Document::new(), Document::new());
+    for (name, summary) in summaries {
+        adds.insert(format!("c.{name}.n"), i64::try_from(summary.count).unwrap_or(i64::MAX));
+        adds.insert(format!("c.{name}.sum"), summary.sum);
+        least.insert(format!("c.{name}.min"), summary.min);
+        greatest.insert(format!("c.{name}.max"), summary.max);
+    }
+    let sensor = update.readings.first().map_or("", |reading| reading.sensor.as_str());
+    doc! {
+        "$setOnInsert": {"s": sensor, "t": DateTime::from_millis(update.start_ms)},
+        "$push": {"r": {"$each": rows}},
+        "$inc": adds,
+        "$min": least,
+        "$max": greatest,
+    }
+}
+
+/// At least the bytes of the statement: each metric stands in the row and four times in the computed part.
+pub(super) fn bytes_at_most(update: &Update<'_>) -> usize {
+    let metric = |(name, _): &(String, f64)| 5 * name.len() + 100;
+    let row = |reading: &&Reading| {
+        60 + reading.event.as_ref().map_or(0, |event| 2 * event.len())
+            + reading.metrics.iter().map(metric).sum::<usize>()
+    };
+    let sensor = update.readings.first().map_or(0, |reading| reading.sensor.len());
+    300 + 2 * sensor + update.readings.iter().map(row).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::settings::BucketSettings;
+    use super::*;
+
+    fn wide(metrics: usize, event: Option<String>) -> Reading {
+        let metrics = (0..metrics).map(|n| (format!("{n:064}"), 0.1)).collect();
+        Reading { sensor: "s".repeat(128), at_ms: 1_790_000_000_000, event, metrics }
+    }
+
+    #[test]
+    fn a_statement_is_never_larger_than_it_was_taken_for() {
+        let layout = Layout::new(&BucketSettings::default());
+        for reading in [wide(64, Some("e".repeat(128))), wide(1, None), wide(4, Some("e".into()))] {
+            let mut update = Update::of(&layout, &reading);
+            for _ in 0..3 {
+                let bytes = bson::serialize_to_vec(&statement(&layout, &update)).unwrap().len();
+                assert!(bytes <= bytes_at_most(&update), "{bytes} of {}", bytes_at_most(&update));
+                update.readings.push(&reading);
+            }
+        }
+    }
+}

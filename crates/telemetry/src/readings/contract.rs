@@ -1,0 +1,146 @@
+//! The contract of a store, and every implementor's run through it.
+
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use super::bucket::Buckets;
+use super::document::Documents;
+use super::handle::Stored;
+use super::memory::Memory;
+use super::model::{Model, SENSORS, START_MS, commits};
+use super::settings::BucketSettings;
+use super::store::Store;
+use super::testing::database;
+use super::time_series::Series;
+use crate::reading::Reading;
+
+/// Random histories for each implementor.
+const CASES: u64 = 3;
+
+fn reading(sensor: &str, offset_ms: i64, event: Option<&str>, value: f64) -> Reading {
+    Reading {
+        sensor: sensor.to_owned(),
+        at_ms: START_MS + offset_ms,
+        event: event.map(str::to_owned),
+        metrics: vec![("m".to_owned(), value)],
+    }
+}
+
+/// Everything in one empty store.
+async fn contract(store: &dyn Store) {
+    an_empty_store_knows_nothing(store).await;
+    let mut model = Model::default();
+    the_first_of_several_counts(store, &mut model).await;
+    writers_that_meet_count_once(store, &mut model).await;
+    a_random_history_is_right_in_every_answer(store, &mut model).await;
+}
+
+async fn an_empty_store_knows_nothing(store: &dyn Store) {
+    Model::default().compare(store).await;
+}
+
+async fn the_first_of_several_counts(store: &dyn Store, model: &mut Model) {
+    let first = [
+        reading(SENSORS[0], 5, None, 1.0),
+        reading(SENSORS[0], 5, None, 2.0),
+        reading(SENSORS[0], 5, Some("x"), 3.0),
+        reading(SENSORS[1], 5, None, 4.0),
+    ];
+    let new = [Stored::New, Stored::Known, Stored::New, Stored::New];
+    assert_eq!(store.write(&first).await.unwrap(), new.map(Ok));
+    let again = [reading(SENSORS[1], 5, None, 9.0), reading(SENSORS[0], 5, Some("x"), 9.0)];
+    assert_eq!(store.write(&again).await.unwrap(), [Stored::Known; 2].map(Ok));
+    for reading in first.iter().chain(&again) {
+        model.add(reading);
+    }
+    model.compare(store).await;
+}
+
+/// As two processes do that are sent the same readings at the same moment.
+async fn writers_that_meet_count_once(store: &dyn Store, model: &mut Model) {
+    let all: Vec<_> = (0..40).map(|n| reading(SENSORS[2], n * 700, None, n as f64)).collect();
+    let (left, right) = futures_util::join!(store.write(&all[..30]), store.write(&all[10..]));
+    let answers: Vec<_> = left.unwrap().into_iter().chain(right.unwrap()).collect();
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    assert!(answers.iter().filter(|answer| **answer == Ok(Stored::New)).count() >= all.len());
+    for reading in &all {
+        model.add(reading);
+    }
+    model.compare(store).await;
+}
+
+async fn a_random_history_is_right_in_every_answer(store: &dyn Store, model: &mut Model) {
+    for case in 0..CASES {
+        for commit in history(case) {
+            let said = store.write(&commit).await.unwrap();
+            let expected = |reading| Ok(if model.add(reading) { Stored::New } else { Stored::Known });
+            assert_eq!(said, commit.iter().map(expected).collect::<Vec<_>>());
+        }
+        model.compare(store).await;
+    }
+}
+
+/// Another one each run; a failure shows the seed, and `PLIMSOLL_SEED` plays it again.
+fn history(case: u64) -> Vec<Vec<Reading>> {
+    use std::hash::{BuildHasher, RandomState};
+    static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    let seed = SEED.get_or_init(|| {
+        let given = std::env::var("PLIMSOLL_SEED").ok().map(|seed| seed.parse().unwrap());
+        given.unwrap_or_else(|| RandomState::new().hash_one(0))
+    });
+    println!("PLIMSOLL_SEED={seed}");
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..16].copy_from_slice(&case.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    commits().new_tree(&mut runner).unwrap().current()
+}
+
+#[tokio::test]
+async fn the_store_in_memory_keeps_the_contract() {
+    // It counts on one commit a sensor at a time, so writers do not meet in it.
+    let memory = Memory::default();
+    let mut model = Model::default();
+    an_empty_store_knows_nothing(&memory).await;
+    the_first_of_several_counts(&memory, &mut model).await;
+    a_random_history_is_right_in_every_answer(&memory, &mut model).await;
+}
+
+#[tokio::test]
+async fn one_document_a_reading_keeps_the_contract() {
+    contract(&Documents::open(&database("contract_document").await).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn hourly_buckets_keep_the_contract() {
+    let settings = BucketSettings::default();
+    contract(&Buckets::open(&database("contract_hours").await, &settings).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn buckets_that_overflow_keep_the_contract() {
+    // Four fill a bucket: a moment of the histories has at most four events, so every one finds its place.
+    let settings = BucketSettings { minutes: 10, readings_max: 4 };
+    contract(&Buckets::open(&database("contract_overflow").await, &settings).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn time_series_keep_the_contract() {
+    contract(&Series::open(&database("contract_series").await).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn buckets_are_not_divided_anew() {
+    let database = database("contract_layout").await;
+    let open = async |minutes, readings_max| {
+        Buckets::open(&database, &BucketSettings { minutes, readings_max }).await.map(drop)
+    };
+    open(60, 500).await.unwrap();
+    open(60, 500).await.unwrap();
+    let error = open(30, 500).await.unwrap_err().to_string();
+    assert!(error.contains("bucket.minutes is 30"), "{error}");
+    open(60, 100).await.unwrap();
+    let error = open(60, 500).await.unwrap_err().to_string();
+    assert!(error.contains("made with 100"), "{error}");
+}

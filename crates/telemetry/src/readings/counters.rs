@@ -1,0 +1,122 @@
+//! What happened so far, in plain numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Steps of a histogram: up to 1, 2, 4, … and above.
+pub const STEPS: usize = 24;
+
+/// Numbers that only grow, but for the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Readings taken in, whether they are answered yet or not.
+    pub accepted: u64,
+    /// Readings stored for the first time.
+    pub new: u64,
+    /// Readings that were stored already.
+    pub known: u64,
+    /// Readings whose commit failed.
+    pub failed: u64,
+    /// Readings refused because too many waited.
+    pub busy: u64,
+    /// Commits, also those that failed.
+    pub commits: u64,
+    /// Readings in each commit.
+    pub commit_readings: Histogram,
+    /// What the store took for each commit, in microseconds.
+    pub store_us: Histogram,
+    /// Readings that wait or are in flight now.
+    pub queued: u64,
+}
+
+/// How often values were up to 1, 2, 4, … The last step holds all above.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Values of each step; step `n` holds those up to `2ⁿ` that no step before does.
+    pub steps: [u64; STEPS],
+    /// The sum of all values.
+    pub sum: u64,
+}
+
+impl Histogram {
+    /// The greatest value of a step, `None` for the last, which has none.
+    pub fn bound(step: usize) -> Option<u64> {
+        (step + 1 < STEPS).then(|| 1 << step)
+    }
+
+    /// The number of values.
+    pub fn count(&self) -> u64 {
+        self.steps.iter().sum()
+    }
+}
+
+/// The counters as they are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    pub(crate) accepted: AtomicU64,
+    pub(crate) new: AtomicU64,
+    pub(crate) known: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) busy: AtomicU64,
+    pub(crate) commit_readings: Steps,
+    pub(crate) store_us: Steps,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    steps: [AtomicU64; STEPS],
+    sum: AtomicU64,
+}
+
+impl Counting {
+    pub(crate) fn snapshot(&self, queued: usize) -> Counters {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let commit_readings = self.commit_readings.snapshot();
+        Counters {
+            accepted: get(&self.accepted),
+            new: get(&self.new),
+            known: get(&self.known),
+            failed: get(&self.failed),
+            busy: get(&self.busy),
+            commits: commit_readings.count(),
+            commit_readings,
+            store_us: self.store_us.snapshot(),
+            queued: queued as u64,
+        }
+    }
+}
+
+/// Adds to a counter. The counters are read one by one, so no order between them is kept.
+pub(crate) fn add(counter: &AtomicU64, by: usize) {
+    counter.fetch_add(by as u64, Ordering::Relaxed);
+}
+
+impl Steps {
+    pub(crate) fn record(&self, value: u64) {
+        let step = (u64::BITS - value.saturating_sub(1).leading_zeros()) as usize;
+        add(&self.steps[step.min(STEPS - 1)], 1);
+        self.sum.fetch_add(value, Ordering::Relaxed);
+    }
+
+    fn snapshot(&self) -> Histogram {
+        let steps = std::array::from_fn(|step| self.steps[step].load(Ordering::Relaxed));
+        Histogram { steps, sum: self.sum.load(Ordering::Relaxed) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_lies_in_the_first_step_that_holds_it() {
+        let steps = Steps::default();
+        let values = [0, 1, 2, 3, 4, 5, 1 << 22, (1 << 22) + 1, u64::MAX >> 1];
+        values.iter().for_each(|value| steps.record(*value));
+        let found = steps.snapshot();
+        assert_eq!(found.steps[..4], [2, 1, 2, 1]);
+        assert_eq!((found.steps[22], found.steps[23]), (1, 2));
+        assert_eq!(found.count(), values.len() as u64);
+        assert_eq!(found.sum, values.iter().sum::<u64>());
+        assert_eq!((Histogram::bound(2), Histogram::bound(STEPS - 1)), (Some(4), None));
+    }
+}

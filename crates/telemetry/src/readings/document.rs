@@ -1,0 +1,142 @@
+//! One document a reading: `{_id: "sensor⇥time⇥event", t: time, m: {metric: value}}`.
+//!
+//! The `_id` follows from the reading, so one that is sent again is a duplicate key. It sorts by sensor and time, so its
+//! index, which every collection has, is the only one, and serves every query.
+
+use bson::raw::cstr;
+use bson::{DateTime, Document, RawDocument, RawDocumentBuf, doc};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mongodb::{Collection, Database};
+
+use super::lookup::Lookup;
+use super::range::{Merge, Page, RangeQuery, Want};
+use super::record::{create, insert, metrics, number, pairs};
+use super::store::{Store, Written};
+use super::tally::Tally;
+use super::{Error, Fault, key};
+use crate::reading::Reading;
+
+const COLLECTION: &str = "readings";
+
+/// The design's collection.
+#[derive(Clone, Debug)]
+pub(crate) struct Documents {
+    readings: Collection<RawDocumentBuf>,
+}
+
+impl Documents {
+    /// Makes the collection, so that the first commit does not have to.
+    pub(crate) async fn open(database: &Database) -> Result<Self, Error> {
+        create(database.create_collection(COLLECTION)).await?;
+        Ok(Documents { readings: database.collection(COLLECTION) })
+    }
+
+    async fn add(&self, readings: &[Reading]) -> Result<Vec<Written>, Fault> {
+        let documents = readings.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+        insert(&self.readings, &documents).await
+    }
+
+    async fn add_up(&self, sensor: &str, tally: &mut Tally) -> Result<(), Error> {
+        let mut cursor = window(sensor, tally.start_ms(), tally.end_ms()).run(&self.readings).await?;
+        while cursor.advance().await? {
+            let found = cursor.current();
+            let at_ms = found.get_datetime("t")?.timestamp_millis();
+            for metric in found.get_document("m")? {
+                let (name, value) = metric?;
+                tally.add(at_ms, name.as_str(), number(value)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn page(&self, query: &RangeQuery) -> Result<Page, Error> {
+        let mut cursor = page(query).run(&self.readings).await?;
+        let mut merge = Merge::new(query);
+        while cursor.advance().await? {
+            let reading = decode(&query.sensor, cursor.current())?;
+            let settled = merge.settle(reading.at_ms);
+            merge.push(reading);
+            if settled == Want::Nothing {
+                break;
+            }
+        }
+        Ok(merge.finish())
+    }
+
+    async fn last(&self, sensor: &str, since_ms: Option<i64>) -> Result<Option<Reading>, Error> {
+        let mut cursor = last(sensor, since_ms).run(&self.readings).await?;
+        match cursor.advance().await? {
+            true => Ok(Some(decode(sensor, cursor.current())?)),
+            false => Ok(None),
+        }
+    }
+}
+
+impl Store for Documents {
+    fn write<'a>(&'a self, readings: &'a [Reading]) -> BoxFuture<'a, Result<Vec<Written>, Fault>> {
+        self.add(readings).boxed()
+    }
+
+    fn tally<'a>(&'a self, sensor: &'a str, tally: &'a mut Tally) -> BoxFuture<'a, Result<(), Error>> {
+        self.add_up(sensor, tally).boxed()
+    }
+
+    fn range<'a>(&'a self, query: &'a RangeQuery) -> BoxFuture<'a, Result<Page, Error>> {
+        self.page(query).boxed()
+    }
+
+    fn latest<'a>(
+        &'a self,
+        sensor: &'a str,
+        since_ms: Option<i64>,
+    ) -> BoxFuture<'a, Result<Option<Reading>, Error>> {
+        self.last(sensor, since_ms).boxed()
+    }
+
+    fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)> {
+        let query = RangeQuery { sensor: sensor.to_owned(), from_ms, to_ms, after: None, limit: 100 };
+        vec![
+            ("statistics", window(sensor, from_ms, to_ms).command(COLLECTION)),
+            ("range", page(&query).command(COLLECTION)),
+            ("latest", last(sensor, None).command(COLLECTION)),
+        ]
+    }
+}
+
+fn window(sensor: &str, from_ms: i64, to_ms: i64) -> Lookup {
+    Lookup::new(doc! {"_id": {"$gte": key::from(sensor, from_ms), "$lt": key::from(sensor, to_ms)}})
+        .projected(doc! {"_id": 0})
+}
+
+fn page(query: &RangeQuery) -> Lookup {
+    let RangeQuery { sensor, to_ms, after, limit, .. } = query;
+    let first = match after.as_ref().filter(|after| after.at_ms >= query.from_ms) {
+        None => doc! {"$gte": key::from(sensor, query.from_ms)},
+        Some(after) => doc! {"$gt": key::event(sensor, after.at_ms, after.event.as_deref())},
+    };
+    let mut bounds = first;
+    bounds.insert("$lt", key::from(sensor, *to_ms));
+    // One more than the page tells whether there is another.
+    Lookup::new(doc! {"_id": bounds}).sorted(doc! {"_id": 1}).limited(limit + 1)
+}
+
+fn last(sensor: &str, since_ms: Option<i64>) -> Lookup {
+    let least = key::from(sensor, since_ms.unwrap_or(i64::MIN));
+    Lookup::new(doc! {"_id": {"$gte": least, "$lt": key::end(sensor)}}).sorted(doc! {"_id": -1}).limited(1)
+}
+
+fn encode(reading: &Reading) -> Result<RawDocumentBuf, bson::error::Error> {
+    let mut document = RawDocumentBuf::new();
+    document.append(cstr!("_id"), key::of(reading));
+    document.append(cstr!("t"), DateTime::from_millis(reading.at_ms));
+    document.append(cstr!("m"), metrics(reading)?);
+    Ok(document)
+}
+
+fn decode(sensor: &str, found: &RawDocument) -> Result<Reading, Error> {
+    // The key has two tabs when there is an event; a name has none.
+    let event = found.get_str("_id")?.splitn(3, '\t').nth(2).map(str::to_owned);
+    let at_ms = found.get_datetime("t")?.timestamp_millis();
+    Ok(Reading { sensor: sensor.to_owned(), at_ms, event, metrics: pairs(found.get_document("m")?)? })
+}

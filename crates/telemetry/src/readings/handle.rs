@@ -1,0 +1,277 @@
+//! The service's hold on its readings.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use bson::{Document, doc};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use mongodb::Database;
+use mongodb::options::Acknowledgment;
+use tokio::sync::{mpsc, oneshot};
+
+use super::bucket::Buckets;
+use super::committer::{self, Job, Shared};
+use super::counters::{Counters, Counting, add};
+use super::document::Documents;
+use super::gather::Gather;
+use super::newest::Newest;
+use super::queue::{Queue, Room};
+use super::range::{Page, RangeQuery};
+use super::statistics::{SensorStatistics, StatisticsQuery};
+use super::store::{Store, Written};
+use super::tally::Tally;
+use super::time_series::Series;
+use super::{Design, Error, Fault, IngestError, Settings};
+use crate::clock::Clock;
+use crate::reading::Reading;
+
+/// Sensors of one statistics query that are read at the same time.
+const TALLIES_MAX: usize = 8;
+
+/// What became of a reading that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// It is stored now.
+    New,
+    /// It was stored already, or came twice at once; it counts once. After a lost answer of the database this may be the
+    /// first time that the caller hears of it.
+    Known,
+}
+
+/// The answers for the readings of a batch, in their order.
+pub type Answers = Vec<Result<Stored, IngestError>>;
+
+/// Readings kept in MongoDB. A clone is another hold on the same.
+#[derive(Clone)]
+pub struct Readings {
+    shared: Arc<Shared>,
+    committers: Arc<[mpsc::UnboundedSender<Job>]>,
+    settings: Arc<Settings>,
+    database: Option<Database>,
+}
+
+impl fmt::Debug for Readings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readings").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Readings {
+    /// Makes the collections and indexes that are not there yet and starts the committers on this tokio runtime. Readings
+    /// are acknowledged at the database's write concern.
+    ///
+    /// # Errors
+    /// [`Error::Setting`], [`Error::Unacknowledged`], [`Error::Database`].
+    pub async fn open(database: &Database, settings: Settings) -> Result<Self, Error> {
+        settings.check()?;
+        if database.write_concern().is_some_and(|concern| concern.w == Some(Acknowledgment::Nodes(0))) {
+            return Err(Error::Unacknowledged);
+        }
+        let store: Box<dyn Store> = match settings.design {
+            Design::Document => Box::new(Documents::open(database).await?),
+            Design::Bucket => Box::new(Buckets::open(database, &settings.bucket).await?),
+            Design::TimeSeries => Box::new(Series::open(database).await?),
+        };
+        Ok(Readings { database: Some(database.clone()), ..Readings::over(store, settings) })
+    }
+
+    /// Starts the committers over a store.
+    pub(crate) fn over(store: Box<dyn Store>, settings: Settings) -> Self {
+        let shared = Arc::new(Shared {
+            store,
+            queue: Queue::new(settings.queue_readings_max),
+            counting: Counting::default(),
+            newest: Newest::default(),
+            clock: Clock::start(),
+            committers: settings.committers,
+            commit_time_max: settings.commit_time_max,
+        });
+        let gather_ns = u64::try_from(settings.gather_max.as_nanos()).unwrap_or(u64::MAX);
+        let gather = Gather::new(gather_ns, settings.commit_readings_max);
+        let start = |_| {
+            let (sender, jobs) = mpsc::unbounded_channel();
+            tokio::spawn(committer::run(Arc::clone(&shared), jobs, gather.clone()));
+            sender
+        };
+        let committers = (0..settings.committers).map(start).collect();
+        Readings { shared, committers, settings: Arc::new(settings), database: None }
+    }
+
+    /// Stores one reading together with what others send at the same time. Answers when this reading is acknowledged; a
+    /// caller that does not wait for the answer leaves the reading to be stored or not.
+    ///
+    /// # Errors
+    /// [`IngestError::Busy`] and [`IngestError::Closing`] when it was not taken; [`IngestError::Store`] when it is not known
+    /// to be stored.
+    pub async fn ingest(&self, reading: Reading) -> Result<Stored, IngestError> {
+        let room = self.room(self.shared.queue.try_enter(1), 1)?;
+        let committer = self.committer_of(&reading.sensor);
+        let mut written = self.send(committer, vec![reading], room).await?;
+        Ok(written.pop().unwrap_or_else(|| Err(Fault::new("no answer")))?)
+    }
+
+    /// Stores many readings and answers for each, in their order. A batch that is larger than a quarter of the queue goes
+    /// in part by part; it is refused as a whole only before its first part.
+    ///
+    /// # Errors
+    /// [`IngestError::Busy`] and [`IngestError::Closing`]: none of them was taken.
+    pub async fn ingest_many(&self, readings: Vec<Reading>) -> Result<Answers, IngestError> {
+        let part_max = (self.settings.queue_readings_max / 4).max(1);
+        let mut answers = Vec::with_capacity(readings.len());
+        let mut readings = readings.into_iter().peekable();
+        while readings.peek().is_some() {
+            let part: Vec<Reading> = readings.by_ref().take(part_max).collect();
+            let count = u32::try_from(part.len()).unwrap_or(u32::MAX);
+            match answers.is_empty() {
+                true => {
+                    let room = self.room(self.shared.queue.try_enter(count), part.len())?;
+                    answers.extend(self.ingest_part(part, room).await);
+                }
+                false => match self.room(self.shared.queue.enter(count).await, part.len()) {
+                    Ok(room) => answers.extend(self.ingest_part(part, room).await),
+                    Err(error) => answers.extend(part.iter().map(|_| Err(error.clone()))),
+                },
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Counts what was let in and what was not.
+    fn room(&self, entered: Result<Room, IngestError>, readings: usize) -> Result<Room, IngestError> {
+        match &entered {
+            Ok(_) => add(&self.shared.counting.accepted, readings),
+            Err(IngestError::Busy { .. }) => add(&self.shared.counting.busy, readings),
+            Err(_) => {}
+        }
+        entered
+    }
+
+    /// Deals readings to their committers, waits for all, and puts the answers into the order of the readings.
+    async fn ingest_part(&self, readings: Vec<Reading>, mut room: Room) -> Answers {
+        let mut answers: Answers = vec![Err(Fault::new("no answer").into()); readings.len()];
+        let mut shares = vec![(Vec::new(), Vec::new()); self.committers.len()];
+        for (place, reading) in readings.into_iter().enumerate() {
+            let (places, share) = &mut shares[self.committer_of(&reading.sensor)];
+            places.push(place);
+            share.push(reading);
+        }
+        let mut sent = Vec::new();
+        for (committer, (mut places, mut share)) in shares.into_iter().enumerate() {
+            while !share.is_empty() {
+                let rest = share.split_off(share.len().min(self.settings.commit_readings_max));
+                let rest_places = places.split_off(share.len());
+                // The whole part has room, so each share of it has.
+                let Some(room) = room.split(share.len()) else { continue };
+                sent.push((places, self.send(committer, share, room)));
+                (places, share) = (rest_places, rest);
+            }
+        }
+        for (places, answer) in sent {
+            let written = answer.await;
+            for (index, place) in places.into_iter().enumerate() {
+                answers[place] = match &written {
+                    Ok(written) => written[index].clone().map_err(IngestError::Store),
+                    Err(fault) => Err(IngestError::Store(fault.clone())),
+                };
+            }
+        }
+        answers
+    }
+
+    /// Hands readings to a committer, at once; the future waits for the answer.
+    fn send(
+        &self,
+        committer: usize,
+        readings: Vec<Reading>,
+        room: Room,
+    ) -> impl Future<Output = Result<Vec<Written>, Fault>> + Send + use<> {
+        let (answer, answered) = oneshot::channel();
+        let job = Job { readings, accepted_ns: self.shared.clock.now_ns(), answer, room };
+        let sent = self.committers[committer].send(job);
+        async move {
+            let ended = || Fault::new("the committer has ended");
+            sent.map_err(|_| ended())?;
+            answered.await.map_err(|_| ended())?
+        }
+    }
+
+    /// All readings of a sensor go through one committer, so that no two commits meet in its buckets.
+    fn committer_of(&self, sensor: &str) -> usize {
+        let mut hasher = DefaultHasher::new();
+        sensor.hash(&mut hasher);
+        (hasher.finish() % self.committers.len() as u64) as usize
+    }
+
+    /// Statistics of each sensor of the query, in its order. A sensor without readings has no intervals.
+    ///
+    /// # Errors
+    /// [`Error::Query`], [`Error::TooMuch`], [`Error::Database`].
+    pub async fn statistics(&self, query: &StatisticsQuery) -> Result<Vec<SensorStatistics>, Error> {
+        query.check(&self.settings.query)?;
+        let values_max = self.settings.query.values_max / TALLIES_MAX.min(query.sensors.len());
+        let answers: Vec<_> =
+            query.sensors.iter().map(|one| self.tally(one, query, values_max).boxed()).collect();
+        stream::iter(answers).buffered(TALLIES_MAX).try_collect().await
+    }
+
+    async fn tally(
+        &self,
+        sensor: &str,
+        query: &StatisticsQuery,
+        values_max: usize,
+    ) -> Result<SensorStatistics, Error> {
+        let mut tally = Tally::new(query, values_max);
+        self.shared.store.tally(sensor, &mut tally).await?;
+        Ok(tally.finish(sensor))
+    }
+
+    /// A sensor's last reading, by time and then event.
+    ///
+    /// # Errors
+    /// [`Error::Database`], [`Error::Foreign`].
+    pub async fn latest(&self, sensor: &str) -> Result<Option<Reading>, Error> {
+        let newest = &self.shared.newest;
+        let found = self.shared.store.latest(sensor, newest.of(sensor)).await?;
+        newest.note(found.iter().map(|reading| (sensor, reading.at_ms)));
+        Ok(found)
+    }
+
+    /// One page of a sensor's readings.
+    ///
+    /// # Errors
+    /// [`Error::Query`], [`Error::Database`], [`Error::Foreign`].
+    pub async fn range(&self, query: &RangeQuery) -> Result<Page, Error> {
+        query.check(&self.settings.query)?;
+        self.shared.store.range(query).await
+    }
+
+    /// Takes no more readings and returns when all that were taken are answered. May be called again.
+    pub async fn close(&self) {
+        self.shared.queue.close().await;
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.shared.counting.snapshot(self.shared.queue.len())
+    }
+
+    /// The server's plan for each kind of command that the design sends, by the command's name.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when the server cannot explain one of them.
+    pub async fn explain(
+        &self,
+        sensor: &str,
+        from_ms: i64,
+        to_ms: i64,
+    ) -> Result<Vec<(&str, Document)>, Error> {
+        let mut plans = Vec::new();
+        let Some(database) = &self.database else { return Ok(plans) };
+        for (name, command) in self.shared.store.commands(sensor, from_ms, to_ms) {
+            let explain = doc! {"explain": command, "verbosity": "queryPlanner"};
+            plans.push((name, database.run_command(explain).await?));
+        }
+        Ok(plans)
+    }
+}

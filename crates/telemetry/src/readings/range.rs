@@ -1,0 +1,227 @@
+//! Readings in order of time, page by page.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Error, QueryLimits};
+use crate::reading::Reading;
+
+/// Readings of one sensor in a window of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeQuery {
+    /// The sensor.
+    pub sensor: String,
+    /// From this moment, in milliseconds since 1970.
+    pub from_ms: i64,
+    /// Until before this moment.
+    pub to_ms: i64,
+    /// Only what comes after this place: [`Page::next`] of the page before.
+    pub after: Option<Cursor>,
+    /// Readings in the page, at least 1.
+    pub limit: usize,
+}
+
+/// Readings in order of time, then event.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// At most as many as were asked for.
+    pub readings: Vec<Reading>,
+    /// Where the next page begins, if there is more.
+    pub next: Option<Cursor>,
+}
+
+/// A place between two readings of a sensor. As text it is `milliseconds` or `milliseconds:event`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    /// The time of the reading before.
+    pub at_ms: i64,
+    /// The event of the reading before.
+    pub event: Option<String>,
+}
+
+/// A cursor's text is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no cursor: take `next` of the page before, unchanged")]
+pub struct NoCursor;
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.event {
+            None => write!(f, "{}", self.at_ms),
+            Some(event) => write!(f, "{}:{event}", self.at_ms),
+        }
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoCursor> {
+        let (at, event) = match text.split_once(':') {
+            None => (text, None),
+            Some((at, event)) => (at, Some(event.to_owned())),
+        };
+        Ok(Cursor { at_ms: at.parse().map_err(|_| NoCursor)?, event })
+    }
+}
+
+impl RangeQuery {
+    /// The first thing that cannot be meant or is too much.
+    pub(crate) fn check(&self, limits: &QueryLimits) -> Result<(), Error> {
+        if self.limit == 0 || self.limit > limits.page_max {
+            return Err(Error::Query(format!("a page has 1 to {} readings", limits.page_max)));
+        }
+        if self.to_ms <= self.from_ms {
+            return Err(Error::Query("the window is empty: `to` must be later than `from`".into()));
+        }
+        Ok(())
+    }
+
+    /// The first moment that can still be part of the answer.
+    pub(crate) fn start_ms(&self) -> i64 {
+        self.after.as_ref().map_or(self.from_ms, |after| after.at_ms.max(self.from_ms))
+    }
+}
+
+/// A place in the order of a sensor's readings.
+fn place(reading: &Reading) -> Cursor {
+    Cursor { at_ms: reading.at_ms, event: reading.event.clone() }
+}
+
+/// Puts readings that come roughly in order into order, drops what was found twice, and stops when the page is full.
+#[derive(Debug)]
+pub(crate) struct Merge<'q> {
+    query: &'q RangeQuery,
+    pending: BinaryHeap<Reverse<Pending>>,
+    page: Page,
+}
+
+#[derive(Debug)]
+struct Pending(Cursor, Reading);
+
+impl PartialEq for Pending {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl Eq for Pending {}
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Pending {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+/// Whether more readings are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    More,
+    Nothing,
+}
+
+impl<'q> Merge<'q> {
+    pub(crate) fn new(query: &'q RangeQuery) -> Self {
+        Merge { query, pending: BinaryHeap::new(), page: Page::default() }
+    }
+
+    /// A reading, not earlier than what was settled. One outside of the window or before the cursor is passed over.
+    pub(crate) fn push(&mut self, reading: Reading) {
+        let place = place(&reading);
+        let within = (self.query.from_ms..self.query.to_ms).contains(&reading.at_ms);
+        if within && self.query.after.as_ref().is_none_or(|after| place > *after) {
+            self.pending.push(Reverse(Pending(place, reading)));
+        }
+    }
+
+    /// No reading before this moment will come any more.
+    pub(crate) fn settle(&mut self, before_ms: i64) -> Want {
+        while self.page.next.is_none() {
+            match self.pending.peek() {
+                Some(Reverse(least)) if least.0.at_ms < before_ms => self.emit(),
+                _ => return Want::More,
+            }
+        }
+        Want::Nothing
+    }
+
+    fn emit(&mut self) {
+        let Some(Reverse(Pending(found, reading))) = self.pending.pop() else { return };
+        let last = self.page.readings.last().map(place);
+        if last.as_ref() == Some(&found) {
+            return;
+        }
+        if self.page.readings.len() == self.query.limit {
+            self.page.next = last;
+        } else {
+            self.page.readings.push(reading);
+        }
+    }
+
+    /// Nothing will come any more.
+    pub(crate) fn finish(mut self) -> Page {
+        self.settle(i64::MAX);
+        self.page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(at_ms: i64, event: Option<&str>) -> Reading {
+        Reading {
+            sensor: "s".into(),
+            at_ms,
+            event: event.map(str::to_owned),
+            metrics: vec![("m".into(), at_ms as f64)],
+        }
+    }
+
+    fn query(after: Option<&str>, limit: usize) -> RangeQuery {
+        let after = after.map(|text| text.parse().unwrap());
+        RangeQuery { sensor: "s".into(), from_ms: 0, to_ms: 100, after, limit }
+    }
+
+    #[test]
+    fn a_cursor_is_its_text() {
+        for text in ["-5", "0", "12:e", "12:a:b", "12:"] {
+            assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
+        }
+        assert_eq!("x:e".parse::<Cursor>(), Err(NoCursor));
+        assert_eq!("".parse::<Cursor>(), Err(NoCursor));
+    }
+
+    #[test]
+    fn readings_come_in_order_once_and_from_page_to_page() {
+        let all = [(7, None), (3, Some("b")), (3, None), (7, None), (3, Some("a")), (-1, None), (100, None)];
+        let page = |query: &RangeQuery| {
+            let mut merge = Merge::new(query);
+            all.iter().for_each(|(at_ms, event)| merge.push(reading(*at_ms, *event)));
+            merge.finish()
+        };
+        let first = page(&query(None, 2));
+        assert_eq!(first.readings, [reading(3, None), reading(3, Some("a"))]);
+        assert_eq!(first.next.as_ref().unwrap().to_string(), "3:a");
+        let second = page(&query(Some("3:a"), 2));
+        assert_eq!(second.readings, [reading(3, Some("b")), reading(7, None)]);
+        assert_eq!(second.next, None, "nothing comes after it but a repetition");
+    }
+
+    #[test]
+    fn what_is_settled_is_not_waited_for() {
+        let query = query(None, 1);
+        let mut merge = Merge::new(&query);
+        merge.push(reading(5, None));
+        assert_eq!(merge.settle(5), Want::More);
+        merge.push(reading(9, None));
+        assert_eq!(merge.settle(6), Want::More);
+        assert_eq!(merge.settle(10), Want::Nothing);
+        assert_eq!(merge.finish().readings, [reading(5, None)]);
+    }
+}

@@ -1,0 +1,92 @@
+//! What the designs share: how metrics look in a document, and how an insert's answer is read.
+
+use bson::raw::{CStr, RawBsonRef};
+use bson::{RawDocument, RawDocumentBuf};
+use mongodb::Collection;
+use mongodb::error::{Error as DriverError, ErrorKind};
+
+use super::handle::Stored;
+use super::store::Written;
+use super::{Error, Fault};
+use crate::reading::Reading;
+
+/// The server's code for a key that is there already.
+pub(crate) const DUPLICATE_KEY: i32 = 11_000;
+/// The server's code for a collection that is there already.
+const NAMESPACE_EXISTS: i32 = 48;
+
+/// Makes a collection unless it is there.
+pub(crate) async fn create(
+    creation: impl IntoFuture<Output = Result<(), DriverError>>,
+) -> Result<(), DriverError> {
+    match creation.await {
+        Err(error) if matches!(*error.kind, ErrorKind::Command(ref said) if said.code == NAMESPACE_EXISTS) => {
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// Inserts documents in any order; one that is there already is known. There must be at least one.
+pub(crate) async fn insert(
+    into: &Collection<RawDocumentBuf>,
+    documents: &[RawDocumentBuf],
+) -> Result<Vec<Written>, Fault> {
+    let mut written = vec![Ok(Stored::New); documents.len()];
+    let Err(error) = into.insert_many(documents).ordered(false).await else { return Ok(written) };
+    let said = match *error.kind {
+        // Without its write concern nothing of a commit is acknowledged.
+        ErrorKind::InsertMany(ref said) if said.write_concern_error.is_none() => said,
+        _ => return Err(error.into()),
+    };
+    for fault in said.write_errors.iter().flatten() {
+        if let Some(written) = written.get_mut(fault.index) {
+            *written = match fault.code {
+                DUPLICATE_KEY => Ok(Stored::Known),
+                code => Err(Fault::new(format!("{} ({code})", fault.message))),
+            };
+        }
+    }
+    Ok(written)
+}
+
+/// A reading's metrics as a document.
+pub(crate) fn metrics(reading: &Reading) -> Result<RawDocumentBuf, bson::error::Error> {
+    let mut metrics = RawDocumentBuf::new();
+    for (name, value) in &reading.metrics {
+        metrics.append(<&CStr>::try_from(name.as_str())?, *value);
+    }
+    Ok(metrics)
+}
+
+/// The metrics of a stored reading, sorted by name.
+pub(crate) fn pairs(metrics: &RawDocument) -> Result<Vec<(String, f64)>, Error> {
+    let pair = |metric: Result<(&CStr, RawBsonRef<'_>), _>| {
+        let (name, value) = metric?;
+        Ok((name.as_str().to_owned(), number(value)?))
+    };
+    let mut pairs = metrics.iter().map(pair).collect::<Result<Vec<_>, Error>>()?;
+    pairs.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(pairs)
+}
+
+/// A number of any of BSON's usual types.
+pub(crate) fn number(value: RawBsonRef<'_>) -> Result<f64, Error> {
+    match value {
+        RawBsonRef::Double(value) => Ok(value),
+        RawBsonRef::Int32(value) => Ok(value.into()),
+        // Beyond 2⁵³ the last digits go; they went already when the reading came in as JSON.
+        RawBsonRef::Int64(value) => Ok(value as f64),
+        other => Err(Error::Foreign(format!("a number was expected, not {other:?}"))),
+    }
+}
+
+/// A count, of which there are no fractions and none below zero.
+pub(crate) fn count(value: RawBsonRef<'_>) -> Result<u64, Error> {
+    let whole = match value {
+        RawBsonRef::Int32(value) => value.into(),
+        RawBsonRef::Int64(value) => value,
+        other => return Err(Error::Foreign(format!("a count was expected, not {other:?}"))),
+    };
+    u64::try_from(whole).map_err(|_| Error::Foreign(format!("a count was expected, not {whole}")))
+}

@@ -1,0 +1,141 @@
+//! How readings are kept and gathered.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+
+/// How readings lie in the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Design {
+    /// One document a reading. Its `_id` follows from sensor, time and event, and is the only index.
+    #[default]
+    Document,
+    /// One document for each sensor and hour (or a part of it) with count, sum, minimum and maximum of each metric beside
+    /// the values; what does not fit goes to documents for minutes, seconds, milliseconds.
+    Bucket,
+    /// A time-series collection, and a collection of keys that tells what is known: time-series collections have no
+    /// unique index.
+    TimeSeries,
+}
+
+/// How readings are kept and gathered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How they lie in the database.
+    pub design: Design,
+    /// How long the first reading of a commit waits for others.
+    pub gather_max: Duration,
+    /// A commit is sent at once when it has so many readings. At most 2,000.
+    pub commit_readings_max: usize,
+    /// Commits in flight. Each sensor belongs to one committer, so that no two commits of this process meet in a bucket.
+    /// On a server close by, one is best: what waits for it makes the next commit larger, and a commit costs more than
+    /// its readings. More pay where the way to the server is long.
+    pub committers: usize,
+    /// Readings that may wait or be in flight; beyond, callers are told to come back later.
+    pub queue_readings_max: usize,
+    /// How long the store may take for one commit before its callers are told that it failed.
+    pub commit_time_max: Duration,
+    /// For [`Design::Bucket`].
+    pub bucket: BucketSettings,
+    /// What a query may ask for.
+    pub query: QueryLimits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            design: Design::default(),
+            gather_max: Duration::from_millis(2),
+            commit_readings_max: 1000,
+            committers: 1,
+            queue_readings_max: 20_000,
+            commit_time_max: Duration::from_secs(20),
+            bucket: BucketSettings::default(),
+            query: QueryLimits::default(),
+        }
+    }
+}
+
+/// The size of buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketSettings {
+    /// Minutes of a bucket: a divisor of 60. The database remembers it, and another one is refused: readings that are sent
+    /// again would be looked for in the wrong buckets.
+    pub minutes: u32,
+    /// A bucket with so many readings takes no more. 1 to 1,000. It may be lowered on a database that has readings, but
+    /// not raised: full buckets must stay full.
+    pub readings_max: usize,
+}
+
+impl Default for BucketSettings {
+    fn default() -> Self {
+        BucketSettings { minutes: 60, readings_max: 500 }
+    }
+}
+
+/// What a query may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// Sensors in one statistics query.
+    pub sensors_max: usize,
+    /// Intervals in one statistics query, for each sensor.
+    pub intervals_max: usize,
+    /// Values that one statistics query may hold in memory for its percentiles.
+    pub values_max: usize,
+    /// Readings in one page.
+    pub page_max: usize,
+}
+
+impl Default for QueryLimits {
+    fn default() -> Self {
+        QueryLimits { sensors_max: 1000, intervals_max: 10_000, values_max: 4_000_000, page_max: 10_000 }
+    }
+}
+
+impl Settings {
+    /// The first thing that cannot be meant.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let within = |name, value: usize, least: usize, most: usize| match value {
+            _ if (least..=most).contains(&value) => Ok(()),
+            _ => Err(Error::Setting(format!("{name} is {value}: it must be {least} to {most}"))),
+        };
+        within("commit_readings_max", self.commit_readings_max, 1, 2000)?;
+        within("committers", self.committers, 1, 64)?;
+        within("queue_readings_max", self.queue_readings_max, 1, 10_000_000)?;
+        within("bucket.readings_max", self.bucket.readings_max, 1, 1000)?;
+        within("query.sensors_max", self.query.sensors_max, 1, 100_000)?;
+        within("query.intervals_max", self.query.intervals_max, 1, 1_000_000)?;
+        within("query.page_max", self.query.page_max, 1, 100_000)?;
+        if self.bucket.minutes == 0 || 60 % self.bucket.minutes != 0 {
+            let minutes = self.bucket.minutes;
+            return Err(Error::Setting(format!("bucket.minutes is {minutes}: it must divide 60")));
+        }
+        if self.gather_max > Duration::from_secs(1) {
+            return Err(Error::Setting("gather_max is over a second: a few milliseconds are meant".into()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let check = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            settings.check().is_ok()
+        };
+        assert!(check(|_| ()));
+        assert!(!check(|settings| settings.commit_readings_max = 2001));
+        assert!(!check(|settings| settings.committers = 0));
+        assert!(!check(|settings| settings.bucket.minutes = 7));
+        assert!(!check(|settings| settings.bucket.readings_max = 0));
+        assert!(!check(|settings| settings.gather_max = Duration::from_secs(2)));
+    }
+}

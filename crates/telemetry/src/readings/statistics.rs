@@ -1,0 +1,152 @@
+//! What can be asked about readings in numbers, and the answers.
+
+use super::{Error, QueryLimits};
+
+/// What to tell of each metric.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Count, minimum, maximum, mean. Buckets that lie wholly in an interval are read without their values.
+    Summary,
+    /// These and exact percentiles, for which every value is read.
+    #[default]
+    Percentiles,
+}
+
+/// Statistics of sensors in a window of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatisticsQuery {
+    /// The sensors, each answered for itself.
+    pub sensors: Vec<String>,
+    /// From this moment, in milliseconds since 1970.
+    pub from_ms: i64,
+    /// Until before this moment.
+    pub to_ms: i64,
+    /// The length of intervals, the first of which begins with the window and the last of which ends with it; without it
+    /// the window is one interval.
+    pub interval_ms: Option<i64>,
+    /// What to tell.
+    pub detail: Detail,
+}
+
+/// One sensor's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SensorStatistics {
+    /// The sensor.
+    pub sensor: String,
+    /// The intervals that have readings, in order of time.
+    pub intervals: Vec<IntervalStatistics>,
+}
+
+/// One interval's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntervalStatistics {
+    /// From this moment, in milliseconds since 1970.
+    pub from_ms: i64,
+    /// Until before this moment.
+    pub to_ms: i64,
+    /// Each metric that was measured, sorted by name.
+    pub metrics: Vec<(String, MetricStatistics)>,
+}
+
+/// One metric's answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MetricStatistics {
+    /// Values; at least one.
+    pub count: u64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+    /// Their sum divided by their count.
+    pub mean: f64,
+    /// If they were asked for.
+    pub percentiles: Option<Percentiles>,
+}
+
+/// Exact percentiles by the nearest rank: the least value such that at least so many percent are not greater.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Percentiles {
+    /// The median.
+    pub p50: f64,
+    /// 95 %.
+    pub p95: f64,
+    /// 99 %.
+    pub p99: f64,
+}
+
+impl Percentiles {
+    /// Of values in any order; none of no values.
+    pub fn of(values: &mut [f64]) -> Option<Self> {
+        values.sort_unstable_by(f64::total_cmp);
+        let rank = |percent: usize| {
+            let rank = (values.len() * percent).div_ceil(100);
+            values.get(rank.saturating_sub(1)).copied()
+        };
+        Some(Percentiles { p50: rank(50)?, p95: rank(95)?, p99: rank(99)? })
+    }
+}
+
+impl StatisticsQuery {
+    /// The first thing that cannot be meant or is too much.
+    pub(crate) fn check(&self, limits: &QueryLimits) -> Result<(), Error> {
+        let fault = |text: String| Err(Error::Query(text));
+        let (sensors, most) = (self.sensors.len(), limits.sensors_max);
+        if sensors == 0 || sensors > most {
+            return fault(format!("{sensors} sensors: ask for 1 to {most}"));
+        }
+        let Some(length) = self.to_ms.checked_sub(self.from_ms).filter(|length| *length > 0) else {
+            return fault("the window is empty: `to` must be later than `from`".into());
+        };
+        match self.interval_ms {
+            Some(interval) if interval < 1 => fault("an interval has at least a millisecond".into()),
+            Some(interval)
+                if length / interval >= i64::try_from(limits.intervals_max).unwrap_or(i64::MAX) =>
+            {
+                fault(format!("more than {} intervals: make them longer", limits.intervals_max))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_the_value_at_its_nearest_rank() {
+        let check = |values: &[f64], expected: Option<[f64; 3]>| {
+            let found = Percentiles::of(&mut values.to_vec());
+            assert_eq!(found, expected.map(|[p50, p95, p99]| Percentiles { p50, p95, p99 }));
+        };
+        check(&[], None);
+        check(&[7.0], Some([7.0; 3]));
+        check(&[3.0, 1.0, 2.0], Some([2.0, 3.0, 3.0]));
+        check(&(1..=100).rev().map(f64::from).collect::<Vec<_>>(), Some([50.0, 95.0, 99.0]));
+        check(&(1..=200).map(f64::from).collect::<Vec<_>>(), Some([100.0, 190.0, 198.0]));
+        check(&[-1.0, f64::MIN, 0.0, -0.0], Some([-1.0, 0.0, 0.0]));
+    }
+
+    #[test]
+    fn a_query_that_cannot_be_meant_is_refused() {
+        let limits = QueryLimits { sensors_max: 2, intervals_max: 10, ..QueryLimits::default() };
+        let check = |sensors: usize, from_ms, to_ms, interval_ms| {
+            let query = StatisticsQuery {
+                sensors: vec!["s".into(); sensors],
+                from_ms,
+                to_ms,
+                interval_ms,
+                ..StatisticsQuery::default()
+            };
+            query.check(&limits).is_ok()
+        };
+        assert!(check(1, 0, 1, None));
+        assert!(!check(0, 0, 1, None));
+        assert!(!check(3, 0, 1, None));
+        assert!(!check(1, 1, 1, None));
+        assert!(!check(1, i64::MIN, i64::MAX, None));
+        assert!(!check(1, 0, 100, Some(0)));
+        assert!(check(1, 0, 99, Some(10)));
+        assert!(!check(1, 0, 100, Some(10)));
+    }
+}

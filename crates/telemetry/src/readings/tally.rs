@@ -1,0 +1,198 @@
+//! Adds readings up into statistics. It is told what was found, in any order, and never looks for it.
+
+use std::collections::BTreeMap;
+
+use super::Error;
+use super::statistics::{
+    Detail, IntervalStatistics, MetricStatistics, Percentiles, SensorStatistics, StatisticsQuery,
+};
+
+/// Count, sum, minimum and maximum of values; what a bucket carries for each metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Summary {
+    pub(crate) count: u64,
+    pub(crate) sum: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Summary {
+    pub(crate) const NONE: Self = Summary { count: 0, sum: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY };
+
+    pub(crate) fn of(value: f64) -> Self {
+        Summary { count: 1, sum: value, min: value, max: value }
+    }
+
+    pub(crate) fn add(&mut self, other: Summary) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// The statistics of one sensor, in the making.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    from_ms: i64,
+    to_ms: i64,
+    interval_ms: i64,
+    detail: Detail,
+    values_max: usize,
+    values: usize,
+    /// By their number. The metrics stand as they were met: they are few, and nearly always met in the same order.
+    intervals: BTreeMap<i64, Vec<(String, Cell)>>,
+}
+
+#[derive(Debug)]
+struct Cell {
+    summary: Summary,
+    values: Vec<f64>,
+}
+
+impl Tally {
+    /// For one sensor of a query that was checked, which may hold so many values in memory.
+    pub(crate) fn new(query: &StatisticsQuery, values_max: usize) -> Self {
+        let (from_ms, to_ms) = (query.from_ms, query.to_ms);
+        let interval_ms = query.interval_ms.unwrap_or(to_ms - from_ms);
+        let intervals = BTreeMap::new();
+        Tally { from_ms, to_ms, interval_ms, detail: query.detail, values_max, values: 0, intervals }
+    }
+
+    pub(crate) fn start_ms(&self) -> i64 {
+        self.from_ms
+    }
+
+    pub(crate) fn end_ms(&self) -> i64 {
+        self.to_ms
+    }
+
+    /// Whether summaries may say enough.
+    pub(crate) fn takes_summaries(&self) -> bool {
+        self.detail == Detail::Summary
+    }
+
+    /// Whether a summary of readings from a moment until before another says enough about them.
+    pub(crate) fn takes_summary(&self, from_ms: i64, to_ms: i64) -> bool {
+        self.detail == Detail::Summary
+            && from_ms >= self.from_ms
+            && to_ms <= self.to_ms
+            && self.interval(from_ms) == self.interval(to_ms - 1)
+    }
+
+    /// A value of a reading; one outside of the window is passed over.
+    ///
+    /// # Errors
+    /// [`Error::TooMuch`]
+    pub(crate) fn add(&mut self, at_ms: i64, metric: &str, value: f64) -> Result<(), Error> {
+        if at_ms < self.from_ms || at_ms >= self.to_ms {
+            return Ok(());
+        }
+        let keeps = self.detail == Detail::Percentiles;
+        if keeps && self.values == self.values_max {
+            return Err(Error::TooMuch { values_max: self.values_max });
+        }
+        let cell = self.cell(at_ms, metric);
+        cell.summary.add(Summary::of(value));
+        if keeps {
+            cell.values.push(value);
+            self.values += 1;
+        }
+        Ok(())
+    }
+
+    /// What [`Tally::takes_summary`] agreed to.
+    pub(crate) fn add_summary(&mut self, from_ms: i64, metric: &str, summary: Summary) {
+        self.cell(from_ms, metric).summary.add(summary);
+    }
+
+    fn interval(&self, at_ms: i64) -> i64 {
+        (at_ms - self.from_ms).div_euclid(self.interval_ms)
+    }
+
+    fn cell(&mut self, at_ms: i64, metric: &str) -> &mut Cell {
+        let metrics = self.intervals.entry(self.interval(at_ms)).or_default();
+        let known = metrics.iter().position(|(name, _)| name == metric);
+        let index = known.unwrap_or(metrics.len());
+        if known.is_none() {
+            metrics.push((metric.to_owned(), Cell { summary: Summary::NONE, values: Vec::new() }));
+        }
+        &mut metrics[index].1
+    }
+
+    /// The answer.
+    pub(crate) fn finish(self, sensor: &str) -> SensorStatistics {
+        let (from_ms, to_ms, interval_ms) = (self.from_ms, self.to_ms, self.interval_ms);
+        let interval = |(index, mut metrics): (i64, Vec<(String, Cell)>)| {
+            let start_ms = from_ms + index * interval_ms;
+            metrics.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            let metrics = metrics.into_iter().map(|(name, cell)| (name, cell.finish())).collect();
+            IntervalStatistics {
+                from_ms: start_ms,
+                to_ms: start_ms.saturating_add(interval_ms).min(to_ms),
+                metrics,
+            }
+        };
+        SensorStatistics {
+            sensor: sensor.to_owned(),
+            intervals: self.intervals.into_iter().map(interval).collect(),
+        }
+    }
+}
+
+impl Cell {
+    fn finish(mut self) -> MetricStatistics {
+        let Summary { count, sum, min, max } = self.summary;
+        // A sum of so many values has lost more digits than the count does here.
+        let mean = sum / count as f64;
+        MetricStatistics { count, min, max, mean, percentiles: Percentiles::of(&mut self.values) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(from_ms: i64, to_ms: i64, interval_ms: Option<i64>, detail: Detail) -> StatisticsQuery {
+        StatisticsQuery { sensors: vec!["s".into()], from_ms, to_ms, interval_ms, detail }
+    }
+
+    #[test]
+    fn a_value_counts_in_the_interval_that_it_lies_in() {
+        let mut tally = Tally::new(&query(-5, 12, Some(10), Detail::Percentiles), 100);
+        for at_ms in [-6, -5, 4, 5, 11, 12] {
+            tally.add(at_ms, "m", at_ms as f64).unwrap();
+        }
+        let found = tally.finish("s").intervals;
+        let of = |index: usize| {
+            let interval: &IntervalStatistics = &found[index];
+            let m = interval.metrics[0].1;
+            (interval.from_ms, interval.to_ms, m.count, m.min, m.max, m.mean)
+        };
+        assert_eq!(of(0), (-5, 5, 2, -5.0, 4.0, -0.5));
+        assert_eq!(of(1), (5, 12, 2, 5.0, 11.0, 8.0));
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn a_summary_is_taken_where_it_says_the_same_as_the_values() {
+        let tally = Tally::new(&query(0, 100, Some(50), Detail::Summary), 0);
+        assert!(tally.takes_summary(0, 50) && tally.takes_summary(60, 100));
+        assert!(!tally.takes_summary(40, 60), "two intervals");
+        assert!(!tally.takes_summary(-10, 40) && !tally.takes_summary(60, 110), "outside");
+        assert!(!Tally::new(&query(0, 100, None, Detail::Percentiles), 9).takes_summary(0, 50));
+    }
+
+    #[test]
+    fn values_beyond_the_limit_are_an_error_and_summaries_hold_none() {
+        let mut tally = Tally::new(&query(0, 10, None, Detail::Percentiles), 1);
+        tally.add(1, "m", 1.0).unwrap();
+        tally.add(10, "m", 1.0).unwrap();
+        assert!(matches!(tally.add(2, "m", 1.0), Err(Error::TooMuch { values_max: 1 })));
+        let mut summary = Tally::new(&query(0, 10, None, Detail::Summary), 0);
+        summary.add(1, "m", 1.0).unwrap();
+        summary.add_summary(2, "m", Summary { count: 2, sum: 8.0, min: 3.0, max: 5.0 });
+        let m = summary.finish("s").intervals[0].metrics[0].1;
+        assert_eq!((m.count, m.min, m.max, m.mean, m.percentiles), (3, 1.0, 5.0, 3.0, None));
+    }
+}

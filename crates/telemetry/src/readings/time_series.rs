@@ -1,0 +1,262 @@
+//! A time-series collection: `{t: time, s: sensor, e: event, m: {metric: value}}`, and beside it the keys of what is known.
+//!
+//! Time-series collections have no unique index and cannot take part in transactions, so idempotence costs a second write
+//! for each reading: first its key is inserted into an ordinary collection; only if that is new, the reading is. A key
+//! that is known proves nothing yet, because the process may have ended between the two: then the series is asked, and
+//! the reading inserted if it is not there. Two processes that do that at the same moment can both insert it; readers
+//! therefore drop what comes twice, and every number stays right.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use bson::raw::cstr;
+use bson::{Bson, DateTime, Document, RawDocument, RawDocumentBuf, doc};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use mongodb::options::TimeseriesOptions;
+use mongodb::{Collection, Database};
+
+use super::handle::Stored;
+use super::lookup::Lookup;
+use super::range::{Merge, Page, RangeQuery, Want};
+use super::record::{create, insert, metrics, number, pairs};
+use super::store::{Store, Written, repetitions};
+use super::tally::Tally;
+use super::{Error, Fault, key};
+use crate::reading::Reading;
+
+const COLLECTION: &str = "reading_series";
+const KEYS: &str = "reading_keys";
+/// The longest time that the readings of one bucket span; the server closes it earlier when it has 1,000 readings.
+const BUCKET_SPAN: Duration = Duration::from_secs(3600);
+/// Sensors asked for at the same time when readings are sent again.
+const LOOKS_MAX: usize = 8;
+
+/// The design's two collections.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    readings: Collection<RawDocumentBuf>,
+    keys: Collection<RawDocumentBuf>,
+}
+
+impl Series {
+    /// Makes the collections and the index by sensor and time, which servers before 6.3 do not make by themselves.
+    pub(crate) async fn open(database: &Database) -> Result<Self, Error> {
+        let series = TimeseriesOptions::builder()
+            .time_field("t".to_owned())
+            .meta_field("s".to_owned())
+            .bucket_max_span(BUCKET_SPAN)
+            .bucket_rounding(BUCKET_SPAN)
+            .build();
+        create(database.create_collection(COLLECTION).timeseries(series)).await?;
+        create(database.create_collection(KEYS)).await?;
+        let readings = database.collection::<RawDocumentBuf>(COLLECTION);
+        let index = mongodb::IndexModel::builder().keys(doc! {"s": 1, "t": 1}).build();
+        readings.create_index(index).await?;
+        Ok(Series { readings, keys: database.collection(KEYS) })
+    }
+
+    async fn add(&self, readings: &[Reading]) -> Result<Vec<Written>, Fault> {
+        let keys: Vec<_> = readings.iter().map(key::of).collect();
+        let repeats = repetitions(&keys);
+        let firsts: Vec<usize> = (0..readings.len()).filter(|place| repeats[*place].is_none()).collect();
+        let mut written = vec![Ok(Stored::Known); readings.len()];
+        for (place, said) in firsts.iter().zip(self.claim(&keys, &firsts).await?) {
+            written[*place] = said;
+        }
+        let mut missing = self.missing(readings, &keys, &mut written, &firsts).await?;
+        // The server makes fewer, fuller buckets of what comes sorted by sensor and time.
+        missing.sort_unstable_by(|one, other| keys[*one].cmp(&keys[*other]));
+        if !missing.is_empty() {
+            let documents =
+                missing.iter().map(|place| encode(&readings[*place])).collect::<Result<Vec<_>, _>>()?;
+            for (place, said) in missing.iter().zip(insert(&self.readings, &documents).await?) {
+                written[*place] = said;
+            }
+        }
+        for (place, first) in repeats.iter().enumerate().filter_map(|(place, first)| Some((place, (*first)?)))
+        {
+            written[place] = written[first].clone().map(|_| Stored::Known);
+        }
+        Ok(written)
+    }
+
+    /// Inserts the keys of these readings.
+    async fn claim(&self, keys: &[String], places: &[usize]) -> Result<Vec<Written>, Fault> {
+        let document = |place: &usize| {
+            let mut document = RawDocumentBuf::new();
+            document.append(cstr!("_id"), keys[*place].as_str());
+            document
+        };
+        insert(&self.keys, &places.iter().map(document).collect::<Vec<_>>()).await
+    }
+
+    /// Those whose key is new, and those whose key is known though the series does not have them.
+    async fn missing(
+        &self,
+        readings: &[Reading],
+        keys: &[String],
+        written: &mut [Written],
+        firsts: &[usize],
+    ) -> Result<Vec<usize>, Fault> {
+        let is = |place: &usize, stored| written[*place] == Ok(stored);
+        let mut missing: Vec<_> = firsts.iter().copied().filter(|place| is(place, Stored::New)).collect();
+        let known: Vec<_> = firsts.iter().copied().filter(|place| is(place, Stored::Known)).collect();
+        let present = self.present(known.iter().map(|place| &readings[*place])).await?;
+        let (there, absent): (Vec<_>, Vec<_>) =
+            known.into_iter().partition(|place| present.contains(&keys[*place]));
+        if let Some(place) = there.first() {
+            // What was seen must be as safe as what is written: a key that is refused again waits for the write concern.
+            self.claim(keys, &[*place]).await?;
+        }
+        missing.extend(absent);
+        Ok(missing)
+    }
+
+    /// The keys of those readings that the series has.
+    async fn present(&self, readings: impl Iterator<Item = &Reading>) -> Result<HashSet<String>, Fault> {
+        let mut times: BTreeMap<&str, Vec<Bson>> = BTreeMap::new();
+        for reading in readings {
+            times.entry(&reading.sensor).or_default().push(DateTime::from_millis(reading.at_ms).into());
+        }
+        let looks: Vec<_> =
+            times.into_iter().map(|(sensor, times)| self.keys_at(sensor, times).boxed()).collect();
+        let found: Vec<Vec<String>> = stream::iter(looks).buffer_unordered(LOOKS_MAX).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    async fn keys_at(&self, sensor: &str, times: Vec<Bson>) -> Result<Vec<String>, Fault> {
+        let mut cursor =
+            at(sensor, times).projected(doc! {"t": 1, "e": 1}).run_on_primary(&self.readings).await?;
+        let mut keys = Vec::new();
+        while cursor.advance().await? {
+            let found = cursor.current();
+            keys.push(key::event(sensor, found.get_datetime("t")?.timestamp_millis(), event(found)?));
+        }
+        Ok(keys)
+    }
+
+    async fn add_up(&self, sensor: &str, tally: &mut Tally) -> Result<(), Error> {
+        let mut cursor = window(sensor, tally.start_ms(), tally.end_ms()).run(&self.readings).await?;
+        // What comes twice has the same time, and so comes close together.
+        let (mut now_ms, mut events) = (i64::MIN, HashSet::new());
+        while cursor.advance().await? {
+            let found = cursor.current();
+            let at_ms = found.get_datetime("t")?.timestamp_millis();
+            if at_ms != now_ms {
+                now_ms = at_ms;
+                events.clear();
+            }
+            if !events.insert(event(found)?.map(str::to_owned)) {
+                continue;
+            }
+            for metric in found.get_document("m")? {
+                let (name, value) = metric?;
+                tally.add(at_ms, name.as_str(), number(value)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn page(&self, query: &RangeQuery) -> Result<Page, Error> {
+        let mut cursor = window(&query.sensor, query.start_ms(), query.to_ms).run(&self.readings).await?;
+        let mut merge = Merge::new(query);
+        while cursor.advance().await? {
+            let reading = decode(&query.sensor, cursor.current())?;
+            let settled = merge.settle(reading.at_ms);
+            merge.push(reading);
+            if settled == Want::Nothing {
+                break;
+            }
+        }
+        Ok(merge.finish())
+    }
+
+    /// The last moment first, and then, of what was measured at that moment, the last event.
+    async fn last(&self, sensor: &str, since_ms: Option<i64>) -> Result<Option<Reading>, Error> {
+        let mut cursor = last(sensor, since_ms).run(&self.readings).await?;
+        if !cursor.advance().await? {
+            return Ok(None);
+        }
+        let time = cursor.current().get_datetime("t")?;
+        let mut cursor = at(sensor, vec![time.into()]).run(&self.readings).await?;
+        let mut found: Option<Reading> = None;
+        while cursor.advance().await? {
+            let reading = decode(sensor, cursor.current())?;
+            found = found.into_iter().chain([reading]).max_by(|one, other| one.event.cmp(&other.event));
+        }
+        Ok(found)
+    }
+}
+
+impl Store for Series {
+    fn write<'a>(&'a self, readings: &'a [Reading]) -> BoxFuture<'a, Result<Vec<Written>, Fault>> {
+        self.add(readings).boxed()
+    }
+
+    fn tally<'a>(&'a self, sensor: &'a str, tally: &'a mut Tally) -> BoxFuture<'a, Result<(), Error>> {
+        self.add_up(sensor, tally).boxed()
+    }
+
+    fn range<'a>(&'a self, query: &'a RangeQuery) -> BoxFuture<'a, Result<Page, Error>> {
+        self.page(query).boxed()
+    }
+
+    fn latest<'a>(
+        &'a self,
+        sensor: &'a str,
+        since_ms: Option<i64>,
+    ) -> BoxFuture<'a, Result<Option<Reading>, Error>> {
+        self.last(sensor, since_ms).boxed()
+    }
+
+    fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)> {
+        vec![
+            ("statistics", window(sensor, from_ms, to_ms).command(COLLECTION)),
+            ("latest", last(sensor, None).command(COLLECTION)),
+            ("look", at(sensor, vec![DateTime::from_millis(from_ms).into()]).command(COLLECTION)),
+        ]
+    }
+}
+
+fn window(sensor: &str, from_ms: i64, to_ms: i64) -> Lookup {
+    let (from, to) = (DateTime::from_millis(from_ms), DateTime::from_millis(to_ms));
+    Lookup::new(doc! {"s": sensor, "t": {"$gte": from, "$lt": to}})
+        .sorted(doc! {"t": 1})
+        .projected(doc! {"_id": 0, "t": 1, "e": 1, "m": 1})
+}
+
+/// The order is not needed, but the index has it, and servers that have to find out the order of the series' own buckets
+/// otherwise read all of them.
+fn at(sensor: &str, times: Vec<Bson>) -> Lookup {
+    Lookup::new(doc! {"s": sensor, "t": {"$in": times}}).sorted(doc! {"t": 1})
+}
+
+fn last(sensor: &str, since_ms: Option<i64>) -> Lookup {
+    let mut filter = doc! {"s": sensor};
+    if let Some(since_ms) = since_ms {
+        filter.insert("t", doc! {"$gte": DateTime::from_millis(since_ms)});
+    }
+    Lookup::new(filter).sorted(doc! {"t": -1}).limited(1)
+}
+
+fn encode(reading: &Reading) -> Result<RawDocumentBuf, bson::error::Error> {
+    let mut document = RawDocumentBuf::new();
+    document.append(cstr!("t"), DateTime::from_millis(reading.at_ms));
+    document.append(cstr!("s"), reading.sensor.as_str());
+    if let Some(event) = &reading.event {
+        document.append(cstr!("e"), event.as_str());
+    }
+    document.append(cstr!("m"), metrics(reading)?);
+    Ok(document)
+}
+
+fn event(found: &RawDocument) -> Result<Option<&str>, bson::error::Error> {
+    Ok(found.get("e")?.and_then(|event| event.as_str()))
+}
+
+fn decode(sensor: &str, found: &RawDocument) -> Result<Reading, Error> {
+    let at_ms = found.get_datetime("t")?.timestamp_millis();
+    let event = event(found)?.map(str::to_owned);
+    Ok(Reading { sensor: sensor.to_owned(), at_ms, event, metrics: pairs(found.get_document("m")?)? })
+}

@@ -1,0 +1,196 @@
+//! Where everything is kept, and how the driver behaves.
+
+use mongodb::event::EventHandler;
+use mongodb::event::cmap::CmapEvent;
+use mongodb::options::{Acknowledgment, ClientOptions, Compressor, WriteConcern};
+use serde::{Deserialize, Serialize};
+
+use super::span::Span;
+
+/// The database and the driver's settings. What the URI says itself comes first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Database {
+    /// The server's connection string.
+    pub uri: String,
+    /// The name of the database.
+    pub name: String,
+    /// When a write counts as done. A 201 is given no sooner.
+    pub write_concern: Concern,
+    /// Connections to each server at most.
+    pub pool_max: u32,
+    /// Connections that are kept open.
+    pub pool_min: u32,
+    /// Connections that are opened at once at most.
+    pub connecting_max: u32,
+    /// How long a new connection may take.
+    pub connect: Span,
+    /// How long a server is looked for before a request fails.
+    pub select: Span,
+    /// A connection that is idle so long is closed; never, if absent.
+    pub pool_idle: Option<Span>,
+    /// `zstd` or `zlib`, the first that the server knows; none if empty.
+    pub compressors: Vec<Compression>,
+}
+
+/// When a write counts as done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Concern {
+    /// How many servers have it: `majority`, or a number from 1.
+    #[serde(default = "Nodes::majority")]
+    pub w: Nodes,
+    /// Whether it is in the journal.
+    #[serde(default = "journaled")]
+    pub j: bool,
+}
+
+/// How many servers have a write.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Nodes {
+    /// So many.
+    Count(u32),
+    /// `majority`, or the tag of a custom concern.
+    Named(String),
+}
+
+/// How messages to the server are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compression {
+    /// Zstandard.
+    Zstd,
+    /// Deflate.
+    Zlib,
+}
+
+impl Nodes {
+    fn majority() -> Self {
+        Self::Named("majority".into())
+    }
+}
+
+const fn journaled() -> bool {
+    true
+}
+
+impl Default for Concern {
+    fn default() -> Self {
+        Self { w: Nodes::majority(), j: journaled() }
+    }
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self {
+            uri: "mongodb://localhost:27017".into(),
+            name: "telemetry".into(),
+            write_concern: Concern::default(),
+            pool_max: 32,
+            pool_min: 4,
+            connecting_max: 4,
+            connect: Span::seconds(5),
+            select: Span::seconds(5),
+            pool_idle: None,
+            compressors: Vec::new(),
+        }
+    }
+}
+
+impl Database {
+    /// What contradicts itself.
+    pub(super) fn fault(&self) -> Option<String> {
+        if self.write_concern.w == Nodes::Count(0) {
+            return Some("write_concern.w is 0: nothing could be acknowledged; say 1 or majority".into());
+        }
+        if self.pool_max == 0 || self.pool_min > self.pool_max || self.connecting_max == 0 {
+            return Some("pool_max and connecting_max are 1 or more, and pool_min at most pool_max".into());
+        }
+        let forbidden = |c: char| c.is_control() || "/\\. \"$*<>:|?".contains(c);
+        let bad = self.name.is_empty() || self.name.len() > NAME_BYTES_MAX || self.name.contains(forbidden);
+        bad.then(|| format!("name `{}` is no name of a database: use letters, digits, - and _", self.name))
+    }
+
+    /// The driver's options, with an ear for the events of its pool.
+    ///
+    /// # Errors
+    /// When the connection string cannot be read or its hosts not be looked up.
+    pub async fn options(
+        &self,
+        hear: impl Fn(CmapEvent) + Send + Sync + 'static,
+    ) -> Result<ClientOptions, mongodb::error::Error> {
+        let mut options = ClientOptions::parse(&self.uri).await?;
+        options.app_name.get_or_insert_with(|| "plimsoll-telemetry".into());
+        options.write_concern.get_or_insert_with(|| self.concern());
+        options.max_pool_size.get_or_insert(self.pool_max);
+        options.min_pool_size.get_or_insert(self.pool_min);
+        options.max_connecting.get_or_insert(self.connecting_max);
+        options.connect_timeout.get_or_insert(self.connect.duration());
+        options.server_selection_timeout.get_or_insert(self.select.duration());
+        options.max_idle_time = options.max_idle_time.or(self.pool_idle.map(Span::duration));
+        if options.compressors.is_none() && !self.compressors.is_empty() {
+            options.compressors = Some(self.compressors.iter().map(|it| it.compressor()).collect());
+        }
+        options.cmap_event_handler = Some(EventHandler::callback(hear));
+        Ok(options)
+    }
+
+    fn concern(&self) -> WriteConcern {
+        let w = match &self.write_concern.w {
+            Nodes::Count(count) => Acknowledgment::Nodes(*count),
+            Nodes::Named(name) if name == "majority" => Acknowledgment::Majority,
+            Nodes::Named(name) => Acknowledgment::Custom(name.clone()),
+        };
+        WriteConcern::builder().w(w).journal(self.write_concern.j).build()
+    }
+}
+
+impl Compression {
+    fn compressor(self) -> Compressor {
+        match self {
+            Self::Zstd => Compressor::Zstd { level: None },
+            Self::Zlib => Compressor::Zlib { level: None },
+        }
+    }
+}
+
+/// MongoDB's own limit.
+const NAME_BYTES_MAX: usize = 63;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_acknowledged_or_named_is_refused() {
+        let check = |change: fn(&mut Database), part: &str| {
+            let mut database = Database::default();
+            change(&mut database);
+            assert!(database.fault().is_some_and(|fault| fault.contains(part)), "{part}");
+        };
+        assert_eq!(Database::default().fault(), None);
+        check(|it| it.write_concern.w = Nodes::Count(0), "w is 0");
+        check(|it| it.pool_min = 33, "pool_min");
+        check(|it| it.name = "a.b".into(), "no name");
+        check(|it| it.name = String::new(), "no name");
+    }
+
+    #[tokio::test]
+    async fn the_uri_comes_before_the_settings() {
+        let uri = "mongodb://h:1/?maxPoolSize=7&w=1&journal=false".into();
+        let settings = Database { uri, compressors: vec![Compression::Zstd], ..Database::default() };
+        let options = settings.options(|_| ()).await.unwrap();
+        assert_eq!((options.max_pool_size, options.min_pool_size), (Some(7), Some(4)));
+        let concern = options.write_concern.unwrap();
+        assert_eq!((concern.w, concern.journal), (Some(Acknowledgment::Nodes(1)), Some(false)));
+        assert!(matches!(options.compressors.unwrap()[..], [Compressor::Zstd { .. }]));
+    }
+
+    #[tokio::test]
+    async fn without_a_word_a_write_is_journaled_on_a_majority() {
+        let options = Database::default().options(|_| ()).await.unwrap();
+        let concern = options.write_concern.unwrap();
+        assert_eq!((concern.w, concern.journal), (Some(Acknowledgment::Majority), Some(true)));
+    }
+}

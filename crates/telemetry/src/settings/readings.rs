@@ -1,0 +1,106 @@
+//! How readings are taken in and kept, as typed.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::Limits;
+use super::span::Span;
+use crate::reading;
+use crate::readings::{self, BucketSettings, Design, QueryLimits};
+
+/// How readings are taken in and kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Readings {
+    /// How they lie in the database: `document`, `bucket` or `time_series`.
+    pub design: Design,
+    /// How long the first reading of a commit waits for others; `0ms` sends each at once.
+    pub gather: Span,
+    /// Readings in one commit at most.
+    pub commit_max: u32,
+    /// Commits in flight at most.
+    pub committers: u32,
+    /// Readings that wait or are in flight at most; a further one is answered 429.
+    pub queue_max: u32,
+    /// How long the database may take for one commit before its readings count as failed.
+    pub commit_time: Span,
+    /// Of the design `bucket`: the minutes of a bucket, a divisor of 60.
+    pub bucket_minutes: u32,
+    /// Of the design `bucket`: readings in a bucket before the next ones go to others.
+    pub bucket_max: u32,
+    /// Values that one call for statistics may hold in memory.
+    pub values_max: u32,
+    /// How far ahead of this machine's clock a timestamp may lie.
+    pub future: Span,
+    /// How far back a timestamp may lie.
+    pub past: Span,
+    /// Metrics in one reading.
+    pub metrics_max: u32,
+}
+
+impl Default for Readings {
+    fn default() -> Self {
+        let (kept, taken) = (readings::Settings::default(), reading::Limits::default());
+        Self {
+            design: kept.design,
+            gather: Span::of(kept.gather_max),
+            commit_max: narrow(kept.commit_readings_max),
+            committers: narrow(kept.committers),
+            queue_max: narrow(kept.queue_readings_max),
+            commit_time: Span::of(kept.commit_time_max),
+            bucket_minutes: kept.bucket.minutes,
+            bucket_max: narrow(kept.bucket.readings_max),
+            values_max: narrow(kept.query.values_max),
+            future: Span::millis(taken.future_ms_max.unsigned_abs()),
+            past: Span::millis(taken.past_ms_max.unsigned_abs()),
+            metrics_max: narrow(taken.metrics_max),
+        }
+    }
+}
+
+fn narrow(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+impl Readings {
+    /// How they are kept.
+    pub(super) fn kept(&self, limits: &Limits) -> readings::Settings {
+        readings::Settings {
+            design: self.design,
+            gather_max: self.gather.duration(),
+            commit_readings_max: self.commit_max as usize,
+            committers: self.committers as usize,
+            queue_readings_max: self.queue_max as usize,
+            commit_time_max: self.commit_time.duration(),
+            bucket: BucketSettings { minutes: self.bucket_minutes, readings_max: self.bucket_max as usize },
+            query: QueryLimits {
+                sensors_max: limits.sensors_max as usize,
+                intervals_max: limits.intervals_max as usize,
+                values_max: self.values_max as usize,
+                page_max: limits.page_max as usize,
+            },
+        }
+    }
+
+    /// Which are taken.
+    pub(super) fn taken(&self) -> reading::Limits {
+        reading::Limits {
+            future_ms_max: self.future.as_ms(),
+            past_ms_max: self.past.as_ms(),
+            metrics_max: self.metrics_max as usize,
+            ..reading::Limits::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_word_the_defaults_of_the_readings_hold() {
+        let (typed, limits) = (Readings::default(), Limits::default());
+        let query = typed.kept(&limits).query;
+        assert_eq!(typed.kept(&limits), readings::Settings { query, ..readings::Settings::default() });
+        assert_eq!(typed.taken(), reading::Limits::default());
+    }
+}

@@ -1,0 +1,54 @@
+//! `GET /api/activity/{user}`: the feed of a user, page by page.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::describe::{count_in_query, in_path, in_query, responses};
+use crate::feeds::{Activity, Cursor, FeedQuery};
+use crate::web::endpoint::{Call, Endpoint, Takes};
+use crate::web::problem::Problem;
+use crate::web::reply::{self, Answer};
+use crate::web::security::scope::Scope;
+use crate::web::service::Service;
+
+/// Tells a feed.
+pub struct ReadFeed;
+
+/// Activities on a page, unless something else is said.
+const LIMIT: u32 = 50;
+
+impl Endpoint for ReadFeed {
+    const METHOD: Method = Method::GET;
+    const PATH: &'static str = "/api/activity/{user}";
+    const NAME: &'static str = "feed";
+    const SCOPE: Option<Scope> = Some(Scope::ActivityRead);
+    const TAKES: Takes = Takes::Nothing;
+
+    async fn answer(service: Arc<Service>, call: Call) -> Answer {
+        let user = call.name("user")?.to_owned();
+        let query = call.query(&["limit", "cursor"])?;
+        let limit = query.count("limit", LIMIT, service.limits.page_max)?;
+        let no_cursor = || Problem::field("cursor", "is none: take `next` of the page before, unchanged");
+        let cursor = query.get("cursor").map(|text| Cursor::of(text).ok_or_else(no_cursor)).transpose()?;
+        let feed = service.feeds.read(&FeedQuery { user, cursor, limit }).await?;
+        let activities: Vec<Value> = feed.activities.iter().map(Activity::to_json).collect();
+        let next = feed.next.as_ref().map(Cursor::text);
+        Ok(reply::json(StatusCode::OK, &json!({"activities": activities, "next": next})))
+    }
+
+    fn describe() -> Value {
+        json!({
+            "summary": "The feed of a user",
+            "description": "What the user and those whom the user follows now have done, the newest first, by time and then \
+                            by id. A user who follows nobody and has done nothing has an empty feed.",
+            "parameters": [
+                in_path("user", "The user."),
+                count_in_query("limit", "Activities on the page at most.", LIMIT),
+                in_query("cursor", "`next` of the page before. No activity comes twice, whatever is posted meanwhile."),
+            ],
+            "responses": responses(&[(200, "A page.", Some("FeedPage"))]),
+        })
+    }
+}

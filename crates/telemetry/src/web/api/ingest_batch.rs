@@ -1,0 +1,145 @@
+//! `POST /api/telemetry/ingest/batch`: thousands of readings, each answered for itself.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::batch::{Batch, Item};
+use super::describe::{reference, responses};
+use super::{fault, ingest};
+use crate::reading::Invalid;
+use crate::readings::{IngestError, Stored};
+use crate::web::endpoint::{Call, Endpoint, Takes};
+use crate::web::problem::{Kind, Problem};
+use crate::web::reply::{self, Answer};
+use crate::web::security::scope::Scope;
+use crate::web::service::Service;
+
+/// Takes many readings.
+pub struct IngestBatch;
+
+/// A body larger than this is read on a thread of its own, so that nobody else waits for it.
+const ASIDE_BYTES: usize = 32 << 10;
+
+impl Endpoint for IngestBatch {
+    const METHOD: Method = Method::POST;
+    const PATH: &'static str = "/api/telemetry/ingest/batch";
+    const NAME: &'static str = "ingest_batch";
+    const SCOPE: Option<Scope> = Some(Scope::TelemetryWrite);
+    const TAKES: Takes = Takes::Batch;
+
+    async fn answer(service: Arc<Service>, call: Call) -> Answer {
+        call.query(&[])?;
+        let items = items(service.clone(), call).await?;
+        let mut outcome = Outcome::default();
+        let (mut lines, mut readings) = (Vec::new(), Vec::new());
+        for (line, item) in items {
+            match item {
+                Ok(reading) => {
+                    lines.push(line);
+                    readings.push(reading);
+                }
+                Err(invalid) => outcome.refuse(line, &invalid),
+            }
+        }
+        if !readings.is_empty() {
+            match service.readings.ingest_many(readings).await {
+                Ok(results) => lines.into_iter().zip(results).for_each(|(line, it)| outcome.add(line, it)),
+                Err(error) => lines.into_iter().for_each(|line| outcome.add(line, Err(error.clone()))),
+            }
+        }
+        outcome.answer()
+    }
+
+    fn describe() -> Value {
+        let array = json!({"type": "array", "items": reference("Reading")});
+        let line = json!({"type": "string", "description": "One reading a line."});
+        json!({
+            "summary": "Store many readings",
+            "description": "Each reading is answered for itself: those that are not stored are listed under `failed` with \
+                            their line, or their place in the array, from 1. Those with `retry` may be sent again as they \
+                            are. If none is stored, the same list is part of a problem.",
+            "requestBody": {"required": true, "content": {
+                "application/json": {"schema": array},
+                "application/x-ndjson": {"schema": line},
+            }},
+            "responses": responses(&[
+                (201, "All are stored, now or before.", Some("BatchOutcome")),
+                (207, "Some are stored.", Some("BatchOutcome")),
+            ]),
+        })
+    }
+}
+
+async fn items(service: Arc<Service>, call: Call) -> Result<Vec<Item>, Problem> {
+    let large = call.body.len() > ASIDE_BYTES;
+    let find = move || {
+        // The whole of it: its share of the budget is held until the body has been read.
+        let call = &call;
+        let batch = Batch {
+            media: call.media,
+            body: &call.body,
+            readings_max: service.limits.batch_readings_max as usize,
+            read: |json: &Value| ingest::read(json, &service),
+        };
+        batch.items()
+    };
+    if !large {
+        return find();
+    }
+    let failed = |_| Problem::new(Kind::Internal, "the batch could not be read");
+    tokio::task::spawn_blocking(find).await.map_err(failed)?
+}
+
+/// What became of the readings.
+#[derive(Default)]
+struct Outcome {
+    new: usize,
+    known: usize,
+    failed: Vec<Value>,
+    /// What stood in the way of the others, at the last of them.
+    fault: Option<IngestError>,
+}
+
+impl Outcome {
+    fn refuse(&mut self, line: usize, invalid: &Invalid) {
+        let detail = &invalid.reason;
+        self.failed.push(json!({"line": line, "field": invalid.field, "detail": detail, "retry": false}));
+    }
+
+    fn add(&mut self, line: usize, result: Result<Stored, IngestError>) {
+        match result {
+            Ok(Stored::New) => self.new += 1,
+            Ok(Stored::Known) => self.known += 1,
+            Err(error) => {
+                let detail = match &error {
+                    IngestError::Store(_) => fault::NOT_ACKNOWLEDGED.to_owned(),
+                    other => other.to_string(),
+                };
+                self.failed.push(json!({"line": line, "detail": detail, "retry": true}));
+                self.fault = Some(error);
+            }
+        }
+    }
+
+    fn answer(mut self) -> Answer {
+        self.failed.sort_by_key(|it| it["line"].as_u64());
+        let stored = self.new + self.known;
+        let received = stored + self.failed.len();
+        if stored > 0 {
+            if let Some(IngestError::Store(fault)) = &self.fault {
+                fault::log(fault);
+            }
+            let status = if self.failed.is_empty() { StatusCode::CREATED } else { StatusCode::MULTI_STATUS };
+            let body =
+                json!({"received": received, "new": self.new, "known": self.known, "failed": self.failed});
+            return Ok(reply::json(status, &body));
+        }
+        let problem = match self.fault {
+            Some(fault) => fault.into(),
+            None => Problem::new(Kind::Invalid, format!("none of {received} readings can be meant")),
+        };
+        Err(problem.with("received", received.into()).with("failed", self.failed.into()))
+    }
+}

@@ -1,0 +1,50 @@
+//! `POST /api/activity`: a user did something.
+//!
+//! As with readings, an activity that is sent again is answered 201 as well.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::describe::{body, responses};
+use crate::feeds::{Activity, Posted};
+use crate::web::endpoint::{Call, Endpoint, Takes};
+use crate::web::reply::{self, Answer};
+use crate::web::security::scope::Scope;
+use crate::web::service::Service;
+
+/// Takes an activity.
+pub struct Post;
+
+impl Endpoint for Post {
+    const METHOD: Method = Method::POST;
+    const PATH: &'static str = "/api/activity";
+    const NAME: &'static str = "post_activity";
+    const SCOPE: Option<Scope> = Some(Scope::ActivityWrite);
+    const TAKES: Takes = Takes::Json;
+
+    async fn answer(service: Arc<Service>, call: Call) -> Answer {
+        call.query(&[])?;
+        let future_ms_max = service.feeds.settings().future_ms_max;
+        let activity = Activity::parse(&call.json()?, service.clock.now_ms(), future_ms_max)?;
+        let (id, at_ms) = (activity.id.clone(), activity.at_ms);
+        let answer = match service.feeds.post(activity).await? {
+            Posted::New => json!({"stored": "new", "activityId": id, "timestamp": at_ms}),
+            Posted::Known(known) => {
+                json!({"stored": "known", "activityId": known.id, "timestamp": known.at_ms})
+            }
+        };
+        Ok(reply::json(StatusCode::CREATED, &answer))
+    }
+
+    fn describe() -> Value {
+        json!({
+            "summary": "Post an activity",
+            "description": "It is answered when it is stored and every follower sees it. Sent again with the same activityId \
+                            it is kept once, as it was first; without one the service makes one up.",
+            "requestBody": body("Activity"),
+            "responses": responses(&[(201, "It is stored, now or before.", Some("Posted"))]),
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! `GET /api/telemetry/{sensor}`: readings of a sensor in order of time, page by page.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::describe::{count_in_query, in_path, in_query, responses, window};
+use super::statistics::known;
+use super::window::{Said, Window};
+use crate::reading::Reading;
+use crate::readings::{Cursor, RangeQuery};
+use crate::settings::span::Span;
+use crate::web::endpoint::{Call, Endpoint, Takes};
+use crate::web::reply::{self, Answer};
+use crate::web::security::scope::Scope;
+use crate::web::service::Service;
+
+/// Tells readings.
+pub struct Range;
+
+/// Readings on a page, unless something else is said.
+const LIMIT: u32 = 100;
+/// A page costs the same however long the window is.
+const LONGEST: Span = Span::millis(u64::MAX);
+
+impl Endpoint for Range {
+    const METHOD: Method = Method::GET;
+    const PATH: &'static str = "/api/telemetry/{sensor}";
+    const NAME: &'static str = "range";
+    const SCOPE: Option<Scope> = Some(Scope::TelemetryRead);
+    const TAKES: Takes = Takes::Nothing;
+
+    async fn answer(service: Arc<Service>, call: Call) -> Answer {
+        let sensor = call.name("sensor")?;
+        let query = call.query(&["window", "from", "to", "limit", "cursor"])?;
+        let said = Said {
+            window: query.span("window")?,
+            from_ms: query.moment("from")?,
+            to_ms: query.moment("to")?,
+        };
+        let Window { from_ms, to_ms } = Window::of(said, service.clock.now_ms(), LONGEST)?;
+        let after: Option<Cursor> = query.read("cursor")?;
+        let first = after.is_none();
+        let limit = query.count("limit", LIMIT, service.limits.page_max)? as usize;
+        let asked = RangeQuery { sensor: sensor.to_owned(), from_ms, to_ms, after, limit };
+        let page = service.readings.range(&asked).await?;
+        if first && page.readings.is_empty() {
+            known(&service, sensor).await?;
+        }
+        let readings: Vec<Value> = page.readings.iter().map(Reading::to_json).collect();
+        let next = page.next.map(|next| next.to_string());
+        let answer =
+            json!({"sensorId": sensor, "from": from_ms, "to": to_ms, "readings": readings, "next": next});
+        Ok(reply::json(StatusCode::OK, &answer))
+    }
+
+    fn describe() -> Value {
+        let mut parameters = vec![in_path("sensor", "The sensor.")];
+        parameters.extend(window());
+        parameters.push(count_in_query("limit", "Readings on the page at most.", LIMIT));
+        parameters.push(in_query(
+            "cursor",
+            "`next` of the page before, with the `from` and `to` that the page told. Pages stay as they are when \
+             readings are added behind them.",
+        ));
+        json!({
+            "summary": "Readings of a sensor in order of time",
+            "parameters": parameters,
+            "responses": responses(&[(200, "A page.", Some("ReadingsPage"))]),
+        })
+    }
+}

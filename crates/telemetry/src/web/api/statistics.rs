@@ -1,0 +1,90 @@
+//! `GET /api/telemetry/stats/{sensor}`: statistics of one sensor in a window of time.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::describe::{in_path, in_query, responses, window};
+use super::window::{self, Said, Window};
+use crate::readings::{Detail, StatisticsQuery};
+use crate::web::endpoint::{Call, Endpoint, Takes};
+use crate::web::problem::{Kind, Problem};
+use crate::web::reply::{self, Answer};
+use crate::web::security::scope::Scope;
+use crate::web::service::Service;
+
+/// Tells statistics of one sensor.
+pub struct Statistics;
+
+impl Endpoint for Statistics {
+    const METHOD: Method = Method::GET;
+    const PATH: &'static str = "/api/telemetry/stats/{sensor}";
+    const NAME: &'static str = "stats";
+    const SCOPE: Option<Scope> = Some(Scope::TelemetryRead);
+    const TAKES: Takes = Takes::Nothing;
+
+    async fn answer(service: Arc<Service>, call: Call) -> Answer {
+        let sensor = call.name("sensor")?;
+        let query = call.query(&["window", "from", "to", "interval", "detail"])?;
+        let said = Said {
+            window: query.span("window")?,
+            from_ms: query.moment("from")?,
+            to_ms: query.moment("to")?,
+        };
+        let Window { from_ms, to_ms } = Window::of(said, service.clock.now_ms(), service.limits.window_max)?;
+        let interval_ms = window::interval(query.span("interval")?)?;
+        let detail = detail(query.get("detail"))?;
+        let sensors = vec![sensor.to_owned()];
+        let asked = StatisticsQuery { sensors, from_ms, to_ms, interval_ms, detail };
+        let found = service.readings.statistics(&asked).await?;
+        let intervals = found.first().map_or(&[][..], |it| &it.intervals);
+        if intervals.is_empty() {
+            known(&service, sensor).await?;
+        }
+        let mut answer = json!({"sensorId": sensor, "from": from_ms, "to": to_ms});
+        if interval_ms.is_some() {
+            answer["intervals"] = window::intervals(intervals);
+        } else {
+            answer["metrics"] = intervals.first().map_or_else(|| Map::new().into(), window::metrics);
+        }
+        Ok(reply::json(StatusCode::OK, &answer))
+    }
+
+    fn describe() -> Value {
+        let mut parameters = vec![in_path("sensor", "The sensor.")];
+        parameters.extend(window());
+        parameters.push(in_query(
+            "interval",
+            "Tells each interval of this length, as 5m; the window is one if left out.",
+        ));
+        parameters.push(in_query(
+            "detail",
+            "`percentiles` (default), or `summary` without them, which is cheaper.",
+        ));
+        json!({
+            "summary": "Statistics of one sensor",
+            "description": "Count, minimum, maximum, mean and exact percentiles (nearest rank) of each metric. Late readings \
+                            and those out of order count like any other.",
+            "parameters": parameters,
+            "responses": responses(&[(200, "The statistics.", Some("SensorStatistics"))]),
+        })
+    }
+}
+
+/// What to tell of each metric.
+pub(super) fn detail(said: Option<&str>) -> Result<Detail, Problem> {
+    match said {
+        None | Some("percentiles") => Ok(Detail::Percentiles),
+        Some("summary") => Ok(Detail::Summary),
+        Some(_) => Err(Problem::field("detail", "must be percentiles or summary")),
+    }
+}
+
+/// A sensor that has sent nothing at all is not there.
+pub(super) async fn known(service: &Service, sensor: &str) -> Result<(), Problem> {
+    match service.readings.latest(sensor).await? {
+        Some(_) => Ok(()),
+        None => Err(Problem::new(Kind::NotFound, "no reading of this sensor has been stored")),
+    }
+}

@@ -1,0 +1,112 @@
+//! `POST /api/telemetry/stats`: statistics of several sensors and several intervals in one call.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::describe::{body, responses};
+use super::statistics::detail;
+use super::window::{self, Said, Window};
+use crate::feeds::NAME_BYTES_MAX;
+use crate::moment;
+use crate::reading::name_fault;
+use crate::readings::{SensorStatistics, StatisticsQuery};
+use crate::settings::span::Span;
+use crate::web::endpoint::{Call, Endpoint, Takes};
+use crate::web::problem::Problem;
+use crate::web::reply::{self, Answer};
+use crate::web::security::scope::Scope;
+use crate::web::service::Service;
+
+/// Tells statistics of several sensors.
+pub struct StatisticsMany;
+
+const FIELDS: [&str; 6] = ["sensors", "window", "from", "to", "interval", "detail"];
+
+impl Endpoint for StatisticsMany {
+    const METHOD: Method = Method::POST;
+    const PATH: &'static str = "/api/telemetry/stats";
+    const NAME: &'static str = "stats_many";
+    const SCOPE: Option<Scope> = Some(Scope::TelemetryRead);
+    const TAKES: Takes = Takes::Json;
+
+    async fn answer(service: Arc<Service>, call: Call) -> Answer {
+        call.query(&[])?;
+        let asked = read(&call.json()?, &service)?;
+        let found = service.readings.statistics(&asked).await?;
+        let one = |it: &SensorStatistics| json!({"sensorId": it.sensor, "intervals": window::intervals(&it.intervals)});
+        let sensors: Vec<Value> = found.iter().map(one).collect();
+        let answer = json!({"from": asked.from_ms, "to": asked.to_ms, "sensors": sensors});
+        Ok(reply::json(StatusCode::OK, &answer))
+    }
+
+    fn describe() -> Value {
+        json!({
+            "summary": "Statistics of several sensors and intervals",
+            "description": "As for one sensor. A sensor without readings in the window has no intervals.",
+            "requestBody": body("StatisticsQuery"),
+            "responses": responses(&[(200, "The statistics, a sensor after the other.", Some("ManyStatistics"))]),
+        })
+    }
+}
+
+fn read(json: &Value, service: &Service) -> Result<StatisticsQuery, Problem> {
+    let fields = json.as_object().ok_or_else(|| {
+        Problem::field("", "the query is a JSON object: {\"sensors\": […], \"window\": \"1h\"}")
+    })?;
+    if let Some(unknown) = fields.keys().find(|key| !FIELDS.contains(&key.as_str())) {
+        let shown: String = unknown.chars().take(64).collect();
+        return Err(Problem::field(&shown, format!("is not known; there are {}", FIELDS.join(", "))));
+    }
+    let said =
+        Said { window: span(fields, "window")?, from_ms: at(fields, "from")?, to_ms: at(fields, "to")? };
+    let Window { from_ms, to_ms } = Window::of(said, service.clock.now_ms(), service.limits.window_max)?;
+    Ok(StatisticsQuery {
+        sensors: sensors(fields, service.limits.sensors_max as usize)?,
+        from_ms,
+        to_ms,
+        interval_ms: window::interval(span(fields, "interval")?)?,
+        detail: detail(text(fields, "detail")?)?,
+    })
+}
+
+fn sensors(fields: &Map<String, Value>, most: usize) -> Result<Vec<String>, Problem> {
+    let fault = |reason: String| Problem::field("sensors", reason);
+    let list = fields.get("sensors").and_then(Value::as_array);
+    let list = list.filter(|list| (1..=most).contains(&list.len()));
+    let list = list.ok_or_else(|| fault(format!("must be a list of 1 to {most} names")))?;
+    let mut names: Vec<String> = Vec::with_capacity(list.len());
+    for value in list {
+        let name = value.as_str().ok_or_else(|| fault("each must be a string".into()))?;
+        if let Some(reason) = name_fault(name, NAME_BYTES_MAX) {
+            return Err(fault(reason));
+        }
+        names.push(name.to_owned());
+    }
+    let mut sorted: Vec<&String> = names.iter().collect();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(fault("names a sensor twice".into()));
+    }
+    Ok(names)
+}
+
+fn text<'a>(fields: &'a Map<String, Value>, field: &str) -> Result<Option<&'a str>, Problem> {
+    let read = |value: &'a Value| value.as_str().ok_or_else(|| Problem::field(field, "must be a string"));
+    fields.get(field).map(read).transpose()
+}
+
+fn span(fields: &Map<String, Value>, field: &str) -> Result<Option<Span>, Problem> {
+    let read = |text: &str| text.parse::<Span>().map_err(|error| Problem::field(field, error.to_string()));
+    text(fields, field)?.map(read).transpose()
+}
+
+fn at(fields: &Map<String, Value>, field: &str) -> Result<Option<i64>, Problem> {
+    let fault = |reason: String| Problem::field(field, reason);
+    match fields.get(field) {
+        None => Ok(None),
+        Some(Value::String(text)) => moment::read(text).map(Some).map_err(fault),
+        Some(value) => value.as_i64().map(Some).ok_or_else(|| fault(moment::FORM.into())),
+    }
+}

@@ -1,0 +1,54 @@
+//! Numbers that look random and follow from what they are asked for. Nothing is remembered from one to the next.
+
+/// Mixes parts into 64 bits: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014) after each.
+pub(super) fn hash(parts: &[u64]) -> u64 {
+    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |state, part| {
+        let mut z = (state ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
+}
+
+/// From 0 to just below 1.
+pub(super) fn unit(parts: &[u64]) -> f64 {
+    // 53 bits are what a double holds.
+    (hash(parts) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// From `least` to just below `most`, with two decimals: MongoDB's advice for what is to be compressed.
+pub(super) fn between(least: f64, most: f64, parts: &[u64]) -> f64 {
+    round(least + unit(parts) * (most - least))
+}
+
+/// As [`between`], but near in time is near in value: straight from one random value to the next over so many ticks.
+pub(super) fn drift(least: f64, most: f64, ticks: u64, tick: u64, parts: [u64; 3]) -> f64 {
+    let at = |step: u64| unit(&[parts[0], parts[1], parts[2], step]);
+    let (step, share) = (tick / ticks, (tick % ticks) as f64 / ticks as f64);
+    round(least + (at(step) * (1.0 - share) + at(step + 1) * share) * (most - least))
+}
+
+fn round(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_spread_evenly_and_follow_from_their_parts() {
+        let below = (0..10_000).filter(|n| unit(&[7, *n]) < 0.1).count();
+        assert!((900..1100).contains(&below), "{below}");
+        assert_eq!(hash(&[1, 2]), hash(&[1, 2]));
+        assert_ne!(hash(&[1, 2]), hash(&[2, 1]));
+    }
+
+    #[test]
+    fn a_drift_stays_in_its_bounds_and_moves_slowly() {
+        let values: Vec<_> = (0..500).map(|tick| drift(-5.0, 5.0, 50, tick, [1, 2, 3])).collect();
+        assert!(values.iter().all(|value| (-5.0..=5.0).contains(value)));
+        assert!(values.windows(2).all(|pair| (pair[0] - pair[1]).abs() <= 10.0 / 50.0 + 0.02));
+        assert!(values.iter().any(|value| *value != values[0]));
+    }
+}

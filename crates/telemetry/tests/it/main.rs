@@ -1,0 +1,8 @@
+//! The service's parts against a real server.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod fill;
+mod readings;
+mod server;
+mod web;

@@ -1,0 +1,281 @@
+//! The contract of the feeds: every design shows the same, whatever happens in between.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bson::Bson;
+use mongodb::Database;
+use plimsoll_telemetry::clock::Clock;
+use plimsoll_telemetry::feeds::{Activity, Cursor, Design, Error, FeedQuery, Feeds, Posted, Settings};
+
+use super::bench::database;
+
+/// Small numbers, so that little is needed to reach every limit.
+fn settings(design: Design) -> Settings {
+    Settings { design, depth: 40, following_max: 8, pull_from: 3, cache_max: 6, ..Settings::default() }
+}
+
+pub async fn open(design: Design, name: &str) -> (Database, Feeds) {
+    let database = database(&format!("feeds_{name}_{}", design.name())).await;
+    let feeds = Feeds::open(&database, settings(design), Clock::start()).await.unwrap();
+    (database, feeds)
+}
+
+pub fn activity(id: &str, user: &str, at_ms: i64) -> Activity {
+    let (id, user, text) = (id.to_owned(), user.to_owned(), Some(format!("{user} at {at_ms}")));
+    Activity { id, user, at_ms, kind: "post".into(), text, object: None }
+}
+
+/// The whole feed of a user, read in pages of `limit`.
+async fn all(feeds: &Feeds, user: &str, limit: u32) -> Vec<Activity> {
+    let (mut found, mut cursor) = (Vec::new(), None);
+    loop {
+        let feed = feeds.read(&FeedQuery { user: user.into(), cursor, limit }).await.unwrap();
+        assert!(feed.activities.len() <= limit as usize);
+        found.extend(feed.activities);
+        // As a client carries it.
+        cursor = feed.next.map(|next| Cursor::of(&next.text()).unwrap());
+        if cursor.is_none() {
+            return found;
+        }
+    }
+}
+
+pub async fn ids(feeds: &Feeds, user: &str) -> Vec<String> {
+    all(feeds, user, 50).await.into_iter().map(|it| it.id).collect()
+}
+
+/// What a feed should show, by definition.
+#[derive(Default)]
+struct Model {
+    activities: BTreeMap<(i64, String), Activity>,
+    follows: BTreeSet<(String, String)>,
+}
+
+impl Model {
+    fn feed(&self, user: &str, depth: usize) -> Vec<Activity> {
+        let sees =
+            |author: &str| author == user || self.follows.contains(&(user.to_owned(), author.to_owned()));
+        self.activities.values().rev().filter(|it| sees(&it.user)).take(depth).cloned().collect()
+    }
+}
+
+/// A generator of numbers that is the same everywhere (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % bound
+    }
+}
+
+#[tokio::test]
+async fn every_design_shows_what_the_definition_says_after_anything() {
+    let seed = u64::from(std::process::id()) << 16 | 1;
+    println!("seed {seed}");
+    for design in Design::ALL {
+        let (_, feeds) = open(design, "anything").await;
+        let (mut random, mut model) = (Random(seed), Model::default());
+        let user = |random: &mut Random| format!("u{}", random.below(6));
+        for step in 0..250 {
+            let (one, other) = (user(&mut random), user(&mut random));
+            match random.below(10) {
+                0..5 => {
+                    // Late ones, equal times, and a new one now and then.
+                    let at_ms = 1_000 + i64::try_from(random.below(60)).unwrap();
+                    let posted = activity(&format!("a{step}"), &one, at_ms);
+                    assert_eq!(feeds.post(posted.clone()).await.unwrap(), Posted::New);
+                    model.activities.insert((at_ms, posted.id.clone()), posted);
+                }
+                5..7 if one != other => {
+                    feeds.follow(&one, std::slice::from_ref(&other)).await.unwrap();
+                    model.follows.insert((one, other));
+                }
+                7 => {
+                    feeds.unfollow(&one, &other).await.unwrap();
+                    model.follows.remove(&(one, other));
+                }
+                _ => {
+                    let limit = 1 + u32::try_from(random.below(9)).unwrap();
+                    let found = all(&feeds, &one, limit).await;
+                    assert_eq!(
+                        found,
+                        model.feed(&one, 40),
+                        "seed {seed}, {design:?}, step {step}, {one} by {limit}"
+                    );
+                }
+            }
+        }
+        for user in ["u0", "u1", "u2", "u3", "u4", "u5"] {
+            assert_eq!(all(&feeds, user, 7).await, model.feed(user, 40), "seed {seed}, {design:?}, {user}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_activity_counts_once_and_keeps_its_first_words() {
+    for design in Design::ALL {
+        let (_, feeds) = open(design, "once").await;
+        feeds.follow("ann", &["bob".into()]).await.unwrap();
+        let first = activity("1", "bob", 5);
+        assert_eq!(feeds.post(first.clone()).await.unwrap(), Posted::New);
+        assert_eq!(ids(&feeds, "ann").await, ["1"]);
+        let again = Activity { text: Some("other words".into()), at_ms: 9, ..first.clone() };
+        assert_eq!(feeds.post(again).await.unwrap(), Posted::Known(first.clone()));
+        assert_eq!(all(&feeds, "ann", 50).await, [first], "{design:?}");
+        assert!(matches!(feeds.post(activity("1", "cid", 5)).await, Err(Error::Taken)), "{design:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_stays_where_it_is_when_more_is_posted() {
+    for design in Design::ALL {
+        let (_, feeds) = open(design, "cursor").await;
+        for n in 0..20 {
+            feeds.post(activity(&format!("{n:02}"), "ann", n)).await.unwrap();
+        }
+        let query = |cursor| FeedQuery { user: "ann".into(), cursor, limit: 5 };
+        let first = feeds.read(&query(None)).await.unwrap();
+        for n in 20..30 {
+            feeds.post(activity(&format!("{n:02}"), "ann", n)).await.unwrap();
+        }
+        let second = feeds.read(&query(first.next)).await.unwrap();
+        let found: Vec<&str> = second.activities.iter().map(|it| it.id.as_str()).collect();
+        assert_eq!(found, ["14", "13", "12", "11", "10"], "{design:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_feed_ends_at_its_depth_and_a_user_follows_so_many() {
+    for design in Design::ALL {
+        let (_, feeds) = open(design, "depth").await;
+        for n in 0..50 {
+            feeds.post(activity(&format!("{n:02}"), "bob", n)).await.unwrap();
+        }
+        feeds.follow("ann", &["bob".into()]).await.unwrap();
+        let found = all(&feeds, "ann", 7).await;
+        assert_eq!((found.len(), found[39].at_ms), (40, 10), "{design:?}");
+        let eight: Vec<String> = (0..8).map(|n| format!("f{n}")).collect();
+        assert!(matches!(feeds.follow("ann", &eight).await, Err(Error::TooMany { most: 8 })), "{design:?}");
+        feeds.follow("ann", &eight[..7]).await.unwrap();
+        feeds.follow("ann", &eight[..7]).await.unwrap();
+        assert!(matches!(feeds.follow("ann", &eight[7..]).await, Err(Error::TooMany { .. })), "{design:?}");
+        assert!(matches!(feeds.follow("ann", &["ann".into()]).await, Err(Error::Oneself)), "{design:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_posts_follows_and_reads_at_once_ends_up_with_what_the_definition_says() {
+    for design in Design::ALL {
+        let (_, feeds) = open(design, "at_once").await;
+        let tasks = (0..4).map(|task: u64| {
+            let feeds = feeds.clone();
+            tokio::spawn(async move {
+                let mut random = Random(task + 1);
+                let mut posted = Vec::new();
+                for step in 0..40 {
+                    let one = format!("u{}", random.below(4));
+                    let other = format!("u{}", random.below(4));
+                    match random.below(4) {
+                        0 if one != other => feeds.follow(&one, &[other]).await.unwrap(),
+                        1 => feeds.unfollow(&one, &other).await.unwrap(),
+                        2 => drop(all(&feeds, &one, 5).await),
+                        _ => {
+                            let activity = activity(&format!("{task}-{step}"), &one, step);
+                            feeds.post(activity.clone()).await.unwrap();
+                            posted.push(activity);
+                        }
+                    }
+                }
+                posted
+            })
+        });
+        let tasks: Vec<_> = tasks.collect();
+        let mut model = Model::default();
+        for task in tasks {
+            let posted = task.await.unwrap();
+            model.activities.extend(posted.into_iter().map(|it| ((it.at_ms, it.id.clone()), it)));
+        }
+        let on_read = edges(design).await;
+        model.follows = on_read;
+        for user in ["u0", "u1", "u2", "u3"] {
+            assert_eq!(all(&feeds, user, 7).await, model.feed(user, 40), "{design:?}, {user}");
+        }
+    }
+}
+
+/// Who follows whom in the database of a test.
+async fn edges(design: Design) -> BTreeSet<(String, String)> {
+    use futures_util::TryStreamExt;
+    let database = database(&format!("feeds_at_once_{}", design.name())).await;
+    let cursor = database.collection::<bson::Document>("follows").find(bson::doc! {}).await.unwrap();
+    let edges: Vec<bson::Document> = cursor.try_collect().await.unwrap();
+    let name = |edge: &bson::Document, field| edge.get_str(field).unwrap().to_owned();
+    edges.iter().map(|edge| (name(edge, "f"), name(edge, "a"))).collect()
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_has_leaves_nothing_behind() {
+    let (database, feeds) = open(Design::Hybrid, "nobody").await;
+    for n in 0..5 {
+        assert!(ids(&feeds, &format!("made-up-{n}")).await.is_empty());
+    }
+    let caches = database.collection::<bson::Document>("feed_caches");
+    assert_eq!(caches.count_documents(bson::doc! {}).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_cache_that_was_never_finished_is_made_anew() {
+    let (database, feeds) = open(Design::Hybrid, "unfinished").await;
+    feeds.post(activity("1", "ann", 1)).await.unwrap();
+    let caches = database.collection::<bson::Document>("feed_caches");
+    let long_ago = bson::DateTime::from_millis(super::bench::now_ms() - 60_000);
+    let unfinished =
+        bson::doc! {"_id": "ann", "token": bson::oid::ObjectId::new(), "read": long_ago, "e": [], "pull": []};
+    caches.insert_one(unfinished).await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(ids(&feeds, "ann").await, ["1"]);
+    }
+    let cache = caches.find_one(bson::doc! {"_id": "ann"}).await.unwrap().unwrap();
+    assert!(cache.get("token").is_none() && cache.get_array("e").unwrap().len() == 1, "{cache}");
+}
+
+#[tokio::test]
+async fn caches_are_capped_and_authors_with_many_followers_are_pulled() {
+    let (database, feeds) = open(Design::Hybrid, "capped").await;
+    for follower in ["ann", "cid"] {
+        feeds.follow(follower, &["bob".into()]).await.unwrap();
+    }
+    assert!(ids(&feeds, "ann").await.is_empty());
+    for n in 0..20 {
+        feeds.post(activity(&format!("{n:02}"), "bob", n)).await.unwrap();
+    }
+    let caches = database.collection::<bson::Document>("feed_caches");
+    let cache = caches.find_one(bson::doc! {"_id": "ann"}).await.unwrap().unwrap();
+    assert_eq!(cache.get_array("e").unwrap().len(), 6, "pushed and capped: {cache}");
+    feeds.follow("dan", &["bob".into()]).await.unwrap();
+    assert_eq!(ids(&feeds, "ann").await.len(), 20);
+    feeds.post(activity("20", "bob", 20)).await.unwrap();
+    let cache = caches.find_one(bson::doc! {"_id": "ann"}).await.unwrap().unwrap();
+    assert_eq!(cache.get_array("pull").unwrap(), &[Bson::from("bob")], "{cache}");
+    assert!(cache.get_array("e").unwrap().is_empty(), "pulled, not pushed: {cache}");
+    assert_eq!(ids(&feeds, "ann").await[0], "20");
+}
+
+#[tokio::test]
+async fn a_database_goes_from_design_to_design_as_far_as_it_can() {
+    let database = database("feeds_change").await;
+    let open = |design| Feeds::open(&database, settings(design), Clock::start());
+    let hybrid = open(Design::Hybrid).await.unwrap();
+    hybrid.post(activity("1", "ann", 1)).await.unwrap();
+    assert_eq!(ids(&hybrid, "ann").await, ["1"]);
+    let on_read = open(Design::OnRead).await.unwrap();
+    on_read.post(activity("2", "ann", 2)).await.unwrap();
+    let hybrid = open(Design::Hybrid).await.unwrap();
+    assert_eq!(ids(&hybrid, "ann").await, ["2", "1"], "the cache has missed one and is made anew");
+    assert!(matches!(open(Design::OnWrite).await, Err(Error::Kept { .. })));
+    let wrong = Settings { depth: 0, ..settings(Design::OnRead) };
+    assert!(matches!(Feeds::open(&database, wrong, Clock::start()).await, Err(Error::Setting(_))));
+}

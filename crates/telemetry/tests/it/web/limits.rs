@@ -1,0 +1,154 @@
+//! What happens at the limits: refusals that say when to come back, and nobody who is slow holds up the others.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{sleep, timeout};
+
+use super::bench::{now_ms, reading, start, stored};
+use super::client::Client;
+
+const INGEST: &str = "/api/telemetry/ingest";
+const BATCH: &str = "/api/telemetry/ingest/batch";
+/// What ends by itself has this long on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn batch(readings: i64) -> Value {
+    let now = now_ms();
+    Value::Array((0..readings).map(|n| reading("s", now - n, 1.0)).collect())
+}
+
+#[tokio::test]
+async fn readings_that_the_queue_cannot_hold_are_told_when_to_come_back() {
+    let service = start("queue", "readings: {queue_max: 10, gather: 1s}").await;
+    let (address, now) = (service.address(), now_ms());
+    let first = (0..10).map(|n| {
+        tokio::spawn(async move {
+            let mut client = Client::connect(address).await;
+            client.post(INGEST, &reading("s", now - n, 1.0)).await.is(201);
+        })
+    });
+    let first: Vec<_> = first.collect();
+    // Whoever comes while the first ones are gathered finds the queue full.
+    let mut late = Client::connect(address).await;
+    let full = async {
+        while !late.get("/metrics").await.text().contains("telemetry_readings_queued 10\n") {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, full).await.unwrap();
+    let refused = late.post(INGEST, &reading("late", now_ms(), 1.0)).await;
+    assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+    refused.problem(429);
+    let problem = late.post(BATCH, &batch(3)).await.problem(429);
+    assert_eq!(problem["failed"].as_array().unwrap().len(), 3);
+    assert!(problem["failed"].as_array().unwrap().iter().all(|it| it["retry"] == true), "{problem}");
+    for one in first {
+        one.await.unwrap();
+    }
+    assert_eq!(stored("queue").await, 10);
+    late.post(BATCH, &batch(30)).await.is(201);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_batch_of_too_many_readings_is_refused() {
+    let service = start("many", "limits: {batch_readings_max: 10}").await;
+    let mut client = Client::connect(service.address()).await;
+    client.post(BATCH, &batch(11)).await.problem(413);
+    client.post(BATCH, &batch(10)).await.is(201);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn requests_that_find_no_room_are_told_to_come_back() {
+    let service = start("room", "limits: {requests_max: 1, body: 30s}").await;
+    let mut slow = Client::connect(service.address()).await;
+    let body = reading("s", now_ms(), 1.0).to_string();
+    let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: {}\r\n\r\n", body.len());
+    slow.stream.write_all(head.as_bytes()).await.unwrap();
+    let mut client = Client::connect(service.address()).await;
+    timeout(PATIENCE, async {
+        loop {
+            let metrics = client.get("/metrics").await.is(200);
+            if metrics.text().contains("telemetry_http_requests_in_flight 1\n") {
+                break;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .unwrap();
+    let refused = client.get("/api/activity/ann").await;
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    refused.problem(429);
+    client.get("/healthz").await.is(200);
+    slow.stream.write_all(body.as_bytes()).await.unwrap();
+    slow.answer().await.unwrap().is(201);
+    client.get("/api/activity/ann").await.is(200);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn bodies_that_find_no_memory_are_told_to_come_back() {
+    let limits =
+        "limits: {bodies_bytes_max: 65536, body_bytes_max: 65536, batch_bytes_max: 65536, body: 30s}";
+    let service = start("memory", limits).await;
+    let mut slow = Client::connect(service.address()).await;
+    let head = format!("POST {BATCH} HTTP/1.1\r\nhost: t\r\ncontent-length: 65536\r\n\r\n");
+    slow.stream.write_all(head.as_bytes()).await.unwrap();
+    let mut client = Client::connect(service.address()).await;
+    timeout(PATIENCE, async {
+        while !client.get("/metrics").await.text().contains("telemetry_http_body_bytes 65536\n") {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .unwrap();
+    client.post(INGEST, &reading("s", now_ms(), 1.0)).await.problem(429);
+    drop(slow);
+    timeout(PATIENCE, async {
+        while client.post(INGEST, &reading("s", now_ms(), 1.0)).await.status != 201 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .unwrap();
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn clients_that_are_slow_are_given_up() {
+    let service = start("slow", "limits: {idle: 3s, body: 1s, request: 1s}").await;
+    for beginning in ["", "G", "GET /healthz HTTP/1.1\r\nhost: t", "PRI * HTTP/2.0\r\n"] {
+        let mut client = Client::connect(service.address()).await;
+        client.stream.write_all(beginning.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        let ended = timeout(PATIENCE, client.stream.read_to_end(&mut rest)).await;
+        assert!(ended.is_ok(), "{beginning:?} is waited for");
+    }
+    let mut client = Client::connect(service.address()).await;
+    let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: 100\r\n\r\n{{");
+    client.stream.write_all(head.as_bytes()).await.unwrap();
+    timeout(PATIENCE, client.answer()).await.unwrap().unwrap().problem(408);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_their_turn() {
+    let service = start("turn", "limits: {connections_max: 2}").await;
+    let mut first = Client::connect(service.address()).await;
+    let mut second = Client::connect(service.address()).await;
+    first.get("/healthz").await.is(200);
+    second.get("/healthz").await.is(200);
+    let mut third = Client::connect(service.address()).await;
+    let (early, ()) = tokio::join!(timeout(Duration::from_millis(300), third.get("/healthz")), async {
+        second.get("/healthz").await.is(200);
+    });
+    assert!(early.is_err(), "a third one is not served beside them");
+    drop(first);
+    // The request is on its way already; only its answer is missing.
+    timeout(PATIENCE, third.answer()).await.unwrap().unwrap().is(200);
+    service.stop().await;
+}

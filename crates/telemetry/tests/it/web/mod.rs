@@ -1,0 +1,13 @@
+//! The service over HTTP, as a client sees it.
+
+mod bench;
+mod client;
+
+mod refused;
+mod routes;
+mod security;
+
+mod feeds;
+mod limits;
+mod plans;
+mod shutdown;

@@ -1,0 +1,105 @@
+//! The end under load: what was acknowledged is there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use plimsoll_telemetry::readings::{RangeQuery, Readings, Settings};
+use plimsoll_telemetry::serve::Ending;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+use super::bench::{database, now_ms, reading, start};
+use super::client::Client;
+
+const INGEST: &str = "/api/telemetry/ingest";
+
+/// Sends readings one after the other until the connection ends, and tells the times of those that were answered 201.
+async fn load(address: std::net::SocketAddr, sensor: String, stop: Arc<AtomicBool>) -> Vec<i64> {
+    let mut client = Client::connect(address).await;
+    let (begun, mut acknowledged) = (now_ms(), Vec::new());
+    for n in 0.. {
+        let at = begun - n;
+        let body = reading(&sensor, at, 1.0).to_string();
+        match client.try_send("POST", INGEST, &[], body.as_bytes()).await {
+            Ok(answer) if answer.status == 201 => acknowledged.push(at),
+            Ok(answer) => assert_eq!(answer.status, 503, "{}", answer.text()),
+            Err(_) => break,
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    acknowledged
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_under_load_loses_nothing_that_was_acknowledged() {
+    let service = start("shutdown", "readings: {gather: 20ms}").await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> =
+        (0..16).map(|n| tokio::spawn(load(service.address(), format!("s{n}"), stop.clone()))).collect();
+    let counters = service.service().readings.clone();
+    while counters.counters().new < 500 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(service.stop().await, Ending::Drained);
+    stop.store(true, Ordering::Relaxed);
+
+    let readings = Readings::open(&database("shutdown").await, Settings::default()).await.unwrap();
+    let mut all = 0;
+    for (n, writer) in writers.into_iter().enumerate() {
+        let acknowledged = writer.await.unwrap();
+        let query =
+            RangeQuery { sensor: format!("s{n}"), from_ms: 0, to_ms: i64::MAX, after: None, limit: 10_000 };
+        let found = readings.range(&query).await.unwrap().readings;
+        let found: BTreeSet<i64> = found.iter().map(|it| it.at_ms).collect();
+        assert!(
+            acknowledged.iter().all(|at| found.contains(at)),
+            "a reading that was answered 201 is not there"
+        );
+        all += acknowledged.len();
+    }
+    assert!(all >= 400, "{all}");
+}
+
+#[tokio::test]
+async fn a_request_that_is_being_sent_is_finished_and_no_other_is_taken() {
+    let service = start("last", "").await;
+    let address = service.address();
+    let mut client = Client::connect(address).await;
+    let mut idle = Client::connect(address).await;
+    idle.get("/healthz").await.is(200);
+    let body = reading("s", now_ms(), 1.0).to_string();
+    let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: {}\r\n\r\n", body.len());
+    client.stream.write_all(head.as_bytes()).await.unwrap();
+    // It is there when it is counted.
+    while !idle.get("/metrics").await.text().contains("in_flight 1\n") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let shared = service.service().clone();
+    let ending = tokio::spawn(service.stop());
+    while !shared.is_ending() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    client.stream.write_all(body.as_bytes()).await.unwrap();
+    assert_eq!(client.answer().await.unwrap().is(201).json(), json!({"stored": "new"}));
+    assert_eq!(ending.await.unwrap(), Ending::Drained);
+    assert!(idle.try_send("GET", "/healthz", &[], b"").await.is_err(), "an idle connection is closed");
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn who_does_not_finish_in_time_is_cut_off() {
+    let service = start("cut", "limits: {drain: 200ms}").await;
+    let mut client = Client::connect(service.address()).await;
+    let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: 10\r\n\r\n");
+    client.stream.write_all(head.as_bytes()).await.unwrap();
+    let mut other = Client::connect(service.address()).await;
+    while !other.get("/metrics").await.text().contains("in_flight 1\n") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(service.stop().await, Ending::Cut { connections: 1 });
+    assert!(client.answer().await.is_err());
+}

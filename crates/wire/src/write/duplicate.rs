@@ -1,0 +1,66 @@
+//! Which index a duplicate key is of, as far as the server says.
+
+use crate::element::Elements;
+use crate::frame::Malformed;
+
+/// The only key of the index that every collection has.
+const ID: &[u8] = b"_id";
+/// How the server names the index in words; what follows is the name.
+const INDEX: &[u8] = b" index: ";
+/// Its name.
+const ID_INDEX: &[u8] = b"_id_";
+
+/// Whether a duplicate is of the `_id`: by the keys of the index, which MongoDB gives since 4.4, or else by its name in the
+/// words. A server that says neither leaves it open, and then it is not believed to be.
+pub(super) fn is_of_id(key_pattern: Option<&[u8]>, message: &[u8]) -> Result<bool, Malformed> {
+    let Some(pattern) = key_pattern else { return Ok(index(message) == Some(ID_INDEX)) };
+    let mut keys = Elements::of(pattern)?;
+    let first = keys.next().transpose()?;
+    Ok(first.is_some_and(|first| first.key == ID) && keys.next().is_none())
+}
+
+/// The index that the words name, up to the next blank.
+fn index(message: &[u8]) -> Option<&[u8]> {
+    let at = message.windows(INDEX.len()).position(|words| words == INDEX)?;
+    message[at + INDEX.len()..].split(|byte| *byte == b' ').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{RawDocumentBuf, rawdoc};
+
+    const WORDS: &str = "E11000 duplicate key error collection: d.c index: ";
+
+    fn check(pattern: Option<RawDocumentBuf>, message: &str, expected: bool) {
+        let is = is_of_id(pattern.as_ref().map(|pattern| pattern.as_bytes()), message.as_bytes());
+        assert_eq!(is, Ok(expected), "{pattern:?} {message}");
+    }
+
+    #[test]
+    fn the_keys_of_the_index_decide() {
+        for message in ["", &format!("{WORDS}_id_ dup key: {{ _id: 1 }}"), &format!("{WORDS}a_1 dup key")] {
+            check(Some(rawdoc! {"_id": 1}), message, true);
+            check(Some(rawdoc! {"_id": "hashed"}), message, true);
+            check(Some(rawdoc! {"a": 1}), message, false);
+            check(Some(rawdoc! {"_id": 1, "a": 1}), message, false);
+            check(Some(rawdoc! {"a": 1, "_id": 1}), message, false);
+            check(Some(rawdoc! {}), message, false);
+        }
+    }
+
+    #[test]
+    fn without_keys_it_is_the_name_of_the_index() {
+        check(None, &format!("{WORDS}_id_ dup key: {{ _id: ObjectId('00') }}"), true);
+        check(None, &format!("{WORDS}_id_"), true);
+        check(None, &format!("{WORDS}_id_1_a_1 dup key: {{ _id: 1, a: 1 }}"), false);
+        check(None, &format!("{WORDS}a_1 dup key: {{ a: \" index: _id_ \" }}"), false);
+        check(None, "E11000 duplicate key error", false);
+        check(None, "", false);
+    }
+
+    #[test]
+    fn keys_that_are_cut_short_are_malformed() {
+        assert!(is_of_id(Some(&[9, 0, 0, 0, 16, b'_', b'i', b'd', 0]), b"").is_err());
+    }
+}
