@@ -1,6 +1,7 @@
 //! Numbers for people: three digits where the size matters, every digit where the count matters.
 
 use plimsoll_measure::histogram::Latency;
+use plimsoll_measure::run::Run;
 
 /// What a server did not say.
 pub const NOT_REPORTED: &str = "not reported";
@@ -18,6 +19,12 @@ const SIZES: [(f64, &str); 5] = [
     (1_099_511_627_776.0, "TiB"),
 ];
 const COUNTS: [(f64, &str); 4] = [(1.0, ""), (1e3, "K"), (1e6, "M"), (1e9, "G")];
+
+/// What a run counts by default, and its rate: the documents of a database, or the requests of a service that each carry one.
+pub fn counted_in(run: &Run) -> (&'static str, &'static str) {
+    let single = run.operations.values().all(|operation| operation.documents <= operation.count);
+    if !run.answers.is_empty() && single { ("requests", "requests/s") } else { ("documents", "documents/s") }
+}
 
 /// A latency in nanoseconds with three significant digits: `850 ns`, `1.27 ms`, `2.50 min`.
 pub fn latency(ns: u64) -> String {
@@ -239,5 +246,17 @@ mod tests {
         assert_eq!(reported(Some(1024), bytes), "1.00 KiB");
         assert_eq!(counted(1, "document"), "1 document");
         assert_eq!(counted(2_000, "document"), "2,000 documents");
+    }
+
+    #[test]
+    fn a_run_of_a_service_counts_requests_unless_they_carry_several_documents() {
+        let run = |documents, answers| {
+            let operation = plimsoll_measure::run::Operation { count: 5, documents, ..Default::default() };
+            Run { operations: [("a".to_owned(), operation)].into(), answers, ..Run::default() }
+        };
+        let answers = vec![plimsoll_measure::run::Answers::default()];
+        assert_eq!(counted_in(&run(5, answers.clone())).1, "requests/s");
+        assert_eq!(counted_in(&run(500, answers)).1, "documents/s");
+        assert_eq!(counted_in(&run(5, Vec::new())).1, "documents/s");
     }
 }

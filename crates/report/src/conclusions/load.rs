@@ -8,7 +8,7 @@ use plimsoll_measure::run::{Operation, Run};
 
 use super::class;
 use crate::expectation;
-use crate::units::{counted, exact, exact_rate, percent, percentile};
+use crate::units::{counted, counted_in, exact, exact_rate, percent, percentile};
 
 /// Completed ÷ due from which a rate counts as reached.
 pub(crate) const ACHIEVED_MIN: f64 = 0.99;
@@ -23,11 +23,11 @@ pub(super) fn work(run: &Run) -> Vec<String> {
     run.operations
         .iter()
         .filter(|(_, operation)| operation.count > 0)
-        .map(|(name, it)| done(name, it))
+        .map(|(name, it)| done(name, it, counted_in(run).1))
         .collect()
 }
 
-fn done(name: &str, operation: &Operation) -> String {
+fn done(name: &str, operation: &Operation, unit: &str) -> String {
     let Operation { count, documents, response_ns: response, .. } = operation;
     let amount = if documents == count || *documents == 0 {
         counted(*count, "operation")
@@ -36,7 +36,7 @@ fn done(name: &str, operation: &Operation) -> String {
     };
     let rate = match documents {
         0 => format!("{} operations/s", exact_rate(operation.rate_per_s)),
-        _ => format!("{} documents/s", exact_rate(operation.documents_per_s)),
+        _ => format!("{} {unit}", exact_rate(operation.documents_per_s)),
     };
     let verb = if *count == 1 && *documents <= 1 { "was" } else { "were" };
     format!(

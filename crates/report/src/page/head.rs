@@ -12,7 +12,7 @@ use crate::conclusions::{HEADROOM_MIN, interval, objective, probes_at};
 use crate::prose::glued;
 use crate::tables::server_in_words;
 use crate::text::verdict_word;
-use crate::units::{duration, exact, exact_rate, percentile, three_digits};
+use crate::units::{counted_in, duration, exact, exact_rate, percentile, three_digits};
 
 /// Operations that get a figure of their own.
 const OPERATIONS_MAX: usize = 3;
@@ -73,7 +73,10 @@ fn shown(tile: &Tile) -> Markup {
 fn tiles(run: &Run) -> Vec<Tile> {
     let mut tiles = match &run.line {
         Some(line) => line_tiles(line),
-        None => run.operations.iter().take(OPERATIONS_MAX).map(operation_tile).collect(),
+        None => {
+            let first = run.operations.iter().take(OPERATIONS_MAX);
+            first.map(|(name, operation)| operation_tile(name, operation, counted_in(run).1)).collect()
+        }
     };
     tiles.extend(integrity_tile(run));
     tiles.extend(headroom_tile(run));
@@ -128,17 +131,17 @@ fn latency_tile(place: &str, response: &Latency) -> Tile {
     }
 }
 
-fn operation_tile((name, operation): (&String, &plimsoll_measure::run::Operation)) -> Tile {
+fn operation_tile(name: &str, operation: &plimsoll_measure::run::Operation, unit: &str) -> Tile {
     let response = &operation.response_ns;
     let (rate, unit) = match operation.documents {
         0 => (operation.rate_per_s, "operations/s"),
-        _ => (operation.documents_per_s, "documents/s"),
+        _ => (operation.documents_per_s, unit),
     };
     let [p50, p99] = [response.p50, response.p99].map(|ns| percentile(ns, response));
     Tile {
         value: exact_rate(rate),
         unit: unit.to_owned(),
-        name: name.clone(),
+        name: name.to_owned(),
         note: format!("response p50 {p50}, p99 {p99}"),
         kind: "",
     }

@@ -4,7 +4,7 @@ use plimsoll_measure::environment::{ServerFacts, ServerKind};
 use plimsoll_measure::run::{PhaseFacts, Run, WarmUp};
 
 use super::{Cell, Table, Tone, left, right};
-use crate::units::{NOT_REPORTED, bytes, duration, exact, exact_rate, percentile, reported};
+use crate::units::{NOT_REPORTED, bytes, counted_in, duration, exact, exact_rate, percentile, reported};
 
 /// What was run.
 pub(crate) fn scenario(run: &Run) -> Table {
@@ -71,8 +71,8 @@ pub(crate) fn phases(run: &Run) -> Table {
         left("arrivals"),
         right("from"),
         right("to"),
-        right("documents"),
-        right("documents/s"),
+        right(counted_in(run).0),
+        right(counted_in(run).1),
         right("p50"),
         right("p99"),
         left("ended by"),
@@ -87,8 +87,8 @@ pub(crate) fn phases(run: &Run) -> Table {
 pub(crate) fn phase_figures(run: &Run) -> Table {
     let columns = vec![
         left("phase"),
-        right("documents"),
-        right("documents/s"),
+        right(counted_in(run).0),
+        right(counted_in(run).1),
         right("p50"),
         right("p99"),
         right("max"),

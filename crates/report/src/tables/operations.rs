@@ -5,7 +5,7 @@ use plimsoll_measure::run::{Operation, Run};
 
 use super::{Cell, Table, Tone, left, right};
 use crate::conclusions::{ACHIEVED_MIN, classes};
-use crate::units::{NONE, bytes, exact, exact_rate, percent, percentile};
+use crate::units::{NONE, bytes, counted_in, exact, exact_rate, percent, percentile};
 
 /// Response and service time of every operation, and the response time of those that failed.
 pub(crate) fn latencies(run: &Run) -> Table {
@@ -13,7 +13,7 @@ pub(crate) fn latencies(run: &Run) -> Table {
         left("operation"),
         left("time"),
         right("count"),
-        right("documents/s"),
+        right(counted_in(run).1),
         right("p50"),
         right("p95"),
         right("p99"),

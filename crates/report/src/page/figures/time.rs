@@ -10,6 +10,7 @@ use plimsoll_measure::interval::{IntervalLine, Spread};
 use super::Timeline;
 use crate::chart::{self, Axis, Chart, Point, Series, Size, Stroke};
 use crate::page::Page;
+use crate::units::counted_in;
 
 /// Longer than so many times an interval without one is a gap.
 const GAP_LENGTHS: u64 = 2;
@@ -29,7 +30,7 @@ pub(in crate::page) fn throughput(page: &Page<'_>, timeline: &Timeline) -> Marku
     let has_documents =
         page.intervals.iter().flat_map(|it| it.operations.values()).any(|line| line.documents > 0);
     let (unit, value): (_, Value) = match has_documents {
-        true => ("documents/s", |line, seconds| Some(line.documents as f64 / seconds)),
+        true => (counted_in(page.run).1, |line, seconds| Some(line.documents as f64 / seconds)),
         false => ("operations/s", |line, seconds| Some(line.count as f64 / seconds)),
     };
     let strokes = [Stroke::Solid, Stroke::Dashed, Stroke::Dotted, Stroke::Thin];
