@@ -23,7 +23,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("http", &["measure", "document", "load"]),
     ("telemetry", &[]),
     ("report", &["measure"]),
-    ("plimsoll", &["measure", "document", "ledger", "wire", "load", "server", "mongo", "http", "report", "telemetry"]),
+    (
+        "plimsoll",
+        &["measure", "document", "ledger", "wire", "load", "server", "mongo", "http", "report", "telemetry"],
+    ),
     ("xtask", &[]),
 ];
 

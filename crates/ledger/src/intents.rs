@@ -66,6 +66,8 @@ mod tests {
             assert_eq!(Intents::of_bits(one.bits() | 0xf0), one);
         }
         let both = Intents::NONE.with(Intent::Replace).or(Intents::NONE.with(Intent::Any));
-        assert!(both.contains(Intent::Replace) && both.contains(Intent::Any) && !both.contains(Intent::Alter));
+        assert!(
+            both.contains(Intent::Replace) && both.contains(Intent::Any) && !both.contains(Intent::Alter)
+        );
     }
 }

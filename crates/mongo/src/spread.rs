@@ -205,23 +205,25 @@ impl Target for Spread {
     /// Connects to every server that can be reached; one is enough once the load runs. Nobody waits for a server that is
     /// known to be away, unless there is no other.
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
-        let mut doors: Vec<_> = self.hosts.iter().map(|_| Door::default()).collect();
+        let doors = self.hosts.iter().map(|_| Door::default()).collect();
+        let mut lane = Lane { doors, current: 0, lost: false };
         let mut failure = None;
-        let known: Vec<_> = self.hosts.iter().map(|host| host.patience.is_needed()).collect();
-        for away in [false, true] {
-            if doors.iter().any(|door| door.lane.is_some()) && away {
+        let (away, there): (Vec<_>, Vec<_>) =
+            (0..self.hosts.len()).partition(|host| self.hosts[*host].patience.is_needed());
+        for hosts in [there, away] {
+            if !lane.is_lost() {
                 break;
             }
-            for (index, host) in self.hosts.iter().enumerate().filter(|(index, _)| known[*index] == away) {
-                match host.open().await {
-                    Ok(door) => doors[index] = door,
+            for host in hosts {
+                match self.hosts[host].open().await {
+                    Ok(door) => lane.doors[host] = door,
                     Err(error) => failure = Some(error),
                 }
             }
         }
         match failure {
-            Some(error) if doors.iter().all(|door| door.lane.is_none()) => Err(error),
-            _ => Ok(Lane { doors, current: 0, lost: false }),
+            Some(error) if lane.is_lost() => Err(error),
+            _ => Ok(lane),
         }
     }
 

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use mongodb::Client;
 use mongodb::options::{
-    Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor, ServerAddress, Tls as DriverTls,
+    Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor, ServerAddress,
+    Tls as DriverTls,
 };
 use plimsoll_wire::{
     Address, Compressor, ConnectOptions, Connection, Credential, Hello, Mechanism, Tls, Trust,
@@ -105,7 +106,8 @@ impl Site {
         let hello = site.greet_any().await?;
         site.routers = hello.is_mongos;
         let direct = options.direct_connection == Some(true);
-        let replicated = hello.set_name.is_some() || options.repl_set_name.is_some() || options.hosts.len() > 1;
+        let replicated =
+            hello.set_name.is_some() || options.repl_set_name.is_some() || options.hosts.len() > 1;
         site.moves = replicated && !direct && !hello.is_mongos;
         if !hello.is_writable_primary && !hello.is_mongos && !direct {
             site.refresh().await?;
@@ -266,8 +268,8 @@ fn takes_writes(hello: &Hello) -> bool {
 async fn primary(uri: &str, set: Set) -> Result<Address, Box<dyn std::error::Error + Send + Sync>> {
     let mut options = ClientOptions::parse(uri).await?;
     options.repl_set_name = options.repl_set_name.or(set.name);
-    for member in set.members {
-        let member = ServerAddress::parse(member)?;
+    let members = set.members.iter().filter_map(|member| ServerAddress::parse(member).ok());
+    for member in members {
         if !options.hosts.contains(&member) {
             options.hosts.push(member);
         }

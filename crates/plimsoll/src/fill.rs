@@ -24,7 +24,8 @@ pub fn fill(staging: &Staging, uri: &str, seed: u64, quiet: bool) -> anyhow::Res
     uri.clone_into(&mut settings.database.uri);
     let settings = settings.build(Path::new(".")).context("service.telemetry.settings")?;
     let wanted = meant(wanted, seed)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start the runtime")?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start the runtime")?;
     runtime.block_on(pour(&settings, &wanted, quiet))?;
     Ok(Some(format!(
         "{} readings of {} sensors, and {} activities of {} users",

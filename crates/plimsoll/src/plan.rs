@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
 use bson::Document;
+use plimsoll_http::Request;
 use plimsoll_load::arrivals::{Arrivals, CONNECTIONS_DEFAULT, Share};
 use plimsoll_load::fault::{FAULTS_MAX, Planned};
 use plimsoll_load::objective::{Metric, Objective};
@@ -13,7 +14,6 @@ use plimsoll_load::stop::Stop;
 use plimsoll_measure::expectation::{self, Wanted};
 use plimsoll_measure::metric::{Subject, Tags, is_reserved};
 use plimsoll_measure::rule::Rule;
-use plimsoll_http::Request;
 use plimsoll_mongo::scenario::{Client, Operation};
 use plimsoll_mongo::setup::{Context as SetupContext, index_key};
 use plimsoll_server::fault::Fault as Injection;
@@ -193,7 +193,9 @@ fn indexes(loaded: &Loaded) -> anyhow::Result<Vec<Vec<Document>>> {
 /// Every fault of every phase, in order.
 fn injections(scenario: &scenario::Scenario) -> Vec<Aimed> {
     let faults = scenario.phases.iter().flat_map(|phase| &phase.faults);
-    faults.map(|fault| Aimed { victim: fault.victim, server: fault.server, fault: fault.inject.clone() }).collect()
+    faults
+        .map(|fault| Aimed { victim: fault.victim, server: fault.server, fault: fault.inject.clone() })
+        .collect()
 }
 
 /// The faults of a phase; the first has the key `key`. One that is repeated without a limit happens as often as may be.

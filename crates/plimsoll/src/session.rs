@@ -98,8 +98,7 @@ impl Session {
     /// What cannot be meant, reached or begun.
     pub fn open(opening: Opening) -> Outcome<Self> {
         let Opening { loaded, plan, system, readers, control, shard, run, started_ms } = opening;
-        let summary =
-            Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations);
+        let summary = Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations);
         let mut session = Self {
             loaded,
             plan,

@@ -60,7 +60,9 @@ pub enum Error {
         tail: String,
     },
     /// A signal could not be sent.
-    #[error("the service (process {pid}) cannot be signalled ({source}): end it by hand with `kill -9 {pid}`")]
+    #[error(
+        "the service (process {pid}) cannot be signalled ({source}): end it by hand with `kill -9 {pid}`"
+    )]
     Signal {
         /// Its process.
         pid: u32,

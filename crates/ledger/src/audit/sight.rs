@@ -80,7 +80,11 @@ impl Audit<'_> {
             Content::Differs => Verdict::There(content),
             Content::Follows(_) if promised.may_be_deleted() => Verdict::There(content),
             Content::Follows(found) if found < promised.acknowledged() => {
-                if altered { Verdict::Explained } else { Verdict::Undone }
+                if altered {
+                    Verdict::Explained
+                } else {
+                    Verdict::Undone
+                }
             }
             Content::Follows(found) if found > promised.sent() => {
                 if unseen.contains(Intent::Replace) {

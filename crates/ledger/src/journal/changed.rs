@@ -49,11 +49,7 @@ pub(super) fn read(dir: &Path, header: &Header, ledger: &mut Ledger) -> Result<(
     Ok(())
 }
 
-fn write_records(
-    file: &mut dyn Write,
-    (changes, unseen): (&Changes, Intents),
-    salt: u32,
-) -> io::Result<()> {
+fn write_records(file: &mut dyn Write, (changes, unseen): (&Changes, Intents), salt: u32) -> io::Result<()> {
     let (mut buffer, mut records) = (Vec::new(), 0);
     let marks = changes.touched.pages().map(|page| (Kind::Marks, page));
     let versions = changes.versions.pages().map(|(worker, index, words)| (worker, index, &**words));

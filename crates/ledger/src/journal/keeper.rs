@@ -56,7 +56,8 @@ impl Keeper {
 
 impl<L: Log> Keeper<L> {
     fn over(dir: &Path, header: Header, logs: Vec<L>) -> Keeper<L> {
-        let journals = logs.into_iter().map(|log| Journal { log, reserved_until: 0, intents: Intents::NONE }).collect();
+        let journals =
+            logs.into_iter().map(|log| Journal { log, reserved_until: 0, intents: Intents::NONE }).collect();
         Keeper { dir: dir.to_owned(), header, journals, buffer: Vec::new() }
     }
 
@@ -190,7 +191,8 @@ mod tests {
     }
 
     fn small(free: usize) -> Keeper<Small> {
-        let header = Header { format: FORMAT, run: RUN, deal: Deal::new(10, 2, Some(1000)).unwrap(), kept: 1..2 };
+        let header =
+            Header { format: FORMAT, run: RUN, deal: Deal::new(10, 2, Some(1000)).unwrap(), kept: 1..2 };
         Keeper::over(Path::new("runs/x"), header, vec![Small { free, syncs: 0 }])
     }
 

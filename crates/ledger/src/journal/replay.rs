@@ -59,8 +59,8 @@ impl Replayed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::record::{put_intents, put_list, put_page, put_reservation};
     use crate::intents::Intent;
+    use crate::journal::record::{put_intents, put_list, put_page, put_reservation};
     use crate::numbers::Place;
     use crate::pairs::State;
 
@@ -164,8 +164,7 @@ mod tests {
             self.flushed = self.sent;
             self.remember();
             let changed = (0..9).flat_map(|round| [round * 100, round * 100 + 1]);
-            let listed: Vec<_> =
-                changed.map(|local| self.changes.at(Place { worker: 0, local })).collect();
+            let listed: Vec<_> = changed.map(|local| self.changes.at(Place { worker: 0, local })).collect();
             put_list(&mut self.bytes, SALT, 0, self.intents, &listed);
             listed.iter().for_each(|changed| self.listed.put(&deal(), changed));
             self.remember();
@@ -185,7 +184,11 @@ mod tests {
         }
         assert_eq!(replayed.changes, moment.listed, "cut at {cut}");
         assert_eq!(replayed.intents, moment.intents, "cut at {cut}");
-        assert_eq!(replayed.intents.or(moment.done), replayed.intents, "what was done was said, cut at {cut}");
+        assert_eq!(
+            replayed.intents.or(moment.done),
+            replayed.intents,
+            "what was done was said, cut at {cut}"
+        );
     }
 
     #[test]
@@ -214,7 +217,10 @@ mod tests {
                 !forgotten,
                 "byte {at}: a reservation is told again by the pages and reservations after it"
             );
-            assert_eq!(replayed.intents, last.intents, "byte {at}: intents are told again by the lists after them");
+            assert_eq!(
+                replayed.intents, last.intents,
+                "byte {at}: intents are told again by the lists after them"
+            );
             let places = (0..1000).map(|local| Place { worker: 0, local });
             let newer = |place: &Place| {
                 replayed.changes.versions.at(*place).sent() > last.listed.versions.at(*place).sent()
@@ -229,7 +235,13 @@ mod tests {
         put_reservation(&mut bytes, SALT, 0, u64::MAX);
         put_page(&mut bytes, SALT, 0, u64::MAX, u32::MAX, &[u64::MAX; 512]);
         let beyond = Changes::default().at(Place { worker: 0, local: 100_000 });
-        put_list(&mut bytes, SALT, 0, Intents::NONE, &[beyond, Changes::default().at(Place { worker: 7, local: 0 })]);
+        put_list(
+            &mut bytes,
+            SALT,
+            0,
+            Intents::NONE,
+            &[beyond, Changes::default().at(Place { worker: 7, local: 0 })],
+        );
         let replayed = replay(&bytes, SALT, &deal(), 0);
         assert_eq!((&replayed.changes, replayed.skipped_bytes), (&Changes::default(), 0));
         assert_eq!(replayed.pairs.counts().unknown, 100_000);

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use plimsoll_ledger::{
-    Audit, Changes, Content, Deal, Findings, Found, Intent, Keeper, Ledger, Neighbours, Place, Run, State,
-    Touched, WorkerLedger, recover, save,
+    Audit, Changes, Content, Deal, Findings, Found, Intent, Intents, Keeper, Ledger, Neighbours, Place, Run,
+    State, Touched, WorkerLedger, recover, save,
 };
 
 use crate::dice::Dice;
@@ -35,14 +35,14 @@ struct World {
 
 impl World {
     fn new(dir: &std::path::Path) -> World {
-        let deal = Deal::new(100, 2, Some(DOCUMENTS)).unwrap();
-        let mut keeper = Keeper::create(dir, RUN, deal, 0..2).unwrap();
+        let deal = Deal::new(100, 2, Some(DOCUMENTS)).expect("a deal");
+        let mut keeper = Keeper::create(dir, RUN, deal, 0..2).expect("begin a ledger");
         for worker in 0..2 {
             let (mut own, mut pages) = (WorkerLedger::unjournaled(), Vec::new());
             own.set(0..deal.dealt_to(worker), State::Acknowledged);
             own.take_dirty(&mut pages);
-            keeper.reserve(worker, deal.dealt_to(worker)).unwrap();
-            keeper.flush(worker, &pages).unwrap();
+            keeper.reserve(worker, deal.dealt_to(worker)).expect("reserve");
+            keeper.flush(worker, &pages).expect("flush");
         }
         World {
             deal,
@@ -57,10 +57,10 @@ impl World {
 
     fn change(&mut self, dice: &mut Dice, kinds: &[Intent]) {
         let number = dice.roll(DOCUMENTS);
-        let (owner, place) = ((number % 2) as usize, self.deal.locate(number).unwrap());
+        let (owner, place) = ((number % 2) as usize, self.deal.locate(number).expect("dealt"));
         let intent = kinds[dice.roll(kinds.len() as u64) as usize];
         if !self.told[owner].contains(&intent) {
-            self.keeper.intend(owner as u64, [intent].into_iter().fold(Default::default(), with)).unwrap();
+            self.keeper.intend(owner as u64, Intents::NONE.with(intent)).expect("intend");
             self.told[owner].push(intent);
         }
         let (changes, stored) = (&mut self.changes[owner], &mut self.stored[number as usize]);
@@ -100,15 +100,11 @@ impl World {
     fn flush(&mut self, owner: usize) {
         let fresh = std::mem::take(&mut self.fresh[owner]);
         let changed: Vec<_> = fresh.iter().map(|place| self.changes[owner].at(*place)).collect();
-        self.keeper.note(owner as u64, &changed).unwrap();
+        self.keeper.note(owner as u64, &changed).expect("note");
         for place in fresh {
-            self.late[self.deal.global(place).unwrap() as usize] = false;
+            self.late[self.deal.global(place).expect("dealt") as usize] = false;
         }
     }
-}
-
-fn with(intents: plimsoll_ledger::Intents, intent: Intent) -> plimsoll_ledger::Intents {
-    intents.with(intent)
 }
 
 /// Some seconds of changes, and a crash in the middle of the last.
@@ -179,9 +175,8 @@ fn what_no_change_explains_is_found_after_a_crash_too() {
             world.flush(0);
             world.flush(1);
             let ledger = recover(dir.path()).unwrap().ledger;
-            let version = |number: &u64| {
-                ledger.changes().unwrap().versions.at(world.deal.locate(*number).unwrap())
-            };
+            let version =
+                |number: &u64| ledger.changes().unwrap().versions.at(world.deal.locate(*number).unwrap());
             let fit = |number: &u64| {
                 let known = version(number);
                 let content = world.stored[*number as usize];
@@ -229,10 +224,27 @@ fn a_deleted_document_that_is_there_is_a_phantom_whatever_else_was_meant() {
 fn changes_of_documents_that_were_not_named_leave_nothing_to_audit() {
     let dir = tempfile::tempdir().unwrap();
     let mut world = World::new(dir.path());
-    world.keeper.intend(1, with(Default::default(), Intent::Any)).unwrap();
+    world.keeper.intend(1, Intents::NONE.with(Intent::Any)).unwrap();
     let ledger = recover(dir.path()).unwrap().ledger;
     assert_eq!(ledger.changes().unwrap().touched, Touched::All);
     assert_eq!(audit(&ledger, &world.stored, 5..DOCUMENTS).not_audited, DOCUMENTS);
+}
+
+#[test]
+fn a_list_tells_again_what_was_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let deal = Deal::new(10, 1, None).unwrap();
+    let mut keeper = Keeper::create(dir.path(), RUN, deal, 0..1).unwrap();
+    keeper.intend(0, Intents::NONE.with(Intent::Replace)).unwrap();
+    keeper.intend(0, Intents::NONE.with(Intent::Remove)).unwrap();
+    keeper.note(0, &[Changes::default().at(Place { worker: 0, local: 3 })]).unwrap();
+    let path = dir.path().join("worker-00000.journal");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[..64].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    let recovered = recover(dir.path()).unwrap();
+    let meant = Intents::NONE.with(Intent::Replace).with(Intent::Remove);
+    assert_eq!((recovered.skipped_bytes, recovered.ledger.unseen()), (64, meant));
 }
 
 #[test]

@@ -143,10 +143,7 @@ fn as_many_pairs_as_were_said_to_be_needed_make_the_interval_as_narrow_as_was_sa
     }
     narrow.sort_by(f64::total_cmp);
     let median = narrow[narrow.len() / 2];
-    assert!(
-        said >= 6 && (0.75..1.15).contains(&median),
-        "seeds 0 to 7: {said} said, {median} of the width"
-    );
+    assert!(said >= 6 && (0.75..1.15).contains(&median), "seeds 0 to 7: {said} said, {median} of the width");
 }
 
 #[test]

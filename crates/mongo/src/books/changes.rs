@@ -152,7 +152,9 @@ mod tests {
             (Purpose::Read, None),
         ] {
             let dir = tempfile::tempdir().unwrap();
-            let recovered = crashed(dir.path(), |books| drop(pick(books, purpose, 3)));
+            let recovered = crashed(dir.path(), |books| {
+                pick(books, purpose, 3);
+            });
             let expected = intent.into_iter().fold(Intents::NONE, Intents::with);
             assert_eq!(recovered.ledger.unseen(), expected, "{purpose:?}");
         }

@@ -90,7 +90,10 @@ mod tests {
         assert!(patience.is_over(start) && patience.is_over(start), "it is there as far as anybody knows");
         patience.begin(start);
         let later = start + TRY_EVERY_NS;
-        assert_eq!([start, later - 1, later, later].map(|at| patience.is_over(at)), [false, false, true, false]);
+        assert_eq!(
+            [start, later - 1, later, later].map(|at| patience.is_over(at)),
+            [false, false, true, false]
+        );
         assert!(patience.is_over(later + TRY_EVERY_NS));
         patience.end();
         assert!(!patience.is_needed() && patience.is_over(start) && patience.is_over(start));

@@ -51,7 +51,9 @@ fn everything_that_the_driver_does_is_done_on_the_workers_thread() {
     // starts none.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .on_thread_start(move || drop(started.fetch_add(1, Ordering::Relaxed)))
+        .on_thread_start(move || {
+            started.fetch_add(1, Ordering::Relaxed);
+        })
         .build()
         .unwrap();
     runtime.block_on(async {

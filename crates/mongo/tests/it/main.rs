@@ -4,6 +4,11 @@
 
 mod audit;
 mod driver;
+mod insert;
 mod inspect;
 mod sharding;
+mod spread;
+mod topology;
 mod transaction;
+
+mod scripts;

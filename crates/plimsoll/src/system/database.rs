@@ -266,7 +266,11 @@ impl System for Database {
         Ok(())
     }
 
-    fn audit(&mut self, patience: Duration, progress: &mut (dyn FnMut(u64, u64) + Send)) -> Option<Integrity> {
+    fn audit(
+        &mut self,
+        patience: Duration,
+        progress: &mut (dyn FnMut(u64, u64) + Send),
+    ) -> Option<Integrity> {
         let Promised { ledger, touched } = self.promised.as_ref()?;
         let counts = ledger.counts();
         let expected = counts.acknowledged + counts.unknown;

@@ -148,7 +148,8 @@ pub trait System: std::fmt::Debug {
 
     /// Reads back what was written, once the books are closed; `progress` hears (documents read, documents expected). A
     /// server on its way back is waited for as long as `patience`. Nothing if the load proves nothing.
-    fn audit(&mut self, patience: Duration, progress: &mut (dyn FnMut(u64, u64) + Send)) -> Option<Integrity>;
+    fn audit(&mut self, patience: Duration, progress: &mut (dyn FnMut(u64, u64) + Send))
+    -> Option<Integrity>;
 
     /// The collection before the load, and after the audit.
     fn inspections(&self) -> (Option<Collection>, Option<Collection>);

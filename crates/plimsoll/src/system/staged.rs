@@ -112,12 +112,7 @@ fn uri(place: &Place) -> anyhow::Result<String> {
     Ok(format!("mongodb://{}/{direct}", addresses.join(",")))
 }
 
-fn options(
-    staging: &Staging,
-    uri: &str,
-    settings: &Path,
-    run: &Path,
-) -> anyhow::Result<service::Options> {
+fn options(staging: &Staging, uri: &str, settings: &Path, run: &Path) -> anyhow::Result<service::Options> {
     let program = std::env::current_exe().context("find this program")?;
     let settings = fs::canonicalize(settings).context("find the service's settings")?;
     let words = ["serve", staging.name(), "--server", uri, "--config"].map(OsString::from);

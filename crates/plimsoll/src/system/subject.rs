@@ -20,7 +20,7 @@ pub enum Subject {
     /// A service that is there, at its URL.
     Service(String),
     /// A service that is started on a database.
-    Staged(Staging, Choice),
+    Staged(Box<Staging>, Choice),
 }
 
 impl Subject {
@@ -33,8 +33,12 @@ impl Subject {
         let scenario = &loaded.scenario;
         let subject = match (&scenario.http, &scenario.service) {
             (None, None) => Self::Database(check::choose(args, scenario)?),
-            (None, Some(_)) => bail!("service: a scenario that starts a service sends requests to it: add `http: {{}}`"),
-            (Some(_), Some(staging)) => Self::Staged(staging.clone(), check::choose(args, scenario)?),
+            (None, Some(_)) => {
+                bail!("service: a scenario that starts a service sends requests to it: add `http: {{}}`")
+            }
+            (Some(_), Some(staging)) => {
+                Self::Staged(Box::new(staging.clone()), check::choose(args, scenario)?)
+            }
             (Some(section), None) => Self::Service(url(&section.url, args)?),
         };
         subject.check(loaded, plan)?;
@@ -115,7 +119,10 @@ fn place(ground: Ground<'_>, choice: &Choice, manner: Manner, runtime: &Runtime)
 
 /// The command line's URL, or else the scenario's.
 fn url(typed: &str, args: &LoadArgs) -> anyhow::Result<String> {
-    ensure!(args.hosts.is_empty() && args.count == 1, "--hosts and --count are for databases, and this scenario loads a service");
+    ensure!(
+        args.hosts.is_empty() && args.count == 1,
+        "--hosts and --count are for databases, and this scenario loads a service"
+    );
     let url = args.server.as_deref().unwrap_or(typed);
     ensure!(
         url.starts_with("http://") || url.starts_with("https://"),

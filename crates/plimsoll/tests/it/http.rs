@@ -59,7 +59,16 @@ fn the_line_of_a_service_is_searched_as_that_of_a_database() {
     let out = dir.path().join("run");
     let url = format!("http://{}", server.address());
     let output = plimsoll_with(&[
-        "ladder", file.to_str().unwrap(), "--server", &url, "--writers", "1,2", "--step", "2", "--json", "--out",
+        "ladder",
+        file.to_str().unwrap(),
+        "--server",
+        &url,
+        "--writers",
+        "1,2",
+        "--step",
+        "2",
+        "--json",
+        "--out",
         out.to_str().unwrap(),
     ]);
     let run = json(&output);
@@ -83,7 +92,8 @@ fn a_service_is_started_filled_and_measured() {
     let dir = tempfile::tempdir().unwrap();
     let text = STAGED.replace("DATABASE", "staged_plain") + "    stop: {duration: 3s}\n";
     let run = run(dir.path(), &text, &shared(), &[]);
-    for (operation, status, count) in [("ingest", "201", 60), ("statistics", "200", 15), ("feed", "200", 15)] {
+    for (operation, status, count) in [("ingest", "201", 60), ("statistics", "200", 15), ("feed", "200", 15)]
+    {
         let answers = run["answers"].as_array().unwrap();
         let answers = answers.iter().find(|it| it["operation"] == operation).unwrap();
         assert_eq!(answers["statuses"][status], count, "{run}");

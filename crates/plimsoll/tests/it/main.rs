@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod compare;
+mod crash;
 mod faults;
 mod foreign;
 mod hosts;

@@ -18,11 +18,7 @@ fn rows(answers: &Answers) -> Vec<Vec<Cell>> {
         vec![name.into(), exact(*count).into(), Cell::default()]
     });
     let checks = answers.checks.iter().map(|check| {
-        vec![
-            format!("check {}", check.name).into(),
-            exact(check.passed).into(),
-            Cell::fault(check.failed),
-        ]
+        vec![format!("check {}", check.name).into(), exact(check.passed).into(), Cell::fault(check.failed)]
     });
     let named = statuses.chain(checks).enumerate();
     named

@@ -86,7 +86,9 @@ fn headroom(run: &Run) -> Cell {
         ceiling.map(|ceiling| format!(" ({} operations/s against the null server)", exact_rate(ceiling)));
     match client.headroom {
         None if client.limited => Cell::toned("not measured, client-limited", Tone::Bad),
-        None if ceiling.is_some() => Cell::toned("not assessed: too few operations in too short a time", Tone::Doubtful),
+        None if ceiling.is_some() => {
+            Cell::toned("not assessed: too few operations in too short a time", Tone::Doubtful)
+        }
         None => Cell::toned("not measured", Tone::Doubtful),
         Some(headroom) => {
             let limited = client.limited || headroom < HEADROOM_MIN;

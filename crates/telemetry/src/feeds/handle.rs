@@ -131,7 +131,11 @@ impl Feeds {
     ///
     /// # Errors
     /// [`Error::Database`].
-    pub async fn fill(&self, follows: &[(String, Vec<String>)], activities: &[Activity]) -> Result<(), Error> {
+    pub async fn fill(
+        &self,
+        follows: &[(String, Vec<String>)],
+        activities: &[Activity],
+    ) -> Result<(), Error> {
         for chunk in activities.chunks(FILL_CHUNK) {
             self.timeline.add_all(chunk).await?;
         }

@@ -26,7 +26,8 @@ async fn every_feeds_design_shows_the_same_of_what_was_filled_in() {
     for design in ["on_read", "on_write", "hybrid"] {
         let database = server::database(server::shared(), &format!("filled_{design}")).await;
         let uri = server::uri(server::shared());
-        let text = format!("database: {{uri: \"{uri}\", name: {}}}\nfeeds: {{design: {design}}}", database.name());
+        let text =
+            format!("database: {{uri: \"{uri}\", name: {}}}\nfeeds: {{design: {design}}}", database.name());
         let settings = Typed::read(&text).unwrap().build(Path::new(".")).unwrap();
         for _ in 0..2 {
             fill(&settings, &FILL, |_| ()).await.unwrap();

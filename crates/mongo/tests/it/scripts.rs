@@ -1,0 +1,51 @@
+//! What the tests of the targets have in common: a plan of inserts, and servers that take them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{Document, doc};
+use plimsoll_ledger::{Deal, Run};
+use plimsoll_mongo::books::Books;
+use plimsoll_mongo::scenario::{Operation, Section};
+use plimsoll_mongo::setup::{Context, Setup};
+use plimsoll_mongo::topology::Site;
+use plimsoll_wire::Address;
+
+/// The time limit of each operation: nothing here comes near it.
+pub const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A plan of one operation.
+pub fn setup(operation: &str) -> Arc<Setup> {
+    let section: Section = serde_json::from_str(r#"{"collection": "d.c", "document": {"a": 1}}"#).unwrap();
+    let operation: Operation = serde_json::from_str(operation).unwrap();
+    let run = Run { time_s: 1, tag: [1, 2, 3] };
+    let context = Context { seed: 1, run, base: Path::new(".") };
+    Arc::new(Setup::build(&section, &[("operation".to_owned(), operation)], context).unwrap())
+}
+
+/// The books of the only worker.
+pub fn books(setup: &Setup) -> Books {
+    Books::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None)
+}
+
+/// A server on this machine.
+pub fn site(port: u16) -> Arc<Site> {
+    Arc::new(Site::single(Address { host: "127.0.0.1".into(), port }, TIMEOUT))
+}
+
+/// The name of a command.
+pub fn name(command: &Document) -> &str {
+    command.keys().next().map_or("", String::as_str)
+}
+
+/// How many documents an insert has, taken.
+pub fn taken(command: &Document) -> Document {
+    let documents = command.get_array("documents").map_or(0, Vec::len);
+    doc! {"n": documents as i32, "ok": 1.0}
+}
+
+/// Runs a test on a runtime as a worker has it.
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
+}
