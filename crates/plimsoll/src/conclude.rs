@@ -208,6 +208,8 @@ fn invalid(run: &Run, session: &Session) -> Vec<String> {
         let reason = unread.reason.clone().unwrap_or_default();
         reasons.push(format!("the documents could not be read back: {reason}"));
     }
+    let failed = run.operations.iter().filter(|(_, it)| it.due > 0 && it.count == 0 && it.skipped < it.due);
+    reasons.extend(failed.map(|(name, _)| format!("{name}: no operation succeeded")));
     if run.client.limited {
         reasons.push("the tool itself may have held the load back".to_owned());
     }

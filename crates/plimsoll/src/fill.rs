@@ -36,6 +36,16 @@ pub fn fill(staging: &Staging, uri: &str, seed: u64, quiet: bool) -> anyhow::Res
     )))
 }
 
+/// Settings and filling that cannot be meant are refused before anything is started.
+///
+/// # Errors
+/// What is wrong, with its place.
+pub fn check(staging: &Staging) -> anyhow::Result<()> {
+    let Staging::Telemetry(telemetry) = staging;
+    telemetry.settings.clone().build(Path::new(".")).context("service.telemetry.settings")?;
+    telemetry.fill.as_ref().map_or(Ok(()), |fill| meant(fill, 0).map(drop))
+}
+
 async fn pour(settings: &Settings, wanted: &Fill, quiet: bool) -> anyhow::Result<()> {
     let mut next = TELL_EVERY;
     let tell = |progress: plimsoll_telemetry::workload::Progress| {

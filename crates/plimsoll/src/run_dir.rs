@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -67,12 +68,14 @@ impl RunDir {
         ledger(&self.path)
     }
 
-    /// Keeps the scenario as resolved.
+    /// Keeps the scenario as resolved, for nobody else to read: it may hold passwords and tokens of a service.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn scenario(&self, resolved: &str) -> anyhow::Result<()> {
-        self.write(SCENARIO, resolved)
+        self.write(SCENARIO, resolved)?;
+        let only_ours = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(self.path.join(SCENARIO), only_ours).with_context(|| self.full())
     }
 
     /// Appends an event.

@@ -98,6 +98,11 @@ fn prepare<'a>(loaded: &'a Loaded, args: &RunArgs) -> anyhow::Result<Prepared<'a
     let whole = plan::shard(&args.load.shard)?.of == 1;
     ensure!(whole, "--shard: a matrix is made by one process; leave it out");
     refuse(loaded, matrix)?;
+    ensure!(
+        loaded.scenario.http.is_none(),
+        "matrix: the runs of a matrix load databases, and this scenario loads a service: run it once for each choice with --set, \
+         or compare two with `plimsoll ab`"
+    );
     let earlier = args.resume.as_deref().map(reopen).transpose()?;
     let choice = choose(loaded, matrix, args, earlier.as_ref().map(|(_, results)| results))?;
     let expanded = expand(loaded, matrix, &choice)?;

@@ -11,6 +11,7 @@ use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Engine, Finished, Progress, RunError};
 use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
+use plimsoll_load::retry::Retry;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
@@ -18,6 +19,7 @@ use plimsoll_measure::environment::{ServerFacts, ServerKind};
 use plimsoll_measure::inspection::Collection;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
+use plimsoll_mongo::scenario::Section;
 use plimsoll_wire::ConnectOptions;
 use tokio::runtime::Runtime;
 
@@ -27,7 +29,7 @@ use crate::canary;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::injection;
 use crate::plan::Plan;
-use crate::scenario::Loaded;
+use crate::scenario::{Loaded, Scenario};
 
 /// Round trips of which the median is told.
 const PINGS: usize = 20;
@@ -125,7 +127,8 @@ fn engine(setup: &Arc<Setup>, operations: usize, shard: Share, crew: Crew) -> st
 fn facts(reached: &Reached, setup: &Setup, staged: Option<&Staged>) -> ServerFacts {
     let mut facts = staged.map(|staged| staged.facts.clone()).unwrap_or_default();
     facts.kind = if staged.is_some() { facts.kind } else { ServerKind::Service };
-    facts.addresses = vec![format!("{}://{}", setup.protocol().name(), reached.address)];
+    facts.addresses = vec![reached.address.clone()];
+    facts.parameters.insert("protocol".to_owned(), setup.protocol().name().to_owned());
     facts.product = match (staged, &facts.product) {
         (Some(staged), Some(database)) => Some(format!("{} on {database}", staged.name())),
         _ => reached.server.clone(),
@@ -248,6 +251,55 @@ impl System for Service {
 
 fn null_options() -> plimsoll_http::null::Options {
     plimsoll_http::null::Options::default()
+}
+
+/// What a scenario says of a database has no meaning for a service.
+///
+/// # Errors
+/// The first such key, and what to say instead.
+pub fn check(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
+    let database = Section::default();
+    let meant = [
+        (
+            "document",
+            scenario.document.is_some(),
+            "the documents of a service are the bodies of its requests",
+        ),
+        (
+            "documents_from",
+            scenario.documents_from.is_some(),
+            "the documents of a service are the bodies of its requests",
+        ),
+        ("existing", scenario.existing != database.existing, "a service keeps its collections itself"),
+        (
+            "write_concern",
+            scenario.write_concern != database.write_concern,
+            "a service has settings of its own for that",
+        ),
+        ("client", scenario.client != database.client, "say `http.protocol`"),
+        ("timeout", scenario.timeout != database.timeout, "say `http.timeout`"),
+        ("shard", scenario.shard.is_some(), "a service keeps its collections itself"),
+        (
+            "retry",
+            scenario.retry != Retry::default(),
+            "requests are sent once: the service may have done them",
+        ),
+        ("servers", !scenario.servers.is_empty(), "a service is loaded at one URL"),
+        ("indexes", plan.indexes.iter().any(|keys| !keys.is_empty()), "a service makes its indexes itself"),
+    ];
+    for (key, is_there, instead) in meant {
+        anyhow::ensure!(
+            !is_there,
+            "{key}: this is of a database, and the scenario loads a service: {instead}"
+        );
+    }
+    let proof = scenario.expect.keys().find(|metric| metric.starts_with("integrity."));
+    anyhow::ensure!(
+        proof.is_none(),
+        "expect.{}: a service proves nothing by itself, so there is no audit; expect its checks or errors",
+        proof.map_or("", String::as_str)
+    );
+    Ok(())
 }
 
 /// The file that takes the output of a service of ours.

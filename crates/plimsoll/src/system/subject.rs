@@ -3,10 +3,11 @@
 use anyhow::{bail, ensure};
 use tokio::runtime::Runtime;
 
-use super::{Database, Ground, Service, Staged, System, compile, compile_requests, wants_proxy};
+use super::{Database, Ground, Service, Staged, System, compile, compile_requests, service, wants_proxy};
 use crate::check;
 use crate::cli::LoadArgs;
 use crate::exit::Outcome;
+use crate::fill;
 use crate::place::{Choice, Manner, Place};
 use crate::plan::Plan;
 use crate::run_dir::RunDir;
@@ -36,6 +37,11 @@ impl Subject {
             (None, Some(_)) => {
                 bail!("service: a scenario that starts a service sends requests to it: add `http: {{}}`")
             }
+            (Some(section), Some(_)) if !section.url.is_empty() => {
+                bail!(
+                    "http.url: the service that is started has an address of its own; leave out `url`, or `service`"
+                )
+            }
             (Some(_), Some(staging)) => {
                 Self::Staged(Box::new(staging.clone()), check::choose(args, scenario)?)
             }
@@ -56,6 +62,11 @@ impl Subject {
                 check::cache(&loaded.scenario, choice)
             }
             Self::Service(url) => {
+                service::check(&loaded.scenario, plan)?;
+                ensure!(
+                    loaded.scenario.cache.is_none(),
+                    "cache: it is of a server that Plimsoll starts, and this scenario starts none"
+                );
                 ensure!(
                     plan.injections.is_empty(),
                     "faults: they are done to a service or a database that Plimsoll started; let the scenario start one with \
@@ -68,9 +79,10 @@ impl Subject {
                     !matches!(choice, Choice::Several(_)),
                     "service: it is started on one database; name one with --server"
                 );
+                service::check(&loaded.scenario, plan)?;
                 check::faults(plan, choice)?;
                 check::cache(&loaded.scenario, choice)?;
-                staging.settings()?;
+                fill::check(staging)?;
                 compile_requests(loaded, plan, 0, Some("http://127.0.0.1:1")).map(drop)
             }
         }
@@ -124,6 +136,10 @@ fn url(typed: &str, args: &LoadArgs) -> anyhow::Result<String> {
         "--hosts and --count are for databases, and this scenario loads a service"
     );
     let url = args.server.as_deref().unwrap_or(typed);
+    ensure!(
+        url.is_empty() || url.contains("://"),
+        "{url}: the URL of a service begins with http:// or https://; a database has no place in a scenario that sends requests"
+    );
     ensure!(
         url.starts_with("http://") || url.starts_with("https://"),
         "http.url: say where the service is, such as --server http://127.0.0.1:8080, or let the scenario start one with `service:`"

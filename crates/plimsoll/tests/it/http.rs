@@ -141,3 +141,30 @@ fn what_cannot_be_meant_of_a_service_is_refused() {
     let fault = text("    stop: {documents: 5}\n    faults:\n      - {at: 1s, inject: {kill: {down: 1s}}}\n");
     refused(&fault, &[], 2, "that Plimsoll started");
 }
+
+#[test]
+fn what_is_of_a_database_is_refused_beside_a_service() {
+    let plain = text("    stop: {documents: 5}\n");
+    for (more, part) in [
+        ("client: driver\n", "http.protocol"),
+        ("timeout: 3s\n", "http.timeout"),
+        ("document: {n: 1}\n", "bodies of its requests"),
+        ("cache: 64MB\n", "starts none"),
+        ("expect: {integrity.lost: [\"count==0\"]}\n", "no audit"),
+        (
+            "matrix: {axes: [{name: a, values: {x: {}, y: {}}}], bounds: {time: 1m, disk: 1GB}}\n",
+            "plimsoll ab",
+        ),
+    ] {
+        refused(&format!("{plain}{more}"), &["--server", "http://127.0.0.1:1"], 2, part);
+    }
+    let staged = STAGED.replace("DATABASE", "never") + "    stop: {duration: 1s}\n";
+    refused(&staged.replace("every: 10s", "every: 0s"), &[], 2, "at least 1ms");
+    refused(
+        &staged.replace("http: {}", "http: {url: \"http://127.0.0.1:1\"}"),
+        &[],
+        2,
+        "an address of its own",
+    );
+    refused(&plain, &["--server", "127.0.0.1:8080"], 2, "begins with http://");
+}

@@ -5,7 +5,7 @@ use plimsoll_measure::run::{Client, Operation, Run};
 use super::{Cell, Table, Tone, left, right};
 use crate::conclusions::HEADROOM_MIN;
 use crate::units::{
-    NOT_REPORTED, bytes, exact, exact_rate, latency, percent, percentile, reported, three_digits,
+    NOT_REPORTED, bytes, counted_in, exact, exact_rate, latency, percent, percentile, reported, three_digits,
 };
 
 /// CPU and memory of the tool and of the server.
@@ -26,8 +26,9 @@ pub(crate) fn cost(run: &Run) -> Table {
         reported(server.cores, |cores| format!("{} cores", three_digits(cores))).into(),
         reported(server.rss_bytes_max, bytes).into(),
     ];
+    let each = counted_in(run).0.trim_end_matches('s');
     let columns =
-        vec![left(""), right("CPU/operation"), right("CPU/document"), right("CPU"), right("memory")];
+        vec![left(""), right("CPU/operation"), right(format!("CPU/{each}")), right("CPU"), right("memory")];
     Table { title: "Cost".to_owned(), columns, rows: vec![ours, theirs], flexible: 0 }
 }
 
@@ -38,8 +39,9 @@ fn microseconds(us: Option<f64>) -> Cell {
 /// What an operation and a document cost beside CPU.
 pub(crate) fn traffic(run: &Run) -> Table {
     let (client, server) = (&run.client, &run.server_cost);
+    let each = counted_in(run).0.trim_end_matches('s');
     let per_document =
-        |count: Option<f64>| reported(count, |count| format!("{} a document", bytes(count.round() as u64)));
+        |count: Option<f64>| reported(count, |count| format!("{} a {each}", bytes(count.round() as u64)));
     Table::of_facts(
         "Traffic",
         vec![

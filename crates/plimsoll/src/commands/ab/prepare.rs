@@ -85,6 +85,11 @@ fn side(flag: &str, args: &AbArgs, words: &[String]) -> anyhow::Result<Prepared>
         args.scenario
     );
     let plan = Plan::build(&loaded).with_context(|| format!("{flag}: scenario {}", args.scenario))?;
+    ensure!(
+        loaded.scenario.http.is_none(),
+        "{flag}: `ab` starts or finds databases, and this scenario loads a service: make the runs with `plimsoll run`, and hold them \
+         against each other with `plimsoll compare`"
+    );
     let server = check::choose(&load_args, &loaded.scenario).with_context(|| flag.to_owned())?;
     check::setup(&loaded, &plan).with_context(|| flag.to_owned())?;
     check::faults(&plan, &server)?;
