@@ -3,7 +3,8 @@
 
 use plimsoll_ledger::{Changed, Intent, Touched, Version};
 
-use super::Books;
+use super::{Books, Claimed};
+use crate::setup::Purpose;
 
 /// Changed documents that are handed to the keeper at once: some hundred operations' worth, so that a crash forgets less
 /// than a second of them where there are many.
@@ -86,6 +87,16 @@ impl Books {
     }
 }
 
+/// The kind of change that an operation makes.
+pub(super) const fn intent(purpose: Purpose, claimed: Option<Claimed>) -> Option<Intent> {
+    match (purpose, claimed) {
+        (Purpose::Read, _) => None,
+        (_, Some(Claimed::Version(_))) => Some(Intent::Replace),
+        (Purpose::Remove, _) => Some(Intent::Remove),
+        _ => Some(Intent::Alter),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -95,7 +106,6 @@ mod tests {
     use super::*;
     use crate::keeper::KeeperThread;
     use crate::keys::Keys;
-    use crate::setup::Purpose;
 
     const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
 

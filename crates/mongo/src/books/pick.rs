@@ -1,7 +1,8 @@
 //! Which document an operation is for: one that this worker owns, that is there, and that nobody else is changing.
 
-use plimsoll_ledger::{Intent, Place, State};
+use plimsoll_ledger::{Place, State};
 
+use super::changes::intent;
 use super::{Books, Given};
 use crate::keys::{Keys, Places};
 use crate::setup::Purpose;
@@ -149,16 +150,6 @@ impl Books {
             None => self.known.place(worker, index),
             Some(own) => Some(Place { worker, local: before + own }),
         }
-    }
-}
-
-/// The kind of change that an operation makes.
-const fn intent(purpose: Purpose, claimed: Option<Claimed>) -> Option<Intent> {
-    match (purpose, claimed) {
-        (Purpose::Read, _) => None,
-        (_, Some(Claimed::Version(_))) => Some(Intent::Replace),
-        (Purpose::Remove, _) => Some(Intent::Remove),
-        _ => Some(Intent::Alter),
     }
 }
 

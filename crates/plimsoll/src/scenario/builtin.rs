@@ -69,8 +69,9 @@ mod tests {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
         let folders = std::fs::read_dir(root).unwrap().flatten().filter(|entry| entry.path().is_dir());
         let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
+        let scenarios = files.map(|file| file.path()).filter(|path| path.is_file());
         let mut found: Vec<_> =
-            files.map(|file| file.path().file_stem().unwrap().to_string_lossy().into_owned()).collect();
+            scenarios.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
         found.sort();
         let mut shipped: Vec<_> = all().iter().map(|builtin| builtin.name).collect();
         shipped.sort_unstable();

@@ -5,11 +5,10 @@
 //! documents, or leaves them unknown if the server was interrupted. An insert whose count is not that of the documents
 //! it did not refuse is not believed.
 
-use crate::class::Class;
 use crate::element::{Element, Elements};
 use crate::frame::Malformed;
 use crate::outcome::{Cause, Outcome};
-use crate::write::duplicate::is_of_id;
+use crate::write::refusal::Refusal;
 use crate::write::reply::WriteReply;
 use crate::write::spec::WriteKind;
 
@@ -91,7 +90,7 @@ impl<'a> Said<'a> {
     }
 }
 
-fn code(element: &Element<'_>) -> i32 {
+pub(super) fn code(element: &Element<'_>) -> i32 {
     element.as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(0)
 }
 
@@ -120,42 +119,6 @@ fn read_refused(asked: &Asked, said: &Said<'_>, reply: &mut WriteReply) -> Resul
     reply.refused.sort_by_key(|&(place, _)| place);
     reply.refused.dedup_by_key(|&mut (place, _)| place);
     Ok(())
-}
-
-/// A write error: the place in the frame, the code, the words, and the keys of the index that it is about.
-struct Refusal<'a> {
-    place: u32,
-    code: i32,
-    message: &'a [u8],
-    key_pattern: Option<&'a [u8]>,
-}
-
-impl<'a> Refusal<'a> {
-    fn read(error: &'a [u8]) -> Result<Self, Malformed> {
-        let (mut place, mut number, mut message, mut key_pattern) = (None, 0, [].as_slice(), None);
-        for element in Elements::of(error)? {
-            let element = element?;
-            match element.key {
-                b"index" => place = element.as_i64().and_then(|place| u32::try_from(place).ok()),
-                b"code" => number = code(&element),
-                b"errmsg" => message = element.as_text().unwrap_or_default(),
-                b"keyPattern" => key_pattern = element.as_document(),
-                _ => {}
-            }
-        }
-        let place = place.ok_or(Malformed("a write error does not name its document"))?;
-        Ok(Self { place, code: number, message, key_pattern })
-    }
-
-    /// Only an insert's own `_id` can be taken: what an update names may be any document's.
-    fn outcome(&self, kind: WriteKind) -> Result<Outcome, Malformed> {
-        let outcome = Outcome::of_write_error(self.code);
-        let duplicate = outcome == Outcome::Rejected(Class::DuplicateKey) && kind == WriteKind::Insert;
-        if duplicate && is_of_id(self.key_pattern, self.message)? {
-            return Ok(Outcome::Rejected(Class::DuplicateId));
-        }
-        Ok(outcome)
-    }
 }
 
 /// The outcome of the documents that the server did not refuse.

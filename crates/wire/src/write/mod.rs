@@ -9,6 +9,6 @@ mod spec;
 mod batch;
 pub(crate) mod send;
 
-mod duplicate;
 pub(crate) mod judge;
+mod refusal;
 mod reply;

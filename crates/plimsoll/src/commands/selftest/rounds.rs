@@ -83,7 +83,7 @@ pub fn rounds(args: &SelftestArgs, rounds: u32) -> Outcome<Exit> {
     let mut made = Vec::new();
     for number in 1..=rounds {
         let network = if number.is_multiple_of(2) { Network::Broken } else { Network::Calm };
-        let round = round(number, first.wrapping_add(u64::from(number)), size, network, &[])?;
+        let round = round(number, first.wrapping_add(u64::from(number) - 1), size, network, &[])?;
         if !args.json {
             print(&format!("{}\n", line(&round)));
         }

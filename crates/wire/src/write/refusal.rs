@@ -1,7 +1,11 @@
-//! Which index a duplicate key is of, as far as the server says.
+//! Why the server refused one document, and of a duplicate key, which index it is of.
 
+use crate::class::Class;
 use crate::element::Elements;
 use crate::frame::Malformed;
+use crate::outcome::Outcome;
+use crate::write::judge::code;
+use crate::write::spec::WriteKind;
 
 /// The only key of the index that every collection has.
 const ID: &[u8] = b"_id";
@@ -10,9 +14,51 @@ const INDEX: &[u8] = b" index: ";
 /// Its name.
 const ID_INDEX: &[u8] = b"_id_";
 
+/// A write error: the place in the frame, the code, the words, and the keys of the index that it is about.
+pub(super) struct Refusal<'a> {
+    pub place: u32,
+    pub code: i32,
+    pub message: &'a [u8],
+    key_pattern: Option<&'a [u8]>,
+}
+
+impl<'a> Refusal<'a> {
+    /// Reads one of the write errors of a reply.
+    ///
+    /// # Errors
+    /// It does not name its document, or is cut short.
+    pub fn read(error: &'a [u8]) -> Result<Self, Malformed> {
+        let (mut place, mut number, mut message, mut key_pattern) = (None, 0, [].as_slice(), None);
+        for element in Elements::of(error)? {
+            let element = element?;
+            match element.key {
+                b"index" => place = element.as_i64().and_then(|place| u32::try_from(place).ok()),
+                b"code" => number = code(&element),
+                b"errmsg" => message = element.as_text().unwrap_or_default(),
+                b"keyPattern" => key_pattern = element.as_document(),
+                _ => {}
+            }
+        }
+        let place = place.ok_or(Malformed("a write error does not name its document"))?;
+        Ok(Self { place, code: number, message, key_pattern })
+    }
+
+    /// What became of the document.
+    ///
+    /// Only an insert's own `_id` can be taken: what an update names may be any document's.
+    pub fn outcome(&self, kind: WriteKind) -> Result<Outcome, Malformed> {
+        let outcome = Outcome::of_write_error(self.code);
+        let duplicate = outcome == Outcome::Rejected(Class::DuplicateKey) && kind == WriteKind::Insert;
+        if duplicate && is_of_id(self.key_pattern, self.message)? {
+            return Ok(Outcome::Rejected(Class::DuplicateId));
+        }
+        Ok(outcome)
+    }
+}
+
 /// Whether a duplicate is of the `_id`: by the keys of the index, which MongoDB gives since 4.4, or else by its name in the
 /// words. A server that says neither leaves it open, and then it is not believed to be.
-pub(super) fn is_of_id(key_pattern: Option<&[u8]>, message: &[u8]) -> Result<bool, Malformed> {
+fn is_of_id(key_pattern: Option<&[u8]>, message: &[u8]) -> Result<bool, Malformed> {
     let Some(pattern) = key_pattern else { return Ok(index(message) == Some(ID_INDEX)) };
     let mut keys = Elements::of(pattern)?;
     let first = keys.next().transpose()?;
