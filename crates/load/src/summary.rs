@@ -20,6 +20,10 @@ mod watch;
 use sum::{Cover, Sum, micros_per, named, seconds};
 use watch::Watch;
 
+/// The first operation of each connection is made ready before its phase begins, and that CPU is not counted: with so many
+/// operations for each connection it is a twentieth at most.
+const OPERATIONS_A_CONNECTION: u64 = 20;
+
 /// A run so far. Memory grows with its seconds by some numbers each, not by histograms.
 #[derive(Debug)]
 pub struct Summary {
@@ -146,9 +150,12 @@ impl Summary {
             self.operations[operation].end(finished.to_ns, &cover);
             self.operations[operation].spread(&current, operation, &warm_up, &cover);
         }
+        let cpu_is_known = current.whole.count >= OPERATIONS_A_CONNECTION * connections(phase);
         // What several operations share of a worker's CPU cannot be told apart.
-        if let [(operation, _)] = Cover::all(phase).into_iter().collect::<Vec<_>>()[..] {
-            self.operations[operation].alone(current.cpu_ns, current.whole.count);
+        if let ([(operation, _)], true) =
+            (&Cover::all(phase).into_iter().collect::<Vec<_>>()[..], cpu_is_known)
+        {
+            self.operations[*operation].alone(current.cpu_ns, current.whole.count);
         }
         self.watch.end(phase, finished.to_ns, &self.names);
         self.faults.extend(faults(phase, finished, &current, from_ns));
@@ -167,7 +174,7 @@ impl Summary {
             documents_per_s: current.whole.documents as f64 / seconds(finished.to_ns).max(f64::MIN_POSITIVE),
             response_ns: current.whole.response.latency(),
             errors: current.whole.errors.total(),
-            cpu_us_per_operation: micros_per(current.cpu_ns, current.whole.count),
+            cpu_us_per_operation: micros_per(current.cpu_ns, current.whole.count).filter(|_| cpu_is_known),
         });
     }
 
@@ -226,6 +233,10 @@ impl Summary {
         let whole = self.operations.iter().map(|sum| &sum.whole);
         whole.fold((0, 0), |(operations, documents), it| (operations + it.count, documents + it.documents))
     }
+}
+
+fn connections(phase: &Phase) -> u64 {
+    phase.loads.iter().map(|load| u64::from(load.arrivals.connections())).sum()
 }
 
 /// What each fault of a phase did; moments count from the run's start.

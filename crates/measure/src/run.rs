@@ -147,7 +147,7 @@ pub struct PhaseFacts {
     /// Operations of it that failed.
     #[serde(default)]
     pub errors: u64,
-    /// CPU of the workers in it ÷ its operations, in microseconds; absent where none was acknowledged.
+    /// CPU of the workers in it ÷ its operations, in microseconds; absent where it has too few for that.
     #[serde(default)]
     pub cpu_us_per_operation: Option<f64>,
 }
