@@ -96,7 +96,8 @@ struct Source {
 
 fn find(name: &str) -> anyhow::Result<Source> {
     let path = Path::new(name);
-    if let Some(builtin) = builtins().iter().find(|builtin| builtin.name == name).filter(|_| !path.exists()) {
+    if let Some(builtin) = builtins().iter().find(|builtin| builtin.name == name).filter(|_| !path.is_file())
+    {
         let (name, origin) = (builtin.name.to_owned(), builtin.path.to_owned());
         return Ok(Source { name, origin, text: builtin.text.to_owned(), base: PathBuf::from(".") });
     }
