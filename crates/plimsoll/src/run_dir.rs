@@ -1,9 +1,9 @@
 //! The run directory: everything about a run, written as it goes.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -25,6 +25,9 @@ const INTERVALS: &str = "intervals.hlog";
 const RUN: &str = "run.json";
 /// In the directory of a matrix.
 pub const MATRIX: &str = "matrix.json";
+/// The settings and the output of a service that was started for the run.
+pub const SERVICE_SETTINGS: &str = "service.yaml";
+pub const SERVICE_LOG: &str = "service.log";
 const SCENARIO: &str = "scenario.yaml";
 const REPORT: &str = "report.html";
 
@@ -73,9 +76,7 @@ impl RunDir {
     /// # Errors
     /// When the disk refuses.
     pub fn scenario(&self, resolved: &str) -> anyhow::Result<()> {
-        self.write(SCENARIO, resolved)?;
-        let only_ours = fs::Permissions::from_mode(0o600);
-        fs::set_permissions(self.path.join(SCENARIO), only_ours).with_context(|| self.full())
+        write_private(&self.path.join(SCENARIO), resolved)
     }
 
     /// Appends an event.
@@ -126,10 +127,22 @@ impl RunDir {
     }
 }
 
+/// Writes a file that nobody else may read, for it may hold passwords, tokens or keys.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written
+        .with_context(|| format!("write {}: is the disk full, or the directory not yours?", path.display()))
+}
+
 /// Removes a run directory in which nothing was measured, so that nobody takes it for the latest run. What others put into
 /// it stays.
 pub fn abandon(path: &Path) {
-    for name in [EVENTS, INTERVALS, SCENARIO] {
+    for name in [EVENTS, INTERVALS, SCENARIO, SERVICE_SETTINGS, SERVICE_LOG] {
         fs::remove_file(path.join(name)).unwrap_or_default();
     }
     fs::remove_dir(path).unwrap_or_default();

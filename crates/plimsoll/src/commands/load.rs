@@ -47,7 +47,7 @@ pub fn open(name: &str, args: &LoadArgs) -> Outcome<Session> {
         let cache_bytes = loaded.scenario.cache.map(Bytes::get);
         let run = new_run(started_ms);
         let ground = Ground { loaded: &loaded, plan: &plan, run, shard };
-        let system = subject.open(ground, &dir, Manner { timeout, quiet, cache_bytes }, runtime)?;
+        let system = subject.open(ground, &dir, Manner { timeout, quiet, cache_bytes }, &control, runtime)?;
         let readers = Readers::new(dir, quiet);
         Session::open(Opening { loaded, plan, system, readers, control, shard, run, started_ms })
     };

@@ -55,6 +55,14 @@ impl Staging {
         }
     }
 
+    /// How its URL begins.
+    pub const fn scheme(&self) -> &'static str {
+        match self {
+            Self::Telemetry(telemetry) if telemetry.settings.tls.is_some() => "https",
+            Self::Telemetry(_) => "http",
+        }
+    }
+
     /// The settings as the text of the service's own file.
     ///
     /// # Errors

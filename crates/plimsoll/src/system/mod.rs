@@ -30,7 +30,7 @@ mod subject;
 
 pub use database::{Database, compile};
 pub use service::{Service, compile as compile_requests};
-pub use staged::{Staged, wants_proxy};
+pub use staged::{Staged, Start, wants_proxy};
 pub use subject::Subject;
 
 /// What a system is opened for.

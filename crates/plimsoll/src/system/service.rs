@@ -1,6 +1,6 @@
 //! A service under load over HTTP: one that is there already, or one of ours, started before a database of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -300,9 +300,4 @@ pub fn check(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
         proof.map_or("", String::as_str)
     );
     Ok(())
-}
-
-/// The file that takes the output of a service of ours.
-pub fn log(run: &Path) -> PathBuf {
-    run.join("service.log")
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
+use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_server::proxy::Proxy;
@@ -14,26 +15,44 @@ use plimsoll_server::service;
 use tokio::runtime::Runtime;
 
 use super::database::describe;
-use super::service::log;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::fill;
 use crate::place::Place;
+use crate::run_dir;
 use crate::scenario::{self, Staging};
 
 /// A service of ours and the database behind it.
 #[derive(Debug)]
 pub struct Staged {
-    /// The database behind it. It ends after the service.
+    /// Between the load and the service, for faults of the network.
+    pub proxies: Vec<Arc<Proxy>>,
+    /// The process, shared with its faults.
+    pub process: Arc<Mutex<service::Service>>,
+    /// The database behind it. Fields are dropped in their order: it ends after the service.
     pub place: Place,
     /// What the database says it is.
     pub facts: ServerFacts,
     /// What was done before the load, in words.
     pub told: Vec<String>,
-    /// Between the load and the service, for faults of the network.
-    pub proxies: Vec<Arc<Proxy>>,
-    /// The process, shared with its faults.
-    pub process: Arc<Mutex<service::Service>>,
     name: &'static str,
+    scheme: &'static str,
+}
+
+/// What a service is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// What it is.
+    pub staging: &'a Staging,
+    /// The run directory, which takes its settings and its output.
+    pub run: &'a Path,
+    /// Seed of what is filled in, and of the proxy.
+    pub seed: u64,
+    /// Whether nothing is said on the way.
+    pub quiet: bool,
+    /// Whether the network between the load and the service is disturbed.
+    pub wants_proxy: bool,
+    /// The user's wish to stop.
+    pub control: &'a Control,
 }
 
 impl Staged {
@@ -41,21 +60,14 @@ impl Staged {
     ///
     /// # Errors
     /// When the database refuses, or the service does not start.
-    pub fn start(
-        staging: &Staging,
-        place: Place,
-        run: &Path,
-        seed: u64,
-        quiet: bool,
-        wants_proxy: bool,
-        runtime: &Runtime,
-    ) -> Outcome<Self> {
+    pub fn start(start: Start<'_>, place: Place, runtime: &Runtime) -> Outcome<Self> {
+        let Start { staging, run, seed, wants_proxy, .. } = start;
         let facts = runtime.block_on(describe(&place))?;
         let uri = uri(&place).deserves(Exit::Usage)?;
-        let settings = run.join("service.yaml");
-        fs::write(&settings, staging.settings()?).context("write the service's settings")?;
+        let settings = run.join(run_dir::SERVICE_SETTINGS);
+        run_dir::write_private(&settings, &staging.settings()?)?;
         let began = clock::now();
-        let filled = fill::fill(staging, &uri, seed, quiet).deserves(Exit::Server)?;
+        let filled = fill::fill(start, &uri)?;
         let took_s = clock::now().since(began) as f64 / 1e9;
         let told = filled.map(|what| format!("filled in {what} in {took_s:.1} s")).into_iter().collect();
         let process = service::Service::start(options(staging, &uri, &settings, run)?);
@@ -63,7 +75,8 @@ impl Staged {
         let proxies = wants_proxy.then(|| Proxy::start(process.address(), seed).map(Arc::new));
         let proxies = proxies.transpose().context("start a proxy")?.into_iter().collect();
         let process = Arc::new(Mutex::new(process));
-        Ok(Self { place, facts, told, proxies, process, name: staging.name() })
+        let (name, scheme) = (staging.name(), staging.scheme());
+        Ok(Self { proxies, process, place, facts, told, name, scheme })
     }
 
     /// What it is called.
@@ -73,7 +86,7 @@ impl Staged {
 
     /// Where it is.
     pub fn url(&self) -> String {
-        format!("http://{}", self.process().address())
+        format!("{}://{}", self.scheme, self.process().address())
     }
 
     /// The way of the load to it, if that is another.
@@ -118,7 +131,7 @@ fn options(staging: &Staging, uri: &str, settings: &Path, run: &Path) -> anyhow:
     let words = ["serve", staging.name(), "--server", uri, "--config"].map(OsString::from);
     let args = words.into_iter().chain([settings.into_os_string()]).collect();
     let log = fs::canonicalize(run).context("find the run directory")?;
-    Ok(service::Options { program, args, log: self::log(&log) })
+    Ok(service::Options { program, args, log: log.join(run_dir::SERVICE_LOG) })
 }
 
 /// Whether a plan disturbs the network between the load and the service.

@@ -1,9 +1,12 @@
 //! Which system the words and the scenario name, and how it is opened.
 
 use anyhow::{bail, ensure};
+use plimsoll_load::worker::Control;
 use tokio::runtime::Runtime;
 
-use super::{Database, Ground, Service, Staged, System, compile, compile_requests, service, wants_proxy};
+use super::{
+    Database, Ground, Service, Staged, Start, System, compile, compile_requests, service, wants_proxy,
+};
 use crate::check;
 use crate::cli::LoadArgs;
 use crate::exit::Outcome;
@@ -97,6 +100,7 @@ impl Subject {
         ground: Ground<'_>,
         dir: &RunDir,
         manner: Manner,
+        control: &Control,
         runtime: Runtime,
     ) -> Outcome<Box<dyn System>> {
         match self {
@@ -108,15 +112,15 @@ impl Subject {
             Self::Staged(staging, choice) => {
                 let place = place(ground, choice, manner, &runtime)?;
                 let scenario = &ground.loaded.scenario;
-                let staged = Staged::start(
+                let start = Start {
                     staging,
-                    place,
-                    dir.path(),
-                    scenario.seed,
-                    manner.quiet,
-                    wants_proxy(scenario),
-                    &runtime,
-                )?;
+                    run: dir.path(),
+                    seed: scenario.seed,
+                    quiet: manner.quiet,
+                    wants_proxy: wants_proxy(scenario),
+                    control,
+                };
+                let staged = Staged::start(start, place, &runtime)?;
                 Ok(Box::new(Service::open(ground, None, Some(staged), runtime)?))
             }
         }

@@ -1,12 +1,16 @@
 //! Load over HTTP: against a service that is there, and against one that the run starts.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use plimsoll_http::NullServer;
 use plimsoll_http::null::Options;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::program::{json, plimsoll_with, scenario, shared, stderr};
+use crate::program::{json, plimsoll, plimsoll_with, scenario, shared, stderr};
 
 fn text(more: &str) -> String {
     format!(
@@ -76,6 +80,16 @@ fn the_line_of_a_service_is_searched_as_that_of_a_database() {
     assert!(run["ladder"]["rungs"][0]["throughput"].as_f64().unwrap() > 0.0);
 }
 
+#[test]
+fn a_run_in_which_nothing_succeeded_proves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = NullServer::start(&Options { status: 503, ..Options::default() }).unwrap();
+    let url = format!("http://{}", server.address());
+    let run = run(dir.path(), &text("    stop: {documents: 50}\n"), &url, &[]);
+    assert_eq!(run["verdict"], "invalid", "{run}");
+    assert!(run["reasons"].to_string().contains("write: no operation succeeded"), "{run}");
+}
+
 const STAGED: &str = "title: test\nhttp: {}\nservice:\n  telemetry:\n    \
     settings: {database: {name: DATABASE}}\n    \
     fill: {sensors: 20, over: 10m, every: 10s, users: 10, follows: 3, activities: 4}\nphases:\n  - load:\n      \
@@ -100,6 +114,10 @@ fn a_service_is_started_filled_and_measured() {
     }
     let log = std::fs::read_to_string(dir.path().join("run/service.log")).unwrap();
     assert!(log.contains("http://127.0.0.1:"), "{log}");
+    for name in ["scenario.yaml", "service.yaml"] {
+        let mode = std::fs::metadata(dir.path().join("run").join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{name} may hold secrets");
+    }
 }
 
 #[test]
@@ -113,6 +131,25 @@ fn a_service_that_is_killed_comes_back_where_it_was() {
     let ingest = &run["operations"]["ingest"];
     assert!(ingest["count"].as_u64().unwrap() > 40, "it went on after the fault: {run}");
     assert_eq!(ingest["skipped"], 0);
+}
+
+#[test]
+fn ctrl_c_ends_a_run_that_is_still_filling() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = STAGED.replace("DATABASE", "staged_stopped") + "    stop: {duration: 1s}\n";
+    let file = scenario(dir.path(), &text.replace("sensors: 20, over: 10m", "sensors: 100_000, over: 10h"));
+    let out = dir.path().join("run");
+    let args =
+        ["run", file.to_str().unwrap(), "--quiet", "--out", out.to_str().unwrap(), "--server", &shared()];
+    let mut child = plimsoll().args(args).stderr(Stdio::null()).spawn().unwrap();
+    while !out.join("service.yaml").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was filling");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!out.exists(), "a run that did not begin leaves no directory");
 }
 
 #[track_caller]
@@ -167,4 +204,9 @@ fn what_is_of_a_database_is_refused_beside_a_service() {
         "an address of its own",
     );
     refused(&plain, &["--server", "127.0.0.1:8080"], 2, "begins with http://");
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &plain);
+    let output = plimsoll_with(&["ab", file.to_str().unwrap(), "--same"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("plimsoll compare"), "{}", stderr(&output));
 }

@@ -12,8 +12,6 @@ use crate::settings::Settings;
 
 /// Milliseconds between two activities of a user.
 const APART_MS: i64 = 60_000;
-/// Activities of a user at most.
-const ACTIVITIES_MAX: u64 = 10_000;
 
 /// What to fill in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +104,7 @@ pub async fn fill(settings: &Settings, fill: &Fill, tell: impl FnMut(Progress)) 
     readings.close().await;
     let feeds = Feeds::open(&database, settings.feeds, Clock::start()).await?;
     let follows: Vec<_> = (0..fill.users).map(|user| (format!("user-{user}"), fill.followed(user))).collect();
-    let numbers = 0..fill.activities.min(ACTIVITIES_MAX);
+    let numbers = 0..fill.activities;
     let all = numbers.flat_map(|number| (0..fill.users).map(move |user| fill.activity(user, number)));
     Ok(feeds.fill(&follows, &all.collect::<Vec<_>>()).await?)
 }
