@@ -21,6 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("server", &["measure", "wire"]),
     ("mongo", &["measure", "document", "ledger", "wire", "load"]),
     ("http", &["measure", "document", "load"]),
+    ("pipeline", &["measure"]),
     ("telemetry", &[]),
     ("report", &["measure"]),
     (

@@ -43,6 +43,11 @@ impl Histogram {
         self.0.saturating_record(ns.max(1));
     }
 
+    /// Counts `count` latencies of the same length, as [`Histogram::record`] does one.
+    pub fn record_many(&mut self, ns: u64, count: u64) {
+        self.0.saturating_record_n(ns.max(1), count);
+    }
+
     /// Adds every count of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.0.is_empty() {

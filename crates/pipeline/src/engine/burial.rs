@@ -1,0 +1,146 @@
+//! Makes condemned events durable as dead letters before their batch is settled.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use plimsoll_measure::clock;
+
+use super::shared::{Error, Shared};
+use crate::event::{Batch, Condemned, Record};
+use crate::guarantee::Guarantee;
+use crate::meter::Count;
+use crate::port::sink::{FailureClass, Sink, Verdict};
+
+/// How long to wait for the sink of dead letters before looking whether the pipeline ended.
+const LOOK: Duration = Duration::from_millis(50);
+/// Tries of one batch of dead letters at most: a sink that takes none stops the pipeline.
+const ATTEMPTS_MAX: u32 = 20;
+
+/// The names of the headers that a dead letter has besides its own.
+pub mod header {
+    /// The class of the cause ([`crate::CauseClass::word`]).
+    pub const CAUSE: &str = "plimsoll-cause";
+    /// The stage that condemned it.
+    pub const STAGE: &str = "plimsoll-stage";
+    /// What exactly was wrong.
+    pub const MESSAGE: &str = "plimsoll-message";
+    /// How often the sink was tried, in decimal.
+    pub const ATTEMPTS: &str = "plimsoll-attempts";
+    /// The topic, file or namespace it came from.
+    pub const TOPIC: &str = "plimsoll-topic";
+    /// Its partition there, in decimal.
+    pub const PARTITION: &str = "plimsoll-partition";
+    /// Its offset there, in decimal.
+    pub const OFFSET: &str = "plimsoll-offset";
+}
+
+/// The dead letters of one worker.
+pub(super) struct Burial<'env> {
+    sink: Option<Box<dyn Sink>>,
+    shared: &'env Shared,
+}
+
+impl<'env> Burial<'env> {
+    pub(super) fn new(sink: Option<Box<dyn Sink>>, shared: &'env Shared) -> Self {
+        Self { sink, shared }
+    }
+
+    /// Returns when the condemned events of a batch are durable dead letters.
+    pub(super) fn bury(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        let condemned = batch.condemned().len() as u64;
+        self.note(batch.taken() as u64, condemned)?;
+        if condemned == 0 {
+            return Ok(());
+        }
+        if self.shared.promise.buries {
+            self.shared.meter.add(Count::DeadLettered, condemned);
+        } else if self.sink.is_some() {
+            self.write(letters(batch))?;
+            self.shared.meter.add(Count::DeadLettered, condemned);
+        } else if self.shared.settings.guarantee == Guarantee::AtMostOnce {
+            self.shared.meter.add(Count::Lost, condemned);
+        } else {
+            return Err(nowhere(batch, &batch.condemned()[0]));
+        }
+        Ok(())
+    }
+
+    fn note(&self, events: u64, condemned: u64) -> Result<(), Error> {
+        let mut window = self.shared.window.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.shared.settings.dead_letter_limit {
+            Some(limit) if window.note(events, condemned) => Err(Error::TooManyDeadLetters(limit)),
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&mut self, mut letters: Batch) -> Result<(), Error> {
+        let Some(sink) = &mut self.sink else { return Ok(()) };
+        for attempt in 1..=ATTEMPTS_MAX {
+            sink.submit(letters);
+            sink.flush();
+            let settled = loop {
+                match sink.settle(LOOK) {
+                    Some(settled) => break settled,
+                    None if self.shared.control.is_aborted() => {
+                        return Err(Error::DeadLetters("the pipeline was ended at once".into()));
+                    }
+                    None => {}
+                }
+            };
+            match settled.verdict {
+                Verdict::Written { refused, .. } if refused.is_empty() => return Ok(()),
+                Verdict::Written { refused, .. } => {
+                    return Err(Error::DeadLetters(refused[0].reason.clone()));
+                }
+                Verdict::Failed(failure)
+                    if failure.class == FailureClass::Passing && attempt < ATTEMPTS_MAX =>
+                {
+                    self.shared
+                        .control
+                        .pause(Duration::from_nanos(self.shared.settings.retry.pause_ns(attempt, 1.0)));
+                    letters = settled.batch;
+                }
+                Verdict::Failed(failure) => return Err(Error::DeadLetters(failure.reason)),
+            }
+        }
+        Err(Error::DeadLetters(format!("{ATTEMPTS_MAX} attempts failed")))
+    }
+}
+
+/// The dead letters of a batch: the events as they were read, with their headers and why they are here.
+fn letters(batch: &Batch) -> Batch {
+    let mut letters = Batch::new(batch.partition().clone());
+    for Condemned { event, cause } in batch.condemned() {
+        let (attempts, offset) = (cause.attempts.to_string(), event.offset.to_string());
+        let partition = batch.partition().index.to_string();
+        let ours = [
+            (header::CAUSE, cause.class.word()),
+            (header::STAGE, &cause.stage),
+            (header::MESSAGE, &cause.message),
+            (header::ATTEMPTS, &attempts),
+            (header::TOPIC, &batch.partition().topic),
+            (header::PARTITION, &partition),
+            (header::OFFSET, &offset),
+        ];
+        let record = Record {
+            offset: event.offset,
+            appended_ms: event.appended_ms,
+            key: batch.key(event),
+            payload: batch.original(event),
+        };
+        let ours = ours.into_iter().map(|(name, value)| (name, Some(value.as_bytes())));
+        letters.push_with(record, batch.headers(event).chain(ours));
+    }
+    letters.note_submitted(clock::now());
+    letters
+}
+
+fn nowhere(batch: &Batch, first: &Condemned) -> Error {
+    Error::NoDeadLetters {
+        partition: batch.partition().clone(),
+        offset: first.event.offset,
+        stage: first.cause.stage.to_string(),
+        class: first.cause.class,
+        message: first.cause.message.clone(),
+    }
+}

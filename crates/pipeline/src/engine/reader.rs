@@ -1,0 +1,168 @@
+//! The thread of a source: reads, hands over, commits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_measure::clock::{self, Instant};
+
+use super::dispatch::Dispatch;
+use super::shared::{Error, Shared, Watch};
+use crate::event::Batch;
+use crate::flow::{Lanes, Space};
+use crate::guarantee::Guarantee;
+use crate::meter::Count;
+use crate::place::{Partition, Position};
+use crate::port::positions::PositionError;
+use crate::port::sink::Identity;
+use crate::port::source::{Intake, Last, Outlet, Read, Replay, Source};
+
+/// How long a source waits for its first event, and for room.
+const WAIT: Duration = Duration::from_millis(50);
+/// How often the end of what is in flight is looked for.
+const DRAIN_LOOK: Duration = Duration::from_millis(5);
+
+/// The thread of a source.
+pub(super) struct Reader<'scope, 'env> {
+    pub(super) source: Box<dyn Source>,
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) shared: &'env Shared,
+    pub(super) dispatch: Option<Dispatch<'scope, 'env>>,
+    pub(super) sources: usize,
+    /// Positions that are settled and not kept yet.
+    pub(super) reached: BTreeMap<Partition, Position>,
+    pub(super) committed_at: Instant,
+}
+
+impl Reader<'_, '_> {
+    /// Reads until there is nothing more, the pipeline drains or it fails; then waits for what is in flight and commits it.
+    pub(super) fn run(mut self) {
+        let _watch = Watch(self.shared);
+        if let Err(error) = self.read_and_commit() {
+            self.shared.fail(error);
+        }
+    }
+
+    fn read_and_commit(&mut self) -> Result<(), Error> {
+        self.source.open(&self.lanes)?;
+        let mut read = Read::Idle;
+        while read != Read::End && !self.shared.control.is_draining() {
+            read = self.read()?;
+            self.commit_when_due()?;
+        }
+        // Without senders the workers write what they have gathered.
+        self.dispatch = None;
+        while !self.shared.control.is_aborted() && self.lanes.all().iter().any(|lane| lane.waiting() > 0) {
+            self.keep_alive()?;
+            self.commit_when_due()?;
+        }
+        self.commit(Last::Yes)
+    }
+
+    fn read(&mut self) -> Result<Read, Error> {
+        let (meter, budget) = (&self.shared.meter, &self.shared.budget);
+        let asked = clock::now();
+        let space = budget.reserve(self.wish(), WAIT);
+        let begun = clock::now();
+        meter.add(Count::BlockedNs, begun.since(asked));
+        let (read, left, taken) = self.take(space.unwrap_or_default())?;
+        self.shared.budget.release(left);
+        if taken.is_empty() && space.is_some() {
+            self.shared.meter.add(Count::StarvedNs, clock::now().since(begun));
+        }
+        self.send(taken)?;
+        Ok(read)
+    }
+
+    /// Gives a source its turn that may read nothing, so that it keeps its place in its group.
+    fn keep_alive(&mut self) -> Result<(), Error> {
+        self.take(Space::default())?;
+        self.shared.control.pause(DRAIN_LOOK);
+        Ok(())
+    }
+
+    fn take(&mut self, space: Space) -> Result<(Read, Space, Vec<Batch>), Error> {
+        let mut taken = Taken { shared: self.shared, batches: Vec::new() };
+        let mut intake = Intake::new(space, WAIT, &self.shared.budget, &mut taken);
+        let read = self.source.read(&mut intake)?;
+        let left = intake.space();
+        Ok((read, left, taken.batches))
+    }
+
+    /// Four batches at most, and no more than its part, so that sources do not starve each other.
+    fn wish(&self) -> Space {
+        let limits = self.shared.settings.limits;
+        let events = (limits.events_max / self.sources).clamp(1, 4 * limits.batch_events_max);
+        let bytes = (limits.bytes_max / self.sources / 2).max(1);
+        Space { events, bytes }
+    }
+
+    fn send(&mut self, taken: Vec<Batch>) -> Result<(), Error> {
+        if taken.is_empty() {
+            return Ok(());
+        }
+        if self.shared.settings.guarantee == Guarantee::AtMostOnce {
+            taken.iter().for_each(|batch| batch.forgo());
+            self.commit(Last::Yes)?;
+        }
+        if let Some(dispatch) = &mut self.dispatch {
+            taken.into_iter().for_each(|batch| dispatch.send(Box::new(batch)));
+        }
+        Ok(())
+    }
+
+    fn commit_when_due(&mut self) -> Result<(), Error> {
+        let every = u64::try_from(self.shared.settings.commit_every.as_nanos()).unwrap_or(u64::MAX);
+        if clock::now().since(self.committed_at) < every { Ok(()) } else { self.commit(Last::No) }
+    }
+
+    fn commit(&mut self, last: Last) -> Result<(), Error> {
+        self.committed_at = clock::now();
+        self.reached.extend(self.lanes.take_reached());
+        // A partition that was given up is committed by its source on that occasion.
+        self.reached.retain(|partition, _| self.lanes.get(partition).is_some());
+        if self.reached.is_empty() || self.shared.promise.identity == Identity::Transaction {
+            self.reached.clear();
+            return Ok(());
+        }
+        let reached: Vec<_> =
+            self.reached.iter().map(|(at, position)| (at.clone(), position.clone())).collect();
+        match self.source.replay() {
+            Replay::Nothing => {}
+            Replay::FromItself => self.source.commit(&reached, last)?,
+            Replay::FromStore => match self.lanes.positions().map(|store| store.keep(&reached)) {
+                Some(Err(PositionError::Unavailable { .. })) if last == Last::No => return Ok(()),
+                Some(kept) => kept?,
+                None => {}
+            },
+        }
+        self.reached.clear();
+        self.shared.meter.add(Count::Commits, 1);
+        Ok(())
+    }
+}
+
+/// What a source handed over in one turn.
+struct Taken<'a> {
+    shared: &'a Shared,
+    batches: Vec<Batch>,
+}
+
+impl Outlet for Taken<'_> {
+    fn spare(&mut self, partition: &Partition) -> Batch {
+        match self.shared.spares.1.try_recv() {
+            Ok(mut batch) => {
+                batch.reuse(partition.clone());
+                *batch
+            }
+            Err(_) => Batch::new(partition.clone()),
+        }
+    }
+
+    fn take(&mut self, batch: Batch) {
+        self.shared.meter.add(Count::Read, batch.taken() as u64);
+        self.shared.meter.add(Count::ReadBytes, batch.bytes() as u64);
+        self.shared.meter.add(Count::BatchesRead, 1);
+        self.batches.push(batch);
+    }
+}

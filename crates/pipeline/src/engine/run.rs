@@ -1,0 +1,208 @@
+//! A pipeline, from its parts to its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::{Builder, Scope};
+
+use plimsoll_measure::clock;
+
+use super::control::Control;
+use super::dispatch::{Dispatch, Route, queue};
+use super::reader::Reader;
+use super::shared::{Error, Executor, Settings, Shared, WORKERS_MAX};
+use super::worker::Worker;
+use crate::flow::{Lanes, Space};
+use crate::guarantee::{self, Means};
+use crate::meter::Meter;
+use crate::port::positions::PositionStore;
+use crate::port::sink::{Identity, Order, SinkFactory};
+use crate::port::source::{Replay, Source};
+use crate::port::transform::TransformFactory;
+
+/// What a pipeline is made of.
+pub struct Parts {
+    /// Where events come from; each is read by a thread of its own.
+    pub sources: Vec<Box<dyn Source>>,
+    /// What happens to them, in this order; the security stage, if any, is the first.
+    pub transforms: Vec<Box<dyn TransformFactory>>,
+    /// Where they go.
+    pub sink: Box<dyn SinkFactory>,
+    /// Where those go that cannot.
+    pub dead_letters: Option<Box<dyn SinkFactory>>,
+    /// Where positions are kept for sources that keep none.
+    pub positions: Option<Arc<dyn PositionStore>>,
+}
+
+/// What makes a worker's parts.
+pub(super) struct Makers {
+    pub(super) transforms: Vec<Box<dyn TransformFactory>>,
+    pub(super) sink: Box<dyn SinkFactory>,
+    pub(super) dead_letters: Option<Box<dyn SinkFactory>>,
+}
+
+/// How a pipeline ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The source has nothing more; everything is settled and committed.
+    Exhausted,
+    /// It was asked to; what was in flight is settled and committed.
+    Drained,
+    /// It was ended at once; what was in flight comes again.
+    Aborted,
+}
+
+/// A pipeline that can give its guarantee.
+pub struct Pipeline {
+    sources: Vec<Box<dyn Source>>,
+    makers: Makers,
+    positions: Option<Arc<dyn PositionStore>>,
+    shared: Shared,
+}
+
+impl Pipeline {
+    /// Puts a pipeline together and checks that it can give its guarantee.
+    ///
+    /// # Errors
+    ///
+    /// If its settings contradict each other or its parts cannot give the guarantee.
+    pub fn build(parts: Parts, settings: Settings, control: Arc<Control>) -> Result<Self, Error> {
+        check(&parts, &settings)?;
+        guarantee::check(settings.guarantee, &means(&parts))?;
+        let names: Vec<_> = parts.transforms.iter().map(|transform| transform.name()).collect();
+        let shared = Shared::new(settings, parts.sink.promise(), Arc::new(Meter::new(&names)), control);
+        let Parts { sources, transforms, sink, dead_letters, positions } = parts;
+        Ok(Self { sources, makers: Makers { transforms, sink, dead_letters }, positions, shared })
+    }
+
+    /// What it counts and times.
+    pub fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.shared.meter)
+    }
+
+    /// What is in flight, exactly.
+    pub fn budget(&self) -> Arc<crate::flow::Budget> {
+        Arc::clone(&self.shared.budget)
+    }
+
+    /// Runs until the source has nothing more, or it is ended.
+    ///
+    /// # Errors
+    ///
+    /// If a part failed for good. What was settled by then is committed.
+    pub fn run(self) -> Result<Ended, Error> {
+        let Self { sources, makers, positions, shared } = self;
+        let (shared, makers) = (&shared, &makers);
+        let started = std::thread::scope(|scope| {
+            let started = start(scope, sources, positions, shared, makers);
+            // The threads that run already must not wait for those that never will.
+            if started.is_err() {
+                shared.control.abort();
+            }
+            started
+        });
+        started?;
+        match shared.take_failure() {
+            Some(error) => Err(error),
+            None if shared.control.is_aborted() => Ok(Ended::Aborted),
+            None if shared.control.is_draining() => Ok(Ended::Drained),
+            None => Ok(Ended::Exhausted),
+        }
+    }
+}
+
+fn start<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    sources: Vec<Box<dyn Source>>,
+    positions: Option<Arc<dyn PositionStore>>,
+    shared: &'env Shared,
+    makers: &'env Makers,
+) -> Result<(), Error> {
+    let route = start_workers(scope, shared, makers)?;
+    let count = sources.len();
+    for (number, source) in sources.into_iter().enumerate() {
+        let reader = Reader {
+            source,
+            lanes: Arc::new(Lanes::new(positions.clone())),
+            shared,
+            dispatch: Some(Dispatch::new(route.clone(), scope, shared, makers)),
+            sources: count,
+            reached: BTreeMap::new(),
+            committed_at: clock::now(),
+        };
+        let started =
+            Builder::new().name(format!("source-{number}")).spawn_scoped(scope, move || reader.run());
+        started.map_err(|error| Error::Thread(format!("could not be started: {error}")))?;
+    }
+    Ok(())
+}
+
+fn start_workers<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    shared: &'env Shared,
+    makers: &'env Makers,
+) -> Result<Route, Error> {
+    let Executor::Pool(threads) = shared.settings.executor else { return Ok(Route::Own) };
+    if shared.promise.order == Order::Any {
+        let (sender, receiver) = queue();
+        for number in 0..threads {
+            Worker::build(number, receiver.clone(), shared, makers)?.start(scope)?;
+        }
+        return Ok(Route::Any(sender));
+    }
+    let mut queues = Vec::with_capacity(threads);
+    for number in 0..threads {
+        let (sender, receiver) = queue();
+        Worker::build(number, receiver, shared, makers)?.start(scope)?;
+        queues.push(sender);
+    }
+    Ok(Route::Pinned(queues))
+}
+
+fn means(parts: &Parts) -> Means {
+    let replays = parts.sources.iter().map(|source| source.replay());
+    Means {
+        replay: replays.min_by_key(|replay| strength(*replay)).unwrap_or(Replay::Nothing),
+        positions: parts.positions.is_some(),
+        repeatable: parts.transforms.iter().all(|transform| transform.repeatable()),
+        sink: parts.sink.promise(),
+        dead_letters: parts.dead_letters.as_ref().map(|letters| letters.promise()),
+    }
+}
+
+const fn strength(replay: Replay) -> u8 {
+    match replay {
+        Replay::Nothing => 0,
+        Replay::FromStore => 1,
+        Replay::FromItself => 2,
+    }
+}
+
+fn check(parts: &Parts, settings: &Settings) -> Result<(), Error> {
+    let limits = settings.limits;
+    let refuse = |words: String| Err(Error::Settings(words));
+    if parts.sources.is_empty() {
+        return refuse("a pipeline needs a source".into());
+    }
+    let least = Space { events: limits.events_max.min(limits.batch_events_max), bytes: limits.bytes_max };
+    if least.events == 0 || least.bytes == 0 || limits.event_bytes_max == 0 {
+        return refuse("every limit of what is in flight must be at least one".into());
+    }
+    if limits.bytes_max > u32::MAX as usize / 2 {
+        return refuse("at most 2 GiB may be in flight in one pipeline".into());
+    }
+    if limits.events_max < parts.sources.len() {
+        return refuse(format!("{} sources need as many events in flight at least", parts.sources.len()));
+    }
+    if let Executor::Pool(threads) = settings.executor
+        && !(1..=WORKERS_MAX).contains(&threads)
+    {
+        return refuse(format!("a pool has 1 to {WORKERS_MAX} threads, not {threads}"));
+    }
+    let transaction = parts.sink.promise().identity == Identity::Transaction;
+    if transaction && parts.dead_letters.is_some() {
+        return refuse(
+            "a transactional sink writes its dead letters itself: give it their name instead".into(),
+        );
+    }
+    Ok(())
+}

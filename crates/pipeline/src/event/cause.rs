@@ -1,0 +1,72 @@
+//! Why an event does not go on its way.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::Event;
+
+/// What kind of thing went wrong with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CauseClass {
+    /// The security stage did not admit it.
+    Denied,
+    /// A transform could not read it: no JSON, a broken envelope, a missing field.
+    Invalid,
+    /// It is larger than the limit.
+    Oversize,
+    /// The sink refused it for good.
+    Refused,
+    /// The sink could not take it within the retries that were allowed.
+    Exhausted,
+}
+
+impl CauseClass {
+    /// Every class, in the order of their numbers.
+    pub const ALL: [Self; 5] = [Self::Denied, Self::Invalid, Self::Oversize, Self::Refused, Self::Exhausted];
+
+    /// Its word in headers, metrics and reports.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            Self::Invalid => "invalid",
+            Self::Oversize => "oversize",
+            Self::Refused => "refused",
+            Self::Exhausted => "exhausted",
+        }
+    }
+}
+
+/// Why an event does not go on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The stage that says so: `security`, a transform's name, `sink`.
+    pub stage: Cow<'static, str>,
+    /// What kind of thing.
+    pub class: CauseClass,
+    /// What exactly, for a person; at most some hundred bytes, no payload.
+    pub message: String,
+    /// How often the sink was tried.
+    pub attempts: u32,
+}
+
+impl Cause {
+    /// A cause of a stage before the sink.
+    pub fn new(stage: impl Into<Cow<'static, str>>, class: CauseClass, message: impl Into<String>) -> Self {
+        Self { stage: stage.into(), class, message: message.into(), attempts: 0 }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}: {}", self.class.word(), self.stage, self.message)
+    }
+}
+
+/// An event that goes to the dead letters, and why.
+#[derive(Clone, Debug)]
+pub struct Condemned {
+    /// The event; its memory is still in the batch.
+    pub event: Event,
+    /// Why.
+    pub cause: Cause,
+}

@@ -1,0 +1,88 @@
+//! The headers of an event: names with values, in order, names may repeat.
+
+/// The headers of an event, read from the bytes they are kept as.
+///
+/// Each is a name's length (`u16`), the name, a value's length (`u32`, all ones for no value) and the value, little-endian.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Headers<'a>(&'a [u8]);
+
+const NO_VALUE: u32 = u32::MAX;
+
+impl<'a> Headers<'a> {
+    /// The headers kept as `bytes`, which [`append`] made.
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes they are kept as.
+    pub const fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The value of the last header of this name; `Some(None)` where it has none.
+    pub fn get(self, name: &str) -> Option<Option<&'a [u8]>> {
+        self.filter(|(known, _)| *known == name).last().map(|(_, value)| value)
+    }
+}
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = (&'a str, Option<&'a [u8]>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name_len, rest) = self.0.split_first_chunk::<2>()?;
+        let (name, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*name_len)))?;
+        let (value_len, rest) = rest.split_first_chunk::<4>()?;
+        let value_len = u32::from_le_bytes(*value_len);
+        let (value, rest) = match value_len {
+            NO_VALUE => (None, rest),
+            len => rest.split_at_checked(len as usize).map(|(value, rest)| (Some(value), rest))?,
+        };
+        self.0 = rest;
+        Some((std::str::from_utf8(name).unwrap_or("?"), value))
+    }
+}
+
+/// Appends a header to `out`.
+///
+/// # Panics
+///
+/// If the name is longer than 65,535 bytes or the value than 4 GiB: the limits of a batch lie far below.
+pub(crate) fn append(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
+    let name_len = u16::try_from(name.len());
+    let value_len = value.map_or(Ok(NO_VALUE), |value| u32::try_from(value.len()));
+    let (Ok(name_len), Ok(value_len)) = (name_len, value_len) else {
+        panic!("a header's name holds at most 65,535 bytes and its value less than 4 GiB");
+    };
+    out.extend_from_slice(&name_len.to_le_bytes());
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(&value_len.to_le_bytes());
+    out.extend_from_slice(value.unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_keep_their_order_their_repetitions_and_what_has_no_value() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, "a", Some(b"1"));
+        append(&mut bytes, "b", None);
+        append(&mut bytes, "a", Some(b""));
+        let headers = Headers::new(&bytes);
+        let all: Vec<_> = headers.collect();
+        assert_eq!(all, [("a", Some(&b"1"[..])), ("b", None), ("a", Some(&b""[..]))]);
+        assert_eq!(headers.get("a"), Some(Some(&b""[..])));
+        assert_eq!(headers.get("b"), Some(None));
+        assert_eq!(headers.get("c"), None);
+    }
+
+    #[test]
+    fn bytes_that_end_early_end_the_headers() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, "name", Some(b"value"));
+        for cut in 0..bytes.len() {
+            assert_eq!(Headers::new(&bytes[..cut]).count(), 0, "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a pipeline promises about each event, checked against what its parts can do before anything is read.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::port::sink::{Identity, Promise};
+use crate::port::source::Replay;
+
+/// How often an event that was read arrives, whatever crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Guarantee {
+    /// Never twice, perhaps not at all: positions are committed before events are written.
+    AtMostOnce,
+    /// At least once, perhaps twice: positions are committed after events are durable.
+    AtLeastOnce,
+    /// As if exactly once: what comes again is known, or positions are part of the transaction that writes.
+    EffectivelyOnce,
+}
+
+impl fmt::Display for Guarantee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AtMostOnce => "at-most-once",
+            Self::AtLeastOnce => "at-least-once",
+            Self::EffectivelyOnce => "effectively-once",
+        })
+    }
+}
+
+/// What the parts of a pipeline can do.
+#[derive(Clone, Copy, Debug)]
+pub struct Means {
+    /// What every source can do again; the least of them counts.
+    pub replay: Replay,
+    /// Whether there is a store of positions.
+    pub positions: bool,
+    /// Whether every transform gives the same for the same events, however they are cut into batches.
+    pub repeatable: bool,
+    /// What the sink promises.
+    pub sink: Promise,
+    /// What the sink of dead letters promises, if there is one.
+    pub dead_letters: Option<Promise>,
+}
+
+/// Why a pipeline cannot give its guarantee.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Refusal {
+    /// The source cannot go on where it was.
+    #[error(
+        "the source cannot read again what was in flight at a crash, so {0} cannot be given: say `guarantee: \
+         at-most-once`, or choose a source that can go on where it was"
+    )]
+    NoReplay(Guarantee),
+    /// Nobody keeps the source's positions.
+    #[error(
+        "the source keeps no positions itself and there is no `positions:` store, so {0} cannot be given: add one (a file, \
+         or a collection), or say `guarantee: at-most-once`"
+    )]
+    NoPositions(Guarantee),
+    /// The sink may forget.
+    #[error(
+        "the sink acknowledges what a crash may take back, so {0} cannot be given: choose a durable write concern"
+    )]
+    NotDurable(Guarantee),
+    /// The sink cannot tell what it has already.
+    #[error(
+        "the sink writes an event again that comes again, so effectively-once cannot be given: use ids made from the source \
+         (`identity: source`), keyed upserts or transactions, or say `guarantee: at-least-once`"
+    )]
+    Copies,
+    /// A transform depends on how events are cut into batches.
+    #[error(
+        "a transform gives something else when events are read again in other batches, so effectively-once needs a sink whose \
+         transaction keeps the positions: use one, leave the transform out, or say `guarantee: at-least-once`"
+    )]
+    NotRepeatable,
+    /// Dead letters would be copied or lost.
+    #[error("the dead letters cannot be kept {0}: give them a sink as strong as the pipeline's own")]
+    WeakDeadLetters(Guarantee),
+}
+
+/// Checks that the parts can give the guarantee.
+///
+/// # Errors
+///
+/// The first thing that stands against it.
+pub fn check(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
+    if guarantee == Guarantee::AtMostOnce {
+        return Ok(());
+    }
+    match means.replay {
+        Replay::Nothing => return Err(Refusal::NoReplay(guarantee)),
+        Replay::FromStore if !means.positions && means.sink.identity != Identity::Transaction => {
+            return Err(Refusal::NoPositions(guarantee));
+        }
+        Replay::FromStore | Replay::FromItself => {}
+    }
+    if !means.sink.durable {
+        return Err(Refusal::NotDurable(guarantee));
+    }
+    check_letters(guarantee, means)?;
+    if guarantee == Guarantee::EffectivelyOnce { check_once(means) } else { Ok(()) }
+}
+
+fn check_letters(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
+    let Some(letters) = means.dead_letters else { return Ok(()) };
+    let copies = guarantee == Guarantee::EffectivelyOnce && letters.identity == Identity::Copies;
+    if !letters.durable || (copies && !means.sink.buries) {
+        Err(Refusal::WeakDeadLetters(guarantee))
+    } else {
+        Ok(())
+    }
+}
+
+fn check_once(means: &Means) -> Result<(), Refusal> {
+    match means.sink.identity {
+        Identity::Copies => Err(Refusal::Copies),
+        Identity::Once if !means.repeatable => Err(Refusal::NotRepeatable),
+        Identity::Once | Identity::Transaction => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::sink::Order;
+
+    const SINK: Promise =
+        Promise { durable: true, identity: Identity::Once, order: Order::Any, buries: false };
+    const MEANS: Means = Means {
+        replay: Replay::FromItself,
+        positions: false,
+        repeatable: true,
+        sink: SINK,
+        dead_letters: None,
+    };
+
+    fn copies() -> Promise {
+        Promise { identity: Identity::Copies, ..SINK }
+    }
+
+    #[test]
+    fn each_combination_is_given_or_refused_with_its_reason() {
+        use Guarantee::{AtLeastOnce, AtMostOnce, EffectivelyOnce};
+        let forgets = Promise { durable: false, ..SINK };
+        let transaction = Promise { identity: Identity::Transaction, ..SINK };
+        let cases = [
+            (AtMostOnce, Means { replay: Replay::Nothing, sink: forgets, ..MEANS }, Ok(())),
+            (AtLeastOnce, MEANS, Ok(())),
+            (AtLeastOnce, Means { replay: Replay::Nothing, ..MEANS }, Err(Refusal::NoReplay(AtLeastOnce))),
+            (
+                AtLeastOnce,
+                Means { replay: Replay::FromStore, ..MEANS },
+                Err(Refusal::NoPositions(AtLeastOnce)),
+            ),
+            (AtLeastOnce, Means { replay: Replay::FromStore, positions: true, ..MEANS }, Ok(())),
+            (AtLeastOnce, Means { replay: Replay::FromStore, sink: transaction, ..MEANS }, Ok(())),
+            (AtLeastOnce, Means { sink: forgets, ..MEANS }, Err(Refusal::NotDurable(AtLeastOnce))),
+            (AtLeastOnce, Means { sink: copies(), ..MEANS }, Ok(())),
+            (EffectivelyOnce, MEANS, Ok(())),
+            (EffectivelyOnce, Means { sink: copies(), ..MEANS }, Err(Refusal::Copies)),
+            (EffectivelyOnce, Means { repeatable: false, ..MEANS }, Err(Refusal::NotRepeatable)),
+            (EffectivelyOnce, Means { repeatable: false, sink: transaction, ..MEANS }, Ok(())),
+            (
+                EffectivelyOnce,
+                Means { dead_letters: Some(copies()), ..MEANS },
+                Err(Refusal::WeakDeadLetters(EffectivelyOnce)),
+            ),
+            (AtLeastOnce, Means { dead_letters: Some(copies()), ..MEANS }, Ok(())),
+            (
+                AtLeastOnce,
+                Means { dead_letters: Some(forgets), ..MEANS },
+                Err(Refusal::WeakDeadLetters(AtLeastOnce)),
+            ),
+        ];
+        for (guarantee, means, expected) in cases {
+            assert_eq!(check(guarantee, &means), expected, "{guarantee} of {means:?}");
+        }
+    }
+}

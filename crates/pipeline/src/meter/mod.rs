@@ -1,0 +1,88 @@
+//! What a pipeline counts and times while it runs.
+
+mod counts;
+mod stages;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use counts::{Count, Counts};
+pub use stages::{Slot, Stages};
+
+/// The counters and clocks of a pipeline: its threads write, readers look.
+#[derive(Debug)]
+pub struct Meter {
+    counts: [AtomicU64; Count::ALL.len()],
+    names: Arc<[String]>,
+    slots: Mutex<Vec<Arc<Slot>>>,
+}
+
+impl Meter {
+    /// A meter at zero, for a pipeline with these transforms.
+    pub fn new(transforms: &[&str]) -> Self {
+        let names = ["queue"].iter().chain(transforms).chain(&["sink", "delivery"]);
+        let names = names.map(|name| (*name).to_owned()).collect();
+        Self { counts: std::array::from_fn(|_| AtomicU64::new(0)), names, slots: Mutex::default() }
+    }
+
+    /// Adds to a counter.
+    pub fn add(&self, count: Count, by: u64) {
+        if by > 0 {
+            self.counts[count as usize].fetch_add(by, Ordering::Relaxed);
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        Counts::new(std::array::from_fn(|at| self.counts[at].load(Ordering::Relaxed)))
+    }
+
+    /// The names of the stages that are timed, in the order of their events' way: `queue`, each transform, `sink`,
+    /// `delivery`.
+    pub fn stages(&self) -> &[String] {
+        &self.names
+    }
+
+    /// A slot for a thread to write its times to.
+    pub fn slot(&self) -> Arc<Slot> {
+        let slot = Arc::new(Slot::new(self.names.len()));
+        self.lock().push(Arc::clone(&slot));
+        slot
+    }
+
+    /// Takes the times since this was last called. One reader calls it, once a second or so, and adds up.
+    pub fn take_times(&self) -> Stages {
+        let mut all = Stages::new(self.names.len());
+        self.lock().retain(|slot| {
+            slot.take_into(&mut all);
+            Arc::strong_count(slot) > 1
+        });
+        all
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_added_up_and_times_are_handed_over_once() {
+        let meter = Meter::new(&["map"]);
+        meter.add(Count::Read, 3);
+        meter.add(Count::Read, 4);
+        assert_eq!(meter.counts().get(Count::Read), 7);
+        assert_eq!(meter.stages(), ["queue", "map", "sink", "delivery"]);
+        let (first, second) = (meter.slot(), meter.slot());
+        first.record(1, 1000, 5);
+        second.record(1, 1000, 6);
+        drop(second);
+        assert_eq!(meter.take_times().of(1).count(), 11);
+        assert_eq!(meter.take_times().of(1).count(), 0);
+        first.record(1, 10, 1);
+        assert_eq!(meter.take_times().of(1).count(), 1);
+    }
+}

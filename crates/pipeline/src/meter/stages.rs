@@ -1,0 +1,49 @@
+//! How long events take at each stage.
+
+use std::sync::{Mutex, PoisonError};
+
+use plimsoll_measure::histogram::Histogram;
+
+/// Times of each stage, by the stage's number, weighted by events.
+#[derive(Clone, Debug)]
+pub struct Stages(Vec<Histogram>);
+
+impl Stages {
+    /// No times of `count` stages.
+    pub fn new(count: usize) -> Self {
+        Self((0..count).map(|_| Histogram::default()).collect())
+    }
+
+    /// The times of a stage.
+    pub fn of(&self, stage: usize) -> &Histogram {
+        &self.0[stage]
+    }
+
+    /// Adds those of others.
+    pub fn merge(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(mine, other)| mine.merge(other));
+    }
+}
+
+/// Where one thread writes its times.
+#[derive(Debug)]
+pub struct Slot(Mutex<Stages>);
+
+impl Slot {
+    pub(super) fn new(count: usize) -> Self {
+        Self(Mutex::new(Stages::new(count)))
+    }
+
+    /// `events` events took `ns` nanoseconds at a stage.
+    pub fn record(&self, stage: usize, ns: u64, events: u64) {
+        if events > 0 {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).0[stage].record_many(ns, events);
+        }
+    }
+
+    pub(super) fn take_into(&self, all: &mut Stages) {
+        let mut mine = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.merge(&mine);
+        mine.0.iter_mut().for_each(Histogram::reset);
+    }
+}

@@ -1,0 +1,5 @@
+//! Sinks that need nothing from outside.
+
+mod noop;
+
+pub use noop::Noop;

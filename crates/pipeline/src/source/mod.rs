@@ -1,0 +1,5 @@
+//! Sources that need nothing from outside.
+
+mod generator;
+
+pub use generator::{Generator, GeneratorSettings, Stop};

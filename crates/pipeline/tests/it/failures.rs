@@ -1,0 +1,176 @@
+//! What fails comes again, alone if it must, and nothing behind it is committed before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plimsoll_pipeline::engine::{DeadLetterLimit, Exhausted, Retry};
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::meter::{Count, Meter};
+use plimsoll_pipeline::{
+    Control, Ended, Error, Executor, FailureClass, Order, Parts, Pipeline, Settings, SinkFactory, Verdict,
+};
+
+use crate::scripted::{Counting, Scripted};
+
+const RETRY: Retry = Retry {
+    pause_ns_min: 1000,
+    pause_ns_max: 10_000,
+    attempts_max: None,
+    time_ns_max: None,
+    then: Exhausted::Stop,
+    opens_after: 3,
+};
+
+struct Outcome {
+    ended: Result<Ended, Error>,
+    meter: Arc<Meter>,
+    committed: Vec<u64>,
+}
+
+fn run(sink: &Scripted, letters: Option<&Scripted>, settings: Settings) -> Outcome {
+    let source = Counting::new(1000, 10);
+    let committed = Arc::clone(&source.committed);
+    let parts = Parts {
+        sources: vec![Box::new(source)],
+        transforms: Vec::new(),
+        sink: Box::new(sink.clone()),
+        dead_letters: letters.map(|letters| Box::new(letters.clone()) as Box<dyn SinkFactory>),
+        positions: None,
+    };
+    let pipeline = Pipeline::build(parts, settings, Arc::new(Control::default())).unwrap();
+    let meter = pipeline.meter();
+    let ended = pipeline.run();
+    let committed = committed.lock().unwrap().clone();
+    Outcome { ended, meter, committed }
+}
+
+fn settings() -> Settings {
+    Settings { retry: RETRY, executor: Executor::Pool(2), ..Settings::default() }
+}
+
+#[test]
+fn a_failure_that_passes_costs_nothing_but_time() {
+    let failures = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&failures);
+    let mut sink = Scripted::new(move |_| match counted.fetch_add(1, Ordering::Relaxed) {
+        20..40 => Verdict::failed(FailureClass::Passing, "away"),
+        _ => Verdict::WRITTEN,
+    });
+    sink.promise.order = Order::Kept;
+    sink.capacity = 4;
+    let outcome = run(&sink, None, settings());
+    assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
+    let mut written = sink.written();
+    written.sort_unstable();
+    assert_eq!(written, (0..1000).collect::<Vec<_>>());
+    assert_eq!(outcome.meter.counts().get(Count::Retries), 20);
+    assert!(outcome.meter.counts().get(Count::Trips) >= 1);
+    assert_eq!(outcome.committed.last(), Some(&1000));
+}
+
+#[test]
+fn a_sink_that_fails_from_one_batch_on_gets_them_again_in_order() {
+    // Everything in hand fails with the first, as in a transaction: what comes again must be as it was read.
+    let failures = Arc::new(AtomicU32::new(0));
+    let mut sink = Scripted::new(move |batch| {
+        let first = batch.events()[0].offset;
+        match failures.load(Ordering::Relaxed) {
+            at if at < 4 && (400..440).contains(&first) => {
+                failures.store(at + 1, Ordering::Relaxed);
+                Verdict::failed(FailureClass::Passing, "aborted")
+            }
+            _ => Verdict::WRITTEN,
+        }
+    });
+    sink.promise.order = Order::Kept;
+    sink.capacity = 4;
+    let outcome = run(&sink, None, settings());
+    assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
+    assert_eq!(sink.written(), (0..1000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_poisoned_event_is_found_and_all_others_are_written() {
+    let sink = Scripted::new(|batch| {
+        if batch.events().iter().any(|event| event.offset == 777) {
+            return Verdict::failed(FailureClass::Poisoned, "something is wrong");
+        }
+        Verdict::WRITTEN
+    });
+    let letters = Scripted::writing();
+    let outcome = run(&sink, Some(&letters), settings());
+    assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
+    assert_eq!(letters.written(), [777]);
+    assert_eq!(sink.written().len(), 999);
+    assert_eq!(outcome.meter.counts().settled(), 1000);
+    assert_eq!(outcome.committed.last(), Some(&1000));
+}
+
+#[test]
+fn without_dead_letters_a_refused_event_stops_the_pipeline_and_is_not_passed() {
+    let sink = Scripted::new(|batch| {
+        if batch.events().iter().any(|event| event.offset == 555) {
+            return Verdict::failed(FailureClass::Poisoned, "no");
+        }
+        Verdict::WRITTEN
+    });
+    let outcome = run(&sink, None, settings());
+    let error = outcome.ended.unwrap_err();
+    assert!(matches!(&error, Error::NoDeadLetters { offset: 555, .. }), "{error}");
+    assert!(outcome.committed.iter().all(|next| *next <= 550), "{:?}", outcome.committed);
+}
+
+#[test]
+fn a_failure_for_good_stops_the_pipeline_and_commits_what_was_written() {
+    let sink = Scripted::new(|batch| match batch.events()[0].offset {
+        500.. => Verdict::failed(FailureClass::Final, "not allowed"),
+        _ => Verdict::WRITTEN,
+    });
+    let outcome = run(&sink, None, Settings { executor: Executor::Pool(1), ..settings() });
+    assert!(matches!(outcome.ended, Err(Error::Final(_))));
+    assert_eq!(outcome.committed.last(), Some(&500));
+}
+
+#[test]
+fn an_exhausted_budget_stops_or_buries_as_it_was_said() {
+    let script = || {
+        Scripted::new(|batch| match batch.events()[0].offset {
+            500..510 => Verdict::failed(FailureClass::Passing, "busy"),
+            _ => Verdict::WRITTEN,
+        })
+    };
+    let retry = Retry { attempts_max: Some(2), ..RETRY };
+    let stopped = run(&script(), None, Settings { retry, ..settings() });
+    let error = stopped.ended.unwrap_err();
+    assert!(matches!(&error, Error::Exhausted { first: 500, last: 509, attempts: 3, .. }), "{error}");
+    let letters = Scripted::writing();
+    let retry = Retry { then: Exhausted::Bury, ..retry };
+    let buried = run(&script(), Some(&letters), Settings { retry, ..settings() });
+    assert_eq!(buried.ended.unwrap(), Ended::Exhausted);
+    assert_eq!(letters.written(), (500..510).collect::<Vec<_>>());
+}
+
+#[test]
+fn too_many_dead_letters_and_dead_letters_that_fail_stop_the_pipeline() {
+    let refuse_all = Scripted::new(|_| Verdict::failed(FailureClass::Poisoned, "no"));
+    let limit = Some(DeadLetterLimit { most: 5, of: 100 });
+    let outcome =
+        run(&refuse_all, Some(&Scripted::writing()), Settings { dead_letter_limit: limit, ..settings() });
+    assert!(matches!(outcome.ended, Err(Error::TooManyDeadLetters(_))));
+    let outcome = run(&refuse_all, Some(&refuse_all), settings());
+    assert!(matches!(outcome.ended, Err(Error::DeadLetters(_))));
+    assert!(outcome.committed.is_empty(), "nothing was written and nothing is a dead letter");
+}
+
+#[test]
+fn at_most_once_commits_first_and_never_tries_again() {
+    let sink = Scripted::new(|batch| match batch.events()[0].offset {
+        500..510 => Verdict::failed(FailureClass::Passing, "away"),
+        _ => Verdict::WRITTEN,
+    });
+    let outcome = run(&sink, None, Settings { guarantee: Guarantee::AtMostOnce, ..settings() });
+    assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
+    assert_eq!(outcome.meter.counts().get(Count::Lost), 10);
+    assert_eq!(sink.written().len(), 990);
+    assert_eq!(outcome.committed.last(), Some(&1000));
+}

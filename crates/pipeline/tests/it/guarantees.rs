@@ -1,0 +1,108 @@
+//! Generators, executors and ends.
+
+use std::sync::Arc;
+
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::meter::Count;
+use plimsoll_pipeline::source::{Generator, GeneratorSettings, Stop};
+use plimsoll_pipeline::{
+    Control, Ended, Error, Executor, Order, Partition, Parts, Pipeline, Settings, Source,
+};
+
+use crate::scripted::{Counting, Scripted};
+
+fn generator(index: u32, stop: Stop) -> Box<dyn Source> {
+    Box::new(Generator::new(GeneratorSettings {
+        partition: Partition::new("generated", index),
+        payload_bytes: 64,
+        key: None,
+        rate_per_s: None,
+        stop,
+        resumes: false,
+        seed: 7,
+    }))
+}
+
+fn parts(sources: Vec<Box<dyn Source>>, sink: &Scripted) -> Parts {
+    Parts {
+        sources,
+        transforms: Vec::new(),
+        sink: Box::new(sink.clone()),
+        dead_letters: None,
+        positions: None,
+    }
+}
+
+#[test]
+fn a_source_that_forgets_cannot_promise_and_says_so() {
+    let sink = Scripted::writing();
+    let refused =
+        Pipeline::build(parts(vec![generator(0, Stop::Never)], &sink), Settings::default(), Arc::default());
+    let words = refused.err().unwrap().to_string();
+    assert!(words.contains("at-most-once"), "{words}");
+}
+
+#[test]
+fn every_executor_moves_every_event() {
+    for executor in [Executor::Pool(1), Executor::Pool(3), Executor::PerPartition] {
+        for order in [Order::Any, Order::Kept] {
+            let mut sink = Scripted::writing();
+            sink.promise.order = order;
+            let sources = (0..3).map(|index| generator(index, Stop::Events(5000))).collect();
+            let settings = Settings { guarantee: Guarantee::AtMostOnce, executor, ..Settings::default() };
+            let pipeline = Pipeline::build(parts(sources, &sink), settings, Arc::default()).unwrap();
+            let meter = pipeline.meter();
+            assert_eq!(pipeline.run().unwrap(), Ended::Exhausted, "{executor:?} {order:?}");
+            assert_eq!(sink.written().len(), 15_000, "{executor:?} {order:?}");
+            assert_eq!(meter.counts().get(Count::Written), 15_000);
+        }
+    }
+}
+
+#[test]
+fn a_drain_writes_what_is_in_flight_and_an_abort_leaves_it() {
+    let sink = Scripted::writing();
+    sink.set_open(false);
+    let source = Counting::new(u64::MAX, 10);
+    let committed = Arc::clone(&source.committed);
+    let control = Arc::new(Control::default());
+    let pipeline =
+        Pipeline::build(parts(vec![Box::new(source)], &sink), Settings::default(), control.clone()).unwrap();
+    let (budget, meter) = (pipeline.budget(), pipeline.meter());
+    let running = std::thread::spawn(move || pipeline.run().unwrap());
+    while budget.in_flight().events < Settings::default().limits.events_max {
+        std::thread::yield_now();
+    }
+    control.drain();
+    sink.set_open(true);
+    assert_eq!(running.join().unwrap(), Ended::Drained);
+    let read = meter.counts().get(Count::Read);
+    assert_eq!((sink.written().len() as u64, committed.lock().unwrap().last()), (read, Some(&read)));
+
+    let sink = Scripted::writing();
+    sink.set_open(false);
+    let (source, control) = (Counting::new(u64::MAX, 10), Arc::new(Control::default()));
+    let committed = Arc::clone(&source.committed);
+    let pipeline =
+        Pipeline::build(parts(vec![Box::new(source)], &sink), Settings::default(), control.clone()).unwrap();
+    let running = std::thread::spawn(move || pipeline.run().unwrap());
+    control.abort();
+    assert_eq!(running.join().unwrap(), Ended::Aborted);
+    assert!(committed.lock().unwrap().is_empty());
+}
+
+#[test]
+fn settings_that_contradict_are_refused() {
+    let refuse = |settings: Settings| {
+        let refused = Pipeline::build(
+            parts(vec![Box::new(Counting::new(1, 1))], &Scripted::writing()),
+            settings,
+            Arc::default(),
+        );
+        assert!(matches!(refused.err(), Some(Error::Settings(_))));
+    };
+    refuse(Settings { executor: Executor::Pool(0), ..Settings::default() });
+    let mut none = Settings::default();
+    none.limits.events_max = 0;
+    refuse(none);
+}
