@@ -24,4 +24,5 @@ pub mod run;
 pub mod sample;
 pub mod scalability;
 pub mod size;
+pub mod stream;
 pub mod threshold;

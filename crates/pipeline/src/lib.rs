@@ -11,8 +11,12 @@ pub mod guarantee;
 pub mod meter;
 pub mod place;
 pub mod port;
+pub mod positions;
+pub mod security;
 pub mod sink;
 pub mod source;
+pub mod transform;
+pub mod typed;
 
 /// The name of the security stage: what it does is counted apart.
 pub const SECURITY: &str = "security";

@@ -13,6 +13,7 @@ pub mod live;
 pub mod matrix;
 pub mod page;
 mod prose;
+pub mod stream;
 mod tables;
 pub mod text;
 pub mod units;

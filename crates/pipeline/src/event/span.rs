@@ -38,6 +38,16 @@ impl Span {
         self.start == self.end
     }
 
+    /// The range from `start` to `end` within this one.
+    ///
+    /// # Panics
+    ///
+    /// If it does not lie within.
+    pub fn within(self, start: usize, end: usize) -> Self {
+        assert!(!self.is_null() && start <= end && end <= self.len(), "a part lies within the whole");
+        Self::new(self.start as usize + start, self.start as usize + end)
+    }
+
     /// Its elements in `all`, `None` for no value.
     pub fn of<T>(self, all: &[T]) -> Option<&[T]> {
         if self.is_null() { None } else { Some(&all[self.start as usize..self.end as usize]) }

@@ -1,12 +1,11 @@
 //! What a pipeline counts and times while it runs.
 
-mod counts;
 mod stages;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use counts::{Count, Counts};
+pub use plimsoll_measure::stream::{Count, Counts};
 pub use stages::{Slot, Stages};
 
 /// The counters and clocks of a pipeline: its threads write, readers look.

@@ -5,5 +5,6 @@
 mod back_pressure;
 mod conservation;
 mod failures;
+mod files;
 mod guarantees;
 mod scripted;

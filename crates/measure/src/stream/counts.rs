@@ -1,0 +1,184 @@
+//! The counters of a pipeline.
+
+/// What is counted. Its word is its name in files and metrics, and never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Count {
+    /// Events taken in from the source.
+    Read,
+    /// Bytes of their keys, headers and payloads.
+    ReadBytes,
+    /// Batches taken in.
+    BatchesRead,
+    /// Events that the security stage looked at.
+    Decided,
+    /// Events that it did not admit.
+    Denied,
+    /// Events that it could not judge, and so did not admit.
+    Undecidable,
+    /// Events that came through all transforms.
+    Processed,
+    /// Events that transforms left out, as was meant.
+    Filtered,
+    /// Events that are durable in the sink, replayed ones included.
+    Written,
+    /// Of those, events that an earlier run had written.
+    Replayed,
+    /// Bytes of their payloads, as they left the transforms.
+    WrittenBytes,
+    /// Batches written.
+    Flushes,
+    /// Events that are durable as dead letters.
+    DeadLettered,
+    /// Events given up, at most once: neither written nor dead letters.
+    Lost,
+    /// Batches that were given to the sink again.
+    Retries,
+    /// Batches that were cut in half to find what is wrong in them.
+    Splits,
+    /// Times the circuit opened.
+    Trips,
+    /// Commits of positions.
+    Commits,
+    /// Time that sources waited for room.
+    BlockedNs,
+    /// Time that sources waited for events.
+    StarvedNs,
+    /// Time that workers transformed and submitted.
+    BusyNs,
+    /// Time that workers waited for the sink.
+    SinkWaitNs,
+    /// Time that workers waited for batches.
+    IdleNs,
+}
+
+impl Count {
+    /// All of them.
+    pub const ALL: [Self; 23] = [
+        Self::Read,
+        Self::ReadBytes,
+        Self::BatchesRead,
+        Self::Decided,
+        Self::Denied,
+        Self::Undecidable,
+        Self::Processed,
+        Self::Filtered,
+        Self::Written,
+        Self::Replayed,
+        Self::WrittenBytes,
+        Self::Flushes,
+        Self::DeadLettered,
+        Self::Lost,
+        Self::Retries,
+        Self::Splits,
+        Self::Trips,
+        Self::Commits,
+        Self::BlockedNs,
+        Self::StarvedNs,
+        Self::BusyNs,
+        Self::SinkWaitNs,
+        Self::IdleNs,
+    ];
+
+    /// Its name: what is counted, `_ns` at the end for nanoseconds.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read_events",
+            Self::ReadBytes => "read_bytes",
+            Self::BatchesRead => "read_batches",
+            Self::Decided => "security_decisions",
+            Self::Denied => "security_denials",
+            Self::Undecidable => "security_errors",
+            Self::Processed => "processed_events",
+            Self::Filtered => "filtered_events",
+            Self::Written => "written_events",
+            Self::Replayed => "replayed_events",
+            Self::WrittenBytes => "written_bytes",
+            Self::Flushes => "sink_flushes",
+            Self::DeadLettered => "dead_letter_events",
+            Self::Lost => "lost_events",
+            Self::Retries => "retried_batches",
+            Self::Splits => "split_batches",
+            Self::Trips => "circuit_trips",
+            Self::Commits => "commits",
+            Self::BlockedNs => "source_blocked_ns",
+            Self::StarvedNs => "source_starved_ns",
+            Self::BusyNs => "worker_busy_ns",
+            Self::SinkWaitNs => "worker_sink_wait_ns",
+            Self::IdleNs => "worker_idle_ns",
+        }
+    }
+
+    /// What it counts, in a sentence.
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::Read => "Events taken in from the source.",
+            Self::ReadBytes => "Bytes of their keys, headers and payloads.",
+            Self::BatchesRead => "Batches taken in.",
+            Self::Decided => "Events that the security stage looked at.",
+            Self::Denied => "Events that it did not admit.",
+            Self::Undecidable => "Events that it could not judge, and so did not admit.",
+            Self::Processed => "Events that came through all transforms.",
+            Self::Filtered => "Events that transforms left out, as was meant.",
+            Self::Written => "Events that are durable in the sink, replayed ones included.",
+            Self::Replayed => "Of those, events that an earlier run had written.",
+            Self::WrittenBytes => "Bytes of their payloads, as they left the transforms.",
+            Self::Flushes => "Batches written.",
+            Self::DeadLettered => "Events that are durable as dead letters.",
+            Self::Lost => "Events given up, at most once: neither written nor dead letters.",
+            Self::Retries => "Batches that were given to the sink again.",
+            Self::Splits => "Batches that were cut in half to find what is wrong in them.",
+            Self::Trips => "Times the circuit opened.",
+            Self::Commits => "Commits of positions.",
+            Self::BlockedNs => "Time that sources waited for room.",
+            Self::StarvedNs => "Time that sources waited for events.",
+            Self::BusyNs => "Time that workers transformed and submitted.",
+            Self::SinkWaitNs => "Time that workers waited for the sink.",
+            Self::IdleNs => "Time that workers waited for batches.",
+        }
+    }
+}
+
+/// The counters of a pipeline at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts([u64; Count::ALL.len()]);
+
+impl Counts {
+    /// These values, in the order of [`Count::ALL`].
+    pub const fn new(all: [u64; Count::ALL.len()]) -> Self {
+        Self(all)
+    }
+
+    /// One of them.
+    pub const fn get(&self, count: Count) -> u64 {
+        self.0[count as usize]
+    }
+
+    /// Events whose fate is known: written, left out, dead letters or given up.
+    pub const fn settled(&self) -> u64 {
+        self.get(Count::Written)
+            + self.get(Count::Filtered)
+            + self.get(Count::DeadLettered)
+            + self.get(Count::Lost)
+    }
+
+    /// The share of the events that were admitted and not left out that are durable, as written or as dead letters; 1 if there
+    /// was none. Events in flight count as not durable.
+    pub fn integrity(&self) -> f64 {
+        let admitted = self.get(Count::Read) - self.get(Count::Filtered).min(self.get(Count::Read));
+        let durable = self.get(Count::Written) + self.get(Count::DeadLettered);
+        if admitted == 0 { 1.0 } else { durable as f64 / admitted as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_a_place_of_its_own() {
+        for (at, count) in Count::ALL.into_iter().enumerate() {
+            assert_eq!(count as usize, at);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A pipeline at one moment, and at its end.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::counts::{Count, Counts};
+use crate::histogram::Histogram;
+
+/// The format of a summary.
+pub const FORMAT: u32 = 1;
+
+/// How long events took at a stage, weighted by events.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stage {
+    /// Its name: `queue`, a transform's, `sink`, or `delivery`, which is from the source's append to the durable acknowledgement.
+    pub name: String,
+    /// How many events.
+    pub events: u64,
+    /// The median, in nanoseconds.
+    pub p50_ns: u64,
+    /// In nanoseconds.
+    pub p95_ns: u64,
+    /// In nanoseconds.
+    pub p99_ns: u64,
+    /// In nanoseconds.
+    pub p999_ns: u64,
+    /// The longest, in nanoseconds.
+    pub max_ns: u64,
+}
+
+impl Stage {
+    /// What a histogram says of a stage.
+    pub fn of(name: &str, times: &Histogram) -> Self {
+        let at = |percentile| if times.count() == 0 { 0 } else { times.at(percentile) };
+        Self {
+            name: name.to_owned(),
+            events: times.count(),
+            p50_ns: at(50.0),
+            p95_ns: at(95.0),
+            p99_ns: at(99.0),
+            p999_ns: at(99.9),
+            max_ns: times.max(),
+        }
+    }
+}
+
+/// What the process of a pipeline uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Process {
+    /// CPU time so far, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Resident memory in bytes.
+    pub resident_bytes: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+/// A pipeline at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Second {
+    /// When, in milliseconds since 1970 UTC.
+    pub at_ms: u64,
+    /// Since the pipeline began, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Counters so far, by [`Count::word`].
+    pub counts: BTreeMap<String, u64>,
+    /// Events in flight.
+    pub in_flight_events: u64,
+    /// Bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Events that may be in flight.
+    pub in_flight_events_max: u64,
+    /// Times since the second before.
+    pub stages: Vec<Stage>,
+    /// What the process uses.
+    pub process: Process,
+}
+
+impl Second {
+    /// Puts the counters in.
+    pub fn set_counts(&mut self, counts: &Counts) {
+        self.counts = Count::ALL.iter().map(|count| (count.word().to_owned(), counts.get(*count))).collect();
+    }
+
+    /// A counter so far.
+    pub fn count(&self, count: Count) -> u64 {
+        self.counts.get(count.word()).copied().unwrap_or_default()
+    }
+
+    /// The counters so far.
+    pub fn all_counts(&self) -> Counts {
+        Counts::new(Count::ALL.map(|count| self.count(count)))
+    }
+
+    /// The share of what may be in flight that is.
+    pub fn fill(&self) -> f64 {
+        self.in_flight_events as f64 / self.in_flight_events_max.max(1) as f64
+    }
+
+    /// How much a counter grew a second since an earlier moment; zero if no time passed.
+    pub fn rate_since(&self, earlier: &Self, count: Count) -> f64 {
+        let ns = self.elapsed_ns.saturating_sub(earlier.elapsed_ns);
+        let grown = self.count(count).saturating_sub(earlier.count(count));
+        if ns == 0 { 0.0 } else { grown as f64 * 1e9 / ns as f64 }
+    }
+
+    /// The share of their time in which workers worked or waited for the sink, since an earlier moment: what is left is waiting
+    /// for the source. Zero if no time passed.
+    pub fn load_since(&self, earlier: &Self) -> f64 {
+        let grown = |count| self.count(count).saturating_sub(earlier.count(count)) as f64;
+        let used = grown(Count::BusyNs) + grown(Count::SinkWaitNs);
+        let all = used + grown(Count::IdleNs);
+        if all == 0.0 { 0.0 } else { used / all }
+    }
+}
+
+/// A pipeline that has ended: `pipeline.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stream {
+    /// The format of this file.
+    pub format: u32,
+    /// The pipeline's name.
+    pub name: String,
+    /// What it promised: `at-most-once`, `at-least-once` or `effectively-once`.
+    pub guarantee: String,
+    /// Its source, transforms and sink, in words.
+    pub path: Vec<String>,
+    /// How it ended: `exhausted`, `drained`, `aborted` or `failed`.
+    pub ended: String,
+    /// Why, if it failed.
+    pub failure: Option<String>,
+    /// When it began, in milliseconds since 1970 UTC.
+    pub started_ms: u64,
+    /// The program's version.
+    pub version: String,
+    /// The last moment; its stages are those of the whole run.
+    pub last: Second,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_load_are_of_the_time_between() {
+        let second = |elapsed_ns, read: u64, busy: u64, idle: u64| {
+            let counts = [("read_events", read), ("worker_busy_ns", busy), ("worker_idle_ns", idle)];
+            let counts = counts.into_iter().map(|(word, count)| (word.to_owned(), count)).collect();
+            Second { elapsed_ns, counts, ..Second::default() }
+        };
+        let (first, then) = (second(1_000_000_000, 100, 10, 0), second(3_000_000_000, 500, 40, 10));
+        assert!((then.rate_since(&first, Count::Read) - 200.0).abs() < 1e-9);
+        assert!((then.load_since(&first) - 0.75).abs() < 1e-9);
+        assert!((first.rate_since(&first, Count::Read)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn counters_come_back_from_their_words() {
+        let mut second = Second::default();
+        let mut at = 0;
+        let counts = Counts::new(Count::ALL.map(|_| {
+            at += 1;
+            at
+        }));
+        second.set_counts(&counts);
+        assert_eq!(second.all_counts(), counts);
+    }
+}

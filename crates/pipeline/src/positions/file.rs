@@ -1,0 +1,158 @@
+//! Positions in a file, which is always whole: written anew beside it and then put in its place.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::place::{Partition, Position};
+use crate::port::positions::{Claim, PositionError, PositionStore};
+
+/// Positions in a file, for one process at a time.
+#[derive(Debug)]
+pub struct FilePositions {
+    path: PathBuf,
+    kept: Mutex<BTreeMap<Partition, Position>>,
+    /// Held as long as this process uses the file.
+    _lock: fs::File,
+}
+
+/// The file, format 1.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    format: u32,
+    positions: Vec<Entry>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    topic: String,
+    partition: u32,
+    next: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<Vec<u8>>,
+}
+
+const FORMAT: u32 = 1;
+
+impl FilePositions {
+    /// Opens the file, which need not be there yet.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is damaged, or another process uses it.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, PositionError> {
+        let path = path.into();
+        let unreadable = |reason: String| unavailable("read", &path, &reason);
+        let lock = fs::OpenOptions::new().create(true).append(true).open(beside(&path, "lock"));
+        let lock = lock.map_err(|error| unreadable(error.to_string()))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| unreadable("another process uses this file".into()))?;
+        let form = match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| unreadable(format!("it is damaged: {error}")))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Form { format: FORMAT, ..Form::default() }
+            }
+            Err(error) => return Err(unreadable(error.to_string())),
+        };
+        if form.format != FORMAT {
+            return Err(unreadable(format!(
+                "it has format {}, and this program reads {FORMAT}",
+                form.format
+            )));
+        }
+        let kept = form.positions.into_iter().map(|entry| {
+            let token = entry.token.map(Arc::from);
+            (Partition::new(entry.topic, entry.partition), Position { next: entry.next, token })
+        });
+        Ok(Self { kept: Mutex::new(kept.collect()), path, _lock: lock })
+    }
+
+    fn write(&self, kept: &BTreeMap<Partition, Position>) -> std::io::Result<()> {
+        let entries = kept.iter().map(|(partition, position)| Entry {
+            topic: partition.topic.to_string(),
+            partition: partition.index,
+            next: position.next,
+            token: position.token.as_ref().map(|token| token.to_vec()),
+        });
+        let form = Form { format: FORMAT, positions: entries.collect() };
+        let new = beside(&self.path, "new");
+        let mut file = fs::File::create(&new)?;
+        file.write_all(&serde_json::to_vec(&form)?)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        let folder =
+            self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::File::open(folder)?.sync_all()
+    }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+fn unavailable(verb: &'static str, path: &Path, reason: &str) -> PositionError {
+    PositionError::Unavailable { verb, reason: format!("{}: {reason}", path.display()) }
+}
+
+impl PositionStore for FilePositions {
+    fn claim(&self, partition: &Partition) -> Result<Claim, PositionError> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Claim { position: kept.get(partition).cloned(), epoch: 0 })
+    }
+
+    fn keep(&self, positions: &[(Partition, Position)]) -> Result<(), PositionError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = kept.clone();
+        for (partition, position) in positions {
+            let known = next.entry(partition.clone()).or_default();
+            if position.next >= known.next {
+                *known = position.clone();
+            }
+        }
+        self.write(&next).map_err(|error| unavailable("written", &self.path, &error.to_string()))?;
+        *kept = next;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_survive_and_never_go_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("positions.json");
+        let (a, b) = (Partition::new("a", 0), Partition::new("b", 7));
+        let token = Position { next: 4, token: Some(Arc::from(&b"\x01\xff"[..])) };
+        let store = FilePositions::open(&path).unwrap();
+        assert_eq!(store.claim(&a).unwrap(), Claim::default());
+        store.keep(&[(a.clone(), Position::at(10)), (b.clone(), token.clone())]).unwrap();
+        store.keep(&[(a.clone(), Position::at(3))]).unwrap();
+        assert!(FilePositions::open(&path).is_err(), "two processes may not use it at once");
+        drop(store);
+        let store = FilePositions::open(&path).unwrap();
+        assert_eq!(store.claim(&a).unwrap().position, Some(Position::at(10)));
+        assert_eq!(store.claim(&b).unwrap().position, Some(token));
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("positions.json");
+        fs::write(&path, "{\"format\":1,\"positions\":[").unwrap();
+        let words = FilePositions::open(&path).unwrap_err().to_string();
+        assert!(words.contains("damaged"), "{words}");
+    }
+}

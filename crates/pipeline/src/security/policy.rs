@@ -1,0 +1,165 @@
+//! Who may send what.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::glob;
+use crate::event::{Batch, Event};
+
+/// Who an event comes from, as typed.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Principal {
+    /// Nobody known: its name is empty.
+    #[default]
+    Nobody,
+    /// The same for all events: the identity with which the source connects (a certificate's subject, a SASL user), which
+    /// the broker has checked.
+    Fixed(String),
+    /// The value of this header. Whoever may write to the source can write any name there: sign events, or trust all writers.
+    Header(String),
+}
+
+/// What a rule matches, as typed. What is left out matches everything; `*` stands for any bytes.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Match {
+    /// The principal.
+    pub principal: Option<String>,
+    /// The topic, file or namespace that the event comes from.
+    pub topic: Option<String>,
+    /// The event's key; an event without key matches no pattern.
+    pub key: Option<String>,
+}
+
+/// One rule, as typed.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// What matches is admitted.
+    Allow(Match),
+    /// What matches is denied.
+    Deny(Match),
+}
+
+/// What is done with an event that no rule matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Otherwise {
+    /// It is admitted.
+    Allow,
+    /// It is denied.
+    #[default]
+    Deny,
+}
+
+/// What is decided about an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may go on.
+    Admit,
+    /// It may not, and why.
+    Deny(String),
+    /// It cannot be judged, and why.
+    Undecidable(String),
+}
+
+/// Decides who may send what.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    principal: Principal,
+    rules: Vec<Rule>,
+    otherwise: Otherwise,
+}
+
+impl Policy {
+    /// A policy of rules, the first of which that matches decides.
+    pub const fn new(principal: Principal, rules: Vec<Rule>, otherwise: Otherwise) -> Self {
+        Self { principal, rules, otherwise }
+    }
+
+    /// Decides about an event of a batch.
+    pub fn decide(&self, batch: &Batch, event: &Event) -> Decision {
+        let principal = match &self.principal {
+            Principal::Nobody => &b""[..],
+            Principal::Fixed(name) => name.as_bytes(),
+            Principal::Header(header) => match batch.headers(event).get(header) {
+                Some(Some(name)) => name,
+                Some(None) | None => {
+                    return Decision::Undecidable(format!(
+                        "the header `{header}`, which names the principal, is missing"
+                    ));
+                }
+            },
+        };
+        let topic = batch.partition().topic.as_bytes();
+        let key = batch.key(event);
+        for (number, rule) in self.rules.iter().enumerate() {
+            let (Rule::Allow(pattern) | Rule::Deny(pattern)) = rule;
+            if pattern.matches(principal, topic, key) {
+                return match rule {
+                    Rule::Allow(_) => Decision::Admit,
+                    Rule::Deny(_) => Decision::Deny(format!("rule {} denies it", number + 1)),
+                };
+            }
+        }
+        match self.otherwise {
+            Otherwise::Allow => Decision::Admit,
+            Otherwise::Deny => Decision::Deny("no rule allows it".into()),
+        }
+    }
+}
+
+impl Match {
+    fn matches(&self, principal: &[u8], topic: &[u8], key: Option<&[u8]>) -> bool {
+        let is = |pattern: &Option<String>, text: Option<&[u8]>| match (pattern, text) {
+            (None, _) => true,
+            (Some(pattern), Some(text)) => glob::matches(pattern.as_bytes(), text),
+            (Some(_), None) => false,
+        };
+        is(&self.principal, Some(principal)) && is(&self.topic, Some(topic)) && is(&self.key, key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Record;
+    use crate::place::Partition;
+
+    fn decide(policy: &Policy, principal: Option<&str>, key: Option<&str>) -> Decision {
+        let mut batch = Batch::new(Partition::new("orders", 0));
+        let record = Record { key: key.map(str::as_bytes), ..Record::default() };
+        batch.push_with(record, principal.map(|name| ("who", Some(name.as_bytes()))));
+        policy.decide(&batch, &batch.events()[0])
+    }
+
+    fn pattern(principal: &str, topic: &str, key: Option<&str>) -> Match {
+        Match { principal: Some(principal.into()), topic: Some(topic.into()), key: key.map(str::to_owned) }
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_decides_and_nothing_is_admitted_unasked() {
+        let rules = vec![
+            Rule::Deny(pattern("svc-bad", "*", None)),
+            Rule::Allow(pattern("svc-*", "orders", Some("eu-*"))),
+            Rule::Allow(pattern("root", "*", None)),
+        ];
+        let policy = Policy::new(Principal::Header("who".into()), rules, Otherwise::Deny);
+        let admitted = |principal, key| decide(&policy, Some(principal), key) == Decision::Admit;
+        assert!(admitted("svc-a", Some("eu-1")));
+        assert!(!admitted("svc-a", Some("us-1")));
+        assert!(!admitted("svc-a", None));
+        assert!(!admitted("svc-bad", Some("eu-1")));
+        assert!(admitted("root", None));
+        assert!(!admitted("other", Some("eu-1")));
+        assert!(matches!(decide(&policy, None, Some("eu-1")), Decision::Undecidable(_)));
+    }
+
+    #[test]
+    fn an_identity_of_the_connection_needs_no_header() {
+        let rules = vec![Rule::Allow(pattern("CN=app", "orders", None))];
+        let policy = Policy::new(Principal::Fixed("CN=app".into()), rules, Otherwise::Deny);
+        assert_eq!(decide(&policy, None, None), Decision::Admit);
+    }
+}

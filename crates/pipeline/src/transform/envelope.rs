@@ -1,0 +1,251 @@
+//! A compact binary envelope for events that cross systems which keep bytes only.
+//!
+//! All numbers little-endian:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 2 | `PW` |
+//! | 1 | version, now 1 |
+//! | 1 | what is there: 1 a key, 2 a payload; other bits must be zero |
+//! | 4 | CRC-32C of the two bytes before it and everything behind it |
+//! | 8 | when it was appended, in milliseconds since 1970 UTC |
+//! | 4, 4, 4 | lengths of key, headers and payload |
+//! | … | key, headers ([`crate::Headers`]), payload |
+
+use thiserror::Error;
+
+use crate::event::{Batch, Cause, CauseClass, Event, Fate, Span};
+use crate::port::transform::{Transform, TransformError, TransformFactory};
+
+const MAGIC: [u8; 2] = *b"PW";
+const VERSION: u8 = 1;
+const HAS_KEY: u8 = 1;
+const HAS_PAYLOAD: u8 = 2;
+const HEAD_BYTES: usize = 28;
+/// Where the checksum stands.
+const CHECKSUM: std::ops::Range<usize> = 4..8;
+
+/// What is wrong with an envelope.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum EnvelopeError {
+    /// It is shorter than it says.
+    #[error("the envelope ends after {0} bytes")]
+    Short(usize),
+    /// It is longer than it says.
+    #[error("{0} bytes follow the envelope")]
+    Long(usize),
+    /// It is none.
+    #[error("this is no envelope: it does not begin with `PW`")]
+    Magic,
+    /// A newer program wrote it.
+    #[error("the envelope has version {0}, and this program reads version {VERSION}")]
+    Version(u8),
+    /// A newer program wrote it.
+    #[error("the envelope says that it holds what this program does not know (bits {0:#010b})")]
+    Flags(u8),
+    /// It was changed on its way.
+    #[error("the envelope's checksum is {found:#010x} and should be {expected:#010x}")]
+    Checksum {
+        /// The one it carries.
+        expected: u32,
+        /// The one of its bytes.
+        found: u32,
+    },
+}
+
+/// Puts each event into an envelope: its payload becomes one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Encode;
+
+/// Takes each event out of its envelope; one that is not as it should be is condemned.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Decode;
+
+fn encode(arena: &mut Vec<u8>, batch: &Batch, event: &Event) {
+    let (key, payload) = (batch.key(event), batch.payload(event));
+    let headers = batch.headers(event).as_bytes();
+    let start = arena.len();
+    arena.extend_from_slice(&MAGIC);
+    arena.push(VERSION);
+    arena.push((u8::from(key.is_some()) * HAS_KEY) | (u8::from(payload.is_some()) * HAS_PAYLOAD));
+    arena.extend_from_slice(&[0; 4]);
+    arena.extend_from_slice(&event.appended_ms.to_le_bytes());
+    let (key, payload) = (key.unwrap_or_default(), payload.unwrap_or_default());
+    [key.len(), headers.len(), payload.len()]
+        .into_iter()
+        .for_each(|len| arena.extend_from_slice(&(len as u32).to_le_bytes()));
+    [key, headers, payload].into_iter().for_each(|part| arena.extend_from_slice(part));
+    let checksum = checksum(&arena[start..]);
+    arena[start..][CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// The checksum of all of an envelope but its first two bytes and the checksum itself.
+fn checksum(envelope: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&envelope[MAGIC.len()..CHECKSUM.start]), &envelope[CHECKSUM.end..])
+}
+
+/// What an envelope holds, as ranges of its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    appended_ms: u64,
+    key: Option<(usize, usize)>,
+    headers: (usize, usize),
+    payload: Option<(usize, usize)>,
+}
+
+fn decode(bytes: &[u8]) -> Result<Held, EnvelopeError> {
+    if !bytes.starts_with(&MAGIC) {
+        return Err(EnvelopeError::Magic);
+    }
+    let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else { return Err(EnvelopeError::Short(bytes.len())) };
+    let (version, flags) = (head[2], head[3]);
+    if version != VERSION {
+        return Err(EnvelopeError::Version(version));
+    }
+    if flags & !(HAS_KEY | HAS_PAYLOAD) != 0 {
+        return Err(EnvelopeError::Flags(flags));
+    }
+    let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let (expected, found) = (number(4), checksum(bytes));
+    let [key, headers, payload] = [16, 20, 24].map(|at| number(at) as usize);
+    let whole = HEAD_BYTES + key + headers + payload;
+    if bytes.len() < whole {
+        return Err(EnvelopeError::Short(bytes.len()));
+    }
+    if expected != found {
+        return Err(EnvelopeError::Checksum { expected, found });
+    }
+    if bytes.len() > whole {
+        return Err(EnvelopeError::Long(bytes.len() - whole));
+    }
+    let (key_end, headers_end) = (HEAD_BYTES + key, HEAD_BYTES + key + headers);
+    let appended_ms = u64::from(number(8)) | u64::from(number(12)) << 32;
+    Ok(Held {
+        appended_ms,
+        key: (flags & HAS_KEY != 0).then_some((HEAD_BYTES, key_end)),
+        headers: (key_end, headers_end),
+        payload: (flags & HAS_PAYLOAD != 0).then_some((headers_end, whole)),
+    })
+}
+
+impl Transform for Encode {
+    fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
+        let mut written = Vec::new();
+        for index in 0..batch.events().len() {
+            written.clear();
+            encode(&mut written, batch, &batch.events()[index]);
+            let payload = batch.keep(&written);
+            batch.events_mut()[index].payload = payload;
+        }
+        Ok(())
+    }
+}
+
+impl Transform for Decode {
+    fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
+        batch.sift(|batch, index| {
+            let event = batch.events()[index];
+            let held = decode(batch.payload(&event).unwrap_or_default());
+            let held = match held {
+                Ok(held) => held,
+                Err(error) => {
+                    return Fate::Condemn(Cause::new("decode", CauseClass::Invalid, error.to_string()));
+                }
+            };
+            // The parts stay where they are: in the arena, inside of the envelope.
+            let within = |(start, end): (usize, usize)| event.payload.within(start, end);
+            batch.events_mut()[index] = Event {
+                appended_ms: held.appended_ms,
+                key: held.key.map_or(Span::NULL, within),
+                headers: within(held.headers),
+                payload: held.payload.map_or(Span::NULL, within),
+                ..event
+            };
+            Fate::Keep
+        });
+        Ok(())
+    }
+}
+
+impl TransformFactory for Encode {
+    fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
+        Ok(Box::new(*self))
+    }
+
+    fn name(&self) -> &str {
+        "encode"
+    }
+}
+
+impl TransformFactory for Decode {
+    fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
+        Ok(Box::new(*self))
+    }
+
+    fn name(&self) -> &str {
+        "decode"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Record;
+    use crate::place::Partition;
+
+    fn batch(payload: Option<&[u8]>, key: Option<&[u8]>) -> Batch {
+        let mut batch = Batch::new(Partition::new("t", 0));
+        let record = Record { offset: 3, appended_ms: 1_774_193_836_641, key, payload };
+        batch.push_with(record, [("h", Some(&b"v"[..])), ("n", None)]);
+        batch
+    }
+
+    fn encoded(batch: &mut Batch) -> Vec<u8> {
+        Encode.apply(batch).unwrap();
+        batch.payload(&batch.events()[0]).unwrap().to_vec()
+    }
+
+    #[test]
+    fn what_was_put_in_comes_out() {
+        for (payload, key) in
+            [(Some(&b"payload"[..]), Some(&b"key"[..])), (None, None), (Some(b""), Some(b""))]
+        {
+            let mut there = batch(payload, key);
+            let envelope = encoded(&mut there);
+            let mut back = Batch::new(Partition::new("u", 1));
+            back.push(Record { offset: 9, appended_ms: 5, key: Some(b"other"), payload: Some(&envelope) });
+            Decode.apply(&mut back).unwrap();
+            let event = back.events()[0];
+            assert_eq!((event.offset, event.appended_ms), (9, 1_774_193_836_641));
+            assert_eq!((back.payload(&event), back.key(&event)), (payload, key));
+            assert_eq!(back.headers(&event).collect::<Vec<_>>(), [("h", Some(&b"v"[..])), ("n", None)]);
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_found() {
+        let envelope = encoded(&mut batch(Some(b"payload"), Some(b"key")));
+        assert!(decode(&envelope).is_ok());
+        for bit in 0..envelope.len() * 8 {
+            let mut flipped = envelope.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode(&flipped).is_err(), "bit {bit}");
+        }
+        for cut in 0..envelope.len() {
+            assert!(decode(&envelope[..cut]).is_err(), "cut at {cut}");
+        }
+        let mut longer = envelope.clone();
+        longer.push(0);
+        assert!(decode(&longer).is_err());
+    }
+
+    #[test]
+    fn an_event_that_is_in_no_envelope_is_condemned_with_its_bytes() {
+        let mut batch = batch(Some(b"plain"), None);
+        Decode.apply(&mut batch).unwrap();
+        assert!(batch.events().is_empty());
+        let condemned = &batch.condemned()[0];
+        assert_eq!(batch.original(&condemned.event), Some(&b"plain"[..]));
+        assert!(condemned.cause.message.contains("no envelope"), "{}", condemned.cause);
+    }
+}

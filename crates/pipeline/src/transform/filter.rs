@@ -1,0 +1,84 @@
+//! Lets through what a program says yes to.
+
+use jaq_json::Val;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::expression::Expression;
+use crate::event::{Batch, Cause, CauseClass, Fate};
+use crate::port::transform::{Transform, TransformError, TransformFactory};
+
+/// What goes on, as typed.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilterSettings {
+    /// A program of the jq language: an event goes on for which it gives something else than `false`, `null` or nothing.
+    #[serde(rename = "where")]
+    pub condition: String,
+}
+
+/// Lets through what a program says yes to; an event that it cannot judge is condemned.
+pub struct Filter {
+    settings: FilterSettings,
+}
+
+impl Filter {
+    /// Makes it from its settings.
+    ///
+    /// # Errors
+    ///
+    /// If the condition is no program.
+    pub fn build(settings: FilterSettings) -> Result<Self, TransformError> {
+        compile(&settings.condition)?;
+        Ok(Self { settings })
+    }
+}
+
+fn compile(condition: &str) -> Result<Expression, TransformError> {
+    Expression::compile(condition).map_err(|error| TransformError::Refused(format!("filter: {error}")))
+}
+
+impl TransformFactory for Filter {
+    fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
+        Ok(Box::new(Running(compile(&self.settings.condition)?)))
+    }
+
+    fn name(&self) -> &str {
+        "filter"
+    }
+}
+
+struct Running(Expression);
+
+impl Transform for Running {
+    fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
+        batch.sift(|batch, index| match self.0.run(batch, &batch.events()[index]) {
+            Ok(None | Some(Val::Null | Val::Bool(false))) => Fate::Drop,
+            Ok(Some(_)) => Fate::Keep,
+            Err(error) => Fate::Condemn(Cause::new("filter", CauseClass::Invalid, error.to_string())),
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Record;
+    use crate::place::Partition;
+
+    #[test]
+    fn what_is_not_wanted_is_dropped_and_what_cannot_be_judged_is_condemned() {
+        let mut batch = Batch::new(Partition::new("t", 0));
+        for (offset, payload) in [r#"{"a":1}"#, r#"{"a":5}"#, "{", r#"{}"#].into_iter().enumerate() {
+            let record =
+                Record { offset: offset as u64, payload: Some(payload.as_bytes()), ..Record::default() };
+            batch.push(record);
+        }
+        let filter = Filter::build(FilterSettings { condition: ".a > 3".into() }).unwrap();
+        TransformFactory::build(&filter, 0).unwrap().apply(&mut batch).unwrap();
+        assert_eq!(batch.events().iter().map(|event| event.offset).collect::<Vec<_>>(), [1]);
+        assert_eq!(batch.condemned()[0].event.offset, 2);
+        assert!(Filter::build(FilterSettings { condition: ")".into() }).is_err());
+    }
+}

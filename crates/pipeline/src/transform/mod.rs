@@ -1,0 +1,15 @@
+//! Transforms that need nothing from outside.
+
+mod count;
+mod envelope;
+mod expression;
+mod filter;
+mod map;
+mod sample;
+
+pub use count::{Count, CountSettings};
+pub use envelope::{Decode, Encode, EnvelopeError};
+pub use expression::{Expression, ExpressionError};
+pub use filter::{Filter, FilterSettings};
+pub use map::{Map, MapSettings};
+pub use sample::{Sample, SampleSettings};

@@ -1,0 +1,90 @@
+//! Lets a share of the events through, always the same ones.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Batch, Fate};
+use crate::port::transform::{Transform, TransformError, TransformFactory};
+
+/// A share of the events, as typed.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SampleSettings {
+    /// The share that goes on, from 0 to 1.
+    pub share: f64,
+}
+
+/// Lets a share of the events through: which ones follows from their partition and offset, so that a second reading lets
+/// the same ones through.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    below: u64,
+}
+
+impl Sample {
+    /// Makes it from its settings.
+    ///
+    /// # Errors
+    ///
+    /// If the share is no number from 0 to 1.
+    pub fn build(settings: SampleSettings) -> Result<Self, TransformError> {
+        if !(0.0..=1.0).contains(&settings.share) {
+            let words = format!("sample: `share` is a number from 0 to 1, not {}", settings.share);
+            return Err(TransformError::Refused(words));
+        }
+        Ok(Self { below: (settings.share * u64::MAX as f64) as u64 })
+    }
+}
+
+/// Spreads an identity over 64 bits: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+fn spread(partition: u32, offset: u64) -> u64 {
+    let mut mixed = offset.wrapping_add(u64::from(partition).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl TransformFactory for Sample {
+    fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
+        Ok(Box::new(*self))
+    }
+
+    fn name(&self) -> &str {
+        "sample"
+    }
+}
+
+impl Transform for Sample {
+    fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
+        let partition = batch.partition().index;
+        batch.sift(|batch, index| match spread(partition, batch.events()[index].offset) <= self.below {
+            true => Fate::Keep,
+            false => Fate::Drop,
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Record;
+    use crate::place::Partition;
+
+    fn kept(share: f64) -> Vec<u64> {
+        let mut batch = Batch::new(Partition::new("t", 3));
+        (0..10_000).for_each(|offset| batch.push(Record { offset, ..Record::default() }));
+        let mut sample = Sample::build(SampleSettings { share }).unwrap();
+        sample.apply(&mut batch).unwrap();
+        batch.events().iter().map(|event| event.offset).collect()
+    }
+
+    #[test]
+    fn a_share_is_let_through_and_always_the_same() {
+        assert_eq!((kept(0.0).len(), kept(1.0).len()), (0, 10_000));
+        let tenth = kept(0.1);
+        assert!((900..1100).contains(&tenth.len()), "{}", tenth.len());
+        assert_eq!(tenth, kept(0.1));
+        assert!(Sample::build(SampleSettings { share: 1.5 }).is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! From a file to a file, again and again.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll_pipeline::positions::FilePositions;
+use plimsoll_pipeline::sink::{FileSink, FileSinkSettings, Form};
+use plimsoll_pipeline::source::{File, FileSettings, Format};
+use plimsoll_pipeline::{Ended, Limits, Parts, Pipeline, Settings};
+
+fn run(dir: &Path, format: Format, form: Form, limits: Limits) -> Result<Ended, plimsoll_pipeline::Error> {
+    let file = |name: &str| dir.join(name);
+    let sink = |name: &str, form| FileSink::new(FileSinkSettings { path: file(name), form });
+    let parts = Parts {
+        sources: vec![Box::new(File::new(FileSettings { path: file("in"), format }))],
+        transforms: Vec::new(),
+        sink: Box::new(sink("out", form)),
+        dead_letters: Some(Box::new(sink("dead", Form::Whole))),
+        positions: Some(Arc::new(FilePositions::open(file("positions")).unwrap())),
+    };
+    Pipeline::build(parts, Settings { limits, ..Settings::default() }, Arc::default())?.run()
+}
+
+#[test]
+fn a_file_is_read_from_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, output) = (dir.path().join("in"), dir.path().join("out"));
+    let lines =
+        |from: u32, to: u32| (from..to).map(|number| format!("{{\"n\":{number}}}\n")).collect::<String>();
+    fs::write(&input, lines(0, 1000)).unwrap();
+    let limits = Limits { batch_events_max: 7, events_max: 21, ..Limits::default() };
+    assert_eq!(run(dir.path(), Format::Ndjson, Form::Lines, limits).unwrap(), Ended::Exhausted);
+    fs::write(&input, lines(0, 1500)).unwrap();
+    run(dir.path(), Format::Ndjson, Form::Lines, limits).unwrap();
+    let text = fs::read_to_string(&output).unwrap();
+    let mut written: Vec<_> = text.lines().collect();
+    written.sort_unstable();
+    let expected = lines(0, 1500);
+    let mut expected: Vec<_> = expected.lines().collect();
+    expected.sort_unstable();
+    assert_eq!(written, expected);
+    fs::write(&input, "short").unwrap();
+    let words = run(dir.path(), Format::Ndjson, Form::Lines, limits).unwrap_err().to_string();
+    assert!(words.contains("another file"), "{words}");
+}
+
+#[test]
+fn an_oversize_line_is_a_dead_letter_and_the_rest_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("one\n{}\n\nthree", "x".repeat(5000));
+    fs::write(dir.path().join("in"), text).unwrap();
+    let limits = Limits { event_bytes_max: 1000, ..Limits::default() };
+    run(dir.path(), Format::Ndjson, Form::Lines, limits).unwrap();
+    assert_eq!(fs::read_to_string(dir.path().join("out")).unwrap(), "one\nthree\n");
+    let dead = fs::read_to_string(dir.path().join("dead")).unwrap();
+    assert_eq!(dead.lines().count(), 1);
+    assert!(
+        dead.contains("\"plimsoll-cause\":\"oversize\"") && dead.contains("\"offset\":4"),
+        "{}",
+        &dead[..300]
+    );
+}
+
+#[test]
+fn bson_documents_go_through_as_they_are_and_a_torn_one_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let document = |number: u8| [&[12, 0, 0, 0, 16, b'n', 0, number, 0, 0, 0, 0][..]].concat();
+    let whole: Vec<u8> = (0..50).flat_map(document).collect();
+    fs::write(dir.path().join("in"), &whole).unwrap();
+    run(dir.path(), Format::Bson, Form::Raw, Limits::default()).unwrap();
+    assert_eq!(fs::read(dir.path().join("out")).unwrap(), whole);
+    fs::write(dir.path().join("in"), [&whole[..], &[12, 0, 0]].concat()).unwrap();
+    let words = run(dir.path(), Format::Bson, Form::Raw, Limits::default()).unwrap_err().to_string();
+    assert!(words.contains("ends within a document") && words.contains("byte 600"), "{words}");
+}
