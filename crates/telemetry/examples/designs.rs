@@ -9,8 +9,11 @@
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on ends")]
 #![expect(clippy::disallowed_methods, reason = "what is measured shares no clock with the ruler")]
 
+mod common;
+
 use std::time::{Duration, Instant};
 
+use common::cpu_of;
 use futures_util::future::join_all;
 use mongodb::Client;
 use plimsoll_server::embedded::{self, Options};
@@ -232,20 +235,12 @@ struct Cpu {
 
 impl Cpu {
     fn now(server: &Server) -> Self {
-        Cpu { own: of_process("self"), server: of_process(&server.pid().unwrap().to_string()) }
+        Cpu { own: cpu_of("self"), server: cpu_of(&server.pid().unwrap().to_string()) }
     }
 
     fn since(self, before: &Cpu) -> Cpu {
         Cpu { own: self.own - before.own, server: self.server - before.server }
     }
-}
-
-/// User and system time, in ticks of 10 ms.
-fn of_process(pid: &str) -> Duration {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let after_name = stat.rsplit_once(") ").unwrap().1;
-    let ticks: u64 = after_name.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
-    Duration::from_millis(ticks * 10)
 }
 
 fn disk_bytes(server: &Server) -> u64 {

@@ -4,6 +4,7 @@ pub mod database;
 pub mod feeds;
 pub mod limits;
 pub mod readings;
+pub mod secret;
 pub mod security;
 pub mod span;
 pub mod tls;
@@ -111,7 +112,17 @@ impl Typed {
         if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
             return Ok(Self::default());
         }
-        serde_saphyr::from_str(text).map_err(|error| Error::Text(error.to_string()))
+        // The lines around the fault would help, and may hold a password.
+        let told =
+            |error: serde_saphyr::Error| Error::Text(secret::scrubbed(&error.without_snippet().to_string()));
+        serde_saphyr::from_str(text).map_err(told)
+    }
+
+    /// The settings as they may be shown, with `***` for the password in the connection string and for what else is secret
+    /// in it. API keys stand in the settings as hashes alone, and of other secrets the files' names.
+    pub fn shown(&self) -> Self {
+        let database = Database { uri: secret::hidden(&self.database.uri), ..self.database.clone() };
+        Self { database, ..self.clone() }
     }
 
     /// What they mean. Files are looked for relative to `base`.
@@ -187,6 +198,28 @@ mod tests {
         keys(&serde_saphyr::from_str(block).unwrap(), "", &mut listed);
         keys(&serde_json::to_value(Typed::default()).unwrap(), "", &mut known);
         assert_eq!(listed, known);
+    }
+
+    #[test]
+    fn what_is_secret_is_neither_shown_nor_told_by_an_error() {
+        let text = "database: {uri: 'mongodb://ann:hunter2@h:1/?proxyPassword=hunter2', name: a}";
+        let typed = Typed::read(text).unwrap();
+        assert!(typed.database.uri.contains("hunter2"), "the service needs it");
+        let shown = serde_saphyr::to_string(&typed.shown()).unwrap();
+        assert!(shown.contains("ann:***@h:1") && !shown.contains("hunter2"), "{shown}");
+        assert!(!format!("{typed:?}").contains("hunter2"), "{typed:?}");
+        for wrong in [
+            text.replace("name: a", "name: a/b"),
+            text.replace("name: a", "nmae: a"),
+            text.replace("name: a", "pool_max: many"),
+            "database: 'mongodb://ann:hunter2@h:1/'".into(),
+            format!("{text}\nlisten: nowhere"),
+            format!("{text}\nlisten: ["),
+            format!("{text}\nlisten: 0.0.0.0:1"),
+        ] {
+            let error = build(&wrong).err().unwrap();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{wrong}: {error}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mongodb::{Collection, Database};
 
+use super::handle::Stored;
 use super::lookup::Lookup;
 use super::range::{Merge, Page, RangeQuery, Want};
 use super::record::{create, insert, metrics, number, pairs};
@@ -33,8 +34,15 @@ impl Documents {
     }
 
     async fn add(&self, readings: &[Reading]) -> Result<Vec<Written>, Fault> {
-        let documents = readings.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-        insert(&self.readings, &documents).await
+        let order = sorted(readings);
+        let encode = |(key, place): &(String, usize)| encode(key, &readings[*place]);
+        let documents = order.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+        let said = insert(&self.readings, &documents).await?;
+        let mut written = vec![Ok(Stored::New); readings.len()];
+        for ((_, place), said) in order.into_iter().zip(said) {
+            written[place] = said;
+        }
+        Ok(written)
     }
 
     async fn add_up(&self, sensor: &str, tally: &mut Tally) -> Result<(), Error> {
@@ -126,9 +134,17 @@ fn last(sensor: &str, since_ms: Option<i64>) -> Lookup {
     Lookup::new(doc! {"_id": {"$gte": least, "$lt": key::end(sensor)}}).sorted(doc! {"_id": -1}).limited(1)
 }
 
-fn encode(reading: &Reading) -> Result<RawDocumentBuf, bson::error::Error> {
+/// The key and the place of each reading, sorted: what lies together in the index is inserted together. Of those that are
+/// known as one the first stays the first.
+fn sorted(readings: &[Reading]) -> Vec<(String, usize)> {
+    let mut order: Vec<_> = readings.iter().map(key::of).zip(0..).collect();
+    order.sort_unstable();
+    order
+}
+
+fn encode(key: &str, reading: &Reading) -> Result<RawDocumentBuf, bson::error::Error> {
     let mut document = RawDocumentBuf::new();
-    document.append(cstr!("_id"), key::of(reading));
+    document.append(cstr!("_id"), key);
     document.append(cstr!("t"), DateTime::from_millis(reading.at_ms));
     document.append(cstr!("m"), metrics(reading)?);
     Ok(document)
@@ -139,4 +155,22 @@ fn decode(sensor: &str, found: &RawDocument) -> Result<Reading, Error> {
     let event = found.get_str("_id")?.splitn(3, '\t').nth(2).map(str::to_owned);
     let at_ms = found.get_datetime("t")?.timestamp_millis();
     Ok(Reading { sensor: sensor.to_owned(), at_ms, event, metrics: pairs(found.get_document("m")?)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_inserted_in_the_order_of_the_index_and_the_first_of_two_stays_the_first() {
+        let reading = |sensor: &str, at_ms| Reading {
+            sensor: sensor.into(),
+            at_ms,
+            event: None,
+            metrics: vec![("m".into(), 1.0)],
+        };
+        let readings = [reading("b", 2), reading("a", 9), reading("b", 1), reading("a", 9), reading("a", 3)];
+        let places: Vec<_> = sorted(&readings).into_iter().map(|(_, place)| place).collect();
+        assert_eq!(places, [4, 1, 3, 2, 0]);
+    }
 }

@@ -237,6 +237,15 @@ impl Readings {
         Ok(found)
     }
 
+    /// Whether a sensor has ever sent a reading.
+    ///
+    /// # Errors
+    /// [`Error::Database`], [`Error::Foreign`].
+    pub async fn knows(&self, sensor: &str) -> Result<bool, Error> {
+        // What was heard of is stored, and nothing that is stored goes away.
+        Ok(self.shared.newest.of(sensor).is_some() || self.latest(sensor).await?.is_some())
+    }
+
     /// One page of a sensor's readings.
     ///
     /// # Errors

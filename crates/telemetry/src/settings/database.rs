@@ -1,14 +1,17 @@
 //! Where everything is kept, and how the driver behaves.
 
+use std::{fmt, io};
+
 use mongodb::event::EventHandler;
 use mongodb::event::cmap::CmapEvent;
 use mongodb::options::{Acknowledgment, ClientOptions, Compressor, WriteConcern};
 use serde::{Deserialize, Serialize};
 
+use super::secret;
 use super::span::Span;
 
 /// The database and the driver's settings. What the URI says itself comes first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
     /// The server's connection string.
@@ -81,6 +84,14 @@ impl Default for Concern {
     }
 }
 
+/// Without what is secret: settings are shown in logs and failures.
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uri = secret::hidden(&self.uri);
+        f.debug_struct("Database").field("uri", &uri).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 impl Default for Database {
     fn default() -> Self {
         Self {
@@ -120,7 +131,9 @@ impl Database {
         &self,
         hear: impl Fn(CmapEvent) + Send + Sync + 'static,
     ) -> Result<ClientOptions, mongodb::error::Error> {
-        let mut options = ClientOptions::parse(&self.uri).await?;
+        let read = ClientOptions::parse(&self.uri).await;
+        let mut options =
+            read.map_err(|error| if secret::is_misread(&self.uri) { misread() } else { error })?;
         options.app_name.get_or_insert_with(|| "plimsoll-telemetry".into());
         options.write_concern.get_or_insert_with(|| self.concern());
         options.max_pool_size.get_or_insert(self.pool_max);
@@ -144,6 +157,15 @@ impl Database {
         };
         WriteConcern::builder().w(w).journal(self.write_concern.j).build()
     }
+}
+
+/// In place of what the driver says, which would quote the password as a host.
+fn misread() -> mongodb::error::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "the connection string cannot be read: write ? as %3F and @ as %40",
+    )
+    .into()
 }
 
 impl Compression {
@@ -174,6 +196,22 @@ mod tests {
         check(|it| it.pool_min = 33, "pool_min");
         check(|it| it.name = "a.b".into(), "no name");
         check(|it| it.name = String::new(), "no name");
+    }
+
+    #[tokio::test]
+    async fn a_connection_string_that_cannot_be_read_does_not_tell_its_password() {
+        for uri in [
+            "mongodb://ann:hunter2?x@h",
+            "mongodb://ann:hunter2/x@h",
+            "mongodb://ann:hunter%2@h",
+            "mongodb://ann:hunter2@h:port",
+            "mongodb://ann:hunter2@h/?maxPoolSize=many",
+            "ann:hunter2@h",
+        ] {
+            let settings = Database { uri: uri.into(), ..Database::default() };
+            let error = settings.options(|_| ()).await.err().unwrap();
+            assert!(!format!("{error} {error:?}").contains("hunter"), "{uri}: {error}");
+        }
     }
 
     #[tokio::test]

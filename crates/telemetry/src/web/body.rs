@@ -10,6 +10,8 @@ use serde_json::error::Category;
 use super::budget::{Budget, Share};
 use super::endpoint::Takes;
 use super::problem::{Kind, Problem};
+use super::strict;
+use crate::reading::Unread;
 use crate::settings::limits::Limits;
 
 /// The type of a body.
@@ -125,15 +127,27 @@ fn media(takes: Takes, headers: &HeaderMap) -> Result<Media, Problem> {
     }
 }
 
-/// A body as JSON.
+/// A body as JSON, in which no object has a key twice.
 pub(super) fn json(bytes: &[u8]) -> Result<Value, Problem> {
-    serde_json::from_slice(bytes).map_err(|error| Problem::new(Kind::Malformed, no_json(&error)))
+    strict::value(bytes).map_err(|error| Problem::new(Kind::Malformed, no_json(&error)))
 }
 
 /// What is wrong with what should be JSON.
 pub(super) fn no_json(error: &serde_json::Error) -> String {
-    let what = if error.classify() == Category::Eof { "the JSON breaks off" } else { "this is no JSON" };
-    format!("{what} ({error}); NaN, Infinity and comments are none")
+    match error.classify() {
+        Category::Data => error.to_string(),
+        Category::Eof => format!("the JSON breaks off ({error})"),
+        _ => format!("this is no JSON ({error}); NaN, Infinity and comments are none"),
+    }
+}
+
+impl From<Unread> for Problem {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Json(error) => Self::new(Kind::Malformed, no_json(&error)),
+            Unread::Invalid(invalid) => invalid.into(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -206,7 +220,17 @@ mod tests {
 
     #[test]
     fn what_is_no_json_says_where() {
-        for text in ["{", "{\"a\":NaN}", "{\"a\":1e999}", "", "[1,]", "{'a':1}", "\u{feff}{}", "{\"a\":01}"] {
+        for text in [
+            "{",
+            "{\"a\":NaN}",
+            "{\"a\":1e999}",
+            "",
+            "[1,]",
+            "{'a':1}",
+            "\u{feff}{}",
+            "{\"a\":01}",
+            "{\"a\":1,\"a\":1}",
+        ] {
             let problem = json(text.as_bytes()).unwrap_err();
             assert_eq!(problem.kind(), Kind::Malformed, "{text}");
             assert!(problem.detail().contains("column"), "{}", problem.detail());

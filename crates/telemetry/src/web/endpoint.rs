@@ -7,7 +7,7 @@ use axum::http::Method;
 use serde_json::Value;
 
 use super::body::Media;
-use super::problem::Problem;
+use super::problem::{Kind, Problem};
 use super::query::Query;
 use super::reply::Answer;
 use super::security::scope::Scope;
@@ -27,6 +27,8 @@ pub trait Endpoint: Send + Sync + 'static {
     const SCOPE: Option<Scope>;
     /// What body it takes.
     const TAKES: Takes;
+    /// What it refuses by itself, besides what the gate refuses for it.
+    const REFUSES: &'static [Kind] = &[];
 
     /// Does it.
     fn answer(service: Arc<Service>, call: Call) -> impl Future<Output = Answer> + Send;

@@ -37,6 +37,23 @@ pub(super) async fn pass<E: Endpoint>(
     response
 }
 
+/// What a request to an endpoint may be refused with whatever the endpoint does: here, or because the database fails.
+pub(super) fn refusals<E: Endpoint>() -> impl Iterator<Item = Kind> {
+    const GUARDED: [Kind; 8] = [
+        Kind::Malformed,
+        Kind::Unauthenticated,
+        Kind::Forbidden,
+        Kind::Invalid,
+        Kind::RateLimited,
+        Kind::Busy,
+        Kind::Internal,
+        Kind::Unavailable,
+    ];
+    const SIZED: [Kind; 3] = [Kind::Slow, Kind::TooLarge, Kind::MediaType];
+    let guarded = GUARDED.into_iter().filter(|_| E::SCOPE.is_some());
+    guarded.chain(SIZED.into_iter().filter(|_| E::TAKES != Takes::Nothing))
+}
+
 async fn guarded<E: Endpoint>(
     service: &Arc<Service>,
     params: Option<RawPathParams>,

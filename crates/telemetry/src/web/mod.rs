@@ -15,6 +15,7 @@ pub mod security;
 mod body;
 mod budget;
 mod rate;
+mod strict;
 
 pub mod metrics;
 mod ready;

@@ -54,7 +54,8 @@ struct Inner {
 }
 
 impl Kind {
-    const fn status(self) -> StatusCode {
+    /// The status that it is answered with.
+    pub const fn status(self) -> StatusCode {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,

@@ -227,7 +227,9 @@ mod tests {
     #[test]
     fn every_body_is_a_reading_that_the_service_takes() {
         for number in 0..3000 {
-            let parsed = Reading::parse(&iot().single_json(number), NOW_MS, &Limits::default()).unwrap();
+            let parsed =
+                Reading::parse(iot().single_json(number).to_string().as_bytes(), NOW_MS, &Limits::default())
+                    .unwrap();
             assert_eq!(parsed, iot().single(number));
         }
         let batch = iot().batch_json(3);

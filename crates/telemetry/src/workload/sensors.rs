@@ -54,7 +54,11 @@ mod tests {
         assert_eq!((seventh.sensor.as_str(), seventh.at_ms), ("sensor-1", 1_790_000_020_000));
         for number in 0..100 {
             let reading = sensors.number(number);
-            let parsed = Reading::parse(&reading.to_json(), 1_790_001_000_000, &Limits::default());
+            let parsed = Reading::parse(
+                reading.to_json().to_string().as_bytes(),
+                1_790_001_000_000,
+                &Limits::default(),
+            );
             assert_eq!(parsed.unwrap(), reading);
             assert_eq!(reading, sensors.number(number));
         }

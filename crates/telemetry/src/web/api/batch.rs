@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use serde::de::{Deserializer, SeqAccess, Visitor};
-use serde_json::Value;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 
-use crate::reading::{Invalid, Reading};
+use super::ingest::allowed;
+use crate::reading::{Invalid, Read, Reading, Unread};
 use crate::web::body::{Media, no_json};
 use crate::web::problem::{Kind, Problem};
 
@@ -13,18 +13,18 @@ use crate::web::problem::{Kind, Problem};
 pub type Item = (usize, Result<Reading, Invalid>);
 
 /// What is looked for.
-pub struct Batch<'a, F> {
+pub struct Batch<'a> {
     /// How it is written.
     pub media: Media,
     /// The body.
     pub body: &'a [u8],
     /// Readings at most.
     pub readings_max: usize,
-    /// Makes a reading of JSON.
-    pub read: F,
+    /// How each is read.
+    pub read: Read<'a>,
 }
 
-impl<F: FnMut(&Value) -> Result<Reading, Invalid>> Batch<'_, F> {
+impl Batch<'_> {
     /// Its readings. One that cannot be meant is an item like any other; so is a line that is no JSON.
     ///
     /// # Errors
@@ -40,37 +40,44 @@ impl<F: FnMut(&Value) -> Result<Reading, Invalid>> Batch<'_, F> {
         Ok(items)
     }
 
-    fn lines(mut self) -> Result<Vec<Item>, Problem> {
+    fn lines(self) -> Result<Vec<Item>, Problem> {
         let mut items = Vec::new();
         let lines = self.body.split(|byte| *byte == b'\n').enumerate();
         for (index, line) in lines.filter(|(_, line)| !line.trim_ascii().is_empty()) {
             if items.len() == self.readings_max {
                 return Err(too_many(self.readings_max));
             }
-            let item = match serde_json::from_slice::<Value>(line) {
-                Ok(json) => (self.read)(&json),
-                Err(error) => Err(Invalid { field: String::new(), reason: no_json(&error) }),
-            };
-            items.push((index + 1, item));
+            let item = self.read.bytes(line).map_err(|unread| match unread {
+                Unread::Json(error) => Invalid { field: String::new(), reason: no_json(&error) },
+                Unread::Invalid(invalid) => invalid,
+            });
+            items.push((index + 1, item.and_then(allowed)));
         }
         Ok(items)
     }
 
-    fn array(mut self) -> Result<Vec<Item>, Problem> {
+    fn array(self) -> Result<Vec<Item>, Problem> {
+        let Some(b'[') = self.body.trim_ascii_start().first() else { return Err(no_array(self.body)) };
         let mut collector =
-            Collector { items: Vec::new(), most: self.readings_max, full: false, read: &mut self.read };
+            Collector { items: Vec::new(), most: self.readings_max, full: false, read: self.read };
         let mut deserializer = serde_json::Deserializer::from_slice(self.body);
         let read = deserializer.deserialize_seq(&mut collector).and_then(|()| deserializer.end());
         match read {
             _ if collector.full => Err(too_many(self.readings_max)),
             Ok(()) => Ok(collector.items),
-            Err(error) if error.is_data() => Err(Problem::new(
-                Kind::Invalid,
-                "a batch is a JSON array of readings, or lines of JSON with \
-                                                 `Content-Type: application/x-ndjson`",
-            )),
             Err(error) => Err(Problem::new(Kind::Malformed, no_json(&error))),
         }
+    }
+}
+
+/// What is wrong with a body that does not begin as an array does.
+fn no_array(body: &[u8]) -> Problem {
+    match serde_json::from_slice::<IgnoredAny>(body) {
+        Err(error) => Problem::new(Kind::Malformed, no_json(&error)),
+        Ok(_) => Problem::new(
+            Kind::Invalid,
+            "a batch is a JSON array of readings, or lines of JSON with `Content-Type: application/x-ndjson`",
+        ),
     }
 }
 
@@ -78,15 +85,15 @@ fn too_many(most: usize) -> Problem {
     Problem::new(Kind::TooLarge, format!("a batch has at most {most} readings: send several"))
 }
 
-/// Takes the elements of an array one by one, so that the tree of only one is in memory.
-struct Collector<'a, F> {
+/// Takes the elements of an array one by one.
+struct Collector<'a> {
     items: Vec<Item>,
     most: usize,
     full: bool,
-    read: &'a mut F,
+    read: Read<'a>,
 }
 
-impl<'de, F: FnMut(&Value) -> Result<Reading, Invalid>> Visitor<'de> for &mut Collector<'_, F> {
+impl<'de> Visitor<'de> for &mut Collector<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,12 +101,12 @@ impl<'de, F: FnMut(&Value) -> Result<Reading, Invalid>> Visitor<'de> for &mut Co
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
-        while let Some(json) = elements.next_element::<Value>()? {
+        while let Some(found) = elements.next_element_seed(self.read)? {
             if self.items.len() == self.most {
                 self.full = true;
                 return Err(serde::de::Error::custom("too many"));
             }
-            self.items.push((self.items.len() + 1, (self.read)(&json)));
+            self.items.push((self.items.len() + 1, found.and_then(allowed)));
         }
         Ok(())
     }
@@ -113,8 +120,10 @@ mod tests {
     const NOW: i64 = 1_790_000_000_000;
     const GOOD: &str = r#"{"sensorId":"s","timestamp":1790000000000,"t":1}"#;
 
+    const TWICE: &str = r#"{"sensorId":"s","timestamp":1790000000000,"t":1,"t":1}"#;
+
     fn items(media: Media, body: &str) -> Result<Vec<(usize, bool)>, Problem> {
-        let read = |json: &Value| Reading::parse(json, NOW, &Limits::default());
+        let read = Read { now_ms: NOW, limits: &Limits::default() };
         let batch = Batch { media, body: body.as_bytes(), readings_max: 3, read };
         batch.items().map(|items| items.into_iter().map(|(line, item)| (line, item.is_ok())).collect())
     }
@@ -124,6 +133,7 @@ mod tests {
         let body = format!("{GOOD}\n\n{{\"sensorId\":7}}\r\n  {GOOD}\r\n");
         assert_eq!(items(Media::Lines, &body), Ok(vec![(1, true), (3, false), (4, true)]));
         assert_eq!(items(Media::Lines, &format!("NaN\n{GOOD}")), Ok(vec![(1, false), (2, true)]));
+        assert_eq!(items(Media::Lines, &format!("{TWICE}\n{GOOD}")), Ok(vec![(1, false), (2, true)]));
     }
 
     #[test]
@@ -142,6 +152,9 @@ mod tests {
         check(Media::Json, &format!("[{GOOD},"), Kind::Malformed);
         check(Media::Json, &format!("[{GOOD}] x"), Kind::Malformed);
         check(Media::Json, &format!("[{GOOD},NaN]"), Kind::Malformed);
+        check(Media::Json, &format!("[{GOOD},{TWICE}]"), Kind::Malformed);
+        check(Media::Json, "{", Kind::Malformed);
+        check(Media::Json, "7", Kind::Invalid);
         check(Media::Json, GOOD, Kind::Invalid);
         check(Media::Json, "[]", Kind::Invalid);
         check(Media::Lines, " \n\n", Kind::Invalid);

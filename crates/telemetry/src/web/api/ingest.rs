@@ -31,7 +31,8 @@ impl Endpoint for Ingest {
 
     async fn answer(service: Arc<Service>, call: Call) -> Answer {
         call.query(&[])?;
-        let reading = read(&call.json()?, &service)?;
+        let limits = &service.taken;
+        let reading = allowed(Reading::parse(&call.body, service.clock.now_ms(), limits)?)?;
         let body = match service.readings.ingest(reading).await? {
             Stored::New => r#"{"stored":"new"}"#,
             Stored::Known => r#"{"stored":"known"}"#,
@@ -51,8 +52,7 @@ impl Endpoint for Ingest {
 }
 
 /// A reading that can be asked for later.
-pub(super) fn read(json: &Value, service: &Service) -> Result<Reading, Invalid> {
-    let reading = Reading::parse(json, service.clock.now_ms(), &service.taken)?;
+pub(super) fn allowed(reading: Reading) -> Result<Reading, Invalid> {
     if RESERVED.contains(&reading.sensor.as_str()) {
         let reason = format!("must not be {}: these are other paths", RESERVED.join(" or "));
         return Err(Invalid { field: "sensorId".into(), reason });

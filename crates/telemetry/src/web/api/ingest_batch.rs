@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::batch::{Batch, Item};
 use super::describe::{reference, responses};
-use super::{fault, ingest};
-use crate::reading::Invalid;
+use super::fault;
+use crate::reading::{Invalid, Read};
 use crate::readings::{IngestError, Stored};
 use crate::web::endpoint::{Call, Endpoint, Takes};
 use crate::web::problem::{Kind, Problem};
@@ -81,7 +81,7 @@ async fn items(service: Arc<Service>, call: Call) -> Result<Vec<Item>, Problem> 
             media: call.media,
             body: &call.body,
             readings_max: service.limits.batch_readings_max as usize,
-            read: |json: &Value| ingest::read(json, &service),
+            read: Read { now_ms: service.clock.now_ms(), limits: &service.taken },
         };
         batch.items()
     };

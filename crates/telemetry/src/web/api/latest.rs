@@ -21,6 +21,7 @@ impl Endpoint for Latest {
     const NAME: &'static str = "latest";
     const SCOPE: Option<Scope> = Some(Scope::TelemetryRead);
     const TAKES: Takes = Takes::Nothing;
+    const REFUSES: &'static [Kind] = &[Kind::NotFound];
 
     async fn answer(service: Arc<Service>, call: Call) -> Answer {
         let sensor = call.name("sensor")?;

@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::describe::{reference, responses};
 use crate::web::endpoint::{Call, Endpoint, Takes};
+use crate::web::gate;
+use crate::web::problem::Kind;
 use crate::web::reply::{self, Answer};
 use crate::web::routes::{Visitor, each};
 use crate::web::security::scope::Scope;
@@ -60,10 +62,7 @@ pub fn document() -> Value {
         "paths": paths.0,
         "components": {
             "schemas": super::schemas::schemas(),
-            "responses": {"Problem": {
-                "description": "It was refused.",
-                "content": {"application/problem+json": {"schema": reference("Problem")}},
-            }},
+            "responses": {"Problem": refused("It was refused."), "Later": later()},
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JSON Web Token."},
                 "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
@@ -72,21 +71,32 @@ pub fn document() -> Value {
     })
 }
 
+fn refused(about: &str) -> Value {
+    json!({"description": about, "content": {"application/problem+json": {"schema": reference("Problem")}}})
+}
+
+fn later() -> Value {
+    let mut response = refused("It was refused for now.");
+    response["headers"] = json!({"Retry-After": {
+        "description": "Come back in so many seconds.",
+        "schema": {"type": "integer", "minimum": 0},
+    }});
+    response
+}
+
+/// What may go well another time.
+const COMES_BACK: [Kind; 3] = [Kind::RateLimited, Kind::Busy, Kind::Unavailable];
+
 fn operation<E: Endpoint>() -> Value {
     let mut operation = E::describe();
     operation["operationId"] = E::NAME.into();
-    let problems = &mut operation["responses"];
-    for status in problems_of::<E>() {
-        problems[status] = json!({"$ref": "#/components/responses/Problem"});
+    let answers = &mut operation["responses"];
+    for kind in gate::refusals::<E>().chain(E::REFUSES.iter().copied()) {
+        let how = if COMES_BACK.contains(&kind) { "Later" } else { "Problem" };
+        answers[kind.status().as_str()] = json!({"$ref": format!("#/components/responses/{how}")});
     }
     if let Some(scope) = E::SCOPE {
         operation["security"] = json!([{"bearer": [scope.name()]}, {"key": [scope.name()]}]);
     }
     operation
-}
-
-fn problems_of<E: Endpoint>() -> impl Iterator<Item = &'static str> {
-    let guarded = ["400", "401", "403", "422", "429", "503"].into_iter().filter(|_| E::SCOPE.is_some());
-    let sized = ["408", "413", "415"].into_iter().filter(|_| E::TAKES != Takes::Nothing);
-    guarded.chain(sized)
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::describe::{body, responses};
 use crate::feeds::{Activity, Posted};
 use crate::web::endpoint::{Call, Endpoint, Takes};
+use crate::web::problem::Kind;
 use crate::web::reply::{self, Answer};
 use crate::web::security::scope::Scope;
 use crate::web::service::Service;
@@ -23,6 +24,7 @@ impl Endpoint for Post {
     const NAME: &'static str = "post_activity";
     const SCOPE: Option<Scope> = Some(Scope::ActivityWrite);
     const TAKES: Takes = Takes::Json;
+    const REFUSES: &'static [Kind] = &[Kind::Conflict];
 
     async fn answer(service: Arc<Service>, call: Call) -> Answer {
         call.query(&[])?;

@@ -12,6 +12,7 @@ use crate::reading::Reading;
 use crate::readings::{Cursor, RangeQuery};
 use crate::settings::span::Span;
 use crate::web::endpoint::{Call, Endpoint, Takes};
+use crate::web::problem::Kind;
 use crate::web::reply::{self, Answer};
 use crate::web::security::scope::Scope;
 use crate::web::service::Service;
@@ -30,6 +31,7 @@ impl Endpoint for Range {
     const NAME: &'static str = "range";
     const SCOPE: Option<Scope> = Some(Scope::TelemetryRead);
     const TAKES: Takes = Takes::Nothing;
+    const REFUSES: &'static [Kind] = &[Kind::NotFound];
 
     async fn answer(service: Arc<Service>, call: Call) -> Answer {
         let sensor = call.name("sensor")?;

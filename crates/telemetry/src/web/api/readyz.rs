@@ -21,6 +21,7 @@ impl Endpoint for Readyz {
     const NAME: &'static str = "readyz";
     const SCOPE: Option<Scope> = None;
     const TAKES: Takes = Takes::Nothing;
+    const REFUSES: &'static [Kind] = &[Kind::Unavailable];
 
     async fn answer(service: Arc<Service>, _: Call) -> Answer {
         if service.is_ending() {

@@ -96,6 +96,7 @@ fn statistics() -> Map<String, Value> {
                 ("from", moment()),
                 ("to", moment()),
                 ("sensors", list(&object(&[("sensorId", text()), ("intervals", intervals())]))),
+                ("unknown", list(&text())),
             ]),
         ),
     ])
@@ -130,6 +131,7 @@ fn problem() -> Map<String, Value> {
             "required": ["type", "title", "status", "detail"],
             "properties": {
                 "type": text(), "title": text(), "status": {"type": "integer"}, "detail": text(), "fields": fields,
+                "received": count(), "failed": list(&reference("BatchFailure")), "unknown": list(&text()),
             },
         }),
     )])

@@ -23,6 +23,7 @@ impl Endpoint for Statistics {
     const NAME: &'static str = "stats";
     const SCOPE: Option<Scope> = Some(Scope::TelemetryRead);
     const TAKES: Takes = Takes::Nothing;
+    const REFUSES: &'static [Kind] = &[Kind::NotFound];
 
     async fn answer(service: Arc<Service>, call: Call) -> Answer {
         let sensor = call.name("sensor")?;
@@ -83,8 +84,8 @@ pub(super) fn detail(said: Option<&str>) -> Result<Detail, Problem> {
 
 /// A sensor that has sent nothing at all is not there.
 pub(super) async fn known(service: &Service, sensor: &str) -> Result<(), Problem> {
-    match service.readings.latest(sensor).await? {
-        Some(_) => Ok(()),
-        None => Err(Problem::new(Kind::NotFound, "no reading of this sensor has been stored")),
+    match service.readings.knows(sensor).await? {
+        true => Ok(()),
+        false => Err(Problem::new(Kind::NotFound, "no reading of this sensor has been stored")),
     }
 }

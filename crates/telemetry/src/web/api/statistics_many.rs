@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 
 use super::describe::{body, responses};
@@ -14,7 +15,7 @@ use crate::reading::name_fault;
 use crate::readings::{SensorStatistics, StatisticsQuery};
 use crate::settings::span::Span;
 use crate::web::endpoint::{Call, Endpoint, Takes};
-use crate::web::problem::Problem;
+use crate::web::problem::{Kind, Problem};
 use crate::web::reply::{self, Answer};
 use crate::web::security::scope::Scope;
 use crate::web::service::Service;
@@ -22,6 +23,8 @@ use crate::web::service::Service;
 /// Tells statistics of several sensors.
 pub struct StatisticsMany;
 
+/// Sensors looked for at the same time.
+const LOOKS_MAX: usize = 8;
 const FIELDS: [&str; 6] = ["sensors", "window", "from", "to", "interval", "detail"];
 
 impl Endpoint for StatisticsMany {
@@ -30,25 +33,46 @@ impl Endpoint for StatisticsMany {
     const NAME: &'static str = "stats_many";
     const SCOPE: Option<Scope> = Some(Scope::TelemetryRead);
     const TAKES: Takes = Takes::Json;
+    const REFUSES: &'static [Kind] = &[Kind::NotFound];
 
     async fn answer(service: Arc<Service>, call: Call) -> Answer {
         call.query(&[])?;
         let asked = read(&call.json()?, &service)?;
         let found = service.readings.statistics(&asked).await?;
+        let unknown = unknown(&service, &found).await?;
+        if unknown.len() == found.len() {
+            let detail = "no reading of any of these sensors has been stored";
+            return Err(Problem::new(Kind::NotFound, detail).with("unknown", unknown.into()));
+        }
         let one = |it: &SensorStatistics| json!({"sensorId": it.sensor, "intervals": window::intervals(&it.intervals)});
-        let sensors: Vec<Value> = found.iter().map(one).collect();
-        let answer = json!({"from": asked.from_ms, "to": asked.to_ms, "sensors": sensors});
+        let known = found.iter().filter(|it| !unknown.contains(&it.sensor.as_str()));
+        let sensors: Vec<Value> = known.map(one).collect();
+        let answer =
+            json!({"from": asked.from_ms, "to": asked.to_ms, "sensors": sensors, "unknown": unknown});
         Ok(reply::json(StatusCode::OK, &answer))
     }
 
     fn describe() -> Value {
         json!({
             "summary": "Statistics of several sensors and intervals",
-            "description": "As for one sensor. A sensor without readings in the window has no intervals.",
+            "description": "As for one sensor. A sensor without readings in the window has no intervals; one that has sent \
+                            nothing at all stands under `unknown`, and if all do, it is a 404.",
             "requestBody": body("StatisticsQuery"),
             "responses": responses(&[(200, "The statistics, a sensor after the other.", Some("ManyStatistics"))]),
         })
     }
+}
+
+/// Those that have sent nothing at all.
+async fn unknown<'s>(service: &Service, found: &'s [SensorStatistics]) -> Result<Vec<&'s str>, Problem> {
+    let silent = found.iter().filter(|it| it.intervals.is_empty());
+    let looks = silent.map(|it| async {
+        let known = service.readings.knows(&it.sensor).await?;
+        Ok::<_, Problem>(Some(it.sensor.as_str()).filter(|_| !known))
+    });
+    let looks: Vec<_> = looks.map(FutureExt::boxed).collect();
+    let answers: Vec<_> = stream::iter(looks).buffered(LOOKS_MAX).try_collect().await?;
+    Ok(answers.into_iter().flatten().collect())
 }
 
 fn read(json: &Value, service: &Service) -> Result<StatisticsQuery, Problem> {

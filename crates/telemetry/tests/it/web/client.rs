@@ -4,6 +4,8 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::described;
+
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
@@ -99,7 +101,9 @@ impl Client {
         let bytes = [format!("{head}\r\n").as_bytes(), body].concat();
         self.stream.write_all(&bytes).await?;
         self.stream.flush().await?;
-        self.answer().await
+        let answer = self.answer().await?;
+        described::check(method, path, answer.status, answer.header("content-type"));
+        Ok(answer)
     }
 
     /// Reads an answer.

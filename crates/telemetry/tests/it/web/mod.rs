@@ -2,6 +2,7 @@
 
 mod bench;
 mod client;
+mod described;
 
 mod refused;
 mod routes;

@@ -88,6 +88,31 @@ async fn a_body_that_is_no_json_is_refused() {
 }
 
 #[tokio::test]
+async fn a_body_that_says_a_key_twice_is_refused() {
+    let (service, mut client) = with_one("twice").await;
+    let now = now_ms();
+    let twice = format!(r#"{{"sensorId":"s","timestamp":{now},"t":1,"t":2}}"#);
+    for (path, body) in [
+        (INGEST, twice.clone()),
+        (INGEST, format!(r#"{{"sensorId":"s","sensorId":"x","timestamp":{now},"t":1}}"#)),
+        ("/api/telemetry/ingest/batch", format!("[{},{twice}]", reading("s", now, 1.0))),
+        ("/api/telemetry/stats", r#"{"sensors":["known"],"window":"1h","window":"2h"}"#.into()),
+        ("/api/activity", r#"{"userId":"ann","userId":"bob","type":"post"}"#.into()),
+        ("/api/activity/ann/following", r#"{"userIds":["bob"],"userIds":["cid"]}"#.into()),
+    ] {
+        let problem = client.post_text(path, &body).await.problem(400);
+        assert!(problem["detail"].as_str().unwrap().contains("stands there twice"), "{problem}");
+    }
+    let lines = format!("{twice}\n{}", reading("s", now, 1.0));
+    let head = [("content-type", "application/x-ndjson")];
+    let some =
+        client.send("POST", "/api/telemetry/ingest/batch", &head, lines.as_bytes()).await.is(207).json();
+    assert_eq!((&some["failed"][0]["line"], &some["new"]), (&json!(1), &json!(1)), "a line fails alone");
+    assert_eq!(stored("twice").await, 2);
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn a_body_of_10_mb_is_refused_everywhere_and_said_so() {
     let (service, _) = with_one("large").await;
     let filling = " ".repeat(10 << 20);

@@ -95,13 +95,15 @@ async fn statistics_tell_the_window_and_its_intervals() {
     let asked = json!({"sensors": ["a", "b", "none"], "from": from, "to": to, "interval": "50m"});
     let many = client.post("/api/telemetry/stats", &asked).await.is(200).json();
     let sensors = many["sensors"].as_array().unwrap();
-    assert_eq!(
-        sensors.iter().map(|it| it["sensorId"].as_str().unwrap()).collect::<Vec<_>>(),
-        ["a", "b", "none"]
-    );
+    assert_eq!(sensors.iter().map(|it| it["sensorId"].as_str().unwrap()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(many["unknown"], json!(["none"]), "as the GET, which is a 404 for it");
     assert_eq!(sensors[0]["intervals"][0]["metrics"]["temperature"]["p99"], 99.0);
     assert_eq!(sensors[1]["intervals"][1]["metrics"]["temperature"]["max"], 0.0);
-    assert_eq!(sensors[2]["intervals"], json!([]));
+    let silent = json!({"sensors": ["none", "a"], "from": 0, "to": 1000});
+    let silent = client.post("/api/telemetry/stats", &silent).await.is(200).json();
+    assert_eq!(silent["sensors"], json!([{"sensorId": "a", "intervals": []}]));
+    let nobody = client.post("/api/telemetry/stats", &json!({"sensors": ["none", "nix"]})).await.problem(404);
+    assert_eq!(nobody["unknown"], json!(["none", "nix"]));
 
     let empty = client.get("/api/telemetry/stats/a?from=0&to=1000").await.is(200).json();
     assert_eq!(empty["metrics"], json!({}));
