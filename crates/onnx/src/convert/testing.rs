@@ -1,0 +1,39 @@
+//! A model of one node, and variants of it that are wrong: for tests of what loads models.
+
+use super::graph::{Axis, Graph, Kind, Node, STANDARD};
+
+/// What the model shall be.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    /// The name of its input.
+    pub(crate) input: &'static str,
+    /// Whether the input is of whole numbers.
+    pub(crate) whole: bool,
+    /// Whether the output has two axes only.
+    pub(crate) flat: bool,
+    /// What makes the output.
+    pub(crate) operator: &'static str,
+}
+
+impl Asked {
+    /// A good one: the vector of token n is [n, -n], and there are ten.
+    pub(crate) const GOOD: Asked = Asked { input: "input_ids", whole: true, flat: false, operator: "Gather" };
+}
+
+pub(crate) fn model(asked: Asked) -> Vec<u8> {
+    let mut graph = Graph::default();
+    let axes = [Axis::Free("texts"), Axis::Free("tokens")];
+    graph.input(asked.input, if asked.whole { Kind::I64 } else { Kind::F32 }, &axes);
+    let table: Vec<f32> = (0..10_u8).flat_map(|n| [f32::from(n), -f32::from(n)]).collect();
+    graph.floats("table", &[10, 2], &table);
+    let good = asked.whole && !asked.flat;
+    let (operator, inputs) =
+        if good { (asked.operator, vec!["table", asked.input]) } else { ("Cast", vec![asked.input]) };
+    let to = [("to", super::graph::Attribute::Whole(Kind::F32 as i64))];
+    let attributes = if good { &[][..] } else { &to[..] };
+    let node = Node { operator, domain: STANDARD, inputs: &inputs, outputs: &["out"], attributes };
+    graph.node(node);
+    let output = [axes[0], axes[1], Axis::Fixed(2)];
+    graph.output("out", Kind::F32, if good { &output } else { &output[..2] });
+    graph.into_file("test")
+}

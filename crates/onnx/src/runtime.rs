@@ -1,0 +1,63 @@
+//! The library of ONNX Runtime: loaded once for the whole process.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ort::environment::Environment;
+use ort::logging::LogLevel;
+
+/// ONNX Runtime could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// The file is no library of ONNX Runtime, or too old.
+    #[error(
+        "{path:?} is no ONNX Runtime that can be used ({why}): give libonnxruntime of version 1.17 or newer"
+    )]
+    Library {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Another one is loaded.
+    #[error(
+        "{loaded:?} is loaded, and a process has one ONNX Runtime: give the same for every embedder, not {wanted:?}"
+    )]
+    Another {
+        /// The library that is loaded.
+        loaded: PathBuf,
+        /// The one that was asked for.
+        wanted: PathBuf,
+    },
+}
+
+struct Loaded {
+    library: PathBuf,
+    environment: Environment,
+}
+
+static LOADED: Mutex<Option<Loaded>> = Mutex::new(None);
+
+/// The environment of a library, loaded if none is.
+///
+/// # Errors
+/// [`RuntimeError`].
+pub(crate) fn environment(library: &Path) -> Result<Environment, RuntimeError> {
+    let error = |why: String| RuntimeError::Library { path: library.to_owned(), why };
+    let wanted = fs::canonicalize(library).map_err(|why| error(why.to_string()))?;
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*loaded {
+        Some(Loaded { library, environment }) if *library == wanted => Ok(environment.clone()),
+        Some(Loaded { library, .. }) => Err(RuntimeError::Another { loaded: library.clone(), wanted }),
+        None => {
+            let builder = ort::init_from(&wanted).map_err(|why| error(why.to_string()))?;
+            let builder = builder.with_name("plimsoll").with_telemetry(false);
+            let environment = builder.build().map_err(|why| error(why.to_string()))?;
+            // What goes wrong comes back as an error, and is told once.
+            environment.set_log_level(LogLevel::Fatal);
+            *loaded = Some(Loaded { library: wanted, environment: environment.clone() });
+            Ok(environment)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What is embedded with what.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Installed, VerifyError};
+
+/// Which model, and the limits of its texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The model.
+    pub model: Model,
+    /// The limits.
+    pub limits: Limits,
+}
+
+/// A model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// MiniLM-L6-v2, as [`crate::model::install()`] put it into the cache.
+    Installed {
+        /// The directory of the cache.
+        cache: PathBuf,
+        /// Exact, or fast.
+        precision: Precision,
+    },
+    /// Files of the user's.
+    Files(Files),
+}
+
+/// What an embedder is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files {
+    /// An ONNX file with an input `input_ids`, perhaps `attention_mask` and `token_type_ids`, and an output of floats
+    /// [texts, tokens, dimensions].
+    pub model: PathBuf,
+    /// The `tokenizer.json` that belongs to it.
+    pub tokenizer: PathBuf,
+    /// The library of ONNX Runtime 1.17 or newer; the installed models need 1.31.
+    pub library: PathBuf,
+}
+
+/// How exact the numbers of a model are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32 bits a number: what the model was trained to give.
+    #[default]
+    Fp32,
+    /// 8 bits a number where most of the work is: about three times as fast, and less exact ([`crate::Quality`] tells how
+    /// much). The scale of a product is that of its whole batch, so a vector depends a little on its neighbours.
+    Int8,
+}
+
+/// How much of a text is taken, and how much is computed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most tokens of a text, with the special ones; the rest is left out, and that is counted. From 8; the
+    /// installed models take at most 512.
+    pub tokens_max: usize,
+    /// The most bytes of a text that are looked at; the rest is left out, and that is counted.
+    pub text_bytes_max: usize,
+    /// The most tokens of texts that are computed at once; a single text may have more.
+    pub batch_tokens_max: usize,
+}
+
+/// A text needs its special tokens and some of its own.
+const TOKENS_MIN: usize = 8;
+
+impl Default for Limits {
+    /// 256 tokens, as MiniLM-L6-v2 was trained with; 64 KiB; 512 tokens at once, which fit into the second cache.
+    fn default() -> Self {
+        Limits { tokens_max: 256, text_bytes_max: 64 << 10, batch_tokens_max: 512 }
+    }
+}
+
+/// Settings that cannot be meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitsError {
+    /// Too few tokens.
+    #[error("{0} tokens of a text are too few: say at least 8")]
+    Tokens(usize),
+    /// No text.
+    #[error("no byte of a text would be looked at: say how many, such as 65536")]
+    Bytes,
+}
+
+impl Limits {
+    /// Whether they can be meant.
+    ///
+    /// # Errors
+    /// They leave nothing to embed.
+    pub fn check(&self) -> Result<(), LimitsError> {
+        match self {
+            Limits { tokens_max, .. } if *tokens_max < TOKENS_MIN => Err(LimitsError::Tokens(*tokens_max)),
+            Limits { text_bytes_max: 0, .. } => Err(LimitsError::Bytes),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Model {
+    /// The files. Those of an installation are held to the digests of its manifest, which reads them all (0.1 s).
+    ///
+    /// # Errors
+    /// [`VerifyError`]: the installation is not there, or not as it was.
+    pub fn files(&self) -> Result<Files, VerifyError> {
+        match self {
+            Model::Installed { cache, precision } => Installed::open(cache)?.files(*precision),
+            Model::Files(files) => Ok(files.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_that_leave_nothing_are_refused() {
+        let with =
+            |tokens_max, text_bytes_max| Limits { tokens_max, text_bytes_max, ..Limits::default() }.check();
+        assert_eq!(with(7, 1), Err(LimitsError::Tokens(7)));
+        assert_eq!(with(8, 0), Err(LimitsError::Bytes));
+        assert_eq!(with(8, 1), Ok(()));
+        assert_eq!(Limits::default().check(), Ok(()));
+    }
+}

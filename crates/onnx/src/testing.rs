@@ -1,0 +1,45 @@
+//! A model of one node with a tokenizer of a few words, for tests; and the library of the installation that
+//! `cargo xtask setup` made.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use tempfile::TempDir;
+
+use crate::convert::testing::{Asked, model};
+use crate::settings::{Files, Model, Precision};
+
+pub(crate) static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
+    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let below = |name: &str, path: &str| variable(name).map(|at| at.join(path));
+    let cache = variable("PLIMSOLL_CACHE").or_else(|| below("XDG_CACHE_HOME", "plimsoll"));
+    let cache = cache.or_else(|| below("HOME", ".cache/plimsoll")).unwrap();
+    Model::Installed { cache, precision: Precision::Int8 }.files().unwrap().library
+});
+
+/// The vector of the word zero is zero; there are no special tokens.
+const TOKENIZER: &str = r#"{
+    "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+    "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
+    "model": {"type": "WordLevel", "vocab": {"zero": 0, "one": 1, "two": 2, "unknown": 9}, "unk_token": "unknown"}
+}"#;
+
+pub(crate) struct Tiny(TempDir);
+
+pub(crate) fn tiny() -> Tiny {
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("model.onnx"), model(Asked::GOOD)).unwrap();
+    fs::write(directory.path().join("tokenizer.json"), TOKENIZER).unwrap();
+    Tiny(directory)
+}
+
+impl Tiny {
+    pub(crate) fn files(&self) -> Files {
+        let [model, tokenizer] = ["model.onnx", "tokenizer.json"].map(|name| self.0.path().join(name));
+        Files { model, tokenizer, library: LIBRARY.clone() }
+    }
+}

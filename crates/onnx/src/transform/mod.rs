@@ -1,0 +1,8 @@
+//! Vectors for the events of a pipeline.
+
+mod apply;
+mod section;
+mod take;
+
+pub use apply::Factory;
+pub use section::{BuildError, Payload, Section};

@@ -1,0 +1,33 @@
+//! The installation that `cargo xtask setup` made.
+
+use std::env;
+use std::path::PathBuf;
+
+use plimsoll_onnx::{Embedder, Limits, Model, Precision, Settings};
+
+/// The cache of the tests, as `plimsoll_server::Cache` finds it.
+pub(crate) fn cache() -> PathBuf {
+    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let xdg =
+        || variable("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|path| path.join("plimsoll"));
+    let home = || variable("HOME").map(|path| path.join(".cache/plimsoll"));
+    variable("PLIMSOLL_CACHE").or_else(xdg).or_else(home).expect("HOME is set")
+}
+
+pub(crate) fn model(precision: Precision) -> Model {
+    Model::Installed { cache: cache(), precision }
+}
+
+/// An embedder of the installed model.
+pub(crate) fn embedder(precision: Precision, limits: Limits) -> Embedder {
+    let settings = Settings { model: model(precision), limits };
+    Embedder::load(&settings).unwrap_or_else(|error| panic!("{error} (the tests need `cargo xtask setup`)"))
+}
+
+/// The vectors of some texts.
+pub(crate) fn embed(embedder: &mut Embedder, texts: &[&str]) -> Vec<f32> {
+    let mut out = vec![9.0; 3];
+    embedder.embed(texts, &mut out).unwrap();
+    assert_eq!(out.len(), texts.len() * embedder.dimensions());
+    out
+}
