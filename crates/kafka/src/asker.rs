@@ -1,0 +1,115 @@
+//! A client that only asks: which partitions a topic has, and where they begin and end.
+
+use std::time::Duration;
+
+use plimsoll_measure::clock;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{IsError, RDKafkaErrorCode};
+use rdkafka::metadata::Metadata;
+
+use crate::cluster::{Cluster, Watch};
+use crate::error::{Error, said, words};
+
+/// How long one question may take before the next try.
+const ASK_LIMIT: Duration = Duration::from_secs(2);
+/// How long a client listens to its own troubles between two questions.
+const LISTEN: Duration = Duration::from_millis(100);
+
+/// A client that only asks. It is a consumer without a group: such a one never creates a topic by asking for it.
+pub(crate) struct Asker {
+    client: BaseConsumer<Watch>,
+    cluster: Cluster,
+}
+
+impl Asker {
+    /// A client of a cluster; it connects when it asks.
+    pub(crate) fn of(cluster: &Cluster) -> Result<Self, Error> {
+        let made = cluster.config().create_with_context(Watch::default());
+        let client = made.map_err(|error| Error::Config(words(&error)))?;
+        Ok(Self { client, cluster: cluster.clone() })
+    }
+
+    /// The numbers of a topic's partitions, in order.
+    ///
+    /// # Errors
+    /// [`Error::NoTopic`]; [`Error::Unreachable`] when nobody could be asked within `limit`; [`Error::Refused`].
+    pub(crate) fn partitions(&self, topic: &str, limit: Duration) -> Result<Vec<i32>, Error> {
+        let metadata = self.metadata(topic, limit)?;
+        let found = metadata.topics().iter().find(|found| found.name() == topic);
+        let mut numbers: Vec<i32> =
+            found.into_iter().flat_map(|topic| topic.partitions()).map(|partition| partition.id()).collect();
+        numbers.sort_unstable();
+        if numbers.is_empty() { Err(self.no_topic(topic)) } else { Ok(numbers) }
+    }
+
+    /// The first offset of a partition and the one behind its last.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when it cannot be asked within `limit`.
+    pub(crate) fn ends(&self, topic: &str, partition: i32, limit: Duration) -> Result<(i64, i64), Error> {
+        let asked = self.client.fetch_watermarks(topic, partition, limit);
+        asked.map_err(|error| Error::refused(format!("asking where {topic}/{partition} ends"), &error))
+    }
+
+    fn metadata(&self, topic: &str, limit: Duration) -> Result<Metadata, Error> {
+        let began = clock::now();
+        loop {
+            let left = limit.saturating_sub(Duration::from_nanos(clock::now().since(began)));
+            let asked = self.client.fetch_metadata(Some(topic), left.min(ASK_LIMIT));
+            let code = match &asked {
+                Ok(metadata) => trouble(metadata),
+                Err(error) => Some(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)),
+            };
+            match (code, asked) {
+                (None, Ok(metadata)) => return Ok(metadata),
+                (Some(RDKafkaErrorCode::UnknownTopicOrPartition), _) => return Err(self.no_topic(topic)),
+                (Some(code), _) if !is_passing(code) => return Err(refused(topic, code)),
+                _ if left.is_zero() => return Err(self.unreachable(limit)),
+                // Nobody listens, or a leader is being chosen.
+                _ => drop(self.client.poll(LISTEN)),
+            }
+        }
+    }
+
+    pub(crate) fn no_topic(&self, topic: &str) -> Error {
+        Error::NoTopic { topic: topic.to_owned(), brokers: self.cluster.brokers().to_owned() }
+    }
+
+    fn unreachable(&self, limit: Duration) -> Error {
+        let reason = self.client.context().last().unwrap_or_else(|| "it does not answer".to_owned());
+        Error::Unreachable { brokers: self.cluster.brokers().to_owned(), seconds: limit.as_secs(), reason }
+    }
+}
+
+fn refused(topic: &str, code: RDKafkaErrorCode) -> Error {
+    Error::Refused { action: format!("asking for the topic {topic:?}"), reason: said(code) }
+}
+
+/// The first error that the answer tells of a topic or of its partitions.
+fn trouble(metadata: &Metadata) -> Option<RDKafkaErrorCode> {
+    let of_topics = metadata.topics().iter().filter_map(|topic| topic.error());
+    let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+    let of_partitions = partitions.filter_map(|partition| partition.error());
+    of_topics.chain(of_partitions).find(|error| error.is_error()).map(RDKafkaErrorCode::from)
+}
+
+/// Whether the same question may be answered later.
+fn is_passing(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode as Code;
+    matches!(
+        code,
+        Code::LeaderNotAvailable
+            | Code::NotLeaderForPartition
+            | Code::BrokerNotAvailable
+            | Code::ReplicaNotAvailable
+            | Code::RequestTimedOut
+            | Code::NetworkException
+            | Code::BrokerTransportFailure
+            | Code::AllBrokersDown
+            | Code::OperationTimedOut
+            | Code::Resolve
+            | Code::WaitingForCoordinator
+            | Code::Authentication
+            | Code::SSL
+    )
+}

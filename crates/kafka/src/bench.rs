@@ -1,0 +1,114 @@
+//! The bare client library in a loop: what the engine is measured beside.
+
+use std::time::Duration;
+
+use plimsoll_measure::clock::{self, Instant};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::asker::Asker;
+use crate::cluster::{Cluster, Watch};
+use crate::error::{Error, words};
+
+/// How long the loops wait for the library at once.
+const POLL: Duration = Duration::from_millis(1);
+
+/// What a loop moved, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Records.
+    pub records: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+    /// From the first record to the last, in nanoseconds.
+    pub elapsed_ns: u64,
+}
+
+impl Count {
+    /// Records a second.
+    pub fn rate_per_s(&self) -> f64 {
+        self.records as f64 * clock::SECOND_NS as f64 / self.elapsed_ns.max(1) as f64
+    }
+}
+
+/// Reads a topic from its beginning until `records` were seen, or for `limit`, and keeps nothing of them.
+///
+/// # Errors
+/// [`Error`] if the topic cannot be read at all.
+pub fn consume(cluster: &Cluster, topic: &str, records: u64, limit: Duration) -> Result<Count, Error> {
+    let partitions = Asker::of(cluster)?.partitions(topic, limit)?;
+    let mut config = crate::source::tuned(cluster);
+    config.set("group.id", "plimsoll-bench").set("enable.auto.commit", "false");
+    let made = config.create_with_context(Watch::default());
+    let consumer: BaseConsumer<Watch> = made.map_err(|error| Error::Config(words(&error)))?;
+    let mut assignment = TopicPartitionList::new();
+    for partition in partitions {
+        let added = assignment.add_partition_offset(topic, partition, Offset::Beginning);
+        added.map_err(|error| Error::refused("reading from the beginning", &error))?;
+    }
+    consumer.assign(&assignment).map_err(|error| Error::refused(format!("reading {topic:?}"), &error))?;
+    Ok(drain(&consumer, records, limit))
+}
+
+fn drain(consumer: &BaseConsumer<Watch>, records: u64, limit: Duration) -> Count {
+    let (start, mut count) = (clock::now(), Count::default());
+    let mut first: Option<Instant> = None;
+    while count.records < records && !is_over(start, limit) {
+        if let Some(Ok(message)) = consumer.poll(POLL) {
+            first.get_or_insert_with(clock::now);
+            count.records += 1;
+            count.bytes += message.payload_len() as u64;
+        }
+    }
+    count.elapsed_ns = first.map_or(0, |first| clock::now().since(first));
+    count
+}
+
+/// Writes `records` copies of a payload to a topic, idempotently and acknowledged by all, with keys that spread them.
+///
+/// # Errors
+/// [`Error::Refused`] with the first record that was not acknowledged.
+pub fn produce(cluster: &Cluster, topic: &str, records: u64, payload: &[u8]) -> Result<Count, Error> {
+    let mut config = cluster.config();
+    config.set("enable.idempotence", "true").set("linger.ms", "5");
+    let producer: BaseProducer = config.create().map_err(|error| Error::Config(words(&error)))?;
+    let start = clock::now();
+    for number in 0..records {
+        send(&producer, topic, number, payload)?;
+    }
+    drain_producer(&producer);
+    let elapsed_ns = clock::now().since(start);
+    Ok(Count { records, bytes: records * payload.len() as u64, elapsed_ns })
+}
+
+fn send(producer: &BaseProducer, topic: &str, number: u64, payload: &[u8]) -> Result<(), Error> {
+    let key = number.to_be_bytes();
+    let mut record = BaseRecord::to(topic).key(&key[..]).payload(payload);
+    loop {
+        match producer.send(record) {
+            Ok(()) => break,
+            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), again)) => {
+                record = again;
+                producer.poll(POLL);
+            }
+            Err((error, _)) => return Err(Error::refused(format!("writing to {topic:?}"), &error)),
+        }
+    }
+    if number.is_multiple_of(1024) {
+        producer.poll(Duration::ZERO);
+    }
+    Ok(())
+}
+
+/// A flush of the library looks only every 100 ms.
+fn drain_producer(producer: &BaseProducer) {
+    while producer.in_flight_count() > 0 {
+        producer.poll(POLL);
+    }
+}
+
+fn is_over(start: Instant, limit: Duration) -> bool {
+    u128::from(clock::now().since(start)) >= limit.as_nanos()
+}

@@ -1,0 +1,53 @@
+//! A dead letter as a record: the event as it was read, with its own headers and why it is here.
+
+use plimsoll_pipeline::{Batch, Cause, Event};
+
+use crate::sink::record::Parts;
+
+/// The texts of a dead letter's further headers; they live as long as the record that borrows them.
+pub(crate) struct Reasons([(&'static str, String); 7]);
+
+impl Reasons {
+    pub(crate) fn of(batch: &Batch, event: &Event, cause: &Cause) -> Self {
+        Self(cause.headers(batch.partition(), event.offset))
+    }
+
+    /// The record of the dead letter.
+    pub(crate) fn record<'a>(&'a self, batch: &'a Batch, event: &Event) -> Parts<'a> {
+        let ours = self.0.iter().map(|(name, value)| (*name, Some(value.as_bytes())));
+        Parts {
+            key: batch.key(event),
+            payload: batch.original(event),
+            appended_ms: event.appended_ms,
+            headers: batch.headers(event).chain(ours).collect(),
+            from: batch.partition().index,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_pipeline::{CauseClass, Partition, Record};
+
+    #[test]
+    fn a_dead_letter_has_the_original_its_headers_and_the_cause() {
+        let mut batch = Batch::new(Partition::new("orders", 2));
+        let record = Record { offset: 41, key: Some(b"k"), payload: Some(b"as read"), appended_ms: 7 };
+        batch.push_with(record, [("theirs", Some(&b"1"[..]))]);
+        let changed = batch.keep(b"changed");
+        batch.events_mut()[0].payload = changed;
+        let event = batch.events()[0];
+        let cause = Cause::new("map", CauseClass::Invalid, "no field `at`");
+        let reasons = Reasons::of(&batch, &event, &cause);
+        let letter = reasons.record(&batch, &event);
+        assert_eq!(letter.payload, Some(&b"as read"[..]));
+        let header =
+            |name| letter.headers.iter().find(|(known, _)| *known == name).and_then(|(_, value)| *value);
+        assert_eq!(header("theirs"), Some(&b"1"[..]));
+        assert_eq!(header("plimsoll-cause"), Some(&b"invalid"[..]));
+        assert_eq!(header("plimsoll-stage"), Some(&b"map"[..]));
+        assert_eq!(header("plimsoll-offset"), Some(&b"41"[..]));
+        assert_eq!(header("plimsoll-partition"), Some(&b"2"[..]));
+    }
+}

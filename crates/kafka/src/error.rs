@@ -1,0 +1,105 @@
+//! What can go wrong before anything moves, and what to do about it.
+
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+/// A cluster cannot be used as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A property that is ours.
+    #[error("the property {name:?} cannot be set: {why}")]
+    Owned {
+        /// The property.
+        name: String,
+        /// What to do instead.
+        why: &'static str,
+    },
+    /// The client library does not take the settings.
+    #[error(
+        "the Kafka client refuses its settings ({0}): mend `properties` (librdkafka's CONFIGURATION.md lists them)"
+    )]
+    Config(String),
+    /// Nobody answers.
+    #[error(
+        "no broker of {brokers} answered within {seconds} s ({reason}): is it running, and are address, TLS and SASL right?"
+    )]
+    Unreachable {
+        /// The addresses that were tried.
+        brokers: String,
+        /// How long.
+        seconds: u64,
+        /// What the client said last.
+        reason: String,
+    },
+    /// There is no such topic.
+    #[error(
+        "there is no topic {topic:?} at {brokers}: create it, or mend its name (topics are never created by writing to them)"
+    )]
+    NoTopic {
+        /// The topic.
+        topic: String,
+        /// Where it was looked for.
+        brokers: String,
+    },
+    /// There is such a topic already.
+    #[error("there is a topic {0:?} already: name another one, or reset it")]
+    TopicExists(String),
+    /// Something else was refused.
+    #[error("{action} was refused ({reason})")]
+    Refused {
+        /// What was tried, with its object.
+        action: String,
+        /// What the broker or the client said.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// The refusal of an action, in the words of the client library.
+    pub(crate) fn refused(action: impl Into<String>, error: &KafkaError) -> Self {
+        Self::Refused { action: action.into(), reason: words(error) }
+    }
+}
+
+/// The error in words, without the layer that it came through.
+pub(crate) fn words(error: &KafkaError) -> String {
+    match error {
+        KafkaError::ClientConfig(_, reason, name, value) if !is_secret(name) => {
+            format!("{reason} ({name}={value})")
+        }
+        KafkaError::ClientConfig(_, reason, name, _) => format!("{reason} ({name})"),
+        KafkaError::ClientCreation(reason) => reason.clone(),
+        other => other.rdkafka_error_code().map_or_else(|| other.to_string(), said),
+    }
+}
+
+/// A code in words.
+pub(crate) fn said(code: RDKafkaErrorCode) -> String {
+    // The library's text begins with the name of the code: `UnknownTopic (Broker: …)`.
+    let text = code.to_string();
+    match text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')) {
+        Some(inner) => inner.to_owned(),
+        None => text,
+    }
+}
+
+/// Whether a property's value must never be printed.
+pub(crate) fn is_secret(name: &str) -> bool {
+    ["password", "secret", "token", "key.pem", "sasl.jaas"].iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_said_without_its_layers() {
+        let text = said(RDKafkaErrorCode::UnknownTopicOrPartition);
+        assert_eq!(text, "Broker: Unknown topic or partition");
+    }
+
+    #[test]
+    fn a_secret_is_known_by_its_name() {
+        assert!(is_secret("sasl.password") && is_secret("ssl.key.pem") && is_secret("ssl.key.password"));
+        assert!(!is_secret("sasl.username") && !is_secret("ssl.ca.location"));
+    }
+}

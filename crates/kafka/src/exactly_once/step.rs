@@ -1,0 +1,85 @@
+//! One step of a transaction, and what its error means.
+
+use std::time::Duration;
+
+use plimsoll_pipeline::Batch;
+use rdkafka::consumer::ConsumerGroupMetadata;
+use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::producer::{Producer as _, PurgeConfig};
+
+use crate::error::words;
+use crate::sink::Producer;
+use crate::source::offsets;
+
+/// How long one step waits for a broker before the worker looks around again.
+const WAIT: Duration = Duration::from_secs(1);
+/// How long records that were given up may take to be reported as such.
+const POLL: Duration = Duration::from_millis(1);
+
+/// What follows from a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It is done.
+    Done,
+    /// Nobody answered yet: the same step again.
+    Again,
+    /// The transaction is to be given up.
+    Abort(String),
+    /// The producer is of no more use: another one of its name took over, or its rights are gone.
+    Over(String),
+}
+
+/// Begins a transaction.
+pub(super) fn begin(producer: &Producer) -> Step {
+    judge(producer.begin_transaction())
+}
+
+/// Adds the offsets behind the batches.
+pub(super) fn send_offsets(
+    producer: &Producer,
+    batches: &[Batch],
+    generation: &ConsumerGroupMetadata,
+) -> Step {
+    // Of several batches of a partition the last one counts: they are in order.
+    let last: std::collections::BTreeMap<_, _> =
+        batches.iter().map(|batch| (batch.partition(), batch.position())).collect();
+    match offsets(last) {
+        Ok(list) => judge(producer.send_offsets_to_transaction(&list, generation, WAIT)),
+        Err(error) => Step::Over(error.to_string()),
+    }
+}
+
+/// Makes everything visible. Every record must have been reported: the library's own flush looks only every 100 ms.
+pub(super) fn commit(producer: &Producer) -> Step {
+    judge(producer.commit_transaction(WAIT))
+}
+
+/// Gives everything up.
+pub(super) fn abort(producer: &Producer) -> Step {
+    producer.purge(PurgeConfig::default().queue().inflight());
+    while producer.in_flight_count() > 0 {
+        producer.poll(POLL);
+    }
+    match judge(producer.abort_transaction(WAIT)) {
+        // What is to be given up needs not be given up for that.
+        Step::Abort(_) => Step::Again,
+        step => step,
+    }
+}
+
+fn judge(result: KafkaResult<()>) -> Step {
+    match result {
+        Ok(()) => Step::Done,
+        Err(KafkaError::Transaction(error)) => {
+            let reason = error.string();
+            match (error.is_fatal(), error.txn_requires_abort(), error.is_retriable()) {
+                (true, _, _) => Step::Over(reason),
+                (_, true, _) => Step::Abort(reason),
+                (_, _, true) => Step::Again,
+                _ => Step::Over(reason),
+            }
+        }
+        Err(KafkaError::Flush(_)) => Step::Again,
+        Err(error) => Step::Over(words(&error)),
+    }
+}

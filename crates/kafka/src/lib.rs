@@ -1,0 +1,27 @@
+//! Kafka behind the pipeline's ports: a source, sinks, topics, and a broker for tests and trials.
+//!
+//! Read in this order: what a scenario may say ([`scenario`]), how a cluster is reached ([`Cluster`]), then the edges
+//! themselves. Everything blocks. It must never learn what another source or sink is.
+
+pub mod scenario;
+
+pub use cluster::Cluster;
+pub use error::Error;
+
+pub use membership::Membership;
+pub use source::Topic as Source;
+
+pub mod exactly_once;
+pub mod sink;
+
+pub mod topic;
+
+pub mod bench;
+pub mod broker;
+
+mod asker;
+mod cluster;
+mod dead_letter;
+mod error;
+mod membership;
+mod source;

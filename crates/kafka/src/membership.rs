@@ -1,0 +1,94 @@
+//! What a transactional sink must know of the group that its source is a member of.
+//!
+//! The fence is the group's own: offsets that are sent to a transaction carry the generation in which they were read. The
+//! partitions held and that generation are read together, so a partition that went to another member is either missed
+//! here or refused by the broker.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll_pipeline::{Batch, Claim, Partition, Position, PositionError, PositionStore};
+use rdkafka::consumer::ConsumerGroupMetadata;
+
+/// Shared by a source and the sinks whose transactions keep its offsets.
+///
+/// It is the pipeline's store of positions too, but for one thing only: it gives each assignment of a partition an epoch
+/// of its own, by which a batch of an earlier one is known. The offsets themselves are kept by the group.
+#[derive(Default)]
+pub struct Membership {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    generation: Option<Arc<ConsumerGroupMetadata>>,
+    held: BTreeMap<Partition, u64>,
+    epochs: u64,
+}
+
+impl Membership {
+    /// Notes the generation that the member is in.
+    pub(crate) fn renew(&self, generation: Option<ConsumerGroupMetadata>) {
+        if let Some(generation) = generation {
+            self.lock().generation = Some(Arc::new(generation));
+        }
+    }
+
+    /// Notes that partitions are held no longer.
+    pub(crate) fn release(&self, partitions: &[Partition]) {
+        let mut state = self.lock();
+        for partition in partitions {
+            state.held.remove(partition);
+        }
+    }
+
+    /// Whether the assignment that a batch was read in is still the current one.
+    pub(crate) fn holds(&self, batch: &Batch) -> bool {
+        self.lock().held.get(batch.partition()) == Some(&batch.epoch())
+    }
+
+    /// The generation in which all these batches may be committed; `None` if some were read in an earlier assignment.
+    pub(crate) fn generation(&self, batches: &[Batch]) -> Option<Arc<ConsumerGroupMetadata>> {
+        let state = self.lock();
+        let current = |batch: &Batch| state.held.get(batch.partition()) == Some(&batch.epoch());
+        if batches.iter().all(current) { state.generation.clone() } else { None }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PositionStore for Membership {
+    fn claim(&self, partition: &Partition) -> Result<Claim, PositionError> {
+        let mut state = self.lock();
+        state.epochs += 1;
+        let epoch = state.epochs;
+        state.held.insert(partition.clone(), epoch);
+        Ok(Claim { position: None, epoch })
+    }
+
+    /// The group keeps them, in the transactions of the sink.
+    fn keep(&self, _: &[(Partition, Position)]) -> Result<(), PositionError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_assignment_of_a_partition_has_an_epoch_of_its_own() {
+        let membership = Membership::default();
+        let partition = Partition::new("t", 0);
+        let epoch = || membership.claim(&partition).unwrap().epoch;
+        let (first, second) = (epoch(), epoch());
+        assert!(second > first);
+        let stray = Batch::new(partition.clone());
+        assert!(!membership.holds(&stray), "a batch without an assignment is nobody's");
+        assert!(membership.generation(&[]).is_none(), "there is no generation before the group gave one");
+        membership.release(std::slice::from_ref(&partition));
+        assert!(membership.lock().held.is_empty());
+    }
+}

@@ -1,0 +1,58 @@
+//! What a record's error means for its batch.
+
+use rdkafka::error::RDKafkaErrorCode;
+
+/// What an error means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// The broker will not have some record of the set that it came in: perhaps this one.
+    Suspect,
+    /// It may pass: network, leaders, replicas, time.
+    Passing,
+    /// It will not pass: rights, a topic that is gone, a wrong partition.
+    Final,
+}
+
+/// The class of an error.
+pub(crate) fn of(code: RDKafkaErrorCode) -> Class {
+    use RDKafkaErrorCode as Code;
+    match code {
+        Code::MessageSizeTooLarge
+        | Code::InvalidMessageSize
+        | Code::InvalidTimestamp
+        | Code::InvalidRecord
+        | Code::PolicyViolation
+        | Code::UnsupportedForMessageFormat => Class::Suspect,
+        Code::TopicAuthorizationFailed
+        | Code::ClusterAuthorizationFailed
+        | Code::TransactionalIdAuthorizationFailed
+        | Code::SaslAuthenticationFailed
+        | Code::Authentication
+        | Code::UnknownTopic
+        | Code::UnknownTopicOrPartition
+        | Code::UnknownPartition
+        | Code::InvalidTopic
+        | Code::InvalidRequiredAcks
+        | Code::UnsupportedVersion
+        | Code::ProducerFenced
+        | Code::Fenced => Class::Final,
+        _ => Class::Passing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_passes_rights_do_not_and_a_large_record_is_suspect() {
+        assert_eq!(of(RDKafkaErrorCode::MessageTimedOut), Class::Passing);
+        assert_eq!(of(RDKafkaErrorCode::NotEnoughReplicas), Class::Passing);
+        assert_eq!(of(RDKafkaErrorCode::TopicAuthorizationFailed), Class::Final);
+        assert_eq!(of(RDKafkaErrorCode::MessageSizeTooLarge), Class::Suspect);
+        assert!(
+            Class::Final > Class::Passing && Class::Passing > Class::Suspect,
+            "the worst of a batch counts"
+        );
+    }
+}

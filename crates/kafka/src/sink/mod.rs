@@ -1,0 +1,108 @@
+//! A topic as a sink, at least once: an idempotent writer with many batches on their way.
+//!
+//! A record that was acknowledged is on every replica that is in sync. One that comes again is written again.
+
+use std::time::Duration;
+
+use plimsoll_pipeline::{Identity, Order, Promise, Sink, SinkError, SinkFactory};
+
+use crate::asker::Asker;
+use crate::cluster::Cluster;
+use crate::error::{Error, words};
+use crate::scenario::{self, Placing};
+use crate::topic::Admin;
+
+pub(crate) use record::Target;
+pub(crate) use reports::{Producer, Reports};
+use writer::Writer;
+
+mod writer;
+
+pub(crate) mod class;
+pub(crate) mod record;
+pub(crate) mod reports;
+
+/// What a topic takes if the broker does not tell: Kafka's own default.
+const RECORD_BYTES_MAX: usize = 1_048_588;
+/// Batches on their way at once, for each worker.
+const BATCHES_MAX: u16 = 512;
+
+/// Defaults that the user's properties win over: keys go where Java's clients put them, and memory is bounded.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("partitioner", "murmur2_random"),
+    ("linger.ms", "5"),
+    ("queue.buffering.max.kbytes", "65536"),
+    ("queue.buffering.max.messages", "100000"),
+];
+
+/// A topic that is written to.
+pub struct Topic {
+    cluster: Cluster,
+    to: Target,
+    batches_max: u16,
+    delivery_timeout: Duration,
+}
+
+impl Topic {
+    /// The sink as typed; asks the cluster for the topic and how large a record may be.
+    ///
+    /// # Errors
+    /// [`Error::NoTopic`], [`Error::Unreachable`], and those of the settings.
+    pub fn build(typed: &scenario::Sink) -> Result<Self, Error> {
+        let cluster = Cluster::build(&typed.brokers, &typed.properties)?;
+        let limit = Duration::from_nanos(typed.connect_limit.as_ns());
+        Ok(Self {
+            to: target(&cluster, &typed.topic, typed.placing, limit)?,
+            cluster,
+            batches_max: typed.batches_max.clamp(1, BATCHES_MAX),
+            delivery_timeout: Duration::from_nanos(typed.delivery_timeout.as_ns()),
+        })
+    }
+}
+
+impl SinkFactory for Topic {
+    fn promise(&self) -> Promise {
+        Promise { durable: true, identity: Identity::Copies, order: Order::Kept, buries: false }
+    }
+
+    fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {
+        let make = {
+            let (cluster, bytes, timeout) = (self.cluster.clone(), self.to.bytes_max, self.delivery_timeout);
+            move || producer(&cluster, &[bytes], timeout, &[])
+        };
+        let writer = Writer::new(Box::new(make), self.to.clone(), usize::from(self.batches_max));
+        Ok(Box::new(writer.map_err(|error| SinkError::Refused(error.to_string()))?))
+    }
+}
+
+/// A topic that is there, and what it takes.
+pub(crate) fn target(
+    cluster: &Cluster,
+    topic: &str,
+    placing: Placing,
+    limit: Duration,
+) -> Result<Target, Error> {
+    Asker::of(cluster)?.partitions(topic, limit)?;
+    let told = Admin::of(cluster, limit)?.record_bytes_max(topic);
+    Ok(Target { topic: topic.to_owned(), placing, bytes_max: told.unwrap_or(RECORD_BYTES_MAX) })
+}
+
+/// A producer for topics that take records of so many bytes. Sets of records are no larger than the smallest limit: a
+/// broker refuses a set that is too large as a whole.
+pub(crate) fn producer(
+    cluster: &Cluster,
+    bytes_max: &[usize],
+    timeout: Duration,
+    more: &[(&str, &str)],
+) -> Result<Producer, Error> {
+    let least = bytes_max.iter().min().copied().unwrap_or(RECORD_BYTES_MAX).clamp(1000, 1_000_000);
+    let most = bytes_max.iter().max().copied().unwrap_or(RECORD_BYTES_MAX).clamp(1000, 1_000_000_000);
+    let mut config = cluster.config_with(DEFAULTS);
+    config.set("enable.idempotence", "true").set("acks", "all");
+    config.set("batch.size", least.to_string()).set("message.max.bytes", most.to_string());
+    config.set("message.timeout.ms", timeout.as_millis().max(1000).to_string());
+    for (name, value) in more {
+        config.set(*name, *value);
+    }
+    config.create_with_context(Reports::default()).map_err(|error| Error::Config(words(&error)))
+}

@@ -1,0 +1,89 @@
+//! What the client library reports of each record.
+
+use std::sync::{Mutex, PoisonError};
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseProducer, ProducerContext};
+
+use crate::cluster::Watch;
+
+/// A producer whose records are counted.
+pub(crate) type Producer = BaseProducer<Reports>;
+
+/// The note that travels with a record: the slot of its batch, and its index there.
+pub(crate) const fn note(slot: u32, index: u32) -> usize {
+    ((slot as usize) << 32) | index as usize
+}
+
+/// What came since it was last asked.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// The slots of records that were acknowledged, with their number.
+    pub(crate) delivered: Vec<(u32, u32)>,
+    /// Records that were not: their slot, their index, and why.
+    pub(crate) failed: Vec<(u32, u32, RDKafkaErrorCode)>,
+}
+
+/// Counts reports. Only the thread that polls the producer reaches it, so its lock is never waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    pub(crate) watch: Watch,
+    tally: Mutex<Tally>,
+}
+
+impl Reports {
+    /// What came since this was last asked.
+    pub(crate) fn take(&self) -> Tally {
+        std::mem::take(&mut *self.tally.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Tally {
+    fn count(&mut self, slot: u32) {
+        match self.delivered.last_mut() {
+            Some((last, count)) if *last == slot => *count += 1,
+            _ => self.delivered.push((slot, 1)),
+        }
+    }
+}
+
+impl ClientContext for Reports {
+    fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.watch.note(&error, reason);
+    }
+}
+
+impl ProducerContext for Reports {
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, note: usize) {
+        let (slot, index) = ((note >> 32) as u32, note as u32);
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        match result {
+            Ok(_) => tally.count(slot),
+            Err((error, _)) => {
+                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                tally.failed.push((slot, index, code));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_one_slot_are_counted_together() {
+        let mut tally = Tally::default();
+        [7, 7, 7, 8, 7].into_iter().for_each(|slot| tally.count(slot));
+        assert_eq!(tally.delivered, [(7, 3), (8, 1), (7, 1)]);
+        assert_eq!(note(3, 9) >> 32, 3);
+        assert_eq!(note(3, 9) as u32, 9);
+    }
+}

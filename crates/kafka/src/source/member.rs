@@ -1,0 +1,110 @@
+//! What the client library calls back: partitions that come and go, and commits that were answered.
+//!
+//! A change of partitions is only noted here. The library waits until it is made, and goes on reading what stays.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use plimsoll_pipeline::Partition;
+use rdkafka::TopicPartitionList;
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
+use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::types::RDKafkaRespErr;
+
+use crate::cluster::Watch;
+
+/// A change of the partitions that this member holds.
+pub(super) enum Change {
+    /// These come.
+    Assigned(TopicPartitionList),
+    /// These go, and are ours until we say so.
+    Revoked(TopicPartitionList),
+    /// These are gone: others may hold them already.
+    Lost(TopicPartitionList),
+}
+
+/// A commit that was answered, and the offsets it asked for.
+pub(super) type Answered = (KafkaResult<()>, BTreeMap<Partition, u64>);
+
+/// A member of a group, as the library sees it.
+#[derive(Default)]
+pub(super) struct Member {
+    watch: Watch,
+    changes: Mutex<VecDeque<Change>>,
+    commits: Mutex<VecDeque<Answered>>,
+    closing: AtomicBool,
+}
+
+impl Member {
+    /// The next change that waits to be made.
+    pub(super) fn next_change(&self) -> Option<Change> {
+        lock(&self.changes).pop_front()
+    }
+
+    /// Whether a change waits.
+    pub(super) fn is_changing(&self) -> bool {
+        !lock(&self.changes).is_empty()
+    }
+
+    /// The next commit that was answered.
+    pub(super) fn next_commit(&self) -> Option<Answered> {
+        lock(&self.commits).pop_front()
+    }
+
+    /// From now on changes are made as they come.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ClientContext for Member {
+    fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.watch.note(&error, reason);
+    }
+}
+
+impl ConsumerContext for Member {
+    fn rebalance(
+        &self,
+        consumer: &BaseConsumer<Self>,
+        change: RDKafkaRespErr,
+        list: &mut TopicPartitionList,
+    ) {
+        let assigned = change == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+        if self.closing.load(Ordering::Relaxed) {
+            let cooperative = matches!(consumer.rebalance_protocol(), RebalanceProtocol::Cooperative);
+            // Nothing follows of a failure: the client is being taken down.
+            let _ = match (assigned, cooperative) {
+                (true, true) => consumer.incremental_assign(list),
+                (true, false) => consumer.assign(list),
+                (false, true) => consumer.incremental_unassign(list),
+                (false, false) => consumer.unassign(),
+            };
+            return;
+        }
+        let list = list.clone();
+        let change = match assigned {
+            true => Change::Assigned(list),
+            false if consumer.assignment_lost() => Change::Lost(list),
+            false => Change::Revoked(list),
+        };
+        lock(&self.changes).push_back(change);
+    }
+
+    fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
+        let kept = offsets.elements().into_iter().filter_map(|at| {
+            let next = u64::try_from(at.offset().to_raw()?).ok()?;
+            Some((Partition::new(at.topic(), at.partition().unsigned_abs()), next))
+        });
+        lock(&self.commits).push_back((result, kept.collect()));
+    }
+}

@@ -1,0 +1,126 @@
+//! A topic as a source: one member of a consumer group, on the engine's thread.
+//!
+//! Partitions come and go from within [`Source::read`], and only at its beginning: what an earlier turn handed over is with
+//! the workers then, so a partition that goes can wait for it. Offsets are committed for what is settled and nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_pipeline::{Intake, Lanes, Last, Partition, Position, Read, Replay, Source, SourceError};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+
+use crate::asker::Asker;
+use crate::cluster::Cluster;
+use crate::error::{Error, words};
+use crate::membership::Membership;
+use crate::scenario::{self, Isolation, Start};
+
+use member::Member;
+use reading::{Giving, Reading};
+
+pub(crate) use positions::offsets;
+
+mod reading;
+
+mod member;
+mod positions;
+mod taking;
+mod trouble;
+
+/// The longest wait for what is in flight when a partition goes; the group would expel us later.
+const SETTLE_MAX: Duration = Duration::from_secs(240);
+
+/// A topic that is read as a member of a group.
+pub struct Topic {
+    name: Arc<str>,
+    cluster: Cluster,
+    group: String,
+    start: Start,
+    isolation: Isolation,
+    connect_limit: Duration,
+    giving: Giving,
+    reading: Option<Reading>,
+}
+
+impl Topic {
+    /// The source as typed.
+    ///
+    /// # Errors
+    /// [`Error::Owned`], [`Error::Config`].
+    pub fn build(typed: &scenario::Source) -> Result<Self, Error> {
+        Ok(Self {
+            name: typed.topic.as_str().into(),
+            cluster: Cluster::build(&typed.brokers, &typed.properties)?,
+            group: typed.group.clone(),
+            start: typed.start,
+            isolation: typed.isolation,
+            connect_limit: Duration::from_nanos(typed.connect_limit.as_ns()),
+            giving: Giving {
+                settle_limit: Duration::from_nanos(typed.settle_limit.as_ns()).min(SETTLE_MAX),
+                membership: None,
+            },
+            reading: None,
+        })
+    }
+
+    /// The same, for a sink whose transactions keep the offsets of this group.
+    #[must_use]
+    pub fn with_membership(mut self, membership: Arc<Membership>) -> Self {
+        self.giving.membership = Some(membership);
+        self
+    }
+
+    fn consumer(&self) -> Result<BaseConsumer<Member>, Error> {
+        let mut config = tuned(&self.cluster);
+        config.set("group.id", &self.group);
+        config.set("enable.auto.commit", "false");
+        config.set("enable.auto.offset.store", "false");
+        config.set("partition.assignment.strategy", "cooperative-sticky");
+        config.set("auto.offset.reset", if self.start == Start::Earliest { "earliest" } else { "error" });
+        let committed = self.isolation == Isolation::ReadCommitted;
+        config.set("isolation.level", if committed { "read_committed" } else { "read_uncommitted" });
+        config.create_with_context(Member::default()).map_err(|error| Error::Config(words(&error)))
+    }
+}
+
+/// The settings of a consumer that reads fast: the library's own wait a second when its queue was full once, and fill 64 MB
+/// beside what the engine counts.
+pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
+    cluster.config_with(&[("fetch.queue.backoff.ms", "5"), ("queued.max.messages.kbytes", "32768")])
+}
+
+impl Source for Topic {
+    /// Its offsets are kept by the group. With a membership the sink's transactions keep them.
+    fn replay(&self) -> Replay {
+        Replay::FromItself
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        let refused = |error: Error| SourceError::Refused(error.to_string());
+        Asker::of(&self.cluster)
+            .and_then(|asker| asker.partitions(&self.name, self.connect_limit))
+            .map_err(refused)?;
+        let consumer = self.consumer().map_err(refused)?;
+        let subscribed = consumer.subscribe(&[&self.name]);
+        subscribed.map_err(|error| refused(Error::refused(format!("reading {:?}", self.name), &error)))?;
+        self.reading =
+            Some(Reading::new(consumer, Arc::clone(lanes), Arc::clone(&self.name), self.giving.clone()));
+        Ok(())
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        let Some(reading) = &mut self.reading else { return Ok(Read::End) };
+        reading.make_changes()?;
+        reading.note_commits()?;
+        match reading.take(intake)? {
+            Ok(0) => Ok(Read::Idle),
+            Ok(_) => Ok(Read::Some),
+            Err(error) => trouble::judge(&error, &self.name, &self.group).map(|()| Read::Idle),
+        }
+    }
+
+    fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError> {
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        reading.commit(reached, last)
+    }
+}

@@ -1,0 +1,222 @@
+//! A member of a group at work: partitions come in and are given up, and offsets are committed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_measure::clock::{self, Instant};
+use plimsoll_pipeline::{Intake, Lanes, Last, Partition, Position, SourceError};
+use rdkafka::TopicPartitionList;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, RebalanceProtocol};
+use rdkafka::error::{KafkaError, KafkaResult};
+
+use super::member::{Change, Member};
+use super::positions::{failed, number, offset, offsets, partitions};
+use super::taking::Taking;
+use crate::error::words;
+use crate::membership::Membership;
+
+/// How long there may be no room before the group is listened to with partitions on hold.
+const UNHEARD_MAX: Duration = Duration::from_secs(1);
+/// How long the last commit is tried: a group that changes its members refuses it until it is done.
+const LAST_MAX: Duration = Duration::from_secs(45);
+/// How long the group is listened to between two tries.
+const LISTEN: Duration = Duration::from_millis(50);
+
+/// How partitions are given up.
+#[derive(Clone)]
+pub(super) struct Giving {
+    /// How long what is in flight is waited for.
+    pub(super) settle_limit: Duration,
+    /// With a sink whose transactions keep the offsets: nobody commits here.
+    pub(super) membership: Option<Arc<Membership>>,
+}
+
+/// What there is between the opening of a source and its end.
+pub(super) struct Reading {
+    consumer: BaseConsumer<Member>,
+    lanes: Arc<Lanes>,
+    giving: Giving,
+    taking: Taking,
+    /// Positions that are to be committed and not yet known to be.
+    unkept: BTreeMap<Partition, Position>,
+    heard_at: Instant,
+    on_hold: bool,
+}
+
+impl Reading {
+    pub(super) fn new(
+        consumer: BaseConsumer<Member>,
+        lanes: Arc<Lanes>,
+        topic: Arc<str>,
+        giving: Giving,
+    ) -> Self {
+        let (taking, heard_at) = (Taking::of(topic), clock::now());
+        Self { consumer, lanes, giving, taking, unkept: BTreeMap::new(), heard_at, on_hold: false }
+    }
+
+    /// Takes messages. The inner error is what the library reports.
+    pub(super) fn take(&mut self, intake: &mut Intake<'_>) -> Result<KafkaResult<usize>, SourceError> {
+        let no_room = intake.space().events == 0 || intake.space().bytes == 0;
+        if no_room && u128::from(clock::now().since(self.heard_at)) < UNHEARD_MAX.as_nanos() {
+            return Ok(Ok(0));
+        }
+        self.hold(no_room)?;
+        let taken = self.taking.take(&self.consumer, &self.lanes, intake);
+        self.heard_at = clock::now();
+        Ok(taken)
+    }
+
+    /// Makes the changes of partitions that the group asked for.
+    pub(super) fn make_changes(&mut self) -> Result<(), SourceError> {
+        while let Some(change) = self.consumer.context().next_change() {
+            if let Some(membership) = &self.giving.membership {
+                membership.renew(self.consumer.group_metadata());
+            }
+            match change {
+                Change::Assigned(list) => self.take_in(list)?,
+                Change::Revoked(list) => self.give_up(&list)?,
+                Change::Lost(list) => {
+                    let partitions = partitions(&list);
+                    self.lanes.lose(&partitions);
+                    self.let_go(&partitions);
+                    self.unassign(&list)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, mut list: TopicPartitionList) -> Result<(), SourceError> {
+        // Those that come are not on hold, so those that stay must not be: the next turn without room holds all of them.
+        self.hold(false)?;
+        for partition in partitions(&list) {
+            let (_, kept) = self.lanes.open(partition.clone())?;
+            if let Some(kept) = kept {
+                let at = list.set_partition_offset(&partition.topic, number(&partition), offset(&kept));
+                failed("beginning where it ended", at)?;
+            }
+        }
+        let taken = match self.is_cooperative() {
+            true => self.consumer.incremental_assign(&list),
+            false => self.consumer.assign(&list),
+        };
+        failed("taking partitions in", taken)
+    }
+
+    fn give_up(&mut self, list: &TopicPartitionList) -> Result<(), SourceError> {
+        let partitions = partitions(list);
+        let reached = self.lanes.give_up(&partitions, self.giving.settle_limit);
+        let mut last = self.let_go(&partitions);
+        last.extend(reached);
+        if self.giving.membership.is_none() && !last.is_empty() {
+            // The next member reads from here: what cannot be committed now is read twice, nothing is lost.
+            let _ = self.consumer.commit(&offsets(&last)?, CommitMode::Sync);
+        }
+        self.unassign(list)
+    }
+
+    /// Forgets partitions; gives the positions that are not known to be committed.
+    fn let_go(&mut self, partitions: &[Partition]) -> BTreeMap<Partition, Position> {
+        if let Some(membership) = &self.giving.membership {
+            membership.release(partitions);
+        }
+        partitions.iter().filter_map(|partition| self.unkept.remove_entry(partition)).collect()
+    }
+
+    fn unassign(&self, list: &TopicPartitionList) -> Result<(), SourceError> {
+        let given = match self.is_cooperative() {
+            true => self.consumer.incremental_unassign(list),
+            false => self.consumer.unassign(),
+        };
+        failed("giving partitions up", given)
+    }
+
+    fn is_cooperative(&self) -> bool {
+        matches!(self.consumer.rebalance_protocol(), RebalanceProtocol::Cooperative)
+    }
+
+    /// Holds all partitions, or lets them go on. The library drops what it fetched when it holds, so this is rare.
+    fn hold(&mut self, hold: bool) -> Result<(), SourceError> {
+        if hold == self.on_hold {
+            return Ok(());
+        }
+        let all = self.consumer.assignment();
+        let done =
+            all.and_then(|all| if hold { self.consumer.pause(&all) } else { self.consumer.resume(&all) });
+        self.on_hold = hold;
+        failed("holding partitions", done)
+    }
+
+    /// Commits positions: at some time, or before it returns.
+    pub(super) fn commit(
+        &mut self,
+        reached: &[(Partition, Position)],
+        last: Last,
+    ) -> Result<(), SourceError> {
+        self.unkept.extend(reached.iter().cloned());
+        match last {
+            Last::No => self.send_commit(),
+            Last::Yes => self.commit_now(),
+        }
+    }
+
+    /// Asks for a commit; the answer comes with a later turn.
+    fn send_commit(&self) -> Result<(), SourceError> {
+        if !self.unkept.is_empty() {
+            // What is refused at once is what passes: no coordinator at the moment. It is asked again.
+            let _ = self.consumer.commit(&offsets(&self.unkept)?, CommitMode::Async);
+        }
+        Ok(())
+    }
+
+    /// Commits, and goes through with what the group asks for meanwhile.
+    fn commit_now(&mut self) -> Result<(), SourceError> {
+        let began = clock::now();
+        while !self.unkept.is_empty() {
+            let Err(error) = self.consumer.commit(&offsets(&self.unkept)?, CommitMode::Sync) else {
+                self.unkept.clear();
+                return Ok(());
+            };
+            if u128::from(clock::now().since(began)) >= LAST_MAX.as_nanos() {
+                return Err(uncommitted(&error));
+            }
+            self.hold(true)?;
+            drop(self.consumer.poll(LISTEN));
+            self.make_changes()?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what is committed; what is not is asked for again.
+    pub(super) fn note_commits(&mut self) -> Result<(), SourceError> {
+        let mut again = false;
+        while let Some((kept, partitions)) = self.consumer.context().next_commit() {
+            match kept {
+                Ok(()) => self.unkept.retain(|at, to| partitions.get(at).is_none_or(|kept| to.next > *kept)),
+                Err(_) => again = true,
+            }
+        }
+        if again { self.send_commit() } else { Ok(()) }
+    }
+}
+
+fn uncommitted(error: &KafkaError) -> SourceError {
+    let reason = words(error);
+    SourceError::Failed(format!(
+        "the last offsets could not be committed ({reason}): what lies behind them is read again"
+    ))
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        // The consumer leaves its group when it is dropped, and nobody is left who would give partitions up in order.
+        self.consumer.context().close();
+        while let Some(Change::Assigned(list) | Change::Revoked(list) | Change::Lost(list)) =
+            self.consumer.context().next_change()
+        {
+            // The library waits for an answer to each; whatever it is, everything is given up next.
+            let _ = self.unassign(&list);
+        }
+    }
+}

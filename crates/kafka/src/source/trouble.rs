@@ -1,0 +1,66 @@
+//! What the client library reports while it reads: what passes, and what ends the source.
+
+use plimsoll_pipeline::SourceError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use crate::error::{said, words};
+
+/// Nothing, if it passes by itself: a broker that is away, a coordinator that moves, a place in the group that was lost.
+///
+/// # Errors
+/// What will not pass, and what to do.
+pub(super) fn judge(error: &KafkaError, topic: &str, group: &str) -> Result<(), SourceError> {
+    use RDKafkaErrorCode as Code;
+    if let KafkaError::MessageConsumptionFatal(code) = error {
+        return Err(SourceError::Failed(format!(
+            "the client of the group {group:?} cannot go on ({})",
+            said(*code)
+        )));
+    }
+    let words = match error.rdkafka_error_code() {
+        Some(Code::AutoOffsetReset) => format!(
+            "the group {group:?} has no valid offset for a partition of {topic:?}: it is new, or the records behind its \
+             offset are gone; say `start: earliest` to begin at the first record that is there"
+        ),
+        Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition) => {
+            format!("the topic {topic:?} is gone: create it again, or stop the pipeline")
+        }
+        Some(Code::TopicAuthorizationFailed) => {
+            format!("the topic {topic:?} may not be read: give the user READ on it")
+        }
+        Some(Code::GroupAuthorizationFailed) => {
+            format!("the group {group:?} may not be joined: give the user READ on it")
+        }
+        Some(Code::FencedInstanceId) => {
+            format!("another member of {group:?} took this one's `group.instance.id`: give each its own")
+        }
+        Some(Code::UnsupportedFeature | Code::InvalidArgument) => words(error),
+        _ => return Ok(()),
+    };
+    Err(SourceError::Failed(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(code: RDKafkaErrorCode) -> Option<String> {
+        judge(&KafkaError::MessageConsumption(code), "orders", "g").err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_passes_is_waited_for_and_the_rest_says_what_to_do() {
+        for passing in [
+            RDKafkaErrorCode::AllBrokersDown,
+            RDKafkaErrorCode::BrokerTransportFailure,
+            RDKafkaErrorCode::WaitingForCoordinator,
+            RDKafkaErrorCode::PollExceeded,
+            RDKafkaErrorCode::RequestTimedOut,
+        ] {
+            assert_eq!(check(passing), None);
+        }
+        assert!(check(RDKafkaErrorCode::AutoOffsetReset).unwrap().contains("start: earliest"));
+        assert!(check(RDKafkaErrorCode::UnknownTopicOrPartition).unwrap().contains("\"orders\" is gone"));
+        assert!(check(RDKafkaErrorCode::TopicAuthorizationFailed).unwrap().contains("READ"));
+    }
+}

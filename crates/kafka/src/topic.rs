@@ -1,0 +1,208 @@
+//! Topics: made, described, emptied and removed.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use plimsoll_measure::clock;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication, TopicResult};
+use rdkafka::error::{KafkaResult, RDKafkaErrorCode};
+
+use crate::asker::Asker;
+use crate::cluster::{Cluster, Watch};
+use crate::error::{Error, said, words};
+
+/// How often a topic that is being made or removed is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// More partitions are a mistake.
+pub const PARTITIONS_MAX: u16 = 1024;
+
+/// What a topic is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// Its name.
+    pub name: String,
+    /// How many partitions; between 1 and [`PARTITIONS_MAX`].
+    pub partitions: u16,
+    /// How many brokers keep each.
+    pub replicas: u16,
+    /// Its own properties: `retention.ms`, `message.timestamp.type`, `max.message.bytes` and others.
+    pub properties: Vec<(String, String)>,
+}
+
+impl Topic {
+    /// A topic that one broker keeps, without properties of its own.
+    pub fn new(name: impl Into<String>, partitions: u16) -> Self {
+        Self { name: name.into(), partitions, replicas: 1, properties: Vec::new() }
+    }
+
+    /// The same with a property.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.push((name.into(), value.into()));
+        self
+    }
+}
+
+/// Where a partition begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Its number.
+    pub partition: u32,
+    /// The first offset that is there.
+    pub begin: u64,
+    /// The offset behind the last one; with holes there are fewer records than `end - begin`.
+    pub end: u64,
+}
+
+/// A client that changes topics. Everything blocks, at most for the limit it was made with.
+pub struct Admin {
+    client: AdminClient<Watch>,
+    asker: Asker,
+    limit: Duration,
+}
+
+impl Admin {
+    /// A client of a cluster. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn of(cluster: &Cluster, limit: Duration) -> Result<Self, Error> {
+        let client = cluster.config().create_with_context(Watch::default());
+        let client = client.map_err(|error| Error::Config(words(&error)))?;
+        Ok(Self { client, asker: Asker::of(cluster)?, limit })
+    }
+
+    /// Makes a topic and waits until every partition has a leader.
+    ///
+    /// # Errors
+    /// [`Error::TopicExists`]; [`Error::Refused`], also when nobody answers.
+    pub fn create(&self, topic: &Topic) -> Result<(), Error> {
+        let partitions = i32::from(topic.partitions.clamp(1, PARTITIONS_MAX));
+        let replicas = TopicReplication::Fixed(i32::from(topic.replicas));
+        let mut new = NewTopic::new(&topic.name, partitions, replicas);
+        for (name, value) in &topic.properties {
+            new = new.set(name, value);
+        }
+        let made = wait(self.client.create_topics([&new], &self.options()));
+        self.judge("making", &topic.name, made)?;
+        self.until(
+            "making",
+            &topic.name,
+            |found| matches!(found, Ok(count) if count == usize::from(topic.partitions)),
+        )
+    }
+
+    /// Removes a topic and waits until it is gone; one that is not there counts as gone.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], also when nobody answers.
+    pub fn delete(&self, name: &str) -> Result<(), Error> {
+        let removed = wait(self.client.delete_topics(&[name], &self.options()));
+        match self.judge("removing", name, removed) {
+            Err(Error::NoTopic { .. }) => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => self.until("removing", name, |found| matches!(found, Err(Error::NoTopic { .. }))),
+        }
+    }
+
+    /// Makes a topic anew: what it held is gone, and its offsets begin at zero.
+    ///
+    /// # Errors
+    /// As [`Admin::delete`] and [`Admin::create`].
+    pub fn reset(&self, topic: &Topic) -> Result<(), Error> {
+        self.delete(&topic.name)?;
+        // A broker may still be removing what the cluster has forgotten.
+        let began = clock::now();
+        loop {
+            match self.create(topic) {
+                Err(Error::TopicExists(_)) if !self.is_over(began) => thread::sleep(LOOK_EVERY),
+                result => return result,
+            }
+        }
+    }
+
+    /// Where each partition of a topic begins and ends, in order.
+    ///
+    /// # Errors
+    /// [`Error::NoTopic`], [`Error::Unreachable`], [`Error::Refused`].
+    pub fn describe(&self, name: &str) -> Result<Vec<Extent>, Error> {
+        let extent = |number| {
+            let (begin, end) = self.asker.ends(name, number, self.limit)?;
+            let [begin, end] = [begin, end].map(|offset| u64::try_from(offset).unwrap_or_default());
+            Ok(Extent { partition: number.unsigned_abs(), begin, end })
+        };
+        self.asker.partitions(name, self.limit)?.into_iter().map(extent).collect()
+    }
+
+    /// The most bytes of a record that a topic takes, as far as the broker tells.
+    pub(crate) fn record_bytes_max(&self, name: &str) -> Option<usize> {
+        let asked = wait(self.client.describe_configs([&ResourceSpecifier::Topic(name)], &self.options()));
+        let resource = asked.ok()?.pop()?.ok()?;
+        resource.get("max.message.bytes")?.value.as_ref()?.parse().ok()
+    }
+
+    fn options(&self) -> AdminOptions {
+        AdminOptions::new().request_timeout(Some(self.limit)).operation_timeout(Some(self.limit))
+    }
+
+    fn judge(&self, doing: &str, name: &str, answer: KafkaResult<Vec<TopicResult>>) -> Result<(), Error> {
+        let refused = |reason| Error::Refused { action: format!("{doing} the topic {name:?}"), reason };
+        match answer.map(|mut results| results.pop()) {
+            Ok(Some(Ok(_))) => Ok(()),
+            Ok(Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists)))) => {
+                Err(Error::TopicExists(name.to_owned()))
+            }
+            Ok(Some(Err((_, RDKafkaErrorCode::UnknownTopicOrPartition)))) => Err(self.asker.no_topic(name)),
+            Ok(Some(Err((_, code)))) => Err(refused(said(code))),
+            Ok(None) => Err(refused("the broker did not say".to_owned())),
+            Err(error) => Err(refused(words(&error))),
+        }
+    }
+
+    /// Asks for a topic's partitions until the answer will do.
+    fn until(
+        &self,
+        doing: &str,
+        name: &str,
+        will_do: impl Fn(Result<usize, Error>) -> bool,
+    ) -> Result<(), Error> {
+        let began = clock::now();
+        while !will_do(self.asker.partitions(name, self.limit).map(|partitions| partitions.len())) {
+            if self.is_over(began) {
+                let reason = format!("it was not done within {} s", self.limit.as_secs());
+                return Err(Error::Refused { action: format!("{doing} the topic {name:?}"), reason });
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    fn is_over(&self, began: clock::Instant) -> bool {
+        u128::from(clock::now().since(began)) >= self.limit.as_nanos()
+    }
+}
+
+/// Waits for what another thread completes.
+fn wait<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

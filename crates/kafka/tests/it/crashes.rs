@@ -1,0 +1,57 @@
+//! The broker is killed while records are on their way: nothing is lost, and with transactions nothing is doubled.
+
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_kafka::broker::Broker;
+
+use crate::support::{
+    Running, audit, copy, copy_once, ends, fill, from, once, own_broker, read_with_kafkas_own, to, topic,
+    until, until_committed,
+};
+
+const PARTITIONS: u16 = 3;
+const EACH: u64 = 20_000;
+
+fn kill_and_restart(broker: &mut Broker, target: &str, running: &Running) {
+    let brokers = broker.bootstrap();
+    for part in 1..=2_u64 {
+        let some = PARTITIONS as u64 * EACH * part / 4;
+        until("some records", || {
+            assert!(!running.pipeline.is_finished(), "it failed");
+            ends(&brokers, target).iter().map(|extent| extent.end).sum::<u64>() >= some
+        });
+        broker.kill().unwrap();
+        thread::sleep(Duration::from_secs(1));
+        assert!(!running.pipeline.is_finished(), "it waits for the broker");
+        broker.restart().unwrap();
+    }
+}
+
+#[test]
+fn a_broker_that_is_killed_twice_costs_no_record() {
+    let mut broker = own_broker();
+    let brokers = broker.bootstrap();
+    let (source, target) = (topic(&brokers, "in", PARTITIONS), topic(&brokers, "out", PARTITIONS));
+    fill(&brokers, &source, PARTITIONS, EACH);
+    let running = copy(&from(&brokers, &source, "g"), &to(&brokers, &target));
+    kill_and_restart(&mut broker, &target, &running);
+    until_committed(&brokers, &source, "g");
+    running.end().unwrap();
+    let (missing, _) = audit(&read_with_kafkas_own(&brokers, &target), PARTITIONS, EACH);
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn with_transactions_a_broker_that_is_killed_twice_costs_and_doubles_no_record() {
+    let mut broker = own_broker();
+    let brokers = broker.bootstrap();
+    let (source, target) = (topic(&brokers, "in", PARTITIONS), topic(&brokers, "out", PARTITIONS));
+    fill(&brokers, &source, PARTITIONS, EACH);
+    let running = copy_once(&from(&brokers, &source, "g"), &to(&brokers, &target), &once("crash", None));
+    kill_and_restart(&mut broker, &target, &running);
+    until_committed(&brokers, &source, "g");
+    running.end().unwrap();
+    let (missing, doubled) = audit(&read_with_kafkas_own(&brokers, &target), PARTITIONS, EACH);
+    assert_eq!((missing, doubled), (vec![], vec![]));
+}

@@ -1,0 +1,96 @@
+//! Members come and go under load: nothing is lost, and with transactions nothing is doubled.
+
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_kafka::scenario;
+use plimsoll_measure::duration::Span;
+
+use crate::support::{
+    Running, audit, broker, copy, copy_once, counts, from, once, read, to, topic, until_committed,
+};
+
+const PARTITIONS: u16 = 6;
+const EACH: u64 = 3000;
+/// How long members run before the next change.
+const STAY: Duration = Duration::from_secs(4);
+
+/// A first member, then a second one, then the first goes; records come all the while.
+fn change_members(
+    brokers: &str,
+    name: &str,
+    mut member: impl FnMut(&str, &str, u32) -> Running,
+) -> (Vec<String>, Vec<String>) {
+    let source = topic(brokers, &format!("{name}-in"), PARTITIONS);
+    let target = topic(brokers, &format!("{name}-out"), PARTITIONS);
+    let filler = {
+        let (brokers, source) = (brokers.to_owned(), source.clone());
+        thread::spawn(move || fill_slowly(&brokers, &source))
+    };
+    let first = member(&source, &target, 1);
+    thread::sleep(STAY);
+    let second = member(&source, &target, 2);
+    thread::sleep(STAY);
+    first.end().unwrap();
+    filler.join().unwrap();
+    until_committed(brokers, &source, name);
+    second.end().unwrap();
+    audit(&counts(&read(brokers, &target)), PARTITIONS, EACH)
+}
+
+fn fill_slowly(brokers: &str, topic: &str) {
+    let producer = crate::support::producer(brokers);
+    for number in 0..EACH {
+        for partition in 0..PARTITIONS {
+            let text = format!("{partition}-{number}");
+            let record = rdkafka::producer::BaseRecord::to(topic)
+                .partition(partition.into())
+                .key(text.as_str())
+                .payload(text.as_str());
+            crate::support::put(&producer, record);
+        }
+        if number % 10 == 0 {
+            thread::sleep(Duration::from_millis(30));
+            producer.poll(Duration::ZERO);
+        }
+    }
+    rdkafka::producer::Producer::flush(&producer, crate::support::LONG).unwrap();
+}
+
+#[test]
+fn at_least_once_loses_nothing_when_members_come_and_go() {
+    let brokers = broker().bootstrap();
+    let (missing, doubled) = change_members(&brokers, "alo", |source, target, _| {
+        copy(&from(&brokers, source, "alo"), &to(&brokers, target))
+    });
+    assert_eq!(missing, Vec::<String>::new());
+    // Partitions are given up with everything settled, so even here nothing needs to come twice.
+    assert_eq!(doubled, Vec::<String>::new());
+}
+
+#[test]
+fn exactly_once_loses_and_doubles_nothing_when_members_come_and_go() {
+    let brokers = broker().bootstrap();
+    let (missing, doubled) = change_members(&brokers, "eos", |source, target, number| {
+        copy_once(
+            &from(&brokers, source, "eos"),
+            &to(&brokers, target),
+            &once(&format!("eos-{number}"), None),
+        )
+    });
+    assert_eq!((missing, doubled), (vec![], vec![]));
+}
+
+#[test]
+fn what_is_in_flight_when_a_partition_goes_at_once_is_written_by_its_next_member_only() {
+    let brokers = broker().bootstrap();
+    let (missing, doubled) = change_members(&brokers, "hasty", |source, target, number| {
+        let settle_limit = Span::default();
+        let source = scenario::Source { settle_limit, ..from(&brokers, source, "hasty") };
+        // Transactions that stay open for long: some are open when the partition goes.
+        let age_max = Span::from_secs(1);
+        let once = scenario::ExactlyOnce { age_max, ..once(&format!("hasty-{number}"), None) };
+        copy_once(&source, &to(&brokers, target), &once)
+    });
+    assert_eq!((missing, doubled), (vec![], vec![]));
+}

@@ -1,0 +1,15 @@
+//! The Kafka edge against a real broker, which is started once.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod crashes;
+mod dead_letters;
+mod exactly_once;
+mod group;
+mod kills;
+mod refusals;
+mod round_trip;
+mod topics;
+
+mod stubborn;
+mod support;

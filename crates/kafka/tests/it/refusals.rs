@@ -1,0 +1,80 @@
+//! What cannot be used is refused with a sentence that says what to do.
+
+use std::net::TcpListener;
+
+use plimsoll_kafka::{Cluster, Error, Source, scenario, sink};
+use plimsoll_measure::duration::Span;
+
+use crate::stubborn::stubborn;
+use crate::support::{broker, fill, from, parts, settings, start, to, topic, until};
+
+fn check_source(typed: &scenario::Source, said: &str) {
+    let parts = parts(Box::new(Source::build(typed).unwrap()), Box::new(stubborn(u64::MAX)));
+    let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
+    let error = running.pipeline.join().unwrap().unwrap_err().to_string();
+    assert!(error.contains(said), "{error}");
+}
+
+/// An address of the loopback that nobody listens on.
+fn nowhere() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn a_topic_that_is_not_there_is_refused_and_not_made() {
+    let brokers = broker().bootstrap();
+    check_source(&from(&brokers, "misspelt", "g"), "there is no topic \"misspelt\"");
+    let error = sink::Topic::build(&to(&brokers, "misspelt")).err().unwrap();
+    assert!(matches!(error, Error::NoTopic { .. }), "{error}");
+    assert!(matches!(crate::support::admin(&brokers).describe("misspelt"), Err(Error::NoTopic { .. })));
+}
+
+#[test]
+fn a_broker_that_is_away_at_the_start_is_named_with_the_reason() {
+    let brokers = nowhere();
+    let connect_limit = Span::from_secs(3);
+    let source = scenario::Source { connect_limit, ..from(&brokers, "t", "g") };
+    check_source(&source, &brokers);
+    let error = sink::Topic::build(&scenario::Sink { connect_limit, ..to(&brokers, "t") }).err().unwrap();
+    let Error::Unreachable { reason, seconds: 3, .. } = &error else { panic!("{error}") };
+    assert!(reason.contains("refused") || reason.contains("failed"), "{error}");
+}
+
+#[test]
+fn a_group_without_offsets_is_refused_unless_it_may_begin_at_the_beginning() {
+    let brokers = broker().bootstrap();
+    let source = topic(&brokers, "new-group", 1);
+    fill(&brokers, &source, 1, 10);
+    let typed = scenario::Source { start: scenario::Start::Refuse, ..from(&brokers, &source, "nobody") };
+    check_source(&typed, "start: earliest");
+}
+
+#[test]
+fn a_topic_that_goes_while_it_is_read_ends_the_source() {
+    let brokers = broker().bootstrap();
+    let source = topic(&brokers, "goes", 1);
+    fill(&brokers, &source, 1, 10);
+    let sink = stubborn(u64::MAX);
+    let written = sink.written();
+    let mut typed = from(&brokers, &source, "goes");
+    typed
+        .properties
+        .0
+        .insert("topic.metadata.refresh.interval.ms".to_owned(), scenario::Property("500".to_owned()));
+    let parts = parts(Box::new(Source::build(&typed).unwrap()), Box::new(sink));
+    let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
+    until("the records", || written.load(std::sync::atomic::Ordering::Relaxed) == 10);
+    crate::support::admin(&brokers).delete(&source).unwrap();
+    let error = running.pipeline.join().unwrap().unwrap_err().to_string();
+    assert!(error.contains("\"goes\" is gone"), "{error}");
+}
+
+#[test]
+fn unknown_keys_and_properties_of_ours_are_refused() {
+    let typed = r#"{"brokers": "b:1", "topic": "t", "group": "g", "sart": "earliest"}"#;
+    assert!(serde_json::from_str::<scenario::Source>(typed).unwrap_err().to_string().contains("sart"));
+    let typed = r#"{"brokers": "b:1", "topic": "t", "properties": {"acks": 1, "linger.ms": 5, "socket.nagle.disable": true}}"#;
+    let typed: scenario::Sink = serde_json::from_str(typed).unwrap();
+    let error = Cluster::build(&typed.brokers, &typed.properties).unwrap_err().to_string();
+    assert!(error.contains("\"acks\" cannot be set"), "{error}");
+}

@@ -1,0 +1,70 @@
+//! A sink that never takes the batch with one offset.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_pipeline::{Batch, Identity, Order, Promise, Settled, Sink, SinkError, SinkFactory, Verdict};
+
+/// A sink that never takes the batch with one offset, and takes all others in any order.
+pub struct Stubborn {
+    offset: u64,
+    written: Arc<AtomicU64>,
+}
+
+pub fn stubborn(offset: u64) -> Stubborn {
+    Stubborn { offset, written: Arc::default() }
+}
+
+impl Stubborn {
+    /// How many events it took.
+    pub fn written(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.written)
+    }
+}
+
+impl SinkFactory for Stubborn {
+    fn promise(&self) -> Promise {
+        Promise { durable: true, identity: Identity::Once, order: Order::Any, buries: false }
+    }
+
+    fn build(&self, _: usize) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(Taken {
+            offset: self.offset,
+            written: Arc::clone(&self.written),
+            held: Vec::new(),
+            kept: Vec::new(),
+        }))
+    }
+}
+
+struct Taken {
+    offset: u64,
+    written: Arc<AtomicU64>,
+    held: Vec<Batch>,
+    /// Batches that never come back.
+    kept: Vec<Batch>,
+}
+
+impl Sink for Taken {
+    fn capacity(&self) -> usize {
+        100
+    }
+
+    fn submit(&mut self, batch: Batch) {
+        match batch.events().iter().any(|event| event.offset == self.offset) {
+            true => self.kept.push(batch),
+            false => self.held.push(batch),
+        }
+    }
+
+    fn settle(&mut self, wait: Duration) -> Option<Settled> {
+        let Some(batch) = self.held.pop() else {
+            thread::sleep(wait);
+            return None;
+        };
+        self.written.fetch_add(batch.events().len() as u64, Ordering::Relaxed);
+        Some(Settled { batch, verdict: Verdict::WRITTEN })
+    }
+}

@@ -1,0 +1,44 @@
+//! Topics are made, described, emptied and removed; the bare client moves records.
+
+use plimsoll_kafka::topic::Topic;
+use plimsoll_kafka::{Cluster, Error, bench};
+
+use crate::support::{LONG, admin, broker, ends, own_broker};
+
+#[test]
+fn a_topic_is_made_described_emptied_and_removed() {
+    let brokers = broker().bootstrap();
+    let admin = admin(&brokers);
+    let topic = Topic::new("life", 3).with("message.timestamp.type", "LogAppendTime");
+    admin.create(&topic).unwrap();
+    assert_eq!(admin.create(&topic), Err(Error::TopicExists("life".to_owned())));
+    let written = bench::produce(&Cluster::at(&brokers), "life", 1000, b"payload").unwrap();
+    assert_eq!((written.records, written.bytes), (1000, 7000));
+    let all = ends(&brokers, "life");
+    assert_eq!(all.len(), 3);
+    assert_eq!(all.iter().map(|extent| extent.end).sum::<u64>(), 1000);
+    let read = bench::consume(&Cluster::at(&brokers), "life", 1000, LONG).unwrap();
+    assert_eq!((read.records, read.bytes), (1000, 7000));
+    admin.reset(&topic).unwrap();
+    assert!(ends(&brokers, "life").iter().all(|extent| (extent.begin, extent.end) == (0, 0)));
+    admin.delete("life").unwrap();
+    admin.delete("life").unwrap();
+    assert!(matches!(admin.describe("life"), Err(Error::NoTopic { .. })));
+}
+
+#[test]
+fn a_broker_that_was_killed_has_its_records_and_its_address_again() {
+    let mut broker = own_broker();
+    let (brokers, pid) = (broker.bootstrap(), broker.pid());
+    admin(&brokers).create(&Topic::new("kept", 1)).unwrap();
+    bench::produce(&Cluster::at(&brokers), "kept", 500, b"x").unwrap();
+    broker.kill().unwrap();
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    broker.restart().unwrap();
+    assert_eq!(broker.bootstrap(), brokers);
+    assert_eq!(ends(&brokers, "kept")[0].end, 500);
+    assert!(broker.stop(LONG).unwrap(), "it ends when it is asked");
+    let storage = broker.storage().to_owned();
+    drop(broker);
+    assert!(!storage.exists(), "temporary storage goes with the broker");
+}
