@@ -1,0 +1,14 @@
+//! The destination against the source: what of each partition's offsets is there, once, and as it was.
+//!
+//! [`reconcile`] folds over what is found and never connects; [`scan`] reads collections into it; [`report`] is what comes out.
+
+pub mod reconcile;
+pub mod report;
+pub mod scan;
+
+mod partition;
+
+pub use partition::{TooLong, checksum};
+pub use reconcile::{Expected, Found, Payload, Reconcile};
+pub use report::{Mismatch, PartitionReport, Report};
+pub use scan::{AuditError, Identified, Part, scan};

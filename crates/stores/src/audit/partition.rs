@@ -1,0 +1,143 @@
+//! One partition against what the source has of it: one bit an event.
+
+use super::reconcile::{Expected, Payload};
+use super::report::{Checksums, EXAMPLES_MAX, PartitionReport, Run};
+
+/// Offsets of one partition at most: 1 GiB of memory.
+const OFFSETS_MAX: u64 = 8 << 30;
+
+/// One partition of the fold.
+#[derive(Debug)]
+pub struct Partition {
+    expected: Expected,
+    /// One bit an offset, from the first expected one on.
+    seen: Vec<u64>,
+    report: PartitionReport,
+    sum: u64,
+}
+
+/// A partition of more offsets than can be remembered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{topic}/{partition} has {offsets} offsets, and at most 8,589,934,592 can be audited at once: audit it in ranges"
+)]
+pub struct TooLong {
+    topic: String,
+    partition: u32,
+    offsets: u64,
+}
+
+/// The part of one event in a partition's checksum: FNV-1a (64 bits) over its offset, little-endian, and its payload. Parts are
+/// added, wrapping, so their order does not matter; nothing (`None`) differs from no bytes.
+pub fn checksum<'a>(offset: u64, payload: Option<impl IntoIterator<Item = &'a [u8]>>) -> u64 {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+    let head = offset.to_le_bytes().iter().fold(BASIS, mix);
+    match payload {
+        None => mix(head, &1),
+        Some(pieces) => pieces.into_iter().fold(mix(head, &0), |hash, piece| piece.iter().fold(hash, mix)),
+    }
+}
+
+impl Partition {
+    /// Nothing was found yet.
+    ///
+    /// # Errors
+    /// If it cannot be remembered.
+    pub fn new(expected: Expected) -> Result<Self, TooLong> {
+        let offsets = expected.offsets.end.saturating_sub(expected.offsets.start);
+        if offsets > OFFSETS_MAX {
+            return Err(TooLong { topic: expected.topic, partition: expected.partition, offsets });
+        }
+        let seen = vec![0; usize::try_from(offsets.div_ceil(64)).unwrap_or(usize::MAX)];
+        let (topic, partition) = (expected.topic.clone(), expected.partition);
+        Ok(Self {
+            expected,
+            seen,
+            report: PartitionReport { topic, partition, ..PartitionReport::default() },
+            sum: 0,
+        })
+    }
+
+    /// Whether payloads are of use.
+    pub fn wants_payload(&self) -> bool {
+        self.expected.checksum.is_some()
+    }
+
+    /// Takes in one document.
+    pub fn see(&mut self, offset: u64, payload: Payload<'_>) {
+        let report = &mut self.report;
+        report.min = Some(report.min.map_or(offset, |min| min.min(offset)));
+        report.max = Some(report.max.map_or(offset, |max| max.max(offset)));
+        let is_hole = self.expected.holes.iter().any(|hole| hole.contains(&offset));
+        if is_hole || !self.expected.offsets.contains(&offset) {
+            report.strangers += 1;
+            example(&mut report.stranger_examples, offset);
+            return;
+        }
+        let place = offset - self.expected.offsets.start;
+        let (word, bit) = ((place / 64) as usize, 1 << (place % 64));
+        if self.seen[word] & bit != 0 {
+            report.duplicates += 1;
+            example(&mut report.duplicate_examples, offset);
+            return;
+        }
+        self.seen[word] |= bit;
+        report.found += 1;
+        match payload {
+            Payload::Pieces(pieces) => {
+                self.sum = self.sum.wrapping_add(checksum(offset, Some(pieces.iter().copied())));
+            }
+            Payload::Null => self.sum = self.sum.wrapping_add(checksum(offset, None::<[&[u8]; 0]>)),
+            Payload::Unreadable => report.unreadable += 1,
+            Payload::Unread => {}
+        }
+    }
+
+    /// What is there and what is not.
+    pub fn finish(mut self) -> PartitionReport {
+        self.fill_holes();
+        let all = self.expected.offsets.clone();
+        let mut gap: Option<Run> = None;
+        for offset in all.clone() {
+            let place = offset - all.start;
+            let word = self.seen[(place / 64) as usize];
+            if word & (1 << (place % 64)) != 0 {
+                self.close(gap.take());
+            } else {
+                self.report.missing += 1;
+                gap = Some(Run { first: gap.map_or(offset, |gap| gap.first), last: offset });
+            }
+        }
+        self.close(gap);
+        self.report.expected = self.report.found + self.report.missing;
+        self.report.checksum = self.expected.checksum.map(|expected| Checksums { expected, found: self.sum });
+        self.report
+    }
+
+    /// What the source does not have is not missing.
+    fn fill_holes(&mut self) {
+        let all = self.expected.offsets.clone();
+        for hole in std::mem::take(&mut self.expected.holes) {
+            for offset in hole.start.max(all.start)..hole.end.min(all.end) {
+                let place = offset - all.start;
+                self.seen[(place / 64) as usize] |= 1 << (place % 64);
+            }
+        }
+    }
+
+    fn close(&mut self, gap: Option<Run>) {
+        match gap {
+            Some(gap) if self.report.gaps.len() < EXAMPLES_MAX => self.report.gaps.push(gap),
+            Some(_) => self.report.gaps_left_out += 1,
+            None => {}
+        }
+    }
+}
+
+fn example(examples: &mut Vec<u64>, offset: u64) {
+    if examples.len() < EXAMPLES_MAX {
+        examples.push(offset);
+    }
+}

@@ -1,0 +1,223 @@
+//! Holds what is found against what the source has: one bit an event.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::partition::{Partition, TooLong};
+use super::report::{FORMAT, Report};
+use crate::document::identity::Identity;
+
+/// What a source has of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The topic.
+    pub topic: String,
+    /// The topic's number ([`crate::topics`]).
+    pub number: u32,
+    /// The partition.
+    pub partition: u32,
+    /// Its offsets.
+    pub offsets: Range<u64>,
+    /// Offsets within that the source does not have: markers of transactions, records that compaction took, events that were
+    /// filtered.
+    pub holes: Vec<Range<u64>>,
+    /// The sum of [`checksum`] over all payloads, if it is known.
+    pub checksum: Option<u64>,
+}
+
+/// A document that was found.
+#[derive(Clone, Copy, Debug)]
+pub enum Found<'a> {
+    /// One that says which event it is.
+    Event {
+        /// Which.
+        identity: Identity,
+        /// Its payload, if it holds it and a checksum is asked for.
+        payload: Payload<'a>,
+    },
+    /// One that does not.
+    Foreign,
+}
+
+/// What is known of a document's payload.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a> {
+    /// Its bytes are these, in some pieces.
+    Pieces(&'a [&'a [u8]]),
+    /// It has none, on purpose: a tombstone.
+    Null,
+    /// It should be there and cannot be made out.
+    Unreadable,
+    /// Nobody asked.
+    Unread,
+}
+
+/// The fold.
+#[derive(Debug)]
+pub struct Reconcile {
+    partitions: BTreeMap<(u32, u32), Partition>,
+    documents: u64,
+    foreign: u64,
+    unexpected: u64,
+}
+
+impl Reconcile {
+    /// Nothing was found yet of what is expected.
+    ///
+    /// # Errors
+    /// [`TooLong`] for a partition of more than 8 Gi offsets.
+    pub fn new(expected: Vec<Expected>) -> Result<Self, TooLong> {
+        let mut partitions = BTreeMap::new();
+        for expected in expected {
+            partitions.insert((expected.number, expected.partition), Partition::new(expected)?);
+        }
+        Ok(Self { partitions, documents: 0, foreign: 0, unexpected: 0 })
+    }
+
+    /// Whether a document's payload is of use.
+    pub fn wants_payload(&self, identity: Identity) -> bool {
+        let partition = self.partitions.get(&(identity.topic, identity.partition));
+        partition.is_some_and(|partition| partition.wants_payload())
+    }
+
+    /// Takes in one document.
+    pub fn see(&mut self, found: Found<'_>) {
+        self.documents += 1;
+        let Found::Event { identity, payload } = found else {
+            self.foreign += 1;
+            return;
+        };
+        match self.partitions.get_mut(&(identity.topic, identity.partition)) {
+            Some(partition) => partition.see(identity.offset, payload),
+            None => self.unexpected += 1,
+        }
+    }
+
+    /// How many documents were seen.
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// What came of it.
+    pub fn finish(self) -> Report {
+        Report {
+            format: FORMAT,
+            documents: self.documents,
+            foreign: self.foreign,
+            unexpected: self.unexpected,
+            partitions: self.partitions.into_values().map(Partition::finish).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::partition::checksum;
+    use crate::audit::report::{EXAMPLES_MAX, Mismatch, Run};
+
+    fn expected(offsets: Range<u64>) -> Expected {
+        Expected { topic: "t".into(), number: 7, partition: 1, offsets, holes: vec![], checksum: None }
+    }
+
+    fn fold(expected: Expected, offsets: impl IntoIterator<Item = u64>) -> Report {
+        let mut fold = Reconcile::new(vec![expected]).unwrap();
+        for offset in offsets {
+            let identity = Identity { topic: 7, partition: 1, offset };
+            let payload: &[&[u8]] = &[b"pay", b"load"];
+            let payload =
+                if fold.wants_payload(identity) { Payload::Pieces(payload) } else { Payload::Unread };
+            fold.see(Found::Event { identity, payload });
+        }
+        fold.finish()
+    }
+
+    #[test]
+    fn a_complete_partition_holds_in_whatever_order_it_is_found() {
+        for offsets in [(100..1100).collect::<Vec<_>>(), (100..1100).rev().collect()] {
+            let report = fold(expected(100..1100), offsets);
+            let partition = &report.partitions[0];
+            assert!(report.holds());
+            assert_eq!((partition.expected, partition.found, partition.missing), (1000, 1000, 0));
+            assert_eq!((partition.min, partition.max), (Some(100), Some(1099)));
+        }
+    }
+
+    #[test]
+    fn gaps_duplicates_and_strangers_are_counted_and_named() {
+        let offsets = (0..200).filter(|offset| !matches!(offset, 0 | 63..=65 | 199)).chain([5, 5, 300]);
+        let report = fold(expected(0..200), offsets);
+        let partition = &report.partitions[0];
+        let runs = [(0, 0), (63, 65), (199, 199)].map(|(first, last)| Run { first, last });
+        assert_eq!((partition.gaps.as_slice(), partition.missing), (runs.as_slice(), 5));
+        assert_eq!((partition.duplicates, partition.duplicate_examples.as_slice()), (2, [5, 5].as_slice()));
+        assert_eq!((partition.strangers, partition.stranger_examples.as_slice()), (1, [300].as_slice()));
+        assert_eq!(partition.mismatches(), [Mismatch::Lost, Mismatch::Doubled, Mismatch::Strange]);
+        assert!(!report.holds());
+        assert_eq!((report.lost(), report.doubled()), (5, 2));
+    }
+
+    #[test]
+    fn the_parts_add_up() {
+        for step in 2..9 {
+            let report = fold(expected(10..500), (10..500).filter(|offset| offset % step != 0));
+            let partition = &report.partitions[0];
+            assert_eq!(partition.found + partition.missing, partition.expected);
+            let in_gaps: u64 = partition.gaps.iter().map(|gap| gap.last - gap.first + 1).sum();
+            assert_eq!(partition.gaps.len() as u64 + partition.gaps_left_out, partition.missing);
+            assert_eq!(
+                in_gaps + partition.gaps_left_out,
+                partition.missing,
+                "each of these gaps is one offset long"
+            );
+            assert!(partition.gaps.len() <= EXAMPLES_MAX);
+        }
+    }
+
+    #[test]
+    fn offsets_that_the_source_does_not_have_are_not_missing_and_must_not_be_there() {
+        let holes = Expected { holes: vec![3..5, 9..20], ..expected(0..10) };
+        let report = fold(holes.clone(), [0, 1, 2, 5, 6, 7, 8]);
+        assert!(report.holds(), "{report:?}");
+        assert_eq!(report.partitions[0].expected, 7);
+        assert_eq!(fold(holes, 0..10).partitions[0].strangers, 3);
+    }
+
+    #[test]
+    fn a_payload_that_changed_is_found_by_the_sum() {
+        let sum = |offset: u64| checksum(offset, Some([&b"payload"[..]]));
+        let right = (0..5).map(sum).fold(0, u64::wrapping_add);
+        assert!(fold(Expected { checksum: Some(right), ..expected(0..5) }, [4, 2, 0, 1, 3]).holds());
+        let wrong = fold(Expected { checksum: Some(right ^ 1), ..expected(0..5) }, 0..5);
+        assert_eq!(wrong.partitions[0].mismatches(), [Mismatch::Altered]);
+        assert_ne!(checksum(1, Some([&b""[..]])), checksum(1, None::<[&[u8]; 0]>));
+        // FNV-1a of eight zero bytes and one more, as its definition gives it.
+        let by_hand = [0_u8; 9]
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, _| hash.wrapping_mul(0x0000_0100_0000_01b3));
+        assert_eq!(checksum(0, Some([&b""[..]])), by_hand);
+    }
+
+    #[test]
+    fn what_nobody_expected_is_told_apart_from_what_is_foreign() {
+        let mut fold = Reconcile::new(vec![expected(0..0)]).unwrap();
+        fold.see(Found::Foreign);
+        let identity = Identity { topic: 8, partition: 1, offset: 0 };
+        fold.see(Found::Event { identity, payload: Payload::Unread });
+        let report = fold.finish();
+        assert_eq!((report.documents, report.foreign, report.unexpected, report.holds()), (2, 1, 1, false));
+    }
+
+    #[test]
+    fn a_report_reads_back_as_it_was_written() {
+        let report = fold(Expected { checksum: Some(3), ..expected(0..70) }, 1..40);
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(json.starts_with(r#"{"format":1,"#), "{json}");
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn a_partition_that_cannot_be_remembered_is_refused() {
+        assert!(Reconcile::new(vec![expected(0..u64::MAX)]).unwrap_err().to_string().contains("in ranges"));
+    }
+}

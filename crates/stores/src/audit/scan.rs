@@ -1,0 +1,200 @@
+//! Reads collections back, document by document, into the fold.
+
+use std::time::Duration;
+
+use bson::{Document, RawBsonRef, RawDocument, doc, rawdoc, spec::BinarySubtype};
+use plimsoll_wire::{Connection, Cursor, FindRequest, FindSpec};
+
+use super::partition::TooLong;
+use super::reconcile::{Expected, Found, Payload, Reconcile};
+use super::report::Report;
+use crate::control::runtime;
+use crate::document::form::{Form, PAYLOAD_ID};
+use crate::document::identity::Identity;
+use crate::namespace::Namespace;
+use crate::site::{Site, SiteError};
+use crate::walk;
+
+/// Documents of one reply.
+const BATCH: u32 = 10_000;
+/// How long the server may take for one reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a majority may take to catch up before anything is read.
+const CATCH_UP_MS: i32 = 100_000;
+
+/// Where a document says which event it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identified {
+    /// In its `_id`.
+    ById,
+    /// In a field of this name (`source_field` of an insert sink), which is not unique: copies are found.
+    ByField(String),
+}
+
+/// A collection that holds some of the events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The collection.
+    pub namespace: Namespace,
+    /// Where its documents say which event they are.
+    pub identified: Identified,
+    /// The form of its documents, which says where the payload is. Dead letters are [`Form::Full`].
+    pub form: Form,
+}
+
+/// Why a destination cannot be audited.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// It cannot be reached, or read to its end.
+    #[error(transparent)]
+    Site(#[from] SiteError),
+    /// It cannot be remembered.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// A majority does not have what the primary has: reading at majority would take it for lost.
+    #[error(
+        "a majority of the replica set did not catch up in time ({0}): wait until it has, then audit again"
+    )]
+    Behind(String),
+    /// The payloads are not kept.
+    #[error(
+        "checksums are asked for, and documents of `form: {0:?}` do not hold the payload as it was: leave the checksums out"
+    )]
+    NoPayload(Form),
+}
+
+/// Holds what `parts` of the deployment that `uri` names contain against what the source has. Together they must hold each
+/// event once: the data and the dead letters.
+///
+/// # Errors
+/// If they cannot be read to their end.
+pub fn scan(uri: &str, expected: Vec<Expected>, parts: &[Part]) -> Result<Report, AuditError> {
+    let summed = expected.iter().any(|expected| expected.checksum.is_some());
+    let unfit = parts.iter().find(|part| !matches!(part.form, Form::Bson | Form::Full));
+    if let Some(part) = unfit.filter(|_| summed) {
+        return Err(AuditError::NoPayload(part.form));
+    }
+    let mut fold = Reconcile::new(expected)?;
+    runtime()?.block_on(async {
+        let site = Site::new(uri, REPLY_TIMEOUT).await?;
+        for part in parts {
+            let mut connection = site.connect().await?;
+            read(&mut connection, part, summed, &mut fold).await?;
+        }
+        Ok(fold.finish())
+    })
+}
+
+async fn read(
+    connection: &mut Connection,
+    part: &Part,
+    summed: bool,
+    fold: &mut Reconcile,
+) -> Result<(), AuditError> {
+    let mut spec = FindSpec::new(&part.namespace.db, &part.namespace.collection);
+    spec.batch_size = Some(BATCH);
+    if connection.hello().set_name.is_some() || connection.hello().is_mongos {
+        catch_up(connection, &part.namespace).await?;
+        spec.read_concern = Some("majority".into());
+    }
+    if !summed {
+        spec.projection = Some(projection(&part.identified));
+    }
+    let request = FindRequest::new(&spec, &connection.limits()).map_err(SiteError::from)?;
+    let mut cursor = Cursor::new(request);
+    while let Some(documents) = cursor.next(connection).await.map_err(SiteError::from)? {
+        for document in documents {
+            see(document, part, fold);
+        }
+    }
+    Ok(())
+}
+
+fn projection(identified: &Identified) -> Document {
+    match identified {
+        Identified::ById => doc! {"_id": 1},
+        Identified::ByField(field) => doc! {"_id": 0, field: 1},
+    }
+}
+
+/// Waits until a majority has everything that the primary had a moment ago: an update that matches nothing waits for the last
+/// operation of the system.
+async fn catch_up(connection: &mut Connection, namespace: &Namespace) -> Result<(), AuditError> {
+    let nothing = rawdoc! {"q": {"_id": "plimsoll: no document has this id"}, "u": {"$set": {"plimsoll": 1}}};
+    let update = rawdoc! {
+        "update": &*namespace.collection,
+        "updates": [nothing],
+        "writeConcern": {"w": "majority", "wtimeout": CATCH_UP_MS},
+    };
+    let reply = connection.command(&namespace.db, &update).await.map_err(SiteError::from)?;
+    match reply.get_document("writeConcernError") {
+        Ok(error) => Err(AuditError::Behind(error.get_str("errmsg").unwrap_or("no reason given").to_owned())),
+        Err(_) => Ok(()),
+    }
+}
+
+fn see(document: &RawDocument, part: &Part, fold: &mut Reconcile) {
+    let field = match &part.identified {
+        Identified::ById => "_id",
+        Identified::ByField(field) => field,
+    };
+    let Some(identity) = identity(document, field) else { return fold.see(Found::Foreign) };
+    if !fold.wants_payload(identity) {
+        return fold.see(Found::Event { identity, payload: Payload::Unread });
+    }
+    match part.form {
+        Form::Bson => see_bson(document, field, identity, fold),
+        _ => {
+            let binary;
+            let payload = match document.get("payload") {
+                Ok(Some(RawBsonRef::Binary(found))) => {
+                    binary = [found.bytes];
+                    Payload::Pieces(&binary)
+                }
+                Ok(Some(RawBsonRef::Null)) => Payload::Null,
+                _ => Payload::Unreadable,
+            };
+            fold.see(Found::Event { identity, payload });
+        }
+    }
+}
+
+fn identity(document: &RawDocument, field: &str) -> Option<Identity> {
+    match document.get(field).ok()?? {
+        RawBsonRef::Binary(binary) if binary.subtype == BinarySubtype::Generic => {
+            Identity::from_bytes(binary.bytes)
+        }
+        _ => None,
+    }
+}
+
+/// A payload that is the document: without the `_id` before it, or the source field behind it. A payload that had an `_id` of its
+/// own was changed on its way, and is put together again.
+fn see_bson(document: &RawDocument, field: &str, identity: Identity, fold: &mut Reconcile) {
+    let bytes = document.as_bytes();
+    let stored = walk::check(bytes).ok().flatten();
+    let (Some(id), true) = (stored, field == "_id") else {
+        return fold.see(Found::Event { identity, payload: Payload::Unreadable });
+    };
+    let kept = walk::find(bytes, PAYLOAD_ID.as_bytes()).ok().flatten();
+    let renamed = kept.as_ref().map_or(0, |_| PAYLOAD_ID.len() - "_id".len());
+    let len = i32::try_from(bytes.len() - id.len() - renamed).unwrap_or(i32::MAX).to_le_bytes();
+    match kept {
+        None => fold.see(Found::Event {
+            identity,
+            payload: Payload::Pieces(&[&len, &bytes[4..id.start], &bytes[id.end..]]),
+        }),
+        Some(kept) => {
+            let name = kept.start + 1 + PAYLOAD_ID.len();
+            let pieces: [&[u8]; 6] = [
+                &len,
+                &bytes[id.end..kept.start],
+                &bytes[kept.start..=kept.start],
+                b"_id",
+                &bytes[name..kept.end],
+                &bytes[kept.end..],
+            ];
+            fold.see(Found::Event { identity, payload: Payload::Pieces(&pieces) });
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The fields of an event that is kept whole, of one of which only the measures are kept, and of a dead letter.
+
+use plimsoll_pipeline::{Batch, Cause, Event};
+
+use super::identity::Identity;
+use crate::encode;
+
+/// Appends everything of an event but its name.
+pub fn full(out: &mut Vec<u8>, batch: &Batch, event: &Event, payload: Option<&[u8]>, more: &[(&str, &str)]) {
+    encode::binary(out, "key", batch.key(event));
+    let more = more.iter().map(|(name, value)| (*name, Some(value.as_bytes())));
+    encode::array(out, "headers", |out| {
+        for (index, (name, value)) in batch.headers(event).chain(more).enumerate() {
+            encode::place(out, 0x03, index);
+            encode::document(out, |out| {
+                encode::string(out, "name", name);
+                encode::binary(out, "value", value);
+            });
+        }
+    });
+    encode::date(out, "ts", event.appended_ms);
+    encode::binary(out, "payload", payload);
+}
+
+/// Appends all but the payload.
+pub fn metadata(out: &mut Vec<u8>, batch: &Batch, event: &Event) {
+    match batch.key(event) {
+        Some(key) => text_or_binary(out, "key", key),
+        None => encode::null(out, "key"),
+    }
+    let bytes = batch.payload(event).map_or(0, <[u8]>::len);
+    encode::int32(out, "bytes", i32::try_from(bytes).unwrap_or(i32::MAX));
+    encode::nested(out, "headers", |out| {
+        for (name, value) in batch.headers(event) {
+            match value {
+                Some(value) => text_or_binary(out, name, value),
+                None => encode::null(out, name),
+            }
+        }
+    });
+    encode::int64(out, "ts", i64::try_from(event.appended_ms).unwrap_or(i64::MAX));
+}
+
+/// Appends bytes as a text if they are one.
+pub fn text_or_binary(out: &mut Vec<u8>, key: &str, value: &[u8]) {
+    match std::str::from_utf8(value) {
+        Ok(text) => encode::string(out, key, text),
+        Err(_) => encode::binary(out, key, Some(value)),
+    }
+}
+
+/// Appends a dead letter: the full form of the event as it was read, with the headers that dead letters have.
+pub fn letter(out: &mut Vec<u8>, identity: Identity, batch: &Batch, event: &Event, cause: &Cause) {
+    let more = cause.headers(batch.partition(), event.offset);
+    let more: Vec<_> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    encode::document(out, |out| {
+        identity.append(out, "_id");
+        full(out, batch, event, batch.original(event), &more);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Bson, Document};
+    use plimsoll_pipeline::{CauseClass, Partition, Record};
+
+    const IDENTITY: Identity = Identity { topic: 1, partition: 2, offset: 3 };
+
+    fn batch(payload: &[u8]) -> Batch {
+        let mut batch = Batch::new(Partition::new("t", 2));
+        let record = Record { offset: 3, appended_ms: 9, key: Some(b"sk"), payload: Some(payload) };
+        batch.push_with(record, [("h", Some(&b"v"[..]))]);
+        batch
+    }
+
+    fn binary(bytes: &[u8]) -> Bson {
+        Bson::Binary(bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: bytes.to_vec() })
+    }
+
+    #[test]
+    fn a_dead_letter_keeps_the_original_and_the_cause() {
+        let (mut batch, mut out) = (batch(b"original"), Vec::new());
+        let span = batch.keep(b"changed");
+        batch.events_mut()[0].payload = span;
+        let cause = Cause { attempts: 2, ..Cause::new("sink", CauseClass::Refused, "no") };
+        let event = batch.events()[0];
+        letter(&mut out, IDENTITY, &batch, &event, &cause);
+        let written = Document::from_reader(out.as_slice()).unwrap();
+        assert_eq!(written.get("payload"), Some(&binary(b"original")));
+        let headers = written.get_array("headers").unwrap();
+        let header = |name: &str| {
+            let found = headers
+                .iter()
+                .filter_map(Bson::as_document)
+                .find(|header| header.get_str("name").is_ok_and(|known| known == name));
+            found.unwrap().get("value").cloned().unwrap()
+        };
+        assert_eq!((header("h"), header("plimsoll-cause")), (binary(b"v"), binary(b"refused")));
+        assert_eq!((header("plimsoll-offset"), header("plimsoll-attempts")), (binary(b"3"), binary(b"2")));
+    }
+}

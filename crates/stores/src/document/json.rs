@@ -1,0 +1,228 @@
+//! JSON text to BSON bytes in one pass: no tree in between.
+//!
+//! Whole numbers become int32 where they fit, else int64; others doubles. An object whose first name begins with `$` is MongoDB's
+//! extended JSON (`{"$date": …}`, `{"$oid": …}`) and becomes what that says.
+
+use std::fmt;
+
+use bson::{Bson, Document};
+use serde::de::{DeserializeSeed, Deserializer as _, Error, MapAccess, SeqAccess, Visitor};
+
+use crate::encode;
+
+const DOCUMENT: u8 = 0x03;
+
+/// Appends the document that `json` is.
+///
+/// # Errors
+/// Why it is none; `out` may have grown then.
+pub fn append(json: &[u8], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    let mut text = serde_json::Deserializer::from_slice(json);
+    let mut kind = 0;
+    text.deserialize_any(Value { out, kind: &mut kind })?;
+    text.end()?;
+    if kind == DOCUMENT { Ok(()) } else { Err(Error::custom("it is not an object")) }
+}
+
+/// Writes one value, and says its type.
+struct Value<'a> {
+    out: &'a mut Vec<u8>,
+    kind: &'a mut u8,
+}
+
+impl Value<'_> {
+    fn put(self, kind: u8, bytes: &[u8]) {
+        *self.kind = kind;
+        self.out.extend_from_slice(bytes);
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.put(0x08, &[u8::from(value)]);
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        match i32::try_from(value) {
+            Ok(small) => self.put(0x10, &small.to_le_bytes()),
+            Err(_) => self.put(0x12, &value.to_le_bytes()),
+        }
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        let value = i64::try_from(value).map_err(|_| E::custom("a whole number is too large for 64 bits"))?;
+        self.visit_i64(value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        self.put(0x01, &value.to_le_bytes());
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
+        *self.kind = 0x02;
+        encode::text(self.out, value);
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.put(0x0a, &[]);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        *self.kind = 0x04;
+        let document = encode::open(self.out);
+        for index in 0.. {
+            let at = self.out.len();
+            encode::place(self.out, 0, index);
+            let mut kind = 0;
+            if items.next_element_seed(Value { out: self.out, kind: &mut kind })?.is_none() {
+                self.out.truncate(at);
+                break;
+            }
+            self.out[at] = kind;
+        }
+        encode::close(self.out, document);
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        *self.kind = DOCUMENT;
+        let document = encode::open(self.out);
+        loop {
+            let at = self.out.len();
+            self.out.push(0);
+            if fields.next_key_seed(Name(self.out))?.is_none() {
+                self.out.truncate(at);
+                break;
+            }
+            let is_first = at == document + 4;
+            if is_first && self.out[at + 1] == b'$' {
+                let name = String::from_utf8_lossy(&self.out[at + 1..self.out.len() - 1]).into_owned();
+                self.out.truncate(document);
+                return self.extended(name, fields);
+            }
+            let mut kind = 0;
+            fields.next_value_seed(Value { out: self.out, kind: &mut kind })?;
+            self.out[at] = kind;
+        }
+        encode::close(self.out, document);
+        Ok(())
+    }
+}
+
+impl<'de> Value<'_> {
+    /// What extended JSON stands for.
+    fn extended<A: MapAccess<'de>>(self, first: String, mut fields: A) -> Result<(), A::Error> {
+        let mut object = serde_json::Map::new();
+        object.insert(first, fields.next_value()?);
+        while let Some((name, value)) = fields.next_entry()? {
+            object.insert(name, value);
+        }
+        let value = Bson::try_from(serde_json::Value::Object(object)).map_err(A::Error::custom)?;
+        let mut holder = Document::new();
+        holder.insert("", value);
+        let bytes = holder.to_vec().map_err(A::Error::custom)?;
+        // Length, type, the empty name, the value, the end.
+        self.put(bytes[4], &bytes[6..bytes.len() - 1]);
+        Ok(())
+    }
+}
+
+/// Writes a name.
+struct Name<'a>(&'a mut Vec<u8>);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<(), E> {
+        if name.contains('\0') {
+            return Err(E::custom("a name holds a NUL"));
+        }
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.push(0);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    fn read(json: &str) -> Result<Document, String> {
+        let mut out = Vec::new();
+        append(json.as_bytes(), &mut out).map_err(|error| error.to_string())?;
+        crate::walk::check(&out).map_err(|error| error.to_string())?;
+        Document::from_reader(out.as_slice()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_value_of_json_becomes_its_value_of_bson() {
+        let json = r#"{"a": 1, "b": -5000000000, "c": 1.5, "d": "te\nxt", "e": null, "f": true, "g": [], "h": {},
+            "i": [1, [2, {"x": "y"}], "z"], "j": {"k": {"l": 1e3}}}"#;
+        let expected = doc! {
+            "a": 1, "b": -5_000_000_000_i64, "c": 1.5, "d": "te\nxt", "e": Bson::Null, "f": true, "g": [], "h": {},
+            "i": [1, [2, {"x": "y"}], "z"], "j": {"k": {"l": 1000.0}},
+        };
+        assert_eq!(read(json).unwrap(), expected);
+    }
+
+    #[test]
+    fn extended_json_becomes_what_it_says() {
+        let json = r#"{"_id": {"$oid": "691f00000000000000000001"}, "at": [{"$date": "1970-01-01T00:00:01Z"}],
+            "n": {"$numberLong": "7"}, "odd": {"$other": 1, "x": 2}}"#;
+        let expected = doc! {
+            "_id": bson::oid::ObjectId::parse_str("691f00000000000000000001").unwrap(),
+            "at": [bson::DateTime::from_millis(1000)], "n": 7_i64, "odd": {"$other": 1, "x": 2},
+        };
+        assert_eq!(read(json).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for json in [
+            "",
+            "1",
+            "[]",
+            "\"x\"",
+            "{",
+            "{} {}",
+            "{\"a\": 18446744073709551615}",
+            "{\"a\\u0000\": 1}",
+            "null",
+        ] {
+            assert!(read(json).is_err(), "{json}");
+        }
+        assert!(read(r#"{"$oid": "691f00000000000000000001"}"#).is_err());
+    }
+}

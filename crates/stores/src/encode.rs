@@ -1,0 +1,197 @@
+//! Appends BSON elements to bytes that are on their way into a command.
+
+/// The subtype of plain binary values.
+const GENERIC: u8 = 0;
+/// The subtype of vectors.
+const VECTOR: u8 = 9;
+/// The subtype of UUIDs.
+const UUID: u8 = 4;
+/// The first byte of a vector of 32-bit floats; the second says how many bits of the last byte do not count.
+const FLOAT32: [u8; 2] = [0x27, 0];
+
+/// Appends the type and the name of an element; the value must follow.
+pub fn name(out: &mut Vec<u8>, kind: u8, key: &str) {
+    out.push(kind);
+    out.extend_from_slice(key.as_bytes());
+    out.push(0);
+}
+
+/// Appends one document whose elements `fill` writes.
+pub fn document(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+    let at = open(out);
+    fill(out);
+    close(out, at);
+}
+
+/// Opens a document; give what it returns to [`close`].
+pub fn open(out: &mut Vec<u8>) -> usize {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    at
+}
+
+/// Closes the document that was opened at `at`.
+pub fn close(out: &mut Vec<u8>, at: usize) {
+    out.push(0);
+    let length = length(out.len() - at);
+    out[at..at + 4].copy_from_slice(&length);
+}
+
+/// Appends an element that is a document whose elements `fill` writes.
+pub fn nested(out: &mut Vec<u8>, key: &str, fill: impl FnOnce(&mut Vec<u8>)) {
+    name(out, 0x03, key);
+    document(out, fill);
+}
+
+/// Appends an element that is an array; `fill` writes its items.
+pub fn array(out: &mut Vec<u8>, key: &str, fill: impl FnOnce(&mut Vec<u8>)) {
+    name(out, 0x04, key);
+    document(out, fill);
+}
+
+/// Appends the type and the place of an item of an array; the value must follow.
+pub fn place(out: &mut Vec<u8>, kind: u8, index: usize) {
+    use std::io::Write;
+    out.push(kind);
+    // Writing to a vector cannot fail.
+    write!(out, "{index}\0").unwrap_or_default();
+}
+
+/// Appends a text.
+pub fn string(out: &mut Vec<u8>, key: &str, value: &str) {
+    name(out, 0x02, key);
+    text(out, value);
+}
+
+/// Appends the value of a text.
+pub fn text(out: &mut Vec<u8>, value: &str) {
+    out.extend_from_slice(&length(value.len() + 1));
+    out.extend_from_slice(value.as_bytes());
+    out.push(0);
+}
+
+/// Appends a truth value.
+pub fn boolean(out: &mut Vec<u8>, key: &str, value: bool) {
+    name(out, 0x08, key);
+    out.push(u8::from(value));
+}
+
+/// Appends a 32-bit number.
+pub fn int32(out: &mut Vec<u8>, key: &str, value: i32) {
+    name(out, 0x10, key);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends a 64-bit number.
+pub fn int64(out: &mut Vec<u8>, key: &str, value: i64) {
+    name(out, 0x12, key);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends a date, in milliseconds since 1970.
+pub fn date(out: &mut Vec<u8>, key: &str, ms: u64) {
+    name(out, 0x09, key);
+    out.extend_from_slice(&i64::try_from(ms).unwrap_or(i64::MAX).to_le_bytes());
+}
+
+/// Appends an element without a value.
+pub fn null(out: &mut Vec<u8>, key: &str) {
+    name(out, 0x0a, key);
+}
+
+/// Appends an ObjectId.
+pub fn object_id(out: &mut Vec<u8>, key: &str, value: &[u8; 12]) {
+    name(out, 0x07, key);
+    out.extend_from_slice(value);
+}
+
+/// Appends plain bytes, or null for none.
+pub fn binary(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
+    match value {
+        Some(value) => bytes(out, key, GENERIC, &[], value),
+        None => null(out, key),
+    }
+}
+
+/// Appends a UUID.
+pub fn uuid(out: &mut Vec<u8>, key: &str, value: &[u8; 16]) {
+    bytes(out, key, UUID, &[], value);
+}
+
+/// Appends a vector as a BSON float32 vector (binary subtype 9: a byte for the type, a byte of padding, little-endian floats).
+pub fn vector(out: &mut Vec<u8>, key: &str, values: &[f32]) {
+    bytes(out, key, VECTOR, &FLOAT32, &[]);
+    let at = out.len() - FLOAT32.len() - 1 - 4;
+    values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+    out[at..at + 4].copy_from_slice(&length(FLOAT32.len() + size_of_val(values)));
+}
+
+/// Appends a vector as an array of doubles.
+pub fn doubles(out: &mut Vec<u8>, key: &str, values: &[f32]) {
+    array(out, key, |out| {
+        for (index, value) in values.iter().enumerate() {
+            place(out, 0x01, index);
+            out.extend_from_slice(&f64::from(*value).to_le_bytes());
+        }
+    });
+}
+
+fn bytes(out: &mut Vec<u8>, key: &str, subtype: u8, head: &[u8], value: &[u8]) {
+    name(out, 0x05, key);
+    out.extend_from_slice(&length(head.len() + value.len()));
+    out.push(subtype);
+    out.extend_from_slice(head);
+    out.extend_from_slice(value);
+}
+
+/// A length as BSON has it. What is longer than 2 GiB is refused as too large before it is sent.
+fn length(bytes: usize) -> [u8; 4] {
+    i32::try_from(bytes).unwrap_or(i32::MAX).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::spec::BinarySubtype;
+    use bson::{Binary, Bson, Document, doc};
+
+    #[test]
+    fn what_is_appended_reads_back_as_bson() {
+        let mut out = Vec::new();
+        document(&mut out, |out| {
+            string(out, "s", "text");
+            boolean(out, "b", true);
+            int32(out, "i", -5);
+            int64(out, "l", 1 << 40);
+            date(out, "d", 7);
+            null(out, "n");
+            object_id(out, "o", &[3; 12]);
+            binary(out, "x", Some(&[1, 2]));
+            binary(out, "y", None);
+            uuid(out, "u", &[9; 16]);
+            nested(out, "m", |out| int32(out, "k", 1));
+        });
+        let binary = |subtype, bytes: Vec<u8>| Bson::Binary(Binary { subtype, bytes });
+        let expected = doc! {
+            "s": "text", "b": true, "i": -5, "l": 1_i64 << 40, "d": bson::DateTime::from_millis(7), "n": Bson::Null,
+            "o": bson::oid::ObjectId::from_bytes([3; 12]), "x": binary(BinarySubtype::Generic, vec![1, 2]),
+            "y": Bson::Null, "u": binary(BinarySubtype::Uuid, vec![9; 16]), "m": {"k": 1},
+        };
+        assert_eq!(Document::from_reader(out.as_slice()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_vector_has_two_forms() {
+        let mut out = Vec::new();
+        document(&mut out, |out| {
+            doubles(out, "a", &[0.5, -2.0]);
+            vector(out, "v", &[0.5, -2.0]);
+        });
+        let read = Document::from_reader(out.as_slice()).unwrap();
+        assert_eq!(read.get_array("a").unwrap(), &vec![Bson::Double(0.5), Bson::Double(-2.0)]);
+        let Some(Bson::Binary(binary)) = read.get("v") else { panic!("{read}") };
+        assert_eq!(binary.subtype, BinarySubtype::Vector);
+        let vector = bson::binary::Vector::try_from(binary).unwrap();
+        assert_eq!(vector, bson::binary::Vector::Float32(vec![0.5, -2.0]));
+    }
+}

@@ -1,0 +1,97 @@
+//! What a pipeline's file may say about MongoDB, as typed, and the bridge from there to what runs.
+
+pub use sink::{Insert, Named};
+pub use source::{ChangeStream, Positions, Scan};
+pub use transactional::{POSITIONS, Transactional};
+pub use vector::Vector;
+
+mod sink;
+mod source;
+mod transactional;
+mod vector;
+
+use plimsoll_measure::duration::Span;
+use std::time::Duration;
+
+/// Why a section cannot be meant.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(String);
+
+impl Refusal {
+    fn of(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// How long a command may take when the file does not say.
+const TIMEOUT: Span = Span::from_secs(10);
+/// What a time limit may be.
+const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
+
+/// A time limit as the running types want it.
+fn timeout(span: Span) -> Result<Duration, Refusal> {
+    let timeout = Duration::from_nanos(span.as_ns());
+    if timeout.is_zero() || timeout > TIMEOUT_MAX {
+        return Err(Refusal(
+            "a time limit is more than nothing and at most an hour: say for example `timeout: 10s`".into(),
+        ));
+    }
+    Ok(timeout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::DeserializeOwned;
+
+    fn read<T: DeserializeOwned>(json: &str) -> Result<T, String> {
+        serde_json::from_str(json).map_err(|error| error.to_string())
+    }
+
+    /// The refusal of a section of which only `more` is not as it should be.
+    fn refusal<T: DeserializeOwned, B>(more: &str, build: impl Fn(&T) -> Result<B, Refusal>) -> String {
+        let typed = read::<T>(&format!(r#"{{"uri": "mongodb://localhost", {more}}}"#));
+        match typed.map(|typed| build(&typed).map(drop)) {
+            Ok(Ok(())) => String::new(),
+            Ok(Err(refused)) => refused.to_string(),
+            Err(words) => words,
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_in_a_sentence() {
+        let insert = |more: &str| refusal(&format!(r#""collection": "d.c"{more}"#), Insert::build);
+        assert_eq!(insert(""), "");
+        assert!(insert(r#", "conections": 3"#).contains("unknown field `conections`"));
+        assert!(insert(r#", "connections": 0"#).contains("1 to 64"));
+        assert!(insert(r#", "identity": "payload""#).contains("say `form: bson`"));
+        assert!(insert(r#", "write_concern": {"w": 0}"#).contains("at least `w: 1`"));
+        assert!(insert(r#", "source_field": "_id""#).contains("take a plain one"));
+        assert!(insert(r#", "timeout": "0s""#).contains("timeout: 10s"));
+        assert!(refusal(r#""collection": "c""#, Insert::build).contains("database.collection"));
+    }
+
+    #[test]
+    fn every_section_is_read_and_refused_by_its_own_words() {
+        assert_eq!(refusal(r#""collection": "d.c", "stored": "float32", "by": "source""#, Vector::build), "");
+        assert!(refusal(r#""collection": "d.c", "field": "source""#, Vector::build).contains("another name"));
+        let build = |typed: &Transactional| typed.build("p");
+        assert_eq!(refusal(r#""collection": "d.c", "gather_wait": "100ms""#, build), "");
+        assert!(refusal(r#""collection": "d.c", "gather_events": 0"#, build).contains("1 to 50000"));
+        assert_eq!(
+            refusal(
+                r#""watch": "d.c", "stages": [{"$match": {"operationType": "insert"}}]"#,
+                ChangeStream::build
+            ),
+            ""
+        );
+        assert!(refusal(r#""stages": [1]"#, ChangeStream::build).contains("no document"));
+        assert_eq!(
+            refusal(r#""collection": "d.c", "splits": [{"$oid": "323232323232323232323232"}]"#, Scan::build),
+            ""
+        );
+        assert!(refusal(r#""collection": "d.c", "splits": [[1]]"#, Scan::build).contains("cannot be an _id"));
+        assert_eq!(refusal(r#""collection": "d.c""#, |typed: &Positions| typed.build("p")), "");
+    }
+}

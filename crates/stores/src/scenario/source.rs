@@ -1,0 +1,139 @@
+//! Sources and positions, as typed.
+
+use bson::{Bson, Document};
+use plimsoll_measure::duration::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::sink::{default_timeout, site};
+use super::{POSITIONS, Refusal, timeout};
+use crate::control::runtime;
+use crate::namespace::Namespace;
+use crate::positions;
+use crate::source::change_stream::{self, Payload, Watched};
+use crate::source::{order, scan};
+
+/// Parts of a collection at most.
+const SPLITS_MAX: usize = 1024;
+
+/// The changes of a collection, a database or a deployment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeStream {
+    /// The server: `mongodb://…`. It must be a member of a replica set, or a mongos.
+    pub uri: String,
+    /// `database.collection`, `database`, or nothing for all of the deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<String>,
+    /// What of a change becomes the payload.
+    #[serde(default)]
+    pub payload: Payload,
+    /// Stages behind the stream, such as `{$match: …}`, as extended JSON.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Value>,
+}
+
+impl ChangeStream {
+    /// The source.
+    ///
+    /// # Errors
+    /// What cannot be meant, as a sentence.
+    pub fn build(&self) -> Result<change_stream::ChangeStream, Refusal> {
+        let (db, collection) = match &self.watch {
+            None => (None, None),
+            Some(name) if name.contains('.') => {
+                let Namespace { db, collection } = name.parse().map_err(Refusal::of)?;
+                (Some(db), Some(collection))
+            }
+            Some(db) => (Some(db.clone()), None),
+        };
+        let stages = self.stages.iter().map(document).collect::<Result<_, _>>()?;
+        let watched = Watched { uri: self.uri.clone(), db, collection, payload: self.payload, stages };
+        Ok(change_stream::ChangeStream::new(watched, runtime().map_err(Refusal::of)?))
+    }
+}
+
+/// A collection from its first `_id` to its last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scan {
+    /// The server: `mongodb://…`.
+    pub uri: String,
+    /// `database.collection`.
+    pub collection: String,
+    /// Which documents, as extended JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Value>,
+    /// `_id`s, ascending, at which the collection is cut into ranges, each a partition. They must stay the same for as long as
+    /// the pipeline goes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<Value>,
+    /// How long a query may take before it is tried again.
+    #[serde(default = "default_timeout")]
+    pub timeout: Span,
+}
+
+impl Scan {
+    /// The source.
+    ///
+    /// # Errors
+    /// What cannot be meant, as a sentence.
+    pub fn build(&self) -> Result<scan::Scan, Refusal> {
+        let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
+        let site = site(&self.uri, timeout(self.timeout)?)?;
+        let filter = self.filter.as_ref().map_or_else(|| Ok(Document::new()), document)?;
+        if self.splits.len() > SPLITS_MAX {
+            return Err(Refusal(format!(
+                "a scan has {SPLITS_MAX} splits at most, not {}",
+                self.splits.len()
+            )));
+        }
+        let splits = self.splits.iter().map(id).collect::<Result<_, _>>()?;
+        Ok(scan::Scan::new(site, namespace, filter, splits, runtime().map_err(Refusal::of)?))
+    }
+}
+
+fn document(value: &Value) -> Result<Document, Refusal> {
+    match Bson::try_from(value.clone()) {
+        Ok(Bson::Document(document)) => Ok(document),
+        Ok(_) => Err(Refusal(format!("{value} is no document: write it as an object, such as {{x: 1}}"))),
+        Err(error) => Err(Refusal(format!("{value} is no document: {error}"))),
+    }
+}
+
+fn id(value: &Value) -> Result<Bson, Refusal> {
+    let read = Bson::try_from(value.clone()).ok().filter(order::is_id);
+    read.ok_or_else(|| {
+        Refusal(format!("{value} cannot be an _id: write for example {{$oid: …}}, a number or a text"))
+    })
+}
+
+/// Where positions are kept for sources that keep none themselves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Positions {
+    /// The server: `mongodb://…`.
+    pub uri: String,
+    /// `database.collection`; otherwise `plimsoll.plimsoll_positions`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collection: Option<String>,
+    /// How long a command may take before it is tried again.
+    #[serde(default = "default_timeout")]
+    pub timeout: Span,
+}
+
+impl Positions {
+    /// The store of the pipeline of this name.
+    ///
+    /// # Errors
+    /// What cannot be meant, as a sentence.
+    pub fn build(&self, pipeline: &str) -> Result<positions::Positions, Refusal> {
+        let namespace = match &self.collection {
+            Some(name) => name.parse().map_err(Refusal::of)?,
+            None => Namespace { db: "plimsoll".into(), collection: POSITIONS.into() },
+        };
+        let shelf = positions::Shelf { namespace, pipeline: pipeline.to_owned() };
+        positions::Positions::new(&self.uri, shelf, timeout(self.timeout)?).map_err(Refusal::of)
+    }
+}

@@ -1,0 +1,109 @@
+//! The vector sink, as typed.
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::duration::Span;
+use plimsoll_pipeline::{Identity, Order, Promise};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::sink::{
+    CONNECTIONS, check_concern, check_connections, check_field, connections, default_timeout, site,
+};
+use super::{Refusal, TIMEOUT, timeout};
+use crate::concern::WriteConcern;
+use crate::document::form::Form;
+use crate::namespace::Namespace;
+use crate::sink::upsert::SOURCE;
+use crate::sink::vector::{By, Common, Stored, Vectors};
+use crate::topics::Topics;
+
+/// Replaces the document of each key by the newest event of that key, with its vector.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Vector {
+    /// The server: `mongodb://…`.
+    pub uri: String,
+    /// `database.collection`.
+    pub collection: String,
+    /// Which events replace each other.
+    #[serde(default)]
+    pub by: By,
+    /// What events look like as documents, besides their vectors.
+    #[serde(default)]
+    pub form: Form,
+    /// The field of the vector.
+    #[serde(default = "default_field")]
+    pub field: String,
+    /// How the vector is stored.
+    #[serde(default)]
+    pub stored: Stored,
+    /// When writes are acknowledged.
+    #[serde(default)]
+    pub write_concern: WriteConcern,
+    /// Connections of each worker, which share a batch.
+    #[serde(default = "connections")]
+    pub connections: usize,
+    /// How long a command may take before its batch comes again.
+    #[serde(default = "default_timeout")]
+    pub timeout: Span,
+    /// Numbers of topics, where the ones made from their names are not to be taken.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub topics: BTreeMap<String, u32>,
+}
+
+fn default_field() -> String {
+    "vector".to_owned()
+}
+
+impl Vector {
+    /// Vectors in a collection of a server, all else as it is by default.
+    pub fn new(uri: impl Into<String>, collection: impl Into<String>) -> Self {
+        Self {
+            uri: uri.into(),
+            collection: collection.into(),
+            by: By::default(),
+            form: Form::default(),
+            field: default_field(),
+            stored: Stored::default(),
+            write_concern: WriteConcern::default(),
+            connections: CONNECTIONS,
+            timeout: TIMEOUT,
+            topics: BTreeMap::new(),
+        }
+    }
+
+    /// What makes the sinks.
+    ///
+    /// # Errors
+    /// What cannot be meant, as a sentence.
+    pub fn build(&self) -> Result<Vectors, Refusal> {
+        let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
+        let timeout = timeout(self.timeout)?;
+        check_connections(self.connections)?;
+        check_concern(&self.write_concern)?;
+        check_field("field", &self.field)?;
+        if self.field == SOURCE {
+            return Err(Refusal(
+                "`field: source` is where the event's source is kept: take another name".into(),
+            ));
+        }
+        Ok(Vectors::new(Common {
+            site: site(&self.uri, timeout)?,
+            topics: Topics::of(&namespace, self.topics.clone()),
+            namespace,
+            by: self.by,
+            form: self.form,
+            field: self.field.clone(),
+            stored: self.stored,
+            concern: self.write_concern.to_wire(timeout),
+            promise: Promise {
+                durable: self.write_concern.is_durable(),
+                identity: Identity::Once,
+                order: Order::Kept,
+                buries: false,
+            },
+            connections: self.connections,
+        }))
+    }
+}

@@ -1,0 +1,15 @@
+//! Where events go: [`insert`], [`vector`], [`transactional`].
+
+pub mod insert;
+
+pub mod transactional;
+pub mod vector;
+
+pub(crate) mod upsert;
+
+mod command;
+mod plan;
+mod transaction;
+
+mod flight;
+mod verdict;

@@ -1,0 +1,218 @@
+//! The documents of one transaction: made once, however often it is tried.
+
+use std::ops::Range;
+
+use plimsoll_pipeline::{Batch, Cause, CauseClass, Event, Refused, Settled, Verdict};
+
+use crate::document::fields::letter;
+use crate::document::form::{Draft, Form, Id};
+use crate::document::identity::Identity;
+
+/// What becomes of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fate {
+    Write,
+    /// It is there already.
+    Present,
+    /// It goes to the dead letters, for this reason.
+    Refused(String),
+}
+
+/// One event that a transaction may write.
+#[derive(Debug)]
+struct Entry {
+    batch: usize,
+    index: usize,
+    offset: u64,
+    /// Where its document lies.
+    bytes: Range<usize>,
+    fate: Fate,
+}
+
+/// The documents of one transaction.
+#[derive(Debug, Default)]
+pub struct Plan {
+    topic: u32,
+    documents: Vec<u8>,
+    entries: Vec<Entry>,
+    letters: Vec<u8>,
+    /// Offsets of events whose dead letters are there already.
+    buried: Vec<u64>,
+}
+
+/// Documents that are inserted together; each knows its offset.
+#[derive(Debug, Default)]
+pub struct Writes {
+    /// Where each lies in the bytes, and the offset of its event.
+    pub documents: Vec<(Range<usize>, u64)>,
+}
+
+impl Plan {
+    /// Makes the documents of some batches of one partition; events that cannot be documents are refused.
+    pub fn make(&mut self, batches: &[Batch], topic: u32, form: Form, bytes_max: usize) {
+        self.topic = topic;
+        self.documents.clear();
+        self.entries.clear();
+        self.buried.clear();
+        let mut scratch = Vec::new();
+        for (at, batch) in batches.iter().enumerate() {
+            for (index, event) in batch.events().iter().enumerate() {
+                let start = self.documents.len();
+                let id = Id::Source(self.identity(batch, event));
+                let mut fate = match Draft::of(form, id, batch, event, &mut scratch) {
+                    Ok(draft) => {
+                        draft.write(&mut self.documents, |_| ());
+                        Fate::Write
+                    }
+                    Err(unfit) => Fate::Refused(unfit.to_string()),
+                };
+                let bytes = self.documents.len() - start;
+                if bytes > bytes_max {
+                    self.documents.truncate(start);
+                    fate = Fate::Refused(format!(
+                        "{bytes} bytes are more than the {bytes_max} that the server takes"
+                    ));
+                }
+                let bytes = start..self.documents.len();
+                self.entries.push(Entry { batch: at, index, offset: event.offset, bytes, fate });
+            }
+        }
+    }
+
+    fn identity(&self, batch: &Batch, event: &Event) -> Identity {
+        Identity { topic: self.topic, partition: batch.partition().index, offset: event.offset }
+    }
+
+    /// The documents of events from `next` on that are to be written.
+    pub fn writes(&self, next: u64) -> Writes {
+        let due = self.entries.iter().filter(|entry| entry.fate == Fate::Write && entry.offset >= next);
+        Writes { documents: due.map(|entry| (entry.bytes.clone(), entry.offset)).collect() }
+    }
+
+    /// The bytes that [`Plan::writes`] speaks of.
+    pub fn bytes(&self) -> &[u8] {
+        &self.documents
+    }
+
+    /// Makes the dead letters of events from `next` on: those that were condemned before, and those that are refused here.
+    pub fn write_letters(&mut self, batches: &[Batch], next: u64) -> Writes {
+        let mut writes = Writes::default();
+        let mut bytes = std::mem::take(&mut self.letters);
+        bytes.clear();
+        let mut add = |batch: &Batch, event: &Event, cause: &Cause| {
+            if event.offset >= next && !self.buried.contains(&event.offset) {
+                let start = bytes.len();
+                letter(&mut bytes, self.identity(batch, event), batch, event, cause);
+                writes.documents.push((start..bytes.len(), event.offset));
+            }
+        };
+        for batch in batches {
+            batch.condemned().iter().for_each(|condemned| add(batch, &condemned.event, &condemned.cause));
+        }
+        for entry in &self.entries {
+            if let Fate::Refused(reason) = &entry.fate {
+                let batch = &batches[entry.batch];
+                let attempts = batch.attempts() + 1;
+                let cause = Cause { attempts, ..Cause::new("sink", CauseClass::Refused, reason.clone()) };
+                add(batch, &batch.events()[entry.index], &cause);
+            }
+        }
+        self.letters = bytes;
+        writes
+    }
+
+    /// The bytes that [`Plan::write_letters`] speaks of.
+    pub fn letters(&self) -> &[u8] {
+        &self.letters
+    }
+
+    /// The event at an offset is there already.
+    pub fn note_present(&mut self, offset: u64) {
+        self.set(offset, Fate::Present);
+    }
+
+    /// The event at an offset goes to the dead letters.
+    pub fn note_refused(&mut self, offset: u64, reason: String) {
+        self.set(offset, Fate::Refused(reason));
+    }
+
+    /// The dead letter of the event at an offset is there already.
+    pub fn note_buried(&mut self, offset: u64) {
+        self.buried.push(offset);
+    }
+
+    fn set(&mut self, offset: u64, fate: Fate) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.offset == offset) {
+            entry.fate = fate;
+        }
+    }
+
+    /// What became of the batches, when all from `next` on is committed and what lies before was there.
+    pub fn settle(&self, batches: Vec<Batch>, next: u64) -> Vec<Settled> {
+        let mut verdicts = vec![(0, Vec::new()); batches.len()];
+        for entry in &self.entries {
+            let (replayed, refused) = &mut verdicts[entry.batch];
+            match &entry.fate {
+                Fate::Refused(reason) => {
+                    let index = u32::try_from(entry.index).unwrap_or(u32::MAX);
+                    refused.push(Refused { index, reason: reason.clone() });
+                }
+                Fate::Present => *replayed += 1,
+                Fate::Write => *replayed += u32::from(entry.offset < next),
+            }
+        }
+        let settled =
+            |(batch, (replayed, refused))| Settled { batch, verdict: Verdict::Written { replayed, refused } };
+        batches.into_iter().zip(verdicts).map(settled).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_pipeline::{Fate as Sifted, Partition, Record};
+
+    fn batch(offsets: Range<u64>) -> Batch {
+        let mut batch = Batch::new(Partition::new("t", 1));
+        for offset in offsets {
+            let payload: &[u8] = if offset == 3 { b"no" } else { &[5, 0, 0, 0, 0] };
+            batch.push(Record { offset, appended_ms: 0, key: None, payload: Some(payload) });
+        }
+        batch
+    }
+
+    fn offsets(writes: &Writes) -> Vec<u64> {
+        writes.documents.iter().map(|(_, offset)| *offset).collect()
+    }
+
+    #[test]
+    fn every_event_is_written_buried_or_was_there() {
+        let mut batches = vec![batch(0..3), batch(3..6)];
+        batches[0].sift(|_, index| match index {
+            1 => Sifted::Condemn(Cause::new("x", CauseClass::Invalid, "why")),
+            _ => Sifted::Keep,
+        });
+        let mut plan = Plan::default();
+        plan.make(&batches, 9, Form::Bson, 1000);
+        assert_eq!(offsets(&plan.writes(0)), [0, 2, 4, 5]);
+        plan.note_refused(4, "taken".into());
+        plan.note_present(5);
+        assert_eq!(offsets(&plan.writes(1)), [2]);
+        assert_eq!(offsets(&plan.write_letters(&batches, 1)), [1, 3, 4]);
+        plan.note_buried(3);
+        assert_eq!(offsets(&plan.write_letters(&batches, 2)), [4]);
+        let settled = plan.settle(batches, 1);
+        let Verdict::Written { replayed, refused } = &settled[0].verdict else { panic!() };
+        assert_eq!((*replayed, refused.len()), (1, 0));
+        let Verdict::Written { replayed, refused } = &settled[1].verdict else { panic!() };
+        assert_eq!((*replayed, refused.iter().map(|one| one.index).collect::<Vec<_>>()), (1, vec![0, 1]));
+    }
+
+    #[test]
+    fn a_document_that_is_too_large_is_refused() {
+        let mut plan = Plan::default();
+        plan.make(&[batch(0..1)], 9, Form::Bson, 20);
+        assert!(offsets(&plan.writes(0)).is_empty());
+        assert!(plan.bytes().is_empty());
+    }
+}

@@ -1,0 +1,270 @@
+//! The changes of a collection, a database or a deployment, from where they were last read.
+//!
+//! The offset of an event counts the changes that were read; its place in the stream is its resume token, which goes with the
+//! position. Both together follow from the stream alone, so what is read again has the same offsets. The driver follows the
+//! primary; what it gives up is opened again behind the last event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{Document, RawDocument, RawDocumentBuf, doc};
+use futures_util::{FutureExt, StreamExt};
+use mongodb::Client;
+use mongodb::change_stream::ChangeStream as Stream;
+use mongodb::change_stream::event::ResumeToken;
+use mongodb::error::{Error, ErrorKind};
+use mongodb::options::{ChangeStreamOptions, FullDocumentType};
+use plimsoll_pipeline::{
+    Batch, Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
+
+use crate::site;
+
+/// How long the driver looks for a server before it is tried again.
+const SELECTION: Duration = Duration::from_secs(2);
+/// Codes after which a stream cannot go on where it was: ChangeStreamFatalError, ChangeStreamHistoryLost, InvalidResumeToken,
+/// and what is wrong with a command or the user.
+const FATAL: &[i32] = &[280, 286, 260, 13, 18, 20, 26, 40, 73, 40573, 40324, 50811];
+
+/// What of a change becomes the payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Payload {
+    /// The document as it is after the change, looked up for updates; none for a delete. Changes of collections (drop, rename)
+    /// are left out.
+    #[default]
+    Document,
+    /// The whole event, as the server gives it.
+    Event,
+}
+
+/// What is watched.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched {
+    pub uri: String,
+    /// None for the whole deployment.
+    pub db: Option<String>,
+    /// None for the whole database.
+    pub collection: Option<String>,
+    pub payload: Payload,
+    /// Stages behind the stream.
+    pub stages: Vec<Document>,
+}
+
+/// Reads changes.
+pub struct ChangeStream {
+    watched: Watched,
+    runtime: Runtime,
+    client: Option<Client>,
+    stream: Option<Stream<RawDocumentBuf>>,
+    lane: Option<Arc<Lane>>,
+    /// Where the stream is open.
+    at: Position,
+    /// Whether the place where it begins is still to be handed over.
+    fresh: bool,
+}
+
+/// A token as it is kept: a document of nothing else.
+#[derive(Deserialize)]
+struct Token {
+    #[serde(rename = "_id")]
+    token: ResumeToken,
+}
+
+impl ChangeStream {
+    pub(crate) fn new(watched: Watched, runtime: Runtime) -> Self {
+        let (client, stream, lane, at) = (None, None, None, Position::default());
+        Self { watched, runtime, client, stream, lane, at, fresh: false }
+    }
+
+    fn partition(&self) -> Partition {
+        let words: Vec<_> =
+            [&self.watched.db, &self.watched.collection].into_iter().flatten().cloned().collect();
+        Partition::new(if words.is_empty() { "*".to_owned() } else { words.join(".") }, 0)
+    }
+
+    /// Opens the stream where it was.
+    fn watch(&mut self) -> Result<(), Error> {
+        let token = self.at.token.clone();
+        let Self { runtime, client, watched, .. } = self;
+        let stream = runtime.block_on(async {
+            let client = match client {
+                Some(client) => client,
+                None => client.insert(connect(&watched.uri).await?),
+            };
+            watch(client, watched, token.as_deref()).await
+        })?;
+        if self.at.token.is_none()
+            && let Some(token) = stream.resume_token()
+        {
+            // Nothing was read yet: from now on this is where the pipeline goes on, even if it ends before the first event.
+            self.at.token =
+                bson::serialize_to_vec(&doc! {"_id": bson::serialize_to_bson(&token)?}).ok().map(Arc::from);
+            self.fresh = true;
+        }
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    /// The next change. Waits at most so long.
+    fn next(&mut self, wait: Option<Duration>) -> Option<Result<RawDocumentBuf, Error>> {
+        let stream = self.stream.as_mut()?;
+        self.runtime.block_on(async {
+            match wait {
+                // A stream keeps what it waits for: giving up here loses nothing.
+                Some(wait) => tokio::time::timeout(wait, stream.next()).await.ok()?,
+                None => stream.next().now_or_never()?,
+            }
+        })
+    }
+
+    /// Appends a change, and moves on behind it.
+    fn take(&mut self, batch: &mut Batch, event: &RawDocument) -> Result<(), SourceError> {
+        let failed = |words: &str| SourceError::Failed(format!("a change {words}"));
+        let token = event.get("_id").ok().flatten().ok_or_else(|| failed("has no resume token"))?;
+        let mut holder = RawDocumentBuf::new();
+        holder.append(bson::cstr!("_id"), token);
+        let operation = event.get_str("operationType").unwrap_or("?");
+        if operation == "invalidate" {
+            return Err(failed("ended the stream: the collection was dropped or renamed"));
+        }
+        let key = event.get_document("documentKey").ok().map(RawDocument::as_bytes);
+        let payload = match self.watched.payload {
+            Payload::Event => Some(event.as_bytes()),
+            Payload::Document => event.get_document("fullDocument").ok().map(RawDocument::as_bytes),
+        };
+        if key.is_some() || self.watched.payload == Payload::Event {
+            let record = Record { offset: self.at.next, appended_ms: time_ms(event), key, payload };
+            batch.push_with(record, [("operation", Some(operation.as_bytes()))]);
+            self.at.next += 1;
+        }
+        self.at.token = Some(Arc::from(holder.as_bytes()));
+        Ok(())
+    }
+
+    /// What came of an error: another attempt, or the end.
+    fn fail(&mut self, error: &Error, wait: Duration) -> Result<Read, SourceError> {
+        if is_fatal(error) {
+            return Err(SourceError::Failed(format!(
+                "{error}; if the server has forgotten that part of its history, the changes in between are lost: read the \
+                 collection anew with a scan, and start under another pipeline's name"
+            )));
+        }
+        self.stream = None;
+        std::thread::sleep(wait);
+        Ok(Read::Idle)
+    }
+}
+
+async fn connect(uri: &str) -> Result<Client, Error> {
+    let mut options = site::parse(uri).await.map_err(|error| Error::custom(error.to_string()))?;
+    options.server_selection_timeout = Some(SELECTION);
+    Client::with_options(options)
+}
+
+async fn watch(
+    client: &Client,
+    watched: &Watched,
+    token: Option<&[u8]>,
+) -> Result<Stream<RawDocumentBuf>, Error> {
+    let mut options = ChangeStreamOptions::builder().build();
+    if watched.payload == Payload::Document {
+        options.full_document = Some(FullDocumentType::UpdateLookup);
+    }
+    if let Some(token) = token {
+        let token: Token = bson::deserialize_from_slice(token)?;
+        options.resume_after = Some(token.token);
+    }
+    let stages = watched.stages.clone();
+    let stream = match (&watched.db, &watched.collection) {
+        (Some(db), Some(collection)) => {
+            let collection = client.database(db).collection::<Document>(collection);
+            collection.watch().pipeline(stages).with_options(options).await?.with_type()
+        }
+        (Some(db), None) => {
+            client.database(db).watch().pipeline(stages).with_options(options).await?.with_type()
+        }
+        (None, _) => client.watch().pipeline(stages).with_options(options).await?.with_type(),
+    };
+    Ok(stream)
+}
+
+/// When the change was made: by the server's wall clock since 6.0, by its cluster time before.
+fn time_ms(event: &RawDocument) -> u64 {
+    let wall = event.get_datetime("wallTime").ok().map(|time| time.timestamp_millis());
+    let cluster = || event.get_timestamp("clusterTime").ok().map(|time| i64::from(time.time) * 1000);
+    wall.or_else(cluster).and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0)
+}
+
+fn is_fatal(error: &Error) -> bool {
+    match &*error.kind {
+        ErrorKind::Command(command) => FATAL.contains(&command.code),
+        ErrorKind::Authentication { .. } | ErrorKind::InvalidArgument { .. } => true,
+        ErrorKind::BsonDeserialization(_) | ErrorKind::MissingResumeToken => true,
+        _ => false,
+    }
+}
+
+impl Source for ChangeStream {
+    fn replay(&self) -> Replay {
+        Replay::FromStore
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        let (lane, from) = lanes.open(self.partition())?;
+        (self.lane, self.at) = (Some(lane), from.unwrap_or_default());
+        self.watch().map_err(|error| SourceError::Refused(format!("the changes cannot be read: {error}")))
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        let Some(lane) = self.lane.clone().filter(|lane| !lane.is_closed()) else { return Ok(Read::End) };
+        if intake.space().events == 0 || intake.space().bytes == 0 {
+            return Ok(Read::Idle);
+        }
+        if self.stream.is_none()
+            && let Err(error) = self.watch()
+        {
+            return self.fail(&error, intake.wait());
+        }
+        let most = intake.space().events.min(intake.limits().batch_events_max);
+        let mut batch = intake.batch(lane.partition());
+        let (mut moved, mut wait) = (std::mem::take(&mut self.fresh), Some(intake.wait()));
+        let mut ended = None;
+        while batch.taken() < most && batch.bytes() < intake.space().bytes {
+            // Only the first is waited for.
+            match self.next(wait.take().filter(|_| !moved)) {
+                Some(Ok(event)) => self.take(&mut batch, &event)?,
+                Some(Err(error)) => {
+                    ended = Some(error);
+                    break;
+                }
+                None => break,
+            }
+            moved = true;
+        }
+        if moved {
+            batch.set_position(self.at.clone());
+            intake.hand_over(&lane, batch);
+        }
+        match ended {
+            Some(error) => self.fail(&error, intake.wait()),
+            None => Ok(if moved { Read::Some } else { Read::Idle }),
+        }
+    }
+
+    fn commit(&mut self, _: &[(Partition, Position)], _: Last) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+impl Drop for ChangeStream {
+    fn drop(&mut self) {
+        // The driver's tasks must end on their own runtime.
+        let _entered = self.runtime.enter();
+        self.stream = None;
+        self.client = None;
+    }
+}

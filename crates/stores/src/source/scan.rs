@@ -1,0 +1,208 @@
+//! A collection from its first `_id` to its last, in ranges, each a partition.
+//!
+//! Every read is a query of its own for what lies behind the last `_id`, so there is no cursor that could expire, and a position
+//! is the last `_id` and how many documents came before. The ranges are those that the settings name, so that they are the same
+//! after a restart.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, RawDocument, doc};
+use plimsoll_pipeline::{
+    Batch, Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+};
+use plimsoll_wire::{Connection, FindReply, FindRequest, FindSpec};
+use tokio::runtime::Runtime;
+
+use super::order::{behind, until};
+use crate::control::may_pass;
+use crate::namespace::Namespace;
+use crate::site::{Site, SiteError};
+use crate::walk;
+
+/// Documents of one query at most.
+const DOCUMENTS_MAX: usize = 10_000;
+
+/// Reads a collection once.
+pub struct Scan {
+    site: Site,
+    namespace: Namespace,
+    filter: Document,
+    splits: Vec<Bson>,
+    runtime: Runtime,
+    connection: Option<Connection>,
+    reply: FindReply,
+    ranges: Vec<Range>,
+    turn: usize,
+}
+
+/// A part of the collection.
+struct Range {
+    lane: Arc<Lane>,
+    /// What it holds, as filters.
+    bounds: Vec<Document>,
+    next: u64,
+    /// The last `_id` that was read: an element of BSON.
+    last: Option<Bson>,
+    done: bool,
+}
+
+impl Scan {
+    /// A scan of what `filter` lets through, cut at `splits`, which ascend.
+    pub(crate) fn new(
+        site: Site,
+        namespace: Namespace,
+        filter: Document,
+        splits: Vec<Bson>,
+        runtime: Runtime,
+    ) -> Self {
+        let (connection, reply, ranges) = (None, FindReply::new(), Vec::new());
+        Self { site, namespace, filter, splits, runtime, connection, reply, ranges, turn: 0 }
+    }
+
+    fn bounds(&self, index: usize) -> Vec<Document> {
+        let lower = index.checked_sub(1).and_then(|before| self.splits.get(before)).map(behind);
+        let upper = self.splits.get(index).map(until);
+        [(!self.filter.is_empty()).then(|| self.filter.clone()), lower, upper].into_iter().flatten().collect()
+    }
+
+    /// The documents of a range that come next, `most` at most.
+    fn query(&mut self, index: usize, most: usize) -> Result<(), SiteError> {
+        let range = &self.ranges[index];
+        let mut parts = range.bounds.clone();
+        parts.extend(range.last.as_ref().map(behind));
+        let filter = if parts.is_empty() {
+            Document::new()
+        } else {
+            doc! {"$and": parts}
+        };
+        let mut spec = FindSpec::new(&self.namespace.db, &self.namespace.collection);
+        let limit = u32::try_from(most).unwrap_or(u32::MAX);
+        (spec.sort, spec.limit, spec.batch_size) = (Some(doc! {"_id": 1}), Some(limit), Some(limit));
+        spec.single_batch = true;
+        let Self { runtime, connection, site, reply, .. } = self;
+        runtime.block_on(async {
+            let opened = match connection.take().filter(|connection| !connection.is_broken()) {
+                Some(opened) => opened,
+                None => site.connect().await?,
+            };
+            let opened = connection.insert(opened);
+            let replicated = opened.hello().set_name.is_some() || opened.hello().is_mongos;
+            // What a failover may take back is not read.
+            spec.read_concern = replicated.then(|| "majority".into());
+            let mut request = FindRequest::new(&spec, &opened.limits())?;
+            let filter = filter.to_vec().map_err(plimsoll_wire::Error::from)?;
+            request.filter(|out| out.extend_from_slice(&filter)).map_err(plimsoll_wire::Error::from)?;
+            Ok(opened.find(&mut request, reply).await?)
+        })
+    }
+
+    /// Hands over what was found.
+    fn hand_over(
+        &mut self,
+        index: usize,
+        asked: usize,
+        intake: &mut Intake<'_>,
+    ) -> Result<Read, SourceError> {
+        let Self { reply, ranges, .. } = self;
+        let range = &mut ranges[index];
+        let (space, mut taken) = (intake.space(), 0);
+        let mut batch = intake.batch(range.lane.partition());
+        for document in reply.documents() {
+            if taken > 0 && batch.bytes() + document.as_bytes().len() > space.bytes {
+                break;
+            }
+            range.take(&mut batch, document)?;
+            taken += 1;
+        }
+        // A reply of fewer documents than asked for may be one of 16 MB; an empty one is the end.
+        range.done = taken == 0 && asked > 0;
+        if taken == 0 {
+            return Ok(Read::Idle);
+        }
+        batch.set_position(range.position()?);
+        intake.hand_over(&range.lane, batch);
+        Ok(Read::Some)
+    }
+}
+
+impl Range {
+    /// Appends a document as an event: its key is its `_id` as a document, `{_id: …}`.
+    fn take(&mut self, batch: &mut Batch, document: &RawDocument) -> Result<(), SourceError> {
+        let failed = |words: String| SourceError::Failed(format!("a document {words}"));
+        let bytes = document.as_bytes();
+        let id = walk::check(bytes).map_err(|error| failed(error.to_string()))?;
+        let id = id.ok_or_else(|| failed("has no _id: scan a collection, not a view without it".into()))?;
+        let mut key = Vec::with_capacity(id.len() + 5);
+        crate::encode::document(&mut key, |out| out.extend_from_slice(&bytes[id]));
+        self.last = Some(read_id(&key).ok_or_else(|| failed("has an _id that cannot be read".into()))?);
+        let appended_ms = plimsoll_measure::clock::wall_ms();
+        batch.push(Record { offset: self.next, appended_ms, key: Some(&key), payload: Some(bytes) });
+        self.next += 1;
+        Ok(())
+    }
+
+    fn position(&self) -> Result<Position, SourceError> {
+        let token = match &self.last {
+            Some(last) => {
+                let bytes = doc! {"_id": last}.to_vec();
+                Some(Arc::from(bytes.map_err(|error| SourceError::Failed(error.to_string()))?))
+            }
+            None => None,
+        };
+        Ok(Position { next: self.next, token })
+    }
+}
+
+/// The `_id` of a document of nothing else.
+fn read_id(key: &[u8]) -> Option<Bson> {
+    Document::from_reader(key).ok()?.remove("_id")
+}
+
+impl Source for Scan {
+    fn replay(&self) -> Replay {
+        Replay::FromStore
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        for index in 0..=self.splits.len() {
+            let number =
+                u32::try_from(index).map_err(|_| SourceError::Refused("there are too many splits".into()))?;
+            let (lane, from) = lanes.open(Partition::new(self.namespace.to_string(), number))?;
+            let last = match from.as_ref().and_then(|from| from.token.as_deref()) {
+                Some(token) => Some(read_id(token).ok_or_else(|| {
+                    SourceError::Refused(format!("the position of {} is not that of a scan", self.namespace))
+                })?),
+                None => None,
+            };
+            let next = from.map_or(0, |from| from.next);
+            self.ranges.push(Range { lane, bounds: self.bounds(index), next, last, done: false });
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        if self.ranges.iter().all(|range| range.done || range.lane.is_closed()) {
+            return Ok(Read::End);
+        }
+        let most = intake.space().events.min(intake.limits().batch_events_max).min(DOCUMENTS_MAX);
+        if most == 0 || intake.space().bytes == 0 {
+            return Ok(Read::Idle);
+        }
+        let count = self.ranges.len();
+        let turn = (0..count).map(|step| (self.turn + step) % count).find(|index| !self.ranges[*index].done);
+        let Some(index) = turn else { return Ok(Read::End) };
+        self.turn = index + 1;
+        match self.query(index, most) {
+            Ok(()) => self.hand_over(index, most, intake),
+            Err(error) if may_pass(&error) => {
+                std::thread::sleep(intake.wait());
+                Ok(Read::Idle)
+            }
+            Err(error) => Err(SourceError::Failed(error.to_string())),
+        }
+    }
+
+    fn commit(&mut self, _: &[(Partition, Position)], _: Last) -> Result<(), SourceError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! The change stream source.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bson::{Document, doc};
+use plimsoll_measure::clock;
+use plimsoll_pipeline::{Control, Ended, Partition};
+use plimsoll_server::Server;
+use plimsoll_stores::positions::Positions;
+use plimsoll_stores::scenario;
+use plimsoll_stores::source::change_stream::Payload;
+
+use crate::bench::{LIMIT, ask, shared, start, uri};
+use crate::collect::{Arrived, Collect, run};
+
+fn positions(server: &Server, db: &str) -> Positions {
+    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
+    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build("p").unwrap()
+}
+
+fn source(
+    server: &Server,
+    db: &str,
+    payload: Payload,
+) -> plimsoll_stores::source::change_stream::ChangeStream {
+    let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c"}}"#, uri(server));
+    let mut typed: scenario::ChangeStream = serde_json::from_str(&typed).unwrap();
+    typed.payload = payload;
+    typed.build().unwrap()
+}
+
+fn insert(server: &Server, db: &str, numbers: std::ops::Range<i32>) {
+    let documents: Vec<Document> = numbers.map(|n| doc! {"_id": n, "n": n}).collect();
+    ask(
+        server,
+        db,
+        doc! {"insert": "c", "documents": documents, "writeConcern": {"w": "majority", "j": true}},
+    );
+}
+
+fn wait_for(what: &str, holds: impl Fn() -> bool) {
+    let start = clock::now();
+    while !holds() {
+        assert!(u128::from(clock::now().since(start)) < LIMIT.as_nanos(), "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Reads changes while `meanwhile` is at work and until so many have arrived.
+fn read(server: &Server, db: &str, payload: Payload, count: usize, meanwhile: impl FnOnce()) -> Vec<Arrived> {
+    let (collect, control) = (Collect::default(), Arc::new(Control::default()));
+    std::thread::scope(|scope| {
+        let running =
+            scope.spawn(|| run(source(server, db, payload), &collect, positions(server, db), &control));
+        let at = Partition::new(format!("{db}.c"), 0);
+        wait_for("the place where it begins is kept", || {
+            running.is_finished() || positions(server, db).look(&at).unwrap().position.is_some()
+        });
+        meanwhile();
+        wait_for("all changes arrive", || running.is_finished() || collect.len() >= count);
+        control.drain();
+        assert_eq!(running.join().unwrap().unwrap(), Ended::Drained);
+    });
+    collect.take()
+}
+
+fn offsets(arrived: &[Arrived]) -> Vec<u64> {
+    arrived.iter().map(|arrived| arrived.offset).collect()
+}
+
+#[test]
+fn changes_go_on_where_they_were_last_read() {
+    let server = shared();
+    ask(&server, "cs_resume", doc! {"create": "c"});
+    let first = read(&server, "cs_resume", Payload::Document, 50, || insert(&server, "cs_resume", 0..50));
+    assert_eq!(offsets(&first), (0..50).collect::<Vec<_>>());
+    assert_eq!(first[7].document(), doc! {"_id": 7, "n": 7});
+    assert_eq!(first[7].key.as_deref(), doc! {"_id": 7}.to_vec().ok().as_deref());
+    // Nobody reads while these happen.
+    insert(&server, "cs_resume", 50..60);
+    ask(
+        &server,
+        "cs_resume",
+        doc! {"update": "c", "updates": [{"q": {"_id": 7}, "u": {"$set": {"n": 700}}}]},
+    );
+    ask(&server, "cs_resume", doc! {"delete": "c", "deletes": [{"q": {"_id": 8}, "limit": 1}]});
+    let second = read(&server, "cs_resume", Payload::Document, 12, || ());
+    assert_eq!(offsets(&second), (50..62).collect::<Vec<_>>());
+    let operations: Vec<_> = second[9..].iter().map(|arrived| arrived.operation.clone().unwrap()).collect();
+    assert_eq!(operations, ["insert", "update", "delete"]);
+    assert_eq!(second[10].document(), doc! {"_id": 7, "n": 700});
+    assert_eq!((second[11].payload.as_ref(), second[11].key.clone()), (None, doc! {"_id": 8}.to_vec().ok()));
+}
+
+#[test]
+fn the_whole_event_can_be_the_payload() {
+    let server = shared();
+    ask(&server, "cs_event", doc! {"create": "c"});
+    let events = read(&server, "cs_event", Payload::Event, 3, || insert(&server, "cs_event", 0..3));
+    let event = events[2].document();
+    assert_eq!(event.get_str("operationType").unwrap(), "insert");
+    assert_eq!(event.get_document("fullDocument").unwrap(), &doc! {"_id": 2, "n": 2});
+}
+
+#[test]
+fn a_server_that_was_killed_is_followed_and_no_change_is_left_out() {
+    let mut server = start();
+    ask(&server, "d", doc! {"create": "c"});
+    let first = read(&server, "d", Payload::Document, 20, || insert(&server, "d", 0..20));
+    assert_eq!(first.len(), 20);
+    server.kill().unwrap();
+    server.restart().unwrap();
+    let second = read(&server, "d", Payload::Document, 20, || insert(&server, "d", 20..40));
+    let numbers: Vec<_> = second.iter().map(|arrived| arrived.document().get_i32("n").unwrap()).collect();
+    assert_eq!(numbers, (20..40).collect::<Vec<_>>());
+    assert_eq!(offsets(&second), (20..40).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_server_that_knows_no_changes_is_refused_before_anything_is_read() {
+    let server = shared();
+    let collect = Collect::default();
+    let typed = r#"{"uri": "mongodb://127.0.0.1:1/?directConnection=true&connectTimeoutMS=100"}"#;
+    let source = serde_json::from_str::<scenario::ChangeStream>(typed).unwrap().build().unwrap();
+    let error =
+        run(source, &collect, positions(&server, "cs_none"), &Arc::new(Control::default())).unwrap_err();
+    assert!(error.to_string().contains("the changes cannot be read"), "{error}");
+}

@@ -1,0 +1,17 @@
+//! MongoDB behind the pipeline's ports, against a real server that these tests start.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bench;
+mod collect;
+mod numbers;
+
+mod audit;
+mod change_stream;
+mod contract;
+mod insert;
+mod positions;
+mod scan;
+mod transactional;
+mod vector;
+mod verdict;

@@ -1,0 +1,146 @@
+//! The vector sink.
+
+use bson::Bson;
+use plimsoll_pipeline::{Batch, Partition, Record, SinkFactory, Verdict};
+use plimsoll_server::Server;
+use plimsoll_stores::document::form::Form;
+use plimsoll_stores::scenario::Vector;
+use plimsoll_stores::sink::vector::{By, Stored, Vectors};
+
+use crate::bench::{count, documents, payload, refused, shared, sink, start, uri, write};
+use crate::contract;
+
+fn vectors(server: &Server, db: &str, with: impl FnOnce(&mut Vector)) -> Vectors {
+    let mut typed = Vector { form: Form::Bson, ..Vector::new(uri(server), format!("{db}.c")) };
+    with(&mut typed);
+    typed.build().unwrap()
+}
+
+/// Events with a key and an offset; the payload and the vector follow from the offset.
+fn keyed(partition: u32, events: &[(&str, u64)]) -> Batch {
+    let mut batch = Batch::new(Partition::new("t", partition));
+    for (index, (key, offset)) in events.iter().enumerate() {
+        let record = Record {
+            offset: *offset,
+            appended_ms: 0,
+            key: Some(key.as_bytes()),
+            payload: Some(&payload(*offset)),
+        };
+        batch.push(record);
+        batch.set_vector(index, &[*offset as f32, 0.5]);
+    }
+    batch
+}
+
+fn numbers(server: &Server, db: &str) -> Vec<(String, i64)> {
+    let found = documents(server, db, "c");
+    found
+        .iter()
+        .map(|found| (found.get_str("_id").unwrap().to_owned(), found.get_i64("n").unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_newest_event_of_a_key_stays_whatever_comes_again() {
+    let server = shared();
+    let mut sink = sink(&vectors(&server, "ve_key", |_| ()));
+    assert_eq!(write(&mut *sink, keyed(0, &[("a", 1), ("b", 2), ("a", 3)])), Verdict::WRITTEN);
+    assert_eq!(numbers(&server, "ve_key"), [("a".into(), 3), ("b".into(), 2)]);
+    assert_eq!(write(&mut *sink, keyed(0, &[("a", 5), ("c", 6)])), Verdict::WRITTEN);
+    // The first two batches come again, as after a crash: nothing goes back.
+    let replay = write(&mut *sink, keyed(0, &[("a", 1), ("b", 2), ("a", 3)]));
+    assert_eq!(replay, Verdict::Written { replayed: 2, refused: vec![] });
+    assert_eq!(numbers(&server, "ve_key"), [("a".into(), 5), ("b".into(), 2), ("c".into(), 6)]);
+    // A key that moved to another partition counts by what is written last.
+    assert_eq!(write(&mut *sink, keyed(1, &[("a", 0)])), Verdict::WRITTEN);
+    assert_eq!(numbers(&server, "ve_key")[0], ("a".into(), 0));
+}
+
+#[test]
+fn a_vector_is_stored_in_either_form() {
+    let server = shared();
+    for (db, stored) in [("ve_array", Stored::Array), ("ve_float", Stored::Float32)] {
+        let factory = vectors(&server, db, |typed| typed.stored = stored);
+        assert_eq!(write(&mut *sink(&factory), keyed(0, &[("a", 3)])), Verdict::WRITTEN);
+        let found = documents(&server, db, "c").remove(0);
+        match found.get("vector").unwrap() {
+            Bson::Array(values) => assert_eq!(values, &vec![Bson::Double(3.0), Bson::Double(0.5)]),
+            Bson::Binary(binary) => {
+                let vector = bson::binary::Vector::try_from(binary).unwrap();
+                assert_eq!(vector, bson::binary::Vector::Float32(vec![3.0, 0.5]));
+            }
+            other => panic!("{other}"),
+        }
+        assert_eq!(found.get_document("source").unwrap().get_i64("offset").unwrap(), 3);
+    }
+}
+
+#[test]
+fn what_has_no_vector_or_no_key_is_refused() {
+    let server = shared();
+    let mut batch = keyed(0, &[("a", 1)]);
+    batch.push(Record { offset: 2, appended_ms: 0, key: Some(b"b"), payload: Some(&payload(2)) });
+    batch.push(Record { offset: 3, appended_ms: 0, key: None, payload: Some(&payload(3)) });
+    batch.set_vector(2, &[1.0]);
+    let verdict = write(&mut *sink(&vectors(&server, "ve_refuse", |_| ())), batch);
+    assert_eq!(refused(&verdict), [1, 2]);
+    assert_eq!(count(&server, "ve_refuse", "c"), 1);
+}
+
+#[test]
+fn many_keys_over_all_connections_are_each_written_once() {
+    let server = shared();
+    let factory = vectors(&server, "ve_many", |typed| typed.by = By::Source);
+    let names: Vec<_> = (0..500).map(|offset| (format!("k{}", offset % 100), offset)).collect();
+    let events: Vec<_> = names.iter().map(|(key, offset)| (key.as_str(), *offset)).collect();
+    assert_eq!(write(&mut *sink(&factory), keyed(0, &events)), Verdict::WRITTEN);
+    assert_eq!(count(&server, "ve_many", "c"), 500);
+    let replay = write(&mut *sink(&factory), keyed(0, &events));
+    assert_eq!(replay, Verdict::Written { replayed: 500, refused: vec![] });
+    let factory = vectors(&server, "ve_many_keys", |_| ());
+    assert_eq!(write(&mut *sink(&factory), keyed(0, &events)), Verdict::WRITTEN);
+    let found = numbers(&server, "ve_many_keys");
+    assert!(found.len() == 100 && found.iter().all(|(_, number)| *number >= 400), "the last of each key");
+}
+
+/// A factory whose batches get vectors on their way, so that the contract can be asked of it.
+struct WithVectors(Vectors);
+
+impl SinkFactory for WithVectors {
+    fn promise(&self) -> plimsoll_pipeline::Promise {
+        self.0.promise()
+    }
+
+    fn build(&self, worker: usize) -> Result<Box<dyn plimsoll_pipeline::Sink>, plimsoll_pipeline::SinkError> {
+        Ok(Box::new(Adding(self.0.build(worker)?)))
+    }
+}
+
+struct Adding(Box<dyn plimsoll_pipeline::Sink>);
+
+impl plimsoll_pipeline::Sink for Adding {
+    fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
+    fn submit(&mut self, mut batch: Batch) {
+        (0..batch.events().len()).for_each(|index| batch.set_vector(index, &[index as f32]));
+        self.0.submit(batch);
+    }
+
+    fn settle(&mut self, wait: std::time::Duration) -> Option<plimsoll_pipeline::Settled> {
+        self.0.settle(wait)
+    }
+}
+
+#[test]
+fn the_sink_keeps_the_contract() {
+    let server = shared();
+    for (db, by) in [("ve_contract", By::Key), ("ve_contract_s", By::Source)] {
+        let factory = WithVectors(vectors(&server, db, |typed| typed.by = by));
+        contract::check(&factory, || count(&server, db, "c"));
+    }
+    let mut server = start();
+    let factory = WithVectors(vectors(&server, "d", |_| ()));
+    contract::check_absence(&mut server, &factory);
+}
