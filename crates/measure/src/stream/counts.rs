@@ -32,6 +32,8 @@ pub enum Count {
     DeadLettered,
     /// Events given up, at most once: neither written nor dead letters.
     Lost,
+    /// Events of partitions that went to another process before they were written: it reads them again.
+    Left,
     /// Batches that were given to the sink again.
     Retries,
     /// Batches that were cut in half to find what is wrong in them.
@@ -54,7 +56,7 @@ pub enum Count {
 
 impl Count {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Read,
         Self::ReadBytes,
         Self::BatchesRead,
@@ -69,6 +71,7 @@ impl Count {
         Self::Flushes,
         Self::DeadLettered,
         Self::Lost,
+        Self::Left,
         Self::Retries,
         Self::Splits,
         Self::Trips,
@@ -97,6 +100,7 @@ impl Count {
             Self::Flushes => "sink_flushes",
             Self::DeadLettered => "dead_letter_events",
             Self::Lost => "lost_events",
+            Self::Left => "left_events",
             Self::Retries => "retried_batches",
             Self::Splits => "split_batches",
             Self::Trips => "circuit_trips",
@@ -126,6 +130,9 @@ impl Count {
             Self::Flushes => "Batches written.",
             Self::DeadLettered => "Events that are durable as dead letters.",
             Self::Lost => "Events given up, at most once: neither written nor dead letters.",
+            Self::Left => {
+                "Events of partitions that went to another process before they were written: it reads them again."
+            }
             Self::Retries => "Batches that were given to the sink again.",
             Self::Splits => "Batches that were cut in half to find what is wrong in them.",
             Self::Trips => "Times the circuit opened.",
@@ -154,9 +161,10 @@ impl Counts {
         self.0[count as usize]
     }
 
-    /// Events whose fate is known: written, left out, dead letters or given up.
+    /// Events whose fate is known here: written, left out, dead letters, given up, or left to another process.
     pub const fn settled(&self) -> u64 {
         self.get(Count::Written)
+            + self.get(Count::Left)
             + self.get(Count::Filtered)
             + self.get(Count::DeadLettered)
             + self.get(Count::Lost)
@@ -165,7 +173,8 @@ impl Counts {
     /// The share of the events that were admitted and not left out that are durable, as written or as dead letters; 1 if there
     /// was none. Events in flight count as not durable.
     pub fn integrity(&self) -> f64 {
-        let admitted = self.get(Count::Read) - self.get(Count::Filtered).min(self.get(Count::Read));
+        let admitted =
+            self.get(Count::Read).saturating_sub(self.get(Count::Filtered) + self.get(Count::Left));
         let durable = self.get(Count::Written) + self.get(Count::DeadLettered);
         if admitted == 0 { 1.0 } else { durable as f64 / admitted as f64 }
     }

@@ -9,30 +9,12 @@ use super::shared::{Error, Shared};
 use crate::event::{Batch, Condemned, Record};
 use crate::guarantee::Guarantee;
 use crate::meter::Count;
-use crate::port::sink::{FailureClass, Sink, Verdict};
+use crate::port::sink::{FailureClass, Identity, Sink, Verdict};
 
 /// How long to wait for the sink of dead letters before looking whether the pipeline ended.
 const LOOK: Duration = Duration::from_millis(50);
 /// Tries of one batch of dead letters at most: a sink that takes none stops the pipeline.
 const ATTEMPTS_MAX: u32 = 20;
-
-/// The names of the headers that a dead letter has besides its own.
-pub mod header {
-    /// The class of the cause ([`crate::CauseClass::word`]).
-    pub const CAUSE: &str = "plimsoll-cause";
-    /// The stage that condemned it.
-    pub const STAGE: &str = "plimsoll-stage";
-    /// What exactly was wrong.
-    pub const MESSAGE: &str = "plimsoll-message";
-    /// How often the sink was tried, in decimal.
-    pub const ATTEMPTS: &str = "plimsoll-attempts";
-    /// The topic, file or namespace it came from.
-    pub const TOPIC: &str = "plimsoll-topic";
-    /// Its partition there, in decimal.
-    pub const PARTITION: &str = "plimsoll-partition";
-    /// Its offset there, in decimal.
-    pub const OFFSET: &str = "plimsoll-offset";
-}
 
 /// The dead letters of one worker.
 pub(super) struct Burial<'env> {
@@ -43,6 +25,17 @@ pub(super) struct Burial<'env> {
 impl<'env> Burial<'env> {
     pub(super) fn new(sink: Option<Box<dyn Sink>>, shared: &'env Shared) -> Self {
         Self { sink, shared }
+    }
+
+    /// Refuses what nobody would bury: a transaction commits the positions behind it.
+    pub(super) fn check(&self, batch: &Batch) -> Result<(), Error> {
+        let promise = self.shared.promise;
+        match batch.condemned().first() {
+            Some(first) if promise.identity == Identity::Transaction && !promise.buries => {
+                Err(nowhere(batch, first))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns when the condemned events of a batch are durable dead letters.
@@ -111,24 +104,14 @@ impl<'env> Burial<'env> {
 fn letters(batch: &Batch) -> Batch {
     let mut letters = Batch::new(batch.partition().clone());
     for Condemned { event, cause } in batch.condemned() {
-        let (attempts, offset) = (cause.attempts.to_string(), event.offset.to_string());
-        let partition = batch.partition().index.to_string();
-        let ours = [
-            (header::CAUSE, cause.class.word()),
-            (header::STAGE, &cause.stage),
-            (header::MESSAGE, &cause.message),
-            (header::ATTEMPTS, &attempts),
-            (header::TOPIC, &batch.partition().topic),
-            (header::PARTITION, &partition),
-            (header::OFFSET, &offset),
-        ];
+        let ours = cause.headers(batch.partition(), event.offset);
         let record = Record {
             offset: event.offset,
             appended_ms: event.appended_ms,
             key: batch.key(event),
             payload: batch.original(event),
         };
-        let ours = ours.into_iter().map(|(name, value)| (name, Some(value.as_bytes())));
+        let ours = ours.iter().map(|(name, value)| (*name, Some(value.as_bytes())));
         letters.push_with(record, batch.headers(event).chain(ours));
     }
     letters.note_submitted(clock::now());

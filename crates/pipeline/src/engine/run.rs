@@ -9,6 +9,7 @@ use plimsoll_measure::clock;
 use super::control::Control;
 use super::dispatch::{Dispatch, Route, queue};
 use super::reader::Reader;
+use super::retry::Exhausted;
 use super::shared::{Error, Executor, Settings, Shared, WORKERS_MAX};
 use super::worker::Worker;
 use crate::flow::{Lanes, Space};
@@ -199,6 +200,15 @@ fn check(parts: &Parts, settings: &Settings) -> Result<(), Error> {
         return refuse(format!("a pool has 1 to {WORKERS_MAX} threads, not {threads}"));
     }
     let transaction = parts.sink.promise().identity == Identity::Transaction;
+    if transaction && settings.retry.then == Exhausted::Bury {
+        return refuse(
+            "a transactional sink writes events and dead letters together, so what it cannot write it cannot bury: say `then: stop`"
+                .into(),
+        );
+    }
+    if transaction && parts.positions.is_none() {
+        return refuse("a transactional sink keeps the positions of the source: give the pipeline its store of positions".into());
+    }
     if transaction && parts.dead_letters.is_some() {
         return refuse(
             "a transactional sink writes its dead letters itself: give it their name instead".into(),

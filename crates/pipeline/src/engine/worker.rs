@@ -16,7 +16,7 @@ use super::shared::{Error, Shared, Watch};
 use crate::event::{Batch, Cause, CauseClass, Fate};
 use crate::guarantee::Guarantee;
 use crate::meter::{Count, Slot};
-use crate::port::sink::{Failure, FailureClass, Order, Refused, Settled, Sink, Verdict};
+use crate::port::sink::{Failure, FailureClass, Identity, Order, Refused, Settled, Sink, Verdict};
 use crate::port::transform::Transform;
 
 /// How long to wait for a batch while nothing is in hand.
@@ -125,6 +125,10 @@ impl<'env> Worker<'env> {
             return Ok(Took::Nothing);
         }
         if let Some(mut batch) = self.again.pop_front() {
+            if self.is_taken_away(&batch) {
+                self.leave(batch);
+                return Ok(Took::Something);
+            }
             self.shared.meter.add(Count::Retries, 1);
             batch.note_attempt();
             self.replaying |= self.in_hand == 0;
@@ -132,6 +136,10 @@ impl<'env> Worker<'env> {
             return Ok(Took::Something);
         }
         match self.next_batch() {
+            Some(batch) if self.is_taken_away(&batch) => {
+                self.leave(batch);
+                Ok(Took::Something)
+            }
             Some(batch) => self.begin(batch).map(|()| Took::Something),
             None => Ok(Took::Nothing),
         }
@@ -190,6 +198,7 @@ impl<'env> Worker<'env> {
             }
         }
         self.shared.meter.add(Count::Processed, batch.events().len() as u64);
+        self.burial.check(&batch)?;
         self.submit(batch);
         self.shared.meter.add(Count::BusyNs, clock::now().since(begun));
         Ok(())
@@ -283,6 +292,16 @@ impl<'env> Worker<'env> {
         Ok(())
     }
 
+    /// Whether another process reads a batch again, because its partition went there. At most once nobody does.
+    fn is_taken_away(&self, batch: &Batch) -> bool {
+        self.shared.settings.guarantee != Guarantee::AtMostOnce && batch.is_taken_away()
+    }
+
+    /// Lets go of a batch whose partition went to another process: that one reads it again.
+    fn leave(&mut self, batch: Box<Batch>) {
+        self.shared.meter.add(Count::Left, batch.taken() as u64);
+    }
+
     fn passing(&mut self, mut batch: Box<Batch>, failure: Failure) -> Result<(), Error> {
         let now = clock::now();
         self.trip();
@@ -304,8 +323,12 @@ impl<'env> Worker<'env> {
         }
     }
 
-    /// Cuts a batch in half until the event is alone that the sink will not have.
+    /// Cuts a batch in half until the event is alone that the sink will not have. A transaction cannot be cut: half of a batch has
+    /// no position of its own.
     fn poisoned(&mut self, mut batch: Box<Batch>, failure: Failure) -> Result<(), Error> {
+        if self.shared.promise.identity == Identity::Transaction {
+            return Err(Error::Final(failure.reason));
+        }
         if batch.events().len() > 1 {
             self.shared.meter.add(Count::Splits, 1);
             let second = batch.split_off_half();

@@ -304,6 +304,11 @@ impl Batch {
         self.ticket.as_ref().map(Ticket::lane)
     }
 
+    /// Whether its partition was given up or lost since it was read.
+    pub(crate) fn is_taken_away(&self) -> bool {
+        self.lane().is_some_and(|lane| lane.is_lost())
+    }
+
     /// Its place in the order of its worker's batches: its lane, its number there, its first event.
     pub(crate) fn place(&self) -> (usize, u64, u64) {
         let lane = self.lane().map_or(0, |lane| lane.number());

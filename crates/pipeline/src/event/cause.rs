@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::Event;
+use crate::place::Partition;
 
 /// What kind of thing went wrong with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,6 +54,39 @@ impl Cause {
     /// A cause of a stage before the sink.
     pub fn new(stage: impl Into<Cow<'static, str>>, class: CauseClass, message: impl Into<String>) -> Self {
         Self { stage: stage.into(), class, message: message.into(), attempts: 0 }
+    }
+}
+
+/// The names of the headers that a dead letter has besides its own.
+pub mod header {
+    /// The class of the cause ([`super::CauseClass::word`]).
+    pub const CAUSE: &str = "plimsoll-cause";
+    /// The stage that condemned it.
+    pub const STAGE: &str = "plimsoll-stage";
+    /// What exactly was wrong.
+    pub const MESSAGE: &str = "plimsoll-message";
+    /// How often the sink was tried, in decimal.
+    pub const ATTEMPTS: &str = "plimsoll-attempts";
+    /// The topic, file or namespace it came from.
+    pub const TOPIC: &str = "plimsoll-topic";
+    /// Its partition there, in decimal.
+    pub const PARTITION: &str = "plimsoll-partition";
+    /// Its offset there, in decimal.
+    pub const OFFSET: &str = "plimsoll-offset";
+}
+
+impl Cause {
+    /// The headers that tell of it in a dead letter, for the event at `offset` of `partition`.
+    pub fn headers(&self, partition: &Partition, offset: u64) -> [(&'static str, String); 7] {
+        [
+            (header::CAUSE, self.class.word().to_owned()),
+            (header::STAGE, self.stage.to_string()),
+            (header::MESSAGE, self.message.clone()),
+            (header::ATTEMPTS, self.attempts.to_string()),
+            (header::TOPIC, partition.topic.to_string()),
+            (header::PARTITION, partition.index.to_string()),
+            (header::OFFSET, offset.to_string()),
+        ]
     }
 }
 

@@ -6,6 +6,6 @@ mod headers;
 mod span;
 
 pub use batch::{Batch, Event, Fate, Record};
-pub use cause::{Cause, CauseClass, Condemned};
+pub use cause::{Cause, CauseClass, Condemned, header};
 pub use headers::Headers;
 pub use span::Span;

@@ -29,7 +29,10 @@ struct Ring {
     waiting: VecDeque<Waiting>,
     /// The position behind the last batch of the settled front, if it was not taken since.
     reached: Option<Position>,
+    /// Takes no more batches.
     closed: bool,
+    /// Belongs to another process, or to another assignment.
+    lost: bool,
 }
 
 #[derive(Debug)]
@@ -62,6 +65,11 @@ impl Lane {
     /// Whether the assignment has ended.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
+    }
+
+    /// Whether what is settled from now on counts no more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lock().lost
     }
 
     /// The claim of the next batch, after which the source stands at `behind`; `None` when the assignment has ended.
@@ -120,6 +128,7 @@ impl Lane {
     pub(super) fn close(&self) -> Option<Position> {
         let mut ring = self.lock();
         ring.closed = true;
+        ring.lost = true;
         ring.first += ring.waiting.len() as u64;
         ring.waiting.clear();
         ring.reached.take()

@@ -4,6 +4,8 @@ mod glob;
 mod policy;
 mod signature;
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,18 @@ pub struct SecuritySettings {
     /// A signature that every event must carry.
     #[serde(default)]
     pub signature: Option<SignatureSettings>,
+}
+
+impl SecuritySettings {
+    /// The same, with the path of a relative key file starting from `base`.
+    #[must_use]
+    pub fn rooted(mut self, base: &Path) -> Self {
+        if let Some(signature) = &mut self.signature {
+            let (Algorithm::HmacSha256(file) | Algorithm::Ed25519(file)) = &mut signature.algorithm;
+            *file = base.join(&*file);
+        }
+        self
+    }
 }
 
 /// Admits events by a policy, and checks their signatures. Whoever is not admitted goes to the dead letters.

@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use plimsoll_pipeline::engine::{DeadLetterLimit, Exhausted, Retry};
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::{Count, Meter};
+use plimsoll_pipeline::port::source::Last;
 use plimsoll_pipeline::{
-    Control, Ended, Error, Executor, FailureClass, Order, Parts, Pipeline, Settings, SinkFactory, Verdict,
+    Batch, Cause, CauseClass, Claim, Control, Ended, Error, Executor, FailureClass, Fate, Identity, Intake,
+    Lanes, Order, Partition, Parts, Pipeline, Position, PositionError, PositionStore, Read, Replay, Settings,
+    SinkFactory, Source, SourceError, Transform, TransformError, TransformFactory, Verdict,
 };
 
 use crate::scripted::{Counting, Scripted};
@@ -173,4 +176,132 @@ fn at_most_once_commits_first_and_never_tries_again() {
     assert_eq!(outcome.meter.counts().get(Count::Lost), 10);
     assert_eq!(sink.written().len(), 990);
     assert_eq!(outcome.committed.last(), Some(&1000));
+}
+
+/// Condemns the event at offset 555.
+struct Condemns;
+
+impl TransformFactory for Condemns {
+    fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
+        Ok(Box::new(Self))
+    }
+
+    fn name(&self) -> &str {
+        "condemns"
+    }
+}
+
+impl Transform for Condemns {
+    fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
+        batch.sift(|batch, index| match batch.events()[index].offset {
+            555 => Fate::Condemn(Cause::new("condemns", CauseClass::Invalid, "no")),
+            _ => Fate::Keep,
+        });
+        Ok(())
+    }
+}
+
+/// Positions that the sink's transactions keep.
+struct InTransactions;
+
+impl PositionStore for InTransactions {
+    fn claim(&self, _partition: &Partition) -> Result<Claim, PositionError> {
+        Ok(Claim::default())
+    }
+
+    fn keep(&self, _positions: &[(Partition, Position)]) -> Result<(), PositionError> {
+        panic!("nobody but the sink keeps positions")
+    }
+}
+
+fn transactional(
+    mut sink: Scripted,
+    transforms: Vec<Box<dyn TransformFactory>>,
+    retry: Retry,
+) -> Result<Ended, Error> {
+    sink.promise.identity = Identity::Transaction;
+    sink.promise.order = Order::Kept;
+    let parts = Parts {
+        sources: vec![Box::new(Counting::new(1000, 10))],
+        transforms,
+        sink: Box::new(sink),
+        dead_letters: None,
+        positions: Some(Arc::new(InTransactions)),
+    };
+    Pipeline::build(parts, Settings { retry, ..settings() }, Arc::default())?.run()
+}
+
+#[test]
+fn a_transaction_takes_no_batch_whose_dead_letters_nobody_buries() {
+    let sink = Scripted::writing();
+    let ended = transactional(sink.clone(), vec![Box::new(Condemns)], RETRY);
+    assert!(matches!(ended, Err(Error::NoDeadLetters { offset: 555, .. })));
+    assert!(!sink.written().iter().any(|offset| (550..560).contains(offset)));
+    let mut burying = Scripted::writing();
+    burying.promise.buries = true;
+    assert_eq!(transactional(burying.clone(), vec![Box::new(Condemns)], RETRY).unwrap(), Ended::Exhausted);
+    assert_eq!(burying.written().len(), 999);
+}
+
+#[test]
+fn a_transaction_is_never_cut_and_never_buried_afterwards() {
+    let poisoned = Scripted::new(|_| Verdict::failed(FailureClass::Poisoned, "something"));
+    assert!(matches!(transactional(poisoned, Vec::new(), RETRY), Err(Error::Final(_))));
+    let bury = Retry { attempts_max: Some(1), then: Exhausted::Bury, ..RETRY };
+    assert!(matches!(transactional(Scripted::writing(), Vec::new(), bury), Err(Error::Settings(_))));
+}
+
+/// Loses its partition behind its first batches, and goes on with it as another process would.
+struct Loses {
+    inner: Counting,
+    lanes: Option<Arc<Lanes>>,
+}
+
+impl Source for Loses {
+    fn replay(&self) -> Replay {
+        self.inner.replay()
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        self.lanes = Some(Arc::clone(lanes));
+        self.inner.open(lanes)
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        let read = self.inner.read(intake)?;
+        if let (Read::Some, Some(lanes)) = (read, self.lanes.take()) {
+            lanes.lose(std::slice::from_ref(&self.inner.partition));
+            self.inner.next = 0;
+            self.inner.lane = Some(lanes.open(self.inner.partition.clone())?.0);
+        }
+        Ok(read)
+    }
+
+    fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError> {
+        self.inner.commit(reached, last)
+    }
+}
+
+#[test]
+fn what_belongs_to_another_process_is_left_to_it() {
+    let (sink, inner) = (Scripted::writing(), Counting::new(1000, 10));
+    let committed = Arc::clone(&inner.committed);
+    let parts = Parts {
+        sources: vec![Box::new(Loses { inner, lanes: None })],
+        transforms: Vec::new(),
+        sink: Box::new(sink.clone()),
+        dead_letters: None,
+        positions: None,
+    };
+    let pipeline = Pipeline::build(parts, settings(), Arc::default()).unwrap();
+    let meter = pipeline.meter();
+    assert_eq!(pipeline.run().unwrap(), Ended::Exhausted);
+    let counts = meter.counts();
+    assert!(counts.get(Count::Left) > 0);
+    assert_eq!(counts.settled(), counts.get(Count::Read));
+    let mut written = sink.written();
+    written.sort_unstable();
+    written.dedup();
+    assert_eq!(written, (0..1000).collect::<Vec<_>>());
+    assert_eq!(committed.lock().unwrap().last(), Some(&1000));
 }
