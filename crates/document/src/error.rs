@@ -96,15 +96,23 @@ pub enum Error {
         /// Where the limit is passed.
         path: String,
     },
-    /// The document may be larger than MongoDB allows.
-    #[error(
-        "document may be up to {bytes} bytes, over MongoDB's limit of {}; shorten its texts or arrays",
-        crate::DOCUMENT_BYTES_MAX
-    )]
+    /// The document may be larger than is taken.
+    #[error("document may be up to {bytes} bytes, over {}; shorten its texts or arrays", whose(*limit))]
     TooLarge {
         /// The largest size the document may have, in bytes.
         bytes: usize,
+        /// The largest that is taken.
+        limit: usize,
     },
+}
+
+/// The limit, and whose it is.
+fn whose(limit: usize) -> String {
+    if limit == crate::DOCUMENT_BYTES_MAX {
+        format!("MongoDB's limit of {limit}")
+    } else {
+        format!("the limit of {limit}")
+    }
 }
 
 /// "did you mean ..." for the nearest of `known`, or the list of all of them.

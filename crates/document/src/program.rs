@@ -9,7 +9,7 @@ use crate::node::{Hole, Node, STRING_FRAME, Shape, Size, string_length};
 use crate::parse::{self, FieldNodes};
 use crate::random::{Draw, base, versioned};
 use crate::render::{self, Scope};
-use crate::{DOCUMENT_BYTES_MAX, IdForm, Identity, Settings, Template, user};
+use crate::{IdForm, Identity, Settings, Template, user};
 
 /// A compiled template: makes the document of any number, without state.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +31,8 @@ impl Program {
     /// Compiles a template.
     ///
     /// # Errors
-    /// When the template is not of the grammar that [`Template`] describes, or the document may be too large for
-    /// MongoDB; the message names the path and the mend.
+    /// When the template is not of the grammar that [`Template`] describes, or the document may be larger than the
+    /// settings take; the message names the path and the mend.
     pub fn compile(template: &Template, settings: &Settings) -> Result<Self, Error> {
         let mut fields = parse::parse(template, settings)?;
         fields.splice(0..0, id_field(settings.id));
@@ -53,8 +53,8 @@ impl Program {
     fn of_fields(fields: FieldNodes, settings: &Settings) -> Result<Self, Error> {
         let size = Shape::Document(Vec::new()).size();
         let size = fields.iter().fold(size, |size, (name, node)| size.plus(node.element_size(name.len())));
-        if size.max > DOCUMENT_BYTES_MAX {
-            return Err(Error::TooLarge { bytes: size.max });
+        if size.max > settings.bytes_max {
+            return Err(Error::TooLarge { bytes: size.max, limit: settings.bytes_max });
         }
         let (size, form) = form(fields, size)?;
         Ok(Self { seed: settings.seed, size, form })

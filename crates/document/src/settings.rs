@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::DOCUMENT_BYTES_MAX;
+
 /// The usual name of the stamp's field.
 pub const STAMP_FIELD: &str = "_p";
 
@@ -32,12 +34,20 @@ pub struct Settings {
     pub id: IdForm,
     /// The name of the field that carries the stamp (int64, last in the document); `None` for no stamp.
     pub stamp: Option<String>,
+    /// The largest document that is taken, in bytes of BSON: MongoDB's own limit for what is stored there.
+    pub bytes_max: usize,
 }
 
 impl Default for Settings {
-    /// Seed 0, start at the epoch, an ObjectId, and the stamp under [`STAMP_FIELD`].
+    /// Seed 0, start at the epoch, an ObjectId, the stamp under [`STAMP_FIELD`], and MongoDB's limit.
     fn default() -> Self {
-        Self { seed: 0, start_ms: 0, id: IdForm::ObjectId, stamp: Some(STAMP_FIELD.to_owned()) }
+        Self {
+            seed: 0,
+            start_ms: 0,
+            id: IdForm::ObjectId,
+            stamp: Some(STAMP_FIELD.to_owned()),
+            bytes_max: DOCUMENT_BYTES_MAX,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Opens a stream to the service: resolve, connect, TLS, all within one time limit.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -40,6 +41,23 @@ pub enum Error {
         address: String,
         /// The time limit.
         limit: Duration,
+    },
+    /// A connection, and then no word of TLS in time.
+    #[error(
+        "{address} took the connection and then did not begin TLS within {limit:?}: check the port and that https is spoken \
+         there, or raise `http.limits.connect_timeout`"
+    )]
+    NoTls {
+        /// Where.
+        address: String,
+        /// The time limit.
+        limit: Duration,
+    },
+    /// TLS was offered to a server that speaks HTTP in the clear.
+    #[error("{address} answers HTTP in the clear, without TLS: write http:// in `http.url`")]
+    InTheClear {
+        /// Where.
+        address: String,
     },
     /// The TLS handshake failed.
     #[error(
@@ -96,6 +114,16 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether what came back in a TLS handshake was none of TLS, or the end of the connection.
+    pub(crate) fn is_no_tls(&self) -> bool {
+        let Self::Tls { source, .. } = self else { return matches!(self, Self::NoTls { .. }) };
+        let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        matches!(inner, Some(rustls::Error::InvalidMessage(_)))
+            || matches!(source.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+    }
+}
+
 impl Endpoint {
     /// Where it is, for people.
     pub(crate) fn shown(&self) -> String {
@@ -109,15 +137,25 @@ impl Endpoint {
 /// Opens a stream. Must be called on a tokio runtime with IO and time enabled.
 pub(crate) async fn open(endpoint: &Endpoint) -> Result<Stream, Error> {
     let limit = endpoint.connect_timeout;
-    let opened = tokio::time::timeout(limit, stream(endpoint)).await;
-    opened.unwrap_or_else(|_| Err(Error::Timeout { address: endpoint.shown(), limit }))
+    let is_connected = AtomicBool::new(false);
+    let opened = tokio::time::timeout(limit, stream(endpoint, &is_connected)).await;
+    opened.unwrap_or_else(|_| {
+        let address = endpoint.shown();
+        // What comes after connecting is TLS.
+        Err(if is_connected.into_inner() {
+            Error::NoTls { address, limit }
+        } else {
+            Error::Timeout { address, limit }
+        })
+    })
 }
 
-async fn stream(endpoint: &Endpoint) -> Result<Stream, Error> {
+async fn stream(endpoint: &Endpoint, is_connected: &AtomicBool) -> Result<Stream, Error> {
     let tcp = tcp(endpoint).await.map_err(|source| match source.kind() {
         io::ErrorKind::ConnectionRefused => Error::Refused { address: endpoint.shown() },
         _ => Error::Unreachable { address: endpoint.shown(), source },
     })?;
+    is_connected.store(true, Ordering::Relaxed);
     let Some(tls) = &endpoint.tls else { return Ok(Stream::Plain(tcp)) };
     let refuse = |source| Error::Tls { address: endpoint.shown(), source };
     let name =
@@ -143,7 +181,8 @@ fn refuse_protocol(endpoint: &Endpoint, source: io::Error) -> Error {
     }
 }
 
-async fn tcp(endpoint: &Endpoint) -> io::Result<TcpStream> {
+/// A TCP connection.
+pub(crate) async fn tcp(endpoint: &Endpoint) -> io::Result<TcpStream> {
     let stream = match endpoint.address {
         Some(address) => TcpStream::connect(address).await?,
         None => TcpStream::connect((endpoint.url.host.as_str(), endpoint.url.port)).await?,

@@ -3,7 +3,8 @@
 //! A status that the check does not take decides first. 4xx says that nothing was done: rejected, by class. 429 and 503 shed
 //! load, and do so before any work. Other 5xx are said from the middle of the work, by the service (500) or by somebody who lost
 //! it on the way (502, 504): a write may have been done, so the outcome is unknown. An answer with an expected status that
-//! fails another condition is rejected as unexpected. No answer is unknown, whatever the reason: the request may have arrived.
+//! fails another condition is rejected as unexpected, and one that is larger than `http.limits.answer` as too large an
+//! answer, since nobody looked at the rest of it. No answer is unknown, whatever the reason: the request may have arrived.
 
 use std::io;
 
@@ -26,10 +27,11 @@ pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, count
         counts.check(operation, index + 1, held);
         holds &= held;
     }
-    match (takes, holds && !answer.is_too_large) {
-        (true, true) => Outcome::Acknowledged,
-        (true, false) => Outcome::Rejected(Rejection::Unexpected),
-        (false, _) => of_status(answer.status),
+    match (takes, answer.is_too_large, holds) {
+        (false, ..) => of_status(answer.status),
+        (true, true, _) => Outcome::Rejected(Rejection::AnswerTooLarge),
+        (true, false, false) => Outcome::Rejected(Rejection::Unexpected),
+        (true, false, true) => Outcome::Acknowledged,
     }
 }
 
@@ -40,7 +42,8 @@ pub(crate) fn unanswered(call: &Call, operation: usize, fault: &Fault, counts: &
     match fault {
         Fault::Timeout => Outcome::Unknown(Doubt::Timeout),
         Fault::Lost(error) if error.kind() == io::ErrorKind::TimedOut => Outcome::Unknown(Doubt::Timeout),
-        Fault::Lost(_) | Fault::Malformed(_) => Outcome::Unknown(Doubt::ConnectionLost),
+        Fault::Lost(_) => Outcome::Unknown(Doubt::ConnectionLost),
+        Fault::Malformed(_) => Outcome::Unknown(Doubt::MalformedAnswer),
         Fault::NotTried => Outcome::Rejected(Rejection::NotTried),
     }
 }

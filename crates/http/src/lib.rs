@@ -29,6 +29,7 @@ mod http1;
 mod http2;
 mod wire;
 
+mod clear;
 mod connect;
 mod deadline;
 mod stream;

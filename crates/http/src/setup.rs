@@ -265,6 +265,8 @@ mod tests {
                 "post: /\nbody: {batch: {documents: 1000000, document: {t: {$text: {bytes: 999}}}}}",
                 "64 MiB",
             ),
+            (http, "post: /\nbody: {t: {$text: {bytes: 68000000}}}", "64 MiB"),
+            (http, "post: /\nbody: {t: {$text: {min: 1, max: 68000000}}}", "64 MiB"),
             (http, "get: /\nheaders: {content-length: 5}", "content-length"),
             (http, "get: /\nheaders: {'a b': c}", "a b"),
             (http, "get: /\ncheck: {status: 2yy}", "op.request.check.status"),
@@ -273,6 +275,14 @@ mod tests {
         ] {
             let error = check(section, request).unwrap_err();
             assert!(error.contains(words), "{section} {request}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_body_may_be_larger_than_a_document_of_a_database() {
+        for body in ["{t: {$text: {bytes: 40000000}}}", "{t: {$bytes: {min: 1, max: 30000000}}}"] {
+            let setup = check("url: http://h", &format!("post: /\nbody: {body}")).unwrap();
+            assert_eq!(setup.calls.len(), 1);
         }
     }
 

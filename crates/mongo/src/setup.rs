@@ -275,7 +275,8 @@ impl std::fmt::Display for Namespace {
 
 fn source(section: &Section, context: Context<'_>) -> Result<Option<Source>, Error> {
     let stamp = (stamp(section) == Stamp::On).then(|| STAMP_FIELD.to_owned());
-    let settings = Settings { seed: context.seed, start_ms: START_MS, id: section.id, stamp };
+    let settings =
+        Settings { seed: context.seed, start_ms: START_MS, id: section.id, stamp, ..Settings::default() };
     match (&section.document, &section.documents_from) {
         (Some(_), Some(_)) => Err(Error::TwoSources),
         (Some(template), None) => Ok(Some(Program::compile(template, &settings)?.into())),

@@ -30,4 +30,5 @@ pub mod local;
 pub mod service;
 
 mod child;
+mod random;
 mod serve;

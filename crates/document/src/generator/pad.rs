@@ -1,15 +1,15 @@
 //! `$pad`: text that brings the whole document to a size.
 
-use crate::DOCUMENT_BYTES_MAX;
 use crate::error::Error;
 use crate::node::Shape;
 use crate::parse::{Args, Parser};
 
 /// Reads `{to: n}`; only at the top level, and only once.
 pub(crate) fn parse(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
-    let expected = format!("a positive whole number up to {DOCUMENT_BYTES_MAX}");
+    let bytes_max = parser.settings().bytes_max;
+    let expected = format!("a positive whole number up to {bytes_max}");
     let to = args.fields(&["to"])?.need("to", "write {to: 1024}")?;
-    let to = to.whole_within(1, DOCUMENT_BYTES_MAX as i64, &expected)? as usize;
+    let to = to.whole_within(1, bytes_max as i64, &expected)? as usize;
     if !parser.claim_pad(args.path()) {
         return Err(Error::Misplaced {
             path: args.path().to_owned(),

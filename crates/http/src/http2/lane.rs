@@ -19,6 +19,8 @@ use crate::wire::{Answer, Fields};
 
 /// Headers of a request at most.
 const HEADERS_MAX: usize = 100;
+/// Why our side of HTTP/2 refuses what the other sent.
+const BREACHES: [Reason; 3] = [Reason::PROTOCOL_ERROR, Reason::FRAME_SIZE_ERROR, Reason::COMPRESSION_ERROR];
 /// What HTTP/2 says in its own way: the authority, and the length of the body.
 const NOT_SENT: [&str; 2] = ["host", "content-length"];
 
@@ -154,6 +156,10 @@ fn fault(session: &Session, error: h2::Error) -> Fault {
     }
     if error.is_io() || error.is_go_away() || !error.is_reset() {
         session.give_up();
+    }
+    // Our side ends a stream or a connection for a breach of the protocol: what came is no answer.
+    if error.is_library() && error.reason().is_some_and(|reason| BREACHES.contains(&reason)) {
+        return Fault::Malformed(Malformed("the answer is not HTTP/2"));
     }
     Fault::Lost(io::Error::other(error))
 }

@@ -112,7 +112,7 @@ pub enum Error {
         documents: u32,
     },
     /// A body that is too large.
-    #[error("{place}: about {bytes} bytes, over the limit of {} MiB; send fewer documents at a time", BODY_BYTES_MAX >> 20)]
+    #[error("{place}: about {bytes} bytes, over the limit of {} MiB; shorten it, or send fewer documents at a time", BODY_BYTES_MAX >> 20)]
     BodyTooLarge {
         /// Where.
         place: String,

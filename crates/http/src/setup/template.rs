@@ -11,7 +11,7 @@ use plimsoll_document::{Identity, Program, Template};
 use plimsoll_measure::duration::Span;
 use serde_json::{Map, Value, json};
 
-use super::Error;
+use super::{BODY_BYTES_MAX, Error};
 use crate::json::{Stamp, StampForm};
 
 /// The generator that is ours.
@@ -58,8 +58,14 @@ pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> R
             plimsoll_document::IdForm::ObjectId
         },
         stamp: None,
+        bytes_max: BODY_BYTES_MAX,
     };
-    let refuse = |source| Error::Template { place: place.to_owned(), source };
+    let refuse = |source| match source {
+        plimsoll_document::Error::TooLarge { bytes, .. } => {
+            Error::BodyTooLarge { place: place.to_owned(), bytes }
+        }
+        source => Error::Template { place: place.to_owned(), source },
+    };
     // A whole document would get an _id, a fragment would let slips of the pen through as operators: the first compiles
     // to be refused, the second to be used.
     Program::compile(&template, &settings).map_err(refuse)?;

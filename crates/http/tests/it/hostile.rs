@@ -17,9 +17,14 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
 
 #[test]
 fn an_answer_that_breaks_off_or_is_none_leaves_the_outcome_unknown() {
-    for bytes in
-        [&b""[..], b"HTTP/1.1 200", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort", b"SSH-2.0-x\r\n"]
-    {
+    let lost = Doubt::ConnectionLost;
+    for (bytes, doubt) in [
+        (&b""[..], lost),
+        (b"HTTP/1.1 200", lost),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort", lost),
+        (b"SSH-2.0-x\r\n", Doubt::MalformedAnswer),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n", Doubt::MalformedAnswer),
+    ] {
         let server = Raw::start(move |_, mut stream| {
             read_head(&mut stream);
             stream.write_all(bytes).unwrap();
@@ -28,12 +33,7 @@ fn an_answer_that_breaks_off_or_is_none_leaves_the_outcome_unknown() {
         run(async {
             let mut lane = target.open().await.unwrap();
             let reply = send(&target, &mut lane, 0, 0).await;
-            assert_eq!(
-                reply.outcome,
-                Outcome::Unknown(Doubt::ConnectionLost),
-                "{}",
-                String::from_utf8_lossy(bytes)
-            );
+            assert_eq!(reply.outcome, Outcome::Unknown(doubt), "{}", String::from_utf8_lossy(bytes));
             assert!(target.is_broken(&lane));
             let answers = &target.answers()[0];
             assert_eq!(answers.statuses[&0], 1);

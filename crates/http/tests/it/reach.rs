@@ -1,6 +1,9 @@
 //! Why a service cannot be used is said before the load.
 
-use plimsoll_http::reach::{Reached, reach};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use plimsoll_http::reach::{Reached, reach, round_trips};
 
 use crate::client::{run, setup};
 use crate::raw::{Raw, answering};
@@ -26,6 +29,9 @@ fn what_is_in_the_way_is_said_with_its_mend() {
     let plain = Service::start(Way::Http1, |_| (200, vec![], vec![]));
     let tls = Service::start(Way::Http1Tls, |_| (200, vec![], vec![]));
     let ssh = Raw::start(answering(b"SSH-2.0-OpenSSH\r\n"));
+    // One waits for a line that TLS does not send, the other says nothing to anybody.
+    let silent = Raw::start(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
+    let mute = Raw::start(|_, mut stream| drop(std::io::copy(&mut stream, &mut std::io::sink())));
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let refusing = Service::start(Way::Http1, |seen| {
         (if seen.header("authorization").is_some() { 403 } else { 200 }, vec![], vec![])
@@ -34,7 +40,9 @@ fn what_is_in_the_way_is_said_with_its_mend() {
     for (section, words) in [
         (format!("url: http://{closed}"), "refused the connection"),
         (format!("url: http://no-such-host.invalid{quick}"), "cannot be reached"),
-        (format!("url: https://{}{quick}", plain.address), "no TLS session"),
+        (format!("url: https://{}{quick}", plain.address), "write http://"),
+        (format!("url: https://{}{quick}", silent.address), "write http://"),
+        (format!("url: https://{}{quick}", mute.address), "did not begin TLS"),
         (format!("url: https://localhost:{}{quick}", tls.address.port()), "http.tls.ca"),
         (format!("url: http://{}{quick}", tls.address), "https"),
         (format!("url: http://{}{quick}", ssh.address), "does not answer like an HTTP server"),
@@ -45,6 +53,40 @@ fn what_is_in_the_way_is_said_with_its_mend() {
         let error = error(&section);
         assert!(error.contains(words), "{section}: {error}");
     }
+}
+
+#[test]
+fn a_wrong_scheme_is_said_long_before_the_time_limit() {
+    let silent = Raw::start(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
+    let before = plimsoll_measure::clock::now();
+    let limits = "\nlimits: {connect_timeout: 600s}";
+    let error = error(&format!("url: https://{}{limits}", silent.address));
+    assert!(error.contains("answers HTTP in the clear"), "{error}");
+    assert!(plimsoll_measure::clock::now().since(before) < 300_000_000_000);
+}
+
+#[test]
+fn a_round_trip_is_one_request_on_a_connection_that_is_open_and_logged_in() {
+    let (logins, asked) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (told, counted) = (Arc::clone(&logins), Arc::clone(&asked));
+    let service = Service::start(Way::Http1, move |seen| {
+        if seen.uri == "/login" {
+            told.fetch_add(1, Ordering::SeqCst);
+            return (200, vec![], br#"{"token": "t"}"#.to_vec());
+        }
+        let is_known = seen.header("authorization") == Some("Bearer t");
+        counted.fetch_add(u64::from(is_known), Ordering::SeqCst);
+        (404, vec![], vec![])
+    });
+    let login = "auth: {login: {request: {post: /login, body: {user: eve}}, token: token}}";
+    let setup = setup(&format!("{}{login}", service.section()), &[("op", "get: /")]);
+    let trips = run(async { round_trips(&setup, 7).await.unwrap() });
+    assert_eq!((trips.len(), logins.load(Ordering::SeqCst), asked.load(Ordering::SeqCst)), (7, 1, 7));
+    assert!(trips.iter().all(|ns| *ns > 0));
+    let closing = Raw::start(answering(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"));
+    let setup = crate::client::setup(&closing.section(), &[("op", "get: /")]);
+    assert_eq!(run(async { round_trips(&setup, 3).await.unwrap() }).len(), 3);
+    assert_eq!(closing.connections.load(Ordering::SeqCst), 3);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::outcome::{Outcome, Rejection};
 
 use crate::client::{run, send, setup, target};
-use crate::service::{Service, WAYS, Way, collecting, echo};
+use crate::service::{Seen, Service, WAYS, Way, collecting, echo};
 
 #[test]
 fn a_request_arrives_as_it_was_meant_and_its_answer_is_checked() {
@@ -133,15 +133,20 @@ fn large_bodies_go_both_ways() {
 }
 
 #[test]
-fn an_answer_over_the_limit_is_unexpected_and_the_service_is_still_there() {
+fn an_answer_over_the_limit_has_a_class_of_its_own_and_the_service_is_still_there() {
     for way in WAYS {
-        let service = Service::start(way, |_| (200, vec![], vec![b'x'; 2_000_000]));
+        let answers =
+            |seen: &Seen| (if seen.uri == "/no" { 404 } else { 200 }, vec![], vec![b'x'; 2_000_000]);
+        let service = Service::start(way, answers);
         let section = format!("{}limits: {{answer: 1MB}}", service.section());
-        let target = target(&section, &[("op", "get: /")]);
+        let target = target(&section, &[("op", "get: /"), ("no", "get: /no")]);
         run(async {
-            let mut lane = target.open().await.unwrap();
-            let reply = send(&target, &mut lane, 0, 0).await;
-            assert_eq!(reply.outcome, Outcome::Rejected(Rejection::Unexpected), "{way:?}");
+            // A status that is not expected says more than the length.
+            for (operation, class) in [(0, Rejection::AnswerTooLarge), (1, Rejection::BadCommand)] {
+                let mut lane = target.open().await.unwrap();
+                let reply = send(&target, &mut lane, operation, 0).await;
+                assert_eq!(reply.outcome, Outcome::Rejected(class), "{way:?}");
+            }
             assert!(target.open().await.is_ok());
         });
     }

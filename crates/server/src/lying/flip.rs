@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::walk;
+use crate::random::{STEP, mix};
 
 /// How many bytes are looked at, at most; a longer document is flipped near its beginning.
 const CANDIDATES_MAX: usize = 4096;
@@ -66,12 +67,9 @@ fn add_text(bytes: &[u8], value: Range<usize>, found: &mut Candidates) {
     );
 }
 
-/// Spreads consecutive numbers (SplitMix64's finaliser; Steele, Lea, Flood, OOPSLA 2014).
-pub(super) fn scramble(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// Spreads consecutive numbers.
+pub(super) const fn scramble(number: u64) -> u64 {
+    mix(number.wrapping_add(STEP))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Random numbers that follow from a seed: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+//! Random numbers that follow from a seed, for what a connection through the proxy suffers.
 
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+use crate::random::{STEP, mix};
 
 /// One sequence of numbers.
 #[derive(Clone, Debug)]
@@ -18,13 +18,6 @@ impl Random {
         let wide = u128::from(mix(self.0)) * u128::from(bound);
         u64::try_from(wide >> 64).unwrap_or_default()
     }
-}
-
-fn mix(number: u64) -> u64 {
-    let mut z = number;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]
