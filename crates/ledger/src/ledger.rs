@@ -15,6 +15,8 @@ pub struct Ledger {
     run: Run,
     deal: Deal,
     workers: Vec<Pairs>,
+    /// The workers whose documents it knows: all, or those of a shard.
+    kept: Range<u64>,
     /// Nothing when it is not known: an older directory does not tell.
     changes: Option<Changes>,
     unseen: Intents,
@@ -23,8 +25,35 @@ pub struct Ledger {
 impl Ledger {
     /// A ledger in which nothing was sent.
     pub fn new(run: Run, deal: Deal) -> Ledger {
+        Ledger::of_shard(run, deal, 0..deal.workers())
+    }
+
+    /// One of the shard that has these workers of the deal: what the others were dealt, it knows nothing of.
+    ///
+    /// # Panics
+    /// When the deal has no such workers.
+    pub fn of_shard(run: Run, deal: Deal, kept: Range<u64>) -> Ledger {
+        assert!(kept.end <= deal.workers(), "worker {} of {} workers", kept.end, deal.workers());
         let workers = (0..deal.workers()).map(|_| Pairs::default()).collect();
-        Ledger { run, deal, workers, changes: Some(Changes::default()), unseen: Intents::NONE }
+        Ledger { run, deal, workers, kept, changes: Some(Changes::default()), unseen: Intents::NONE }
+    }
+
+    /// The workers whose documents it knows.
+    pub fn kept(&self) -> Range<u64> {
+        self.kept.clone()
+    }
+
+    /// Whether it is this ledger that knows what became of a document: the one of its shard. What was dealt to nobody is
+    /// for the first shard to tell, so that it is told once.
+    pub(crate) fn answers_for(&self, number: u64) -> bool {
+        self.deal
+            .locate(number)
+            .map_or(self.answers_for_strangers(), |place| self.kept.contains(&place.worker))
+    }
+
+    /// Whether it is this ledger that tells of documents that are nobody's.
+    pub(crate) const fn answers_for_strangers(&self) -> bool {
+        self.kept.start == 0
     }
 
     /// The run whose documents these are.
@@ -83,18 +112,21 @@ impl Ledger {
         counts
     }
 
-    /// Joins the ledger of another shard of the same run.
+    /// Joins the ledger of the next shard of the same run.
     ///
     /// # Errors
-    /// When the other is of another run or deal, or when both know of documents of the same worker.
+    /// When the other is of another run or deal, both know of the same worker, or one between them is missing.
     pub fn merge(&mut self, other: Ledger) -> Result<(), Error> {
         if self.run != other.run || self.deal != other.deal {
             return Err(Error::OtherRun);
         }
-        let mut both = (0..).zip(self.workers.iter().zip(&other.workers));
-        if let Some((worker, _)) = both.find(|(_, (a, b))| a.span() > 0 && b.span() > 0) {
-            return Err(Error::SameWorker { worker });
+        if other.kept.start < self.kept.end {
+            return Err(Error::SameWorker { worker: other.kept.start });
         }
+        if other.kept.start > self.kept.end {
+            return Err(Error::Missing { worker: self.kept.end });
+        }
+        self.kept.end = other.kept.end;
         for (mine, theirs) in self.workers.iter_mut().zip(other.workers) {
             if theirs.span() > 0 {
                 *mine = theirs;
@@ -153,9 +185,15 @@ pub enum Error {
     /// They are not shards of one run.
     #[error("the ledgers are of different runs: join only the shards of one run")]
     OtherRun,
-    /// A shard is given twice.
-    #[error("both ledgers hold documents of worker {worker}: give each shard once")]
+    /// A shard is given twice, or out of order.
+    #[error("both ledgers hold documents of worker {worker}: give each shard once, in order")]
     SameWorker {
+        /// The worker, over all shards.
+        worker: u64,
+    },
+    /// A shard is missing.
+    #[error("no ledger holds the documents of worker {worker}: give every shard, in order")]
+    Missing {
         /// The worker, over all shards.
         worker: u64,
     },
@@ -168,7 +206,7 @@ mod tests {
     const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
 
     fn shard(deal: Deal, workers: Range<u64>) -> Ledger {
-        let mut ledger = Ledger::new(RUN, deal);
+        let mut ledger = Ledger::of_shard(RUN, deal, workers.clone());
         for worker in workers {
             let mut own = WorkerLedger::unjournaled();
             own.set(0..deal.dealt_to(worker), State::Acknowledged);
@@ -201,7 +239,8 @@ mod tests {
         let deal = Deal::new(10, 4, Some(100)).unwrap();
         let mut ledger = shard(deal, 0..2);
         assert_eq!(ledger.merge(shard(deal, 1..3)), Err(Error::SameWorker { worker: 1 }));
-        let other = Ledger::new(Run { time_s: 2, ..RUN }, deal);
+        assert_eq!(shard(deal, 0..1).merge(shard(deal, 2..4)), Err(Error::Missing { worker: 1 }));
+        let other = Ledger::of_shard(Run { time_s: 2, ..RUN }, deal, 2..4);
         assert_eq!(ledger.merge(other), Err(Error::OtherRun));
     }
 

@@ -1,14 +1,13 @@
 //! All workers of a process: one thread each, and the seconds that they hand over, added up.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
-use plimsoll_measure::clock::{self, MILLISECOND_NS};
-use plimsoll_measure::interval::Tally;
+use plimsoll_measure::clock::{self, MILLISECOND_NS, SECOND_NS};
 
 use crate::arrivals::Share;
 use crate::fault::{self, Fault, Happening, Stretch};
@@ -16,52 +15,14 @@ use crate::phase::{Error, Phase};
 use crate::reach;
 use crate::runtime::{Real, Spin};
 use crate::target::Target;
-use crate::worker::{
-    self, Control, Ended, Order, Part, Slice, Supply, TENTH_NS, Tenth, is_supplier, lanes_needed,
-};
+use crate::worker::{self, Control, Ended, Order, Slice, Supply, lanes_needed};
+
+pub use crate::second::{Collector, Second, TenthLine};
 
 /// Time between the order and the start of a phase, so that every thread is there at the start, in nanoseconds.
 const LEAD_NS: u64 = 20 * MILLISECOND_NS;
-
-/// One second of all workers together.
-#[derive(Clone, Debug, Default)]
-pub struct Second {
-    /// Nanoseconds from the phase's start to the second's start.
-    pub from_ns: u64,
-    /// Nanoseconds from the phase's start to its end; the last second of a phase may be shorter.
-    pub to_ns: u64,
-    /// What each operation did, by its index.
-    pub tallies: Vec<Tally>,
-    /// What was counted apart, where several loads send the same operation.
-    pub parts: Vec<Part>,
-    /// The same time in tenths.
-    pub tenths: Vec<TenthLine>,
-    /// CPU of each worker, in nanoseconds.
-    pub cpu_ns: Vec<u64>,
-    /// How often the workers' threads were switched away from their cores.
-    pub switches: Option<u64>,
-    /// Connections opened again.
-    pub reconnects: u64,
-}
-
-/// A tenth of a second of all workers together.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TenthLine {
-    /// Tenths of a second since the phase's start.
-    pub index: u64,
-    /// Operations that succeeded.
-    pub count: u64,
-    /// Documents acknowledged.
-    pub documents: u64,
-    /// 99th percentile of their response time in nanoseconds, to two digits.
-    pub p99_ns: u64,
-    /// When the first of them ended, in nanoseconds from the phase's start.
-    pub first_ok_ns: Option<u64>,
-    /// When the last of them ended.
-    pub last_ok_ns: Option<u64>,
-    /// When the first operation failed.
-    pub first_failed_ns: Option<u64>,
-}
+/// Who waits for the moment to begin looks this often whether the run was stopped, in nanoseconds.
+const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 
 /// What a phase tells as it runs.
 #[derive(Clone, Debug)]
@@ -87,6 +48,24 @@ pub struct Finished {
     pub faults: Vec<Happening>,
 }
 
+impl Finished {
+    /// Adds how the same phase ended for another shard: the last of them and the gravest reason count, and a fault that each
+    /// shard did lasts from where the first began it to where the last undid it.
+    pub fn merge(&mut self, other: &Self) {
+        self.to_ns = self.to_ns.max(other.to_ns);
+        self.ended = self.ended.max(other.ended);
+        for (index, theirs) in other.faults.iter().enumerate() {
+            let nth = |all: &[Happening]| all.iter().filter(|it| it.fault == theirs.fault).count();
+            let earlier = nth(&other.faults[..index]);
+            match self.faults.iter_mut().filter(|it| it.fault == theirs.fault).nth(earlier) {
+                Some(own) => own.merge(theirs),
+                None => self.faults.push(theirs.clone()),
+            }
+        }
+        self.faults.sort_by_key(|it| it.from_ns);
+    }
+}
+
 /// A phase that could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -96,6 +75,15 @@ pub enum RunError {
     /// A connection could not be opened before the load.
     #[error("connect: {0}")]
     Connect(Box<dyn std::error::Error + Send + Sync>),
+    /// The moment to begin at is over.
+    #[error(
+        "the load was to begin {:.1} s ago: getting ready took longer than there was time for; give a later moment",
+        *late_ns as f64 / SECOND_NS as f64
+    )]
+    Late {
+        /// By how much, in nanoseconds.
+        late_ns: u64,
+    },
     /// A worker's thread ended badly; the message was printed by it.
     #[error("a worker thread panicked: this is a fault of Plimsoll, please report it with the message above")]
     Panicked,
@@ -109,6 +97,8 @@ pub struct Engine<T: Target> {
     shard: Share,
     /// Whether a phase has run: from then on a server that refuses is counted, not an error.
     has_begun: bool,
+    /// When the next phase begins, if not as soon as its connections are open.
+    begin_at: Option<clock::Instant>,
 }
 
 struct Worker<T: Target> {
@@ -134,7 +124,18 @@ impl<T: Target> Engine<T> {
             let (runtime, driver) = Real::new(spin)?;
             Ok(Worker { runtime, driver, target, lanes: Vec::new() })
         });
-        Ok(Self { workers: workers.collect::<io::Result<_>>()?, operations, shard, has_begun: false })
+        Ok(Self {
+            workers: workers.collect::<io::Result<_>>()?,
+            operations,
+            shard,
+            has_begun: false,
+            begin_at: None,
+        })
+    }
+
+    /// The next phase begins at this moment, not as soon as its connections are open.
+    pub fn begin_at(&mut self, at: clock::Instant) {
+        self.begin_at = Some(at);
     }
 
     /// Number of worker threads.
@@ -174,7 +175,7 @@ impl<T: Target> Engine<T> {
         self.connect(&phase)?;
         self.has_begun = true;
         let supply = self.supply(&phase);
-        let start = clock::now() + LEAD_NS;
+        let start = self.start(control)?;
         let (shard, operations, count) = (self.shard, self.operations, self.workers.len());
         let left = AtomicUsize::new(count);
         let mut watch = reach::Watch::new(&phase, shard);
@@ -208,6 +209,27 @@ impl<T: Target> Engine<T> {
             let to_ns = ends.iter().map(|(_, to_ns)| *to_ns).max().unwrap_or(0);
             Ok(Finished { start, to_ns, ended, faults })
         })
+    }
+}
+
+impl<T: Target> Engine<T> {
+    /// When the phase starts, for which everything is ready. Waits for the moment that was named, if one was, until there
+    /// is just time to start the threads.
+    fn start(&mut self, control: &Control) -> Result<clock::Instant, RunError> {
+        let Some(at) = self.begin_at.take() else { return Ok(clock::now() + LEAD_NS) };
+        if clock::now() > at {
+            return Err(RunError::Late { late_ns: clock::now().since(at) });
+        }
+        loop {
+            let left_ns = at.since(clock::now() + LEAD_NS);
+            if control.is_stopped() {
+                return Ok(clock::now());
+            }
+            if left_ns == 0 {
+                return Ok(at);
+            }
+            thread::sleep(Duration::from_nanos(left_ns.min(LOOK_NS)));
+        }
     }
 }
 
@@ -255,8 +277,8 @@ impl<T: Target> Engine<T> {
     /// How many workers of this process make documents in a phase.
     fn supply(&self, phase: &Phase) -> Arc<Supply> {
         let count = self.workers.len();
-        let suppliers = (0..count).filter(|index| is_supplier(phase, share(self.shard, *index, count)));
-        Arc::new(Supply::of(suppliers.count()))
+        let shares = (0..count).map(|index| share(self.shard, index, count));
+        Arc::new(Supply::shared(phase, shares))
     }
 
     /// Opens the connections that the phase needs beyond those that are open, all workers at once. In a later phase what
@@ -342,131 +364,5 @@ fn note(faults: &mut Vec<Happening>, happening: &Happening) {
     match faults.iter_mut().find(|it| (it.fault, it.from_ns) == (happening.fault, happening.from_ns)) {
         Some(known) => *known = happening.clone(),
         None => faults.push(happening.clone()),
-    }
-}
-
-/// Seconds that not every worker has handed over yet.
-#[derive(Debug, Default)]
-pub struct Collector {
-    seconds: BTreeMap<u64, (usize, Second)>,
-    /// How many seconds each worker has handed over.
-    handed: Vec<u64>,
-    next: u64,
-    tenths: BTreeMap<u64, Tenth>,
-    to_ns: u64,
-}
-
-impl Collector {
-    /// A collector for the slices of `workers` workers.
-    pub fn new(workers: usize) -> Self {
-        Self { handed: vec![0; workers], ..Self::default() }
-    }
-
-    /// Adds the next slice of a worker.
-    pub fn add(&mut self, worker: usize, slice: Slice) {
-        let index = self.handed[worker];
-        self.handed[worker] += 1;
-        let workers = self.handed.len();
-        let (count, second) = self.seconds.entry(index).or_default();
-        *count += 1;
-        second.merge(worker, workers, &slice);
-        for tenth in slice.tenths {
-            match self.tenths.get_mut(&tenth.index) {
-                Some(sum) => sum.merge(&tenth),
-                None => drop(self.tenths.insert(tenth.index, tenth)),
-            }
-        }
-    }
-
-    /// The next second, once every worker has handed it over.
-    pub fn complete(&mut self) -> Option<Second> {
-        let (count, _) = self.seconds.get(&self.next)?;
-        if *count < self.handed.len() {
-            return None;
-        }
-        self.take_next()
-    }
-
-    /// What is left when every worker has ended, some a second before others. A tenth that ends with the phase comes
-    /// in a second without length.
-    pub fn finish(mut self) -> Vec<Second> {
-        let mut rest = Vec::new();
-        while !self.seconds.is_empty() {
-            rest.extend(self.take_next());
-        }
-        if !self.tenths.is_empty() {
-            let tenths = self.tenths.values().map(Tenth::line).collect();
-            rest.push(Second { from_ns: self.to_ns, to_ns: self.to_ns, tenths, ..Second::default() });
-        }
-        rest
-    }
-
-    fn take_next(&mut self) -> Option<Second> {
-        let (_, mut second) = self.seconds.remove(&self.next)?;
-        self.next += 1;
-        self.to_ns = second.to_ns;
-        // A tenth that is not over may get more from the next slice.
-        while let Some(entry) = self.tenths.first_entry().filter(|it| *it.key() < second.to_ns / TENTH_NS) {
-            second.tenths.push(entry.remove().line());
-        }
-        Some(second)
-    }
-}
-
-impl Second {
-    fn merge(&mut self, worker: usize, workers: usize, slice: &Slice) {
-        self.from_ns = slice.from_ns;
-        self.to_ns = self.to_ns.max(slice.to_ns);
-        self.reconnects += slice.reconnects;
-        self.cpu_ns.resize(workers, 0);
-        self.cpu_ns[worker] += slice.cpu_ns;
-        self.switches = added(self.switches, slice.switches);
-        self.tallies.resize_with(slice.tallies.len(), Tally::default);
-        self.tallies.iter_mut().zip(&slice.tallies).for_each(|(sum, part)| sum.merge(part));
-        if self.parts.is_empty() {
-            self.parts.clone_from(&slice.parts);
-        } else {
-            // Every worker has the same loads, so their parts come in the same order.
-            self.parts.iter_mut().zip(&slice.parts).for_each(|(sum, part)| sum.tally.merge(&part.tally));
-        }
-    }
-
-    /// What an operation did for one load of the phase; nothing if nothing was counted.
-    pub fn of(&self, load: usize, operation: usize) -> Option<&Tally> {
-        let apart = self.parts.iter().find(|part| (part.load, part.operation) == (load, operation));
-        apart.map(|part| &part.tally).or_else(|| self.tallies.get(operation))
-    }
-}
-
-/// The earlier of two moments that are known.
-fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    a.into_iter().chain(b).min()
-}
-
-/// The sum of what is known.
-fn added(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    a.map_or(b, |a| Some(a + b.unwrap_or(0)))
-}
-
-impl Tenth {
-    fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.documents += other.documents;
-        self.response.merge(&other.response);
-        self.first_ok_ns = earlier(self.first_ok_ns, other.first_ok_ns);
-        self.last_ok_ns = self.last_ok_ns.max(other.last_ok_ns);
-        self.first_failed_ns = earlier(self.first_failed_ns, other.first_failed_ns);
-    }
-
-    fn line(&self) -> TenthLine {
-        TenthLine {
-            index: self.index,
-            count: self.count,
-            documents: self.documents,
-            p99_ns: self.response.at(99.0),
-            first_ok_ns: self.first_ok_ns,
-            last_ok_ns: self.last_ok_ns,
-            first_failed_ns: self.first_failed_ns,
-        }
     }
 }

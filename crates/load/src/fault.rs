@@ -89,7 +89,8 @@ pub struct Stretch {
 }
 
 /// A fault that happened: nanoseconds from the phase's start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Happening {
     /// Which fault of the phase.
     pub fault: usize,
@@ -99,6 +100,17 @@ pub struct Happening {
     pub to_ns: Option<u64>,
     /// What went wrong with it, if anything did.
     pub error: Option<String>,
+}
+
+impl Happening {
+    /// Adds the same fault as another shard did it.
+    pub fn merge(&mut self, other: &Self) {
+        self.from_ns = self.from_ns.min(other.from_ns);
+        self.to_ns = self.to_ns.zip(other.to_ns).map(|(own, other)| own.max(other));
+        if self.error.is_none() {
+            self.error.clone_from(&other.error);
+        }
+    }
 }
 
 impl Planned {

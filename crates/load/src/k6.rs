@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use plimsoll_measure::duration::{Span, milliseconds};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::arrivals::{Arrivals, CONNECTIONS_DEFAULT, Stage};
@@ -72,7 +73,8 @@ pub enum Executor {
         /// Operations in each `timeUnit`.
         rate: f64,
         /// What the rate counts in.
-        #[serde(default = "second")]
+        #[serde(default = "second", deserialize_with = "time_unit")]
+        #[schemars(with = "Time")]
         time_unit: Time,
         /// How long the load goes on.
         duration: Time,
@@ -90,7 +92,8 @@ pub enum Executor {
         #[serde(default)]
         start_rate: f64,
         /// What the rates count in.
-        #[serde(default = "second")]
+        #[serde(default = "second", deserialize_with = "time_unit")]
+        #[schemars(with = "Time")]
         time_unit: Time,
         /// Where the rate goes.
         stages: Vec<Target<f64>>,
@@ -127,6 +130,17 @@ const fn max_duration() -> Time {
 
 const fn second() -> Time {
     Time(Span::from_secs(1))
+}
+
+/// A rate needs a time to count in.
+fn time_unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+    let time = Time::deserialize(deserializer)?;
+    if time.0.as_ns() == 0 {
+        return Err(D::Error::custom(
+            "timeUnit: 0 is no time to count a rate in: write for example 1s or 1m",
+        ));
+    }
+    Ok(time)
 }
 
 /// A length of time as k6 writes it: `1h2m3.5s`, or a number of milliseconds.

@@ -13,6 +13,8 @@ pub enum Unit {
     Documents,
     /// Operations that were acknowledged.
     Operations,
+    /// The same to a service.
+    Requests,
 }
 
 impl Unit {
@@ -21,6 +23,7 @@ impl Unit {
         match self {
             Self::Documents => "documents/s",
             Self::Operations => "operations/s",
+            Self::Requests => "requests/s",
         }
     }
 }

@@ -26,6 +26,7 @@ pub mod runtime;
 pub mod scalability;
 mod schedule;
 pub mod search;
+pub mod second;
 mod shift;
 pub mod stop;
 pub mod summary;

@@ -13,6 +13,7 @@ use crate::objective::Objective;
 use crate::outage;
 use crate::phase::Phase;
 use crate::warm_up;
+use crate::worker::Tenth;
 
 mod sum;
 mod watch;
@@ -126,7 +127,7 @@ impl Summary {
         }
         self.load_ns += second.to_ns - second.from_ns;
         self.reconnects += second.reconnects;
-        self.current.tenths.extend(&second.tenths);
+        self.current.tenths.extend(second.tenths.iter().map(Tenth::line));
         let documents = second.tallies.iter().map(|tally| tally.documents).collect();
         self.current.seconds.push(Single { seen: self.seen(second), documents });
     }

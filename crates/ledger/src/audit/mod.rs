@@ -71,8 +71,9 @@ pub enum Neighbours {
 /// A running audit: two bits a document, and counters.
 ///
 /// Several scanners may each keep one and [`Audit::merge`] them; the order of sightings does not matter.
-/// Shards that wrote to one collection are audited together, after [`Ledger::merge`]: to a shard's ledger
-/// alone, the documents of the others were never sent.
+/// Shards of one run that wrote to one collection are audited each by itself or together, after [`Ledger::merge`]: a
+/// shard's ledger answers for the documents that were dealt to its workers, and the first one's for phantoms of nobody. So
+/// what the shards find adds up to what is found of all together; only foreign documents are counted by each.
 ///
 /// A document that the server rejected and that is present nevertheless is a phantom. That holds for
 /// duplicate keys too: whoever sends a receipt twice marks it as it wants to have it judged (after a retry

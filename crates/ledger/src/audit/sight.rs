@@ -41,6 +41,7 @@ impl Audit<'_> {
                     Verdict::Undone => self.set_aside(place, UNDONE),
                 }
             }
+            _ if !self.ledger.answers_for(number) => {}
             Some((place, _)) if self.touched.contains(place) => self.tally.upserted += 1,
             _ => self.tally.phantom.note(number),
         }
@@ -108,9 +109,11 @@ impl Audit<'_> {
     fn see_foreign(&mut self, stamp: Option<i64>) {
         match stamp.map(|stamp| self.ledger.run().versioned(stamp)) {
             Some((number, version)) if self.was_sent(number, version) => self.tally.duplicated.note(number),
-            Some((number, 0)) => self.tally.phantom.note(number),
-            _ if self.neighbours == Neighbours::Excluded => self.tally.phantom.count += 1,
-            _ => self.tally.foreign += 1,
+            Some((number, 0)) if self.ledger.answers_for(number) => self.tally.phantom.note(number),
+            Some((_, 0)) => {}
+            _ if self.neighbours == Neighbours::Expected => self.tally.foreign += 1,
+            _ if self.ledger.answers_for_strangers() => self.tally.phantom.count += 1,
+            _ => {}
         }
     }
 

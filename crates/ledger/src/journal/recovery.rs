@@ -45,7 +45,7 @@ pub fn recover(dir: &Path) -> Result<Recovered, Error> {
     if let Some(ledger) = saved::read(dir, &header)? {
         return Ok(Recovered { ledger, source: Source::Saved, skipped_bytes: 0 });
     }
-    let mut ledger = Ledger::new(header.run, header.deal);
+    let mut ledger = Ledger::of_shard(header.run, header.deal, header.kept.clone());
     let (mut changes, mut unseen, mut skipped_bytes) = (Changes::default(), Intents::NONE, 0);
     for worker in header.kept.clone() {
         let bytes = read_journal(&journal_path(dir, worker))?;

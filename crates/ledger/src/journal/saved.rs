@@ -25,7 +25,7 @@ fn path(dir: &Path) -> PathBuf {
 pub fn save(dir: &Path, ledger: &Ledger) -> Result<(), Error> {
     let deal = ledger.deal();
     fs::create_dir_all(dir).map_err(|source| Error::write(dir, &deal, dir, source))?;
-    let header = Header { format: FORMAT, run: ledger.run(), deal, kept: 0..deal.workers() };
+    let header = Header { format: FORMAT, run: ledger.run(), deal, kept: ledger.kept() };
     refuse_another_run(dir, &header)?;
     changed::write(dir, &header, ledger)?;
     let path = path(dir);
@@ -92,7 +92,7 @@ fn sent_pages(ledger: &Ledger) -> impl Iterator<Item = (u32, u32, &Words)> {
 }
 
 fn from_bytes(bytes: &[u8], header: &Header) -> Option<Ledger> {
-    let mut ledger = Ledger::new(header.run, header.deal);
+    let mut ledger = Ledger::of_shard(header.run, header.deal, header.kept.clone());
     let mut pages = 0;
     let mut records = scan(bytes, header.salt());
     loop {
@@ -149,6 +149,18 @@ mod tests {
         let ledger = ledger(Deal::new(1000, 3, Some(200_000)).unwrap());
         save(dir.path(), &ledger).unwrap();
         assert_eq!(load(dir.path()).unwrap(), ledger);
+    }
+
+    #[test]
+    fn the_ledger_of_a_shard_is_loaded_as_one_of_a_shard() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::of_shard(RUN, Deal::new(1000, 3, Some(200_000)).unwrap(), 1..2);
+        let mut own = WorkerLedger::unjournaled();
+        own.set(0..500, State::Acknowledged);
+        ledger.adopt(1, own);
+        save(dir.path(), &ledger).unwrap();
+        let loaded = load(dir.path()).unwrap();
+        assert_eq!((loaded.kept(), &loaded), (1..2, &ledger));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The audit against a model in plain maps, over random histories.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use plimsoll_ledger::{
     Audit, Changes, Content, Deal, Findings, Found, Ledger, Neighbours, Run, State, Touched, Versions,
@@ -54,10 +55,19 @@ impl History {
     }
 
     fn ledger(&self) -> Ledger {
-        let mut ledger = Ledger::new(RUN, self.deal);
+        self.ledger_of(0..self.deal.workers())
+    }
+
+    /// What the shard of these workers knows.
+    fn ledger_of(&self, kept: Range<u64>) -> Ledger {
+        let mut ledger = Ledger::of_shard(RUN, self.deal, kept.clone());
         let changes = Changes { versions: self.versions(), touched: Touched::None };
-        ledger.adopt(0, WorkerLedger::unjournaled().with_changes(changes));
-        self.states.iter().for_each(|(number, state)| ledger.set(*number..*number + 1, *state));
+        ledger.adopt(kept.start, WorkerLedger::unjournaled().with_changes(changes));
+        for (number, state) in &self.states {
+            if self.deal.locate(*number).is_some_and(|place| kept.contains(&place.worker)) {
+                ledger.set(*number..*number + 1, *state);
+            }
+        }
         ledger
     }
 
@@ -288,5 +298,31 @@ fn each_document_that_was_sent_is_counted_in_one_place() {
         let placed = f.acknowledged + f.rejected + f.unknown_absent + f.deleted + f.not_audited;
         assert_eq!(placed, sent, "seed {seed}");
         assert_eq!((f.phantom, f.duplicated, f.corrupted), (0, 0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn what_shards_find_of_their_own_adds_up_to_what_is_found_of_all() {
+    for seed in 3000..3300 {
+        let mut dice = Dice(seed);
+        let mut history = History::roll(&mut dice);
+        // A second document of one that was replaced is known to the shard that replaced it; to the first it is a stranger.
+        let later = |stamp| RUN.versioned(stamp).1 > 0;
+        history
+            .found
+            .retain(|found| !matches!(found, Found::Foreign { stamp: Some(stamp) } if later(*stamp)));
+        let cut = dice.roll(history.deal.workers() + 1);
+        let (mut sum, mut foreign) = (Findings::default(), 0);
+        for kept in [0..cut, cut..history.deal.workers()].into_iter().filter(|kept| !kept.is_empty()) {
+            let (ledger, touched) = (history.ledger_of(kept), history.marks());
+            let mut audit = Audit::with(&ledger, &touched, history.neighbours);
+            history.found.iter().for_each(|found| audit.see(*found));
+            let findings = audit.finish();
+            foreign = findings.foreign;
+            sum.merge(&findings);
+        }
+        // Each shard counts all that are there.
+        sum.foreign = foreign;
+        assert_eq!(sum, audit(&history, &history.found, 1), "seed {seed}, cut at worker {cut}");
     }
 }

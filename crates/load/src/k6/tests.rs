@@ -112,6 +112,11 @@ fn what_cannot_be_read_names_what_there_is() {
         (r#"{"constant-vus": {"vus": 1}}"#, "missing field `duration`"),
         (r#"{"constant-vus": {"vus": 1, "duration": "soon"}}"#, "no duration"),
         (r#"{"closed": {"writer": 1}}"#, "unknown field `writer`"),
+        (
+            r#"{"constant-arrival-rate": {"rate": 5, "timeUnit": "0s", "duration": "1s"}}"#,
+            "timeUnit: 0 is no time to count a rate in: write for example 1s",
+        ),
+        (r#"{"ramping-arrival-rate": {"timeUnit": 0, "stages": []}}"#, "timeUnit: 0"),
     ] {
         let message = read(json).unwrap_err().to_string();
         assert!(message.contains(part), "{message}");

@@ -31,6 +31,13 @@ pub(super) fn evidence(readings: &[Reading], rate: f64) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// The knee's readings by themselves: `disk busy 98 %, read 3.00 MiB/s`.
+pub(super) fn alone(readings: &[Reading]) -> String {
+    let words =
+        readings.iter().map(|reading| format!("{} {}", reading.what, shown(reading.knee, &reading.unit)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// A number with three significant digits and its unit; percentages and rates of events without a fraction.
 fn shown(number: Option<f64>, unit: &str) -> String {
     let Some(number) = number else { return "none".to_owned() };

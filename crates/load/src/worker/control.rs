@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 /// The wish to stop, the user's or the scenario's own, shared by all workers.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
@@ -72,6 +74,11 @@ impl Supply {
         Self { suppliers: AtomicUsize::new(suppliers), over: AtomicBool::new(false) }
     }
 
+    /// Where nobody has any to send.
+    pub const fn none() -> Self {
+        Self { suppliers: AtomicUsize::new(0), over: AtomicBool::new(true) }
+    }
+
     /// Whether every worker has sent the last of its documents.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
@@ -86,7 +93,8 @@ impl Supply {
 }
 
 /// Why a phase ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// Its time was over.
     #[default]

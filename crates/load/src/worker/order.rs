@@ -30,6 +30,16 @@ pub fn is_supplier(phase: &Phase, share: Share) -> bool {
     phase.loads.iter().zip(lanes).any(|(load, lanes)| load.documents == Documents::Made && lanes > 0)
 }
 
+impl Supply {
+    /// Of a phase, for the workers of one process. Where they have no connection to send documents with, and others have,
+    /// theirs are sent from the start.
+    pub fn shared(phase: &Phase, shares: impl Iterator<Item = Share>) -> Self {
+        let suppliers = shares.filter(|share| is_supplier(phase, *share)).count();
+        let elsewhere = suppliers == 0 && phase.stop.documents.is_some();
+        if elsewhere { Self::none() } else { Self::of(suppliers) }
+    }
+}
+
 /// How many lanes a worker needs for each load of a phase.
 pub fn lanes_needed(phase: &Phase, share: Share) -> Vec<usize> {
     phase.loads.iter().map(|load| share.part(u64::from(load.arrivals.connections())) as usize).collect()

@@ -3,6 +3,7 @@
 use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::interval::Tally;
+use serde::{Deserialize, Serialize};
 
 use crate::phase::Phase;
 
@@ -31,7 +32,8 @@ pub struct Slice {
 }
 
 /// A tenth of a second: what warm-up detection looks at.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tenth {
     /// Tenths of a second since the phase's start.
     pub index: u64,
@@ -64,7 +66,8 @@ impl Tenth {
 }
 
 /// One load's part of an operation that several loads of a phase send.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Part {
     /// Which load of the phase.
     pub load: usize,

@@ -11,6 +11,7 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_load::worker::{Control, Ended};
+use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::interval::Reply;
 
@@ -125,4 +126,33 @@ fn faults_happen_beside_the_load_and_none_is_left_when_it_ends() {
     let [first, second] = &finished.faults[..] else { panic!("{:?}", finished.faults) };
     assert!(first.from_ns >= 50_000_000 && first.to_ns.is_some_and(|to_ns| to_ns >= first.from_ns));
     assert!(second.to_ns.is_some_and(|to_ns| to_ns >= 300_000_000), "{second:?}");
+}
+
+#[test]
+fn a_phase_begins_at_its_moment_with_everything_open_or_not_at_all() {
+    let mut engine = engine(2);
+    let (control, closed) = (Control::default(), phase(Arrivals::Closed { writers: 2 }, operations(10)));
+    let at = clock::now() + 300_000_000;
+    engine.begin_at(at);
+    let mut began = None;
+    let finished = engine.run(&closed, &control, &mut [], |progress| {
+        if let Progress::Began(start) = progress {
+            began = Some(start);
+        }
+    });
+    assert_eq!((finished.unwrap().start, began), (at, Some(at)));
+    engine.begin_at(clock::now() - 1_500_000_000);
+    let late = engine.run(&closed, &control, &mut [], |_| ()).unwrap_err();
+    assert!(late.to_string().contains("was to begin 1.5 s ago"), "{late}");
+    engine.run(&closed, &control, &mut [], |_| ()).unwrap();
+}
+
+#[test]
+fn who_waits_for_a_moment_can_be_stopped() {
+    let mut engine = engine(2);
+    let (control, closed) = (Control::default(), phase(Arrivals::Closed { writers: 2 }, operations(10)));
+    engine.begin_at(clock::now() + 3_600_000_000_000);
+    control.stop();
+    let finished = engine.run(&closed, &control, &mut [], |_| ()).unwrap();
+    assert_eq!(finished.ended, Ended::Interrupted);
 }

@@ -10,4 +10,5 @@ mod k6;
 mod line;
 mod live;
 mod scripted;
+mod shards;
 mod worker;

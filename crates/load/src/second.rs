@@ -1,0 +1,265 @@
+//! The seconds of a phase, added up: those of all workers of a process, and those of all shards of a run.
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::interval::Tally;
+use serde::{Deserialize, Serialize};
+
+use crate::worker::{Part, Slice, TENTH_NS, Tenth};
+
+/// One second of all workers together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Second {
+    /// Nanoseconds from the phase's start to the second's start.
+    pub from_ns: u64,
+    /// Nanoseconds from the phase's start to its end; the last second of a phase may be shorter.
+    pub to_ns: u64,
+    /// What each operation did, by its index.
+    pub tallies: Vec<Tally>,
+    /// What was counted apart, where several loads send the same operation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    /// The same time in tenths.
+    pub tenths: Vec<Tenth>,
+    /// CPU of each worker, in nanoseconds.
+    pub cpu_ns: Vec<u64>,
+    /// How often the workers' threads were switched away from their cores.
+    pub switches: Option<u64>,
+    /// Connections opened again.
+    pub reconnects: u64,
+}
+
+/// A tenth of a second of all workers together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TenthLine {
+    /// Tenths of a second since the phase's start.
+    pub index: u64,
+    /// Operations that succeeded.
+    pub count: u64,
+    /// Documents acknowledged.
+    pub documents: u64,
+    /// 99th percentile of their response time in nanoseconds, to two digits.
+    pub p99_ns: u64,
+    /// When the first of them ended, in nanoseconds from the phase's start.
+    pub first_ok_ns: Option<u64>,
+    /// When the last of them ended.
+    pub last_ok_ns: Option<u64>,
+    /// When the first operation failed.
+    pub first_failed_ns: Option<u64>,
+}
+
+/// Adds up what several parts of a load hand over second by second: the workers of a process, or the shards of a run, each
+/// with several workers. A second is complete when every part has handed it over.
+///
+/// Parts count on nobody: each has a share of the schedule, its own connections and histograms. So it makes no difference
+/// whether workers are added up at once, or first by shard and then together.
+#[derive(Debug, Default)]
+pub struct Collector {
+    seconds: BTreeMap<u64, Second>,
+    parts: Vec<Handed>,
+    workers: usize,
+    next: u64,
+    tenths: BTreeMap<u64, Tenth>,
+    to_ns: u64,
+}
+
+/// How far one part is.
+#[derive(Clone, Copy, Debug)]
+struct Handed {
+    /// Its first worker among all.
+    first: usize,
+    seconds: u64,
+    ended: bool,
+}
+
+impl Collector {
+    /// For the slices of `workers` workers.
+    pub fn new(workers: usize) -> Self {
+        Self::of(&vec![1; workers])
+    }
+
+    /// For the seconds of shards that have so many workers each.
+    pub fn of(workers: &[usize]) -> Self {
+        let mut all = 0;
+        let parts = workers.iter().map(|workers| {
+            let first = all;
+            all += workers;
+            Handed { first, seconds: 0, ended: false }
+        });
+        let parts = parts.collect();
+        Self { parts, workers: all, ..Self::default() }
+    }
+
+    /// Adds the next second of a part. What its phase leaves over comes together with its last one: a second that is
+    /// complete is given away.
+    pub fn add(&mut self, part: usize, second: impl Into<Second>) {
+        let mut second = second.into();
+        for tenth in std::mem::take(&mut second.tenths) {
+            match self.tenths.get_mut(&tenth.index) {
+                Some(sum) => sum.merge(&tenth),
+                None => drop(self.tenths.insert(tenth.index, tenth)),
+            }
+        }
+        if second.is_rest() {
+            return;
+        }
+        let Handed { first, seconds, .. } = &mut self.parts[part];
+        let index = *seconds;
+        *seconds += 1;
+        self.seconds.entry(index).or_default().merge(*first, self.workers, second);
+    }
+
+    /// A part hands over no further second.
+    pub fn end(&mut self, part: usize) {
+        self.parts[part].ended = true;
+    }
+
+    /// The next second, once every part has handed it over.
+    pub fn complete(&mut self) -> Option<Second> {
+        let is_whole = self.parts.iter().all(|part| part.ended || part.seconds > self.next);
+        if is_whole { self.take_next() } else { None }
+    }
+
+    /// What is left when every part has ended, some a second before others. A tenth that ends with the phase comes
+    /// in a second without length.
+    pub fn finish(mut self) -> Vec<Second> {
+        let mut rest = Vec::new();
+        while !self.seconds.is_empty() {
+            rest.extend(self.take_next());
+        }
+        if !self.tenths.is_empty() {
+            let tenths = self.tenths.into_values().collect();
+            rest.push(Second { from_ns: self.to_ns, to_ns: self.to_ns, tenths, ..Second::default() });
+        }
+        rest
+    }
+
+    fn take_next(&mut self) -> Option<Second> {
+        let mut second = self.seconds.remove(&self.next)?;
+        self.next += 1;
+        self.to_ns = second.to_ns;
+        // A tenth that is not over may get more from the next second.
+        while let Some(entry) = self.tenths.first_entry().filter(|it| *it.key() < second.to_ns / TENTH_NS) {
+            second.tenths.push(entry.remove());
+        }
+        Some(second)
+    }
+}
+
+impl From<Slice> for Second {
+    fn from(slice: Slice) -> Self {
+        Self {
+            from_ns: slice.from_ns,
+            to_ns: slice.to_ns,
+            tallies: slice.tallies,
+            parts: slice.parts,
+            tenths: slice.tenths,
+            cpu_ns: vec![slice.cpu_ns],
+            switches: slice.switches,
+            reconnects: slice.reconnects,
+        }
+    }
+}
+
+impl Second {
+    /// Adds the same second of another part, whose first worker is `first` among `workers`.
+    fn merge(&mut self, first: usize, workers: usize, part: Self) {
+        self.from_ns = part.from_ns;
+        self.to_ns = self.to_ns.max(part.to_ns);
+        self.reconnects += part.reconnects;
+        self.cpu_ns.resize(workers, 0);
+        self.cpu_ns[first..].iter_mut().zip(&part.cpu_ns).for_each(|(sum, part)| *sum += part);
+        self.switches = added(self.switches, part.switches);
+        self.tallies.resize_with(part.tallies.len(), Tally::default);
+        self.tallies.iter_mut().zip(&part.tallies).for_each(|(sum, part)| sum.merge(part));
+        if self.parts.is_empty() {
+            self.parts = part.parts;
+        } else {
+            // Every worker has the same loads, so their parts come in the same order.
+            self.parts.iter_mut().zip(&part.parts).for_each(|(sum, part)| sum.tally.merge(&part.tally));
+        }
+    }
+
+    /// Whether it is no second but what a phase leaves over: the tenth that it ended in.
+    pub fn is_rest(&self) -> bool {
+        self.tallies.is_empty() && self.from_ns == self.to_ns
+    }
+
+    /// What an operation did for one load of the phase; nothing if nothing was counted.
+    pub fn of(&self, load: usize, operation: usize) -> Option<&Tally> {
+        let apart = self.parts.iter().find(|part| (part.load, part.operation) == (load, operation));
+        apart.map(|part| &part.tally).or_else(|| self.tallies.get(operation))
+    }
+}
+
+/// The earlier of two moments that are known.
+fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
+/// The sum of what is known.
+fn added(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.map_or(b, |a| Some(a + b.unwrap_or(0)))
+}
+
+impl Tenth {
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.documents += other.documents;
+        self.response.merge(&other.response);
+        self.first_ok_ns = earlier(self.first_ok_ns, other.first_ok_ns);
+        self.last_ok_ns = self.last_ok_ns.max(other.last_ok_ns);
+        self.first_failed_ns = earlier(self.first_failed_ns, other.first_failed_ns);
+    }
+
+    /// What is kept of it to the end of a phase.
+    pub(crate) fn line(&self) -> TenthLine {
+        TenthLine {
+            index: self.index,
+            count: self.count,
+            documents: self.documents,
+            p99_ns: self.response.at(99.0),
+            first_ok_ns: self.first_ok_ns,
+            last_ok_ns: self.last_ok_ns,
+            first_failed_ns: self.first_failed_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(from_ns: u64, to_ns: u64, due: u64) -> Second {
+        let tally = Tally { due, ..Tally::default() };
+        Second { from_ns, to_ns, tallies: vec![tally], cpu_ns: vec![due], ..Second::default() }
+    }
+
+    #[test]
+    fn a_second_is_complete_when_every_part_that_goes_on_has_handed_it_over() {
+        let mut collector = Collector::of(&[1, 1]);
+        collector.add(0, second(0, 10, 1));
+        assert_eq!(collector.complete(), None);
+        collector.add(1, second(0, 10, 2));
+        let whole = collector.complete().unwrap();
+        assert_eq!((whole.tallies[0].due, &whole.cpu_ns[..]), (3, &[1, 2][..]));
+        collector.add(1, second(10, 20, 4));
+        assert_eq!(collector.complete(), None);
+        collector.end(0);
+        assert_eq!(collector.complete().map(|it| (it.tallies[0].due, it.cpu_ns)), Some((4, vec![0, 4])));
+        assert_eq!(collector.finish(), []);
+    }
+
+    #[test]
+    fn what_one_shard_leaves_over_is_no_second_of_another() {
+        let mut collector = Collector::of(&[1, 1]);
+        collector.add(0, second(0, 10, 1));
+        collector.add(0, Second { from_ns: 10, to_ns: 10, ..Second::default() });
+        collector.end(0);
+        collector.add(1, second(0, 10, 1));
+        collector.add(1, second(10, 20, 5));
+        let due: Vec<_> = collector.finish().iter().map(|it| (it.from_ns, it.tallies[0].due)).collect();
+        assert_eq!(due, [(0, 2), (10, 5)]);
+    }
+}

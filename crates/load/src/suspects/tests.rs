@@ -1,0 +1,298 @@
+//! Every suspect at and under its limit, and the lists that it is in.
+
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::histogram::Latency;
+use plimsoll_measure::line::Probe;
+use plimsoll_measure::sample::ServerSample;
+
+use super::*;
+
+/// Length of the windows in seconds.
+const WINDOW_S: u64 = 10;
+
+fn probe(rate: f64, client_cpu: f64, wake_ns: u64, service_ns: f64, busy: f64, cores: Option<f64>) -> Probe {
+    let count = rate as u64 * WINDOW_S;
+    let latency = |mean, p99| Latency { count, mean: Some(mean), p99: Some(p99), ..Latency::default() };
+    Probe {
+        rate,
+        window_s: WINDOW_S as f64,
+        client_cpu,
+        wake_ns: latency(0.0, wake_ns),
+        service_ns: latency(service_ns, 0),
+        connections_busy: busy,
+        server_cores: cores,
+        ..Probe::default()
+    }
+}
+
+/// A knee at which nothing is conspicuous but that operations take 20 ms.
+fn quiet() -> Probe {
+    probe(900.0, 0.2, 60_000, 20e6, 0.6, Some(0.5))
+}
+
+/// A window that was looked at once a second; `change` makes of second n what the server then said.
+fn side(probe: Probe, change: impl Fn(u64, &mut ServerSample)) -> Side {
+    let look = |second| {
+        let mut sample = ServerSample { at_ns: second * SECOND_NS, ..ServerSample::default() };
+        change(second, &mut sample);
+        sample
+    };
+    let mean_ns = probe.service_ns.mean.unwrap_or_default();
+    let second =
+        |second| SecondOfService { from_ns: second * SECOND_NS, to_ns: (second + 1) * SECOND_NS, mean_ns };
+    Side { probe, samples: (0..WINDOW_S).map(look).collect(), seconds: (0..WINDOW_S).map(second).collect() }
+}
+
+fn baseline(change: impl Fn(u64, &mut ServerSample)) -> Side {
+    side(probe(100.0, 0.1, 60_000, 1e6, 0.1, Some(0.3)), change)
+}
+
+const MACHINE: Machine = Machine { cores: 2, workers: 1 };
+
+#[track_caller]
+fn check(baseline: &Side, knee: &Side, names: &[&str]) -> Examined {
+    let examined = examine(baseline, knee, MACHINE);
+    let found: Vec<_> = examined.held_back_by.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(found, names, "{examined:?}");
+    let all = [examined.held_back_by.len(), examined.unmoved.len(), examined.not_seen.len()];
+    assert_eq!(all.iter().sum::<usize>(), SUSPECTS.len(), "every suspect is in exactly one list");
+    let seen = examined.held_back_by.iter().chain(&examined.unmoved);
+    assert!(seen.clone().all(|it| !it.evidence.is_empty() && !it.readings.is_empty()));
+    examined
+}
+
+/// What the client's own figures show, against a server that reports nothing.
+#[track_caller]
+fn check_client(knee: Probe, names: &[&str]) {
+    check(&baseline(|_, _| ()), &side(knee, |_, _| ()), names);
+}
+
+/// What the server's counters show, where the client is not at its limit.
+#[track_caller]
+fn check_server(
+    before: impl Fn(u64, &mut ServerSample),
+    at: impl Fn(u64, &mut ServerSample),
+    names: &[&str],
+) -> Examined {
+    check(&baseline(before), &side(quiet(), at), names)
+}
+
+fn evidence_of<'a>(examined: &'a Examined, name: &str) -> &'a str {
+    let all = examined.held_back_by.iter().chain(&examined.unmoved);
+    &all.into_iter().find(|it| it.name == name).unwrap().evidence
+}
+
+#[test]
+fn a_busy_worker_is_named_first() {
+    check_client(probe(900.0, 0.97, 9_000_000, 2e6, 0.5, Some(0.6)), &["client CPU", "wake"]);
+}
+
+#[test]
+fn a_late_tool_is_named_only_where_it_makes_a_part_of_the_response_time_that_counts() {
+    let late = |response_ms: u64| {
+        let mut knee = probe(900.0, 0.3, 3_000_000, 20e6, 0.5, Some(0.6));
+        knee.response_ns = Latency { count: 9000, p99: Some(response_ms * 1_000_000), ..Latency::default() };
+        knee
+    };
+    check_client(late(20), &["wake"]);
+    check_client(late(250), &[]);
+}
+
+#[test]
+fn busy_connections_with_an_unmoved_service_time_are_named() {
+    check_client(probe(900.0, 0.3, 60_000, 1.2e6, 0.99, Some(0.6)), &["connections"]);
+}
+
+#[test]
+fn a_slow_server_is_not_blamed_on_the_connections() {
+    check_client(probe(900.0, 0.3, 60_000, 20e6, 1.0, Some(1.65)), &["server CPU"]);
+}
+
+#[test]
+fn a_server_of_one_thread_is_at_its_limit_at_one_core() {
+    check_client(probe(900.0, 0.2, 60_000, 20e6, 1.0, Some(0.98)), &["server CPU"]);
+}
+
+#[test]
+fn what_a_server_does_not_report_is_not_seen_and_never_innocent() {
+    let examined = check(&baseline(|_, _| ()), &side(quiet(), |_, _| ()), &[]);
+    let not_seen: Vec<_> =
+        examined.not_seen.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();
+    let mut expected: Vec<_> = SUSPECTS[4..10].iter().map(|(name, _)| (*name, NOT_REPORTED)).collect();
+    expected.push(("disk", NOT_LOCAL));
+    assert_eq!(not_seen, expected);
+    let remote = Probe { server_cores: None, ..quiet() };
+    let examined = check(&baseline(|_, _| ()), &side(remote, |_, _| ()), &[]);
+    assert_eq!(
+        (examined.not_seen[0].name.as_str(), examined.not_seen[0].reason.as_str()),
+        ("server CPU", NOT_LOCAL)
+    );
+}
+
+#[test]
+fn a_counter_needs_two_looks() {
+    let journal =
+        |second, it: &mut ServerSample| (it.journal_syncs, it.journal_sync_us) = (Some(second), Some(second));
+    let mut knee = side(quiet(), journal);
+    knee.samples.truncate(1);
+    let examined = check(&baseline(journal), &knee, &[]);
+    let reason = examined.not_seen.iter().find(|it| it.name == "journal sync").unwrap();
+    assert_eq!(reason.reason, TOO_FEW_LOOKS);
+}
+
+fn dirty(share: f64) -> impl Fn(u64, &mut ServerSample) {
+    move |_, it| {
+        it.cache_bytes_max = Some(1000);
+        it.cache_bytes = Some(500);
+        it.cache_dirty_bytes = Some((share * 1000.0) as u64);
+    }
+}
+
+#[test]
+fn a_cache_over_its_dirty_trigger_is_named_with_both_shares() {
+    let examined = check_server(dirty(0.04), dirty(0.24), &["WiredTiger cache"]);
+    let evidence = evidence_of(&examined, "WiredTiger cache");
+    assert_eq!(evidence, "dirty share of the cache 24 % (4 % at 100/s), used share of the cache 50 % (50 %)");
+    check_server(dirty(0.04), dirty(0.19), &[]);
+    // As dirty where the objective holds: that is not what broke it.
+    check_server(dirty(0.23), dirty(0.24), &[]);
+}
+
+#[test]
+fn threads_that_evict_instead_of_serving_are_named() {
+    let evicting =
+        |per_s| move |second, it: &mut ServerSample| it.cache_application_evictions = Some(second * per_s);
+    check_server(evicting(0), evicting(400), &["WiredTiger cache"]);
+    // Nine times the rate and nine times the pages: no more of them an operation.
+    check_server(evicting(50), evicting(450), &[]);
+    check_server(evicting(0), evicting(2), &[]);
+}
+
+#[test]
+fn threads_that_wait_for_pages_are_named_by_their_share_of_the_service_time() {
+    // 900 operations of 20 ms a second: 18 at a time, of which 3.6 wait for pages.
+    let waiting = |us_per_s| {
+        move |second, it: &mut ServerSample| it.cache_application_read_us = Some(second * us_per_s)
+    };
+    let examined = check_server(waiting(10), waiting(3_600_000), &["WiredTiger cache"]);
+    assert!(evidence_of(&examined, "WiredTiger cache").contains("20 %"), "{examined:?}");
+    check_server(waiting(10), waiting(500_000), &[]);
+}
+
+#[test]
+fn tickets_in_use_and_operations_that_wait_for_them_are_named() {
+    let tickets = |out, waiting| {
+        move |_, it: &mut ServerSample| {
+            (it.write_tickets_out, it.write_tickets_max) = (Some(out), Some(128));
+            it.write_tickets_waiting = Some(waiting);
+        }
+    };
+    check_server(tickets(4, 0), tickets(126, 0), &["tickets"]);
+    check_server(tickets(4, 0), tickets(60, 7), &["tickets"]);
+    check_server(tickets(4, 0), tickets(60, 0), &[]);
+    // Read tickets alone will do.
+    let read = |out| {
+        move |_, it: &mut ServerSample| (it.read_tickets_out, it.read_tickets_max) = (Some(out), Some(10))
+    };
+    check_server(read(1), read(10), &["tickets"]);
+}
+
+fn checkpointing(from: u64, to: u64) -> impl Fn(u64, &mut ServerSample) {
+    move |second, it| {
+        it.checkpoint_running = Some((from..to).contains(&second));
+        it.checkpoints = Some(u64::from(second >= to));
+        it.checkpoint_last_ms = Some(if second >= to { (to - from) * 1000 } else { 0 });
+    }
+}
+
+#[test]
+fn a_checkpoint_is_named_where_operations_are_slow_while_it_runs() {
+    let slow = |from, to| {
+        let mut knee = side(quiet(), checkpointing(3, 6));
+        knee.seconds[from..to].iter_mut().for_each(|second| second.mean_ns *= 8.0);
+        knee
+    };
+    let examined = check(&baseline(checkpointing(99, 99)), &slow(3, 6), &["checkpoint"]);
+    let evidence = evidence_of(&examined, "checkpoint");
+    assert!(evidence.starts_with("share of the time under a checkpoint 33 % (0 % at 100/s)"), "{evidence}");
+    assert!(evidence.contains("160 ms") && evidence.contains("20.0 ms"), "{evidence}");
+    // Slow at another time, or not slow at all: it only happened to run.
+    check(&baseline(checkpointing(99, 99)), &slow(7, 9), &[]);
+    check(&baseline(checkpointing(99, 99)), &slow(0, 0), &[]);
+    check(&baseline(checkpointing(99, 99)), &side(quiet(), checkpointing(99, 99)), &[]);
+}
+
+#[test]
+fn checkpoints_that_follow_one_another_are_named() {
+    check(&baseline(checkpointing(3, 4)), &side(quiet(), checkpointing(0, 10)), &["checkpoint"]);
+    // One that takes half a window of some seconds says nothing about the minute around it.
+    check(&baseline(checkpointing(3, 4)), &side(quiet(), checkpointing(2, 7)), &[]);
+    let one_after_another = |second, it: &mut ServerSample| {
+        (it.checkpoints, it.checkpoint_last_ms) = (Some(second / 3), Some(2000));
+    };
+    check(&baseline(checkpointing(3, 4)), &side(quiet(), one_after_another), &["checkpoint"]);
+}
+
+#[test]
+fn slow_or_ceaseless_journal_syncs_are_named() {
+    let syncs = |per_s, us_per_s| {
+        move |second, it: &mut ServerSample| {
+            (it.journal_syncs, it.journal_sync_us) = (Some(second * per_s), Some(second * us_per_s));
+        }
+    };
+    let examined = check_server(syncs(100, 100_000), syncs(50, 600_000), &["journal sync"]);
+    let evidence = evidence_of(&examined, "journal sync");
+    assert_eq!(
+        evidence,
+        "mean journal sync 12.0 ms (1.00 ms at 100/s), share of the time spent syncing 60 % (10 %), journal syncs 50/s (100/s)"
+    );
+    check_server(syncs(100, 100_000), syncs(900, 950_000), &["journal sync"]);
+    check_server(syncs(100, 100_000), syncs(400, 800_000), &[]);
+    check_server(syncs(100, 100_000), syncs(0, 0), &[]);
+}
+
+#[test]
+fn flow_control_and_a_lagging_majority_are_named() {
+    let flow = |us_per_s, lagged_us_per_s| {
+        move |second, it: &mut ServerSample| {
+            it.flow_control_us = Some(second * us_per_s);
+            it.flow_control_lagged_us = Some(second * lagged_us_per_s);
+        }
+    };
+    check_server(flow(10, 0), flow(3_000_000, 0), &["flow control"]);
+    check_server(flow(10, 0), flow(10, 400_000), &["flow control"]);
+    check_server(flow(10, 0), flow(90, 0), &[]);
+    let lag = |ms| move |_, it: &mut ServerSample| it.replication_lag_ms = Some(ms);
+    check_server(lag(0), lag(4000), &["replication lag"]);
+    // One second may be nothing but the rounding of its clock.
+    check_server(lag(0), lag(1000), &[]);
+}
+
+#[test]
+fn a_disk_that_is_never_idle_is_named() {
+    let busy = |ms_per_s| {
+        move |second, it: &mut ServerSample| {
+            it.disk_busy_ms = Some(second * ms_per_s);
+            it.process_written_bytes = Some(second * 1_048_576);
+        }
+    };
+    let examined = check_server(busy(150), busy(980), &["disk"]);
+    let evidence = evidence_of(&examined, "disk");
+    assert_eq!(evidence, "disk busy 98 % (15 % at 100/s), written by the server 1.00 MiB/s (1.00 MiB/s)");
+    check_server(busy(150), busy(700), &[]);
+}
+
+#[test]
+fn several_suspects_keep_their_order() {
+    let all = |second, it: &mut ServerSample| {
+        dirty(0.5)(second, it);
+        it.disk_busy_ms = Some(second * 990);
+        it.replication_lag_ms = Some(9000);
+    };
+    let none = |second, it: &mut ServerSample| {
+        dirty(0.02)(second, it);
+        it.disk_busy_ms = Some(second * 20);
+        it.replication_lag_ms = Some(0);
+    };
+    check_server(none, all, &["WiredTiger cache", "replication lag", "disk"]);
+}
