@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: measures after setting up.
 
+mod compare;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -7,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 
 use crate::command::{self, cargo};
-use crate::{cache, setup};
+use crate::{cache, python, setup};
 
 /// Versions of the tools that ours is measured beside.
 const OHA: &str = "1.16.0";
@@ -31,6 +33,17 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// Sentences a second: ours and Python's, for each model.
+    Embed {
+        /// Install Python's ONNX Runtime into the cache first; without it only ours is measured.
+        #[arg(long)]
+        install: bool,
+        /// Options of the benchmark: --rounds N, --seconds S
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
+    /// Comparisons of real runs: a server against itself, and against one with a handicap of about 10 %.
+    Compare(compare::Compare),
 }
 
 /// Measures.
@@ -41,6 +54,8 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
             command::run(measure("plimsoll-mongo").args(options))
         }
         Bench::Http { install, options } => http(*install, options),
+        Bench::Compare(compare) => compare::run(compare),
+        Bench::Embed { install, options } => embed(*install, options),
     }
 }
 
@@ -53,6 +68,21 @@ fn http(install: bool, options: &[String]) -> Result<()> {
     }
     let mut command = measure("plimsoll-http");
     command.arg("--tools").arg(oha).arg("--tools").arg(k6);
+    command::run(command.args(options))
+}
+
+fn embed(install: bool, options: &[String]) -> Result<()> {
+    let cache = cache::directory()?;
+    setup::model(&cache)?;
+    if install {
+        python::install(&cache, &python::EMBEDDING)?;
+    }
+    let mut command = cargo();
+    command.args(["bench", "--package", "plimsoll-onnx", "--bench", "embed", "--", "--cache"]).arg(&cache);
+    let python = cache.join(python::EMBEDDING.directory).join("bin/python");
+    if python.exists() {
+        command.arg("--python").arg(python);
+    }
     command::run(command.args(options))
 }
 

@@ -4,6 +4,7 @@ mod bench;
 mod setup;
 mod test;
 
+mod prometheus;
 mod python;
 
 mod cache;
@@ -23,7 +24,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Word {
-    /// Install what the tests need into the cache: the embedded server and a Python with PyMongo.
+    /// Install what the tests need into the cache: the embedded server, a Kafka broker, a Python with PyMongo and the embedding model.
     Setup,
     /// Check everything: format, lints, tests, documentation. Stops at the first failure.
     Test,

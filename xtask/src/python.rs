@@ -1,4 +1,4 @@
-//! A Python environment of our own in the cache, with exactly the packages of `requirements.txt`.
+//! Python environments of our own in the cache, with exactly the packages of a list.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,30 +8,45 @@ use anyhow::{Context, Result};
 
 use crate::command;
 
-/// The packages, by version and hash.
-const REQUIREMENTS: &str = include_str!("../requirements.txt");
-/// The environment's directory in the cache. The tests look for `bin/python` in it.
-const DIRECTORY: &str = "python";
+/// An environment.
+pub(crate) struct Environment {
+    /// Its directory in the cache, with `bin/python` in it.
+    pub(crate) directory: &'static str,
+    /// What it is for, in a word or two.
+    holds: &'static str,
+    /// Its packages, by version and hash; what they depend on is in the list, or not needed.
+    requirements: &'static str,
+}
+
+/// For the tests.
+pub(crate) const TESTS: Environment =
+    Environment { directory: "python", holds: "PyMongo", requirements: include_str!("../requirements.txt") };
+/// For the benchmark of embedding.
+pub(crate) const EMBEDDING: Environment = Environment {
+    directory: "python-onnx",
+    holds: "ONNX Runtime",
+    requirements: include_str!("../requirements-onnx.txt"),
+};
 /// A copy of the requirements in the environment, written last: what bears it is whole.
 const STAMP: &str = "installed.txt";
 
-/// Makes the environment in the cache at `cache`, unless it is there. Two processes that call this at once make it once.
-pub(crate) fn install(cache: &Path) -> Result<()> {
-    let directory = cache.join(DIRECTORY);
+/// Makes an environment in the cache at `cache`, unless it is there. Two processes that call this at once make it once.
+pub(crate) fn install(cache: &Path, environment: &Environment) -> Result<()> {
+    let directory = cache.join(environment.directory);
     fs::create_dir_all(cache).with_context(|| format!("create {}", cache.display()))?;
     let lock = File::create(cache.join("python.lock")).context("create the lock in the cache")?;
     lock.lock().context("wait for another setup")?;
-    if is_installed(&directory) {
+    if is_installed(&directory, environment) {
         return Ok(());
     }
-    eprintln!("installing PyMongo into {}", directory.display());
+    eprintln!("installing {} into {}", environment.holds, directory.display());
     create(&directory)?;
-    fill(&directory)
+    fill(&directory, environment)
 }
 
-fn is_installed(directory: &Path) -> bool {
+fn is_installed(directory: &Path, environment: &Environment) -> bool {
     let stamp = fs::read_to_string(directory.join(STAMP));
-    stamp.is_ok_and(|stamp| stamp == REQUIREMENTS) && directory.join("bin/python").exists()
+    stamp.is_ok_and(|stamp| stamp == environment.requirements) && directory.join("bin/python").exists()
 }
 
 fn create(directory: &Path) -> Result<()> {
@@ -39,15 +54,19 @@ fn create(directory: &Path) -> Result<()> {
         .context("create a Python environment: install Python 3.9 or newer with venv (Debian: python3-venv)")
 }
 
-fn fill(directory: &Path) -> Result<()> {
+fn fill(directory: &Path, environment: &Environment) -> Result<()> {
     let wanted = directory.join("requirements.txt");
-    fs::write(&wanted, REQUIREMENTS).context("write the requirements")?;
+    fs::write(&wanted, environment.requirements).context("write the requirements")?;
     let mut pip = Command::new(directory.join("bin/python"));
     pip.args(["-m", "pip", "--disable-pip-version-check", "--no-input", "install"])
-        .args(["--require-hashes", "--only-binary", ":all:", "--requirement"])
+        .args(["--no-deps", "--require-hashes", "--only-binary", ":all:", "--requirement"])
         .arg(&wanted);
-    command::run(&mut pip)
-        .context("install PyMongo: it takes a network, and a Python that xtask/requirements.txt names")?;
+    command::run(&mut pip).with_context(|| {
+        format!(
+            "install {}: it takes a network, and a Python that its list in xtask names",
+            environment.holds
+        )
+    })?;
     fs::rename(&wanted, directory.join(STAMP)).context("mark the Python environment as complete")
 }
 
@@ -57,9 +76,11 @@ mod tests {
 
     #[test]
     fn every_package_is_pinned_by_version_and_hash() {
-        let statements = REQUIREMENTS.replace("\\\n", " ");
-        for statement in statements.lines().filter(|line| !line.starts_with('#')) {
-            assert!(statement.contains("==") && statement.contains("--hash=sha256:"), "{statement}");
+        for environment in [TESTS, EMBEDDING] {
+            let statements = environment.requirements.replace("\\\n", " ");
+            for statement in statements.lines().filter(|line| !line.starts_with('#')) {
+                assert!(statement.contains("==") && statement.contains("--hash=sha256:"), "{statement}");
+            }
         }
     }
 
@@ -68,11 +89,11 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("xtask-python-{}", std::process::id()));
         fs::create_dir_all(directory.join("bin")).unwrap();
         fs::write(directory.join("bin/python"), "").unwrap();
-        assert!(!is_installed(&directory), "nothing says that it is whole");
+        assert!(!is_installed(&directory, &TESTS), "nothing says that it is whole");
         fs::write(directory.join(STAMP), "pymongo==0").unwrap();
-        assert!(!is_installed(&directory), "it has other packages");
-        fs::write(directory.join(STAMP), REQUIREMENTS).unwrap();
-        assert!(is_installed(&directory));
+        assert!(!is_installed(&directory, &TESTS), "it has other packages");
+        fs::write(directory.join(STAMP), TESTS.requirements).unwrap();
+        assert!(is_installed(&directory, &TESTS));
         fs::remove_dir_all(directory).unwrap();
     }
 }

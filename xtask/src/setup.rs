@@ -1,17 +1,35 @@
 //! `cargo xtask setup`: installs what the tests need into the cache. Quick when it is there.
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use crate::command::cargo;
-use crate::{cache, command, python};
+use crate::{cache, command, prometheus, python};
 
-/// Installs the embedded server and the Python environment.
+/// Installs the embedded server, the Kafka broker, the Python environment, Prometheus and the embedding model.
 pub(crate) fn run() -> Result<()> {
     server()?;
-    python::install(&cache::directory()?)
+    broker()?;
+    let cache = cache::directory()?;
+    python::install(&cache, &python::TESTS)?;
+    prometheus::install(&cache)?;
+    model(&cache)
 }
 
 /// The binary's own command does it, so that ours is the way of a user too. It builds for minutes the first time.
 fn server() -> Result<()> {
     command::run(cargo().args(["run", "--quiet", "--package", "plimsoll", "--", "server", "install"]))
+}
+
+/// Maven fetches 54 MB the first time, and the client library is built.
+fn broker() -> Result<()> {
+    let words = "run --quiet --package plimsoll-kafka --example install_broker";
+    command::run(cargo().args(words.split(' ')))
+}
+
+/// 107 MB and some seconds the first time. It is built without the runtime, which it does not need.
+pub(crate) fn model(cache: &Path) -> Result<()> {
+    let words = "run --quiet --package plimsoll-onnx --no-default-features --example install --";
+    command::run(cargo().args(words.split(' ')).arg(cache))
 }

@@ -22,11 +22,29 @@ const EDGES: &[(&str, &[&str])] = &[
     ("mongo", &["measure", "document", "ledger", "wire", "load"]),
     ("http", &["measure", "document", "load"]),
     ("pipeline", &["measure"]),
+    ("kafka", &["measure", "pipeline"]),
+    ("onnx", &["measure", "pipeline"]),
+    ("stores", &["measure", "ledger", "wire", "pipeline"]),
     ("telemetry", &[]),
     ("report", &["measure"]),
     (
         "plimsoll",
-        &["measure", "document", "ledger", "wire", "load", "server", "mongo", "http", "report", "telemetry"],
+        &[
+            "measure",
+            "document",
+            "ledger",
+            "wire",
+            "load",
+            "server",
+            "mongo",
+            "http",
+            "report",
+            "telemetry",
+            "pipeline",
+            "stores",
+            "kafka",
+            "onnx",
+        ],
     ),
     ("xtask", &[]),
 ];
@@ -44,13 +62,15 @@ struct Held {
 
 const HELD: &[Held] = &[
     // The tests of `wire` compare what it does with what the driver does.
-    Held { name: "mongodb", rooms: &["mongo", "telemetry"], tests: &["wire"] },
+    Held { name: "mongodb", rooms: &["mongo", "stores", "telemetry"], tests: &["wire"] },
     Held { name: "rustls", rooms: &["wire", "http", "telemetry"], tests: &[] },
     Held { name: "tokio-rustls", rooms: &["wire", "http", "telemetry"], tests: &[] },
     Held { name: "clap", rooms: &["plimsoll", "xtask"], tests: &[] },
     Held { name: "anyhow", rooms: &["plimsoll", "xtask"], tests: &[] },
-    Held { name: "axum", rooms: &["telemetry"], tests: &[] },
-    Held { name: "rdkafka", rooms: &[], tests: &[] },
+    Held { name: "axum", rooms: &["telemetry", "plimsoll"], tests: &[] },
+    Held { name: "ort", rooms: &["onnx"], tests: &[] },
+    Held { name: "tokenizers", rooms: &["onnx"], tests: &[] },
+    Held { name: "rdkafka", rooms: &["kafka"], tests: &[] },
 ];
 
 /// Words that mark something unfinished, in two parts so that this file is not found itself.

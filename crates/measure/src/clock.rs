@@ -70,6 +70,22 @@ pub fn wall_ms() -> u64 {
     nanoseconds(ClockId::Realtime) / MILLISECOND_NS
 }
 
+/// The moment on the monotonic clock that has this wall time, in milliseconds since 1970, as both clocks are now. What sets
+/// the wall clock in between moves it.
+pub fn at_wall(wall_ms: u64) -> Instant {
+    let (now, wall_ns) = (now(), nanoseconds(ClockId::Realtime));
+    let at_ns = wall_ms.saturating_mul(MILLISECOND_NS);
+    if at_ns >= wall_ns { now + (at_ns - wall_ns) } else { now - (wall_ns - at_ns) }
+}
+
+/// The wall time of a moment on the monotonic clock, in milliseconds since 1970, as both clocks are now: rounded to the
+/// nearest.
+pub fn wall_of(at: Instant) -> u64 {
+    let (now, wall_ns) = (now(), nanoseconds(ClockId::Realtime));
+    let at_ns = if at >= now { wall_ns + at.since(now) } else { wall_ns.saturating_sub(now.since(at)) };
+    (at_ns + MILLISECOND_NS / 2) / MILLISECOND_NS
+}
+
 fn nanoseconds(clock: ClockId) -> u64 {
     let at = clock_gettime(clock);
     at.tv_sec.unsigned_abs() * SECOND_NS + at.tv_nsec.unsigned_abs()
@@ -82,6 +98,12 @@ pub fn utc(wall_ms: u64) -> String {
         .ok()
         .and_then(|at| at.format(&Rfc3339).ok())
         .unwrap_or_else(|| format!("{seconds} s after 1970"))
+}
+
+/// The wall time in milliseconds since 1970 that an RFC 3339 text says; nothing if it is none, or one before 1970.
+pub fn read_utc(text: &str) -> Option<u64> {
+    let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    u64::try_from(at.unix_timestamp_nanos() / i128::from(MILLISECOND_NS)).ok()
 }
 
 #[cfg(test)]
@@ -97,6 +119,28 @@ mod tests {
     #[test]
     fn a_wall_time_is_written_in_utc() {
         assert_eq!(utc(1_774_197_419_960), "2026-03-22T16:36:59Z");
+    }
+
+    #[test]
+    fn a_wall_time_is_read_wherever_its_clock_hangs() {
+        for (text, expected) in [
+            ("2026-03-22T16:36:59Z", Some(1_774_197_419_000)),
+            ("2026-03-22T17:36:59.96+01:00", Some(1_774_197_419_960)),
+            ("2026-03-22T16:36:59", None),
+            ("1969-12-31T23:59:59Z", None),
+            ("soon", None),
+        ] {
+            assert_eq!(read_utc(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn both_clocks_name_one_moment() {
+        let at_ms = wall_ms() + 5_000;
+        let at = at_wall(at_ms);
+        assert!(at.since(now()) > 4 * SECOND_NS && at.since(now()) <= 5 * SECOND_NS);
+        assert!(wall_of(at).abs_diff(at_ms) <= 1, "{} for {at_ms}", wall_of(at));
+        assert!(at_wall(at_ms - 60_000) < now(), "what is over lies before now");
     }
 
     #[test]

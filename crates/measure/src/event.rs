@@ -26,6 +26,9 @@ pub enum Event {
         server: String,
         /// Wall time in milliseconds since 1970.
         wall_ms: u64,
+        /// What one operation is.
+        #[serde(default, skip_serializing_if = "Sends::is_operations")]
+        sends: Sends,
     },
     /// A phase starts.
     Phase {
@@ -61,6 +64,9 @@ pub enum Event {
     Fault {
         /// Nanoseconds since the run's start.
         at_ns: u64,
+        /// Nanoseconds since the start of its phase, from which a scenario counts; absent in older files.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase_ns: Option<u64>,
         /// What it is, such as `kill`.
         name: String,
         /// Whether it was undone.
@@ -84,6 +90,23 @@ pub enum Event {
     },
     /// The run is over; its summary.
     Finished(Box<Run>),
+}
+
+/// What one operation of a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sends {
+    /// A command to a database.
+    #[default]
+    Operations,
+    /// A request to a service.
+    Requests,
+}
+
+impl Sends {
+    fn is_operations(&self) -> bool {
+        *self == Self::Operations
+    }
 }
 
 /// One second of load over all workers.

@@ -3,8 +3,11 @@
 //! Percentiles are read from merged histograms and are never averaged. A percentile is only given where enough
 //! values lie beyond it (see [`supported`]).
 
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use schemars::JsonSchema;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 /// The longest latency told apart, in nanoseconds: one hour. Longer ones count as this long.
@@ -66,6 +69,11 @@ impl Histogram {
     /// How many values were recorded.
     pub fn count(&self) -> u64 {
         self.0.len()
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The largest value in nanoseconds, zero if there is none.
@@ -130,13 +138,42 @@ impl Histogram {
     ///
     /// # Errors
     /// [`DecodeError::Format`] when the bytes are not such a histogram.
-    pub fn decode(mut bytes: &[u8]) -> Result<Self, DecodeError> {
-        let counts: hdrhistogram::Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes)
-            .map_err(|error| DecodeError::Format(error.to_string()))?;
-        let mut whole = Self::default();
-        whole.0.add(&counts).map_err(|error| DecodeError::Format(error.to_string()))?;
-        Ok(whole)
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::default().with(&counts(bytes)?)
+    }
+
+    /// Reads the compressed HDR V2 form of a histogram of ours, to as many digits as it has.
+    ///
+    /// # Errors
+    /// [`DecodeError::Format`] when the bytes are not such a histogram.
+    pub fn restore(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let counts = counts(bytes)?;
+        Self::with_digits(counts.sigfig()).with(&counts)
+    }
+
+    fn with(mut self, counts: &hdrhistogram::Histogram<u64>) -> Result<Self, DecodeError> {
+        self.0.add(counts).map_err(|error| DecodeError::Format(error.to_string()))?;
+        Ok(self)
+    }
+}
+
+fn counts(mut bytes: &[u8]) -> Result<hdrhistogram::Histogram<u64>, DecodeError> {
+    let read = hdrhistogram::serialization::Deserializer::new().deserialize(&mut bytes);
+    read.map_err(|error| DecodeError::Format(error.to_string()))
+}
+
+/// As base64 of the compressed HDR V2 form, which keeps the digits.
+impl Serialize for Histogram {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(self.encode()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let bytes = STANDARD.decode(text.as_ref()).map_err(D::Error::custom)?;
+        Self::restore(&bytes).map_err(D::Error::custom)
     }
 }
 
@@ -224,6 +261,28 @@ mod tests {
         latencies(3, 1000).into_iter().for_each(|value| histogram.record(value));
         assert_eq!(Histogram::decode(&histogram.encode()).unwrap(), histogram);
         assert!(Histogram::decode(b"not one").is_err());
+    }
+
+    #[test]
+    fn a_histogram_reads_back_to_the_digit_and_adds_up_as_before() {
+        for digits in [2, 3] {
+            let mut halves = [Histogram::with_digits(digits), Histogram::with_digits(digits)];
+            let mut whole = Histogram::with_digits(digits);
+            for (index, value) in latencies(5, 2000).into_iter().enumerate() {
+                halves[index % 2].record(value);
+                whole.record(value);
+            }
+            let mut sum = Histogram::with_digits(digits);
+            for half in &halves {
+                let text = serde_json::to_string(half).unwrap();
+                sum.merge(&serde_json::from_str(&text).unwrap());
+            }
+            assert_eq!(sum, whole);
+            for percentile in [50.0, 99.0, 99.9, 100.0] {
+                assert_eq!(sum.at(percentile), whole.at(percentile), "{digits} digits");
+            }
+        }
+        assert!(serde_json::from_str::<Histogram>("\"AAAA\"").is_err());
     }
 
     #[test]

@@ -3,8 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Examples that are kept of several shards together.
+const EXAMPLES_MAX: usize = 20;
+
 /// Whether the stored documents could be held against what was promised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+///
+/// In order: what two shards were shown is worth what the later one of theirs is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
     /// Every receipt was looked for and every content recomputed.
@@ -68,6 +73,34 @@ impl Integrity {
             || (self.lost == 0 && self.phantom == 0 && self.duplicated == 0 && self.corrupted == 0)
     }
 
+    /// Adds what another shard of the same run found of its own documents. What belongs to no shard, each shard counts all
+    /// that are there of: documents of others, and those that keep ids of their own. The most that one counted is taken.
+    pub fn merge(&mut self, other: &Self) {
+        let counted = Proof::Counted == self.proof.max(other.proof);
+        self.found = if counted { self.found.max(other.found) } else { self.found + other.found };
+        self.foreign = self.foreign.max(other.foreign);
+        for (sum, part) in [
+            (&mut self.acknowledged, other.acknowledged),
+            (&mut self.lost, other.lost),
+            (&mut self.phantom, other.phantom),
+            (&mut self.duplicated, other.duplicated),
+            (&mut self.corrupted, other.corrupted),
+            (&mut self.rejected, other.rejected),
+            (&mut self.unknown_present, other.unknown_present),
+            (&mut self.unknown_absent, other.unknown_absent),
+            (&mut self.deleted, other.deleted),
+            (&mut self.not_audited, other.not_audited),
+        ] {
+            *sum += part;
+        }
+        if other.proof > self.proof {
+            (self.proof, self.reason) = (other.proof, other.reason.clone());
+        }
+        self.examples.extend(other.examples.iter().cloned());
+        self.examples.truncate(EXAMPLES_MAX);
+        self.audit_s = self.audit_s.max(other.audit_s);
+    }
+
     /// Whether the documents were read back at all.
     pub const fn is_known(&self) -> bool {
         !matches!(self.proof, Proof::NotAudited)
@@ -77,6 +110,57 @@ impl Integrity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_documents_of_two_shards_add_up_and_the_weaker_proof_stays() {
+        let part = |from: u64| Integrity {
+            acknowledged: from,
+            found: from + 1,
+            lost: from + 2,
+            phantom: from + 3,
+            duplicated: from + 4,
+            corrupted: from + 5,
+            rejected: from + 6,
+            unknown_present: from + 7,
+            unknown_absent: from + 8,
+            deleted: from + 9,
+            not_audited: from + 10,
+            foreign: from + 11,
+            audit_s: from as f64,
+            ..Integrity::default()
+        };
+        let mut sum = part(100);
+        sum.merge(&part(2000));
+        let whole = part(2100);
+        let doubled = Integrity {
+            found: whole.found + 1,
+            lost: whole.lost + 2,
+            phantom: whole.phantom + 3,
+            duplicated: whole.duplicated + 4,
+            corrupted: whole.corrupted + 5,
+            rejected: whole.rejected + 6,
+            unknown_present: whole.unknown_present + 7,
+            unknown_absent: whole.unknown_absent + 8,
+            deleted: whole.deleted + 9,
+            not_audited: whole.not_audited + 10,
+            foreign: 2011,
+            audit_s: 2000.0,
+            ..whole
+        };
+        assert_eq!(sum, doubled);
+        let unread = Integrity { proof: Proof::NotAudited, reason: Some("away".into()), ..part(0) };
+        sum.merge(&unread);
+        assert_eq!((sum.is_known(), sum.reason.as_deref()), (false, Some("away")));
+    }
+
+    #[test]
+    fn documents_with_ids_of_their_own_are_counted_once() {
+        let counted =
+            |found| Integrity { proof: Proof::Counted, acknowledged: 5, found, ..Integrity::default() };
+        let mut sum = counted(10);
+        sum.merge(&counted(9));
+        assert_eq!((sum.acknowledged, sum.found), (10, 10));
+    }
 
     #[test]
     fn vanishing_by_design_is_no_violation_and_not_reading_is_no_proof() {

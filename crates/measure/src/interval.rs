@@ -80,7 +80,8 @@ impl Reply {
 }
 
 /// Counters and histograms of one operation. Parts add up to the whole, field by field.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tally {
     /// Operations that became due.
     pub due: u64,
@@ -101,14 +102,19 @@ pub struct Tally {
     /// Bytes received.
     pub bytes_received: u64,
     /// Response time of acknowledged operations.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub response: Histogram,
     /// Service time of acknowledged operations.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub service: Histogram,
     /// Wake error of every operation sent.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub wake: Histogram,
     /// Waiting for a connection, of every operation sent.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub wait: Histogram,
     /// Response time of operations that failed.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub failed_response: Histogram,
 }
 
@@ -272,6 +278,12 @@ mod tests {
         let mut merged = Tally::default();
         parts.iter().for_each(|part| merged.merge(part));
         assert_eq!(merged, whole);
+        let text = serde_json::to_string(&whole).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Tally>(&text).unwrap(),
+            whole,
+            "and read back as they were written"
+        );
         merged.reset();
         assert_eq!(merged, Tally::default());
     }

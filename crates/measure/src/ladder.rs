@@ -9,7 +9,7 @@ use crate::scalability::Scalability;
 /// Closed loads with more and more writers, and the law that they follow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ladder {
-    /// `documents/s` or `operations/s`.
+    /// `documents/s`, `operations/s`, or `requests/s` of a service.
     pub unit: String,
     /// By rising concurrency.
     pub rungs: Vec<Rung>,

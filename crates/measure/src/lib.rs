@@ -25,4 +25,5 @@ pub mod sample;
 pub mod scalability;
 pub mod size;
 pub mod stream;
+pub mod suite;
 pub mod threshold;

@@ -16,7 +16,7 @@ pub struct Line {
     pub high: Option<f64>,
     /// Whether both ends were confirmed as often as the search asks for.
     pub confirmed: bool,
-    /// `documents/s` or `operations/s`.
+    /// `documents/s`, `operations/s`, or `requests/s` of a service.
     pub unit: String,
     /// Documents in one operation: rates divided by it are operations per second.
     pub documents_per_operation: f64,

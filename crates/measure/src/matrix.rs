@@ -108,7 +108,7 @@ pub struct CellRun {
     pub repetition: u32,
     /// Its run directory, below that of the matrix.
     pub directory: String,
-    /// The collection that it wrote to.
+    /// The collection that it wrote to, or the database that its service did; empty where it had none of its own.
     pub collection: String,
     /// How far it is.
     pub state: State,
@@ -121,7 +121,7 @@ pub struct CellRun {
     pub notes: Vec<String>,
     /// The exit code that it deserves by itself; absent before its end.
     pub exit: Option<u8>,
-    /// What its collection took, as far as the server tells.
+    /// What its collection took, or the database of a service that was started, as far as that is known.
     pub size: Option<Size>,
 }
 
@@ -259,6 +259,10 @@ mod tests {
         let insert = older["cells"][0]["figures"]["operations"]["insert"].as_object_mut().unwrap();
         for key in ["documents_per_operation", "client_cpu_us_per_operation"] {
             assert!(insert.remove(key).is_some(), "{key}");
+        }
+        let figures = older["cells"][0]["figures"].as_object_mut().unwrap();
+        for key in ["server_cpu_us_per_operation", "server_cores", "data_bytes", "disk_bytes"] {
+            assert!(figures.remove(key).is_some(), "{key}");
         }
         let matrix: Matrix = serde_json::from_value(older).unwrap();
         assert_eq!(matrix.times_least_cpu(&matrix.cells[0], "insert"), None);

@@ -1,7 +1,10 @@
 //! What became of an operation or a document: acknowledged, rejected by class, or unknown.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What became of an operation or a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +43,8 @@ pub enum Rejection {
     StaleRead,
     /// A read showed a document whose content is none that was ever sent.
     CorruptedRead,
+    /// The answer is larger than is taken: a limit of ours, not of the server.
+    AnswerTooLarge,
     /// Anything else.
     Other,
 }
@@ -58,11 +63,13 @@ pub enum Doubt {
     Interrupted,
     /// No answer was asked for (`w: 0`).
     Unacknowledged,
+    /// Bytes came back that are no answer.
+    MalformedAnswer,
 }
 
 impl Rejection {
     /// Every class, in the order of their numbers.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::DuplicateKey,
         Self::Validation,
         Self::TooLarge,
@@ -74,6 +81,7 @@ impl Rejection {
         Self::Unexpected,
         Self::StaleRead,
         Self::CorruptedRead,
+        Self::AnswerTooLarge,
         Self::Other,
     ];
 
@@ -91,6 +99,7 @@ impl Rejection {
             Self::Unexpected => "unexpected",
             Self::StaleRead => "stale_read",
             Self::CorruptedRead => "corrupted_read",
+            Self::AnswerTooLarge => "answer_too_large",
             Self::Other => "other",
         }
     }
@@ -98,8 +107,14 @@ impl Rejection {
 
 impl Doubt {
     /// Every cause, in the order of their numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Timeout, Self::ConnectionLost, Self::WriteConcern, Self::Interrupted, Self::Unacknowledged];
+    pub const ALL: [Self; 6] = [
+        Self::Timeout,
+        Self::ConnectionLost,
+        Self::WriteConcern,
+        Self::Interrupted,
+        Self::Unacknowledged,
+        Self::MalformedAnswer,
+    ];
 
     /// The cause's name in files and reports.
     pub const fn name(self) -> &'static str {
@@ -109,6 +124,7 @@ impl Doubt {
             Self::WriteConcern => "write_concern",
             Self::Interrupted => "interrupted",
             Self::Unacknowledged => "unacknowledged",
+            Self::MalformedAnswer => "malformed_answer",
         }
     }
 }
@@ -168,6 +184,31 @@ impl Failures {
     }
 }
 
+/// By class: those that occurred, with their counts.
+impl Serialize for Failures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.by_class())
+    }
+}
+
+impl<'de> Deserialize<'de> for Failures {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut failures = Self::default();
+        for (name, count) in BTreeMap::<String, u64>::deserialize(deserializer)? {
+            let outcome = class(&name);
+            let outcome = outcome.ok_or_else(|| D::Error::custom(format!("no class is called `{name}`")))?;
+            failures.add(outcome, count);
+        }
+        Ok(failures)
+    }
+}
+
+/// The class of a name.
+fn class(name: &str) -> Option<Outcome> {
+    let rejected = Rejection::ALL.into_iter().find(|class| class.name() == name).map(Outcome::Rejected);
+    rejected.or_else(|| Doubt::ALL.into_iter().find(|cause| cause.name() == name).map(Outcome::Unknown))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +217,17 @@ mod tests {
     fn class_numbers_follow_the_order_of_all() {
         assert!(Rejection::ALL.iter().enumerate().all(|(index, class)| *class as usize == index));
         assert!(Doubt::ALL.iter().enumerate().all(|(index, cause)| *cause as usize == index));
+    }
+
+    #[test]
+    fn every_class_reads_back_from_its_name() {
+        let mut failures = Failures::default();
+        let rejected = Rejection::ALL.into_iter().map(Outcome::Rejected);
+        let all = rejected.chain(Doubt::ALL.into_iter().map(Outcome::Unknown));
+        all.zip(1..).for_each(|(outcome, count)| failures.add(outcome, count));
+        let text = serde_json::to_string(&failures).unwrap();
+        assert_eq!(serde_json::from_str::<Failures>(&text).unwrap(), failures);
+        assert!(serde_json::from_str::<Failures>(r#"{"tired": 1}"#).is_err());
     }
 
     #[test]

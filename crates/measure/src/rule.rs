@@ -1,14 +1,72 @@
 //! One entry of a scenario's `expect`, as typed: an expression, or one that ends the run when it breaks.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use crate::duration::Span;
+
+/// Reads what must hold of one metric: always a list, as in k6.
+///
+/// # Errors
+/// What is no list, with the list to write.
+pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
+    deserializer.deserialize_any(ListVisitor)
+}
+
+/// Reads what must hold by metric, each with a list of its own.
+///
+/// # Errors
+/// As [`list`].
+pub fn by_metric<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Vec<Rule>>, D::Error> {
+    let lists: BTreeMap<String, List> = Deserialize::deserialize(deserializer)?;
+    Ok(lists.into_iter().map(|(metric, List(rules))| (metric, rules)).collect())
+}
+
+/// A list of rules.
+struct List(Vec<Rule>);
+
+impl<'de> Deserialize<'de> for List {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        list(deserializer).map(Self)
+    }
+}
+
+struct ListVisitor;
+
+impl<'de> Visitor<'de> for ListVisitor {
+    type Value = Vec<Rule>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of expressions such as [\"p(99)<50ms\"]")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Rule>, A::Error> {
+        let mut rules = Vec::new();
+        while let Some(rule) = seq.next_element()? {
+            rules.push(rule);
+        }
+        Ok(rules)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<Rule>, E> {
+        Err(E::custom(format!("a metric has a list of thresholds, also of a single one: write [\"{text}\"]")))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Rule>, A::Error> {
+        let Long { threshold, .. } = Long::deserialize(MapAccessDeserializer::new(map))?;
+        Err(de::Error::custom(format!(
+            "a metric has a list of thresholds, also of a single one: put the one with `{threshold}` into [ ]"
+        )))
+    }
+}
 
 /// What must hold, as typed: `p(99)<50ms`, or `{threshold: p(99)<50ms, abort_on_fail: true, delay_abort_eval: 10s}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +216,20 @@ mod tests {
         }
         assert_eq!(ten.abort_after(), Some(Span::from_secs(10)));
         assert_eq!(Rule::new("p(95)<500").abort_after(), None);
+    }
+
+    #[test]
+    fn a_metric_has_a_list_and_what_is_none_is_told_how_to_be_one() {
+        let read = |json: &str| by_metric(&mut serde_json::Deserializer::from_str(json));
+        assert_eq!(read(r#"{"a": ["max<1s", {"threshold": "min>0"}]}"#).unwrap()["a"].len(), 2);
+        for (json, words) in [
+            (r#"{"a": "max<1s"}"#, r#"write ["max<1s"]"#),
+            (r#"{"a": {"threshold": "max<1s", "abortOnFail": true}}"#, "`max<1s` into [ ]"),
+            (r#"{"a": 5}"#, "expected a list of expressions"),
+        ] {
+            let message = read(json).unwrap_err().to_string();
+            assert!(message.contains(words), "{message}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::histogram::Latency;
 use crate::inspection::Collection;
 use crate::integrity::Integrity;
 use crate::ladder::Ladder;
-use crate::line::Line;
+use crate::line::{Line, NotSeen, Suspect};
 
 /// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
@@ -41,6 +41,15 @@ pub struct Run {
     pub started: String,
     /// The same in milliseconds since 1970.
     pub started_ms: u64,
+    /// When the load was to begin, in milliseconds since 1970; absent where it began as soon as everything was ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at_ms: Option<u64>,
+    /// When the load began, in milliseconds since 1970; absent where none did, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_ms: Option<u64>,
+    /// The shards that it was joined from; absent where one process measured all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined: Option<Joined>,
     /// How long the load lasted, in seconds.
     pub duration_s: f64,
     /// What the run as a whole is worth.
@@ -87,6 +96,9 @@ pub struct Run {
     pub expectations: Vec<Expectation>,
     /// The load line, for `line`.
     pub line: Option<Line>,
+    /// What stood at its limit in the last phase, for a `run` that went as fast as it could, or slower than it was to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
     /// Throughput at rising concurrency, for `ladder`.
     #[serde(default)]
     pub ladder: Option<Ladder>,
@@ -111,6 +123,53 @@ pub struct ScenarioFacts {
     pub client: String,
     /// Collections that the load went to.
     pub collections: Vec<String>,
+}
+
+/// What stood at its limit in a phase. That it did does not prove that it held the load back: that takes a rate that holds
+/// to compare with, as `line` finds it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldBack {
+    /// The phase.
+    pub phase: String,
+    /// Why it was not looked at; absent where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What stood at its limit, from the client to the disk.
+    pub at_limit: Vec<Suspect>,
+    /// What did not.
+    pub below: Vec<Suspect>,
+    /// What could not be looked at.
+    pub not_seen: Vec<NotSeen>,
+}
+
+/// The shards that a run was joined from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Joined {
+    /// By how much the first of them began before the last, in seconds, each by its own machine's clock.
+    pub apart_s: f64,
+    /// The same of the phase in which that was most: only the first begins at a moment that all know.
+    pub phases_apart_s: f64,
+    /// Every shard, in order.
+    pub shards: Vec<ShardFacts>,
+}
+
+/// One shard of a run that was joined.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ShardFacts {
+    /// Shard as `i/n`.
+    pub shard: String,
+    /// Its run directory, as it was named.
+    pub directory: String,
+    /// When its load began, in milliseconds since 1970.
+    pub began_ms: u64,
+    /// Operations acknowledged to it.
+    pub operations: u64,
+    /// Documents acknowledged to it.
+    pub documents: u64,
+    /// What it was worth by itself.
+    pub verdict: Verdict,
+    /// The machine that it ran on.
+    pub environment: Environment,
 }
 
 /// One phase as it went.
@@ -297,6 +356,23 @@ pub struct Check {
     pub failed: u64,
 }
 
+impl Answers {
+    /// Adds what another shard was answered to the same operation.
+    pub fn merge(&mut self, other: &Self) {
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
+        for check in &other.checks {
+            match self.checks.iter_mut().find(|own| own.name == check.name) {
+                Some(own) => {
+                    (own.passed, own.failed) = (own.passed + check.passed, own.failed + check.failed)
+                }
+                None => self.checks.push(check.clone()),
+            }
+        }
+    }
+}
+
 /// How throughput spread over single seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SecondsSpread {
@@ -378,4 +454,29 @@ pub struct Expectation {
     pub held: bool,
     /// Why it could not be known.
     pub reason: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_two_shards_add_up_by_status_and_check() {
+        let answers = |statuses: &[(u16, u64)], passed: u64, failed: u64| Answers {
+            operation: "post".into(),
+            statuses: statuses.iter().copied().collect(),
+            checks: vec![Check { name: "status 201".into(), passed, failed }],
+        };
+        let mut sum = answers(&[(201, 7), (503, 1)], 7, 1);
+        sum.merge(&answers(&[(201, 5), (0, 2)], 5, 2));
+        assert_eq!(sum, answers(&[(0, 2), (201, 12), (503, 1)], 12, 3));
+    }
+
+    #[test]
+    fn a_file_from_before_there_were_shards_to_join_is_read() {
+        let mut file = serde_json::to_value(Run::default()).unwrap();
+        let keys = file.as_object_mut().unwrap();
+        assert!(["start_at_ms", "began_ms", "joined"].iter().all(|key| !keys.contains_key(*key)));
+        assert_eq!(serde_json::from_value::<Run>(file).unwrap(), Run::default());
+    }
 }

@@ -115,15 +115,30 @@ pub struct Checkpoint {
 
 /// The checkpoints that `samples`, in order, tell of. One between two looks is placed at the later look; of several
 /// between two looks the last one shows.
+///
+/// WiredTiger counts a checkpoint a moment before it is over: a look may find it counted, still running, and the length
+/// of the one before it. It ends with the look that finds it no longer running, or finds its length.
 pub fn checkpoints(samples: &[ServerSample]) -> Vec<Checkpoint> {
     let mut found = Vec::new();
     let mut running_since = None;
+    // A look that found one counted that was not over.
+    let mut counted_early: Option<&ServerSample> = None;
     for (before, sample) in samples.iter().zip(samples.iter().skip(1)) {
         if before.checkpoint_running == Some(true) {
             running_since.get_or_insert(before.at_ns);
         }
-        if before.checkpoints.zip(sample.checkpoints).is_some_and(|(before, now)| now > before) {
-            found.push(finished(before, sample, running_since.take()));
+        let counted = before.checkpoints.zip(sample.checkpoints).is_some_and(|(before, now)| now > before);
+        let is_over =
+            sample.checkpoint_running != Some(true) || before.checkpoint_last_ms != sample.checkpoint_last_ms;
+        match (counted || counted_early.is_some(), is_over) {
+            (true, true) => {
+                found.push(finished(counted_early.take().unwrap_or(before), sample, running_since.take()));
+            }
+            (true, false) => drop(counted_early.get_or_insert(before)),
+            (false, _) => {}
+        }
+        if sample.checkpoint_running == Some(false) {
+            running_since = None;
         }
     }
     let last = samples.last().filter(|sample| sample.checkpoint_running == Some(true));
@@ -185,6 +200,26 @@ mod tests {
             Checkpoint { from_ns: 4_000_000_000, to_ns: 5_000_000_000, took_ms: None },
         ];
         assert_eq!(checkpoints(&samples), found);
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_counted_before_it_is_over_does_not_last_until_the_next() {
+        // As a server was seen to tell it: counted and running at 62 s, over at 63 s, and so again a minute later.
+        let mut samples = vec![look(61, 1, false, 662), look(62, 2, true, 662), look(63, 2, false, 467)];
+        samples.extend((64..123).map(|second| look(second, 2, false, 467)));
+        samples.extend([look(123, 3, true, 467), look(124, 3, false, 477), look(125, 3, false, 477)]);
+        let found = [
+            Checkpoint { from_ns: 62_000_000_000, to_ns: 63_000_000_000, took_ms: Some(467) },
+            Checkpoint { from_ns: 123_000_000_000, to_ns: 124_000_000_000, took_ms: Some(477) },
+        ];
+        assert_eq!(checkpoints(&samples), found);
+        // Another that began before anybody looked is told from it by the length that is there.
+        let next = [look(1, 1, false, 90), look(2, 2, true, 250), look(3, 3, false, 300)];
+        let lengths: Vec<_> = checkpoints(&next).iter().map(|it| it.took_ms).collect();
+        assert_eq!(lengths, [Some(250), Some(300)]);
+        // Seen to run and never counted, it was given up.
+        let given_up = [look(1, 1, true, 90), look(2, 1, false, 90), look(9, 2, false, 120)];
+        assert_eq!(checkpoints(&given_up)[0].from_ns, 8_880_000_000);
     }
 
     #[test]

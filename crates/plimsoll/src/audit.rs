@@ -11,6 +11,8 @@ use plimsoll_mongo::collection::Before;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::{ConnectOptions, Connection};
 
+use crate::terminal::explained;
+
 /// Examples of each kind that are kept.
 const EXAMPLES: usize = 5;
 /// The pause between two attempts to reach a server.
@@ -44,7 +46,7 @@ pub fn audit(
     let started = clock::now();
     let mut integrity = match read(subject, runtime, listener) {
         Ok(findings) => integrity(subject, &findings),
-        Err(error) => unread(subject, format!("{error:#}")),
+        Err(error) => unread(subject, explained(&error)),
     };
     integrity.audit_s = clock::now().since(started) as f64 / 1e9;
     integrity

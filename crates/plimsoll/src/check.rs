@@ -1,6 +1,5 @@
 //! Which servers the words name, and what a plan may ask of them: refused here, before one is looked for.
 
-use plimsoll_ledger::Run as RunId;
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Client;
 
@@ -9,16 +8,6 @@ use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, Place, choice};
 use crate::plan::{Aimed, Plan};
 use crate::scenario::{self, Victim};
-use crate::system::compile;
-
-/// Compiles documents and commands once before a server is even looked for, so that a slip costs no waiting.
-///
-/// # Errors
-/// What cannot be meant.
-pub fn setup(loaded: &scenario::Loaded, plan: &Plan) -> anyhow::Result<()> {
-    compile(loaded, plan, RunId { time_s: 0, tag: [0; 3] })?;
-    Ok(())
-}
 
 /// What is done to a process needs one that is ours.
 ///

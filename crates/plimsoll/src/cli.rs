@@ -1,5 +1,6 @@
 //! The words of the command line, as typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -24,10 +25,21 @@ pub enum Command {
     Line(LineArgs),
     /// Send the same load with more and more writers, and fit the law that its throughput follows.
     Ladder(LadderArgs),
+    /// Join the shards that several processes or machines ran of one plan, as one run.
+    Merge(MergeArgs),
     /// Hold runs of B against runs of A: better, worse, or noise.
     Compare(CompareArgs),
     /// Measure two servers, settings, clients or binaries in turns, and compare them.
     Ab(AbArgs),
+    /// Make the tests of a table one after the other, all night if need be.
+    Suite(SuiteArgs),
+    /// Move events from a source through transforms to a sink, with a stated delivery guarantee.
+    #[command(subcommand)]
+    Pipeline(PipelineCommand),
+    /// Install the model that pipelines make vectors of texts with.
+    #[cfg(feature = "embedding")]
+    #[command(subcommand)]
+    Model(ModelCommand),
     /// Print the summary of a run again, or a result of k6, wrk, wrk2, YCSB or oha.
     Show(ShowArgs),
     /// Write the page of a run again.
@@ -46,7 +58,7 @@ pub enum Command {
     Scenarios(ScenariosArgs),
     /// Check the ruler on this machine before believing it.
     Selftest(SelftestArgs),
-    /// Print the JSON Schema of scenarios, of run.json, of matrix.json or of comparison.json.
+    /// Print the JSON Schema of scenarios, of run.json, of matrix.json, of comparison.json or of suite.json.
     Schema(SchemaArgs),
     /// Print the completions for a shell.
     Completions(CompletionsArgs),
@@ -107,9 +119,30 @@ pub struct RunArgs {
     /// The same in k6's older form, which its own --summary-export writes: there `true` is a threshold that failed.
     #[arg(long, value_name = "FILE")]
     pub summary_export_legacy: Option<PathBuf>,
+    /// Begin the load at this moment, with everything ready before: a time in UTC such as 2026-11-21T18:30:00Z, milliseconds
+    /// since 1970, or +10s. Shards that are given the same one are one run, which `plimsoll merge` joins.
+    #[arg(long, value_name = "TIME")]
+    pub start_at: Option<String>,
     /// How and where.
     #[command(flatten)]
     pub load: LoadArgs,
+}
+
+/// Join shards.
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// The run directory of every shard.
+    #[arg(required = true, value_name = "DIR")]
+    pub shards: Vec<PathBuf>,
+    /// The directory of the joined run; a new one below plimsoll-runs if left out.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print its run.json on standard output and nothing else.
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors.
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Search for the load line.
@@ -209,6 +242,56 @@ pub struct AbArgs {
     /// How and where both are measured.
     #[command(flatten)]
     pub load: LoadArgs,
+}
+
+/// Make the tests of a table. Each run is a process of its own: what happens to one ends no other.
+#[derive(Debug, Args)]
+pub struct SuiteArgs {
+    /// A file, .csv or .yaml, or the name of a shipped suite.
+    #[arg(required_unless_present_any = ["resume", "bound_to"])]
+    pub file: Option<String>,
+    /// Make the runs that are missing in this directory of an earlier suite; of a complete one print its summary again.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "out", "server", "existing", "repetitions", "only", "list"])]
+    pub resume: Option<PathBuf>,
+    /// When going on, make those again that failed or hung.
+    #[arg(long, requires = "resume")]
+    pub retry: bool,
+    /// Only these tests.
+    #[arg(long, value_name = "TEST,TEST…", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// How often each test is run, instead of what its row says.
+    #[arg(long, value_name = "N")]
+    pub repetitions: Option<u32>,
+    /// Where tests whose rows name no server send their load.
+    #[arg(long, value_name = "URI|embedded[:profile]")]
+    pub server: Option<String>,
+    /// What happens to a collection that is not empty, where rows do not say.
+    #[arg(long, value_enum, value_name = "RULE")]
+    pub existing: Option<crate::suite::typed::Existing>,
+    /// How often the watchdog looks at a run.
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub watch: plimsoll_measure::duration::Span,
+    /// After so many looks without progress a run is taken for hung, and ended.
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub hung_after: u32,
+    /// Print the runs in their order, and do nothing.
+    #[arg(long)]
+    pub list: bool,
+    /// For the suite itself: become the program with the words behind `--`, asked to end when this process does.
+    #[arg(long, value_name = "PID", hide = true, requires = "words")]
+    pub bound_to: Option<u32>,
+    /// These words.
+    #[arg(last = true, hide = true, requires = "bound_to")]
+    pub words: Vec<String>,
+    /// The suite directory itself.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print suite.json on standard output and nothing else.
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors.
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// A difference as a share, typed as a percentage.
@@ -331,7 +414,7 @@ pub enum ServeCommand {
 pub struct TelemetryArgs {
     /// The address to listen on; port 0 takes any free one. One that others reach needs `security` in the settings.
     #[arg(long, value_name = "ADDRESS")]
-    pub listen: Option<std::net::SocketAddr>,
+    pub listen: Option<SocketAddr>,
     /// Where everything is kept: a mongodb:// URI, or a server of its own to start: `mongod` (from the PATH), `embedded`
     /// or `embedded:relaxed`; `database.uri` of the settings if left out.
     #[arg(long, value_name = "URI|embedded[:profile]")]
@@ -418,6 +501,12 @@ pub enum SchemaOf {
     Matrix,
     /// comparison.json
     Comparison,
+    /// suite.json
+    Suite,
+    /// Pipeline files.
+    Pipeline,
+    /// pipeline.json
+    Stream,
 }
 
 /// Print completions.
@@ -425,4 +514,50 @@ pub enum SchemaOf {
 pub struct CompletionsArgs {
     /// For which shell.
     pub shell: Shell,
+}
+
+/// What to do with the model.
+#[cfg(feature = "embedding")]
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// Fetch all-MiniLM-L6-v2 and ONNX Runtime into the cache, about 110 MB, and hold them to their digests.
+    Install,
+}
+
+/// What to do with a pipeline.
+#[derive(Debug, Subcommand)]
+pub enum PipelineCommand {
+    /// Run a pipeline until its source ends, or until it is interrupted.
+    Run(PipelineRunArgs),
+    /// Say what a pipeline is and whether it can give its guarantee, without reading an event.
+    Check(PipelineArgs),
+}
+
+/// Which pipeline.
+#[derive(Clone, Debug, Args)]
+pub struct PipelineArgs {
+    /// The file.
+    pub file: PathBuf,
+    /// Replace a value of the file, for example --set in_flight.events=18000
+    #[arg(long = "set", value_name = "path=value")]
+    pub overrides: Vec<String>,
+}
+
+/// How to run a pipeline.
+#[derive(Clone, Debug, Args)]
+pub struct PipelineRunArgs {
+    #[command(flatten)]
+    pub what: PipelineArgs,
+    /// Tell Prometheus at this address: /metrics and /healthz.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// The directory of the run.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print pipeline.json on standard output and nothing else there.
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors.
+    #[arg(long, short)]
+    pub quiet: bool,
 }

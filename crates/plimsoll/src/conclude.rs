@@ -2,6 +2,7 @@
 
 use plimsoll_load::objective::ACHIEVED_MIN;
 use plimsoll_load::runtime::Spin;
+use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::clock;
 use plimsoll_measure::integrity::Integrity;
@@ -11,60 +12,117 @@ use plimsoll_measure::sample::{ServerSample, growth};
 use plimsoll_server::{machine, process};
 
 use crate::exit::{Exit, worst};
+use crate::held_back;
+use crate::plan::Plan;
 use crate::session::{Session, id};
 
 /// Under this headroom the tool, not the server, may have held the load back.
 const HEADROOM_MIN: f64 = 2.0;
 
+/// What a run came to, wherever it was measured: in this process, or by several shards that are joined.
+#[derive(Debug)]
+pub struct Account<'a> {
+    /// What is known of it without adding anything up; of the client who it was, not what it cost.
+    pub known: Run,
+    /// What its operations did.
+    pub summary: &'a Summary,
+    /// Every look at the server.
+    pub samples: &'a [ServerSample],
+    /// What was planned.
+    pub plan: &'a Plan,
+    /// Why it ended.
+    pub ended: Ended,
+    /// Whether somebody asked it to stop.
+    pub stopped: bool,
+    /// CPU of the system's processes under load, in nanoseconds; nothing if it is not known.
+    pub server_cpu_ns: Option<u64>,
+    /// Whether the client tells how many bytes went over the wire.
+    pub tells_bytes: bool,
+    /// Whether the tool held a part of the load back.
+    pub limited: bool,
+}
+
 /// The summary of a run.
 pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, line: Option<Line>) -> Run {
+    complete(account(session, command, integrity, line))
+}
+
+/// What a session has to say for its summary.
+fn account<'a>(
+    session: &'a Session,
+    command: &str,
+    integrity: Option<Integrity>,
+    line: Option<Line>,
+) -> Account<'a> {
     let expectations = expectations(session, integrity.as_ref(), line.is_some() || session.ladder.is_some());
     let (collection_before, collection_after) = session.system.inspections();
-    let mut run = Run {
+    let known = Run {
         format: FORMAT,
         id: id(session.run),
         command: command.to_owned(),
         started: clock::utc(session.started_ms),
         started_ms: session.started_ms,
-        duration_s: session.summary.load_ns() as f64 / 1e9,
+        start_at_ms: session.start_at_ms,
+        began_ms: session.began_ms,
         interrupted: session.ended >= Ended::Unreachable || session.control.is_stopped(),
         aborted: session.control.aborted().map(|(_, reason)| reason),
         scenario: scenario(session),
         server: session.system.facts().clone(),
         environment: machine::environment(session.readers.dir.path()),
-        phases: phases(session),
         spread: session.spread.clone(),
-        faults: session.summary.faults().to_vec(),
-        operations: session.summary.operations(),
         answers: session.system.answers(),
-        client: client(session, line.as_ref()),
-        server_cost: server_cost(session),
+        client: tool(session),
         integrity,
         expectations,
+        held_back: if line.is_none() && session.ladder.is_none() { held_back::of(session) } else { None },
         line,
         ladder: session.ladder.clone(),
         collection_before,
         collection_after,
         ..Run::default()
     };
-    (run.verdict, run.reasons) = verdict(&run, session);
+    Account {
+        known,
+        summary: &session.summary,
+        samples: &session.samples,
+        plan: &session.plan,
+        ended: session.ended,
+        stopped: session.control.is_stopped(),
+        server_cpu_ns: session.server_cpu_ns(),
+        tells_bytes: session.system.tells_bytes(),
+        limited: false,
+    }
+}
+
+/// Adds up what it cost, and says what it is worth.
+pub fn complete(account: Account<'_>) -> Run {
+    let mut run = Run {
+        duration_s: account.summary.load_ns() as f64 / 1e9,
+        phases: phases(&account),
+        faults: account.summary.faults().to_vec(),
+        operations: account.summary.operations(),
+        client: client(&account),
+        server_cost: server_cost(&account),
+        ..account.known.clone()
+    };
+    (run.verdict, run.reasons) = verdict(&run, &account);
     run.conclusions = plimsoll_report::conclusions(&run);
     run
 }
 
 /// The exit code that a summary deserves.
-pub fn exit(run: &Run, session: &Session) -> Exit {
+pub fn exit(run: &Run, ended: Ended, stopped: bool) -> Exit {
     let violated = run.integrity.as_ref().is_some_and(|integrity| !integrity.holds());
     let unheld = run.expectations.iter().any(|expectation| !expectation.held);
     let unread = run.integrity.as_ref().is_some_and(|integrity| !integrity.is_known());
-    let early = session.ended >= Ended::Unreachable || session.control.is_stopped();
-    let aborted = matches!(session.ended, Ended::Threshold | Ended::NotReached);
+    let early = ended >= Ended::Unreachable || stopped;
+    let aborted = matches!(ended, Ended::Threshold | Ended::NotReached);
     let no_line = run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !early;
     worst([
         if violated { Exit::Integrity } else { Exit::Held },
-        if unread || session.ended == Ended::Unreachable { Exit::Server } else { Exit::Held },
+        if unread || ended == Ended::Unreachable { Exit::Server } else { Exit::Held },
         if unheld || no_line || aborted { Exit::Expectation } else { Exit::Held },
-        if session.control.is_stopped() { Exit::Interrupted } else { Exit::Held },
+        if stopped { Exit::Interrupted } else { Exit::Held },
     ])
 }
 
@@ -80,92 +138,98 @@ fn scenario(session: &Session) -> ScenarioFacts {
     }
 }
 
-fn phases(session: &Session) -> Vec<plimsoll_measure::run::PhaseFacts> {
-    let mut phases = session.summary.phases().to_vec();
+fn phases(account: &Account<'_>) -> Vec<plimsoll_measure::run::PhaseFacts> {
+    let mut phases = account.summary.phases().to_vec();
     for phase in &mut phases {
         let inside = |at_ns: u64| (phase.from_s..=phase.to_s + 1.0).contains(&(at_ns as f64 / 1e9));
-        let seen: Vec<_> = session.samples.iter().filter(|sample| inside(sample.at_ns)).cloned().collect();
+        let seen: Vec<_> = account.samples.iter().filter(|sample| inside(sample.at_ns)).cloned().collect();
         phase.checkpoints = growth(&seen, |sample| sample.checkpoints);
     }
     phases
 }
 
-fn client(session: &Session, line: Option<&Line>) -> Client {
-    let (operations, documents) = session.summary.acknowledged();
-    let per = |count: u64| (count > 0).then(|| session.summary.cpu_ns() as f64 / 1000.0 / count as f64);
-    let (ceiling, achieved) = ceiling(session, line);
-    let headroom = crate::canary::headroom(ceiling, achieved, operations, session.summary.load_ns());
+/// The tool as it was, without what it cost.
+fn tool(session: &Session) -> Client {
+    let crew = session.system.crew();
     Client {
-        workers: session.system.crew().workers as u32,
+        workers: crew.workers as u32,
         connections: session.connections as u32,
-        cpu_us_per_operation: per(operations),
-        cpu_us_per_document: per(documents),
-        cpu_busiest_worker: session.summary.cpu_busiest(),
-        switches_per_operation: switches(session, operations),
-        wire_bytes_per_document: wire_bytes(session, documents),
         rss_bytes_max: process::own().rss_bytes_max.unwrap_or(0),
-        null_server_per_s: ceiling,
-        headroom,
-        limited: headroom.is_some_and(|headroom| headroom < HEADROOM_MIN),
-        spin: session.system.crew().spin == Spin::On,
-        reconnects: session.summary.reconnects(),
+        spin: crew.spin == Spin::On,
         canary_ping_ns: session.pings_ns.clone(),
         canary_null_per_s: session.ceilings.iter().map(|(operations, _)| *operations).collect(),
+        ..Client::default()
+    }
+}
+
+fn client(account: &Account<'_>) -> Client {
+    let summary = account.summary;
+    let (operations, documents) = summary.acknowledged();
+    let per = |count: u64| (count > 0).then(|| summary.cpu_ns() as f64 / 1000.0 / count as f64);
+    let (ceiling, achieved) = ceiling(account);
+    let headroom = crate::canary::headroom(ceiling, achieved, operations, summary.load_ns());
+    Client {
+        cpu_us_per_operation: per(operations),
+        cpu_us_per_document: per(documents),
+        cpu_busiest_worker: summary.cpu_busiest(),
+        switches_per_operation: switches(summary, operations),
+        wire_bytes_per_document: wire_bytes(account, documents),
+        null_server_per_s: ceiling,
+        headroom,
+        limited: account.limited || headroom.is_some_and(|headroom| headroom < HEADROOM_MIN),
+        reconnects: summary.reconnects(),
+        ..account.known.client.clone()
     }
 }
 
 /// The ceiling of the ruler and what was achieved, in operations per second. The ceiling is that of the last phase, so a
 /// run of several phases has none to compare with.
-fn ceiling(session: &Session, line: Option<&Line>) -> (Option<f64>, f64) {
-    if let Some(line) = line {
+fn ceiling(account: &Account<'_>) -> (Option<f64>, f64) {
+    let ceiling = account.known.client.canary_null_per_s.first().copied();
+    if let Some(line) = &account.known.line {
         let most = line.probes.iter().map(|probe| probe.achieved).fold(0.0, f64::max);
-        return (
-            session.ceilings.first().map(|(operations, _)| *operations),
-            most / line.documents_per_operation.max(1.0),
-        );
+        return (ceiling, most / line.documents_per_operation.max(1.0));
     }
-    if let Some(ladder) = &session.ladder {
+    if let Some(ladder) = &account.known.ladder {
         let most = ladder.rungs.iter().map(|rung| rung.throughput).fold(0.0, f64::max);
-        let ceiling = session.ceilings.first().map(|(operations, _)| *operations);
-        return (ceiling, most / session.plan.documents_per_operation().max(1.0));
+        return (ceiling, most / account.plan.documents_per_operation().max(1.0));
     }
-    let seconds = (session.summary.load_ns() as f64 / 1e9).max(f64::MIN_POSITIVE);
-    let comparable = session.plan.phases.len() == 1;
-    let ceiling = session.ceilings.first().filter(|_| comparable).map(|(operations, _)| *operations);
-    (ceiling, session.summary.acknowledged().0 as f64 / seconds)
+    let seconds = (account.summary.load_ns() as f64 / 1e9).max(f64::MIN_POSITIVE);
+    let comparable = account.plan.phases.len() == 1;
+    (ceiling.filter(|_| comparable), account.summary.acknowledged().0 as f64 / seconds)
 }
 
-fn server_cost(session: &Session) -> ServerCost {
-    let (operations, documents) = session.summary.acknowledged();
-    let known = session.server_cpu_ns > 0 && !session.server_restarted;
-    let per = |count: u64| (known && count > 0).then(|| session.server_cpu_ns as f64 / 1000.0 / count as f64);
+fn server_cost(account: &Account<'_>) -> ServerCost {
+    let (operations, documents) = account.summary.acknowledged();
+    let cpu_ns = account.server_cpu_ns;
+    let per = |count: u64| cpu_ns.filter(|_| count > 0).map(|cpu_ns| cpu_ns as f64 / 1000.0 / count as f64);
     ServerCost {
         cpu_us_per_operation: per(operations),
         cpu_us_per_document: per(documents),
-        cores: known.then(|| session.server_cpu_ns as f64 / session.summary.load_ns().max(1) as f64),
-        rss_bytes_max: session.samples.iter().filter_map(|sample| sample.rss_bytes).max(),
-        written_bytes_per_document: grown_per(session, documents, |sample| sample.disk_written_bytes),
-        journal_bytes_per_document: grown_per(session, documents, |sample| sample.journal_bytes),
+        cores: cpu_ns.map(|cpu_ns| cpu_ns as f64 / account.summary.load_ns().max(1) as f64),
+        rss_bytes_max: account.samples.iter().filter_map(|sample| sample.rss_bytes).max(),
+        written_bytes_per_document: grown_per(account, documents, |sample| sample.disk_written_bytes),
+        journal_bytes_per_document: grown_per(account, documents, |sample| sample.journal_bytes),
     }
 }
 
-fn switches(session: &Session, operations: u64) -> Option<f64> {
-    session.summary.switches().filter(|_| operations > 0).map(|switches| switches as f64 / operations as f64)
+fn switches(summary: &Summary, operations: u64) -> Option<f64> {
+    summary.switches().filter(|_| operations > 0).map(|switches| switches as f64 / operations as f64)
 }
 
-fn wire_bytes(session: &Session, documents: u64) -> Option<f64> {
-    let bytes = session.summary.tallies().map(|(_, tally)| tally.bytes_sent + tally.bytes_received);
-    let known = documents > 0 && session.system.tells_bytes();
+fn wire_bytes(account: &Account<'_>, documents: u64) -> Option<f64> {
+    let bytes = account.summary.tallies().map(|(_, tally)| tally.bytes_sent + tally.bytes_received);
+    let known = documents > 0 && account.tells_bytes;
     known.then(|| bytes.sum::<u64>() as f64 / documents as f64)
 }
 
 /// By how much a counter of the server grew from its first look to its last, for each document.
 fn grown_per(
-    session: &Session,
+    account: &Account<'_>,
     documents: u64,
     counter: impl Fn(&ServerSample) -> Option<u64>,
 ) -> Option<f64> {
-    let grown = growth(&session.samples, counter)?;
+    let grown = growth(account.samples, counter)?;
     (documents > 0).then(|| grown as f64 / documents as f64)
 }
 
@@ -174,12 +238,12 @@ fn expectations(session: &Session, integrity: Option<&Integrity>, search: bool) 
     session.summary.expectations(integrity, &session.system.answers(), search)
 }
 
-fn verdict(run: &Run, session: &Session) -> (Verdict, Vec<String>) {
+fn verdict(run: &Run, account: &Account<'_>) -> (Verdict, Vec<String>) {
     let failed = failed(run);
     if !failed.is_empty() {
         return (Verdict::Fail, failed);
     }
-    let invalid = invalid(run, session);
+    let invalid = invalid(run, account);
     if invalid.is_empty() { (Verdict::Pass, invalid) } else { (Verdict::Invalid, invalid) }
 }
 
@@ -197,11 +261,11 @@ fn failed(run: &Run) -> Vec<String> {
     reasons
 }
 
-fn invalid(run: &Run, session: &Session) -> Vec<String> {
+fn invalid(run: &Run, account: &Account<'_>) -> Vec<String> {
     let mut reasons = Vec::new();
-    match session.ended {
+    match account.ended {
         Ended::Unreachable => reasons.push("the server could not be reached any more".to_owned()),
-        _ if session.control.is_stopped() => reasons.push("the run was interrupted".to_owned()),
+        _ if account.stopped => reasons.push("the run was interrupted".to_owned()),
         _ => {}
     }
     if let Some(unread) = run.integrity.as_ref().filter(|integrity| !integrity.is_known()) {

@@ -9,6 +9,7 @@ use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
+use plimsoll_measure::clock::Instant;
 use plimsoll_measure::run::ServerShare;
 use plimsoll_mongo::books::{Books, Closed};
 use plimsoll_mongo::driver::Driver;
@@ -59,6 +60,15 @@ impl Fleet {
                 let targets = books.map(|books| Arc::new(Driver::new(setup.clone(), site.clone(), books)));
                 Ok(Self::Driver(Engine::new(targets.collect(), operations, shard, spin)?))
             }
+        }
+    }
+
+    /// The next phase begins at this moment.
+    pub fn begin_at(&mut self, at: Instant) {
+        match self {
+            Self::Lean(engine) => engine.begin_at(at),
+            Self::Spread(engine) => engine.begin_at(at),
+            Self::Driver(engine) => engine.begin_at(at),
         }
     }
 

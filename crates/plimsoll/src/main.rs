@@ -10,15 +10,21 @@ mod conclude;
 mod exit;
 mod fill;
 mod fleet;
+mod held_back;
 mod injection;
+mod log;
 mod matrix;
+mod merge;
 mod observer;
+mod pipeline;
 mod place;
 mod plan;
 mod readers;
 mod run_dir;
 mod scenario;
 mod session;
+mod start;
+mod suite;
 mod system;
 mod terminal;
 mod work;
@@ -33,7 +39,7 @@ fn main() -> ExitCode {
     match commands::execute(&Cli::parse()) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            terminal::say(&format!("plimsoll: {:#}", failure.error));
+            terminal::say(&format!("plimsoll: {}", terminal::explained(&failure.error)));
             failure.exit.into()
         }
     }

@@ -1,11 +1,12 @@
 //! Those who hear of a run's events: the run directory, and the terminal if somebody looks.
 
-use plimsoll_load::engine::Second;
+use plimsoll_load::engine::{Finished, Second};
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::event::Event;
 use plimsoll_measure::sample::ServerSample;
 
+use crate::merge::{Began, Recorder};
 use crate::run_dir::RunDir;
 use crate::terminal::Terminal;
 
@@ -16,6 +17,8 @@ pub struct Readers {
     pub dir: RunDir,
     /// The live view, if somebody looks.
     pub terminal: Option<Terminal>,
+    /// What is written down of a shard, so that it can be joined with the others.
+    pub shard: Option<Recorder>,
     /// What went wrong with the run directory, if anything did.
     pub disk: Option<anyhow::Error>,
 }
@@ -23,7 +26,7 @@ pub struct Readers {
 impl Readers {
     /// The run directory, and a terminal unless it has to be quiet.
     pub fn new(dir: RunDir, quiet: bool) -> Self {
-        Self { dir, terminal: (!quiet).then(Terminal::new), disk: None }
+        Self { dir, terminal: (!quiet).then(Terminal::new), shard: None, disk: None }
     }
 
     /// Tells every reader.
@@ -44,6 +47,23 @@ impl Readers {
     /// Writes down what each operation did in a second.
     pub fn second(&mut self, at_ns: u64, second: &Second, names: &[String], control: &Control) {
         if let Err(error) = self.dir.second(at_ns, second, names) {
+            self.give_up(error, control);
+        }
+        self.record(control, |shard| shard.second(second));
+    }
+
+    /// Writes down that a phase begins.
+    pub fn began(&mut self, began: Began, control: &Control) {
+        self.record(control, |shard| shard.began(began));
+    }
+
+    /// Writes down how a phase ended.
+    pub fn ended(&mut self, finished: &Finished, control: &Control) {
+        self.record(control, |shard| shard.ended(finished));
+    }
+
+    fn record(&mut self, control: &Control, write: impl FnOnce(&mut Recorder) -> anyhow::Result<()>) {
+        if let Err(error) = self.shard.as_mut().map_or(Ok(()), write) {
             self.give_up(error, control);
         }
     }

@@ -15,6 +15,8 @@ use plimsoll_measure::run::Run;
 use plimsoll_measure::sample::ServerSample;
 use plimsoll_report::page::{Distribution, Page, page};
 
+use crate::merge::SHARD;
+
 /// Where runs go when `--out` does not say.
 pub const RUNS: &str = "plimsoll-runs";
 /// A run does not start with less room than this, in bytes.
@@ -142,7 +144,7 @@ pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
 /// Removes a run directory in which nothing was measured, so that nobody takes it for the latest run. What others put into
 /// it stays.
 pub fn abandon(path: &Path) {
-    for name in [EVENTS, INTERVALS, SCENARIO, SERVICE_SETTINGS, SERVICE_LOG] {
+    for name in [EVENTS, INTERVALS, SCENARIO, SHARD, SERVICE_SETTINGS, SERVICE_LOG] {
         fs::remove_file(path.join(name)).unwrap_or_default();
     }
     fs::remove_dir(path).unwrap_or_default();
@@ -197,6 +199,9 @@ pub fn locate(named: Option<&Path>) -> anyhow::Result<PathBuf> {
         Some(path) => path.to_owned(),
         None => latest().with_context(|| format!("there is no run below {RUNS}: name a run directory"))?,
     };
+    if !path.exists() {
+        bail!("{} is not there: name a run directory; those of this place are below {RUNS}", path.display());
+    }
     if path.join(MATRIX).is_file() {
         bail!("{} is a matrix of runs: name one of the run directories in it", path.display());
     }
@@ -204,6 +209,11 @@ pub fn locate(named: Option<&Path>) -> anyhow::Result<PathBuf> {
         bail!("{} is no run directory: it has no {EVENTS}", path.display());
     }
     Ok(path)
+}
+
+/// Whether this is a run directory.
+pub fn is_run(path: &Path) -> bool {
+    path.join(EVENTS).is_file()
 }
 
 /// The matrix directory that was named; with no name, the latest one if no run is later.

@@ -1,30 +1,35 @@
 //! One run from its first connection to its summary: what `run`, `line` and `ladder` have in common.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError, Second};
-use plimsoll_load::fault::Happening;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::summary::Summary;
+use plimsoll_load::suspects::alone::Watched;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{self, Instant};
+use plimsoll_measure::duration::Span;
 use plimsoll_measure::environment::ServerFacts;
-use plimsoll_measure::event::{Event, Interval};
+use plimsoll_measure::event::{Event, Sends};
 use plimsoll_measure::integrity::Integrity;
-use plimsoll_measure::interval::Tally;
 use plimsoll_measure::ladder::Ladder;
-use plimsoll_measure::run::ServerShare;
+use plimsoll_measure::run::{Run, ScenarioFacts, ServerShare};
 use plimsoll_measure::sample::ServerSample;
 
 use crate::exit::{Exit, Failure, Outcome};
+use crate::log::Log;
 use crate::observer::Observer;
 use crate::plan::Plan;
 use crate::readers::Readers;
 use crate::scenario::Loaded;
 use crate::system::{Ground, System, cpu_ns};
+
+/// Connections are opened so long before the moment that the load begins at: none is left idle until it is closed for that.
+const CONNECT_NS: u64 = 10 * clock::SECOND_NS;
+/// Who waits looks this often whether the run was stopped, in nanoseconds.
+const LOOK_NS: u64 = 100 * clock::MILLISECOND_NS;
 
 /// Everything about a run that is under way.
 #[derive(Debug)]
@@ -47,6 +52,10 @@ pub struct Session {
     pub start: Instant,
     /// The same in milliseconds since 1970.
     pub started_ms: u64,
+    /// When the load is to begin, in milliseconds since 1970, if not as soon as everything is ready.
+    pub start_at_ms: Option<u64>,
+    /// When it began.
+    pub began_ms: Option<u64>,
     /// What was measured so far.
     pub summary: Summary,
     /// Every look at the server.
@@ -67,6 +76,10 @@ pub struct Session {
     pub server_cpu_ns: u64,
     /// Whether one of them was started anew under load, so that their CPU is not known.
     pub server_restarted: bool,
+    /// The phase that was run last, second by second.
+    pub watched: Watched,
+    /// CPU that the system's processes used in it, in nanoseconds; nothing if it is not known.
+    pub watched_cpu_ns: Option<u64>,
     observer: Option<Observer>,
 }
 
@@ -109,6 +122,8 @@ impl Session {
             run,
             start: clock::now(),
             started_ms,
+            start_at_ms: None,
+            began_ms: None,
             summary,
             samples: Vec::new(),
             ladder: None,
@@ -119,6 +134,8 @@ impl Session {
             connections: 0,
             server_cpu_ns: 0,
             server_restarted: false,
+            watched: Watched::default(),
+            watched_cpu_ns: None,
             observer: None,
         };
         session.announce()?;
@@ -157,6 +174,7 @@ impl Session {
         if let Some(key) = phase.key {
             self.prepare(key)?;
         }
+        self.wait_to_begin();
         let pids = self.system.pids();
         let used_ns = cpu_ns(&pids);
         let mut faults = self.system.faults(&self.plan, phase);
@@ -169,22 +187,48 @@ impl Session {
             observer: self.observer.as_ref(),
             control: &control,
             from_ns: clock::now().since(self.start),
+            began_ms: None,
+            watched: Watched::default(),
         };
         let start = self.start;
         let finished = self.system.run(phase, &control, &mut faults, &mut |progress| match progress {
-            Progress::Began(at) => log.from_ns = at.since(start),
+            Progress::Began(at) => log.began(phase, at.since(start), clock::wall_of(at)),
             Progress::Second(second) => {
                 sink(&second);
                 log.second(phase, &second);
             }
             Progress::Fault(happening) => log.happened(phase, &happening),
         });
+        (self.watched, self.began_ms) = (log.watched, self.began_ms.or(log.began_ms));
         self.connections = self.connections.max(self.system.connections());
         let finished = finished.map_err(run_failure)?;
         self.count_server_cpu(&pids, used_ns);
         self.summary.end(phase, &finished, finished.start.since(self.start));
+        self.readers.ended(&finished, &self.control);
         self.ended = self.ended.max(finished.ended);
         Ok(finished)
+    }
+
+    /// Before the first phase: waits for the moment that it begins at, if one was named, until it is time to connect.
+    fn wait_to_begin(&mut self) {
+        let Some(start_at_ms) = self.start_at_ms.filter(|_| self.summary.phases().is_empty()) else { return };
+        let at = clock::at_wall(start_at_ms);
+        let left_s = at.since(clock::now()) as f64 / 1e9;
+        self.note(format!(
+            "everything is ready: the load begins at {} in {left_s:.1} s",
+            clock::utc(start_at_ms)
+        ));
+        while at.since(clock::now()) > CONNECT_NS && !self.control.is_stopped() {
+            let left_ns = at.since(clock::now()).saturating_sub(CONNECT_NS);
+            std::thread::sleep(Duration::from_nanos(left_ns.min(LOOK_NS)));
+        }
+        // The wall clock may have been set while we waited.
+        self.system.begin_at(clock::at_wall(start_at_ms));
+    }
+
+    /// CPU of the system's processes under load, in nanoseconds, where it is known.
+    pub fn server_cpu_ns(&self) -> Option<u64> {
+        Some(self.server_cpu_ns).filter(|used_ns| *used_ns > 0 && !self.server_restarted)
     }
 
     /// Gets ready what one of the plan's phases needs before its load.
@@ -224,16 +268,20 @@ impl Session {
         })
     }
 
+    /// What one operation is.
+    pub const fn sends(&self) -> Sends {
+        sends(&self.loaded)
+    }
+
     fn announce(&mut self) -> Outcome<()> {
         let resolved = self.loaded.resolved()?;
         self.readers.dir.scenario(&resolved)?;
-        self.emit(&Event::Started {
-            id: id(self.run),
-            scenario: self.loaded.name.clone(),
-            title: self.loaded.scenario.title.clone(),
-            server: describe(self.system.facts()),
-            wall_ms: self.started_ms,
-        });
+        let scenario = ScenarioFacts { name: self.loaded.name.clone(), ..ScenarioFacts::default() };
+        let server = self.system.facts().clone();
+        let (id, started_ms) = (id(self.run), self.started_ms);
+        let run = Run { id, started_ms, scenario, server, ..Run::default() };
+        let event = announcement(&self.loaded, &run);
+        self.emit(&event);
         Ok(())
     }
 
@@ -257,47 +305,11 @@ impl Session {
 
     /// Adds what the system's processes used since `before_ns`; one that was started anew does not tell.
     fn count_server_cpu(&mut self, pids: &[u32], before_ns: u64) {
-        if self.system.pids() == pids {
-            self.server_cpu_ns += cpu_ns(pids).saturating_sub(before_ns);
-        } else {
-            self.server_restarted = true;
+        self.watched_cpu_ns = (self.system.pids() == pids).then(|| cpu_ns(pids).saturating_sub(before_ns));
+        match self.watched_cpu_ns {
+            Some(used_ns) => self.server_cpu_ns += used_ns,
+            None => self.server_restarted = true,
         }
-    }
-}
-
-/// What a phase tells, on its way to the summary and the readers.
-struct Log<'a> {
-    names: Vec<String>,
-    summary: &'a mut Summary,
-    readers: &'a mut Readers,
-    samples: &'a mut Vec<ServerSample>,
-    observer: Option<&'a Observer>,
-    control: &'a Control,
-    /// When the phase began, in nanoseconds from the run's start.
-    from_ns: u64,
-}
-
-impl Log<'_> {
-    fn second(&mut self, phase: &Phase, second: &Second) {
-        self.summary.add(phase, second);
-        if let Some(reason) = self.summary.broken() {
-            self.control.abort(Ended::Threshold, reason);
-        }
-        let at_ns = self.from_ns + second.from_ns;
-        self.readers.second(at_ns, second, &self.names, self.control);
-        if second.to_ns > second.from_ns {
-            self.readers.emit(&Event::Interval(interval(at_ns, second, &self.names)), self.control);
-        }
-        let seen = self.observer.map(Observer::drain).unwrap_or_default();
-        self.readers.look(self.samples, seen, self.control);
-    }
-
-    fn happened(&mut self, phase: &Phase, happening: &Happening) {
-        let name = phase.faults[happening.fault].name.clone();
-        let at_ns = self.from_ns + happening.to_ns.unwrap_or(happening.from_ns);
-        let undone = happening.to_ns.is_some();
-        let event = Event::Fault { at_ns, name, undone, error: happening.error.clone() };
-        self.readers.emit(&event, self.control);
     }
 }
 
@@ -319,18 +331,36 @@ pub fn new_run(started_ms: u64) -> RunId {
 fn run_failure(error: RunError) -> Failure {
     let exit = match &error {
         RunError::Connect(_) => Exit::Server,
-        RunError::Phase(_) => Exit::Usage,
+        RunError::Phase(_) | RunError::Late { .. } => Exit::Usage,
         RunError::Panicked => Exit::Failed,
     };
     Failure { exit, error: error.into() }
 }
 
-fn interval(from_ns: u64, second: &Second, names: &[String]) -> Interval {
-    let length_ns = second.to_ns - second.from_ns;
-    let operations: BTreeMap<_, _> =
-        names.iter().cloned().zip(second.tallies.iter().map(Tally::line)).collect();
-    let share = |cpu_ns: &u64| *cpu_ns as f64 / length_ns as f64;
-    Interval { from_ns, length_ns, operations, worker_cpu: second.cpu_ns.iter().map(share).collect() }
+const fn sends(loaded: &Loaded) -> Sends {
+    if loaded.scenario.http.is_some() { Sends::Requests } else { Sends::Operations }
+}
+
+/// That a run starts, of which who, when and where is known.
+pub fn announcement(loaded: &Loaded, run: &Run) -> Event {
+    Event::Started {
+        id: run.id.clone(),
+        scenario: run.scenario.name.clone(),
+        title: loaded.scenario.title.clone(),
+        server: describe(&run.server),
+        wall_ms: run.started_ms,
+        sends: sends(loaded),
+    }
+}
+
+/// That a phase starts.
+pub fn phase_event(phase: &Phase, at_ns: u64) -> Event {
+    Event::Phase {
+        at_ns,
+        name: phase.name.clone(),
+        duration_s: phase.stop.duration.map(Span::as_secs),
+        documents: phase.stop.documents,
+    }
 }
 
 /// The server in a few words.

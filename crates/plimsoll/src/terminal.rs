@@ -64,7 +64,54 @@ pub fn print(text: &str) {
     stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()).unwrap_or_default();
 }
 
+/// An error with its causes, each said once: a sentence that names its cause is not followed by it.
+pub fn explained(error: &anyhow::Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if said.is_empty() {
+            said = cause;
+        } else if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
+}
+
 /// Says something to the person.
 pub fn say(text: &str) {
     writeln!(stderr(), "{text}").unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Repeating {
+        source: std::io::Error,
+    }
+
+    impl std::fmt::Display for Repeating {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "`x` cannot be opened ({}): give another", self.source)
+        }
+    }
+
+    impl std::error::Error for Repeating {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.source)
+        }
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let repeating = Repeating { source: std::io::Error::other("no such thing") };
+        let error = anyhow::Error::from(repeating).context("read the settings");
+        let said = "read the settings: `x` cannot be opened (no such thing): give another";
+        assert_eq!(explained(&error), said);
+        let plain = anyhow!("no such thing").context("open `x`").context("read the settings");
+        assert_eq!(explained(&plain), "read the settings: open `x`: no such thing");
+    }
 }

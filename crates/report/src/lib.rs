@@ -14,6 +14,7 @@ pub mod matrix;
 pub mod page;
 mod prose;
 pub mod stream;
+pub mod suite;
 mod tables;
 pub mod text;
 pub mod units;

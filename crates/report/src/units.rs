@@ -26,6 +26,28 @@ pub fn counted_in(run: &Run) -> (&'static str, &'static str) {
     if !run.answers.is_empty() && single { ("requests", "requests/s") } else { ("documents", "documents/s") }
 }
 
+/// What one operation of a run is, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// `operation` or `request`.
+    pub one: &'static str,
+    /// The same of several.
+    pub many: &'static str,
+    /// With its article.
+    pub each: &'static str,
+    /// So many a second.
+    pub rate: &'static str,
+}
+
+/// What one operation of a run is: to a service it is a request.
+pub fn sent_in(run: &Run) -> Sent {
+    if run.answers.is_empty() {
+        Sent { one: "operation", many: "operations", each: "an operation", rate: "operations/s" }
+    } else {
+        Sent { one: "request", many: "requests", each: "a request", rate: "requests/s" }
+    }
+}
+
 /// A latency in nanoseconds with three significant digits: `850 ns`, `1.27 ms`, `2.50 min`.
 pub fn latency(ns: u64) -> String {
     scaled(ns as f64, &TIMES)

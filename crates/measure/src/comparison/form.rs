@@ -195,6 +195,8 @@ pub enum Unit {
     DocumentsPerS,
     /// Operations per second.
     OperationsPerS,
+    /// Requests per second, to a service.
+    RequestsPerS,
     /// Nanoseconds.
     Ns,
     /// Microseconds.

@@ -42,7 +42,7 @@ enum What {
 impl Measure {
     fn new(what: What, unit: Unit, name: impl Into<String>, words: impl Into<String>) -> Self {
         let better = match unit {
-            Unit::DocumentsPerS | Unit::OperationsPerS => Better::More,
+            Unit::DocumentsPerS | Unit::OperationsPerS | Unit::RequestsPerS => Better::More,
             Unit::Ns | Unit::Us | Unit::Bytes => Better::Less,
         };
         Self { name: name.into(), words: words.into(), unit, better, what }
@@ -100,7 +100,17 @@ fn ladder(runs: &[&Run]) -> Measure {
 }
 
 fn unit(text: &str) -> Unit {
-    if text.starts_with("documents") { Unit::DocumentsPerS } else { Unit::OperationsPerS }
+    match text {
+        "documents/s" => Unit::DocumentsPerS,
+        "requests/s" => Unit::RequestsPerS,
+        _ => Unit::OperationsPerS,
+    }
+}
+
+/// What one operation is, and its rate: to a service it is a request.
+fn sent(runs: &[&Run]) -> (&'static str, Unit) {
+    let is_service = runs.iter().any(|run| !run.answers.is_empty());
+    if is_service { ("request", Unit::RequestsPerS) } else { ("operation", Unit::OperationsPerS) }
 }
 
 fn load(runs: &[&Run]) -> Vec<Measure> {
@@ -110,27 +120,34 @@ fn load(runs: &[&Run]) -> Vec<Measure> {
         [only] => single(runs, only),
         _ => several(runs, &names),
     };
-    measures.extend([
+    measures.extend(cost(runs, &names));
+    measures
+}
+
+fn cost(runs: &[&Run], names: &[&String]) -> [Measure; 3] {
+    let sent = sent(runs).0;
+    let carries = names.iter().any(|name| operations(runs, name).any(|it| it.documents > it.count));
+    let written = if sent == "request" && !carries { sent } else { "document" };
+    [
         Measure::new(
             What::ClientCpu,
             Unit::Us,
             "client.cpu_us_per_operation",
-            "Plimsoll's CPU per operation",
+            format!("Plimsoll's CPU per {sent}"),
         ),
         Measure::new(
             What::ServerCpu,
             Unit::Us,
             "server_cost.cpu_us_per_operation",
-            "the server's CPU per operation",
+            format!("the server's CPU per {sent}"),
         ),
         Measure::new(
             What::Written,
             Unit::Bytes,
             "server_cost.written_bytes_per_document",
-            "written by the server per document",
+            format!("written by the server per {written}"),
         ),
-    ]);
-    measures
+    ]
 }
 
 /// A load of one kind of operation.
@@ -154,8 +171,9 @@ fn single(runs: &[&Run], name: &String) -> Vec<Measure> {
 fn several(runs: &[&Run], names: &[&String]) -> Vec<Measure> {
     let mut measures = Vec::new();
     if !names.iter().any(|name| is_scheduled(runs, name)) {
-        let words = "operations per second of the last phase";
-        measures.push(Measure::new(What::Phase, Unit::OperationsPerS, "phases.operations_per_s", words));
+        let (sent, unit) = sent(runs);
+        let words = format!("{sent}s per second of the last phase");
+        measures.push(Measure::new(What::Phase, unit, "phases.operations_per_s", words));
     }
     let sent = |name: &str| operations(runs, name).map(|it| it.count).sum::<u64>();
     let mut names = names.to_vec();
@@ -165,7 +183,10 @@ fn several(runs: &[&Run], names: &[&String]) -> Vec<Measure> {
 }
 
 fn rate(runs: &[&Run], name: &String) -> Measure {
-    let has_documents = operations(runs, name).any(|it| it.documents > 0);
+    let (sent, unit) = sent(runs);
+    // A request counts as a document where it carries no more than one.
+    let least = |it: &Operation| if unit == Unit::RequestsPerS { it.count } else { 0 };
+    let has_documents = operations(runs, name).any(|it| it.documents > least(it));
     if has_documents {
         let words = format!("documents per second of {name}");
         return Measure::new(
@@ -175,8 +196,8 @@ fn rate(runs: &[&Run], name: &String) -> Measure {
             words,
         );
     }
-    let words = format!("operations per second of {name}");
-    Measure::new(What::Operations(name.clone()), Unit::OperationsPerS, format!("{name}.rate_per_s"), words)
+    let words = format!("{sent}s per second of {name}");
+    Measure::new(What::Operations(name.clone()), unit, format!("{name}.rate_per_s"), words)
 }
 
 fn p99(name: &String) -> Measure {
@@ -265,6 +286,31 @@ mod tests {
                 ("client.cpu_us_per_operation", 3.0),
             ],
         );
+    }
+
+    #[test]
+    fn requests_to_a_service_are_compared_as_requests() {
+        let of_service = |documents| {
+            let asked = Operation { rate_per_s: 8.0, documents, ..operation(10, None) };
+            let answers = vec![crate::run::Answers::default()];
+            Run { answers, ..run(&[("ask", asked)]) }
+        };
+        let words = |run: &Run| {
+            measures(&[run]).into_iter().map(|it| (it.name, it.words, it.unit)).collect::<Vec<_>>()
+        };
+        let single = words(&of_service(10));
+        assert_eq!(
+            single[0],
+            ("ask.rate_per_s".into(), "requests per second of ask".into(), Unit::RequestsPerS)
+        );
+        assert_eq!(single[3].1, "Plimsoll's CPU per request");
+        let several = words(&of_service(1_000));
+        assert_eq!(several[0].1, "documents per second of ask");
+        let two = Run {
+            answers: vec![crate::run::Answers::default()],
+            ..run(&[("a", operation(5, None)), ("b", operation(5, None))])
+        };
+        assert_eq!(words(&two)[0].1, "requests per second of the last phase");
     }
 
     #[test]

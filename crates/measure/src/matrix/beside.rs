@@ -56,6 +56,23 @@ impl Matrix {
     }
 }
 
+impl Matrix {
+    /// Whether its runs were read back; those of a service are not, for a service proves nothing by itself.
+    pub fn is_audited(&self) -> bool {
+        let mut figures = self.cells.iter().filter_map(|cell| cell.figures.as_ref()).peekable();
+        figures.peek().is_none() || figures.any(|figures| figures.integrity.is_some())
+    }
+
+    /// Whether what is shown are requests to a service that each carry one document at most.
+    pub fn counts_requests(&self) -> bool {
+        let names = self.operations();
+        let shown = || self.cells.iter().flat_map(|cell| names.iter().filter_map(|name| cell.of(name)));
+        let single =
+            |figures: &OperationFigures| figures.documents_per_operation.is_none_or(|count| count <= 1.0);
+        !self.is_audited() && shown().all(single)
+    }
+}
+
 impl Cell {
     /// What an operation did in it.
     pub fn of(&self, operation: &str) -> Option<&OperationFigures> {
@@ -65,8 +82,8 @@ impl Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Spread;
     use super::super::tests::matrix;
+    use super::super::{Matrix, Spread};
 
     #[test]
     fn a_cell_is_compared_with_those_that_differ_on_the_first_axis_only() {
@@ -97,6 +114,20 @@ mod tests {
         let times = |index: usize| matrix.times_least_cpu(&matrix.cells[index], "insert");
         assert_eq!((times(0), times(1)), (Some(1.0), Some(2.5)));
         assert_eq!((times(2), times(3)), (None, None), "nothing beside them has their size");
+    }
+
+    #[test]
+    fn a_matrix_of_a_service_counts_requests_unless_they_carry_several_documents() {
+        let mut matrix = matrix(&[("lean", "10K", 1.0)]);
+        assert!(matrix.is_audited() && !matrix.counts_requests());
+        let figures = matrix.cells[0].figures.as_mut().unwrap();
+        figures.integrity = None;
+        figures.operations.get_mut("insert").unwrap().documents_per_operation = Some(1.0);
+        assert!(!matrix.is_audited() && matrix.counts_requests());
+        let figures = matrix.cells[0].figures.as_mut().unwrap();
+        figures.operations.get_mut("insert").unwrap().documents_per_operation = Some(100.0);
+        assert!(!matrix.counts_requests());
+        assert!(Matrix::default().is_audited(), "nothing is known yet");
     }
 
     #[test]

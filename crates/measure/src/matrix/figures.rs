@@ -22,6 +22,13 @@ pub struct Figures {
     pub client_cpu_us_per_document: Option<Spread>,
     /// CPU of the server's process ÷ documents, in microseconds; local servers only.
     pub server_cpu_us_per_document: Option<Spread>,
+    /// CPU of the processes under load ÷ operations, in microseconds; local ones only. Of a service that was started: of it
+    /// and its database.
+    #[serde(default)]
+    pub server_cpu_us_per_operation: Option<Spread>,
+    /// Cores that they used on average under load.
+    #[serde(default)]
+    pub server_cores: Option<Spread>,
     /// Bytes sent and received ÷ documents.
     pub wire_bytes_per_document: Option<Spread>,
     /// Bytes that the storage engine wrote to disk ÷ documents; absent where the server does not tell.
@@ -30,6 +37,13 @@ pub struct Figures {
     pub data_bytes_per_document: Option<Spread>,
     /// Bytes that the collection took on disk with its indexes ÷ documents; absent where the server does not tell.
     pub disk_bytes_per_document: Option<Spread>,
+    /// Bytes of everything that was there after the load, uncompressed: the collection, or what a service that was started
+    /// kept; absent where the server does not tell.
+    #[serde(default)]
+    pub data_bytes: Option<Spread>,
+    /// Bytes of the same on disk with its indexes.
+    #[serde(default)]
+    pub disk_bytes: Option<Spread>,
     /// What the tool can do against a server that answers at once ÷ what it did.
     pub headroom: Option<Spread>,
 }
@@ -109,10 +123,14 @@ impl Figures {
             integrity: Promises::of(runs.iter().filter_map(|(run, _)| run.integrity.as_ref())),
             client_cpu_us_per_document: over(&|run, _| run.client.cpu_us_per_document),
             server_cpu_us_per_document: over(&|run, _| run.server_cost.cpu_us_per_document),
+            server_cpu_us_per_operation: over(&|run, _| run.server_cost.cpu_us_per_operation),
+            server_cores: over(&|run, _| run.server_cost.cores),
             wire_bytes_per_document: over(&|run, _| run.client.wire_bytes_per_document),
             written_bytes_per_document: over(&|run, _| run.server_cost.written_bytes_per_document),
             data_bytes_per_document: over(&|run, size| per_document(run, size?.data_bytes)),
             disk_bytes_per_document: over(&|run, size| per_document(run, on_disk(size?))),
+            data_bytes: over(&|_, size| Some(size?.data_bytes? as f64)),
+            disk_bytes: over(&|_, size| Some(on_disk(size?)? as f64)),
             headroom: over(&|run, _| run.client.headroom),
         })
     }
@@ -236,5 +254,15 @@ mod tests {
         let figures = Figures::of(&[(run(5.0, 3), Some(size))]).unwrap();
         assert_eq!(figures.disk_bytes_per_document.unwrap().median, 100.0);
         assert_eq!(figures.data_bytes_per_document.unwrap().median, 100.0);
+        assert_eq!((figures.disk_bytes.unwrap().median, figures.data_bytes.unwrap().max), (700.0, 700.0));
+    }
+
+    #[test]
+    fn what_a_service_kept_is_known_without_an_audit() {
+        let size = Size { storage_bytes: Some(500), ..Size::default() };
+        let unaudited = Run { integrity: None, ..run(5.0, 0) };
+        let figures = Figures::of(&[(unaudited, Some(size))]).unwrap();
+        assert_eq!((figures.disk_bytes_per_document, figures.data_bytes), (None, None));
+        assert_eq!(figures.disk_bytes.unwrap().median, 500.0);
     }
 }

@@ -6,8 +6,8 @@ use anyhow::{bail, ensure};
 
 use crate::cli::LoadArgs;
 
-/// Roots of a scenario that say something about the server.
-const SERVER: [&str; 3] = ["server", "servers", "cache"];
+/// Roots of a scenario that say something about the server, or about the service and how it is spoken to.
+const SERVER: [&str; 4] = ["server", "servers", "cache", "http"];
 
 /// One of the two, as meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,6 +114,9 @@ pub mod tests {
         assert_eq!(it.varied(), ["client", "phases.0.stop.duration", "server"]);
         assert_eq!(side(&[]).unwrap().name(), "as the scenario says");
         assert_eq!(side(&["set cache=1GB"]).unwrap().varied(), ["cache", "server"]);
+        assert_eq!(side(&["set http.protocol=http2"]).unwrap().varied(), ["http.protocol", "server"]);
+        let design = "service.telemetry.settings.readings.design";
+        assert_eq!(side(&[&format!("set {design}=bucket")]).unwrap().varied(), [design]);
     }
 
     #[test]

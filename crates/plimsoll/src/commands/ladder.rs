@@ -9,7 +9,7 @@ use plimsoll_load::phase::{Load, Phase};
 use plimsoll_load::stop::Stop;
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::duration::Span;
-use plimsoll_measure::event::Event;
+use plimsoll_measure::event::{Event, Sends};
 use plimsoll_measure::ladder::Rung;
 
 use super::load;
@@ -30,7 +30,11 @@ pub fn climb(args: &LadderArgs) -> Outcome<Exit> {
     let mut session = load::open(&args.scenario, &args.load)?;
     let load = session.plan.searched().cloned();
     let load = load.ok_or_else(|| anyhow!("phases: there is no load to climb with")).deserves(Exit::Usage)?;
-    let unit = if session.plan.documents_per_operation() > 1.0 { Unit::Documents } else { Unit::Operations };
+    let unit = match session.sends() {
+        _ if session.plan.documents_per_operation() > 1.0 => Unit::Documents,
+        Sends::Operations => Unit::Operations,
+        Sends::Requests => Unit::Requests,
+    };
     load::prepare(&mut session)?;
     let mut rungs = Vec::new();
     for writers in &args.writers {

@@ -15,7 +15,7 @@ use plimsoll_load::suspects::Machine;
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::duration::Span;
-use plimsoll_measure::event::Event;
+use plimsoll_measure::event::{Event, Sends};
 use plimsoll_measure::line::{Line, Probe, Stage};
 use plimsoll_measure::run::WarmUp;
 use plimsoll_measure::sample::ServerSample;
@@ -98,7 +98,7 @@ fn search(session: &mut Session, searched: &Load, start: f64, thorough: bool) ->
         settings,
         objective,
         documents_per_operation: documents,
-        unit: if documents > 1.0 { "documents/s" } else { "operations/s" }.to_owned(),
+        unit: unit(session).to_owned(),
         machine: Machine { cores: machine::cores(), workers: session.system.crew().workers as u32 },
         searches: if thorough { 3 } else { 1 },
     };
@@ -110,6 +110,15 @@ fn search(session: &mut Session, searched: &Load, start: f64, thorough: bool) ->
     line.notes.extend(warm_up_note(session));
     line.notes.extend(checkpoint_note(session));
     Ok(line)
+}
+
+/// What the line's rates count.
+fn unit(session: &Session) -> &'static str {
+    match session.sends() {
+        _ if session.plan.documents_per_operation() > 1.0 => "documents/s",
+        Sends::Operations => "operations/s",
+        Sends::Requests => "requests/s",
+    }
 }
 
 /// A warm-up that did not end says that the server may still have been changing.

@@ -6,35 +6,52 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_ledger::Run as RunId;
+use plimsoll_load::arrivals::Share;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
 use plimsoll_measure::event::Event;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::Run;
 use plimsoll_measure::size::Bytes;
+use plimsoll_mongo::scenario::Existing;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::LoadArgs;
 use crate::conclude::{conclude, exit};
 use crate::exit::{Deserves, Exit, Outcome};
+use crate::merge::{Books, Recorder, identity};
 use crate::place::Manner;
 use crate::plan::{self, Plan};
 use crate::readers::Readers;
 use crate::run_dir::{self, RunDir};
 use crate::scenario;
 use crate::session::{Opening, Session, new_run};
-use crate::system::{Ground, Subject, System};
+use crate::start::{Meant, Moment};
+use crate::system::{Crew, Ground, Subject, System};
 use crate::terminal::{print, say, style};
+
+/// A moment that is proposed lies so far ahead, in milliseconds: time for every shard to get ready.
+const SHARDS_AHEAD_MS: u64 = 60_000;
 
 /// Reads the words, finds the server and opens a session.
 ///
 /// # Errors
 /// What cannot be meant, reached or begun.
 pub fn open(name: &str, args: &LoadArgs) -> Outcome<Session> {
+    open_at(name, args, None)
+}
+
+/// The same for a load that begins at a moment of its own.
+///
+/// # Errors
+/// What cannot be meant, reached or begun.
+pub fn open_at(name: &str, args: &LoadArgs, start: Option<Moment>) -> Outcome<Session> {
     let shard = plan::shard(&args.shard).deserves(Exit::Usage)?;
     let loaded = scenario::load(name, &args.overrides, args.seed).deserves(Exit::Usage)?;
     check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
     let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
+    check_shard(shard, &loaded.scenario, start).deserves(Exit::Usage)?;
     let subject = Subject::of(&loaded, &plan, args).deserves(Exit::Usage)?;
     let control = Control::listening(signals().context("listen to signals")?);
     let runtime = runtime()?;
@@ -45,13 +62,45 @@ pub fn open(name: &str, args: &LoadArgs) -> Outcome<Session> {
     let begin = || {
         let timeout = Duration::from_nanos(loaded.scenario.timeout.as_ns());
         let cache_bytes = loaded.scenario.cache.map(Bytes::get);
-        let run = new_run(started_ms);
-        let ground = Ground { loaded: &loaded, plan: &plan, run, shard };
+        let ground = Ground { loaded: &loaded, plan: &plan, run: new_run(started_ms), shard };
+        let run = start.and_then(|start| together(ground, start)).unwrap_or(ground.run);
+        let ground = Ground { run, ..ground };
         let system = subject.open(ground, &dir, Manner { timeout, quiet, cache_bytes }, &control, runtime)?;
-        let readers = Readers::new(dir, quiet);
-        Session::open(Opening { loaded, plan, system, readers, control, shard, run, started_ms })
+        let mut readers = Readers::new(dir, quiet);
+        if shard != Share::WHOLE {
+            readers.shard = Some(Recorder::create(&path)?);
+        }
+        let opening = Opening { loaded, plan, system, readers, control, shard, run, started_ms };
+        let mut session = Session::open(opening)?;
+        session.start_at_ms = start.map(|start| start.wall_ms);
+        Ok(session)
     };
     begin().inspect_err(|_| run_dir::abandon(&path))
+}
+
+/// Who all shards of a run are together, if it has several: each knows that who knows the moment at which they begin.
+fn together(ground: Ground<'_>, start: Moment) -> Option<RunId> {
+    let workers = Crew::of(ground, false).workers;
+    (ground.shard != Share::WHOLE)
+        .then(|| identity(&ground.loaded.hash(), ground.shard.of, workers, start.wall_ms))
+}
+
+/// What several processes cannot do together.
+fn check_shard(shard: Share, scenario: &scenario::Scenario, start: Option<Moment>) -> anyhow::Result<()> {
+    if shard == Share::WHOLE {
+        return Ok(());
+    }
+    anyhow::ensure!(
+        scenario.existing != Existing::Drop,
+        "existing: drop: each shard would drop what the others have written; drop the collection before, and say \
+         `--set existing=refuse`"
+    );
+    anyhow::ensure!(
+        start.is_none_or(|start| start.meant == Meant::ByAll),
+        "--start-at: each shard would count from its own start; give all of them one moment, such as {}",
+        clock::utc(clock::wall_ms() + SHARDS_AHEAD_MS)
+    );
+    Ok(())
 }
 
 /// A runtime for everything that waits outside the load.
@@ -150,7 +199,9 @@ pub fn finish(mut session: Session, command: &str, line: Option<Line>) -> Outcom
     closed?;
     let integrity = session.audit();
     let run = conclude(&session, command, integrity, line);
-    let exit = exit(&run, &session);
+    let exit = exit(&run, session.ended, session.control.is_stopped());
+    let books = Books { server_cpu_ns: session.server_cpu_ns() };
+    session.readers.shard.take().map_or(Ok(()), |shard| shard.close(books))?;
     let Session { readers: Readers { dir, terminal, .. }, system, .. } = session;
     if let Some(mut terminal) = terminal {
         terminal.on(&Event::Finished(Box::new(run.clone())));

@@ -9,6 +9,10 @@ mod ladder;
 mod line;
 mod load;
 mod matrix;
+mod merge;
+#[cfg(feature = "embedding")]
+mod model;
+mod pipeline;
 mod report;
 mod run;
 mod scenarios;
@@ -17,6 +21,7 @@ mod selftest;
 mod serve;
 mod server;
 mod show;
+mod suite;
 
 use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Outcome};
@@ -30,8 +35,13 @@ pub fn execute(cli: &Cli) -> Outcome<Exit> {
         Command::Run(args) => run::run(args),
         Command::Line(args) => line::line(args),
         Command::Ladder(args) => ladder::climb(args),
+        Command::Merge(args) => merge::merge(args),
         Command::Compare(args) => compare::compare(args),
         Command::Ab(args) => ab::ab(args),
+        Command::Suite(args) => suite::suite(args),
+        Command::Pipeline(command) => pipeline::pipeline(command),
+        #[cfg(feature = "embedding")]
+        Command::Model(command) => model::model(command),
         Command::Show(args) => show::show(args),
         Command::Report(args) => report::report(args),
         Command::Audit(args) => audit::audit(args),

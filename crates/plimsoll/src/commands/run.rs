@@ -1,11 +1,11 @@
 //! `plimsoll run`: the phases of a scenario, one after the other.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use plimsoll_load::phase::Phase;
-use plimsoll_measure::event::Event;
+use plimsoll_measure::clock;
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::run::Run;
 use plimsoll_report::foreign::k6;
@@ -15,7 +15,8 @@ use super::{load, matrix};
 use crate::cli::RunArgs;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::scenario::{self, Loaded};
-use crate::session::Session;
+use crate::session::{Session, phase_event};
+use crate::start;
 
 /// Runs a scenario and audits what it wrote; of a matrix every cell that was asked for.
 ///
@@ -26,11 +27,14 @@ pub fn run(args: &RunArgs) -> Outcome<Exit> {
         scenario::load(&args.scenario, &args.load.overrides, args.load.seed).deserves(Exit::Usage)?;
     if loaded.scenario.matrix.is_some() {
         check_exports_of_matrix(args).deserves(Exit::Usage)?;
+        check_start_of_matrix(args).deserves(Exit::Usage)?;
         return matrix::run(&loaded, args);
     }
     check_words(&loaded, args).deserves(Exit::Usage)?;
+    let start = args.start_at.as_deref().map(|text| start::read(text, clock::wall_ms()));
+    let start = start.transpose().deserves(Exit::Usage)?;
     check_exports(args).deserves(Exit::Usage)?;
-    let mut session = load::open(&args.scenario, &args.load)?;
+    let mut session = load::open_at(&args.scenario, &args.load, start)?;
     for phase in session.plan.phases.clone() {
         if session.is_over() {
             break;
@@ -50,13 +54,8 @@ pub fn run(args: &RunArgs) -> Outcome<Exit> {
 /// # Errors
 /// When it cannot be run at all.
 pub fn one_phase(session: &mut Session, phase: &Phase) -> Outcome<()> {
-    let at_ns = session.elapsed_ns();
-    session.emit(&Event::Phase {
-        at_ns,
-        name: phase.name.clone(),
-        duration_s: phase.stop.duration.map(plimsoll_measure::duration::Span::as_secs),
-        documents: phase.stop.documents,
-    });
+    let event = phase_event(phase, session.elapsed_ns());
+    session.emit(&event);
     session.summary.arm();
     session.run(phase, |_| ())?;
     Ok(())
@@ -79,6 +78,32 @@ fn check_exports(args: &RunArgs) -> anyhow::Result<()> {
             file.display()
         );
     }
+    let places: Vec<_> = exports(args).map(|(file, _)| place(file)).collect();
+    if let [one, other] = places.as_slice() {
+        ensure!(
+            one != other,
+            "--summary-export and --summary-export-legacy both name {}, and each would write over the other: name two files",
+            one.display()
+        );
+    }
+    Ok(())
+}
+
+/// Where a file is or will be, whatever way it is named by.
+fn place(file: &Path) -> PathBuf {
+    let whole = file.canonicalize().or_else(|_| {
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok::<_, std::io::Error>(parent.canonicalize()?.join(file.file_name().unwrap_or_default()))
+    });
+    whole.unwrap_or_else(|_| file.to_owned())
+}
+
+fn check_start_of_matrix(args: &RunArgs) -> anyhow::Result<()> {
+    ensure!(
+        args.start_at.is_none(),
+        "--start-at is for one load, and {} is a matrix of runs: leave it out",
+        args.scenario
+    );
     Ok(())
 }
 

@@ -4,9 +4,12 @@ use anyhow::Context;
 use plimsoll_measure::comparison::Comparison;
 use plimsoll_measure::matrix::Matrix;
 use plimsoll_measure::run::Run;
+use plimsoll_measure::stream::Stream;
+use plimsoll_measure::suite::Suite;
 
 use crate::cli::{SchemaArgs, SchemaOf};
 use crate::exit::{Exit, Outcome};
+use crate::pipeline::PipelineFile;
 use crate::scenario::Scenario;
 use crate::terminal::print;
 
@@ -25,6 +28,9 @@ fn text(of: SchemaOf) -> anyhow::Result<String> {
         SchemaOf::Run => schemars::schema_for!(Run),
         SchemaOf::Matrix => schemars::schema_for!(Matrix),
         SchemaOf::Comparison => schemars::schema_for!(Comparison),
+        SchemaOf::Suite => schemars::schema_for!(Suite),
+        SchemaOf::Pipeline => schemars::schema_for!(PipelineFile),
+        SchemaOf::Stream => schemars::schema_for!(Stream),
     };
     Ok(format!("{}\n", serde_json::to_string_pretty(&schema).context("write the schema")?))
 }
@@ -52,6 +58,19 @@ pub mod tests {
         hold("docs/reference/run.schema.json", &text(SchemaOf::Run).unwrap());
         hold("docs/reference/matrix.schema.json", &text(SchemaOf::Matrix).unwrap());
         hold("docs/reference/comparison.schema.json", &text(SchemaOf::Comparison).unwrap());
+        hold("docs/reference/suite.schema.json", &text(SchemaOf::Suite).unwrap());
+        hold("docs/reference/pipeline.schema.json", &text(SchemaOf::Pipeline).unwrap());
+        hold("docs/reference/stream.schema.json", &text(SchemaOf::Stream).unwrap());
+    }
+
+    #[test]
+    fn the_metrics_in_the_docs_are_those_that_are_told() {
+        let head = "# Metrics of a pipeline\n\nWhat `plimsoll pipeline run --listen` tells Prometheus. Every metric has the labels \
+                    `pipeline`, `source` and `sink`. Names do not change.\n\n";
+        hold(
+            "docs/reference/pipeline-metrics.md",
+            &format!("{head}{}", plimsoll_report::stream::reference()),
+        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub fn serve(command: &ServeCommand) -> Outcome {
 fn telemetry(args: &TelemetryArgs) -> Outcome {
     let mut typed = typed(args).deserves(Exit::Usage)?;
     if args.print_settings {
-        print(&serde_saphyr::to_string(&typed).context("write the settings as YAML")?);
+        print(&serde_saphyr::to_string(&typed.shown()).context("write the settings as YAML")?);
         return Ok(Exit::Held);
     }
     let choice: Choice = match &args.server {

@@ -15,8 +15,10 @@ const VALUES_MAX: usize = 100;
 const REPETITIONS_MAX: u32 = 100;
 /// A name has at most this many characters.
 const NAME_MAX: usize = 40;
-/// What all cells share: they run one after the other on one server.
+/// What all cells share: they run one after the other on one server, or against one service.
 const SHARED: [&str; 5] = ["matrix", "existing", "server", "servers", "cache"];
+/// What cells share that start a server and a service each.
+const SHARED_ANEW: [&str; 3] = ["matrix", "existing", "servers"];
 /// Stands for every value of an axis on the command line.
 pub const ALL: &str = "all";
 
@@ -105,6 +107,12 @@ pub fn offer(name: &str, known: &[&str]) -> String {
     }
 }
 
+/// The keys in which cells cannot differ.
+fn shared(base: &Json) -> &'static [&'static str] {
+    let starts_one = base.get("service").is_some_and(|service| !service.is_null());
+    if starts_one { &SHARED_ANEW } else { &SHARED }
+}
+
 /// Every path must lead somewhere.
 fn check_places(axis: &Axis, base: &Json) -> anyhow::Result<()> {
     for (name, places) in &axis.values.0 {
@@ -113,7 +121,7 @@ fn check_places(axis: &Axis, base: &Json) -> anyhow::Result<()> {
             let here = || format!("matrix: {}={name}: {path}", axis.name);
             let root = path.split('.').next().unwrap_or_default();
             ensure!(
-                !SHARED.contains(&root),
+                !shared(base).contains(&root),
                 "{}: all cells share it, and it cannot differ between them",
                 here()
             );
@@ -242,6 +250,15 @@ leave_out:
             let message = message(&typed);
             assert!(message.contains(part), "{part}: {message}");
         }
+    }
+
+    #[test]
+    fn cells_that_start_a_server_each_may_differ_in_it() {
+        let typed = "axes: [{name: cache, values: {small: {cache: 64MB}, large: {cache: 1GB}}}]";
+        let matrix: Matrix = serde_saphyr::from_str(typed).unwrap();
+        assert!(check(&matrix, &json!({})).is_err());
+        assert!(check(&matrix, &json!({"service": null})).is_err());
+        check(&matrix, &json!({"service": {"telemetry": {}}})).unwrap();
     }
 
     const TWICE: &str = "

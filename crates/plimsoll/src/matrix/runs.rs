@@ -4,7 +4,9 @@ use plimsoll_measure::run::Run;
 use plimsoll_mongo::setup::Namespace;
 
 use super::cells::Cell;
+use super::venue::Venue;
 use crate::plan::Plan;
+use crate::scenario::Scenario;
 
 /// A directory's name has at most this many characters of a cell's values.
 const SLUG_MAX: usize = 60;
@@ -22,7 +24,7 @@ pub struct Planned {
     pub repetition: u32,
     /// Its directory, below that of the matrix.
     pub directory: String,
-    /// Its collection.
+    /// Its collection, or the database of its service; empty where it has none of its own.
     pub collection: String,
 }
 
@@ -49,7 +51,7 @@ pub enum Todo {
 }
 
 /// Every run: all cells once, then all again.
-pub fn schedule(cells: &[Cell], repetitions: u32) -> Vec<Planned> {
+pub fn schedule(cells: &[Cell], repetitions: u32, venue: Venue) -> Vec<Planned> {
     let rounds =
         (1..=repetitions).flat_map(|repetition| cells.iter().enumerate().map(move |at| (repetition, at)));
     rounds
@@ -59,7 +61,7 @@ pub fn schedule(cells: &[Cell], repetitions: u32) -> Vec<Planned> {
             cell: index,
             repetition,
             directory: directory(number, &cell.label, repetition, repetitions),
-            collection: collection(&cell.loaded.scenario.collection, number),
+            collection: written_to(&cell.loaded.scenario, number, venue),
         })
         .collect()
 }
@@ -70,6 +72,15 @@ fn directory(number: u32, label: &str, repetition: u32, repetitions: u32) -> Str
     let slug: String = label.replace(", ", "-").chars().map(plain).take(SLUG_MAX).collect();
     let round = if repetitions > 1 { format!("-r{repetition}") } else { String::new() };
     format!("{number:03}-{slug}{round}")
+}
+
+/// What run `number` has to itself where the server stays: a collection, or the database of its service.
+fn written_to(scenario: &Scenario, number: u32, venue: Venue) -> String {
+    match (venue, &scenario.service) {
+        (Venue::Database, _) => collection(&scenario.collection, number),
+        (Venue::Databases, Some(staging)) => format!("{}_{number}", staging.database()),
+        _ => String::new(),
+    }
 }
 
 /// `database.collection_n`; a name without a database is refused elsewhere.
@@ -115,7 +126,7 @@ mod tests {
     #[test]
     fn repetitions_are_interleaved_and_each_run_has_a_place_of_its_own() {
         let cells = expanded(SCENARIO, &["size=10K"]).unwrap().cells;
-        let runs = schedule(&cells, 2);
+        let runs = schedule(&cells, 2, Venue::Database);
         let told: Vec<_> = runs.iter().map(|run| (run.directory.as_str(), run.collection.as_str())).collect();
         assert_eq!(
             told,
@@ -127,6 +138,15 @@ mod tests {
             ]
         );
         assert_eq!(directory(7, "w 1/j, 10K", 1, 1), "007-w-1-j-10K");
+    }
+
+    #[test]
+    fn a_service_on_a_server_that_stays_has_a_database_for_each_run() {
+        let mut cells = expanded(SCENARIO, &["size=10K"]).unwrap().cells;
+        let staging = "telemetry: {settings: {database: {name: feeds}}}";
+        cells[1].loaded.scenario.service = Some(serde_saphyr::from_str(staging).unwrap());
+        assert_eq!(schedule(&cells, 1, Venue::Databases)[1].collection, "feeds_2");
+        assert_eq!(schedule(&cells, 1, Venue::Anew)[1].collection, "", "its server is its own");
     }
 
     #[test]

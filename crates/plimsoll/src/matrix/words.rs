@@ -5,8 +5,10 @@ use plimsoll_report::text::hanging;
 use plimsoll_report::units::{bytes, counted, duration, exact};
 
 use super::cells::Cell;
-use super::cost::{DISK_FACTOR, Estimate, Keep, Share};
+use super::cost::{DISK_FACTOR, Estimate, Keep};
 use super::runs::Planned;
+use super::share::Share;
+use super::venue::Venue;
 use crate::scenario::Bounds;
 
 /// Columns of the names of facts.
@@ -27,8 +29,10 @@ pub struct Intent<'a> {
     pub runs: &'a [Planned],
     /// Runs that were made before.
     pub made: usize,
-    /// Whether collections stay.
+    /// Whether what was written stays.
     pub keep: Keep,
+    /// Where runs are made.
+    pub venue: Venue,
 }
 
 /// What the matrix will do, a line each.
@@ -43,8 +47,9 @@ pub fn announce(intent: &Intent<'_>) -> String {
     let facts = [
         ("documents", Some(documents(estimate))),
         ("time", Some(time(estimate, intent.bounds))),
-        ("disk", Some(disk(estimate, intent))),
-        ("collections", collections(intent)),
+        ("filled in", (estimate.filled > 0).then(|| filled(estimate))),
+        ("disk", (intent.venue != Venue::Service).then(|| disk(estimate, intent))),
+        (name_of_places(intent.venue), places(intent)),
         (
             "made before",
             (intent.made > 0).then(|| format!("{}, not made again", counted(intent.made as u64, "run"))),
@@ -59,8 +64,9 @@ pub fn announce(intent: &Intent<'_>) -> String {
 
 fn documents(estimate: &Estimate) -> String {
     let known = format!("{} in all", exact(estimate.documents));
+    let each = (estimate.document_bytes > 0.0).then(|| bytes(estimate.document_bytes as u64));
     match estimate.uncounted {
-        0 => format!("{known}, about {} each", bytes(estimate.document_bytes as u64)),
+        0 => each.map_or_else(|| known.clone(), |each| format!("{known}, about {each} each")),
         runs => format!("{known}, and those of {} that time alone ends", counted(runs.into(), "run")),
     }
 }
@@ -77,11 +83,17 @@ fn time(estimate: &Estimate, bounds: &Bounds) -> String {
     }
 }
 
+fn filled(estimate: &Estimate) -> String {
+    format!("{} readings and activities in all, before the loads", exact(estimate.filled))
+}
+
 fn disk(estimate: &Estimate, intent: &Intent<'_>) -> String {
     let at_least = if estimate.uncounted > 0 { "at least" } else { "up to" };
-    let which = match intent.keep {
-        Keep::Nothing => "the largest collection",
-        Keep::Everything => "all collections",
+    let which = match (intent.keep, intent.venue) {
+        (Keep::Nothing, Venue::Database) => "the largest collection",
+        (Keep::Everything, Venue::Database) => "all collections",
+        (Keep::Nothing, _) => "the largest database",
+        (Keep::Everything, _) => "all databases",
     };
     format!(
         "{at_least} {} on the server at once, of {} allowed: {which}, its documents × their mean size × {DISK_FACTOR}",
@@ -90,18 +102,44 @@ fn disk(estimate: &Estimate, intent: &Intent<'_>) -> String {
     )
 }
 
-fn collections(intent: &Intent<'_>) -> Option<String> {
+const fn name_of_places(venue: Venue) -> &'static str {
+    match venue {
+        Venue::Database => "collections",
+        Venue::Databases => "databases",
+        Venue::Service | Venue::Anew => "each run",
+    }
+}
+
+/// What the runs write to, and what becomes of it.
+fn places(intent: &Intent<'_>) -> Option<String> {
+    let fate = match (intent.venue, intent.keep) {
+        (Venue::Service, _) => {
+            let words =
+                "begins with what those before it left in the service: nobody but you can put that back";
+            return Some(words.to_owned());
+        }
+        (Venue::Anew, Keep::Nothing) => {
+            return Some(
+                "starts a server and the service of its own, and ends them; --keep keeps the storage"
+                    .to_owned(),
+            );
+        }
+        (Venue::Anew, Keep::Everything) => {
+            return Some(
+                "starts a server and the service of its own; the storage stays in its directory".to_owned(),
+            );
+        }
+        (Venue::Database, Keep::Nothing) => {
+            "are made, and each is dropped after its audit unless something is wrong in it; --keep keeps all"
+        }
+        (Venue::Databases, Keep::Nothing) => "are made, and each is dropped after its run; --keep keeps all",
+        (_, Keep::Everything) => "are made and stay",
+    };
     let (first, last) = (intent.runs.first()?, intent.runs.last()?);
     let names = if first.number == last.number {
         first.collection.clone()
     } else {
         format!("{} to {}", first.collection, last.collection)
-    };
-    let fate = match intent.keep {
-        Keep::Nothing => {
-            "are made, and each is dropped after its audit unless something is wrong in it; --keep keeps all"
-        }
-        Keep::Everything => "are made and stay",
     };
     Some(format!("{names} {fate}"))
 }
@@ -164,6 +202,7 @@ mod tests {
             runs: &[run(1, "a.b_1"), run(2, "a.b_2")],
             made: 1,
             keep: Keep::Nothing,
+            venue: Venue::Database,
         };
         let said = announce(&intent);
         for part in [
@@ -180,5 +219,16 @@ mod tests {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+        for (venue, part) in [
+            (Venue::Service, "each run begins with what those before it left"),
+            (Venue::Anew, "each run starts a server and the service of its own"),
+            (Venue::Databases, "databases a.b_1 to a.b_2 are made, and each is dropped after its run"),
+        ] {
+            let estimate = Estimate { filled: 36_000, ..estimate };
+            let said = announce(&Intent { venue, estimate: &estimate, ..intent });
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains(part) && said.contains("36,000 readings and activities"), "{said}");
+            assert_eq!(said.contains("the largest database"), venue != Venue::Service, "{said}");
+        }
     }
 }

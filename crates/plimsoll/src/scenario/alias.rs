@@ -8,6 +8,11 @@ const LOAD: [(&str, &str); 2] = [("startTime", "start"), ("gracefulStop", "grace
 /// The spellings of a scenario.
 const SCENARIO: [(&str, &str); 1] = [("thresholds", "expect")];
 
+/// What a key is called besides, for somebody who wrote it twice: as we call it, and as k6 does.
+pub fn other_name(key: &str) -> Option<&'static str> {
+    LOAD.iter().chain(&SCENARIO).find(|(_, ours)| *ours == key).map(|(theirs, _)| *theirs)
+}
+
 /// Adds the spellings of a load to its schema.
 pub fn of_load(schema: &mut Schema) {
     add(schema, &LOAD);

@@ -1,6 +1,6 @@
-//! The scenarios that are shipped in the binary.
+//! The scenarios and suites that are shipped in the binary.
 
-/// A shipped scenario.
+/// A shipped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Builtin {
     /// Its name: the file's stem.
@@ -13,17 +13,20 @@ pub struct Builtin {
 
 macro_rules! shipped {
     ($($folder:literal / $name:literal),* $(,)?) => {
+        shipped![".yaml": $($folder / $name),*]
+    };
+    ($ending:literal: $($folder:literal / $name:literal),* $(,)?) => {
         [$(Builtin {
             name: $name,
-            path: concat!("scenarios/", $folder, "/", $name, ".yaml"),
-            text: include_str!(concat!("../../../../scenarios/", $folder, "/", $name, ".yaml")),
+            path: concat!("scenarios/", $folder, "/", $name, $ending),
+            text: include_str!(concat!("../../../../scenarios/", $folder, "/", $name, $ending)),
         }),*]
     };
 }
 
 /// Every shipped scenario, in the order of `plimsoll scenarios`.
 pub const fn all() -> &'static [Builtin] {
-    static ALL: [Builtin; 32] = shipped![
+    static ALL: [Builtin; 41] = shipped![
         "write" / "bulk-baseline",
         "write" / "vip-one-by-one",
         "write" / "vip-all-at-once",
@@ -33,6 +36,7 @@ pub const fn all() -> &'static [Builtin] {
         "write" / "key-names",
         "write" / "larger-than-cache",
         "write" / "indexes",
+        "write" / "single-insert",
         "read" / "by-key",
         "read" / "range",
         "read" / "aggregate",
@@ -51,6 +55,14 @@ pub const fn all() -> &'static [Builtin] {
         "faults" / "lossy",
         "telemetry" / "baseline",
         "telemetry" / "baseline-short",
+        "telemetry" / "single",
+        "telemetry" / "batch",
+        "telemetry" / "iot",
+        "telemetry" / "designs",
+        "telemetry" / "feed-designs",
+        "telemetry" / "past-the-cache",
+        "telemetry" / "kill-service",
+        "telemetry" / "kill-server",
         "selftest" / "freeze",
         "selftest" / "forget",
         "selftest" / "flip",
@@ -60,15 +72,32 @@ pub const fn all() -> &'static [Builtin] {
     &ALL
 }
 
+/// Every shipped suite, likewise.
+pub const fn suites() -> &'static [Builtin] {
+    static TABLES: [Builtin; 2] = {
+        let [table] = shipped![".csv": "suite" / "write-cost"];
+        let [yaml] = shipped!["suite" / "strategies-stack"];
+        [table, yaml]
+    };
+    &TABLES
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where suites are, among the folders of scenarios.
+    const SUITES: &str = "suite";
 
     #[test]
     fn every_file_below_scenarios_is_shipped() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
         let folders = std::fs::read_dir(root).unwrap().flatten().filter(|entry| entry.path().is_dir());
-        let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
+        let is_suites = |folder: &std::fs::DirEntry| folder.file_name() == SUITES;
+        let (suites, folders): (Vec<_>, Vec<_>) = folders.partition(is_suites);
+        assert_eq!(suites.len(), 1);
+        hold(&suites[0].path(), super::suites());
+        let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
         let scenarios = files.map(|file| file.path()).filter(|path| path.is_file());
         let mut found: Vec<_> =
             scenarios.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
@@ -76,6 +105,28 @@ mod tests {
         let mut shipped: Vec<_> = all().iter().map(|builtin| builtin.name).collect();
         shipped.sort_unstable();
         assert_eq!(found, shipped);
+    }
+
+    /// Every file of a folder is shipped, and no other.
+    fn hold(folder: &std::path::Path, shipped: &[Builtin]) {
+        let files = std::fs::read_dir(folder).unwrap().flatten();
+        let mut found: Vec<_> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+        found.sort();
+        let mut names: Vec<_> =
+            shipped.iter().map(|builtin| builtin.path.trim_start_matches("scenarios/suite/")).collect();
+        names.sort_unstable();
+        assert_eq!(found, names);
+    }
+
+    #[test]
+    fn every_shipped_suite_can_be_meant_and_says_its_question() {
+        for builtin in suites() {
+            let loaded = crate::suite::read::load(builtin.name).unwrap();
+            assert!(loaded.suite.question.is_some(), "{}", builtin.name);
+            let tests = crate::suite::meant::build(&loaded, &Default::default()).unwrap();
+            assert!(tests.len() > 1, "{}", builtin.name);
+            assert!(!all().iter().any(|scenario| scenario.name == builtin.name), "one name for two things");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use plimsoll_load::stop::Stop;
 use plimsoll_load::think::Think;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::metric::Tags;
-use plimsoll_measure::rule::Rule;
+use plimsoll_measure::rule::{Rule, by_metric};
 use plimsoll_measure::size::Bytes;
 use plimsoll_mongo::scenario::{Client, DocumentFile, Existing, Operation, Section, Stamp, WriteConcern};
 use plimsoll_mongo::sharding::Sharding;
@@ -29,10 +29,10 @@ mod overrides;
 mod read;
 mod staging;
 
-pub use builtin::all as builtins;
+pub use builtin::{all as builtins, suites};
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
 pub use overrides::put;
-pub use read::{Loaded, load, nearest};
+pub use read::{Loaded, Text, load, nearest, parse_with};
 pub use staging::{Fill, Staging};
 
 /// A scenario, as typed.
@@ -106,7 +106,8 @@ pub struct Scenario {
     /// What is sent, one phase after the other.
     pub phases: Vec<Phase>,
     /// What must hold at the end, by metric: `insert.response: ["p(99)<50ms"]`, `response{load:feed}: […]`.
-    #[serde(default, alias = "thresholds")]
+    #[serde(default, alias = "thresholds", deserialize_with = "by_metric")]
+    #[schemars(with = "BTreeMap<String, Vec<Rule>>")]
     pub expect: BTreeMap<String, Vec<Rule>>,
     /// What must hold at the load line.
     #[serde(default)]

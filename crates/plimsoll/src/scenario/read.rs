@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Scenario, builtins, overrides};
+use super::{Scenario, alias, builtins, overrides};
 
 /// No scenario file is larger, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -40,6 +40,7 @@ impl Loaded {
             let path = self.base.join(&file.path);
             file.path = path.canonicalize().unwrap_or(path).to_string_lossy().into_owned();
         }
+        kept.service = kept.service.map(|staging| staging.rooted(&self.base));
         serde_saphyr::to_string(&kept).map_err(|error| anyhow!("write the scenario as YAML: {error}"))
     }
 
@@ -76,7 +77,7 @@ pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Re
     let source = find(name)?;
     let mut scenario = parse::<Scenario>(&source.text, &source.origin)?;
     if !assignments.is_empty() {
-        scenario = with_overrides(&source, assignments)?;
+        scenario = parse_with(&source.text, &source.origin, assignments)?;
     }
     if let Some(seed) = seed {
         scenario.seed = seed;
@@ -87,32 +88,50 @@ pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Re
     Ok(Loaded { name: source.name, scenario, base: source.base })
 }
 
-struct Source {
-    name: String,
-    origin: String,
-    text: String,
-    base: PathBuf,
+/// A file that a person wrote.
+#[derive(Debug)]
+pub struct Text {
+    /// The file's stem.
+    pub name: String,
+    /// The file, as it was named.
+    pub origin: String,
+    /// What stands in it.
+    pub text: String,
+    /// Where relative paths in it start.
+    pub base: PathBuf,
 }
 
-fn find(name: &str) -> anyhow::Result<Source> {
+impl Text {
+    /// Reads a file of bounded size.
+    ///
+    /// # Errors
+    /// When it is too large or cannot be read.
+    pub fn of_file(path: &Path) -> anyhow::Result<Self> {
+        let origin = path.display().to_string();
+        let size = path.metadata().map_or(0, |metadata| metadata.len());
+        if size > FILE_BYTES_MAX {
+            bail!("{origin} has {size} bytes: such a file has at most {FILE_BYTES_MAX}");
+        }
+        let name =
+            path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned());
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let base = parent.unwrap_or(Path::new(".")).to_owned();
+        let text = fs::read_to_string(path).with_context(|| format!("read {origin}"))?;
+        Ok(Self { name, origin, text, base })
+    }
+}
+
+fn find(name: &str) -> anyhow::Result<Text> {
     let path = Path::new(name);
     if let Some(builtin) = builtins().iter().find(|builtin| builtin.name == name).filter(|_| !path.is_file())
     {
         let (name, origin) = (builtin.name.to_owned(), builtin.path.to_owned());
-        return Ok(Source { name, origin, text: builtin.text.to_owned(), base: PathBuf::from(".") });
+        return Ok(Text { name, origin, text: builtin.text.to_owned(), base: PathBuf::from(".") });
     }
     if !path.is_file() {
         bail!("there is no scenario `{name}`: {}", suggestion(name));
     }
-    let size = path.metadata().map_or(0, |metadata| metadata.len());
-    if size > FILE_BYTES_MAX {
-        bail!("{name} has {size} bytes: a scenario has at most {FILE_BYTES_MAX}");
-    }
-    let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy().into_owned());
-    let base =
-        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
-    let text = fs::read_to_string(path).with_context(|| format!("read {name}"))?;
-    Ok(Source { name: stem, origin: name.to_owned(), text, base })
+    Text::of_file(path)
 }
 
 fn suggestion(name: &str) -> String {
@@ -123,13 +142,24 @@ fn suggestion(name: &str) -> String {
     }
 }
 
-fn with_overrides(source: &Source, assignments: &[String]) -> anyhow::Result<Scenario> {
-    let mut value: Value = parse(&source.text, &source.origin)?;
+/// Reads a text with some of its values replaced.
+///
+/// # Errors
+/// What cannot be understood, and where.
+pub fn parse_with<T: DeserializeOwned>(
+    text: &str,
+    origin: &str,
+    assignments: &[String],
+) -> anyhow::Result<T> {
+    if assignments.is_empty() {
+        return parse(text, origin);
+    }
+    let mut value: Value = parse(text, origin)?;
     for assignment in assignments {
         overrides::set(&mut value, assignment)?;
     }
     let text = serde_saphyr::to_string(&value).map_err(|error| anyhow!("apply --set: {error}"))?;
-    parse(&text, &format!("{} with --set {}", source.origin, assignments.join(" --set ")))
+    parse(&text, &format!("{origin} with --set {}", assignments.join(" --set ")))
 }
 
 fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
@@ -138,8 +168,16 @@ fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
 
 /// What a parser says, with the nearest known key if it met an unknown one.
 fn explained(message: &str) -> anyhow::Error {
-    let hint = unknown_key(message).map(|hint| format!("\n{hint}")).unwrap_or_default();
-    anyhow!("{message}{hint}")
+    let hint = unknown_key(message).or_else(|| double_key(message));
+    anyhow!("{message}{}", hint.map(|hint| format!("\n{hint}")).unwrap_or_default())
+}
+
+/// For a key that is there twice, which may be under both of its names: the parser calls it `duplicate field `x``.
+fn double_key(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("duplicate field ")?;
+    let key = rest.split('`').nth(1)?;
+    let theirs = alias::other_name(key)?;
+    Some(format!("`{theirs}` is k6's word for `{key}`: keep one of them"))
 }
 
 /// For an unknown key, the nearest known one: the parser lists them as `unknown field `x`, expected one of a, b`.
@@ -186,6 +224,21 @@ mod tests {
     fn a_misspelt_key_deep_inside_is_found_too() {
         let message = message(&SOUND.replace("writers", "writer"));
         assert!(message.contains("did you mean `writers`?"), "{message}");
+    }
+
+    #[test]
+    fn a_key_under_both_of_its_names_is_told_that_they_are_one() {
+        let both = message(&format!("{SOUND}expect: {{}}\nthresholds: {{}}\n"));
+        assert!(both.contains("`thresholds` is k6's word for `expect`: keep one of them"), "{both}");
+        let twice = "startTime: 1s, start: 1s, arrivals:";
+        let both = message(&SOUND.replace("arrivals:", twice));
+        assert!(both.contains("`startTime` is k6's word for `start`"), "{both}");
+    }
+
+    #[test]
+    fn a_threshold_that_is_no_list_is_told_how_to_be_one() {
+        let said = message(&format!("{SOUND}thresholds: {{insert.response: p(99)<50ms}}\n"));
+        assert!(said.contains("write [\"p(99)<50ms\"]"), "{said}");
     }
 
     #[test]

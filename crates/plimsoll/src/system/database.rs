@@ -7,11 +7,12 @@ use std::time::Duration;
 use anyhow::Context;
 use plimsoll_document::IdForm;
 use plimsoll_ledger::{Deal, Ledger, Neighbours, Run as RunId, Touched};
+use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
 use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
-use plimsoll_measure::clock;
+use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::inspection::Collection;
 use plimsoll_measure::integrity::Integrity;
@@ -46,7 +47,8 @@ pub struct Database {
     facts: ServerFacts,
     crew: Crew,
     deal: Deal,
-    is_whole: bool,
+    /// Whether every document of the run can be told from a stranger's: it has no other shard, or one identity with them.
+    knows_all: bool,
     /// The collection before the run.
     before: Before,
     inspected: (Option<Collection>, Option<Collection>),
@@ -98,7 +100,7 @@ impl Database {
             facts,
             crew,
             deal,
-            is_whole: ground.shard.of == 1,
+            knows_all: ground.shard == Share::WHOLE,
             before,
             inspected: (None, None),
             runtime,
@@ -145,11 +147,22 @@ impl Database {
         Ok(())
     }
 
+    /// An empty ledger. A shard that has one identity with the others answers for its own documents; the first one for
+    /// strangers' besides.
+    fn ledger(&self, closed: &[Closed]) -> Ledger {
+        let (run, deal) = (self.setup.run, self.deal);
+        let workers = closed.iter().map(|books| books.worker);
+        match workers.clone().min().zip(workers.max()).filter(|_| self.knows_all) {
+            Some((first, last)) => Ledger::of_shard(run, deal, first..last + 1),
+            None => Ledger::new(run, deal),
+        }
+    }
+
     /// Whether documents of others may be in the collection.
     fn neighbours(&self) -> Neighbours {
         let upserts = |command: &Command| matches!(command, Command::Update { upsert: true, .. });
         let own = self.setup.id == IdForm::Own || self.setup.commands.iter().any(upserts);
-        let alone = self.before.documents == 0 && self.is_whole && !own;
+        let alone = self.before.documents == 0 && self.knows_all && !own;
         if alone { Neighbours::Excluded } else { Neighbours::Expected }
     }
 }
@@ -224,6 +237,11 @@ impl System for Database {
         tied.collect()
     }
 
+    fn begin_at(&mut self, at: Instant) {
+        self.knows_all = true;
+        self.fleet.iter_mut().for_each(|fleet| fleet.begin_at(at));
+    }
+
     fn run(
         &mut self,
         phase: &Phase,
@@ -259,7 +277,7 @@ impl System for Database {
             closed.len() == self.crew.workers,
             "a worker kept its books: this is a fault of Plimsoll, please report it"
         );
-        let promised = gather(self.setup.run, self.deal, closed);
+        let promised = gather(self.ledger(&closed), closed);
         kept.context("keep the ledger")?;
         plimsoll_ledger::save(ledger, &promised.ledger).context("save the ledger")?;
         self.promised = Some(promised);
@@ -365,8 +383,7 @@ fn check_size(setup: &Setup, connection: &Connection) -> Outcome<()> {
     Ok(())
 }
 
-fn gather(run: RunId, deal: Deal, closed: Vec<Closed>) -> Promised {
-    let mut ledger = Ledger::new(run, deal);
+fn gather(mut ledger: Ledger, closed: Vec<Closed>) -> Promised {
     let mut touched = Touched::None;
     for books in closed {
         touched.merge(&books.touched);

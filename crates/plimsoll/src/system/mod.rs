@@ -12,8 +12,9 @@ use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
+use plimsoll_measure::clock::Instant;
 use plimsoll_measure::environment::ServerFacts;
-use plimsoll_measure::inspection::Collection;
+use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
 use plimsoll_server::{machine, process};
@@ -26,6 +27,7 @@ use crate::scenario::Loaded;
 mod database;
 mod service;
 mod staged;
+pub mod store;
 mod subject;
 
 pub use database::{Database, compile};
@@ -57,10 +59,11 @@ pub struct Crew {
 
 impl Crew {
     /// As many workers as there are cores to spare beside a local server, at most one a connection. The pacer spins only
-    /// where they leave a core free.
+    /// where they leave a core free. A shard has as many wherever the server is: all shards must have the same, for the
+    /// shares of the plan follow from it.
     pub fn of(ground: Ground<'_>, is_local: bool) -> Self {
         let cores = machine::cores() as usize;
-        let servers = usize::from(is_local);
+        let servers = usize::from(is_local && ground.shard == Share::WHOLE);
         let spare = cores.saturating_sub(servers);
         let wanted = ground.loaded.scenario.workers.map_or(spare, |workers| workers as usize);
         let workers = wanted.clamp(1, ground.plan.connections().max(1) as usize).min(256);
@@ -112,6 +115,9 @@ pub trait System: std::fmt::Debug {
     /// What a phase plans to be done to it, tied to it.
     fn faults(&self, plan: &Plan, phase: &Phase) -> Vec<Box<dyn Fault>>;
 
+    /// The next phase begins at this moment; so it does for every other shard, if there are any.
+    fn begin_at(&mut self, at: Instant);
+
     /// Runs a phase.
     ///
     /// # Errors
@@ -153,6 +159,11 @@ pub trait System: std::fmt::Debug {
 
     /// The collection before the load, and after the audit.
     fn inspections(&self) -> (Option<Collection>, Option<Collection>);
+
+    /// What everything that it keeps takes, where that is known without an audit.
+    fn size(&self) -> Option<Size> {
+        None
+    }
 
     /// Moves the storage of every server that we started into the run directory; says whether there was any.
     ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use plimsoll_http::reach::{Reached, reach};
+use plimsoll_http::reach::{Reached, reach, round_trips};
 use plimsoll_http::{Http, NullServer, Setup};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Engine, Finished, Progress, RunError};
@@ -16,7 +16,7 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
-use plimsoll_measure::inspection::Collection;
+use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
 use plimsoll_mongo::scenario::Section;
@@ -24,7 +24,7 @@ use plimsoll_wire::ConnectOptions;
 use tokio::runtime::Runtime;
 
 use super::staged::Staged;
-use super::{Crew, Ground, System};
+use super::{Crew, Ground, System, store};
 use crate::canary;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::injection;
@@ -73,7 +73,9 @@ impl Service {
         runtime: Runtime,
     ) -> Outcome<Self> {
         let url = staged.as_ref().map(Staged::url).or(url.map(str::to_owned));
-        let start_ms = clock::wall_ms();
+        // Shards of one run have one beginning, whenever each was started.
+        let is_whole = ground.shard == Share::WHOLE;
+        let start_ms = if is_whole { clock::wall_ms() } else { u64::from(ground.run.time_s) * 1000 };
         let setup = compile(ground.loaded, ground.plan, start_ms, url.as_deref()).deserves(Exit::Usage)?;
         let setup = match staged.as_ref().and_then(Staged::proxy) {
             Some(address) => setup.by_way_of(address),
@@ -191,6 +193,10 @@ impl System for Service {
         tied.collect()
     }
 
+    fn begin_at(&mut self, at: clock::Instant) {
+        self.engine.begin_at(at);
+    }
+
     fn run(
         &mut self,
         phase: &Phase,
@@ -209,14 +215,9 @@ impl System for Service {
         Vec::new()
     }
 
-    /// The round trip of a request for the URL's path, connecting included.
+    /// The round trip of a bare request for the URL's path, on a connection that is open and logged in.
     fn ping_ns(&self) -> Option<u64> {
-        let mut trips = Vec::with_capacity(PINGS);
-        for _ in 0..PINGS {
-            let sent = clock::now();
-            self.runtime.block_on(reach(&self.setup)).ok()?;
-            trips.push(clock::now().since(sent));
-        }
+        let mut trips = self.runtime.block_on(round_trips(&self.setup, PINGS)).ok()?;
         trips.sort_unstable();
         trips.get(PINGS / 2).copied()
     }
@@ -242,6 +243,12 @@ impl System for Service {
 
     fn inspections(&self) -> (Option<Collection>, Option<Collection>) {
         (None, None)
+    }
+
+    /// Of a service that was started: its database.
+    fn size(&self) -> Option<Size> {
+        let staged = self.staged.as_ref()?;
+        self.runtime.block_on(store::size(&staged.place, staged.database()))
     }
 
     fn keep(self: Box<Self>, run: &Path) -> anyhow::Result<bool> {

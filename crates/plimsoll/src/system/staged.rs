@@ -36,6 +36,7 @@ pub struct Staged {
     pub told: Vec<String>,
     name: &'static str,
     scheme: &'static str,
+    database: String,
 }
 
 /// What a service is started with.
@@ -75,13 +76,18 @@ impl Staged {
         let proxies = wants_proxy.then(|| Proxy::start(process.address(), seed).map(Arc::new));
         let proxies = proxies.transpose().context("start a proxy")?.into_iter().collect();
         let process = Arc::new(Mutex::new(process));
-        let (name, scheme) = (staging.name(), staging.scheme());
-        Ok(Self { proxies, process, place, facts, told, name, scheme })
+        let (name, scheme, database) = (staging.name(), staging.scheme(), staging.database().to_owned());
+        Ok(Self { proxies, process, place, facts, told, name, scheme, database })
     }
 
     /// What it is called.
     pub const fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// The database that it keeps everything in.
+    pub fn database(&self) -> &str {
+        &self.database
     }
 
     /// Where it is.

@@ -17,7 +17,7 @@ use crate::run_dir::RunDir;
 use crate::scenario::{Loaded, Staging, Victim};
 
 /// A system, as meant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
     /// A database.
     Database(Choice),
@@ -46,12 +46,22 @@ impl Subject {
                 )
             }
             (Some(_), Some(staging)) => {
-                Self::Staged(Box::new(staging.clone()), check::choose(args, scenario)?)
+                let staging = staging.clone().rooted(&loaded.base);
+                Self::Staged(Box::new(staging), check::choose(args, scenario)?)
             }
             (Some(section), None) => Self::Service(url(&section.url, args)?),
         };
         subject.check(loaded, plan)?;
         Ok(subject)
+    }
+
+    /// The same, its service in another database where it starts one.
+    #[must_use]
+    pub fn on_database(self, name: &str) -> Self {
+        match self {
+            Self::Staged(staging, choice) => Self::Staged(Box::new(staging.on(name)), choice),
+            other => other,
+        }
     }
 
     fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {

@@ -188,10 +188,6 @@ fn what_is_of_a_database_is_refused_beside_a_service() {
         ("document: {n: 1}\n", "bodies of its requests"),
         ("cache: 64MB\n", "starts none"),
         ("expect: {integrity.lost: [\"count==0\"]}\n", "no audit"),
-        (
-            "matrix: {axes: [{name: a, values: {x: {}, y: {}}}], bounds: {time: 1m, disk: 1GB}}\n",
-            "plimsoll ab",
-        ),
     ] {
         refused(&format!("{plain}{more}"), &["--server", "http://127.0.0.1:1"], 2, part);
     }
@@ -204,9 +200,4 @@ fn what_is_of_a_database_is_refused_beside_a_service() {
         "an address of its own",
     );
     refused(&plain, &["--server", "127.0.0.1:8080"], 2, "begins with http://");
-    let dir = tempfile::tempdir().unwrap();
-    let file = scenario(dir.path(), &plain);
-    let output = plimsoll_with(&["ab", file.to_str().unwrap(), "--same"]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("plimsoll compare"), "{}", stderr(&output));
 }

@@ -4,15 +4,23 @@
 
 mod bad_input;
 mod compare;
+mod concepts;
 mod crash;
+mod dashboard;
 mod faults;
 mod foreign;
 mod hosts;
 mod http;
+mod http_ab;
+mod http_matrix;
 mod inspect;
 mod matrix;
+mod merge;
 mod operations;
+mod pipeline;
 mod program;
 mod runs;
 mod serve;
 mod service;
+mod suite;
+mod told;

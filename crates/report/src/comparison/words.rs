@@ -37,7 +37,7 @@ pub(super) fn p(p: f64) -> String {
 /// A value of a metric.
 pub(super) fn value(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::DocumentsPerS | Unit::OperationsPerS => exact_rate(value),
+        Unit::DocumentsPerS | Unit::OperationsPerS | Unit::RequestsPerS => exact_rate(value),
         Unit::Ns => latency(value.round() as u64),
         Unit::Us => latency((value * 1000.0).round() as u64),
         Unit::Bytes if value < 1024.0 => format!("{} B", short(value.round())),
@@ -146,10 +146,10 @@ fn more(metric: &Metric, comparison: &Comparison, width: f64) -> String {
 /// `is faster`, `costs less` and their like.
 pub(super) const fn comparative(metric: &Metric) -> &'static str {
     match (metric.unit, matches!(metric.verdict, Verdict::Better)) {
-        (Unit::DocumentsPerS | Unit::OperationsPerS | Unit::Ns, true) => "is faster",
-        (Unit::DocumentsPerS | Unit::OperationsPerS | Unit::Ns, false) => "is slower",
         (Unit::Us | Unit::Bytes, true) => "costs less",
         (Unit::Us | Unit::Bytes, false) => "costs more",
+        (_, true) => "is faster",
+        (_, false) => "is slower",
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_measure::run::{FaultFacts, Run};
 
+use crate::tables::fault_at_s;
 use crate::units::{counted, duration};
 
 /// One sentence for each kind of fault, and one for each that went wrong itself.
@@ -12,7 +13,8 @@ pub(super) fn faults(run: &Run) -> Vec<String> {
     run.faults.iter().for_each(|fault| kinds.entry(&fault.name).or_default().push(fault));
     let failed = run.faults.iter().filter_map(|fault| Some((fault, fault.error.as_ref()?)));
     let failed = failed.map(|(fault, error)| {
-        format!("The fault `{}` at {} went wrong itself: {error}.", fault.name, duration(fault.from_s))
+        let at = duration(fault_at_s(run, fault));
+        format!("The fault `{}`, {at} into its phase, went wrong itself: {error}.", fault.name)
     });
     kinds.into_iter().map(|(name, faults)| kind(name, &faults)).chain(failed).collect()
 }

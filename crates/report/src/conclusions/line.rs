@@ -1,6 +1,6 @@
 //! The load line in sentences.
 
-use plimsoll_measure::line::{Line, Suspect};
+use plimsoll_measure::line::{Line, NotSeen, Suspect};
 use plimsoll_measure::run::Run;
 use plimsoll_measure::scalability::Scalability;
 
@@ -16,7 +16,7 @@ pub(super) fn line(run: &Run) -> Vec<String> {
     if let Some(rate) = line.rate {
         sentences.extend(in_operations(line, rate));
         sentences.extend(held_back(line));
-        sentences.extend(not_seen(line));
+        sentences.extend(unseen(&line.not_seen));
     }
     sentences.extend(line.notes.iter().map(|note| sentence(note)));
     sentences
@@ -91,15 +91,15 @@ fn held_back(line: &Line) -> Option<String> {
 }
 
 /// What is not reported may be the cause all the same.
-fn not_seen(line: &Line) -> Option<String> {
+pub(super) fn unseen(not_seen: &[NotSeen]) -> Option<String> {
     let mut reasons: Vec<&str> = Vec::new();
-    for unseen in &line.not_seen {
+    for unseen in not_seen {
         if !reasons.contains(&unseen.reason.as_str()) {
             reasons.push(&unseen.reason);
         }
     }
     let of = |reason: &str| {
-        let unseen = line.not_seen.iter().filter(|it| it.reason == reason);
+        let unseen = not_seen.iter().filter(|it| it.reason == reason);
         let names: Vec<_> = unseen.map(|it| it.name.as_str()).collect();
         format!("{} ({reason})", names.join(", "))
     };

@@ -8,7 +8,7 @@ use plimsoll_measure::run::{Operation, Run};
 
 use super::class;
 use crate::expectation;
-use crate::units::{counted, counted_in, exact, exact_rate, percent, percentile};
+use crate::units::{Sent, counted, counted_in, exact, exact_rate, percent, percentile, sent_in};
 
 /// Completed ÷ due from which a rate counts as reached.
 pub(crate) const ACHIEVED_MIN: f64 = 0.99;
@@ -23,19 +23,19 @@ pub(super) fn work(run: &Run) -> Vec<String> {
     run.operations
         .iter()
         .filter(|(_, operation)| operation.count > 0)
-        .map(|(name, it)| done(name, it, counted_in(run).1))
+        .map(|(name, it)| done(name, it, counted_in(run).1, sent_in(run)))
         .collect()
 }
 
-fn done(name: &str, operation: &Operation, unit: &str) -> String {
+fn done(name: &str, operation: &Operation, unit: &str, sent: Sent) -> String {
     let Operation { count, documents, response_ns: response, .. } = operation;
     let amount = if documents == count || *documents == 0 {
-        counted(*count, "operation")
+        counted(*count, sent.one)
     } else {
-        format!("{} in {}", counted(*documents, "document"), counted(*count, "operation"))
+        format!("{} in {}", counted(*documents, "document"), counted(*count, sent.one))
     };
     let rate = match documents {
-        0 => format!("{} operations/s", exact_rate(operation.rate_per_s)),
+        0 => format!("{} {}", exact_rate(operation.rate_per_s), sent.rate),
         _ => format!("{} {unit}", exact_rate(operation.documents_per_s)),
     };
     let verb = if *count == 1 && *documents <= 1 { "was" } else { "were" };
@@ -67,41 +67,42 @@ pub(super) fn target(run: &Run) -> Vec<String> {
     if super::varies(run) {
         return Vec::new();
     }
-    let sentences = |(name, operation)| [missed(name, operation), skipped(name, operation)];
+    let sent = sent_in(run);
+    let sentences = |(name, operation)| [missed(name, operation, sent), skipped(name, operation, sent)];
     run.operations.iter().flat_map(sentences).flatten().collect()
 }
 
-fn missed(name: &String, operation: &Operation) -> Option<String> {
+fn missed(name: &String, operation: &Operation, sent: Sent) -> Option<String> {
     let achieved = operation.achieved.filter(|achieved| *achieved < ACHIEVED_MIN)?;
     Some(format!(
         "{name}: the target rate was not reached: {} of the {} that became due were completed, under 99 %.",
         percent(achieved),
-        counted(operation.due, "operation")
+        counted(operation.due, sent.one)
     ))
 }
 
-fn skipped(name: &String, operation: &Operation) -> Option<String> {
+fn skipped(name: &String, operation: &Operation, sent: Sent) -> Option<String> {
     let skipped = operation.skipped;
     (skipped > 0).then(|| {
         let verb = if skipped == 1 { "was" } else { "were" };
         format!(
             "{name}: {} {verb} given up, which breaks every objective.",
-            counted(skipped, "overdue operation")
+            counted(skipped, &format!("overdue {}", sent.one))
         )
     })
 }
 
 /// Operations and documents that failed, by class.
 pub(super) fn errors(run: &Run) -> Vec<String> {
-    run.operations.iter().filter_map(|(name, operation)| failed(name, operation)).collect()
+    run.operations.iter().filter_map(|(name, operation)| failed(name, operation, sent_in(run))).collect()
 }
 
-fn failed(name: &str, operation: &Operation) -> Option<String> {
+fn failed(name: &str, operation: &Operation, sent: Sent) -> Option<String> {
     let operations = classes(&operation.errors);
     let documents =
         classes(&operation.document_errors).filter(|documents| Some(documents) != operations.as_ref());
     let say = |(count, list), thing| format!(" {} failed: {list}.", counted(count, thing));
-    let operations = operations.map(|classes| say(classes, "operation"));
+    let operations = operations.map(|classes| say(classes, sent.one));
     let documents = documents.map(|classes| say(classes, "document"));
     let sentences = format!("{}{}", operations.unwrap_or_default(), documents.unwrap_or_default());
     (!sentences.is_empty()).then(|| format!("{name}:{sentences}"))
@@ -123,13 +124,14 @@ pub(super) fn stalls(run: &Run) -> Vec<String> {
     if super::varies(run) {
         return Vec::new();
     }
-    run.operations.iter().filter_map(|(name, operation)| stall(name, operation)).collect()
+    let counted = counted_in(run).0;
+    run.operations.iter().filter_map(|(name, operation)| stall(name, operation, counted)).collect()
 }
 
-fn stall(name: &str, operation: &Operation) -> Option<String> {
+fn stall(name: &str, operation: &Operation, counted: &str) -> Option<String> {
     let spread = operation.documents_in_a_second.filter(|it| it.min < it.p50 * STALL_SHARE)?;
     Some(format!(
-        "{name}: throughput stalled: the slowest second did {} documents, the median second {}.",
+        "{name}: throughput stalled: the slowest second did {} {counted}, the median second {}.",
         exact_rate(spread.min),
         exact_rate(spread.p50)
     ))
@@ -140,14 +142,15 @@ pub(super) fn queueing(run: &Run) -> Vec<String> {
     if super::varies(run) {
         return Vec::new();
     }
-    run.operations.iter().filter_map(|(name, operation)| queued(name, operation)).collect()
+    run.operations.iter().filter_map(|(name, operation)| queued(name, operation, sent_in(run))).collect()
 }
 
-fn queued(name: &str, operation: &Operation) -> Option<String> {
+fn queued(name: &str, operation: &Operation, sent: Sent) -> Option<String> {
     let (response, service) = (operation.response_ns.p99?, operation.service_ns.p99?);
     (response > 2 * service && response - service > MILLISECOND_NS).then(|| {
         format!(
-            "{name}: operations queued: p99 is {} from the moment they were due and {} from the moment they were sent.",
+            "{name}: {} queued: p99 is {} from the moment they were due and {} from the moment they were sent.",
+            sent.many,
             percentile(Some(response), &operation.response_ns),
             percentile(Some(service), &operation.service_ns)
         )

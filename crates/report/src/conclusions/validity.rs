@@ -10,10 +10,14 @@ pub(crate) const HEADROOM_MIN: f64 = 2.0;
 /// The wake error, as p99 in nanoseconds, over which it is worth a sentence.
 const WAKE_NS_MAX: u64 = MILLISECOND_NS;
 
-/// That the run ended early.
+/// The name of the end of a phase whose server was gone.
+const UNREACHABLE: &str = "unreachable";
+
+/// That the run ended early, and whose doing that was.
 pub(super) fn interrupted(run: &Run) -> Vec<String> {
-    let sentence = "The run was interrupted: its numbers cover the time up to then.";
-    run.interrupted.then(|| sentence.to_owned()).into_iter().collect()
+    let is_gone = run.phases.iter().any(|phase| phase.ended_by == UNREACHABLE);
+    let what = if is_gone { "The server could not be reached any more" } else { "The run was interrupted" };
+    run.interrupted.then(|| format!("{what}: its numbers cover the time up to then.")).into_iter().collect()
 }
 
 /// That the tool, not the server, may be what was measured.

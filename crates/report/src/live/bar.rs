@@ -5,10 +5,10 @@ use crate::units::{counted, duration, exact};
 /// Characters of a bar.
 const CELLS: usize = 20;
 
-/// Progress by documents: `load   ██████░░░░ 61 %   610,000 of 1,000,000 documents`.
-pub(super) fn documents(what: &str, done: u64, all: u64) -> String {
+/// Progress by what is counted: `load   ██████░░░░ 61 %   610,000 of 1,000,000 documents`.
+pub(super) fn count(what: &str, done: u64, all: u64, thing: &str) -> String {
     let share = done as f64 / all.max(1) as f64;
-    format!("{what}   {}   {} of {}", bar(share), exact(done), counted(all, "document"))
+    format!("{what}   {}   {} of {}", bar(share), exact(done), counted(all, thing))
 }
 
 /// Progress by time in seconds.
@@ -31,6 +31,6 @@ mod tests {
     fn a_bar_is_full_only_when_everything_is_done() {
         assert_eq!(bar(0.999), "███████████████████░ 99 %");
         assert_eq!(bar(1.2), "████████████████████ 100 %");
-        assert_eq!(documents("load", 0, 0), "load   ░░░░░░░░░░░░░░░░░░░░ 0 %   0 of 0 documents");
+        assert_eq!(count("load", 0, 0, "document"), "load   ░░░░░░░░░░░░░░░░░░░░ 0 %   0 of 0 documents");
     }
 }

@@ -1,14 +1,16 @@
-//! What happened in one second, or in several.
+//! What happened in one second, or in several, or in what is left of one when a phase ends.
 
 use std::collections::BTreeMap;
 
 use plimsoll_measure::clock::SECOND_NS;
-use plimsoll_measure::event::Interval;
+use plimsoll_measure::event::{Interval, Sends};
 use plimsoll_measure::interval::{IntervalLine, Spread};
 
 use crate::conclusions::classes;
-use crate::units::{exact, exact_rate, latency, percent};
+use crate::units::{duration, exact, exact_rate, latency, percent};
 
+/// A shorter window is no full second: what was counted in it is told as it is, and not scaled up to a rate.
+const FULL_NS: u64 = SECOND_NS / 100 * 99;
 /// Blanks between two fields.
 const GAP: &str = "   ";
 
@@ -85,10 +87,16 @@ impl Window {
         self.total().documents
     }
 
+    /// Whether it is too short for a rate.
+    pub(super) const fn is_partial(&self) -> bool {
+        self.length_ns < FULL_NS
+    }
+
     /// Everything in one line.
-    pub(super) fn fields(&self) -> Vec<String> {
+    pub(super) fn fields(&self, sends: Sends) -> Vec<String> {
         let total = self.total();
-        let mut fields = vec![self.rate(total.documents, "docs/s"), self.rate(total.count, "ops/s")];
+        let mut fields = self.amounts(&total, sends);
+        fields.extend(self.is_partial().then(|| format!("in {}", duration(self.length_ns as f64 / 1e9))));
         fields.extend(total.latencies());
         fields.push(format!("errors {}", exact(total.errors)));
         fields.extend(self.cpu_busiest_worker.map(|cpu| format!("busiest worker {}", percent(cpu))));
@@ -96,16 +104,17 @@ impl Window {
     }
 
     /// Everything in lines of at most `width` characters, with a line for each of several operations.
-    pub(super) fn block(&self, width: usize) -> Vec<String> {
+    pub(super) fn block(&self, width: usize, sends: Sends) -> Vec<String> {
         if self.operations.len() <= 1 {
-            return flow(&self.fields(), width);
+            return flow(&self.fields(sends), width);
         }
         let is_latency = |field: &String| ["p50", "p99", "max"].iter().any(|name| field.starts_with(name));
-        let mut fields = self.fields();
+        let mut fields = self.fields(sends);
         fields.retain(|field| !is_latency(field));
         let longest = self.operations.keys().map(|name| name.chars().count()).max().unwrap_or(0);
         let each = self.operations.iter().flat_map(|(name, sums)| {
-            let mut fields = vec![format!("{name:<longest$}"), self.rate(sums.documents, "docs/s")];
+            let amount = self.amounts(sums, sends).into_iter().take(1);
+            let mut fields: Vec<_> = std::iter::once(format!("{name:<longest$}")).chain(amount).collect();
             fields.extend(sums.latencies());
             flow(&fields, width)
         });
@@ -116,9 +125,23 @@ impl Window {
         self.operations.values().copied().fold(Sums::default(), Sums::plus)
     }
 
-    fn rate(&self, count: u64, unit: &str) -> String {
-        let seconds = self.length_ns as f64 / SECOND_NS as f64;
-        format!("{} {unit}", exact_rate(if seconds > 0.0 { count as f64 / seconds } else { 0.0 }))
+    /// What was done: documents and operations, or requests, beside which documents stand only where they are more.
+    fn amounts(&self, sums: &Sums, sends: Sends) -> Vec<String> {
+        let documents = || self.amount(sums.documents, "docs");
+        match sends {
+            Sends::Operations => vec![documents(), self.amount(sums.count, "ops")],
+            Sends::Requests if sums.documents > sums.count => {
+                vec![documents(), self.amount(sums.count, "requests")]
+            }
+            Sends::Requests => vec![self.amount(sums.count, "requests")],
+        }
+    }
+
+    fn amount(&self, count: u64, unit: &str) -> String {
+        if self.is_partial() {
+            return format!("{} {unit}", exact(count));
+        }
+        format!("{} {unit}/s", exact_rate(count as f64 * SECOND_NS as f64 / self.length_ns as f64))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use plimsoll_measure::matrix::{Cell, Matrix, Spread};
 
+use super::rate;
 use super::tables::spread;
 use crate::tables::{Cell as Word, Column, Tone, right};
 use crate::units::{NONE, exact_rate, latency, percent, three_digits};
@@ -15,6 +16,8 @@ pub(super) struct Known {
     cpu: bool,
     /// How that compares.
     times_least: bool,
+    /// What rates are of.
+    rate: &'static str,
 }
 
 impl Known {
@@ -31,6 +34,7 @@ impl Known {
             range: range && matrix.repetitions > 1,
             cpu: pairs().any(has_cpu),
             times_least: pairs().any(|(cell, name)| matrix.times_least_cpu(cell, name).is_some()),
+            rate: rate(matrix),
         }
     }
 
@@ -69,11 +73,8 @@ impl Known {
 
     /// The columns.
     pub(super) fn columns(self) -> Vec<Column> {
-        let columns = [
-            Some(right("documents/s")),
-            self.range.then(|| right("lowest to highest")),
-            Some(right("of best")),
-        ];
+        let columns =
+            [Some(right(self.rate)), self.range.then(|| right("lowest to highest")), Some(right("of best"))];
         columns.into_iter().chain(self.cost_columns()).flatten().collect()
     }
 
@@ -108,7 +109,8 @@ impl Known {
 
     /// What the columns are, in one sentence.
     pub(super) fn title(self, matrix: &Matrix) -> String {
-        let mut title = "Documents per second".to_owned();
+        let mut title =
+            if matrix.counts_requests() { "Requests per second" } else { "Documents per second" }.to_owned();
         if matrix.repetitions > 1 {
             title += &format!(": median of {} runs", matrix.repetitions);
         }

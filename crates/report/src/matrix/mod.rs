@@ -15,7 +15,7 @@ use plimsoll_measure::run::Run;
 
 use crate::tables::Tone;
 use crate::text::{Style, lines, paint, verdict_word, wrap};
-use crate::units::{exact, exact_rate, percentile};
+use crate::units::{counted_in, exact, exact_rate, percentile};
 
 /// Columns of the summary at most.
 const WIDTH: usize = 100;
@@ -32,6 +32,10 @@ pub fn summary(matrix: &Matrix, directory: Option<&str>, style: Style) -> String
     let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
     let hidden = hidden(matrix).into_iter().flat_map(|hidden| wrap(&hidden, "  ", WIDTH));
     sections.push(heading.chain(lines(&table, WIDTH, style)).chain(hidden).collect());
+    sections.extend(tables::taken(matrix).map(|table| {
+        let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
+        heading.chain(lines(&table, WIDTH, style)).collect()
+    }));
     sections.push(reasons(matrix).iter().flat_map(|reason| wrap(reason, "  • ", WIDTH)).collect());
     sections.extend(
         directory.map(|directory| vec![format!("Everything is in {directory}; look at matrix.html")]),
@@ -45,12 +49,17 @@ pub fn summary(matrix: &Matrix, directory: Option<&str>, style: Style) -> String
 pub fn brief(run: &Run) -> String {
     let operation = |(name, operation): (&String, &plimsoll_measure::run::Operation)| {
         let p99 = percentile(operation.response_ns.p99, &operation.response_ns);
-        format!("{name} {} documents/s, p99 {p99}", exact_rate(operation.documents_per_s))
+        format!("{name} {} {}, p99 {p99}", exact_rate(operation.documents_per_s), counted_in(run).1)
     };
     let mut parts: Vec<_> = run.operations.iter().map(operation).collect();
     parts.extend(run.integrity.as_ref().map(kept));
     parts.push(verdict_word(run.verdict).0.to_owned());
     parts.join("; ")
+}
+
+/// What rates are of.
+fn rate(matrix: &Matrix) -> &'static str {
+    if matrix.counts_requests() { "requests/s" } else { "documents/s" }
 }
 
 /// What became of the promises of one run, in a few words.

@@ -52,6 +52,7 @@ fn results(matrix: &Matrix) -> Markup {
         (table(&tables::results(matrix)))
         (table(&tables::times(matrix)))
         (table(&tables::cost(matrix)))
+        @if let Some(taken) = tables::taken(matrix) { (table(&taken)) }
     }
 }
 
@@ -95,7 +96,7 @@ fn runs(matrix: &Matrix) -> Markup {
     }
     html! {
         div.wide { table {
-            thead { tr { th.n scope="col" { "run" } th scope="col" { "cell" } th scope="col" { "collection" } th scope="col" { "state" } th scope="col" { "page" } } }
+            thead { tr { th.n scope="col" { "run" } th scope="col" { "cell" } th scope="col" { (if matrix.is_audited() { "collection" } else { "database" }) } th scope="col" { "state" } th scope="col" { "page" } } }
             tbody { @for run in &matrix.runs { (row(matrix, run)) } }
         } }
     }

@@ -90,10 +90,10 @@ fn chart(matrix: &Matrix, panel: &Panel<'_>, size: Size) -> Chart {
     let room = size_letters(size) / groups.len().max(1);
     let names: Vec<_> = groups.iter().map(|group| cut(group, room.max(3))).collect();
     Chart {
-        title: title(panel),
+        title: title(matrix, panel),
         caption: String::new(),
         x: Axis::groups(&names, across.unwrap_or_default()),
-        y: Axis::rates(low, high, "documents/s"),
+        y: Axis::rates(low, high, super::rate(matrix)),
         series: series.collect(),
         bands: Vec::new(),
         rules: Vec::new(),
@@ -150,7 +150,8 @@ fn series(
 }
 
 fn dot(matrix: &Matrix, cell: &Cell, operation: &str, x: f64, rate: Spread) -> Dot {
-    let mut title = format!("{}\n{} documents/s", super::label(matrix, cell), exact_rate(rate.median));
+    let of = super::rate(matrix);
+    let mut title = format!("{}\n{} {of}", super::label(matrix, cell), exact_rate(rate.median));
     if rate.of > 1 {
         let runs = counted(rate.of.into(), "run");
         title += &format!(" ({} to {} in {runs})", exact_rate(rate.min), exact_rate(rate.max));
@@ -174,10 +175,11 @@ fn extent(matrix: &Matrix, operation: &str) -> (f64, f64) {
     (low.min(high), high)
 }
 
-fn title(panel: &Panel<'_>) -> String {
+fn title(matrix: &Matrix, panel: &Panel<'_>) -> String {
     let fixed: Vec<_> = panel.fixed.iter().map(|(axis, value)| format!("{axis} {value}")).collect();
     if fixed.is_empty() {
-        format!("Documents per second, {}", panel.operation)
+        let what = if matrix.counts_requests() { "Requests" } else { "Documents" };
+        format!("{what} per second, {}", panel.operation)
     } else {
         format!("{}: {}", panel.operation, fixed.join(", "))
     }

@@ -37,7 +37,8 @@ pub(super) fn brief(matrix: &Matrix, width: usize) -> Table {
 
 fn in_room(matrix: &Matrix, room: Room) -> Table {
     let known = Known::of(matrix, room.range);
-    let times = [room.p50.then(|| right("p50")), Some(right("p99")), Some(left("integrity"))];
+    let last = if matrix.is_audited() { left("integrity") } else { right("errors") };
+    let times = [room.p50.then(|| right("p50")), Some(right("p99")), Some(last)];
     let columns = [left_columns(matrix), known.columns(), times.into_iter().flatten().collect()];
     let row = |cell: &Cell, name: &str| {
         let (figures, operation) = parts(cell, name);
@@ -45,7 +46,7 @@ fn in_room(matrix: &Matrix, room: Room) -> Table {
         row.extend(known.words(matrix, cell, name));
         row.extend(room.p50.then(|| time(operation, |it| it.response_p50_ns)));
         row.push(time(operation, |it| it.response_p99_ns));
-        row.push(integrity(figures));
+        row.push(if matrix.is_audited() { integrity(figures) } else { errors(operation) });
         row
     };
     Table { title: known.title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
@@ -55,16 +56,17 @@ fn in_room(matrix: &Matrix, room: Room) -> Table {
 pub(super) fn results(matrix: &Matrix) -> Table {
     let known = Known::of(matrix, true).without_cpu();
     let more = ["operations/s", "documents", "errors"].map(right);
-    let last = [left("integrity"), left("verdict")];
-    let columns = [left_columns(matrix), known.columns(), more.into(), last.into()];
+    let audited = matrix.is_audited().then(|| left("integrity"));
+    let last = audited.into_iter().chain([left("verdict")]).collect();
+    let columns = [left_columns(matrix), known.columns(), more.into(), last];
     let row = |cell: &Cell, name: &str| {
         let (figures, operation) = parts(cell, name);
         let mut row = keys(matrix, cell, name);
         row.extend(known.words(matrix, cell, name));
         row.push(spread(operation.and_then(|it| it.operations_per_s), exact_rate));
         row.push(operation.map_or_else(|| NONE.to_owned(), |it| exact(it.documents)).into());
-        row.push(operation.map_or_else(|| NONE.into(), |it| Word::fault(it.errors)));
-        row.push(integrity(figures));
+        row.push(errors(operation));
+        row.extend(matrix.is_audited().then(|| integrity(figures)));
         row.push(verdict(cell));
         row
     };
@@ -114,8 +116,32 @@ pub(super) fn cost(matrix: &Matrix) -> Table {
         row.push(spread(pick(|it| it.headroom), three_digits));
         row
     };
-    let title = "What a document cost; – stands for what the server does not report".to_owned();
+    let each = if matrix.counts_requests() { "request" } else { "document" };
+    let title = format!("What a {each} cost; – stands for what the server does not report");
     Table { title, columns, rows: beside(matrix).into_iter().map(row).collect(), flexible: 0 }
+}
+
+/// What a service that was started took with its database; nothing where there was none, or nobody knows.
+pub(super) fn taken(matrix: &Matrix) -> Option<Table> {
+    let known = |figures: &Figures| figures.server_cores.is_some() || figures.disk_bytes.is_some();
+    if matrix.is_audited() || !matrix.cells.iter().filter_map(|cell| cell.figures.as_ref()).any(known) {
+        return None;
+    }
+    let columns =
+        [keys_columns(matrix), ["CPU/request", "cores", "data", "on disk"].map(right).into()].concat();
+    let row = |cell: &Cell| {
+        let figures = cell.figures.as_ref();
+        let pick = |pick: fn(&Figures) -> Option<Spread>| figures.and_then(pick);
+        let mut row = values(matrix, cell);
+        row.push(spread(pick(|it| it.server_cpu_us_per_operation), micros));
+        row.push(spread(pick(|it| it.server_cores), three_digits));
+        row.push(spread(pick(|it| it.data_bytes), |size| bytes(size as u64)));
+        row.push(spread(pick(|it| it.disk_bytes), |size| bytes(size as u64)));
+        row
+    };
+    let title =
+        "What the service and its database took: CPU under load, and what was there after it".to_owned();
+    Some(Table { title, columns, rows: beside(matrix).into_iter().map(row).collect(), flexible: 0 })
 }
 
 /// A row for each operation of each cell; one for a cell of which nothing is known. Cells that are compared stand below
@@ -196,6 +222,10 @@ fn time(operation: Option<&OperationFigures>, pick: fn(&OperationFigures) -> Opt
         (Some(operation), None) if operation.response_max_ns.is_some() => N_TOO_SMALL.into(),
         _ => NONE.into(),
     }
+}
+
+fn errors(operation: Option<&OperationFigures>) -> Word {
+    operation.map_or_else(|| NONE.into(), |it| Word::fault(it.errors))
 }
 
 fn verdict(cell: &Cell) -> Word {

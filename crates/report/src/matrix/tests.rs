@@ -209,3 +209,44 @@ fn a_matrix_of_which_nothing_is_known_still_has_a_page_and_a_summary() {
     assert!(page(&Matrix::default()).contains("INVALID"));
     assert!(summary(&Matrix::default(), None, Style::Plain).contains("INVALID"));
 }
+
+/// Two designs of a service that was started, one operation of which fails at times.
+fn served() -> Matrix {
+    let mut matrix = sample();
+    matrix.axes = vec![Axis { name: "design".into(), values: vec!["document".into(), "bucket".into()] }];
+    matrix.cells.truncate(2);
+    matrix.runs.truncate(2);
+    for (cell, design) in matrix.cells.iter_mut().zip(["document", "bucket"]) {
+        let mut run = run(200.0, 0);
+        run.integrity = None;
+        let mut ingest = run.operations.remove("insert").unwrap();
+        ingest.documents = ingest.count;
+        ingest.errors = [("overload".to_owned(), 3)].into();
+        run.operations = [("ingest".to_owned(), ingest)].into();
+        run.server_cost.cores = Some(0.75);
+        run.server_cost.cpu_us_per_operation = Some(450.0);
+        let size = plimsoll_measure::inspection::Size { storage_bytes: Some(3 << 20), ..Default::default() };
+        cell.values = [("design".to_owned(), design.to_owned())].into();
+        cell.figures = Figures::of(&[(run, Some(size))]);
+    }
+    matrix
+}
+
+#[test]
+fn a_matrix_of_a_service_tells_requests_errors_and_what_it_took() {
+    let found = summary(&served(), None, Style::Plain);
+    let bare = found.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "Requests per second",
+        "design requests/s",
+        "p99 errors",
+        "document 200",
+        "design CPU/request cores data on disk",
+        "bucket 450 µs 0.75 – 3.00 MiB",
+    ] {
+        assert!(bare.contains(part), "{part}: {found}");
+    }
+    assert!(!found.contains("integrity") && !found.contains("ocuments"), "{found}");
+    let html = page(&served());
+    assert!(html.contains("requests/s") && html.contains("on disk") && !html.contains("documents/s"));
+}

@@ -12,7 +12,7 @@ use crate::conclusions::{HEADROOM_MIN, interval, objective, probes_at};
 use crate::prose::glued;
 use crate::tables::server_in_words;
 use crate::text::verdict_word;
-use crate::units::{counted_in, duration, exact, exact_rate, percentile, three_digits};
+use crate::units::{counted_in, duration, exact, exact_rate, percentile, sent_in, three_digits};
 
 /// Operations that get a figure of their own.
 const OPERATIONS_MAX: usize = 3;
@@ -75,7 +75,7 @@ fn tiles(run: &Run) -> Vec<Tile> {
         Some(line) => line_tiles(line),
         None => {
             let first = run.operations.iter().take(OPERATIONS_MAX);
-            first.map(|(name, operation)| operation_tile(name, operation, counted_in(run).1)).collect()
+            first.map(|(name, operation)| operation_tile(name, operation, run)).collect()
         }
     };
     tiles.extend(integrity_tile(run));
@@ -131,11 +131,11 @@ fn latency_tile(place: &str, response: &Latency) -> Tile {
     }
 }
 
-fn operation_tile(name: &str, operation: &plimsoll_measure::run::Operation, unit: &str) -> Tile {
+fn operation_tile(name: &str, operation: &plimsoll_measure::run::Operation, run: &Run) -> Tile {
     let response = &operation.response_ns;
     let (rate, unit) = match operation.documents {
-        0 => (operation.rate_per_s, "operations/s"),
-        _ => (operation.documents_per_s, unit),
+        0 => (operation.rate_per_s, sent_in(run).rate),
+        _ => (operation.documents_per_s, counted_in(run).1),
     };
     let [p50, p99] = [response.p50, response.p99].map(|ns| percentile(ns, response));
     Tile {

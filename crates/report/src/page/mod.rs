@@ -85,13 +85,19 @@ pub(crate) fn section(title: &str, content: Markup) -> Markup {
 }
 
 fn knee(run: &Run) -> Markup {
-    let Some(line) = &run.line else { return Markup::default() };
+    let Some(line) = &run.line else { return at_limit(run) };
     let content = html! {
         (figures::knee(line))
         (table::table(&tables::suspects(line)))
         (table::table(&tables::probes(line)))
     };
     section("The knee", content)
+}
+
+/// Of a load by itself: what stood at its limit, if anybody looked.
+fn at_limit(run: &Run) -> Markup {
+    let looked = run.held_back.as_ref().filter(|it| it.reason.is_none());
+    looked.map(|it| section("At its limit", table::table(&tables::at_limit(it)))).unwrap_or_default()
 }
 
 fn ladder(run: &Run) -> Markup {

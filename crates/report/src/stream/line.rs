@@ -20,7 +20,8 @@ pub fn line(before: &Second, now: &Second, delivery: Option<&Stage>) -> String {
         100.0 * integrity_of_settled(now),
     );
     if let Some(stage) = delivery.filter(|stage| stage.events > 0) {
-        words += &format!("  delivery p50 {} p99 {}", units::latency(stage.p50_ns), units::latency(stage.p99_ns));
+        words +=
+            &format!("  delivery p50 {} p99 {}", units::latency(stage.p50_ns), units::latency(stage.p99_ns));
     }
     for (count, word) in [
         (Count::DeadLettered, "dead letters"),

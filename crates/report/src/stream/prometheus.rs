@@ -168,8 +168,15 @@ mod tests {
 
     #[test]
     fn every_metric_is_told_once_with_its_help_and_type() {
-        let labels = Labels { pipeline: "a\"b".into(), source: "kafka".into(), sink: "mongodb_insert".into() };
-        let stage = Stage { name: "sink".into(), events: 3, p50_ns: 1_000_000, max_ns: 2_000_000, ..Stage::default() };
+        let labels =
+            Labels { pipeline: "a\"b".into(), source: "kafka".into(), sink: "mongodb_insert".into() };
+        let stage = Stage {
+            name: "sink".into(),
+            events: 3,
+            p50_ns: 1_000_000,
+            max_ns: 2_000_000,
+            ..Stage::default()
+        };
         let mut second = Second { at_ms: 5000, elapsed_ns: 2_000_000_000, ..Second::default() };
         second.counts.insert("worker_busy_ns".into(), 1_500_000_000);
         let text = exposition(&labels, &second, &[stage]);

@@ -26,11 +26,21 @@ pub fn summary(stream: &Stream) -> String {
     ] {
         let value = counts.get(count);
         let rate = value as f64 / seconds.max(1e-9);
-        let _ = writeln!(out, "  {word:<16} {:>16}  {:>14}/s", units::exact(value), units::exact(rate.round() as u64));
+        let _ = writeln!(
+            out,
+            "  {word:<16} {:>16}  {:>14}/s",
+            units::exact(value),
+            units::exact(rate.round() as u64)
+        );
     }
     let open = counts.get(Count::Read).saturating_sub(counts.settled());
     if open > 0 {
-        let _ = writeln!(out, "  {:<16} {:>16}  they come again with the next run", "not settled", units::exact(open));
+        let _ = writeln!(
+            out,
+            "  {:<16} {:>16}  they come again with the next run",
+            "not settled",
+            units::exact(open)
+        );
     }
     out += "\nTimes of events            p50        p95        p99      p99.9    longest\n";
     for stage in stream.last.stages.iter().filter(|stage| stage.events > 0) {

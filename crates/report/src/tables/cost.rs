@@ -5,7 +5,8 @@ use plimsoll_measure::run::{Client, Operation, Run};
 use super::{Cell, Table, Tone, left, right};
 use crate::conclusions::HEADROOM_MIN;
 use crate::units::{
-    NOT_REPORTED, bytes, counted_in, exact, exact_rate, latency, percent, percentile, reported, three_digits,
+    NOT_REPORTED, bytes, counted_in, exact, exact_rate, latency, percent, percentile, reported, sent_in,
+    three_digits,
 };
 
 /// CPU and memory of the tool and of the server.
@@ -26,10 +27,21 @@ pub(crate) fn cost(run: &Run) -> Table {
         reported(server.cores, |cores| format!("{} cores", three_digits(cores))).into(),
         reported(server.rss_bytes_max, bytes).into(),
     ];
-    let each = counted_in(run).0.trim_end_matches('s');
-    let columns =
-        vec![left(""), right("CPU/operation"), right(format!("CPU/{each}")), right("CPU"), right("memory")];
-    Table { title: "Cost".to_owned(), columns, rows: vec![ours, theirs], flexible: 0 }
+    let (sent, each) = (sent_in(run).one, counted_in(run).0.trim_end_matches('s'));
+    let mut columns = vec![
+        left(""),
+        right(format!("CPU/{sent}")),
+        right(format!("CPU/{each}")),
+        right("CPU"),
+        right("memory"),
+    ];
+    let mut rows = vec![ours, theirs];
+    if sent == each {
+        // What is counted is what is sent: once is enough.
+        columns.remove(2);
+        rows.iter_mut().for_each(|row| drop(row.remove(2)));
+    }
+    Table { title: "Cost".to_owned(), columns, rows, flexible: 0 }
 }
 
 fn microseconds(us: Option<f64>) -> Cell {
@@ -50,7 +62,7 @@ pub(crate) fn traffic(run: &Run) -> Table {
                 "context switches",
                 Some(
                     reported(client.switches_per_operation, |count| {
-                        format!("{} an operation", three_digits(count))
+                        format!("{} {}", three_digits(count), sent_in(run).each)
                     })
                     .into(),
                 ),
@@ -76,7 +88,7 @@ pub(crate) fn ruler(run: &Run) -> Table {
             ("reconnects", Some(exact(client.reconnects).into())),
             ("pacing", Some(pacing.into())),
             ("ping", pings(client).map(Cell::from)),
-            ("null server", nulls(client).map(Cell::from)),
+            ("null server", nulls(run).map(Cell::from)),
         ],
     )
 }
@@ -84,13 +96,14 @@ pub(crate) fn ruler(run: &Run) -> Table {
 fn headroom(run: &Run) -> Cell {
     let client = &run.client;
     let ceiling = client.null_server_per_s;
-    let ceiling =
-        ceiling.map(|ceiling| format!(" ({} operations/s against the null server)", exact_rate(ceiling)));
+    let ceiling = ceiling
+        .map(|ceiling| format!(" ({} {} against the null server)", exact_rate(ceiling), sent_in(run).rate));
     match client.headroom {
         None if client.limited => Cell::toned("not measured, client-limited", Tone::Bad),
-        None if ceiling.is_some() => {
-            Cell::toned("not assessed: too few operations in too short a time", Tone::Doubtful)
-        }
+        None if ceiling.is_some() => Cell::toned(
+            format!("not assessed: too few {} in too short a time", sent_in(run).many),
+            Tone::Doubtful,
+        ),
         None => Cell::toned("not measured", Tone::Doubtful),
         Some(headroom) => {
             let limited = client.limited || headroom < HEADROOM_MIN;
@@ -103,21 +116,34 @@ fn headroom(run: &Run) -> Cell {
     }
 }
 
-/// The worst wake error over all operations that were paced.
+/// The worst wake error over all operations that were paced. A closed load sends when the last answer came: nothing is
+/// due that could be noticed late.
 fn wake(run: &Run) -> Option<String> {
-    let paced = run.operations.values().filter(|operation| operation.wake_ns.count > 0);
+    let sent = || run.operations.values().filter(|operation| operation.wake_ns.count > 0);
+    sent().next()?;
+    let paced = sent().filter(|operation| operation.achieved.is_some());
+    if paced.clone().next().is_none() {
+        return Some("none to report: in a closed load nothing is due".to_owned());
+    }
     let worst = paced.max_by_key(|operation: &&Operation| (operation.wake_ns.p99, operation.wake_ns.max))?;
     let wake = &worst.wake_ns;
     let [p50, p99, max] = [wake.p50, wake.p99, wake.max].map(|ns| percentile(ns, wake));
     Some(format!("p50 {p50}, p99 {p99}, max {max}"))
 }
 
-fn nulls(client: &Client) -> Option<String> {
-    let rates: Vec<_> = client.canary_null_per_s.iter().map(|rate| exact_rate(*rate)).collect();
-    (!rates.is_empty()).then(|| format!("{} operations/s (before and after the load)", rates.join(", ")))
+fn nulls(run: &Run) -> Option<String> {
+    let rates: Vec<_> = run.client.canary_null_per_s.iter().map(|rate| exact_rate(*rate)).collect();
+    let unit = sent_in(run).rate;
+    (!rates.is_empty()).then(|| format!("{} {unit} ({} the load)", rates.join(", "), sides(rates.len())))
 }
 
 fn pings(client: &Client) -> Option<String> {
     let pings: Vec<_> = client.canary_ping_ns.iter().map(|ns| latency(*ns)).collect();
-    (!pings.is_empty()).then(|| format!("{} (medians before and after the load)", pings.join(", ")))
+    let medians = if pings.len() == 1 { "median" } else { "medians" };
+    (!pings.is_empty()).then(|| format!("{} ({medians} {} the load)", pings.join(", "), sides(pings.len())))
+}
+
+/// When a canary was looked at: after a load that ended early it is not.
+const fn sides(looks: usize) -> &'static str {
+    if looks == 1 { "before" } else { "before and after" }
 }

@@ -1,26 +1,39 @@
 //! What was done to the server on the way, and what that did to the load.
 
-use plimsoll_measure::run::{FaultFacts, Run};
+use plimsoll_measure::run::{FaultFacts, PhaseFacts, Run};
 
 use super::{Cell, Table, Tone, left, right};
 use crate::conclusions::classes;
 use crate::units::duration;
 
-/// One row a fault.
+/// One row a fault, at its moment in its phase: scenarios and the live view count from there as well.
 pub(crate) fn faults(run: &Run) -> Table {
     let columns = vec![
         left("fault"),
-        right("at"),
+        right(if run.phases.len() > 1 { "at, in its phase" } else { "at" }),
         right("lasted"),
         right("silent for"),
         right("success after"),
         right("held after"),
         left("failed"),
     ];
-    Table { title: "Faults".to_owned(), columns, rows: run.faults.iter().map(row).collect(), flexible: 6 }
+    Table {
+        title: "Faults".to_owned(),
+        columns,
+        rows: run.faults.iter().map(|fault| row(run, fault)).collect(),
+        flexible: 6,
+    }
 }
 
-fn row(fault: &FaultFacts) -> Vec<Cell> {
+/// Seconds from the start of its phase to the start of a fault.
+pub(crate) fn at_s(run: &Run, fault: &FaultFacts) -> f64 {
+    let is_its = |phase: &&PhaseFacts| {
+        phase.name == fault.phase && (phase.from_s..=phase.to_s).contains(&fault.from_s)
+    };
+    fault.from_s - run.phases.iter().find(is_its).map_or(0.0, |phase| phase.from_s)
+}
+
+fn row(run: &Run, fault: &FaultFacts) -> Vec<Cell> {
     let since = |at_s: Option<f64>| at_s.map(|at_s| duration(at_s - fault.from_s));
     let out = fault.outage_s > 0.0;
     let never = |word: &str| Cell::toned(word, Tone::Bad);
@@ -32,7 +45,7 @@ fn row(fault: &FaultFacts) -> Vec<Cell> {
     };
     vec![
         Cell::toned(fault.name.as_str(), Tone::Strong),
-        duration(fault.from_s).into(),
+        duration(at_s(run, fault)).into(),
         since(fault.to_s).map_or_else(|| never("not undone"), Cell::from),
         if out { duration(fault.outage_s).into() } else { "–".into() },
         first,

@@ -16,13 +16,13 @@ pub(crate) use answers::answers;
 pub(crate) use cost::{cost, ruler, traffic};
 pub(crate) use expectations::expectations;
 pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};
-pub(crate) use faults::faults;
+pub(crate) use faults::{at_s as fault_at_s, faults};
 pub(crate) use integrity::integrity;
 pub(crate) use ladder::ladder;
 pub(crate) use operations::{latencies, rates};
 pub(crate) use probes::{probes, result, stage};
 pub(crate) use spread::spread;
-pub(crate) use suspects::suspects;
+pub(crate) use suspects::{at_limit, suspects};
 
 use std::borrow::Cow;
 

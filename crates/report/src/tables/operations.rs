@@ -5,7 +5,7 @@ use plimsoll_measure::run::{Operation, Run};
 
 use super::{Cell, Table, Tone, left, right};
 use crate::conclusions::{ACHIEVED_MIN, classes};
-use crate::units::{NONE, bytes, counted_in, exact, exact_rate, percent, percentile};
+use crate::units::{NONE, bytes, counted_in, exact, exact_rate, percent, percentile, sent_in};
 
 /// Response and service time of every operation, and the response time of those that failed.
 pub(crate) fn latencies(run: &Run) -> Table {
@@ -48,8 +48,8 @@ pub(crate) fn rates(run: &Run) -> Table {
         right("acknowledged"),
         right("achieved"),
         left("errors"),
-        right("ops/s"),
-        right("steady docs/s"),
+        right(sent_in(run).rate),
+        right(format!("steady {}", counted_in(run).1)),
         right("slow second (p1)"),
         right("median second"),
         right("best second"),

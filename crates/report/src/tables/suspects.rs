@@ -1,12 +1,15 @@
 //! What was looked at to find what holds the rate back, at the baseline and at the knee.
 
 use plimsoll_measure::line::{Line, NotSeen, Reading, Suspect};
+use plimsoll_measure::run::HeldBack;
 
 use super::{Cell, Table, Tone, left, right};
 use crate::units::{NONE, bytes, latency, three_digits};
 
 /// Bytes in a mebibyte.
 const MIB: f64 = 1_048_576.0;
+/// The column of the baseline.
+const BASELINE: usize = 2;
 
 /// What departed first, then what did not, then what could not be looked at; one row a reading.
 pub(crate) fn suspects(line: &Line) -> Table {
@@ -22,6 +25,19 @@ pub(crate) fn suspects(line: &Line) -> Table {
     let seen = departed.chain(unmoved).flat_map(|(suspect, finding)| rows(suspect, &finding));
     let rows = seen.chain(line.not_seen.iter().map(unseen)).collect();
     Table { title: "What may hold the rate back".to_owned(), columns, rows, flexible: 1 }
+}
+
+/// What stood at its limit in a phase of a run first, then what did not, then what could not be looked at.
+pub(crate) fn at_limit(held_back: &HeldBack) -> Table {
+    let columns = vec![left("suspect"), left("reading"), right("measured"), left("finding")];
+    let limited = held_back.at_limit.iter().map(|it| (it, Cell::toned("at its limit", Tone::Bad)));
+    let below = held_back.below.iter().map(|it| (it, Cell::toned("below it", Tone::Faint)));
+    let seen = limited.chain(below).flat_map(|(suspect, finding)| rows(suspect, &finding));
+    let mut rows: Vec<_> = seen.chain(held_back.not_seen.iter().map(unseen)).collect();
+    // Nothing is there to compare with.
+    rows.iter_mut().for_each(|row| drop(row.remove(BASELINE)));
+    let title = format!("What stood at its limit in phase {}", held_back.phase);
+    Table { title, columns, rows, flexible: 1 }
 }
 
 /// The name and the finding stand in the first row only.
@@ -59,6 +75,30 @@ mod tests {
 
     fn reading(what: &str, unit: &str, baseline: Option<f64>, knee: Option<f64>) -> Reading {
         Reading { what: what.into(), unit: unit.into(), baseline, knee }
+    }
+
+    #[test]
+    fn a_load_by_itself_has_one_number_a_reading() {
+        let suspect = |name: &str, knee| Suspect {
+            name: name.into(),
+            evidence: String::new(),
+            readings: vec![reading("busy", "%", None, Some(knee))],
+        };
+        let held_back = HeldBack {
+            at_limit: vec![suspect("disk", 97.0)],
+            below: vec![suspect("client CPU", 12.0)],
+            not_seen: vec![NotSeen { name: "tickets".into(), reason: "not reported".into() }],
+            ..HeldBack::default()
+        };
+        let table = at_limit(&held_back);
+        let rows: Vec<Vec<_>> =
+            table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        let expected = [
+            ["disk", "busy", "97 %", "at its limit"],
+            ["client CPU", "busy", "12 %", "below it"],
+            ["tickets", "–", "–", "not seen: not reported"],
+        ];
+        assert_eq!((rows, table.columns.len()), (expected.map(Vec::from).to_vec(), 4));
     }
 
     #[test]

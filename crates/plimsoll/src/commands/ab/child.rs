@@ -22,8 +22,8 @@ pub struct Run<'a> {
     pub scenario: &'a str,
     /// The run directory.
     pub path: &'a Path,
-    /// The collection.
-    pub collection: &'a str,
+    /// What the run has to itself, as `--set` takes it.
+    pub own: Option<&'a str>,
     /// Whether nothing is said on the way.
     pub quiet: bool,
 }
@@ -38,7 +38,7 @@ impl Run<'_> {
         let binary = side.side.binary.clone().map_or_else(own, Ok)?;
         let mut command = Command::new(&binary);
         command.arg("run").arg(self.scenario).arg("--out").arg(self.path);
-        command.args(words(&side.args)).args(["--set", &format!("collection={}", self.collection)]);
+        command.args(words(&side.args)).args(self.own.into_iter().flat_map(|own| ["--set", own]));
         command.args(self.quiet.then_some("--quiet"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         command.spawn().with_context(|| format!("start {}", binary.display()))

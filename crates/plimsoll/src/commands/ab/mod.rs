@@ -2,30 +2,32 @@
 
 mod child;
 mod prepare;
+mod rooms;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use plimsoll_measure::clock;
 use plimsoll_measure::comparison::Comparison;
 use plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_report::comparison::Links;
 use plimsoll_report::matrix::brief;
 
-use prepare::{Prepared, prepare, stays};
+use prepare::{Prepared, prepare};
+use rooms::Rooms;
 
 use super::compare::{Asked, exit, tell, weigh};
-use super::{load, matrix};
+use super::load;
 use crate::ab::dir::{self, Plan as Begun};
 use crate::ab::gather::{Measured, read};
 use crate::ab::turns::{Turn, Which, is_whole, turns};
 use crate::cli::AbArgs;
 use crate::exit::{Deserves, Exit, Failure, Outcome, worst};
 use crate::matrix::dir::MatrixDir;
+use crate::matrix::venue::Venue;
 use crate::place::{Manner, Place};
 use crate::run_dir;
 use crate::terminal::{print, say};
@@ -60,8 +62,8 @@ impl<'a> Drive<'a> {
         let runtime = load::runtime()?;
         for side in &mut sides {
             let timeout = Duration::from_nanos(side.loaded.scenario.timeout.as_ns());
-            if stays(&side.server) {
-                side.standing = Some(Place::open(&side.server, Manner::quiet(timeout), &runtime)?);
+            if let Some(choice) = side.kept_server() {
+                side.standing = Some(Place::open(choice, Manner::quiet(timeout), &runtime)?);
             }
         }
         let plan = Begun {
@@ -91,6 +93,9 @@ impl<'a> Drive<'a> {
                 plan.a,
                 plan.b
             ));
+            if sides.iter().any(|side| Venue::of(&side.subject) == Venue::Service) {
+                say("  A service that is there keeps what each run leaves: later runs find more in it.");
+            }
         }
         Ok(Self { args, sides, path, runs, runtime, flag, quiet })
     }
@@ -137,56 +142,29 @@ impl<'a> Drive<'a> {
             let of = 2 * self.args.pairs;
             say(&format!("\n[{}/{of}] pair {}, {}", turn.number, turn.pair, turn.which.letter()));
         }
-        let collection = self.collection(turn);
-        let stood = self.stands(turn.which, &collection)?;
         let path = self.path.join(&turn.directory);
         let side = self.side(turn.which);
-        let run = child::Run {
-            scenario: &self.args.scenario,
-            path: &path,
-            collection: &collection,
-            quiet: self.quiet,
-        };
+        let rooms = Rooms { side, number: turn.number, runtime: &self.runtime };
+        let stood = rooms.stands()?;
+        let own = side.own.word(turn.number);
+        let run =
+            child::Run { scenario: &self.args.scenario, path: &path, own: own.as_deref(), quiet: self.quiet };
         let code = child::wait(run.start(side)?, &self.flag)?;
-        let Ok(run) = run_dir::read_run(&path) else {
+        let run = run_dir::read_run(&path);
+        if !stood {
+            rooms.clear(run.as_ref().ok())?;
+        }
+        let Ok(run) = run else {
             let exit = code.and_then(Exit::of).filter(|exit| *exit != Exit::Held).unwrap_or(Exit::Failed);
             if exit != Exit::Interrupted {
                 say(&format!("      the run of {} could not be made: see above", turn.which.letter()));
             }
             return Ok(exit);
         };
-        let intact = run.integrity.as_ref().is_some_and(|it| it.holds() && it.is_known());
-        if intact && !stood {
-            self.drop_collection(turn.which, &collection)?;
-        }
         if !self.quiet {
             say(&format!("      {}", brief(&run)));
         }
         Ok(if run.interrupted { code.and_then(Exit::of).unwrap_or(Exit::Interrupted) } else { Exit::Held })
-    }
-
-    /// The collection of a run: its own where the server stays.
-    fn collection(&self, turn: &Turn) -> String {
-        let side = self.side(turn.which);
-        let base = &side.loaded.scenario.collection;
-        match (&side.standing, base.parse::<Namespace>()) {
-            (Some(_), Ok(base)) => format!("{base}_{}", turn.number),
-            _ => base.clone(),
-        }
-    }
-
-    /// Whether the collection was there before, empty; nothing is dropped then.
-    fn stands(&self, which: Which, collection: &str) -> Outcome<bool> {
-        let Some(place) = &self.side(which).standing else { return Ok(true) };
-        let namespace: Namespace = collection.parse().deserves(Exit::Usage)?;
-        self.runtime.block_on(exists(place, &namespace)).deserves(Exit::Server)
-    }
-
-    fn drop_collection(&self, which: Which, collection: &str) -> Outcome<()> {
-        let Some(place) = &self.side(which).standing else { return Ok(()) };
-        let namespace: Namespace = collection.parse().deserves(Exit::Usage)?;
-        self.runtime.block_on(matrix::clear(place, &namespace, true)).deserves(Exit::Server)?;
-        Ok(())
     }
 
     /// The runs of all whole pairs.
@@ -197,7 +175,8 @@ impl<'a> Drive<'a> {
                 continue;
             }
             for turn in pair {
-                let it = read(&self.path.join(&turn.directory).join("run.json"))?;
+                let mut it = read(&self.path.join(&turn.directory).join("run.json"))?;
+                it.scenario.iter_mut().for_each(|scenario| self.side(turn.which).own.taken_out(scenario));
                 let place = usize::from(turn.which == Which::B);
                 sides[place].push(Measured { name: turn.directory, ..it });
             }
@@ -245,21 +224,4 @@ impl<'a> Drive<'a> {
         let none = || Failure { exit: Exit::Failed, error: anyhow!("{shown} holds no pair") };
         Ok(exit(&comparison.ok_or_else(none)?))
     }
-}
-
-async fn exists(place: &Place, namespace: &Namespace) -> anyhow::Result<bool> {
-    for place in place.all() {
-        let mut connection = plimsoll_wire::Connection::connect(&place.site.options()).await?;
-        if !plimsoll_mongo::collection::exists(&mut connection, namespace).await? {
-            continue;
-        }
-        match plimsoll_mongo::collection::count(&mut connection, namespace).await? {
-            0 => return Ok(true),
-            documents => bail!(
-                "{namespace} is not empty ({documents} documents): each run needs a collection that is not there or empty. Name \
-                 another one with --set collection=…, or drop it yourself if it is what a run left behind that was cut off"
-            ),
-        }
-    }
-    Ok(false)
 }

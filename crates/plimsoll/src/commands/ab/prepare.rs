@@ -4,12 +4,14 @@ use anyhow::{Context, ensure};
 use plimsoll_measure::comparison::sign_flip::{ALPHA, PAIRS_MAX, PAIRS_MIN, smallest_p};
 use plimsoll_mongo::scenario::Existing;
 
+use crate::ab::own::Own;
 use crate::ab::side::{Side, without_password};
-use crate::check;
 use crate::cli::{AbArgs, LoadArgs};
+use crate::matrix::venue::Venue;
 use crate::place::{Choice, Place};
 use crate::plan::{self, Plan};
 use crate::scenario::{self, Loaded};
+use crate::system::Subject;
 
 /// A side that is ready to be measured.
 pub struct Prepared {
@@ -21,13 +23,24 @@ pub struct Prepared {
     pub loaded: Loaded,
     /// How many phases that has.
     pub phases: usize,
-    /// Its server.
-    pub server: Choice,
-    /// The server, where it stays when a run ends.
+    /// What it loads.
+    pub subject: Subject,
+    /// What each of its runs has to itself.
+    pub own: Own,
+    /// The server, where it stays when a run ends and a run has something to itself on it.
     pub standing: Option<Place>,
 }
 
 impl Prepared {
+    /// The server that stays, on which each run has something to itself.
+    pub fn kept_server(&self) -> Option<&Choice> {
+        match (&self.own, &self.subject) {
+            (Own::Collections(_), Subject::Database(choice)) => Some(choice),
+            (Own::Databases { .. }, Subject::Staged(_, choice)) => Some(choice),
+            _ => None,
+        }
+    }
+
     /// The servers that it was asked to be measured on, without passwords.
     pub fn servers(&self) -> String {
         let named = self.args.server.iter().chain(&self.args.hosts).map(|server| without_password(server));
@@ -59,7 +72,7 @@ pub fn prepare(args: &AbArgs) -> anyhow::Result<[Prepared; 2]> {
     let a = side("--a", args, &args.a)?;
     let b = side("--b", args, &args.b)?;
     let is_same =
-        a.loaded.scenario == b.loaded.scenario && a.server == b.server && a.side.binary == b.side.binary;
+        a.loaded.scenario == b.loaded.scenario && a.subject == b.subject && a.side.binary == b.side.binary;
     ensure!(
         args.same || !is_same,
         "A and B are the same thing: say what B is with --b 'server=…', --b 'set PATH=VALUE' or --b 'binary=FILE', or ask with \
@@ -70,6 +83,10 @@ pub fn prepare(args: &AbArgs) -> anyhow::Result<[Prepared; 2]> {
         "--same: A and B differ ({} and {}): leave out --same",
         a.side.name(),
         b.side.name()
+    );
+    ensure!(
+        Venue::of(&a.subject).is_audited() == Venue::of(&b.subject).is_audited(),
+        "A and B: one is a database and the other a service, and nothing that is sent to the one can be sent to the other: give          both the same section `http`"
     );
     Ok([a, b])
 }
@@ -85,28 +102,11 @@ fn side(flag: &str, args: &AbArgs, words: &[String]) -> anyhow::Result<Prepared>
         args.scenario
     );
     let plan = Plan::build(&loaded).with_context(|| format!("{flag}: scenario {}", args.scenario))?;
+    let subject = Subject::of(&loaded, &plan, &load_args).with_context(|| flag.to_owned())?;
+    let own = Own::of(&subject, &loaded);
     ensure!(
-        loaded.scenario.http.is_none(),
-        "{flag}: `ab` starts or finds databases, and this scenario loads a service: make the runs with `plimsoll run`, and hold them \
-         against each other with `plimsoll compare`"
-    );
-    let server = check::choose(&load_args, &loaded.scenario).with_context(|| flag.to_owned())?;
-    check::setup(&loaded, &plan).with_context(|| flag.to_owned())?;
-    check::faults(&plan, &server)?;
-    check::several(&loaded.scenario, &plan, &server)?;
-    check::cache(&loaded.scenario, &server)?;
-    ensure!(
-        !stays(&server) || loaded.scenario.existing == Existing::Refuse,
+        !matches!(own, Own::Collections(_)) || loaded.scenario.existing == Existing::Refuse,
         "existing: each run writes to a new collection of its own: leave out `existing`"
     );
-    Ok(Prepared { side, args: load_args, phases: plan.phases.len(), loaded, server, standing: None })
-}
-
-/// Whether the server is still there when a run has ended.
-pub fn stays(server: &Choice) -> bool {
-    match server {
-        Choice::Uri(_) => true,
-        Choice::Several(all) => all.iter().any(stays),
-        Choice::Any | Choice::Embedded(_) | Choice::Mongod => false,
-    }
+    Ok(Prepared { side, args: load_args, phases: plan.phases.len(), loaded, subject, own, standing: None })
 }

@@ -1,0 +1,102 @@
+//! What a collection takes, as far as a server can be believed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a collection takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Size {
+    /// Bytes of all documents, uncompressed.
+    pub data_bytes: Option<u64>,
+    /// Average bytes of a document, uncompressed.
+    pub document_bytes: Option<f64>,
+    /// Bytes on disk without indexes, compressed. What was written since the storage engine's last checkpoint may be
+    /// missing.
+    pub storage_bytes: Option<u64>,
+    /// Bytes of those that are free to be used again.
+    pub free_bytes: Option<u64>,
+    /// Bytes of all indexes on disk.
+    pub index_bytes: Option<u64>,
+    /// `data_bytes` ÷ `storage_bytes`.
+    pub compression: Option<f64>,
+}
+
+/// Sizes as a server says them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Documents.
+    pub documents: Option<u64>,
+    /// Bytes of all documents.
+    pub data_bytes: Option<u64>,
+    /// Bytes on disk.
+    pub storage_bytes: Option<u64>,
+    /// Bytes of those that are free.
+    pub free_bytes: Option<u64>,
+    /// Bytes of all indexes.
+    pub index_bytes: Option<u64>,
+}
+
+impl Said {
+    /// Whether its sizes on disk are measured. A server that says of its documents that they take on disk exactly what
+    /// they are long has made the sizes on disk up, those of its indexes too.
+    pub fn knows_disk(&self) -> bool {
+        self.storage_bytes.is_some() && self.storage_bytes != self.data_bytes
+    }
+}
+
+impl Size {
+    /// What can be believed of it.
+    pub fn of(said: &Said) -> Self {
+        let on_disk = |bytes: Option<u64>| bytes.filter(|_| said.knows_disk());
+        let storage_bytes = on_disk(said.storage_bytes);
+        Self {
+            data_bytes: said.data_bytes,
+            document_bytes: ratio(said.data_bytes, said.documents),
+            storage_bytes,
+            free_bytes: on_disk(said.free_bytes),
+            index_bytes: on_disk(said.index_bytes),
+            compression: ratio(said.data_bytes, storage_bytes).filter(|ratio| *ratio > 0.0),
+        }
+    }
+}
+
+fn ratio(above: Option<u64>, below: Option<u64>) -> Option<f64> {
+    below.filter(|below| *below > 0).and_then(|below| Some(above? as f64 / below as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(data: u64, storage: u64) -> Said {
+        Said {
+            documents: Some(10),
+            data_bytes: Some(data),
+            storage_bytes: Some(storage),
+            free_bytes: Some(1),
+            index_bytes: Some(2),
+        }
+    }
+
+    #[test]
+    fn the_compression_is_data_divided_by_storage() {
+        let size = Size::of(&said(6450, 1000));
+        assert_eq!((size.compression, size.document_bytes), (Some(6.45), Some(645.0)));
+        assert_eq!((size.storage_bytes, size.free_bytes, size.index_bytes), (Some(1000), Some(1), Some(2)));
+    }
+
+    #[test]
+    fn sizes_on_disk_that_repeat_the_size_of_the_data_are_not_believed() {
+        let size = Size::of(&said(41_100, 41_100));
+        assert_eq!((size.data_bytes, size.document_bytes), (Some(41_100), Some(4110.0)));
+        assert_eq!((size.storage_bytes, size.free_bytes, size.index_bytes), (None, None, None));
+        assert_eq!(size.compression, None);
+    }
+
+    #[test]
+    fn an_empty_collection_has_no_compression_and_no_average() {
+        let size = Size::of(&Said { documents: Some(0), ..said(0, 4096) });
+        assert_eq!((size.storage_bytes, size.compression, size.document_bytes), (Some(4096), None, None));
+        assert_eq!(Size::of(&Said::default()), Size::default());
+    }
+}

@@ -1,0 +1,280 @@
+//! The results of a suite of tests: `suite.json`, format 1.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+
+mod figures;
+mod stack;
+
+pub use figures::Figures;
+pub use stack::{Delta, Standing};
+
+/// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
+pub const FORMAT: u32 = 1;
+
+/// Tests that were made one after the other, and what each of them cost beside the one above it. What cannot be known is
+/// absent or null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Suite {
+    /// Version of this form: 1.
+    pub format: u32,
+    /// The suite's name: the file's stem.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// The question that it answers.
+    pub question: Option<String>,
+    /// When it was first started, in UTC (RFC 3339).
+    pub started: String,
+    /// The same in milliseconds since 1970.
+    pub started_ms: u64,
+    /// Whether every run was made, whatever came of it.
+    pub complete: bool,
+    /// On what machine.
+    pub environment: Environment,
+    /// The tests in the order of the file: each is held against the one above it.
+    pub tests: Vec<Test>,
+    /// The runs in the order in which they are made: one of each test, then the next of each.
+    pub runs: Vec<Planned>,
+    /// What came of the runs that were begun, in the order in which they ended: one for each run at most.
+    pub rows: Vec<Row>,
+}
+
+/// What a test runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A scenario.
+    #[default]
+    Scenario,
+    /// A pipeline.
+    Pipeline,
+}
+
+impl Kind {
+    /// Its name, as the column of a suite that holds it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scenario => "scenario",
+            Self::Pipeline => "pipeline",
+        }
+    }
+}
+
+/// One test: a row of the file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Test {
+    /// Its name.
+    pub name: String,
+    /// What it runs.
+    pub kind: Kind,
+    /// The scenario or pipeline.
+    pub what: String,
+    /// SHA-256 of that as resolved, in hex.
+    pub hash: String,
+    /// What the row says beside its name and its scenario: `column=value`, without passwords.
+    pub settings: Vec<String>,
+    /// How often it is run.
+    pub repetitions: u32,
+    /// What was measured, over the runs that were completed; absent before the first one.
+    pub figures: Option<Figures>,
+    /// What it does beside the test above it; absent where one of the two was not measured, or they count other things.
+    pub delta: Option<Delta>,
+    /// Whether it is the slowest or the fastest of the suite.
+    pub standing: Standing,
+    /// Why runs of it were not completed, and what else speaks against them.
+    #[serde(default)]
+    pub reasons: Vec<String>,
+}
+
+/// A run that belongs to the suite.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Planned {
+    /// Its number, from 1, in the order in which runs are made.
+    pub number: u32,
+    /// The name of its test.
+    pub test: String,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+    /// Its directory, below that of the suite.
+    pub directory: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was made to its end, and everything held.
+    Completed,
+    /// It could not be made, or something did not hold.
+    Failed,
+    /// It made no progress, or took longer than it may, and was ended.
+    Hung,
+    /// Somebody ended it.
+    #[default]
+    Interrupted,
+    /// It was not begun: its server could not be had, or its collection was not empty.
+    Refused,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 5] = [Self::Completed, Self::Failed, Self::Hung, Self::Interrupted, Self::Refused];
+
+    /// The outcome in a word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Hung => "hung",
+            Self::Interrupted => "interrupted",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What came of a run: a row of `results.csv`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Row {
+    /// The run's number, from 1.
+    pub run: u32,
+    /// The name of its test.
+    pub test: String,
+    /// What that runs.
+    pub kind: Kind,
+    /// The scenario or pipeline.
+    pub what: String,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When its load process was started, in milliseconds since 1970 in UTC; of a run that was refused, when that was.
+    pub from_ms: u64,
+    /// When that process had ended, likewise.
+    pub to_ms: u64,
+    /// What was measured; absent where nothing was.
+    pub measured: Option<Measured>,
+    /// The exit code that it deserves by itself.
+    pub exit: u8,
+    /// Its directory, below that of the suite.
+    pub directory: String,
+    /// Why it was not completed, or what else speaks against it.
+    pub reason: Option<String>,
+}
+
+/// What one run measured in the last phase of its load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measured {
+    /// What is counted: `documents` or `operations`.
+    pub unit: String,
+    /// How many of them a second.
+    pub rate_per_s: f64,
+    /// How many in all.
+    pub total: u64,
+    /// Response time of an operation in nanoseconds: the median; absent where too few values support it.
+    pub p50_ns: Option<u64>,
+    /// The 99th percentile, likewise.
+    pub p99_ns: Option<u64>,
+    /// The 99.9th percentile, likewise.
+    pub p99_9_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: Option<u64>,
+    /// Operations that failed.
+    pub errors: u64,
+    /// Acknowledged documents that were not there; absent where that was not looked at, or nothing was promised.
+    pub lost: Option<u64>,
+    /// CPU of the tool for one of what is counted, in microseconds.
+    pub client_cpu_us: Option<f64>,
+    /// CPU of the server's process for one of what is counted, in microseconds; local servers only.
+    pub server_cpu_us: Option<f64>,
+}
+
+impl Suite {
+    /// Puts what came of a run in the place of what was known of it.
+    pub fn record(&mut self, row: Row) {
+        self.rows.retain(|known| known.run != row.run);
+        self.rows.push(row);
+        self.conclude();
+    }
+
+    /// What came of a run, if it was begun.
+    pub fn row(&self, run: u32) -> Option<&Row> {
+        self.rows.iter().find(|row| row.run == run)
+    }
+
+    /// Sums up every test from its runs, and holds it against the one above it.
+    pub fn conclude(&mut self) {
+        for test in &mut self.tests {
+            let rows: Vec<&Row> = self.rows.iter().filter(|row| row.test == test.name).collect();
+            test.figures = Figures::of(&rows);
+            test.reasons = reasons(&rows);
+        }
+        stack::pile(&mut self.tests);
+        let made = |run: &Planned| self.rows.iter().any(|row| row.run == run.number && row.is_final());
+        self.complete = self.runs.iter().all(made);
+    }
+}
+
+impl Row {
+    /// Whether this is what came of the run: one that was interrupted or refused is still to be made.
+    pub const fn is_final(&self) -> bool {
+        matches!(self.outcome, Outcome::Completed | Outcome::Failed | Outcome::Hung)
+    }
+}
+
+/// What speaks against runs, each sentence once.
+fn reasons(rows: &[&Row]) -> Vec<String> {
+    let told = |row: &&&Row| row.outcome != Outcome::Completed || row.reason.is_some();
+    let reason = |row: &&Row| {
+        let why = row.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!("{}{why}", row.outcome.name())
+    };
+    let mut all: Vec<String> = rows.iter().filter(told).map(reason).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn row(run: u32, test: &str, outcome: Outcome, rate_per_s: f64) -> Row {
+        let measured = Measured { unit: "documents".into(), rate_per_s, total: 10, ..Measured::default() };
+        Row { run, test: test.into(), outcome, measured: Some(measured), ..Row::default() }
+    }
+
+    pub(super) fn suite(tests: &[&str], repetitions: u32) -> Suite {
+        let test = |name: &&str| Test { name: (*name).into(), repetitions, ..Test::default() };
+        let run = |(number, name): (u32, &str)| Planned { number, test: name.into(), ..Planned::default() };
+        let rounds = (0..repetitions).flat_map(|_| tests.iter().copied());
+        Suite {
+            format: FORMAT,
+            tests: tests.iter().map(test).collect(),
+            runs: (1..).zip(rounds).map(run).collect(),
+            ..Suite::default()
+        }
+    }
+
+    #[test]
+    fn a_suite_is_complete_when_every_run_came_to_something() {
+        let mut suite = suite(&["a", "b"], 1);
+        suite.record(row(1, "a", Outcome::Completed, 5.0));
+        suite.record(row(2, "b", Outcome::Interrupted, 5.0));
+        assert!(!suite.complete, "what was interrupted is still to be made");
+        suite.record(row(2, "b", Outcome::Hung, 5.0));
+        assert!(suite.complete);
+        assert_eq!((suite.rows.len(), suite.row(2).unwrap().outcome), (2, Outcome::Hung));
+        assert_eq!(suite.tests[1].reasons, ["hung"]);
+    }
+
+    #[test]
+    fn a_suite_reads_back_from_its_file() {
+        let mut suite = suite(&["a"], 2);
+        suite.record(row(1, "a", Outcome::Completed, 5.0));
+        let text = serde_json::to_string(&suite).unwrap();
+        assert_eq!(serde_json::from_str::<Suite>(&text).unwrap(), suite);
+    }
+}

@@ -1,0 +1,91 @@
+//! What was measured of a test, over its repetitions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Measured, Outcome, Row};
+use crate::matrix::Spread;
+
+/// What was measured of a test, over the runs that were completed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
+    /// Runs that these figures are of.
+    pub runs: u32,
+    /// What is counted: `documents` or `operations`.
+    pub unit: String,
+    /// How many of them a second.
+    pub rate_per_s: Spread,
+    /// How many in all runs together.
+    pub total: u64,
+    /// Median response time of an operation in nanoseconds; absent where too few values support it.
+    pub p50_ns: Option<Spread>,
+    /// The 99th percentile, likewise.
+    pub p99_ns: Option<Spread>,
+    /// The 99.9th percentile, likewise.
+    pub p99_9_ns: Option<Spread>,
+    /// Operations that failed, in all runs together.
+    pub errors: u64,
+    /// Acknowledged documents that were not there, in all runs together; absent where one of them does not know.
+    pub lost: Option<u64>,
+    /// CPU of the tool for one of what is counted, in microseconds.
+    pub client_cpu_us: Option<Spread>,
+    /// CPU of the server's process for one of what is counted, in microseconds; local servers only.
+    pub server_cpu_us: Option<Spread>,
+}
+
+impl Figures {
+    /// The figures of a test from what came of its runs; nothing where none was completed.
+    pub fn of(rows: &[&Row]) -> Option<Self> {
+        let completed = rows.iter().filter(|row| row.outcome == Outcome::Completed);
+        let all: Vec<&Measured> = completed.filter_map(|row| row.measured.as_ref()).collect();
+        let unit = all.first()?.unit.clone();
+        // A scenario that counted something else in one of its runs has figures of the runs that agree with the first.
+        let runs: Vec<&Measured> = all.into_iter().filter(|run| run.unit == unit).collect();
+        let time = |pick: fn(&Measured) -> Option<u64>| {
+            Spread::of(runs.iter().filter_map(|run| pick(run)).map(|ns| ns as f64))
+        };
+        let cost = |pick: fn(&Measured) -> Option<f64>| Spread::of(runs.iter().filter_map(|run| pick(run)));
+        Some(Self {
+            runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+            rate_per_s: Spread::of(runs.iter().map(|run| run.rate_per_s))?,
+            unit,
+            total: runs.iter().map(|run| run.total).sum(),
+            p50_ns: time(|run| run.p50_ns),
+            p99_ns: time(|run| run.p99_ns),
+            p99_9_ns: time(|run| run.p99_9_ns),
+            errors: runs.iter().map(|run| run.errors).sum(),
+            lost: runs.iter().map(|run| run.lost).sum(),
+            client_cpu_us: cost(|run| run.client_cpu_us),
+            server_cpu_us: cost(|run| run.server_cpu_us),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::row;
+    use super::*;
+
+    #[test]
+    fn only_what_was_completed_counts() {
+        let rows = [
+            row(1, "a", Outcome::Completed, 5.0),
+            row(2, "a", Outcome::Failed, 50.0),
+            row(3, "a", Outcome::Completed, 7.0),
+            row(4, "a", Outcome::Hung, 0.0),
+        ];
+        let figures = Figures::of(&rows.iter().collect::<Vec<_>>()).unwrap();
+        assert_eq!((figures.runs, figures.total), (2, 20));
+        assert_eq!((figures.rate_per_s.median, figures.rate_per_s.max), (5.0, 7.0));
+        assert_eq!(Figures::of(&[&rows[1]]), None);
+    }
+
+    #[test]
+    fn what_one_run_does_not_know_of_its_documents_is_not_known_of_all() {
+        let mut rows = [row(1, "a", Outcome::Completed, 5.0), row(2, "a", Outcome::Completed, 5.0)];
+        rows[0].measured.as_mut().unwrap().lost = Some(0);
+        assert_eq!(Figures::of(&rows.iter().collect::<Vec<_>>()).unwrap().lost, None);
+        rows[1].measured.as_mut().unwrap().lost = Some(3);
+        assert_eq!(Figures::of(&rows.iter().collect::<Vec<_>>()).unwrap().lost, Some(3));
+    }
+}

@@ -1,0 +1,124 @@
+//! The cost stack: what each test takes away from the one above it, and which of them is the floor.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Figures, Test};
+
+/// What a test does beside the one above it, by their medians. A ratio of medians is no verdict.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Delta {
+    /// The name of the nearest test above that was measured.
+    pub above: String,
+    /// The rate ÷ that of the test above.
+    pub ratio: f64,
+    /// The rate − that of the test above, of what is counted a second.
+    pub change_per_s: f64,
+    /// What one of what is counted takes longer than in the test above, in microseconds of the whole load: 1 ÷ rate less
+    /// 1 ÷ the rate above.
+    pub cost_us: f64,
+}
+
+/// Where a test stands among those that count the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Somewhere between, or nothing to stand among.
+    #[default]
+    Between,
+    /// The slowest: whatever else is added, the deployment does at least this.
+    Floor,
+    /// The fastest.
+    Ceiling,
+}
+
+/// Holds every test against the one above it, and finds floor and ceiling.
+pub(super) fn pile(tests: &mut [Test]) {
+    for index in 0..tests.len() {
+        let (above, rest) = tests.split_at_mut(index);
+        let Some(test) = rest.first_mut() else { continue };
+        test.standing = Standing::Between;
+        let measured = above.iter().rev().find_map(|test| Some((test.name.as_str(), test.figures.as_ref()?)));
+        test.delta =
+            measured.zip(test.figures.as_ref()).and_then(|((name, above), own)| delta(name, above, own));
+    }
+    mark(tests);
+}
+
+/// Nothing where the two count other things, or one of them did nothing.
+fn delta(name: &str, above: &Figures, own: &Figures) -> Option<Delta> {
+    let (before, rate) = (above.rate_per_s.median, own.rate_per_s.median);
+    let comparable = above.unit == own.unit && before > 0.0 && rate > 0.0;
+    comparable.then(|| Delta {
+        above: name.to_owned(),
+        ratio: rate / before,
+        change_per_s: rate - before,
+        cost_us: 1e6 / rate - 1e6 / before,
+    })
+}
+
+/// The slowest and the fastest among tests that count what the first measured one counts.
+fn mark(tests: &mut [Test]) {
+    let unit = tests.iter().find_map(|test| Some(test.figures.as_ref()?.unit.clone()));
+    let rate = |test: &Test| {
+        let figures = test.figures.as_ref().filter(|figures| Some(&figures.unit) == unit.as_ref())?;
+        Some(figures.rate_per_s.median)
+    };
+    let mut rates: Vec<(usize, f64)> =
+        tests.iter().enumerate().filter_map(|(index, test)| Some((index, rate(test)?))).collect();
+    rates.sort_by(|one, other| one.1.total_cmp(&other.1));
+    if let [(floor, slowest), .., (ceiling, fastest)] = rates[..]
+        && slowest < fastest
+    {
+        tests[floor].standing = Standing::Floor;
+        tests[ceiling].standing = Standing::Ceiling;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Outcome;
+    use super::super::tests::{row, suite};
+    use super::*;
+
+    #[test]
+    fn each_test_is_held_against_the_nearest_measured_one_above_it() {
+        let mut suite = suite(&["bench", "hangs", "transform", "insert"], 1);
+        for (run, test, outcome, rate) in [
+            (1, "bench", Outcome::Completed, 1000.0),
+            (2, "hangs", Outcome::Hung, 1.0),
+            (3, "transform", Outcome::Completed, 500.0),
+            (4, "insert", Outcome::Completed, 200.0),
+        ] {
+            suite.record(row(run, test, outcome, rate));
+        }
+        let deltas: Vec<_> = suite.tests.iter().map(|test| test.delta.clone()).collect();
+        let delta = |above: &str, ratio, change_per_s, cost_us| {
+            Some(Delta { above: above.into(), ratio, change_per_s, cost_us })
+        };
+        assert_eq!(
+            deltas,
+            [None, None, delta("bench", 0.5, -500.0, 1000.0), delta("transform", 0.4, -300.0, 3000.0)]
+        );
+        let standings: Vec<_> = suite.tests.iter().map(|test| test.standing).collect();
+        assert_eq!(standings, [Standing::Ceiling, Standing::Between, Standing::Between, Standing::Floor]);
+    }
+
+    #[test]
+    fn tests_that_count_other_things_are_not_held_against_each_other() {
+        let mut suite = suite(&["documents", "operations"], 1);
+        suite.record(row(1, "documents", Outcome::Completed, 1000.0));
+        let mut other = row(2, "operations", Outcome::Completed, 10.0);
+        other.measured.as_mut().unwrap().unit = "operations".into();
+        suite.record(other);
+        assert_eq!(suite.tests[1].delta, None);
+        assert!(suite.tests.iter().all(|test| test.standing == Standing::Between));
+    }
+
+    #[test]
+    fn a_test_alone_is_neither_floor_nor_ceiling() {
+        let mut suite = suite(&["only"], 1);
+        suite.record(row(1, "only", Outcome::Completed, 5.0));
+        assert_eq!(suite.tests[0].standing, Standing::Between);
+    }
+}

@@ -1,0 +1,92 @@
+//! What a run has to itself on a server that stays: looked for before it, dropped after it.
+
+use anyhow::{Context, bail, ensure};
+use plimsoll_measure::run::Run;
+use plimsoll_mongo::collection;
+use plimsoll_mongo::setup::Namespace;
+use plimsoll_wire::Connection;
+use tokio::runtime::Runtime;
+
+use super::prepare::Prepared;
+use crate::ab::own::Own;
+use crate::commands::matrix;
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::place::Place;
+use crate::system::store;
+
+/// The room of one run.
+#[derive(Clone, Copy)]
+pub struct Rooms<'a> {
+    /// Whose run it is.
+    pub side: &'a Prepared,
+    /// The run's number.
+    pub number: u32,
+    /// What asks the server.
+    pub runtime: &'a Runtime,
+}
+
+impl Rooms<'_> {
+    /// Whether nothing is to be dropped after the run: it has no room of its own on a server that stays, or that was there
+    /// before, empty.
+    ///
+    /// # Errors
+    /// When something is in it.
+    pub fn stands(self) -> Outcome<bool> {
+        let (Some(place), Some(name)) = (&self.side.standing, self.side.own.name(self.number)) else {
+            return Ok(true);
+        };
+        if let Own::Databases { path, .. } = self.side.own {
+            let is_there = self.runtime.block_on(store::exists(place, &name)).deserves(Exit::Server)?;
+            return check_free(is_there, &name, path).map(|()| false).deserves(Exit::Usage);
+        }
+        let namespace: Namespace = name.parse().deserves(Exit::Usage)?;
+        self.runtime.block_on(is_standing(place, &namespace)).deserves(Exit::Server)
+    }
+
+    /// Drops it. A collection in which the audit found something wrong stays.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or refuses.
+    pub fn clear(self, run: Option<&Run>) -> Outcome<()> {
+        let (Some(place), Some(name)) = (&self.side.standing, self.side.own.name(self.number)) else {
+            return Ok(());
+        };
+        if matches!(self.side.own, Own::Databases { .. }) {
+            let dropped = self.runtime.block_on(store::end(place, &name));
+            return dropped.with_context(|| format!("drop the database {name}")).deserves(Exit::Server);
+        }
+        let intact = run.and_then(|run| run.integrity.as_ref()).is_some_and(|it| it.holds() && it.is_known());
+        if intact {
+            let namespace: Namespace = name.parse().deserves(Exit::Usage)?;
+            self.runtime.block_on(matrix::clear(place, &namespace, true)).deserves(Exit::Server)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_free(is_there: bool, name: &str, path: &str) -> anyhow::Result<()> {
+    ensure!(
+        !is_there,
+        "the database {name} is there: each run needs one that is not. Name another one with --set {path}=…, or drop it \
+         yourself if it is what a run left behind that was cut off"
+    );
+    Ok(())
+}
+
+/// Whether a collection is there, empty.
+async fn is_standing(place: &Place, namespace: &Namespace) -> anyhow::Result<bool> {
+    for place in place.all() {
+        let mut connection = Connection::connect(&place.site.options()).await?;
+        if !collection::exists(&mut connection, namespace).await? {
+            continue;
+        }
+        match collection::count(&mut connection, namespace).await? {
+            0 => return Ok(true),
+            documents => bail!(
+                "{namespace} is not empty ({documents} documents): each run needs a collection that is not there or empty. Name \
+                 another one with --set collection=…, or drop it yourself if it is what a run left behind that was cut off"
+            ),
+        }
+    }
+    Ok(false)
+}

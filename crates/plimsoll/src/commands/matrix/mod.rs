@@ -1,0 +1,79 @@
+//! `plimsoll run` of a scenario with a matrix: one cell after the other, on one database, against one service, or each on
+//! a service of its own.
+
+mod drive;
+mod prepare;
+mod shared;
+mod stage;
+
+pub use shared::clear;
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use plimsoll_measure::matrix::Matrix as Results;
+use plimsoll_report::matrix as report;
+
+use self::drive::Drive;
+use self::prepare::{Prepared, prepare};
+use super::load;
+use crate::cli::RunArgs;
+use crate::exit::{Deserves, Exit, Failure, Outcome};
+use crate::matrix::dir::read;
+use crate::matrix::words::{announce, list};
+use crate::scenario::Loaded;
+use crate::terminal::{print, say, style};
+
+/// Makes the runs of a matrix that were asked for and are not there yet.
+///
+/// # Errors
+/// What kept the matrix from being made.
+pub fn run(loaded: &Loaded, args: &RunArgs) -> Outcome<Exit> {
+    let prepared = prepare(loaded, args).deserves(Exit::Usage)?;
+    if args.list {
+        tell_list(&prepared, args)?;
+        return Ok(Exit::Held);
+    }
+    if let Some(reason) = &prepared.refusal {
+        return Err(Failure { exit: Exit::Usage, error: anyhow!("{reason}") });
+    }
+    if !args.load.quiet && !args.load.json {
+        say(&announce(&prepared.intent()));
+    }
+    let flag = load::signals().context("listen to signals")?;
+    let mut drive = Drive::start(prepared, args, flag)?;
+    drive.make_all()?;
+    drive.end()
+}
+
+fn tell_list(prepared: &Prepared<'_>, args: &RunArgs) -> Outcome<()> {
+    if args.load.json {
+        return print_json(&prepared.results());
+    }
+    print(&format!("{}\n", announce(&prepared.intent())));
+    print(&list(&prepared.expanded.cells, &prepared.shares));
+    if let Some(reason) = &prepared.refusal {
+        print(&format!("It would be refused: {reason}\n"));
+    }
+    Ok(())
+}
+
+fn print_json(results: &Results) -> Outcome<()> {
+    let text = serde_json::to_string_pretty(results).context("write matrix.json")?;
+    print(&format!("{text}\n"));
+    Ok(())
+}
+
+/// Prints a matrix again.
+///
+/// # Errors
+/// When the directory is none of a matrix.
+pub fn show(path: &Path, json: bool) -> Outcome<Exit> {
+    let results = read(path).deserves(Exit::Usage)?;
+    if json {
+        print_json(&results)?;
+    } else {
+        print(&report::summary(&results, Some(&path.display().to_string()), style()));
+    }
+    Ok(Exit::Held)
+}

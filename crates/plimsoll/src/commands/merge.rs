@@ -1,0 +1,27 @@
+//! `plimsoll merge`: the shards of one plan, joined as one run.
+
+use anyhow::Context;
+
+use crate::cli::MergeArgs;
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::merge::{Shard, check, join};
+use crate::terminal::{print, style};
+
+/// Joins shards and says what they came to.
+///
+/// # Errors
+/// When they are not all shards of one run, or one of them is damaged.
+pub fn merge(args: &MergeArgs) -> Outcome<Exit> {
+    let shards = args.shards.iter().map(|path| Shard::open(path));
+    let mut shards = shards.collect::<anyhow::Result<Vec<_>>>().deserves(Exit::Usage)?;
+    check(&mut shards).deserves(Exit::Usage)?;
+    let joined = join(&shards, args.out.as_deref())?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&joined.run).context("write run.json")?;
+        print(&format!("{text}\n"));
+    } else if !args.quiet {
+        let path = joined.path.display().to_string();
+        print(&plimsoll_report::summary(&joined.run, Some(&path), style()));
+    }
+    Ok(joined.exit)
+}

@@ -1,0 +1,145 @@
+//! `plimsoll suite`: tests from a table, one after the other, each a process of its own.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, ensure};
+use plimsoll_measure::clock::{MILLISECOND_NS, utc, wall_ms};
+use plimsoll_measure::suite::{FORMAT, Row, Suite};
+use plimsoll_report::suite as report;
+use plimsoll_server::machine;
+
+use super::load;
+use crate::cli::SuiteArgs;
+use crate::exit::{Deserves, Exit, Outcome, worst_of_runs};
+use crate::suite::child::transform;
+use crate::suite::dir::SuiteDir;
+use crate::suite::drive::{Drive, Settings};
+use crate::suite::meant::{Test, Words, build, kept, title, told};
+use crate::suite::read::{Loaded, load as read};
+use crate::suite::schedule::{Retry, schedule};
+use crate::terminal::{print, say, style};
+
+/// The watchdog looks no more often than this, in nanoseconds.
+const WATCH_NS_MIN: u64 = 100 * MILLISECOND_NS;
+
+/// Makes the runs of a suite that are not there yet.
+///
+/// # Errors
+/// What cannot be meant, or kept the suite from being made.
+pub fn suite(args: &SuiteArgs) -> Outcome<Exit> {
+    if let Some(parent) = args.bound_to {
+        return Err(transform(&args.words, parent).into());
+    }
+    let settings = settings(args).deserves(Exit::Usage)?;
+    let begun = match &args.resume {
+        Some(path) => reopen(path).deserves(Exit::Usage)?,
+        None => {
+            let loaded = read(args.file.as_deref().unwrap_or_default()).deserves(Exit::Usage)?;
+            let tests = build(&loaded, &words(args)).deserves(Exit::Usage)?;
+            if args.list {
+                list(&loaded, &tests);
+                return Ok(Exit::Held);
+            }
+            begin(args, &loaded, tests)?
+        }
+    };
+    let flag = load::signals().context("listen to signals")?;
+    let runtime = load::runtime()?;
+    let (dir, suite, tests) = begun;
+    let mut drive = Drive { dir, suite, tests, settings, flag, runtime };
+    drive.suite.environment = machine::environment(drive.dir.path());
+    let made = drive.make_all();
+    let exit = end(&drive, args)?;
+    made?;
+    Ok(exit)
+}
+
+fn settings(args: &SuiteArgs) -> anyhow::Result<Settings> {
+    ensure!(args.watch.as_ns() >= WATCH_NS_MIN, "--watch {}: give 100ms or more", args.watch);
+    Ok(Settings {
+        watch: args.watch,
+        hung_after: args.hung_after,
+        retry: if args.retry { Retry::Yes } else { Retry::No },
+        quiet: args.quiet || args.json,
+    })
+}
+
+fn words(args: &SuiteArgs) -> Words {
+    Words {
+        server: args.server.clone(),
+        existing: args.existing,
+        repetitions: args.repetitions,
+        only: args.only.clone(),
+    }
+}
+
+fn list(loaded: &Loaded, tests: &[Test]) {
+    let suite = results(loaded, tests);
+    suite.runs.iter().for_each(|run| {
+        let heading = report::heading(&suite, run);
+        print(&format!("{}\n", heading.join("\n").trim_start()));
+    });
+}
+
+type Begun = (SuiteDir, Suite, Vec<Test>);
+
+fn begin(args: &SuiteArgs, loaded: &Loaded, tests: Vec<Test>) -> Outcome<Begun> {
+    let suite = results(loaded, &tests);
+    let asked = kept(loaded, &tests);
+    let dir = SuiteDir::create(args.out.as_deref(), &suite.name, &asked, suite.started_ms);
+    Ok((dir.deserves(Exit::Usage)?, suite, tests))
+}
+
+/// What is known before the first run.
+fn results(loaded: &Loaded, tests: &[Test]) -> Suite {
+    let started_ms = wall_ms();
+    Suite {
+        format: FORMAT,
+        name: loaded.name.clone(),
+        title: title(loaded),
+        question: loaded.suite.question.clone(),
+        started: utc(started_ms),
+        started_ms,
+        tests: tests.iter().map(told).collect(),
+        runs: schedule(tests),
+        ..Suite::default()
+    }
+}
+
+/// An earlier suite, to go on with: its tests must still be what they were.
+fn reopen(path: &std::path::Path) -> anyhow::Result<Begun> {
+    let (dir, loaded, suite) = SuiteDir::open(path)?;
+    let tests = build(&loaded, &Words::default()).context("--resume")?;
+    for (test, before) in tests.iter().zip(&suite.tests) {
+        ensure!(
+            test.name == before.name && test.job.hash == before.hash,
+            "--resume: the {} {} of test {} has changed since the suite was begun: begin anew without --resume",
+            before.kind.name(),
+            before.what,
+            before.name
+        );
+    }
+    ensure!(
+        tests.len() == suite.tests.len() && schedule(&tests) == suite.runs,
+        "--resume: {} names other tests than suite.json: begin anew without --resume",
+        path.display()
+    );
+    Ok((dir, suite, tests))
+}
+
+/// Says what there is.
+fn end(drive: &Drive, args: &SuiteArgs) -> Outcome<Exit> {
+    let (suite, shown) = (&drive.suite, drive.dir.path().display().to_string());
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(suite).context("write suite.json")?));
+    } else if !args.quiet {
+        print(&format!("\n{}", report::summary(suite, Some(&shown), style())));
+    }
+    if !suite.complete && !drive.settings.quiet {
+        say(&format!("It is not complete. Go on with --resume {shown}"));
+    }
+    let is_cut = drive.flag.load(Ordering::Relaxed) || suite.rows.len() < suite.runs.len();
+    let deserved = |row: &Row| Exit::of(row.exit);
+    let exits = suite.rows.iter().filter_map(deserved).chain(is_cut.then_some(Exit::Interrupted));
+    Ok(worst_of_runs(&exits.collect::<Vec<_>>()))
+}

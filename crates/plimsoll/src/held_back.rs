@@ -1,0 +1,50 @@
+//! What stood at its limit in the last phase of a run, where that is a question: of a load that went as fast as it could, or
+//! slower than it was to.
+
+use plimsoll_load::objective::ACHIEVED_MIN;
+use plimsoll_load::suspects::Machine;
+use plimsoll_load::suspects::alone::{WINDOW_S_MIN, at_limit};
+use plimsoll_load::worker::Ended;
+use plimsoll_measure::run::{HeldBack, PhaseFacts};
+use plimsoll_server::machine;
+
+use crate::session::Session;
+
+/// What stood at its limit; nothing where the load did what it was to do.
+pub fn of(session: &Session) -> Option<HeldBack> {
+    let phase = session.summary.phases().last()?;
+    let watched = &session.watched;
+    if phase.open && watched.achieved() >= ACHIEVED_MIN {
+        return None;
+    }
+    let phase_name = phase.name.clone();
+    if let Some(reason) = reason(session, phase) {
+        return Some(HeldBack { phase: phase_name, reason: Some(reason), ..HeldBack::default() });
+    }
+    let machine = Machine {
+        cores: machine::cores(),
+        workers: u32::try_from(session.system.crew().workers).unwrap_or(u32::MAX),
+    };
+    let used_ns = session.watched_cpu_ns.filter(|used_ns| *used_ns > 0);
+    let cores = used_ns.map(|used_ns| used_ns as f64 / 1e9 / watched.length_s());
+    let examined = at_limit(&watched.side(&session.samples, cores), machine);
+    Some(HeldBack {
+        phase: phase_name,
+        reason: None,
+        at_limit: examined.held_back_by,
+        below: examined.unmoved,
+        not_seen: examined.not_seen,
+    })
+}
+
+/// Why the phase has no level to look at.
+fn reason(session: &Session, phase: &PhaseFacts) -> Option<String> {
+    if session.watched.length_s() < WINDOW_S_MIN {
+        return Some(format!("it lasted less than {WINDOW_S_MIN} s"));
+    }
+    if session.ended >= Ended::Unreachable || session.control.is_stopped() {
+        return Some("it ended early".to_owned());
+    }
+    let disturbed = session.summary.faults().iter().any(|fault| fault.phase == phase.name);
+    disturbed.then(|| "faults were played in it".to_owned())
+}

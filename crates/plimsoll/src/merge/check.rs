@@ -1,0 +1,259 @@
+//! Whether runs are the shards of one run: what differs, what is missing, and how far apart they began.
+
+use anyhow::{bail, ensure};
+use plimsoll_load::arrivals::Share;
+use plimsoll_measure::environment::ServerKind;
+use serde_json::Value;
+
+use super::shard::Shard;
+
+/// Shards that began further apart than this are no run, in milliseconds: the same second of each is added up.
+pub const APART_MS_MAX: u64 = 1000;
+/// What is measured by shards.
+const COMMAND: &str = "run";
+
+/// Checks that they are all shards of one run, and puts them in order.
+///
+/// # Errors
+/// What differs, what is missing or there twice, what did not end, and how far apart they began.
+pub fn check(shards: &mut [Shard]) -> anyhow::Result<()> {
+    shards.iter().try_for_each(alone)?;
+    let Some((first, others)) = shards.split_first() else { bail!("name the run directory of every shard") };
+    others.iter().try_for_each(|other| alike(first, other))?;
+    complete(shards)?;
+    shards.sort_by_key(|shard| shard.share.index);
+    together(shards)
+}
+
+/// What a shard is by itself.
+fn alone(shard: &Shard) -> anyhow::Result<()> {
+    let (name, run) = (&shard.name, &shard.run);
+    ensure!(
+        run.joined.is_none(),
+        "{name} was joined from shards already: name the run directories of the shards"
+    );
+    ensure!(
+        shard.share != Share::WHOLE,
+        "{name} is a whole run and no shard: a shard is measured with `plimsoll run --shard i/n --start-at TIME`"
+    );
+    ensure!(
+        run.command == COMMAND,
+        "{name} was measured with `{}`: only shards of `run` are joined",
+        run.command
+    );
+    ensure!(
+        !run.interrupted,
+        "{name} (shard {}) was ended early ({}): run all shards again, with a new --start-at",
+        shard.part(),
+        run.reasons.first().map_or("interrupted", String::as_str)
+    );
+    ensure!(
+        matches!(run.server.kind, ServerKind::Address | ServerKind::Service),
+        "{name} started a server of its own, and so did every other shard: start one, and give all of them its address with \
+         --server"
+    );
+    Ok(())
+}
+
+/// What two shards of one run have in common.
+fn alike(a: &Shard, b: &Shard) -> anyhow::Result<()> {
+    let scenario = || match (&a.scenario, &b.scenario) {
+        (Some(left), Some(right)) => difference("", left, right),
+        _ => None,
+    };
+    if a.run.scenario.hash != b.run.scenario.hash {
+        let [path, left, right] = scenario().unwrap_or_else(|| {
+            ["scenario".to_owned(), a.run.scenario.hash.clone(), b.run.scenario.hash.clone()]
+        });
+        bail!(
+            "{} and {} are of different plans ({path}: {left} and {right}): join the shards of one",
+            a.name,
+            b.name
+        );
+    }
+    let facts = |shard: &Shard| {
+        let Shard { run, share, .. } = shard;
+        let told = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+        [
+            ("version of Plimsoll", run.environment.plimsoll.clone()),
+            ("number of shards", share.of.to_string()),
+            ("seed", run.scenario.seed.to_string()),
+            ("client", run.scenario.client.clone()),
+            ("version of the server", told(&run.server.version)),
+            ("topology of the server", told(&run.server.topology)),
+            ("number of workers; say `workers: N` in the scenario", run.client.workers.to_string()),
+        ]
+    };
+    let different = facts(a).into_iter().zip(facts(b)).find(|((_, left), (_, right))| left != right);
+    match different {
+        None => Ok(()),
+        Some(((what, left), (_, right))) => bail!(
+            "{} and {} are no shards of one run: they differ in the {what} ({left} and {right})",
+            a.name,
+            b.name
+        ),
+    }
+}
+
+/// The first value that differs, with its path.
+fn difference(path: &str, a: &Value, b: &Value) -> Option<[String; 3]> {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match (a, b) {
+        _ if a == b => None,
+        (Value::Object(left), Value::Object(right)) => {
+            let of =
+                |map: &serde_json::Map<String, Value>, key: &str| map.get(key).cloned().unwrap_or_default();
+            let mut keys = left.keys().chain(right.keys());
+            keys.find_map(|key| difference(&below(key), &of(left, key), &of(right, key)))
+        }
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            let mut pairs = left.iter().zip(right).enumerate();
+            pairs.find_map(|(index, (left, right))| difference(&below(&index.to_string()), left, right))
+        }
+        _ => Some([path.to_owned(), a.to_string(), b.to_string()]),
+    }
+}
+
+/// Each shard once.
+fn complete(shards: &[Shard]) -> anyhow::Result<()> {
+    for (at, shard) in shards.iter().enumerate() {
+        if let Some(same) = shards[..at].iter().find(|other| other.share == shard.share) {
+            bail!("{} and {} are both shard {}: name each shard once", same.name, shard.name, shard.part());
+        }
+    }
+    let of = shards[0].share.of;
+    let is_there = |index: &u64| shards.iter().any(|shard| shard.share.index == *index);
+    let missing: Vec<_> =
+        (0..of).filter(|index| !is_there(index)).map(|index| format!("{index}/{of}")).collect();
+    ensure!(
+        missing.is_empty(),
+        "shard {} is missing: name the run directories of all {of} shards",
+        missing.join(", ")
+    );
+    Ok(())
+}
+
+/// Whether they ran at one time, as one run.
+fn together(shards: &[Shard]) -> anyhow::Result<()> {
+    let began = |shard: &Shard| shard.run.began_ms.unwrap_or(shard.run.started_ms);
+    let (Some(first), Some(last)) =
+        (shards.iter().min_by_key(|it| began(it)), shards.iter().max_by_key(|it| began(it)))
+    else {
+        return Ok(());
+    };
+    let apart_ms = began(last) - began(first);
+    ensure!(
+        apart_ms <= APART_MS_MAX,
+        "{} began {:.1} s after {}, and shards of one run begin within {} s: give all of them the same --start-at",
+        last.name,
+        apart_ms as f64 / 1000.0,
+        first.name,
+        APART_MS_MAX / 1000
+    );
+    if let Some(other) = shards.iter().find(|shard| shard.run.id != shards[0].run.id) {
+        bail!(
+            "{} and {} are two runs, each with documents of its own: shards are one run when all of them are given the same \
+             --start-at",
+            shards[0].name,
+            other.name
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use plimsoll_measure::environment::{Environment, ServerFacts};
+    use plimsoll_measure::run::{Client, Joined, Run, ScenarioFacts};
+    use serde_json::json;
+
+    use super::*;
+
+    fn shard(index: u64) -> Shard {
+        let run = Run {
+            id: "one".into(),
+            command: "run".into(),
+            began_ms: Some(50_000 + index),
+            scenario: ScenarioFacts {
+                hash: "abc".into(),
+                shard: format!("{index}/3"),
+                ..ScenarioFacts::default()
+            },
+            client: Client { workers: 2, ..Client::default() },
+            environment: Environment { plimsoll: "1.0".into(), ..Environment::default() },
+            server: ServerFacts::default(),
+            ..Run::default()
+        };
+        let scenario = Some(json!({"seed": 1, "phases": [{"stop": "2s"}]}));
+        Shard {
+            name: format!("run-{index}"),
+            path: PathBuf::new(),
+            run,
+            share: Share { index, of: 3 },
+            scenario,
+        }
+    }
+
+    fn refused(change: impl FnOnce(&mut Vec<Shard>)) -> String {
+        let mut shards: Vec<_> = (0..3).map(shard).collect();
+        change(&mut shards);
+        check(&mut shards).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn all_shards_of_one_run_are_put_in_order() {
+        let mut shards: Vec<_> = [2, 0, 1].map(shard).into();
+        check(&mut shards).unwrap();
+        assert_eq!(shards.iter().map(|it| it.share.index).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_no_whole_set_of_shards_of_one_run_is_refused_with_what_is_wrong() {
+        type Change = fn(&mut Vec<Shard>);
+        let changes: [(Change, &str); 17] = [
+            (|all| drop(all.remove(1)), "shard 1/3 is missing"),
+            (|all| all.truncate(1), "shard 1/3, 2/3 is missing"),
+            (|all| all[2] = all[0].clone(), "run-0 and run-0 are both shard 0/3: name each shard once"),
+            (
+                |all| {
+                    all[1].run.scenario.hash = "other".into();
+                    all[1].scenario = Some(json!({"seed": 1, "phases": [{"stop": "3s"}]}));
+                },
+                "run-0 and run-1 are of different plans (phases.0.stop: \"2s\" and \"3s\")",
+            ),
+            (
+                |all| {
+                    all[1].run.scenario.hash = "other".into();
+                    all[1].scenario = Some(json!({"seed": 2, "phases": [{"stop": "2s"}]}));
+                },
+                "different plans (seed: 1 and 2)",
+            ),
+            (
+                |all| (all[1].run.scenario.hash, all[1].scenario) = ("other".into(), None),
+                "different plans (scenario: abc and other)",
+            ),
+            (|all| all[2].run.scenario.seed = 7, "differ in the seed (0 and 7)"),
+            (
+                |all| all[2].run.environment.plimsoll = "1.1".into(),
+                "differ in the version of Plimsoll (1.0 and 1.1)",
+            ),
+            (|all| all[2].share.of = 4, "differ in the number of shards (3 and 4)"),
+            (|all| all[2].run.client.workers = 4, "say `workers: N` in the scenario (2 and 4)"),
+            (|all| all[2].run.server.version = Some("8.0".into()), "version of the server (unknown and 8.0)"),
+            (|all| all[0].run.began_ms = Some(53_002), "run-0 began 3.0 s after run-1"),
+            (|all| all[1].run.id = "two".into(), "are two runs, each with documents of its own"),
+            (|all| all[1].run.interrupted = true, "run-1 (shard 1/3) was ended early (interrupted)"),
+            (|all| all[1].run.command = "line".into(), "only shards of `run` are joined"),
+            (|all| all[0].run.joined = Some(Joined::default()), "was joined from shards already"),
+            (|all| all[0].run.server.kind = ServerKind::Embedded, "started a server of its own"),
+        ];
+        for (change, part) in changes {
+            let message = refused(change);
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        let whole = refused(|all| all[0].share = Share::WHOLE);
+        assert!(whole.contains("is a whole run and no shard"), "{whole}");
+    }
+}

@@ -1,0 +1,18 @@
+//! Shards of one plan, each a process that measured its part, joined as one run.
+//!
+//! In reading order: who they are together ([`identity`]), what each writes down for this ([`record`]), how it is read back
+//! ([`shard`]), whether they are the shards of one run ([`check`]), and how they are added up ([`join`]).
+
+mod account;
+mod beside;
+mod check;
+mod identity;
+mod join;
+mod record;
+mod shard;
+
+pub use check::check;
+pub use identity::identity;
+pub use join::join;
+pub use record::{Began, Books, Recorder, SHARD};
+pub use shard::Shard;

@@ -1,0 +1,55 @@
+//! A shard as its run directory has it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use plimsoll_load::arrivals::Share;
+use plimsoll_measure::run::{FORMAT, Run};
+use serde_json::Value;
+
+use crate::{plan, run_dir};
+
+/// A shard that was measured.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    /// Its directory, as it was named.
+    pub name: String,
+    /// The same as a path.
+    pub path: PathBuf,
+    /// Its summary.
+    pub run: Run,
+    /// Which shard it is.
+    pub share: Share,
+    /// Its scenario as resolved, where it is there and understood.
+    pub scenario: Option<Value>,
+}
+
+impl Shard {
+    /// Reads what a run directory says of itself.
+    ///
+    /// # Errors
+    /// When it is none, or its run did not end.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        ensure!(path.is_dir(), "{name} is not there: name the run directory of every shard");
+        ensure!(run_dir::is_run(path), "{name} is no run directory: name the run directory of every shard");
+        let run = run_dir::read_run(path).with_context(|| {
+            format!("{name} did not end, so nobody knows what is missing: run all shards again, with a new --start-at")
+        })?;
+        ensure!(
+            run.format == FORMAT,
+            "{name} has format {}, and this version knows {FORMAT}: use the version that wrote it",
+            run.format
+        );
+        let share = plan::shard(&run.scenario.shard).with_context(|| format!("understand {name}"))?;
+        let text = fs::read_to_string(run_dir::scenario(path)).ok();
+        let scenario = text.and_then(|text| serde_saphyr::from_str(&text).ok());
+        Ok(Self { name, path: path.to_owned(), run, share, scenario })
+    }
+
+    /// Which shard it is, as `i/n`.
+    pub fn part(&self) -> &str {
+        &self.run.scenario.shard
+    }
+}

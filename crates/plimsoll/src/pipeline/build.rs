@@ -1,0 +1,210 @@
+//! From a pipeline's file to a pipeline that can run: everything that cannot be meant is refused here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::positions::FilePositions;
+use plimsoll_pipeline::security::Security;
+use plimsoll_pipeline::sink::{FileSink, Noop};
+use plimsoll_pipeline::source::File;
+use plimsoll_pipeline::transform::{Count, Decode, Encode, Filter, Map, Sample};
+use plimsoll_pipeline::{
+    Control, Parts, Pipeline, PositionStore, Settings, SinkFactory, Source, TransformFactory,
+};
+use plimsoll_report::stream::Labels;
+
+use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection, TransformSection};
+use crate::place::cache;
+
+/// A pipeline that can run, and what is told of it.
+pub struct Built {
+    /// The pipeline.
+    pub pipeline: Pipeline,
+    /// What ends it.
+    pub control: Arc<Control>,
+    /// The labels of its metrics.
+    pub labels: Labels,
+    /// What it promises.
+    pub guarantee: Guarantee,
+    /// Its source, transforms and sink, in words.
+    pub path: Vec<String>,
+    /// How many events may be in flight.
+    pub in_flight_events_max: usize,
+}
+
+/// Builds the pipeline of a file whose relative paths start from `base`. A sink that is a topic is asked for.
+///
+/// # Errors
+/// What cannot be meant, and what to change.
+pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
+    let transforms = transforms(file, base)?;
+    let mut path = vec![file.source.kind().to_owned()];
+    path.extend(transforms.iter().map(|transform| transform.name().to_owned()));
+    path.push(file.sink.kind().to_owned());
+    let settings = settings(file);
+    let group = Group::default();
+    let parts = Parts {
+        sources: sources(&file.source, file.positions.is_some(), base, &group).context("build `source`")?,
+        transforms,
+        sink: sink(&file.sink, file, base, &group).context("build `sink`")?,
+        dead_letters: dead_letters(file, base, &group)?,
+        positions: positions(file, base, &group)?,
+    };
+    let control = Arc::new(Control::default());
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).context("build the pipeline")?;
+    let labels = Labels {
+        pipeline: file.name.clone(),
+        source: file.source.kind().into(),
+        sink: file.sink.kind().into(),
+    };
+    let (guarantee, in_flight_events_max) = (settings.guarantee, settings.limits.events_max);
+    Ok(Built { pipeline, control, labels, guarantee, path, in_flight_events_max })
+}
+
+/// What a source from Kafka and a sink into it share, if the sink's transactions keep the source's offsets.
+#[derive(Default)]
+struct Group {
+    #[cfg(feature = "kafka")]
+    membership: Arc<plimsoll_kafka::Membership>,
+}
+
+fn settings(file: &PipelineFile) -> Settings {
+    Settings {
+        guarantee: file.guarantee.into(),
+        limits: file.in_flight.into(),
+        executor: file.threads.into(),
+        retry: file.retry.into(),
+        commit_every: Duration::from_nanos(file.commit_every.as_ns()),
+        dead_letter_limit: file.dead_letter_limit.map(Into::into),
+        seed: 1,
+    }
+}
+
+#[cfg_attr(not(feature = "kafka"), expect(unused_variables, reason = "only Kafka has groups"))]
+fn sources(
+    section: &SourceSection,
+    resumes: bool,
+    base: &Path,
+    group: &Group,
+) -> anyhow::Result<Vec<Box<dyn Source>>> {
+    Ok(match section {
+        SourceSection::Generator(made_up) => {
+            let generators = made_up.build(resumes).map_err(|words| anyhow!("{words}"))?;
+            generators.into_iter().map(|generator| Box::new(generator) as Box<dyn Source>).collect()
+        }
+        SourceSection::File(settings) => {
+            let mut settings = settings.clone();
+            settings.path = rooted(&settings.path, base);
+            vec![Box::new(File::new(settings))]
+        }
+        #[cfg(feature = "kafka")]
+        SourceSection::Kafka(typed) => {
+            let source = plimsoll_kafka::Source::build(typed)?;
+            vec![Box::new(source.with_membership(Arc::clone(&group.membership)))]
+        }
+        SourceSection::ChangeStream(typed) => vec![Box::new(typed.build()?)],
+        SourceSection::Scan(typed) => vec![Box::new(typed.build()?)],
+    })
+}
+
+fn transforms(file: &PipelineFile, base: &Path) -> anyhow::Result<Vec<Box<dyn TransformFactory>>> {
+    let security = file.security.clone().map(|settings| {
+        let security = Security::build(settings.rooted(base)).context("build `security`")?;
+        Ok(Box::new(security) as Box<dyn TransformFactory>)
+    });
+    let others = file.transforms.iter().enumerate();
+    let others =
+        others.map(|(at, section)| transform(section).with_context(|| format!("build `transforms.{at}`")));
+    security.into_iter().chain(others).collect()
+}
+
+fn transform(section: &TransformSection) -> anyhow::Result<Box<dyn TransformFactory>> {
+    Ok(match section {
+        TransformSection::Filter(settings) => Box::new(Filter::build(settings.clone())?),
+        TransformSection::Map(settings) => Box::new(Map::build(settings)?),
+        TransformSection::Sample(settings) => Box::new(Sample::build(*settings)?),
+        TransformSection::Count(settings) => Box::new(Count::build(*settings)?),
+        TransformSection::Encode(_) => Box::new(Encode),
+        TransformSection::Decode(_) => Box::new(Decode),
+        #[cfg(feature = "embedding")]
+        TransformSection::Embed(section) => Box::new(section.build("embed", cache()?.root())?),
+    })
+}
+
+#[cfg_attr(not(feature = "kafka"), expect(unused_variables, reason = "only Kafka has groups"))]
+fn sink(
+    section: &SinkSection,
+    file: &PipelineFile,
+    base: &Path,
+    group: &Group,
+) -> anyhow::Result<Box<dyn SinkFactory>> {
+    Ok(match section {
+        SinkSection::Noop(_) => Box::new(Noop),
+        SinkSection::File(settings) => {
+            let mut settings = settings.clone();
+            settings.path = rooted(&settings.path, base);
+            Box::new(FileSink::new(settings))
+        }
+        #[cfg(feature = "kafka")]
+        SinkSection::Kafka(typed) => match &typed.exactly_once {
+            Some(once) => {
+                let membership = Arc::clone(&group.membership);
+                Box::new(plimsoll_kafka::exactly_once::Topic::build(typed, once, membership)?)
+            }
+            None => Box::new(plimsoll_kafka::sink::Topic::build(typed)?),
+        },
+        SinkSection::Insert(typed) => Box::new(typed.build()?),
+        SinkSection::Vector(typed) => Box::new(typed.build()?),
+        SinkSection::Transactional(typed) => Box::new(typed.build(&file.name)?),
+    })
+}
+
+fn dead_letters(
+    file: &PipelineFile,
+    base: &Path,
+    group: &Group,
+) -> anyhow::Result<Option<Box<dyn SinkFactory>>> {
+    let section = file.dead_letters.as_ref();
+    section.map(|section| sink(section, file, base, group).context("build `dead_letters`")).transpose()
+}
+
+/// The store that the file names, or the one that belongs to a transactional sink.
+fn positions(
+    file: &PipelineFile,
+    base: &Path,
+    group: &Group,
+) -> anyhow::Result<Option<Arc<dyn PositionStore>>> {
+    let own = own_positions(file, group)?;
+    match (&file.positions, own) {
+        (Some(_), Some(_)) => bail!("`positions` belong to the transactions of this sink: leave the key out"),
+        (None, own) => Ok(own),
+        (Some(PositionsSection::File(path)), None) => {
+            Ok(Some(Arc::new(FilePositions::open(rooted(path, base))?)))
+        }
+        (Some(PositionsSection::Collection(typed)), None) => Ok(Some(Arc::new(typed.build(&file.name)?))),
+    }
+}
+
+#[cfg_attr(not(feature = "kafka"), expect(unused_variables, reason = "only Kafka has groups"))]
+fn own_positions(file: &PipelineFile, group: &Group) -> anyhow::Result<Option<Arc<dyn PositionStore>>> {
+    Ok(match &file.sink {
+        SinkSection::Transactional(typed) => Some(Arc::new(typed.positions(&file.name)?)),
+        #[cfg(feature = "kafka")]
+        SinkSection::Kafka(typed) if typed.exactly_once.is_some() => {
+            if !matches!(file.source, SourceSection::Kafka(_)) {
+                bail!(
+                    "`exactly_once` keeps the offsets of a group of Kafka: the source must be a topic of the same cluster"
+                );
+            }
+            Some(Arc::clone(&group.membership) as Arc<dyn PositionStore>)
+        }
+        _ => None,
+    })
+}
+
+fn rooted(path: &Path, base: &Path) -> PathBuf {
+    base.join(path)
+}

@@ -1,0 +1,65 @@
+//! The directory of a pipeline's run, written as it goes.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use plimsoll_measure::stream::{Second, Stream};
+
+use super::typed::PipelineFile;
+use crate::run_dir::{fresh, write_private};
+
+const FILE: &str = "pipeline.yaml";
+const SECONDS: &str = "seconds.ndjson";
+const SUMMARY: &str = "pipeline.json";
+
+/// The directory of a pipeline's run.
+pub struct Dir {
+    path: PathBuf,
+    seconds: BufWriter<File>,
+}
+
+impl Dir {
+    /// Makes the directory, and keeps the file in it as it was meant.
+    ///
+    /// # Errors
+    /// When it holds something already, or cannot be written.
+    pub fn create(out: Option<&Path>, file: &PipelineFile, started_ms: u64) -> anyhow::Result<Self> {
+        let path = out.map_or_else(|| fresh(&file.name, started_ms), Path::to_owned);
+        if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
+            bail!("{} is not empty: name another directory with --out", path.display());
+        }
+        let here = || format!("make the directory {}; name another place with --out", path.display());
+        fs::create_dir_all(&path).with_context(here)?;
+        let text =
+            serde_saphyr::to_string(file).map_err(|error| anyhow!("write the pipeline as YAML: {error}"))?;
+        write_private(&path.join(FILE), &text)?;
+        let seconds = BufWriter::new(File::create(path.join(SECONDS)).with_context(here)?);
+        Ok(Self { path, seconds })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps a second; it is on its way to the disk when this returns.
+    ///
+    /// # Errors
+    /// When the disk takes no more.
+    pub fn keep(&mut self, second: &Second) -> anyhow::Result<()> {
+        serde_json::to_writer(&mut self.seconds, second)?;
+        self.seconds.write_all(b"\n")?;
+        Ok(self.seconds.flush()?)
+    }
+
+    /// Keeps the summary.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn conclude(&self, stream: &Stream) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(stream)? + "\n";
+        fs::write(self.path.join(SUMMARY), text).with_context(|| format!("write to {}", self.path.display()))
+    }
+}

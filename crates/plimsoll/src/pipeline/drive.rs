@@ -1,0 +1,175 @@
+//! Runs a pipeline and looks at it once a second: the terminal, the directory and Prometheus see the same.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use plimsoll_measure::clock::{self, Instant};
+use plimsoll_measure::stream::{FORMAT, Second, Stage, Stream};
+use plimsoll_pipeline::flow::Budget;
+use plimsoll_pipeline::meter::{Meter, Stages};
+use plimsoll_pipeline::{Control, Ended, Error};
+use plimsoll_report::stream::{Labels, exposition, line};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+use super::build::Built;
+use super::dir::Dir;
+use super::metrics::{self, Board};
+use super::process;
+use crate::terminal::say;
+
+/// Where a running pipeline is seen.
+pub struct Seen<'a> {
+    /// Its directory.
+    pub dir: &'a mut Dir,
+    /// Where Prometheus may ask.
+    pub listen: Option<SocketAddr>,
+    /// Whether each second is a line on the terminal.
+    pub lines: bool,
+}
+
+/// Runs a pipeline to its end; gives how it was, and the error that ended it, if one did. A signal lets it finish what it
+/// has read; a second one ends it at once.
+///
+/// # Errors
+/// When it cannot be seen: an address that is taken, a directory that cannot be written.
+pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(Stream, Option<Error>)> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
+    let board = Board::default();
+    let mut watch = Watch::new(&built, board.clone());
+    let (ended, mut over) = oneshot::channel();
+    let Built { pipeline, control, guarantee, path, labels, .. } = built;
+    let ended = runtime.block_on(async {
+        if let Some(address) = seen.listen {
+            let bound = metrics::serve(address, board).await?;
+            say(&format!("metrics at http://{bound}/metrics"));
+        }
+        let thread = std::thread::Builder::new().name("pipeline".into());
+        thread.spawn(move || drop(ended.send(pipeline.run()))).context("start the pipeline")?;
+        let mut signals = Signals::listen().context("listen to signals")?;
+        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        tick.tick().await;
+        loop {
+            tokio::select! {
+                result = &mut over => break result.map_err(|_| anyhow!("the pipeline's thread ended without a word")),
+                _ = tick.tick() => watch.look(seen.dir, seen.lines)?,
+                () = signals.next() => interrupt(&control),
+            }
+        }
+    })?;
+    watch.look(seen.dir, false)?;
+    let (word, failure) = match ended {
+        Ok(Ended::Exhausted) => ("exhausted", None),
+        Ok(Ended::Drained) => ("drained", None),
+        Ok(Ended::Aborted) => ("aborted", None),
+        Err(error) => ("failed", Some(error)),
+    };
+    let stream = Stream {
+        format: FORMAT,
+        name: labels.pipeline,
+        guarantee: guarantee.to_string(),
+        path,
+        ended: word.into(),
+        failure: failure.as_ref().map(Error::to_string),
+        started_ms,
+        version: env!("CARGO_PKG_VERSION").into(),
+        last: watch.whole(),
+    };
+    Ok((stream, failure))
+}
+
+fn interrupt(control: &Control) {
+    if control.is_draining() {
+        control.abort();
+        return;
+    }
+    say("what is read is written and committed; press Ctrl-C again to end at once");
+    control.drain();
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => (),
+            _ = self.interrupt.recv() => (),
+        }
+    }
+}
+
+/// Looks at a pipeline once a second.
+struct Watch {
+    meter: Arc<Meter>,
+    budget: Arc<Budget>,
+    labels: Labels,
+    board: Board,
+    begun: Instant,
+    in_flight_events_max: u64,
+    whole: Stages,
+    before: Second,
+}
+
+impl Watch {
+    fn new(built: &Built, board: Board) -> Self {
+        let meter = built.pipeline.meter();
+        Self {
+            whole: Stages::new(meter.stages().len()),
+            meter,
+            budget: built.pipeline.budget(),
+            labels: built.labels.clone(),
+            board,
+            begun: clock::now(),
+            in_flight_events_max: built.in_flight_events_max as u64,
+            before: Second::default(),
+        }
+    }
+
+    fn look(&mut self, dir: &mut Dir, lines: bool) -> anyhow::Result<()> {
+        let times = self.meter.take_times();
+        let second = self.second(&times);
+        self.whole.merge(&times);
+        if lines {
+            say(&line(&self.before, &second, second.stages.last()));
+        }
+        self.board.put(exposition(&self.labels, &second, &second.stages));
+        dir.keep(&second).with_context(|| format!("write to {}", dir.path().display()))?;
+        self.before = second;
+        Ok(())
+    }
+
+    fn second(&self, times: &Stages) -> Second {
+        let in_flight = self.budget.in_flight();
+        let mut second = Second {
+            at_ms: clock::wall_ms(),
+            elapsed_ns: clock::now().since(self.begun),
+            in_flight_events: in_flight.events as u64,
+            in_flight_bytes: in_flight.bytes as u64,
+            in_flight_events_max: self.in_flight_events_max,
+            stages: self.stages(times),
+            process: process::now(),
+            ..Second::default()
+        };
+        second.set_counts(&self.meter.counts());
+        second
+    }
+
+    fn stages(&self, times: &Stages) -> Vec<Stage> {
+        self.meter.stages().iter().enumerate().map(|(at, name)| Stage::of(name, times.of(at))).collect()
+    }
+
+    /// The last look, with the times of the whole run.
+    fn whole(&self) -> Second {
+        Second { stages: self.stages(&self.whole), ..self.before.clone() }
+    }
+}

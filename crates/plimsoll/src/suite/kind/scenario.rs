@@ -1,0 +1,281 @@
+//! A test that runs a scenario: `plimsoll run` as a process of its own.
+
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use plimsoll_measure::integrity::{Integrity, Proof};
+use plimsoll_measure::run::Run;
+use plimsoll_measure::size::Bytes;
+use plimsoll_measure::suite::{self, Measured};
+use plimsoll_mongo::scenario::Existing;
+use plimsoll_mongo::setup::Namespace;
+
+use super::{Ended, Host, Job, Kind};
+use crate::cli::LoadArgs;
+use crate::place::Choice;
+use crate::plan::Plan;
+use crate::run_dir;
+use crate::scenario::{self, Loaded, Victim};
+use crate::suite::progress::{Events, Progress};
+use crate::suite::typed::{self, Row};
+use crate::system::Subject;
+
+/// The one way in which a scenario spreads its work.
+const EXECUTOR: &str = "thread-per-worker";
+/// What a warm-up's collection is called, behind the test's own.
+const WARM_UP: &str = "_warm_up";
+
+/// A test that runs a scenario.
+#[derive(Debug)]
+pub struct Scenario;
+
+impl Kind for Scenario {
+    fn kind(&self) -> suite::Kind {
+        suite::Kind::Scenario
+    }
+
+    fn named<'a>(&self, row: &'a Row) -> Option<&'a str> {
+        row.scenario.as_deref()
+    }
+
+    fn settled(&self, row: Row, base: &Path) -> Row {
+        let file = row.scenario.as_ref().map(|name| base.join(name)).filter(|path| path.is_file());
+        let whole = file.map(|path| path.canonicalize().unwrap_or(path).to_string_lossy().into_owned());
+        Row { scenario: whole.or(row.scenario), ..row }
+    }
+
+    fn prepare(&self, row: &Row) -> anyhow::Result<Job> {
+        let name = row.scenario.as_deref().unwrap_or_default();
+        check_executor(row)?;
+        let overrides = overrides(name, row)?;
+        let loaded = scenario::load(name, &overrides, None)?;
+        let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}"))?;
+        let args = args(row.server.clone());
+        let subject = Subject::of(&loaded, &plan, &args)?;
+        check_cpus(row, &subject, &plan)?;
+        let host = host(&subject, &loaded, &plan, row)?;
+        let job = Job {
+            what: loaded.name.clone(),
+            hash: loaded.hash(),
+            words: words(name, &overrides, &host, row),
+            warm_up: warm_up(name, &overrides, &host, row, &loaded)?,
+            existing: existing(row, &loaded),
+            cache_bytes: loaded.scenario.cache.map(Bytes::get),
+            host,
+        };
+        Ok(job)
+    }
+
+    fn progress(&self, directory: &Path) -> Box<dyn Progress> {
+        Box::new(Events::of(directory))
+    }
+
+    fn ended(&self, directory: &Path) -> Option<Ended> {
+        run_dir::read_run(directory).ok().map(|run| ended(&run))
+    }
+}
+
+fn check_executor(row: &Row) -> anyhow::Result<()> {
+    let known = row.executor.as_deref().is_none_or(|executor| executor == EXECUTOR);
+    ensure!(
+        known,
+        "executor {}: a scenario has one OS thread a worker, each with a runtime and connections of its own; write \
+         {EXECUTOR} or leave it out, and say with `threads` how many",
+        row.executor.as_deref().unwrap_or_default()
+    );
+    Ok(())
+}
+
+/// Words of the command line that name a server, and nothing else.
+fn args(server: Option<String>) -> LoadArgs {
+    LoadArgs {
+        server,
+        hosts: Vec::new(),
+        count: 1,
+        overrides: Vec::new(),
+        seed: None,
+        shard: "0/1".to_owned(),
+        out: None,
+        keep: false,
+        json: false,
+        quiet: true,
+    }
+}
+
+/// What the row replaces in the scenario: its own overrides, then what its columns mean.
+fn overrides(name: &str, row: &Row) -> anyhow::Result<Vec<String>> {
+    let plain = scenario::load(name, &row.overrides, None)?;
+    ensure!(
+        plain.scenario.matrix.is_none(),
+        "{name} is a matrix of runs, and a test is one run: make the matrix with `plimsoll run {name}`, or give one cell of \
+         it with overrides and matrix=null"
+    );
+    let last = plain.scenario.phases.len().saturating_sub(1);
+    let mut all = row.overrides.clone();
+    all.extend(row.duration.map(|duration| format!("phases.{last}.stop={{duration: {duration}}}")));
+    all.extend(row.threads.map(|threads| format!("workers={threads}")));
+    all.extend(row.cache.map(|cache| format!("cache={cache}")));
+    if let Some(in_flight) = row.in_flight {
+        all.push(format!("{}={in_flight}", in_flight_path(&plain, last)?));
+    }
+    Ok(all)
+}
+
+/// Where the last phase says how many operations are in flight at most.
+fn in_flight_path(loaded: &Loaded, last: usize) -> anyhow::Result<String> {
+    let tree = loaded.tree()?;
+    let loads = tree["phases"][last]["load"].as_object().cloned().unwrap_or_default();
+    let [(name, load)] = &loads.iter().collect::<Vec<_>>()[..] else {
+        bail!(
+            "in_flight: the last phase has {} loads side by side: say it of each with overrides",
+            loads.len()
+        );
+    };
+    let arrivals = load["arrivals"].as_object().and_then(|arrivals| arrivals.keys().next());
+    let key = match arrivals.map(String::as_str) {
+        Some("closed") => "writers",
+        Some("constant" | "poisson" | "ramp" | "steps" | "rates") => "connections",
+        other => bail!(
+            "in_flight: the number of writers of `{}` is what its own settings say: change them with overrides",
+            other.unwrap_or_default()
+        ),
+    };
+    let arrivals = arrivals.map(String::as_str).unwrap_or_default();
+    Ok(format!("phases.{last}.load.{name}.arrivals.{arrivals}.{key}"))
+}
+
+/// Whether the run does something to the server's own process.
+fn needs_process(plan: &Plan) -> bool {
+    plan.injections.iter().any(|aimed| aimed.victim == Victim::Server && aimed.fault.needs_process())
+}
+
+/// CPUs can be kept apart only where the suite starts the server, and the load by itself.
+fn check_cpus(row: &Row, subject: &Subject, plan: &Plan) -> anyhow::Result<()> {
+    let running = |choice: &Choice| match choice {
+        Choice::Uri(_) => true,
+        Choice::Several(all) => all.iter().all(|one| matches!(one, Choice::Uri(_))),
+        _ => false,
+    };
+    let (is_running, is_suites) = match subject {
+        Subject::Service(_) => (true, false),
+        Subject::Staged(..) => (false, false),
+        Subject::Database(choice) => {
+            (running(choice), !matches!(choice, Choice::Several(_)) && !needs_process(plan))
+        }
+    };
+    ensure!(
+        row.server_cpus.is_none() || !is_running,
+        "server_cpus: a server that is running already is not held to CPUs; leave it out, or use server embedded"
+    );
+    ensure!(
+        is_running || is_suites || (row.server_cpus.is_none() && row.client_cpus.is_none()),
+        "client_cpus and server_cpus: in this scenario the run itself starts what it loads, and both would have the same \
+         CPUs; leave them out"
+    );
+    Ok(())
+}
+
+fn host(subject: &Subject, loaded: &Loaded, plan: &Plan, row: &Row) -> anyhow::Result<Host> {
+    match subject {
+        Subject::Database(choice) if !matches!(choice, Choice::Several(_)) && !needs_process(plan) => {
+            let namespace = loaded.scenario.collection.parse::<Namespace>()?;
+            Ok(Host::Suite(choice.clone(), namespace))
+        }
+        _ => Ok(Host::Run(row.server.clone())),
+    }
+}
+
+fn existing(row: &Row, loaded: &Loaded) -> Existing {
+    match row.existing {
+        Some(typed::Existing::Refuse) => Existing::Refuse,
+        Some(typed::Existing::Drop) => Existing::Drop,
+        None => loaded.scenario.existing,
+    }
+}
+
+fn words(name: &str, overrides: &[String], host: &Host, row: &Row) -> Vec<String> {
+    let mut sets: Vec<String> = overrides.to_vec();
+    match (host, row.existing) {
+        // Its server has the cache that it was started with, and what was in the collection is dropped already.
+        (Host::Suite(..), _) => sets.push("cache=null".to_owned()),
+        (Host::Run(_), Some(typed::Existing::Drop)) => sets.push("existing=drop".to_owned()),
+        (Host::Run(_), Some(typed::Existing::Refuse)) => sets.push("existing=refuse".to_owned()),
+        (Host::Run(_), None) => {}
+    }
+    command(name, &sets)
+}
+
+fn command(name: &str, sets: &[String]) -> Vec<String> {
+    let sets = sets.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
+    ["run".to_owned(), name.to_owned()].into_iter().chain(sets).collect()
+}
+
+/// The same load for a short time in every phase, into a collection of its own, with nothing expected of it.
+fn warm_up(
+    name: &str,
+    overrides: &[String],
+    host: &Host,
+    row: &Row,
+    loaded: &Loaded,
+) -> anyhow::Result<Option<(Vec<String>, Namespace)>> {
+    let Some(time) = row.warm_up.filter(|time| time.as_ns() > 0) else { return Ok(None) };
+    let Host::Suite(_, own) = host else {
+        bail!(
+            "warm_up: the run starts what it loads by itself, and nothing of a warm-up would be left; leave it out"
+        )
+    };
+    let collection = Namespace { db: own.db.clone(), collection: format!("{}{WARM_UP}", own.collection) };
+    let mut sets = overrides.to_vec();
+    let phases = 0..loaded.scenario.phases.len();
+    sets.extend(phases.map(|index| format!("phases.{index}.stop={{duration: {time}}}")));
+    sets.extend([
+        format!("collection={collection}"),
+        "existing=refuse".into(),
+        "expect={}".into(),
+        "cache=null".into(),
+    ]);
+    let warm = scenario::load(name, &sets, None).context("warm_up")?;
+    Plan::build(&warm).context("warm_up: leave it out, or give it 0s")?;
+    Ok(Some((command(name, &sets), collection)))
+}
+
+fn ended(run: &Run) -> Ended {
+    let integrity = run.integrity.as_ref();
+    Ended {
+        measured: measured(run),
+        interrupted: run.interrupted,
+        intact: integrity.is_some_and(|it| it.holds() && it.is_known()),
+        reasons: run.reasons.clone(),
+    }
+}
+
+/// What the last phase measured.
+fn measured(run: &Run) -> Option<Measured> {
+    let phase = run.phases.last()?;
+    let counts_documents = phase.documents > 0;
+    let total = if counts_documents { phase.documents } else { phase.operations };
+    let seconds = (phase.to_s - phase.from_s).max(f64::MIN_POSITIVE);
+    let rate_per_s = if counts_documents { phase.documents_per_s } else { phase.operations as f64 / seconds };
+    let each = |per_operation: f64| per_operation * phase.operations as f64 / total.max(1) as f64;
+    // What the server's process cost is known of all phases together.
+    let server = Some(&run.server_cost).filter(|_| run.phases.len() == 1);
+    let latency = &phase.response_ns;
+    Some(Measured {
+        unit: if counts_documents { "documents" } else { "operations" }.to_owned(),
+        rate_per_s,
+        total,
+        p50_ns: latency.p50,
+        p99_ns: latency.p99,
+        p99_9_ns: latency.p99_9,
+        max_ns: latency.max,
+        errors: phase.errors,
+        lost: run.integrity.as_ref().and_then(lost),
+        client_cpu_us: phase.cpu_us_per_operation.map(each),
+        server_cpu_us: server.and_then(|cost| cost.cpu_us_per_operation).map(each),
+    })
+}
+
+/// Documents that are missing, where that was looked at and something was promised.
+fn lost(integrity: &Integrity) -> Option<u64> {
+    matches!(integrity.proof, Proof::Proven | Proof::Counted).then_some(integrity.lost)
+}

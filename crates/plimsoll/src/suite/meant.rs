@@ -1,0 +1,284 @@
+//! A suite as meant: every test checked before anything is started.
+
+use anyhow::{Context, ensure};
+use plimsoll_measure::duration::Span;
+use plimsoll_measure::suite as results;
+
+use super::cpus::Cpus;
+use super::kind::{self, Job, Kind};
+use super::read::Loaded;
+use super::typed::{Existing, Row, Suite};
+use crate::scenario::nearest;
+
+/// The most tests of a suite.
+const TESTS_MAX: usize = 500;
+/// The most repetitions of a test.
+const REPETITIONS_MAX: u32 = 100;
+/// The longest name of a test, in characters.
+const NAME_MAX: usize = 80;
+/// How long a load may take where the row does not say.
+const TIMEOUT: Span = Span::from_secs(3_600);
+/// How long a warm-up takes where the row does not say, and there can be one.
+const WARM_UP: Span = Span::from_secs(2);
+
+/// A test, as meant.
+#[derive(Clone, Debug)]
+pub struct Test {
+    /// Its name, unlike every other.
+    pub name: String,
+    /// Its row, with everything in it that was left out filled in.
+    pub row: Row,
+    /// What it is.
+    pub kind: &'static dyn Kind,
+    /// What is to be done for it.
+    pub job: Job,
+    /// How often it is run.
+    pub repetitions: u32,
+    /// How long its load may take.
+    pub timeout: Span,
+    /// The CPUs of its load.
+    pub client_cpus: Option<Cpus>,
+    /// The CPUs of a server that is started for it.
+    pub server_cpus: Option<Cpus>,
+}
+
+/// What the command line says of every test.
+#[derive(Clone, Debug, Default)]
+pub struct Words {
+    /// The server of rows that name none.
+    pub server: Option<String>,
+    /// The rule for rows that have none.
+    pub existing: Option<Existing>,
+    /// Instead of what the rows say.
+    pub repetitions: Option<u32>,
+    /// The tests that are made; all if it is empty.
+    pub only: Vec<String>,
+}
+
+/// Every test that is asked for.
+///
+/// # Errors
+/// The first thing that cannot be meant, and where it stands.
+pub fn build(loaded: &Loaded, words: &Words) -> anyhow::Result<Vec<Test>> {
+    let tests = &loaded.suite.tests;
+    ensure!(!tests.is_empty(), "{}: a suite without a test: add one row a test", loaded.name);
+    ensure!(tests.len() <= TESTS_MAX, "{}: {} tests, and {TESTS_MAX} at most", loaded.name, tests.len());
+    check_names(loaded)?;
+    check_only(loaded, &words.only)?;
+    let is_asked =
+        |row: &Row| words.only.is_empty() || row.name.as_ref().is_some_and(|it| words.only.contains(it));
+    let asked = tests.iter().zip(&loaded.places).filter(|(row, _)| is_asked(row));
+    let build = |(row, place): (&Row, &String)| {
+        let name = row.name.as_deref().unwrap_or_default();
+        test(loaded, row, words).with_context(|| format!("{place}, test {name}"))
+    };
+    asked.map(build).collect()
+}
+
+/// Names become directories, and tell tests apart.
+fn check_names(loaded: &Loaded) -> anyhow::Result<()> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    for (index, (row, place)) in loaded.suite.tests.iter().zip(&loaded.places).enumerate() {
+        let name = row.name.as_deref().unwrap_or_default();
+        ensure!(!name.is_empty(), "{place}: a test without a name: give it one in the column `name`");
+        ensure!(
+            name.chars().all(plain) && !name.starts_with('.') && name.len() <= NAME_MAX,
+            "{place}: `{name}` is no name for a directory: use at most {NAME_MAX} letters, digits, `-`, `_` and `.`"
+        );
+        let before = loaded.suite.tests[..index].iter().position(|other| other.name == row.name);
+        if let Some(before) = before {
+            anyhow::bail!(
+                "{place}: there is a test `{name}` already ({}): give each a name of its own",
+                loaded.places[before]
+            );
+        }
+    }
+    Ok(())
+}
+
+fn check_only(loaded: &Loaded, only: &[String]) -> anyhow::Result<()> {
+    let names: Vec<&str> = loaded.suite.tests.iter().filter_map(|row| row.name.as_deref()).collect();
+    for name in only {
+        if !names.contains(&name.as_str()) {
+            let near =
+                nearest(name, &names).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            anyhow::bail!("--only {name}: there is no such test{near}");
+        }
+    }
+    Ok(())
+}
+
+fn test(loaded: &Loaded, row: &Row, words: &Words) -> anyhow::Result<Test> {
+    let said = row.or(&loaded.suite.defaults);
+    let row = Row {
+        server: said.server.clone().or_else(|| words.server.clone()),
+        existing: said.existing.or(words.existing),
+        repetitions: words.repetitions.or(said.repetitions),
+        ..said
+    };
+    let kind = kind::of(&row)?;
+    let row = kind.settled(row, &loaded.base);
+    let (repetitions, timeout) = (row.repetitions.unwrap_or(1), row.timeout.unwrap_or(TIMEOUT));
+    check_numbers(&row, repetitions, timeout)?;
+    let cpus = |text: &Option<String>, column: &str| -> anyhow::Result<Option<Cpus>> {
+        let Some(text) = text else { return Ok(None) };
+        let cpus: Cpus = text.parse().context(column.to_owned())?;
+        cpus.check().context(column.to_owned())?;
+        Ok(Some(cpus))
+    };
+    Ok(Test {
+        name: row.name.clone().unwrap_or_default(),
+        client_cpus: cpus(&row.client_cpus, "client_cpus")?,
+        server_cpus: cpus(&row.server_cpus, "server_cpus")?,
+        job: prepare(kind, &row)?,
+        kind,
+        row,
+        repetitions,
+        timeout,
+    })
+}
+
+/// A row that says nothing of a warm-up has one where there can be one.
+fn prepare(kind: &dyn Kind, row: &Row) -> anyhow::Result<Job> {
+    if row.warm_up.is_some() {
+        return kind.prepare(row);
+    }
+    let warmed = Row { warm_up: Some(WARM_UP), ..row.clone() };
+    kind.prepare(&warmed).or_else(|_| kind.prepare(row))
+}
+
+fn check_numbers(row: &Row, repetitions: u32, timeout: Span) -> anyhow::Result<()> {
+    ensure!(
+        (1..=REPETITIONS_MAX).contains(&repetitions),
+        "repetitions {repetitions}: give a number from 1 to {REPETITIONS_MAX}"
+    );
+    for (column, number) in [("in_flight", row.in_flight), ("threads", row.threads)] {
+        ensure!(number != Some(0), "{column} 0: give a number over 0, or leave it out");
+    }
+    for (column, span) in [("duration", row.duration), ("timeout", Some(timeout))] {
+        ensure!(span.is_none_or(|span| span.as_ns() > 0), "{column} 0s: give a time over 0");
+    }
+    let measured = row.duration.map_or(0, Span::as_ns).saturating_add(row.warm_up.map_or(0, Span::as_ns));
+    ensure!(
+        measured < timeout.as_ns(),
+        "timeout {timeout}: the load alone takes {}; give more",
+        Span::from_ns(measured)
+    );
+    Ok(())
+}
+
+/// The suite as it is kept, so that it can be gone on with from anywhere.
+pub fn kept(loaded: &Loaded, tests: &[Test]) -> Suite {
+    Suite {
+        title: Some(title(loaded)),
+        question: loaded.suite.question.clone(),
+        defaults: Row::default(),
+        tests: tests.iter().map(|test| test.row.clone()).collect(),
+    }
+}
+
+/// What the suite is, in a few words.
+pub fn title(loaded: &Loaded) -> String {
+    loaded.suite.title.clone().unwrap_or_else(|| loaded.name.clone())
+}
+
+/// A test as the results tell it, before its first run.
+pub fn told(test: &Test) -> results::Test {
+    results::Test {
+        name: test.name.clone(),
+        kind: test.kind.kind(),
+        what: test.job.what.clone(),
+        hash: test.job.hash.clone(),
+        settings: test.row.settings(),
+        repetitions: test.repetitions,
+        ..results::Test::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::read::parse;
+    use super::*;
+
+    fn built(text: &str, words: &Words) -> anyhow::Result<Vec<Test>> {
+        build(&parse("s", "s.csv", text, PathBuf::from(".")).unwrap(), words)
+    }
+
+    #[test]
+    fn a_row_becomes_the_words_of_a_run() {
+        let text = "name,scenario,duration,in_flight,threads,overrides,server,cache\n\
+                    a,bulk-baseline,9s,7,1,write_concern.w=1,embedded:relaxed,256MB\n";
+        let test = built(text, &Words { repetitions: Some(3), ..Words::default() }).unwrap().remove(0);
+        let said = test.job.words.join(" ");
+        assert_eq!(
+            said,
+            "run bulk-baseline --set write_concern.w=1 --set phases.0.stop={duration: 9s} --set workers=1 --set \
+             cache=256MB --set phases.0.load.insert.arrivals.closed.writers=7 --set cache=null"
+        );
+        assert_eq!((test.repetitions, test.job.cache_bytes), (3, Some(256_000_000)));
+        let (warm_up, collection) = test.job.warm_up.unwrap();
+        assert!(warm_up.join(" ").contains("phases.0.stop={duration: 2s}"), "{warm_up:?}");
+        assert_eq!(collection.to_string(), "plimsoll.bulk_baseline_warm_up");
+        assert_eq!(built(text, &Words { only: vec!["a".into()], ..Words::default() }).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_run_whose_server_is_hurt_has_the_server_for_itself() {
+        let test = built("name,scenario\na,hang\n", &Words::default()).unwrap().remove(0);
+        assert_eq!(test.job.host, kind::Host::Run(None));
+        assert_eq!(test.job.warm_up, None);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_place() {
+        let uri = "mongodb://h";
+        for (text, part) in [
+            ("name,scenario\n", "a suite without a test"),
+            ("name,scenario\na,rate\na,rate\n", "s.csv, line 3: there is a test `a` already (s.csv, line 2)"),
+            ("name,scenario\n,rate\n", "s.csv, line 2: a test without a name"),
+            ("name,scenario\na/b,rate\n", "`a/b` is no name for a directory"),
+            ("name,scenario\na,\n", "s.csv, line 2, test a: it names no scenario"),
+            ("name,scenario,pipeline\na,rate,x\n", "it names a scenario and a pipeline"),
+            ("name,pipeline\na,x\n", "pipeline x: this version runs no pipelines"),
+            ("name,scenario\na,bulk-basline\n", "the nearest shipped one is `bulk-baseline`"),
+            ("name,scenario\na,strategies\n", "strategies is a matrix of runs, and a test is one run"),
+            ("name,scenario,repetitions\na,rate,0\n", "repetitions 0: give a number from 1 to 100"),
+            ("name,scenario,repetitions\na,rate,101\n", "repetitions 101: give a number from 1 to 100"),
+            ("name,scenario,threads\na,rate,0\n", "threads 0: give a number over 0"),
+            ("name,scenario,duration\na,rate,0s\n", "duration 0s: give a time over 0"),
+            (
+                "name,scenario,duration,timeout\na,bulk-baseline,9s,5s\n",
+                "timeout 5s: the load alone takes 9s",
+            ),
+            (
+                "name,scenario,executor\na,bulk-baseline,fixed\n",
+                "executor fixed: a scenario has one OS thread a worker",
+            ),
+            ("name,scenario,overrides\na,bulk-baseline,phases.7.stop=1\n", "`phases` has no `7`"),
+            ("name,scenario,client_cpus\na,bulk-baseline,x\n", "`x` is no list of CPUs"),
+            (
+                "name,scenario,server_cpus\na,bulk-baseline,1000\n",
+                "server_cpus: CPU 1000 cannot be used here",
+            ),
+            (
+                "name,scenario,server,server_cpus\na,bulk-baseline,mongodb://h,0\n",
+                "a server that is running already",
+            ),
+            (
+                "name,scenario,server,cache\na,bulk-baseline,mongodb://h,1GB\n",
+                "cache: the cache of a server that is running",
+            ),
+            ("name,scenario,client_cpus\na,hang,0\n", "the run itself starts what it loads"),
+            ("name,scenario,warm_up\na,hang,2s\n", "warm_up: the run starts what it loads by itself"),
+            ("name,scenario,in_flight\na,ycsb-a,0\n", "in_flight 0"),
+        ] {
+            let message = format!("{:#}", built(text, &Words::default()).unwrap_err());
+            assert!(message.contains(part), "{part}: {message}");
+        }
+        let only = Words { only: vec!["b".into()], ..Words::default() };
+        let message = built("name,scenario,server\na,rate,\n", &only).unwrap_err().to_string();
+        assert!(message.contains("--only b: there is no such test"), "{message} {uri}");
+    }
+}

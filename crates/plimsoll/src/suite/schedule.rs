@@ -1,0 +1,79 @@
+//! The runs of a suite in their order, and which of them are still to be made.
+
+use plimsoll_measure::suite::{Outcome, Planned, Row};
+
+use super::meant::Test;
+
+/// Every run: each test once in the order of the file, then each that has another repetition again.
+pub fn schedule(tests: &[Test]) -> Vec<Planned> {
+    let counts: Vec<_> = tests.iter().map(|test| (test.name.as_str(), test.repetitions)).collect();
+    rounds(&counts)
+}
+
+fn rounds(tests: &[(&str, u32)]) -> Vec<Planned> {
+    let most = tests.iter().map(|(_, repetitions)| *repetitions).max().unwrap_or(0);
+    let round = |repetition| {
+        let again = tests.iter().filter(move |(_, repetitions)| repetition <= *repetitions);
+        again.map(move |(name, repetitions)| (repetition, *name, *repetitions))
+    };
+    let planned = |(number, (repetition, name, repetitions)): (u32, (u32, &str, u32))| {
+        let which = if repetitions > 1 { format!("-r{repetition}") } else { String::new() };
+        Planned { number, test: name.to_owned(), repetition, directory: format!("{number:03}-{name}{which}") }
+    };
+    (1..).zip((1..=most).flat_map(round)).map(planned).collect()
+}
+
+/// Whether runs that came to nothing good are made again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Retry {
+    /// What failed or hung is a result.
+    #[default]
+    No,
+    /// What failed or hung is made again.
+    Yes,
+}
+
+/// Whether a run of which `known` is known is still to be made.
+pub fn is_to_be_made(known: Option<&Row>, retry: Retry) -> bool {
+    known.is_none_or(|row| match row.outcome {
+        Outcome::Completed => false,
+        Outcome::Failed | Outcome::Hung => retry == Retry::Yes,
+        Outcome::Interrupted | Outcome::Refused => true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_are_interleaved_and_each_run_has_a_place_of_its_own() {
+        let runs = rounds(&[("a", 3), ("b", 1), ("c", 2)]);
+        let told: Vec<_> = runs.iter().map(|run| (run.number, run.directory.as_str())).collect();
+        let expected = ["001-a-r1", "002-b", "003-c-r1", "004-a-r2", "005-c-r2", "006-a-r3"];
+        assert_eq!(told, (1..).zip(expected).collect::<Vec<_>>());
+        assert!(rounds(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_was_completed_is_kept_and_what_was_cut_off_is_made_again() {
+        let made = |outcome, retry| {
+            let row = Row { outcome, ..Row::default() };
+            is_to_be_made(Some(&row), retry)
+        };
+        for (outcome, again, retried) in [
+            (Outcome::Completed, false, false),
+            (Outcome::Failed, false, true),
+            (Outcome::Hung, false, true),
+            (Outcome::Interrupted, true, true),
+            (Outcome::Refused, true, true),
+        ] {
+            assert_eq!(
+                (made(outcome, Retry::No), made(outcome, Retry::Yes)),
+                (again, retried),
+                "{outcome:?}"
+            );
+        }
+        assert!(is_to_be_made(None, Retry::No));
+    }
+}

@@ -1,0 +1,272 @@
+//! Several processes that are one run: started at one moment, proven each by itself, and joined.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use plimsoll_measure::clock;
+use plimsoll_wire::{ConnectOptions, Connection};
+use serde_json::{Value, json};
+
+use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr};
+
+const SHARDS: u64 = 3;
+/// How far ahead the shards are told to begin, in milliseconds: a busy machine is given more time to get ready.
+const AHEAD_MS: [u64; 3] = [15_000, 45_000, 120_000];
+
+/// Runs all shards of a scenario at one moment; gives their directories.
+fn shards(dir: &Path, file: &str, more: &[&str]) -> Vec<PathBuf> {
+    for ahead_ms in AHEAD_MS {
+        let at = (clock::wall_ms() + ahead_ms).to_string();
+        let out = |index: u64| dir.join(format!("shard-{index}-of-{SHARDS}-{ahead_ms}"));
+        let start = |index: u64| {
+            let (shard, server) = (format!("{index}/{SHARDS}"), shared());
+            let words = ["run", file, "--server", &server, "--shard", &shard, "--start-at", &at, "--quiet"];
+            let mut command = plimsoll();
+            command.args(words).args(more).arg("--out").arg(out(index));
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let begun: Vec<_> = (0..SHARDS).map(start).collect();
+        let ended: Vec<Output> = begun.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+        if ended.iter().any(|output| stderr(output).contains("the load was to begin")) {
+            // The collection of the ones that did begin is in the way of a second attempt.
+            drop_collection(file);
+            continue;
+        }
+        for output in &ended {
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+        }
+        return (0..SHARDS).map(out).collect();
+    }
+    panic!("this machine is too busy to get ready within {AHEAD_MS:?} ms")
+}
+
+fn ask(command: &bson::RawDocument) -> bson::RawDocumentBuf {
+    let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&ConnectOptions::new(address)).await.unwrap();
+        connection.command("plimsoll_test", command).await.unwrap()
+    })
+}
+
+/// The collection of a scenario file, without its database.
+fn collection(file: &str) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    let name = text.lines().find_map(|line| line.strip_prefix("collection: plimsoll_test.")).unwrap();
+    name.to_owned()
+}
+
+fn drop_collection(file: &str) {
+    ask(&bson::rawdoc! {"drop": collection(file)});
+}
+
+/// Documents in the collection, as the server itself counts them one by one.
+fn count(file: &str) -> i64 {
+    let command = bson::rawdoc! {"aggregate": collection(file), "pipeline": [{"$count": "n"}], "cursor": {}};
+    let reply = ask(&command);
+    let reply = bson::Document::try_from(reply.as_ref()).unwrap();
+    let first = &reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0];
+    let n = first.as_document().unwrap().get("n").unwrap();
+    n.as_i64().or(n.as_i32().map(i64::from)).unwrap()
+}
+
+fn run_json(dir: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(dir.join("run.json")).unwrap()).unwrap()
+}
+
+fn merge(shards: &[PathBuf], out: &Path) -> Output {
+    let mut words: Vec<&str> = vec!["merge"];
+    words.extend(shards.iter().map(|shard| shard.to_str().unwrap()));
+    words.extend(["--out", out.to_str().unwrap(), "--json"]);
+    plimsoll_with(&words)
+}
+
+/// A number of a run, by its path.
+fn number(run: &Value, pointer: &str) -> u64 {
+    run.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {run}"))
+}
+
+#[test]
+fn three_processes_are_one_run_to_the_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("merge_documents", 10, "{documents: 3_001}").replace("writers: 2", "writers: 5");
+    let expected = "expect:\n  insert.documents: ['count==3001']\n  integrity.found: ['count==3001']\n  insert.errors: ['count==0']\n";
+    let file = scenario(dir.path(), &format!("{text}workers: 1\n"));
+    let file = file.to_str().unwrap();
+    let parts = shards(dir.path(), file, &[]);
+    let joined = dir.path().join("joined");
+    let output = merge(&parts, &joined);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let run = json(&output);
+    assert_eq!(run, run_json(&joined));
+    // On a busy machine the ruler may have held the load back, which is no failure.
+    assert!(run["verdict"] != "fail" && run["scenario"]["shard"] == "0/1", "{}", run["reasons"]);
+
+    let parts_json: Vec<_> = parts.iter().map(|part| run_json(part)).collect();
+    counters_add_up(&run, &parts_json);
+    assert_eq!(number(&run, "/operations/insert/documents"), 3_001);
+    assert_eq!(count(file), 3_001, "as the server counts them");
+
+    // The audit: what each shard found is its own, and nothing is a stranger to any of them.
+    for found in parts_json.iter().chain([&run]).map(|run| &run["integrity"]) {
+        assert_eq!(found["found"], found["acknowledged"], "{found}");
+        for kind in ["lost", "phantom", "duplicated", "corrupted", "foreign", "unknown_absent"] {
+            assert_eq!(found[kind], 0, "{kind} in {found}");
+        }
+    }
+    let audited = plimsoll_with(&["audit", joined.to_str().unwrap(), "--json"]);
+    assert_eq!(audited.status.code(), Some(0), "{}", stderr(&audited));
+    assert_eq!((&json(&audited)["found"], &json(&audited)["foreign"]), (&json!(3_001), &json!(0)));
+
+    // Where it comes from, and that it is there as one run is.
+    let from: Vec<_> = run["joined"]["shards"].as_array().unwrap().iter().map(|it| &it["shard"]).collect();
+    assert_eq!(from, ["0/3", "1/3", "2/3"]);
+    let began: Vec<_> = parts_json.iter().map(|part| number(part, "/began_ms")).collect();
+    let at = number(&run, "/start_at_ms");
+    assert!(began.iter().all(|began| began.abs_diff(at) <= 2), "{began:?} and not {at}");
+    for name in ["scenario.yaml", "events.ndjson", "intervals.hlog", "ledger", "report.html"] {
+        assert!(joined.join(name).exists(), "{name}");
+    }
+    assert!(fs::read_to_string(joined.join("report.html")).unwrap().contains("Joined from 3 shards"));
+    let shown = plimsoll_with(&["show", joined.to_str().unwrap(), "--replay"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+
+    // Expectations are judged on all of it: each shard alone would miss these.
+    for part in &parts {
+        let file = part.join("scenario.yaml");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace("expect: {}\n", expected)).unwrap();
+    }
+    let judged = merge(&parts, &dir.path().join("judged"));
+    assert_eq!(judged.status.code(), Some(0), "{}", stderr(&judged));
+    let held: Vec<_> =
+        json(&judged)["expectations"].as_array().unwrap().iter().map(|it| it["held"].clone()).collect();
+    assert_eq!(held, [true, true, true], "{}", json(&judged)["expectations"]);
+
+    refusals(dir.path(), &parts);
+}
+
+/// Every counter of a joined run is the sum of its shards', and so are the counts of its histograms.
+fn counters_add_up(run: &Value, parts: &[Value]) {
+    for pointer in [
+        "/operations/insert/count",
+        "/operations/insert/documents",
+        "/operations/insert/due",
+        "/operations/insert/bytes_sent",
+        "/operations/insert/bytes_received",
+        "/operations/insert/response_ns/count",
+        "/operations/insert/wake_ns/count",
+        "/phases/0/operations",
+        "/integrity/acknowledged",
+        "/integrity/found",
+        "/client/workers",
+        "/client/connections",
+    ] {
+        let sum: u64 = parts.iter().map(|part| number(part, pointer)).sum();
+        assert_eq!(number(run, pointer), sum, "{pointer}");
+    }
+    let largest = |pointer: &str| parts.iter().map(|part| number(part, pointer)).max().unwrap();
+    let max = "/operations/insert/response_ns/max";
+    assert_eq!(number(run, max), largest(max), "of the histograms");
+}
+
+/// What is no whole set of shards is refused, and leaves no directory behind.
+fn refusals(dir: &Path, parts: &[PathBuf]) {
+    let copy = |name: &str, but: &dyn Fn(&str, String) -> Option<String>| {
+        let to = dir.join(name);
+        fs::create_dir(&to).unwrap();
+        for file in ["run.json", "events.ndjson", "scenario.yaml", "shard.ndjson"] {
+            let text = fs::read_to_string(parts[1].join(file)).unwrap();
+            but(file, text).into_iter().for_each(|text| fs::write(to.join(file), text).unwrap());
+        }
+        to
+    };
+    let killed = copy("killed", &|file, text| Some(text).filter(|_| file != "run.json"));
+    let old = copy("old", &|file, text| Some(text).filter(|_| file != "shard.ndjson"));
+    let cut = copy("cut", &|file, text| {
+        let end = if file == "shard.ndjson" { text.len() / 2 } else { text.len() };
+        Some(text[..end].to_owned())
+    });
+    let other = copy("other", &|file, text| {
+        Some(if file == "run.json" { text.replace("\"id\": \"", "\"id\": \"00") } else { text })
+    });
+    let late = copy("late", &|file, mut text| {
+        if file == "run.json" {
+            let mut run: Value = serde_json::from_str(&text).unwrap();
+            run["began_ms"] = json!(number(&run, "/began_ms") + 4_000);
+            text = run.to_string();
+        }
+        Some(text)
+    });
+    let nowhere = dir.join("nowhere");
+    for (middle, part) in [
+        (None, "shard 1/3 is missing: name the run directories of all 3 shards"),
+        (Some(&parts[0]), "are both shard 0/3: name each shard once"),
+        (Some(&killed), "did not end, so nobody knows what is missing"),
+        (Some(&old), "only `plimsoll run --shard i/n` writes it"),
+        (Some(&cut), "run the shard again"),
+        (Some(&other), "are two runs, each with documents of its own"),
+        (Some(&late), "began 4.0 s after"),
+        (Some(&nowhere), "is not there"),
+    ] {
+        let named: Vec<_> =
+            [Some(&parts[0]), middle, Some(&parts[2])].into_iter().flatten().cloned().collect();
+        let out = dir.join("refused");
+        let output = merge(&named, &out);
+        assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+        assert!(!out.exists(), "{part}");
+    }
+}
+
+#[test]
+fn an_open_load_of_three_processes_is_due_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("merge_open", 1, "{duration: 2s}")
+        .replace("{closed: {writers: 2}}", "{constant: {rate: 150, connections: 6}}");
+    let file = scenario(dir.path(), &format!("{text}workers: 1\n"));
+    let file = file.to_str().unwrap();
+    let parts = shards(dir.path(), file, &[]);
+    let joined = dir.path().join("joined");
+    let output = merge(&parts, &joined);
+    let run = json(&output);
+    let insert = &run["operations"]["insert"];
+    assert_eq!((&insert["due"], &insert["count"]), (&json!(300), &json!(300)), "{insert}");
+    assert_eq!(run["integrity"]["found"], 300, "{}", run["integrity"]);
+    assert_eq!(count(file), 300);
+    assert!(insert["achieved"].as_f64().is_some(), "{insert}");
+}
+
+#[test]
+fn a_load_begins_at_its_moment_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("start_at", 10, "{documents: 500}"));
+    let (file, server) = (file.to_str().unwrap(), shared());
+    let past = clock::utc(clock::wall_ms() - 60_000);
+    for (more, part) in [
+        (&["--start-at", past.as_str()][..], "ago: name a moment that is still to come"),
+        (&["--start-at", "+2h"], "ahead: name one within an hour"),
+        (&["--start-at", "tomorrow"], "such as 2026-11-21T18:30:00Z"),
+        (&["--start-at", "+30s", "--shard", "0/2"], "give all of them one moment"),
+        (&["--shard", "0/2", "--set", "existing=drop"], "each shard would drop what the others have written"),
+        // Measuring the ruler alone takes longer than that.
+        (&["--start-at", "+500ms"], "getting ready took longer than there was time for"),
+    ] {
+        let out = dir.path().join("refused");
+        let words = ["run", file, "--server", &server, "--out", out.to_str().unwrap(), "--quiet"];
+        let output = plimsoll_with(&[&words[..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+        fs::remove_dir_all(&out).unwrap_or_default();
+    }
+    let run = ["+15s", "+60s"].iter().find_map(|ahead| {
+        let out = dir.path().join(ahead);
+        let words = ["run", file, "--server", &server, "--out", out.to_str().unwrap()];
+        let output = plimsoll_with(&[&words[..], &["--json", "--start-at", ahead]].concat());
+        (output.status.code() == Some(0)).then(|| json(&output))
+    });
+    let run = run.unwrap();
+    assert!(number(&run, "/began_ms").abs_diff(number(&run, "/start_at_ms")) <= 2, "{}", run["began_ms"]);
+    assert_eq!(run["integrity"]["found"], 500);
+}

@@ -1,0 +1,201 @@
+//! Pipelines as a user runs them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::program::{json, plimsoll, plimsoll_with, stderr};
+
+fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn run(dir: &Path, text: &str) -> serde_json::Value {
+    let path = file(dir, "pipeline.yaml", text);
+    let out = dir.join("run");
+    let output = plimsoll_with(&[
+        "pipeline",
+        "run",
+        path.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--json",
+        "-q",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    json(&output)
+}
+
+#[test]
+fn events_are_filtered_changed_and_buried_as_the_file_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines: String = (0..1000).map(|n| format!("{{\"n\":{n},\"old\":true}}\n")).collect();
+    file(dir.path(), "in.ndjson", &(lines + "no json\n"));
+    let stream = run(
+        dir.path(),
+        "source: {file: {path: in.ndjson, format: ndjson}}\n\
+         security: {rules: [{allow: {topic: '*.ndjson'}}]}\n\
+         transforms:\n  - filter: {where: '.n % 2 == 0'}\n  - map: {project: [n], set: {half: '.n / 2'}}\n\
+         sink: {file: {path: out.ndjson}}\n\
+         dead_letters: {file: {path: dead.ndjson, form: whole}}\n\
+         positions: {file: positions.json}\n",
+    );
+    let count = |word: &str| stream["last"]["counts"][word].as_u64().unwrap();
+    assert_eq!((count("read_events"), count("filtered_events")), (1001, 500));
+    assert_eq!((count("written_events"), count("dead_letter_events")), (500, 1));
+    assert_eq!((count("security_decisions"), count("security_denials")), (1001, 0));
+    let mut written: Vec<_> =
+        fs::read_to_string(dir.path().join("out.ndjson")).unwrap().lines().map(str::to_owned).collect();
+    written
+        .sort_unstable_by_key(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["n"].as_u64());
+    assert_eq!(written[3], r#"{"n":6,"half":3.0}"#);
+    let dead = fs::read_to_string(dir.path().join("dead.ndjson")).unwrap();
+    assert!(
+        dead.contains("\"payload\":\"no json\"") && dead.contains("\"plimsoll-stage\":\"filter\""),
+        "{dead}"
+    );
+    let delivery = stream["last"]["stages"].as_array().unwrap().last().unwrap();
+    assert_eq!((delivery["name"].as_str(), delivery["events"].as_u64()), (Some("delivery"), Some(500)));
+}
+
+/// A pipeline that makes events without end, and the address of its metrics.
+pub fn endless(dir: &Path) -> (Child, String, BufReader<std::process::ChildStderr>) {
+    let path = file(
+        dir,
+        "endless.yaml",
+        "guarantee: at-most-once\nsource: {generator: {rate: 2000, payload: 100B}}\nsink: {noop: {}}\n",
+    );
+    let out = dir.join("run");
+    let args = [
+        "pipeline",
+        "run",
+        path.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let mut child = plimsoll().args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("metrics at http://") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended without saying where its metrics are");
+    }
+    let address =
+        line.trim().trim_start_matches("metrics at http://").trim_end_matches("/metrics").to_owned();
+    (child, address, said)
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_running_pipeline_tells_its_metrics_and_ends_gently_when_it_is_asked_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, address, mut said) = endless(dir.path());
+    // A line of the first second is there as soon as its metrics are.
+    let mut line = String::new();
+    while !line.contains("integrity") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0);
+    }
+    assert!(line.contains("integrity 100.00 %"), "{line}");
+    let metrics = get(&address, "/metrics");
+    let read = metrics.lines().find(|line| line.starts_with("plimsoll_pipeline_read_events_total{")).unwrap();
+    assert!(read.contains("pipeline=\"endless\"") && !read.ends_with("} 0"), "{read}");
+    assert!(get(&address, "/healthz").ends_with("ok\n"));
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let summary: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("run/pipeline.json")).unwrap()).unwrap();
+    assert_eq!(summary["ended"], "drained");
+    assert_eq!(summary["last"]["counts"]["read_events"], summary["last"]["counts"]["written_events"]);
+}
+
+#[test]
+fn killed_at_any_moment_a_pipeline_loses_nothing() {
+    const LINES: usize = 60_000;
+    const KILLS: u32 = 8;
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let dir = tempfile::tempdir().unwrap();
+    let lines: String = (0..LINES).map(|n| format!("line {n}\n")).collect();
+    file(dir.path(), "in", &lines);
+    let path = file(
+        dir.path(),
+        "pipeline.yaml",
+        "source: {file: {path: in, format: ndjson}}\nsink: {file: {path: out}}\npositions: {file: positions}\n\
+         in_flight: {events: 200, batch: 20}\ncommit_every: 5ms\n",
+    );
+    let mut random = seed | 1;
+    for kill in 0..KILLS {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let out = dir.path().join(format!("run-{kill}"));
+        let args = ["pipeline", "run", path.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"];
+        let mut child = plimsoll().args(args).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(30 + (random >> 33) % 200));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let last = plimsoll_with(&[
+        "pipeline",
+        "run",
+        path.to_str().unwrap(),
+        "--out",
+        dir.path().join("last").to_str().unwrap(),
+        "-q",
+    ]);
+    assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
+    let text = fs::read_to_string(dir.path().join("out")).unwrap();
+    // A kill may tear the last line it was writing; the whole line comes again behind it.
+    let written: BTreeSet<_> = text.lines().collect();
+    let missing: Vec<_> = lines.lines().filter(|line| !written.contains(line)).collect();
+    assert!(
+        missing.is_empty(),
+        "seed {seed}: {} lines are missing, first {:?}",
+        missing.len(),
+        missing.first()
+    );
+}
+
+#[test]
+fn what_cannot_be_meant_is_said_before_anything_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |text: &str, expected: &[&str]| {
+        let path = file(dir.path(), "bad.yaml", text);
+        let output = plimsoll_with(&["pipeline", "check", path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(2), "{text}: {}", stderr(&output));
+        let words = stderr(&output);
+        assert!(expected.iter().all(|word| words.contains(word)), "{text}: {words}");
+    };
+    check("source: {generatr: {}}\nsink: {noop: {}}\n", &["generatr", "did you mean `generator`?"]);
+    check("source: {generator: {}}\nsink: {noop: {}}\n", &["at-least-once", "at-most-once"]);
+    check(
+        "source: {generator: {}}\nsink: {noop: {}}\ntransforms: [{filtr: {where: .a}}]\n",
+        &["did you mean `filter`?"],
+    );
+    check(
+        "source: {generator: {}}\nguarantee: at-most-once\nsink: {noop: {}}\ntransforms: [{filter: {where: '.a |'}}]\n",
+        &["transforms.0", "jq"],
+    );
+    check(
+        "source: {file: {path: x, format: ndjson}}\npositions: {file: p}\nguarantee: effectively-once\nsink: {file: {path: y}}\n",
+        &["effectively-once", "identity: source"],
+    );
+    let missing = plimsoll_with(&["pipeline", "run", "nowhere.yaml"]);
+    assert!(stderr(&missing).contains("there is no pipeline `nowhere.yaml`"), "{}", stderr(&missing));
+}

@@ -1,0 +1,245 @@
+//! Suites: that what happens to one test ends no other, and that they go on where they were.
+
+mod refused;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::program::{inserts, json, plimsoll, shared, stderr, stdout};
+
+/// How long a suite may take to reach a moment.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The watchdog of these tests: often, and patient enough for a machine that is busy.
+const WATCH: [&str; 4] = ["--watch", "1s", "--hung-after", "12"];
+
+fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// Scenarios of which each does one thing.
+fn scenarios(dir: &Path, prefix: &str) {
+    let named = |name: &str, stop: &str| inserts(&format!("{prefix}_{name}"), 20, stop);
+    write(dir, "quick.yaml", &named("quick", "{documents: 2_000}"));
+    write(dir, "long.yaml", &named("long", "{duration: 8s}"));
+    let fails = named("fails", "{documents: 500}") + "expect:\n  insert.documents: ['count>1000000']\n";
+    write(dir, "fails.yaml", &fails);
+    // The server's process is stopped after a second, and nothing is acknowledged any more.
+    let hangs = named("hangs", "{duration: 300s}")
+        .replace("unreachable_for: 2s", "unreachable_for: 300s\ntimeout: 300s");
+    write(dir, "hangs.yaml", &(hangs + "    faults:\n      - {at: 1s, inject: {freeze: {lasts: 300s}}}\n"));
+}
+
+fn start(args: &[&str]) -> Child {
+    let all = [&["suite"], args, &WATCH[..]].concat();
+    plimsoll().args(all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn suite(args: &[&str]) -> Output {
+    start(args).wait_with_output().unwrap()
+}
+
+/// Columns of `results.csv` by name, a map a row.
+fn results(out: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
+    let text = fs::read_to_string(out.join("results.csv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let names = lines.next().unwrap();
+    lines.map(|values| names.iter().cloned().zip(values).collect()).collect()
+}
+
+fn column(out: &Path, name: &str) -> Vec<String> {
+    results(out).into_iter().map(|row| row[name].clone()).collect()
+}
+
+fn wait_for(what: &str, is_there: impl Fn() -> bool) {
+    for _ in 0..PATIENCE.as_millis() / 50 {
+        if is_there() {
+            return;
+        }
+        sleep(Duration::from_millis(50));
+    }
+    panic!("{what} did not come");
+}
+
+fn has_load(out: &Path, run: &str) -> bool {
+    let events = fs::read_to_string(out.join(run).join("run/events.ndjson")).unwrap_or_default();
+    events.contains(r#""event":"interval""#)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), signal).unwrap();
+}
+
+fn whole(out: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(out.join("suite.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn of_six_tests_one_fails_one_hangs_one_is_interrupted_and_the_suite_goes_on_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    scenarios(dir.path(), "suite_six");
+    let table = "# What can happen?\nname,scenario,server,warm_up\nfirst,quick.yaml,,1s\nfails,fails.yaml,,0s\n\
+                 hangs,hangs.yaml,embedded:relaxed,\nlong,long.yaml,,0s\nfifth,quick.yaml,,0s\nlast,quick.yaml,embedded:relaxed,0s\n";
+    let file = write(dir.path(), "six.csv", table);
+    let out = dir.path().join("out");
+    let server = shared();
+    let begun = start(&[file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--server", &server]);
+    wait_for("the load of the fourth test", || has_load(&out, "004-long"));
+    signal(&begun, Signal::INT);
+    let begun = begun.wait_with_output().unwrap();
+    let said = stderr(&begun);
+    assert_eq!(column(&out, "outcome"), ["completed", "failed", "hung", "interrupted"], "{said}");
+    assert_eq!(column(&out, "exit"), ["0", "99", "3", "130"], "{said}");
+    assert_eq!(begun.status.code(), Some(3), "{said}");
+    for part in ["[3/6] hangs", "no progress at 12 looks", "It is not complete. Go on with --resume"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let first = fs::read_to_string(out.join("001-first/run/run.json")).unwrap();
+
+    // What the test that was interrupted wrote stays; it is for the user to say what becomes of it.
+    let refused = suite(&["--resume", out.to_str().unwrap(), "--quiet"]);
+    assert_eq!(column(&out, "outcome"), ["completed", "failed", "hung", "refused", "completed", "completed"]);
+    assert!(stdout(&refused).is_empty() && stderr(&refused).is_empty(), "{}", stderr(&refused));
+    drop_collection("suite_six_long");
+    let ended = suite(&["--resume", out.to_str().unwrap(), "--json"]);
+    let printed = json(&ended);
+    assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(3), ""));
+    let outcomes = ["completed", "failed", "hung", "completed", "completed", "completed"];
+    let mut rows = results(&out);
+    rows.sort_by_key(|row| row["run"].parse::<u32>().unwrap());
+    assert_eq!(rows.iter().map(|row| row["outcome"].as_str()).collect::<Vec<_>>(), outcomes);
+    for row in &rows {
+        let at = |name: &str| row[name].parse::<u64>().unwrap();
+        assert!(at("from_ms") > 1_700_000_000_000 && at("from_ms") <= at("to_ms"), "{row:?}");
+        assert_eq!(row["directory"], format!("{:03}-{}", at("run"), row["test"]));
+    }
+    assert_eq!(
+        (rows[0]["unit"].as_str(), rows[0]["total"].as_str(), rows[0]["lost"].as_str()),
+        ("documents", "2000", "0")
+    );
+    assert!(rows[0]["rate_per_s"].parse::<f64>().unwrap() > 0.0);
+    assert_eq!(printed, whole(&out));
+    assert_eq!((&printed["complete"], &printed["question"]), (&json!(true), &json!("What can happen?")));
+    assert_eq!(printed["tests"][3]["delta"]["above"], "first", "what failed or hung is passed over");
+    assert_eq!(
+        first,
+        fs::read_to_string(out.join("001-first/run/run.json")).unwrap(),
+        "it is not made again"
+    );
+    assert!(out.join("004-long.cut-1").is_dir());
+
+    let page = fs::read_to_string(out.join("suite.html")).unwrap();
+    assert!(page.contains("001-first/run/report.html") && page.contains("Cost stack"));
+    let again = suite(&["--resume", out.to_str().unwrap()]);
+    assert!(stdout(&again).contains("COMPLETE, 1 failed, 1 hung"), "{}", stdout(&again));
+}
+
+fn client() -> (tokio::runtime::Runtime, plimsoll_wire::ConnectOptions) {
+    let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    (runtime, plimsoll_wire::ConnectOptions::new(address))
+}
+
+fn command(command: &bson::RawDocumentBuf) -> bson::Document {
+    let (runtime, options) = client();
+    runtime.block_on(async {
+        let mut connection = plimsoll_wire::Connection::connect(&options).await.unwrap();
+        let reply = connection.command("plimsoll_test", command).await.unwrap();
+        bson::Document::try_from(reply.as_ref()).unwrap()
+    })
+}
+
+fn drop_collection(name: &str) {
+    command(&bson::rawdoc! {"drop": name});
+}
+
+#[test]
+fn repetitions_are_interleaved_and_each_run_is_looked_at_before_and_after() {
+    let dir = tempfile::tempdir().unwrap();
+    scenarios(dir.path(), "suite_turns");
+    let yaml = "title: turns\ndefaults: {scenario: quick.yaml, repetitions: 2, warm_up: 0s, server: 'embedded:relaxed', cache: 256MB, \
+                client_cpus: 0}\ntests:\n  - {name: four, in_flight: 4, threads: 1}\n  - {name: one, in_flight: 1, executor: thread-per-worker}\n";
+    let file = write(dir.path(), "turns.yaml", yaml);
+    let out = dir.path().join("out");
+    let made = suite(&[file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let said = stderr(&made);
+    assert_eq!(made.status.code(), Some(0), "{said}");
+    assert_eq!(column(&out, "directory"), ["001-four-r1", "002-one-r1", "003-four-r2", "004-one-r2"]);
+    let read =
+        |path: &str| -> Value { serde_json::from_str(&fs::read_to_string(out.join(path)).unwrap()).unwrap() };
+    for (run, connections) in [("001-four-r1", 4), ("004-one-r2", 1)] {
+        let (before, after, ran) = (
+            read(&format!("{run}/before.json")),
+            read(&format!("{run}/after.json")),
+            read(&format!("{run}/run/run.json")),
+        );
+        assert_eq!(before["server"]["profile"], "relaxed");
+        let (was, is) = (&before["collections"][0], &after["collections"][0]);
+        assert_eq!(
+            (&was["exists"], &was["namespace"]),
+            (&json!(false), &json!("plimsoll_test.suite_turns_quick"))
+        );
+        assert_eq!((&is["documents"], is["samples"].as_array().unwrap().len()), (&json!(2000), 2));
+        assert!(
+            is["inventory"]["fields"].as_array().unwrap().len() >= 3
+                && !is["times"].as_array().unwrap().is_empty()
+        );
+        assert_eq!(
+            (&ran["client"]["connections"], &ran["environment"]["cores"]),
+            (&json!(connections), &json!(1))
+        );
+    }
+    for part in [
+        "before",
+        "not there yet",
+        "after",
+        "2,000 documents, only index",
+        "written from",
+        "COMPLETED",
+        "from=",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let suite = whole(&out);
+    assert_eq!(
+        (&suite["tests"][0]["figures"]["runs"], &suite["tests"][1]["figures"]["rate_per_s"]["of"]),
+        (&json!(2), &json!(2))
+    );
+    assert!(stdout(&made).contains("Time ranges"), "{}", stdout(&made));
+}
+
+#[test]
+fn a_suite_that_is_killed_takes_its_run_with_it_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    scenarios(dir.path(), "suite_killed");
+    let rows = "name,scenario,server,warm_up\nquick,quick.yaml,embedded:relaxed,0s\nlong,long.yaml,embedded:relaxed,0s\n";
+    let file = write(dir.path(), "killed.csv", rows);
+    let out = dir.path().join("out");
+    let mut begun = start(&[file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
+    wait_for("the load of the second test", || has_load(&out, "002-long"));
+    signal(&begun, Signal::KILL);
+    begun.wait().unwrap();
+    let here = out.join("002-long/run");
+    wait_for("the end of the run", || !is_running(here.to_str().unwrap()));
+    // As if the last line had been cut as well.
+    let csv = fs::read(out.join("results.csv")).unwrap();
+    fs::write(out.join("results.csv"), [&csv[..], b"2,long,scen"].concat()).unwrap();
+    let ended = suite(&["--resume", out.to_str().unwrap(), "-q"]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    assert_eq!(column(&out, "outcome"), ["completed", "completed"]);
+    assert!(out.join("002-long.cut-1").is_dir());
+}
+
+/// Whether a process has a word in its command line.
+fn is_running(word: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).any(|line| line.contains(word))
+}

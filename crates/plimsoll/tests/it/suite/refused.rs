@@ -1,0 +1,103 @@
+//! Suites and tests that are refused, each with its place and the mend.
+
+use super::{column, command, scenarios, suite, write};
+use crate::program::{plimsoll_with, shared, stderr, stdout};
+
+/// Documents of a collection of the tests' database on the shared server.
+fn count(name: &str) -> i64 {
+    let reply = command(&bson::rawdoc! {"count": name});
+    reply.get_i64("n").unwrap_or_else(|_| reply.get_i32("n").unwrap().into())
+}
+
+#[test]
+fn a_collection_that_is_not_empty_is_refused_or_dropped_as_the_row_says() {
+    let dir = tempfile::tempdir().unwrap();
+    scenarios(dir.path(), "suite_full");
+    let rows = "name,scenario,existing,warm_up\nrefused,quick.yaml,,0s\ndropped,quick.yaml,drop,1s\n";
+    let file = write(dir.path(), "full.csv", rows);
+    let quick = dir.path().join("quick.yaml");
+    let server = shared();
+    let first = dir.path().join("first");
+    let filled = plimsoll_with(&[
+        "run",
+        quick.to_str().unwrap(),
+        "--server",
+        &server,
+        "--out",
+        first.to_str().unwrap(),
+        "-q",
+    ]);
+    assert_eq!(filled.status.code(), Some(0), "{}", stderr(&filled));
+    let out = dir.path().join("out");
+    let made = suite(&[file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--server", &server]);
+    assert_eq!(made.status.code(), Some(2), "{}", stderr(&made));
+    assert_eq!(column(&out, "outcome"), ["refused", "completed"], "{}", stderr(&made));
+    assert!(stderr(&made).contains("is not empty (2000 documents)"), "{}", stderr(&made));
+    assert!(stderr(&made).contains("held 2,000 documents and was dropped"), "{}", stderr(&made));
+    assert_eq!((count("suite_full_quick"), count("suite_full_quick_warm_up")), (2000, 0));
+}
+
+#[test]
+fn bad_suites_are_refused_before_anything_is_started() {
+    let dir = tempfile::tempdir().unwrap();
+    scenarios(dir.path(), "suite_bad");
+    let out = dir.path().join("out");
+    for (name, text, parts) in [
+        ("a.csv", "name,scenari\na,quick.yaml\n", &["a.csv", "line 1", "did you mean `scenario`?"][..]),
+        (
+            "a.csv",
+            "name,scenario\na,quick.yaml\na,quick.yaml\n",
+            &["line 3: there is a test `a` already", "line 2"],
+        ),
+        (
+            "a.csv",
+            "name,scenario\na,quick.yaml\nb,quik.yaml\n",
+            &["line 3, test b", "there is no scenario `quik.yaml`"],
+        ),
+        ("a.csv", "name,scenario\n", &["a suite without a test"]),
+        (
+            "a.csv",
+            "name,scenario,repetitions\na,quick.yaml,x\n",
+            &["line 2, repetitions: `x` is no whole number"],
+        ),
+        (
+            "a.csv",
+            "name,scenario,in_flight\na,quick.yaml,-4\n",
+            &["line 2, in_flight: `-4` is no whole number"],
+        ),
+        (
+            "a.csv",
+            "name,pipeline\na,kafka\n",
+            &["line 2, test a: pipeline kafka: this version runs no pipelines"],
+        ),
+        (
+            "a.csv",
+            "name,scenario,server_cpus\na,quick.yaml,900\n",
+            &["line 2, test a: server_cpus: CPU 900 cannot be used"],
+        ),
+        (
+            "a.yaml",
+            "tests:\n  - {name: a, scenario: quick.yaml, thread: 1}\n",
+            &["line 2", "did you mean `threads`?"],
+        ),
+        (
+            "a.yaml",
+            "tests:\n  - {name: a, scenario: quick.yaml, server: 'localhost:1'}\n",
+            &["test 1, test a", "write a URI"],
+        ),
+    ] {
+        let file = write(dir.path(), name, text);
+        let output = plimsoll_with(&["suite", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(2), "{text}: {}", stderr(&output));
+        for part in parts {
+            assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+        }
+        assert!(!out.exists(), "nothing is left behind");
+    }
+    let missing = plimsoll_with(&["suite", "write-csot"]);
+    assert!(stderr(&missing).contains("the nearest shipped one is `write-cost`"), "{}", stderr(&missing));
+    let nowhere = plimsoll_with(&["suite", "--resume", dir.path().to_str().unwrap()]);
+    assert!(stderr(&nowhere).contains("name a directory that `plimsoll suite` made"), "{}", stderr(&nowhere));
+    let listed = plimsoll_with(&["suite", "write-cost", "--list", "--repetitions", "2"]);
+    assert!(stdout(&listed).contains("[16/16] one-writer, 2 of 2"), "{}", stdout(&listed));
+}

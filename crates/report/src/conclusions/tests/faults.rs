@@ -1,0 +1,54 @@
+//! What is said of faults and of servers that were away.
+
+use super::*;
+
+#[test]
+fn faults_of_a_kind_are_one_sentence_and_servers_that_were_away_are_named() {
+    let fault = |outage_s, first_success_s, held_again_s| FaultFacts {
+        name: "kill".into(),
+        from_s: 5.0,
+        outage_s,
+        first_success_s,
+        held_again_s,
+        ..FaultFacts::default()
+    };
+    check(
+        |run| {
+            run.faults =
+                vec![fault(2.0, Some(7.0), Some(8.0)), fault(3.0, Some(8.0), None), fault(4.0, None, None)]
+        },
+        &[
+            "Fault `kill`, 3 times: nothing succeeded for 3.00 s in the median, 2.00 s to 4.00 s; 1 time went by without a \
+           success before the next one or the end; the objective held again after 1 of them.",
+        ],
+    );
+    check(
+        |run| run.faults = vec![fault(0.0, None, None)],
+        &["Fault `kill`, 1 time: the load never fell silent."],
+    );
+    let away = ServerShare {
+        address: "b:1".into(),
+        passed_over: 12,
+        away: Some("refused".into()),
+        ..ServerShare::default()
+    };
+    check(
+        |run| run.spread = vec![ServerShare::default(), away],
+        &["Server b:1 was away (refused): 12 operations went to the next one."],
+    );
+}
+
+#[test]
+fn a_fault_that_went_wrong_is_timed_from_the_start_of_its_phase() {
+    check(
+        |run| {
+            run.phases = phase(|phase| (phase.from_s, phase.to_s) = (2.0, 20.0));
+            let (name, phase, error) = ("kill".into(), "load".into(), Some("it was gone".into()));
+            run.faults = vec![FaultFacts { name, phase, error, from_s: 7.0, ..FaultFacts::default() }];
+        },
+        &[
+            "Fault `kill`, 1 time: the load never fell silent.",
+            "The fault `kill`, 5.00 s into its phase, went wrong itself: it was gone.",
+        ],
+    );
+}

@@ -1,0 +1,101 @@
+//! What is said of the documents.
+
+use super::*;
+
+#[test]
+fn intact_documents_are_said_with_the_write_concern() {
+    check(
+        |run| {
+            run.server.profile = Some("journaled".into());
+            run.integrity = Some(integrity(1_000_000, 1_000_000));
+        },
+        &["All 1,000,000 acknowledged documents were found intact \
+           (write concern {\"w\":\"majority\",\"j\":true}, journaled profile)."],
+    );
+}
+
+#[test]
+fn broken_promises_come_first() {
+    check(
+        |run| {
+            run.interrupted = true;
+            let broken =
+                Integrity { lost: 3, duplicated: 1, corrupted: 2, phantom: 4, ..integrity(1_000, 997) };
+            run.integrity = Some(broken);
+        },
+        &[
+            "3 of 1,000 acknowledged documents are gone (write concern {\"w\":\"majority\",\"j\":true}).",
+            "2 documents do not hold what was written.",
+            "1 document is there more than once.",
+            "4 documents are there though they were never sent, or were rejected.",
+            "The run was interrupted: its numbers cover the time up to then.",
+        ],
+    );
+}
+
+#[test]
+fn documents_of_unknown_outcome_break_no_promise() {
+    check(
+        |run| {
+            let leftovers =
+                Integrity { unknown_present: 7, unknown_absent: 5, foreign: 1, ..integrity(1_000, 1_000) };
+            run.integrity = Some(leftovers);
+        },
+        &[
+            "All 1,000 acknowledged documents were found intact (write concern {\"w\":\"majority\",\"j\":true}).",
+            "The outcome of 12 documents is unknown: 7 are there and 5 are not. Neither breaks a promise.",
+            "1 document in the collection is not of this run.",
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_proven_is_not_claimed() {
+    let weaker = |proof, reason: Option<&str>| {
+        let reason = reason.map(str::to_owned);
+        move |run: &mut Run| {
+            let unknown = if proof == Proof::FireAndForget { 10 } else { 0 };
+            let counts = Integrity { unknown_present: unknown, ..integrity(10, 9) };
+            run.integrity = Some(Integrity { proof, reason, write_concern: "{\"w\":0}".into(), ..counts });
+        }
+    };
+    check(
+        weaker(Proof::FireAndForget, None),
+        &[
+            "Fire and forget: nothing was promised (write concern {\"w\":0}). Of 10 documents handed over 10 are there.",
+        ],
+    );
+    check(
+        weaker(Proof::Counted, Some("the documents keep their own ids")),
+        &["Counted, not proven: the collection holds 9 documents where 10 were acknowledged \
+           (write concern {\"w\":0}); the documents keep their own ids."],
+    );
+    check(
+        weaker(Proof::NotApplicable, Some("the collection is capped")),
+        &["Integrity is not applicable: the collection is capped."],
+    );
+    check(
+        weaker(Proof::NotAudited, None),
+        &[
+            "Integrity was not audited: no reason was recorded. Nothing is proven about 10 acknowledged documents.",
+        ],
+    );
+}
+
+#[test]
+fn documents_left_out_of_the_audit_are_not_called_intact() {
+    check(
+        |run| {
+            let partly = Integrity {
+                not_audited: 10,
+                reason: Some("updates touched them".into()),
+                ..integrity(30, 20)
+            };
+            run.integrity = Some(partly);
+        },
+        &[
+            "20 of 30 acknowledged documents were found intact (write concern {\"w\":\"majority\",\"j\":true}); \
+           10 were not audited: updates touched them.",
+        ],
+    );
+}

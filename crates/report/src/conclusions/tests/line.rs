@@ -1,0 +1,136 @@
+//! What is said of load lines and ladders.
+
+use super::*;
+
+#[test]
+fn the_load_line_is_said_with_its_interval_and_its_objective() {
+    check(
+        |run| run.line = Some(line(Some(163_000.0), Some(171_000.0))),
+        &[
+            "The load line is 163,000 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
+             and no errors. It lies between 163,000, which held all 3 times it was tried, and 171,000, which failed all 3 times it was tried.",
+            "What held it back was not found.",
+        ],
+    );
+}
+
+#[test]
+fn a_line_of_batches_is_said_in_operations_too() {
+    check(
+        |run| {
+            let suspect = suspect("server CPU", "1.97 of 2 cores");
+            let line = line(Some(163_000.0), None);
+            run.line = Some(Line { documents_per_operation: 1000.0, held_back_by: vec![suspect], ..line });
+        },
+        &[
+            "The load line is at least 163,000 documents/s: that rate was confirmed to hold p99 response < 50 ms and \
+             no errors, and no rate that was tried failed.",
+            "In operations of 1,000 documents each that is 163 operations/s.",
+            "It was held back by server CPU: 1.97 of 2 cores.",
+        ],
+    );
+}
+
+#[test]
+fn several_suspects_are_listed_and_notes_are_kept() {
+    check(
+        |run| {
+            let held_back_by = vec![suspect("wake", "p99 2 ms"), suspect("client CPU", "98 % of a core")];
+            let notes = vec!["no full checkpoint cycle fell into the search".into()];
+            run.line = Some(Line { held_back_by, notes, ..line(Some(1_000.0), Some(1_100.0)) });
+        },
+        &[
+            "The load line is 1,000 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
+             and no errors. It lies between 1,000, which held all 3 times it was tried, and 1,100, which failed all 3 times it was tried.",
+            "It may be held back by, most likely first, wake: p99 2 ms; client CPU: 98 % of a core.",
+            "No full checkpoint cycle fell into the search.",
+        ],
+    );
+}
+
+#[test]
+fn what_was_not_seen_may_be_the_cause() {
+    check(
+        |run| {
+            let unseen = |name: &str, reason: &str| NotSeen { name: name.into(), reason: reason.into() };
+            let local = "not reported: it can be seen only where the server runs on this machine";
+            let not_seen = vec![
+                unseen("server CPU", local),
+                unseen("tickets", "not reported"),
+                unseen("flow control", "not reported"),
+                unseen("disk", local),
+            ];
+            run.line = Some(Line { not_seen, ..line(Some(1_000.0), Some(1_100.0)) });
+        },
+        &[
+            "The load line is 1,000 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
+             and no errors. It lies between 1,000, which held all 3 times it was tried, and 1,100, which failed all 3 times it was tried.",
+            "What held it back was not found.",
+            "Could not be looked at and may be the cause as well: server CPU, disk (not reported: it can be seen only \
+             where the server runs on this machine); tickets, flow control (not reported).",
+        ],
+    );
+}
+
+#[test]
+fn throughput_against_concurrency_is_said_with_its_peak_or_its_bound() {
+    let law = |peak, bound: Option<f64>, measured| Scalability {
+        lambda: 995.0,
+        sigma: 0.0267,
+        kappa: if bound.is_some() { 0.0 } else { 0.000_77 },
+        r_squared: 0.9961,
+        peak,
+        bound,
+        points: vec![Point { concurrency: measured, throughput: 9_000.0 }],
+    };
+    let fit = |kappa: &str| -> String {
+        format!(
+            "One operation at a time does 995 documents/s, and throughput follows the universal scalability law \
+             (contention 2.6 %, coherency {kappa}, R² 0.996): it "
+        )
+    };
+    let peak = Some(Peak { concurrency: 35.5, throughput: 12_332.0 });
+    for (law, sentence) in [
+        (
+            law(peak, None, 64.0),
+            fit("0.00077") + "is highest at 35.5 operations in flight, with 12,332 documents/s.",
+        ),
+        (
+            law(peak, None, 32.0),
+            fit("0.00077")
+                + "is highest at 35.5 operations in flight, which is beyond what was measured, with 12,332 documents/s.",
+        ),
+        (law(None, Some(37_266.0), 32.0), fit("0") + "never falls and stays under 37,266 documents/s."),
+    ] {
+        let ladder = Ladder { unit: "documents/s".into(), scalability: Some(law), ..Ladder::default() };
+        check(|run| run.ladder = Some(ladder), &[&sentence]);
+    }
+}
+
+#[test]
+fn a_line_that_was_not_confirmed_is_not_called_confirmed() {
+    check(
+        |run| {
+            let mut line = line(Some(1_000.0), Some(1_100.0));
+            line.confirmed = false;
+            line.probes[0].held = false;
+            line.probes.truncate(4);
+            run.line = Some(line);
+        },
+        &[
+            "The load line is 1,000 documents/s: the highest rate that was found, but not confirmed, to hold p99 \
+             response < 50 ms and no errors. It lies between 1,000, which held in 2 of the 3 times it was tried, \
+             and 1,100, which failed the one time it was tried.",
+            "What held it back was not found.",
+        ],
+    );
+}
+
+#[test]
+fn no_load_line_is_said_to_be_none() {
+    check(
+        |run| run.line = Some(line(None, Some(500.0))),
+        &["No load line was found: no rate that was tried held p99 response < 50 ms and no errors, and 500 \
+           documents/s, the lowest, failed all 3 times it was tried."],
+    );
+}

@@ -1,0 +1,163 @@
+//! What is said of the work that was done.
+
+use super::*;
+
+#[test]
+fn the_work_done_is_said_with_its_latency() {
+    check(
+        |run| {
+            *insert(run) = Operation {
+                count: 5_000,
+                documents: 5_000_000,
+                documents_per_s: 123_456.0,
+                response_ns: latency(1_270_000, 3_100_000, 12_000_000),
+                ..Operation::default()
+            };
+        },
+        &[
+            "insert: 5,000,000 documents in 5,000 operations were acknowledged, 123,456 documents/s. The median \
+           response took 1.27 ms, p99 3.10 ms, the longest 12.0 ms.",
+        ],
+    );
+}
+
+#[test]
+fn a_target_that_was_not_reached_is_named() {
+    check(
+        |run| {
+            *insert(run) =
+                Operation { due: 1_000, achieved: Some(0.95), skipped: 20, ..Operation::default() };
+        },
+        &[
+            "insert: the target rate was not reached: 95 % of the 1,000 operations that became due were completed, \
+             under 99 %.",
+            "insert: 20 overdue operations were given up, which breaks every objective.",
+        ],
+    );
+    check(|run| insert(run).achieved = Some(0.99), &[]);
+}
+
+#[test]
+fn errors_are_said_by_class() {
+    check(
+        |run| {
+            let errors = [("duplicate_key", 10), ("timeout", 2), ("unacknowledged", 5)];
+            insert(run).errors = errors.map(|(name, count)| (name.to_owned(), count)).into();
+            insert(run).document_errors = BTreeMap::from([("duplicate_key".into(), 100)]);
+        },
+        &[
+            "insert: 12 operations failed: 10 duplicate key, 2 timeout. 100 documents failed: 100 duplicate key.",
+        ],
+    );
+}
+
+#[test]
+fn a_failed_expectation_is_said_with_what_was_measured() {
+    let expectation = |value, reason: Option<&str>| Expectation {
+        metric: "insert.response".into(),
+        expression: "p(99)<50ms".into(),
+        value,
+        reason: reason.map(str::to_owned),
+        ..Expectation::default()
+    };
+    check(
+        |run| run.expectations = vec![expectation(Some(63e6), None), expectation(None, Some("n too small"))],
+        &[
+            "Expected insert.response p(99)<50ms, measured 63.0 ms.",
+            "Expected insert.response p(99)<50ms, which is not known: n too small.",
+        ],
+    );
+}
+
+#[test]
+fn a_stall_that_the_mean_hides_is_named() {
+    let spread = SecondsSpread { seconds: 60, min: 900.0, p1: 900.0, p50: 120_000.0, max: 130_000.0 };
+    check(
+        |run| insert(run).documents_in_a_second = Some(spread),
+        &["insert: throughput stalled: the slowest second did 900 documents, the median second 120,000."],
+    );
+}
+
+#[test]
+fn waiting_before_the_send_is_told_from_the_servers_time() {
+    check(
+        |run| {
+            insert(run).response_ns = latency(1_000_000, 40_000_000, 50_000_000);
+            insert(run).service_ns = latency(1_000_000, 4_000_000, 5_000_000);
+        },
+        &[
+            "insert: operations queued: p99 is 40.0 ms from the moment they were due and 4.00 ms from the moment they \
+           were sent.",
+        ],
+    );
+}
+
+#[test]
+fn what_is_sent_to_a_service_is_called_a_request() {
+    check(
+        |run| {
+            run.answers = vec![Answers::default()];
+            let errors = BTreeMap::from([("timeout".to_owned(), 2)]);
+            let asked = Operation {
+                count: 500,
+                documents: 500,
+                documents_per_s: 50.0,
+                due: 1_000,
+                achieved: Some(0.5),
+                skipped: 1,
+                errors,
+                documents_in_a_second: Some(SecondsSpread {
+                    seconds: 9,
+                    min: 1.0,
+                    p1: 1.0,
+                    p50: 50.0,
+                    max: 60.0,
+                }),
+                ..Operation::default()
+            };
+            run.operations = BTreeMap::from([("ask".to_owned(), asked)]);
+        },
+        &[
+            "ask: 500 requests were acknowledged, 50 requests/s. The median response took –, p99 –, the longest –.",
+            "ask: the target rate was not reached: 50 % of the 1,000 requests that became due were completed, under 99 %.",
+            "ask: 1 overdue request was given up, which breaks every objective.",
+            "ask: 2 requests failed: 2 timeout.",
+            "ask: throughput stalled: the slowest second did 1 requests, the median second 50.",
+        ],
+    );
+}
+
+#[test]
+fn what_may_have_held_a_run_back_is_said_with_what_that_does_not_prove() {
+    let held_back = |at_limit| HeldBack { phase: "load".into(), at_limit, ..HeldBack::default() };
+    check(
+        |run| run.held_back = Some(held_back(vec![suspect("server CPU", "used by the server 1.95 cores")])),
+        &[
+            "Phase load, held back by: perhaps server CPU (used by the server 1.95 cores), at its limit while the load ran. \
+           `plimsoll line` compares with a rate that holds.",
+        ],
+    );
+    check(
+        |run| run.held_back = Some(held_back(Vec::new())),
+        &[
+            "Phase load, held back by: not found. Nothing that was looked at stood at its limit; more writers may do more.",
+        ],
+    );
+    check(
+        |run| {
+            let not_seen = vec![NotSeen { name: "disk".into(), reason: "not reported".into() }];
+            run.phases = phase(|phase| phase.open = true);
+            run.held_back = Some(HeldBack { not_seen, ..held_back(Vec::new()) });
+        },
+        &[
+            "Phase load, held back by: not found. Nothing that was looked at stood at its limit.",
+            "Could not be looked at and may be the cause as well: disk (not reported).",
+        ],
+    );
+    check(
+        |run| {
+            run.held_back = Some(HeldBack { reason: Some("it ended early".into()), ..held_back(Vec::new()) })
+        },
+        &["What held phase load back is not told: it ended early."],
+    );
+}

@@ -1,0 +1,95 @@
+//! What is said of the worth of the numbers.
+
+use super::*;
+
+#[test]
+fn a_tool_without_headroom_is_said_to_be_the_limit() {
+    check(
+        |run| (run.client.headroom, run.client.cpu_busiest_worker) = (Some(1.4), 0.97),
+        &[
+            "Client-limited: against a server that answers at once the tool does 1.40 times what it did here, under 2 \
+           times, and its busiest worker used 97 % of a core. The server may take more than was measured.",
+        ],
+    );
+    check(|run| run.client.headroom = Some(2.0), &[]);
+}
+
+#[test]
+fn closed_arrivals_hide_saturation() {
+    check(
+        |run| run.phases = phase(|phase| phase.open = false),
+        &["Phase load, closed: response equals service, saturation is hidden."],
+    );
+    check(
+        |run| run.phases = [0, 1].iter().flat_map(|_| phase(|phase| phase.open = false)).collect(),
+        &["Phases load and load, closed: response equals service, saturation is hidden."],
+    );
+}
+
+#[test]
+fn a_phase_without_a_steady_state_is_named() {
+    check(
+        |run| run.phases = phase(|phase| phase.warm_up = WarmUp::NotAssessed),
+        &[
+            "Phase load: warm-up was not assessed, for it has fewer than 30 intervals of 100 ms; its numbers include it.",
+        ],
+    );
+    check(
+        |run| {
+            let reason = "throughput fell to the end".into();
+            run.phases = phase(|phase| phase.warm_up = WarmUp::NotSteady { reason });
+        },
+        &[
+            "Phase load: no steady state was found (throughput fell to the end); its numbers describe a change, not a \
+           level.",
+        ],
+    );
+}
+
+#[test]
+fn a_window_without_a_checkpoint_is_named() {
+    check(
+        |run| run.phases = phase(|phase| phase.checkpoints = Some(0)),
+        &[
+            "Phase load: no full checkpoint fell into its 8.10 s, so its numbers leave out what a checkpoint costs.",
+        ],
+    );
+    check(|run| run.phases = phase(|phase| phase.checkpoints = Some(1)), &[]);
+}
+
+#[test]
+fn a_late_tool_is_named() {
+    check(
+        |run| insert(run).wake_ns = latency(10_000, 1_500_000, 2_000_000),
+        &[
+            "insert: the tool itself was late: p99 of its wake error is 1.50 ms, over 1 ms; response times include it.",
+        ],
+    );
+    check(|run| insert(run).wake_ns = latency(10_000, 1_000_000, 2_000_000), &[]);
+}
+
+#[test]
+fn a_build_without_optimisations_is_named() {
+    check(
+        |run| run.environment.optimised = false,
+        &["Plimsoll was built without optimisations: its own cost is higher than it need be."],
+    );
+}
+
+#[test]
+fn a_server_that_is_gone_is_told_from_a_user_who_stopped_the_run() {
+    check(
+        |run| {
+            run.interrupted = true;
+            run.phases = phase(|phase| phase.ended_by = "unreachable".into());
+        },
+        &["The server could not be reached any more: its numbers cover the time up to then."],
+    );
+    check(
+        |run| {
+            run.interrupted = true;
+            run.phases = phase(|phase| phase.ended_by = "interrupted".into());
+        },
+        &["The run was interrupted: its numbers cover the time up to then."],
+    );
+}

@@ -1,0 +1,76 @@
+//! The cost stack, drawn: a bar for each test in the order of the file, and what it does beside the one above it.
+
+use maud::{Markup, html};
+use plimsoll_measure::suite::{Standing, Suite, Test};
+
+use super::tables::unit;
+use super::words::delta;
+use crate::units::{exact_rate, three_digits};
+
+/// Room for a test, its words above its bar, in pixels.
+const ROW: usize = 50;
+const WORDS: usize = 13;
+const BAR: usize = 21;
+const BAR_HEIGHT: usize = 15;
+
+/// The figure; nothing where nothing was measured.
+pub(super) fn figure(suite: &Suite) -> Markup {
+    let unit = unit(suite);
+    let most = suite.tests.iter().filter_map(|test| of(test, &unit)).map(|it| it.max).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return Markup::default();
+    }
+    let height = ROW * suite.tests.len();
+    html! {
+        figure {
+            figcaption { h3 { "Cost stack, " (unit) " per second" } p { (caption(suite)) } }
+            div.plot style=(format!("height: {height}px; margin: 14px 4px 4px 0")) { svg.h0 role="img" aria-label=(aloud(suite, &unit)) {
+                @for (index, test) in suite.tests.iter().enumerate() { (bar(test, index * ROW, &unit, most)) }
+            } }
+        }
+    }
+}
+
+fn of(test: &Test, unit: &str) -> Option<plimsoll_measure::matrix::Spread> {
+    test.figures.as_ref().filter(|figures| figures.unit == unit).map(|figures| figures.rate_per_s)
+}
+
+fn caption(suite: &Suite) -> &'static str {
+    if suite.tests.iter().any(|test| test.repetitions > 1) {
+        "A bar is the median of the completed runs, its line reaches from the lowest to the highest. On the right, what the row does beside the one above it."
+    } else {
+        "A bar is one run. On the right, what the row does beside the one above it."
+    }
+}
+
+fn bar(test: &Test, top: usize, unit: &str, most: f64) -> Markup {
+    let spread = of(test, unit);
+    let value = spread.map_or_else(|| "not measured".to_owned(), |spread| exact_rate(spread.median));
+    let stands = match test.standing {
+        Standing::Floor => " · floor",
+        Standing::Ceiling => " · ceiling",
+        Standing::Between => "",
+    };
+    let beside = test.delta.as_ref().map(delta).unwrap_or_default();
+    let share = |value: f64| format!("{}%", three_digits(value / most * 100.0));
+    let middle = top + BAR + BAR_HEIGHT / 2;
+    html! {
+        text.label x="0" y=(top + WORDS) { (test.name) "  " (value) (stands) }
+        text x="100%" y=(top + WORDS) text-anchor="end" { (beside) }
+        @if let Some(spread) = spread {
+            rect x="0" y=(top + BAR) width=(share(spread.median)) height=(BAR_HEIGHT) rx="2" fill="currentColor" fill-opacity=".72" { title { (test.name) ": " (value) " " (unit) "/s" } }
+            @if spread.of > 1 {
+                line.base x1=(share(spread.min)) x2=(share(spread.max)) y1=(middle) y2=(middle) stroke-width="3" {}
+            }
+        }
+    }
+}
+
+/// The figure in words, for those who cannot see it.
+fn aloud(suite: &Suite, unit: &str) -> String {
+    let told = suite.tests.iter().map(|test| {
+        let rate = of(test, unit).map_or_else(|| "not measured".to_owned(), |it| exact_rate(it.median));
+        format!("{} {rate}", test.name)
+    });
+    format!("Cost stack in {unit} per second: {}.", told.collect::<Vec<_>>().join(", "))
+}

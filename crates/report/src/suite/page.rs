@@ -1,0 +1,119 @@
+//! A suite as one HTML file that needs nothing else; its links lead to the pages of the runs beside it.
+
+use maud::{Markup, html};
+use plimsoll_measure::run::Run;
+use plimsoll_measure::suite::{Planned, Row, Suite};
+
+use super::figure::figure;
+use super::{outcome_tone, reasons, tables, words};
+use crate::page::mark::mark;
+use crate::page::table::{table, tone};
+use crate::page::{cards, section, whole};
+use crate::prose::glued;
+
+/// Words and what they mean.
+const WORDS: [(&str, &str); 6] = [
+    (
+        "cost stack",
+        "The tests in the order of the file. Each adds something to the one above it, and what that costs is the difference.",
+    ),
+    ("× above", "The median rate ÷ that of the nearest test above that was measured."),
+    (
+        "more for each",
+        "1 ÷ the rate less 1 ÷ the rate above: by how much one document or operation takes longer, of the whole load.",
+    ),
+    ("floor", "The slowest test; the ceiling is the fastest."),
+    (
+        "hung",
+        "It made no progress for some looks of the watchdog, or took longer than its timeout, and was ended.",
+    ),
+    (
+        "from, to",
+        "When the process of the load began and ended, in milliseconds since 1970 in UTC, as dashboards take them.",
+    ),
+];
+
+/// The page of a suite.
+pub fn page(suite: &Suite) -> String {
+    let content = html! {
+        (head(suite))
+        (section("Cost stack", html! { (figure(suite)) (table(&tables::full(suite))) (table(&tables::times(suite))) }))
+        (section("Runs", runs(suite)))
+        (section("What was run", environment(suite)))
+        (legend())
+    };
+    whole(&suite.title, content)
+}
+
+fn head(suite: &Suite) -> Markup {
+    let (word, colour) = words::headline(suite);
+    let said: Vec<_> = words::conclusions(suite).into_iter().chain(reasons(suite)).collect();
+    html! {
+        header {
+            div.brand { (mark(22)) span { "Plimsoll" } }
+            h1 { (suite.title) }
+            @if let Some(question) = &suite.question { p { (question) } }
+            p.meta { (glued(&words::facts(suite).join(" · "))) }
+            p.verdict {
+                strong class=[tone(colour)] { (word) }
+                @if !suite.complete { span { "go on with " code { "--resume" } } }
+            }
+        }
+        @if !said.is_empty() {
+            section.conclusions { ul { @for said in &said { li { (glued(said)) } } } }
+        }
+    }
+}
+
+fn runs(suite: &Suite) -> Markup {
+    if suite.runs.is_empty() {
+        return Markup::default();
+    }
+    html! {
+        div.wide { table {
+            thead { tr { th.n scope="col" { "run" } @for name in ["test", "outcome"] { th scope="col" { (name) } } th.n scope="col" { "rate/s" } @for name in ["from, to", "page"] { th scope="col" { (name) } } } }
+            tbody { @for run in &suite.runs { (row(suite, run)) } }
+        } }
+    }
+}
+
+fn row(suite: &Suite, planned: &Planned) -> Markup {
+    let row = suite.row(planned.number);
+    let rate = row.and_then(|row| Some(crate::units::exact_rate(row.measured.as_ref()?.rate_per_s)));
+    let directory = &planned.directory;
+    html! {
+        tr {
+            td.n { (planned.number) }
+            th scope="row" { (planned.test) @if suite.runs.iter().any(|run| run.test == planned.test && run.number != planned.number) { span.faint { " (" (planned.repetition) ")" } } }
+            td { (outcome(row)) }
+            td.n { (rate.unwrap_or_else(|| crate::units::NONE.to_owned())) }
+            td { @if let Some(row) = row { span.faint { (tables::moments(row)) } br; (row.from_ms) " – " (row.to_ms) } }
+            td {
+                @if row.is_some_and(|row| row.measured.is_some()) { a href={ (directory) "/run/report.html" } { (directory) } }
+                @else if row.is_some() { code { (directory) } }
+            }
+        }
+    }
+}
+
+fn outcome(row: Option<&Row>) -> Markup {
+    let Some(row) = row else { return html! { span.faint { "not made" } } };
+    html! {
+        span class=[tone(outcome_tone(row.outcome))] { (row.outcome.name()) }
+        @if let Some(reason) = &row.reason { span.faint { ": " (glued(reason)) } }
+    }
+}
+
+fn environment(suite: &Suite) -> Markup {
+    let run = Run { environment: suite.environment.clone(), ..Run::default() };
+    html! { (table(&tables::settings(suite))) (cards(&[crate::tables::environment(&run)])) }
+}
+
+fn legend() -> Markup {
+    html! {
+        footer {
+            h2 { "How to read this page" }
+            dl { @for (word, meaning) in WORDS { div { dt { (word) } dd { (meaning) } } } }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What is there before a run and after it, in a few lines.
+
+use plimsoll_measure::inspection::{Collection, Index, Inspection, Sample, Value};
+
+use super::WIDTH;
+use crate::tables::server_in_words;
+use crate::text::{cut, wrap};
+use crate::units::{bytes, counted, duration, exact, three_digits};
+
+/// Lines begin so.
+const INDENT: &str = "            ";
+const BEFORE: &str = "  before    ";
+const AFTER: &str = "  after     ";
+/// Fields and neighbours that are named.
+const FIELDS_MAX: usize = 12;
+const NEIGHBOURS_MAX: usize = 5;
+
+/// The state before a run; the collection of the run comes first in the inspection.
+pub fn before(inspection: &Inspection) -> Vec<String> {
+    let server = &inspection.server;
+    let profile = server.profile.as_ref().map(|profile| format!(", {profile}")).unwrap_or_default();
+    let version = server.version.as_ref().filter(|_| server.product.is_some());
+    let version = version.map(|version| format!(", speaks {version}")).unwrap_or_default();
+    let head = format!("{}{profile}{version}, at {}", server_in_words(server), server.addresses.join(", "));
+    let mut lines = wrap(&head, BEFORE, WIDTH);
+    let Some((own, others)) = inspection.collections.split_first() else { return lines };
+    lines.extend(wrap(&standing(own), INDENT, WIDTH));
+    lines.extend(neighbours(others).into_iter().flat_map(|said| wrap(&said, INDENT, WIDTH)));
+    lines
+}
+
+/// That a collection was dropped.
+pub fn cleared(namespace: &str, documents: u64) -> String {
+    format!(
+        "{INDENT}{namespace} held {} and was dropped, as `existing: drop` says: it is empty now",
+        counted(documents, "document")
+    )
+}
+
+/// The state after a run; the collection of the run comes first in the inspection.
+pub fn after(inspection: &Inspection) -> Vec<String> {
+    let Some(own) = inspection.collections.first() else { return Vec::new() };
+    let mut lines = wrap(&standing(own), AFTER, WIDTH);
+    let facts = [sizes(own), fields(own), times(own)];
+    lines.extend(facts.into_iter().flatten().flat_map(|said| wrap(&said, INDENT, WIDTH)));
+    lines.extend(own.samples.iter().map(sample));
+    lines
+}
+
+/// Whether a collection is there, what is in it, and by which indexes.
+fn standing(own: &Collection) -> String {
+    if !own.exists {
+        return format!("{}: not there yet", own.namespace);
+    }
+    let documents =
+        own.documents.map_or_else(|| "documents not counted".to_owned(), |it| counted(it, "document"));
+    let names = |indexes: &Vec<Index>| {
+        let all: Vec<_> = indexes.iter().map(Index::in_words).collect();
+        format!("{}: {}", if all.len() == 1 { "only index" } else { "indexes" }, all.join("; "))
+    };
+    let indexes = own.indexes.as_ref().map_or_else(|| "indexes not told".to_owned(), names);
+    format!("{}: {documents}, {indexes}", own.namespace)
+}
+
+fn neighbours(others: &[Collection]) -> Option<String> {
+    let told = |other: &Collection| {
+        let documents = other.documents.map_or_else(|| "not counted".to_owned(), exact);
+        format!("{} ({documents})", other.namespace)
+    };
+    let named: Vec<_> = others.iter().take(NEIGHBOURS_MAX).map(told).collect();
+    let more = others.len().saturating_sub(NEIGHBOURS_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!named.is_empty()).then(|| format!("beside it: {}{more}", named.join(", ")))
+}
+
+fn sizes(own: &Collection) -> Option<String> {
+    let size = &own.size;
+    let facts = [
+        size.data_bytes.map(|data| format!("{} of data", bytes(data))),
+        size.storage_bytes.map(|storage| format!("{} on disk", bytes(storage))),
+        size.compression.map(|ratio| format!("compressed {} times", three_digits(ratio))),
+        size.index_bytes.map(|index| format!("{} of indexes", bytes(index))),
+        size.document_bytes.map(|mean| format!("{} B a document on average", three_digits(mean))),
+    ];
+    let facts: Vec<_> = facts.into_iter().flatten().collect();
+    (!facts.is_empty()).then(|| facts.join(", "))
+}
+
+fn fields(own: &Collection) -> Option<String> {
+    let fields = &own.inventory.as_ref()?.fields;
+    let told = |field: &plimsoll_measure::inspection::Field| {
+        format!("{} {}", field.path, field.types.keys().cloned().collect::<Vec<_>>().join("|"))
+    };
+    let named: Vec<_> = fields.iter().take(FIELDS_MAX).map(told).collect();
+    let more = fields.len().saturating_sub(FIELDS_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!named.is_empty()).then(|| format!("fields: {}{more}", named.join(", ")))
+}
+
+/// From when to when the documents are, by the first field that tells.
+fn times(own: &Collection) -> Option<String> {
+    let times = own.times.first()?;
+    let (first, last) = (&times.first, &times.last);
+    Some(format!("written from {first} to {last} by {} ({})", times.path, duration(times.span_s)))
+}
+
+fn sample(sample: &Sample) -> String {
+    let text = match &sample.document {
+        Value::Null => String::new(),
+        document => document.to_string(),
+    };
+    cut(&format!("{INDENT}{text}"), WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::environment::ServerFacts;
+    use plimsoll_measure::inspection::{Field, Inventory, Said, Size, Times};
+
+    use super::*;
+
+    fn collection() -> Collection {
+        let field = |path: &str, kind: &str| Field {
+            path: path.into(),
+            types: [(kind.to_owned(), 5)].into(),
+            ..Field::default()
+        };
+        let said = Said {
+            documents: Some(95_487_000),
+            data_bytes: Some(6_779_577_000),
+            storage_bytes: Some(1_051_639_808),
+            ..Said::default()
+        };
+        Collection {
+            namespace: "support_db.baseline".into(),
+            exists: true,
+            documents: Some(95_487_000),
+            size: Size::of(&said),
+            indexes: Some(vec![Index {
+                name: "_id_".into(),
+                keys: "{\"_id\":1}".into(),
+                ..Index::default()
+            }]),
+            samples: vec![Sample { document: "x".repeat(200).into(), ..Sample::default() }],
+            inventory: Some(Inventory {
+                fields: vec![field("_id", "objectId"), field("key", "string")],
+                ..Inventory::default()
+            }),
+            times: vec![Times {
+                path: "_id".into(),
+                first: "2026-03-22T16:36:59Z".into(),
+                last: "2026-03-22T16:46:59Z".into(),
+                span_s: 600.0,
+                ..Times::default()
+            }],
+            ..Collection::default()
+        }
+    }
+
+    fn joined(lines: &[String]) -> String {
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
+        lines.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_state_before_names_the_server_the_collection_and_what_is_beside_it() {
+        let server = ServerFacts {
+            version: Some("7.0.28".into()),
+            storage_engine: Some("wiredTiger".into()),
+            addresses: vec!["h:1".into()],
+            ..ServerFacts::default()
+        };
+        let beside = Collection {
+            namespace: "support_db.tickets".into(),
+            documents: Some(7),
+            ..Collection::default()
+        };
+        let collections = vec![Collection::missing("support_db.baseline"), beside];
+        let text = joined(&before(&Inspection { server, collections, ..Inspection::default() }));
+        for part in [
+            "before server 7.0.28, wiredTiger, at h:1",
+            "support_db.baseline: not there yet",
+            "beside it: support_db.tickets (7)",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(cleared("d.c", 1).contains("held 1 document and was dropped"));
+    }
+
+    #[test]
+    fn the_state_after_tells_count_sizes_fields_times_and_documents() {
+        let text = joined(&after(&Inspection { collections: vec![collection()], ..Inspection::default() }));
+        for part in [
+            "95,487,000 documents, only index: _id_ {\"_id\":1}",
+            "6.31 GiB of data, 1003 MiB on disk, compressed 6.45 times, 71.0 B a document",
+            "fields: _id objectId, key string",
+            "written from 2026-03-22T16:36:59Z to 2026-03-22T16:46:59Z by _id (10 min 0 s)",
+            "…",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(after(&Inspection::default()).is_empty());
+    }
+}

@@ -1,0 +1,179 @@
+//! The tests of a suite as tables.
+
+use plimsoll_measure::matrix::Spread;
+use plimsoll_measure::suite::{Figures, Outcome, Row, Standing, Suite, Test};
+
+use super::outcome_tone;
+use super::words::{change, made, microseconds, moment, times as ratio_words};
+use crate::tables::{Cell, Table, Tone, left, right};
+use crate::units::{N_TOO_SMALL, NONE, duration, exact, exact_rate, latency};
+
+/// The cost stack: what a terminal has room for.
+pub(super) fn stack(suite: &Suite) -> Table {
+    let unit = unit(suite);
+    let repeated = suite.tests.iter().any(|test| test.repetitions > 1);
+    let mut columns = vec![left("test"), left("completed"), right(format!("{unit}/s"))];
+    columns.extend(repeated.then(|| right("lowest–highest")));
+    columns.extend(["× above", "change/s", "p99", "lost"].map(right));
+    columns.push(left("stands"));
+    let row = |test: &Test| {
+        let figures = test.figures.as_ref();
+        let mut row = vec![test.name.clone().into(), completed(suite, test), rate(figures, &unit)];
+        row.extend(repeated.then(|| range(figures)));
+        let times = time(figures, |it| it.p99_ns);
+        row.extend([ratio(test), moved(test), times, lost(figures), stands(test)]);
+        row
+    };
+    Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }
+}
+
+/// The cost stack with everything, for a page.
+pub(super) fn full(suite: &Suite) -> Table {
+    let unit = unit(suite);
+    let mut columns = vec![left("test"), left("completed"), right(format!("{unit}/s"))];
+    columns.extend(["lowest–highest", "above", "× above", "change/s", "more for each"].map(right));
+    columns.push(left("stands"));
+    let row = |test: &Test| {
+        let figures = test.figures.as_ref();
+        let delta = test.delta.as_ref();
+        let above = delta.map_or_else(|| NONE.to_owned(), |delta| delta.above.clone());
+        let cost = delta.map_or_else(|| NONE.to_owned(), |delta| microseconds(delta.cost_us));
+        let mut row =
+            vec![test.name.clone().into(), completed(suite, test), rate(figures, &unit), range(figures)];
+        row.extend([above.into(), ratio(test), moved(test), cost.into(), stands(test)]);
+        row
+    };
+    Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }
+}
+
+/// How long operations took and what they cost, for a page.
+pub(super) fn times(suite: &Suite) -> Table {
+    let names = ["total", "p50", "p99", "p99.9", "errors", "lost", "Plimsoll's CPU", "server's CPU"];
+    let columns = std::iter::once(left("test")).chain(names.map(right)).collect();
+    let row = |test: &Test| {
+        let figures = test.figures.as_ref()?;
+        let some = Some(figures);
+        let cpu = |spread: Option<Spread>| -> Cell {
+            spread.map_or_else(|| NONE.to_owned(), |spread| microseconds(spread.median)).into()
+        };
+        let mut row: Vec<Cell> = vec![test.name.clone().into(), exact(figures.total).into()];
+        row.extend([time(some, |it| it.p50_ns), time(some, |it| it.p99_ns), time(some, |it| it.p99_9_ns)]);
+        row.extend([
+            Cell::fault(figures.errors),
+            lost(some),
+            cpu(figures.client_cpu_us),
+            cpu(figures.server_cpu_us),
+        ]);
+        Some(row)
+    };
+    let title = "Response times of operations, and the CPU for each of what is counted; medians of the completed runs";
+    Table {
+        title: title.to_owned(),
+        columns,
+        rows: suite.tests.iter().filter_map(row).collect(),
+        flexible: 0,
+    }
+}
+
+/// From when to when each load was sent, to look it up elsewhere.
+pub(super) fn ranges(suite: &Suite) -> Table {
+    let columns = vec![left("run"), left("outcome"), right("from"), right("to"), right("took")];
+    let row = |row: &Row| {
+        let outcome = Cell::toned(row.outcome.name(), outcome_tone(row.outcome));
+        let took = duration(row.to_ms.saturating_sub(row.from_ms) as f64 / 1000.0);
+        vec![
+            row.directory.clone().into(),
+            outcome,
+            row.from_ms.to_string().into(),
+            row.to_ms.to_string().into(),
+            took.into(),
+        ]
+    };
+    let title = "Time ranges, in milliseconds since 1970 in UTC".to_owned();
+    Table { title, columns, rows: suite.rows.iter().map(row).collect(), flexible: 0 }
+}
+
+/// What each row of the file says, for a page.
+pub(super) fn settings(suite: &Suite) -> Table {
+    let columns = vec![left("test"), left("runs"), left("with"), right("times")];
+    let row = |test: &Test| {
+        let with = if test.settings.is_empty() { "as it says".to_owned() } else { test.settings.join(", ") };
+        let what = format!("{} {}", test.kind.name(), test.what);
+        vec![test.name.clone().into(), what.into(), with.into(), test.repetitions.to_string().into()]
+    };
+    let rows = suite.tests.iter().map(row).collect();
+    Table { title: "What each test is".to_owned(), columns, rows, flexible: 2 }
+}
+
+/// A run's moments for people.
+pub(super) fn moments(row: &Row) -> String {
+    format!("{} to {}", moment(row.from_ms), moment(row.to_ms))
+}
+
+/// What most tests count.
+pub(super) fn unit(suite: &Suite) -> String {
+    let first = suite.tests.iter().find_map(|test| Some(test.figures.as_ref()?.unit.clone()));
+    first.unwrap_or_else(|| "documents".to_owned())
+}
+
+fn title(suite: &Suite) -> String {
+    let single = suite.tests.iter().all(|test| test.repetitions == 1);
+    let what = if single { "one run of each test" } else { "medians of the completed runs" };
+    format!("Cost stack: {what}; each row is held against the one above it")
+}
+
+fn completed(suite: &Suite, test: &Test) -> Cell {
+    let full = test.figures.as_ref().is_some_and(|figures| figures.runs == test.repetitions);
+    let failed = suite
+        .rows
+        .iter()
+        .any(|row| row.test == test.name && matches!(row.outcome, Outcome::Failed | Outcome::Hung));
+    let tone = match (full, failed) {
+        (_, true) => Tone::Bad,
+        (true, false) => Tone::Normal,
+        (false, false) => Tone::Doubtful,
+    };
+    Cell::toned(made(suite, test), tone)
+}
+
+/// The median; with its unit where that is not the column's.
+fn rate(figures: Option<&Figures>, unit: &str) -> Cell {
+    let Some(figures) = figures else { return NONE.into() };
+    let rate = exact_rate(figures.rate_per_s.median);
+    if figures.unit == unit { rate.into() } else { format!("{rate} {}", figures.unit).into() }
+}
+
+fn range(figures: Option<&Figures>) -> Cell {
+    let spread = figures.map(|figures| figures.rate_per_s).filter(|spread| spread.of > 1);
+    spread
+        .map_or_else(|| NONE.to_owned(), |it| format!("{}–{}", exact_rate(it.min), exact_rate(it.max)))
+        .into()
+}
+
+fn ratio(test: &Test) -> Cell {
+    test.delta.as_ref().map_or_else(|| NONE.to_owned(), |delta| ratio_words(delta.ratio)).into()
+}
+
+fn moved(test: &Test) -> Cell {
+    test.delta.as_ref().map_or_else(|| NONE.to_owned(), |delta| change(delta.change_per_s)).into()
+}
+
+fn time(figures: Option<&Figures>, pick: fn(&Figures) -> Option<Spread>) -> Cell {
+    match figures.map(pick) {
+        None => NONE.into(),
+        Some(None) => N_TOO_SMALL.into(),
+        Some(Some(spread)) => latency(spread.median as u64).into(),
+    }
+}
+
+fn lost(figures: Option<&Figures>) -> Cell {
+    figures.and_then(|figures| figures.lost).map_or_else(|| NONE.into(), Cell::fault)
+}
+
+fn stands(test: &Test) -> Cell {
+    match test.standing {
+        Standing::Floor => Cell::toned("floor", Tone::Strong),
+        Standing::Ceiling => Cell::toned("ceiling", Tone::Strong),
+        Standing::Between => "".into(),
+    }
+}

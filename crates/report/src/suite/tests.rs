@@ -1,0 +1,145 @@
+//! What a suite says, word for word.
+
+use plimsoll_measure::suite::{FORMAT, Kind, Measured, Planned, Row, Test};
+
+use super::*;
+
+/// Four tests of a stack, of which one hangs, three times each; the last one was interrupted in its third run.
+pub(crate) fn sample() -> Suite {
+    let tests: [(&str, [f64; 3]); 4] = [
+        ("null", [955_000.0, 940_000.0, 961_000.0]),
+        ("relaxed", [525_000.0, 530_000.0, 519_000.0]),
+        ("<hangs>", [0.0; 3]),
+        ("journaled", [163_007.0, 159_145.0, 170_000.0]),
+    ];
+    let mut suite = Suite {
+        format: FORMAT,
+        name: "write-cost".into(),
+        title: "The cost of a write".into(),
+        question: Some("What does each promise cost?".into()),
+        started: "2026-03-22T16:36:59Z".into(),
+        tests: tests.iter().map(|(name, _)| test(name)).collect(),
+        ..Suite::default()
+    };
+    for repetition in 1..=3 {
+        for (index, (name, rates)) in tests.iter().enumerate() {
+            let number = (repetition - 1) * 4 + index as u32 + 1;
+            let directory = format!("{number:03}-{name}-r{repetition}");
+            let planned = Planned { number, test: (*name).into(), repetition, directory };
+            let outcome = match (index, number) {
+                (2, _) => Outcome::Hung,
+                (_, 12) => Outcome::Interrupted,
+                _ => Outcome::Completed,
+            };
+            suite.runs.push(planned.clone());
+            suite.record(row(&planned, outcome, rates[repetition as usize - 1]));
+        }
+    }
+    suite
+}
+
+fn test(name: &str) -> Test {
+    Test {
+        name: name.into(),
+        what: "bulk-baseline".into(),
+        settings: vec!["write_concern.w=1".into()],
+        repetitions: 3,
+        ..Test::default()
+    }
+}
+
+fn row(planned: &Planned, outcome: Outcome, rate_per_s: f64) -> Row {
+    let measured = Measured {
+        unit: "documents".into(),
+        rate_per_s,
+        total: 95_487_000,
+        p50_ns: Some(1_390_000),
+        p99_ns: Some(4_000_000),
+        lost: Some(0),
+        client_cpu_us: Some(0.31),
+        ..Measured::default()
+    };
+    Row {
+        run: planned.number,
+        test: planned.test.clone(),
+        kind: Kind::Scenario,
+        what: "bulk-baseline".into(),
+        repetition: planned.repetition,
+        outcome,
+        from_ms: 1_774_197_419_960,
+        to_ms: 1_774_198_024_811,
+        measured: (outcome != Outcome::Hung).then_some(measured),
+        exit: 0,
+        directory: planned.directory.clone(),
+        reason: (outcome == Outcome::Hung).then(|| "no progress for 30s, so it was ended".into()),
+    }
+}
+
+#[test]
+fn the_summary_is_the_cost_stack_with_its_floor_and_its_time_ranges() {
+    let text = summary(&sample(), Some("plimsoll-runs/s"), Style::Plain);
+    for part in [
+        "The cost of a write",
+        "11 of 12 runs",
+        "NOT COMPLETE, 3 hung, 1 interrupted",
+        "medians of the completed runs",
+        "955,000",
+        "940,000–961,000",
+        "0.55",
+        "−430,000",
+        "0 of 3",
+        "2 of 3",
+        "floor",
+        "ceiling",
+        "The floor is journaled with 159,145 documents/s; the ceiling is null with 955,000, 6.00 times that.",
+        "The dearest step down is from relaxed to journaled: 69.6 % less, 4.38 µs more for each.",
+        "<hangs>: hung: no progress for 30s",
+        "1774197419960",
+        "look at suite.html",
+    ] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+}
+
+#[test]
+fn the_page_draws_the_stack_links_to_the_runs_and_needs_nothing_else() {
+    let html = page(&sample());
+    for part in [
+        "What does each promise cost?",
+        "Cost stack, documents per second",
+        "001-null-r1/run/report.html",
+        "× 0.55, −430,000/s",
+        "&lt;hangs&gt;",
+        "not measured",
+        "go on with <code>--resume</code>",
+        "2026-03-22T16:36:59Z to 2026-03-22T16:47:04Z",
+        "1774197419960 – 1774198024811",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("<script") && !html.contains("http") && !html.contains("<hangs>"));
+    assert_eq!(html.matches("<rect").count(), 3, "a bar for each test that was measured");
+    assert!(!page(&Suite::default()).contains("<figure"), "there is nothing to draw");
+}
+
+#[test]
+fn what_is_said_on_the_way_fits_the_terminal() {
+    let suite = sample();
+    let mut lines = heading(&suite, &suite.runs[4]);
+    assert!(lines[0].contains("[5/12] null, 2 of 3"), "{lines:?}");
+    lines.push(progress("running", 20.0, 123_456, 6_172.8, 2));
+    assert!(
+        lines[2].contains("20.0 s: 123,456 operations, 6,173/s since the last look; no progress at 2 looks"),
+        "{lines:?}"
+    );
+    lines.extend(ended(&suite.rows[0]));
+    let text = lines.join(" ");
+    for part in
+        ["COMPLETED", "955,000 documents/s", "p99 4.00 ms", "0 lost", "from=1774197419960 to=1774198024811"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
+}

@@ -1,0 +1,155 @@
+//! What is said of a suite while it is made, and at its end.
+
+use plimsoll_measure::clock::utc;
+use plimsoll_measure::suite::{Delta, Outcome, Planned, Row, Standing, Suite, Test};
+
+use crate::tables::Tone;
+use crate::text::wrap;
+use crate::units::{counted, duration, exact, exact_rate, latency, percent, small, three_digits};
+
+use super::WIDTH;
+
+/// The run that comes next: which one it is, and what its row says.
+pub fn heading(suite: &Suite, planned: &Planned) -> Vec<String> {
+    let test = suite.tests.iter().find(|test| test.name == planned.test);
+    let round = test
+        .filter(|test| test.repetitions > 1)
+        .map(|test| format!(", {} of {}", planned.repetition, test.repetitions));
+    let head =
+        format!("\n[{}/{}] {}{}", planned.number, suite.runs.len(), planned.test, round.unwrap_or_default());
+    let said = test.map(|test| {
+        let what = format!("{} {}", test.kind.name(), test.what);
+        let all: Vec<_> = std::iter::once(what).chain(test.settings.iter().cloned()).collect();
+        wrap(&all.join("  "), "  test      ", WIDTH)
+    });
+    std::iter::once(head).chain(said.into_iter().flatten()).collect()
+}
+
+/// How far a run is: `name` is what runs, `idle` the looks without progress.
+pub fn progress(name: &str, elapsed_s: f64, operations: u64, rate_per_s: f64, idle: u32) -> String {
+    let stuck =
+        if idle > 0 { format!("; no progress at {}", counted(idle.into(), "look")) } else { String::new() };
+    format!(
+        "  {name:<9} {}: {} operations, {}/s since the last look{stuck}",
+        duration(elapsed_s),
+        exact(operations),
+        exact_rate(rate_per_s)
+    )
+}
+
+/// What came of a run.
+pub fn ended(row: &Row) -> Vec<String> {
+    let mut parts = vec![row.outcome.name().to_uppercase()];
+    parts.extend(row.measured.as_ref().map(|it| format!("{} {}/s", exact_rate(it.rate_per_s), it.unit)));
+    let p99 = row.measured.as_ref().and_then(|it| it.p99_ns);
+    parts.extend(p99.map(|p99| format!("p99 {}", latency(p99))));
+    parts.extend(row.measured.as_ref().and_then(|it| it.lost).map(|lost| format!("{} lost", exact(lost))));
+    parts.push(format!("from={} to={}", row.from_ms, row.to_ms));
+    let mut lines = wrap(&parts.join("  "), "  ended     ", WIDTH);
+    lines.extend(row.reason.iter().flat_map(|reason| wrap(reason, "            ", WIDTH)));
+    lines
+}
+
+/// Which suite this is.
+pub(super) fn facts(suite: &Suite) -> Vec<String> {
+    let made = suite.rows.iter().filter(|row| row.is_final()).count();
+    let machine = &suite.environment;
+    let cores = counted(machine.cores.into(), "core");
+    let cpu = machine.cpu.as_ref().map(|cpu| format!("{cpu}, {cores}"));
+    let mut facts =
+        vec![suite.name.clone(), suite.started.clone(), format!("{made} of {} runs", suite.runs.len())];
+    facts.extend(cpu);
+    facts
+}
+
+/// What the suite came to, in a word or two.
+pub(super) fn headline(suite: &Suite) -> (String, Tone) {
+    let count = |outcome| suite.rows.iter().filter(|row| row.outcome == outcome).count();
+    let others = Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Completed);
+    let told: Vec<_> = others
+        .filter(|outcome| count(*outcome) > 0)
+        .map(|it| format!("{} {}", count(it), it.name()))
+        .collect();
+    let bad = count(Outcome::Failed) + count(Outcome::Hung) > 0;
+    let word = if suite.complete { "COMPLETE" } else { "NOT COMPLETE" };
+    let tone = match (bad, suite.complete) {
+        (true, _) => Tone::Bad,
+        (false, true) => Tone::Good,
+        (false, false) => Tone::Doubtful,
+    };
+    if told.is_empty() { (word.to_owned(), tone) } else { (format!("{word}, {}", told.join(", ")), tone) }
+}
+
+/// What the cost stack says, in sentences.
+pub(super) fn conclusions(suite: &Suite) -> Vec<String> {
+    let standing = |wanted| suite.tests.iter().find(|test| test.standing == wanted);
+    let mut said = Vec::new();
+    if let (Some(floor), Some(ceiling)) = (standing(Standing::Floor), standing(Standing::Ceiling)) {
+        said.extend(extremes(floor, ceiling));
+    }
+    let steps = suite.tests.iter().filter_map(|test| Some((test, test.delta.as_ref()?)));
+    if let Some((test, delta)) =
+        steps.min_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio)).filter(|it| it.1.ratio < 1.0)
+    {
+        said.push(format!(
+            "The dearest step down is from {} to {}: {} less, {} more for each.",
+            delta.above,
+            test.name,
+            percent(1.0 - delta.ratio),
+            microseconds(delta.cost_us)
+        ));
+    }
+    if suite.tests.iter().any(|test| test.delta.is_some()) {
+        said.push(
+            "These are ratios of medians and no verdicts: whether two rows truly differ is for plimsoll ab or compare.".to_owned(),
+        );
+    }
+    said
+}
+
+fn extremes(floor: &Test, ceiling: &Test) -> Option<String> {
+    let (low, high) = (floor.figures.as_ref()?, ceiling.figures.as_ref()?);
+    Some(format!(
+        "The floor is {} with {} {}/s; the ceiling is {} with {}, {} times that.",
+        floor.name,
+        exact_rate(low.rate_per_s.median),
+        low.unit,
+        ceiling.name,
+        exact_rate(high.rate_per_s.median),
+        three_digits(high.rate_per_s.median / low.rate_per_s.median)
+    ))
+}
+
+/// A change of a rate with its sign: `−362,000`.
+pub(super) fn change(per_s: f64) -> String {
+    let sign = if per_s < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", exact_rate(per_s.abs()))
+}
+
+/// Microseconds with the unit that fits, and their sign where they are fewer.
+pub(super) fn microseconds(us: f64) -> String {
+    let size = latency((us.abs() * 1000.0).round() as u64);
+    if us < 0.0 { format!("−{size}") } else { size }
+}
+
+/// A ratio with three digits that count, however small it is.
+pub(super) fn times(ratio: f64) -> String {
+    if ratio < 0.1 { small(ratio) } else { three_digits(ratio) }
+}
+
+/// What a test does beside the one above it, in short: `× 0.31, −362,000/s`.
+pub(super) fn delta(delta: &Delta) -> String {
+    format!("× {}, {}/s", times(delta.ratio), change(delta.change_per_s))
+}
+
+/// A moment in UTC, to the second.
+pub(super) fn moment(ms: u64) -> String {
+    utc(ms)
+}
+
+/// How many of the runs of a test were completed: `2 of 3`.
+pub(super) fn made(suite: &Suite, test: &Test) -> String {
+    let completed =
+        suite.rows.iter().filter(|row| row.test == test.name && row.outcome == Outcome::Completed).count();
+    format!("{completed} of {}", test.repetitions)
+}
