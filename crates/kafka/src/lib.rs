@@ -14,6 +14,7 @@ pub use source::Topic as Source;
 pub mod exactly_once;
 pub mod sink;
 
+pub mod survey;
 pub mod topic;
 
 pub mod bench;

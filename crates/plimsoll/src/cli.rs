@@ -529,6 +529,9 @@ pub enum ModelCommand {
 pub enum PipelineCommand {
     /// Run a pipeline until its source ends, or until it is interrupted.
     Run(PipelineRunArgs),
+    /// Hold the collections that a pipeline writes from Kafka against its topic: what is missing, doubled, strange or altered.
+    #[cfg(feature = "kafka")]
+    Audit(PipelineAuditArgs),
     /// Say what a pipeline is and whether it can give its guarantee, without reading an event.
     Check(PipelineArgs),
 }
@@ -560,4 +563,15 @@ pub struct PipelineRunArgs {
     /// Print nothing but errors.
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Which pipeline's destination to audit.
+#[cfg(feature = "kafka")]
+#[derive(Clone, Debug, Args)]
+pub struct PipelineAuditArgs {
+    #[command(flatten)]
+    pub what: PipelineArgs,
+    /// Print the audit as JSON on standard output and nothing else there.
+    #[arg(long)]
+    pub json: bool,
 }

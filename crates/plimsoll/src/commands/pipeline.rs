@@ -17,6 +17,8 @@ use crate::terminal::{print, say};
 pub fn pipeline(command: &PipelineCommand) -> Outcome {
     match command {
         PipelineCommand::Run(args) => run(args),
+        #[cfg(feature = "kafka")]
+        PipelineCommand::Audit(args) => audit(args),
         PipelineCommand::Check(args) => {
             let (file, base) = read(&args.file, &args.overrides).deserves(Exit::Usage)?;
             let built = build(&file, &base).deserves(Exit::Usage)?;
@@ -65,4 +67,17 @@ const fn exit_of(error: &Error) -> Exit {
         Error::Transform(_) | Error::Thread(_) => Exit::Failed,
         Error::NoDeadLetters { .. } | Error::DeadLetters(_) | Error::TooManyDeadLetters(_) => Exit::Integrity,
     }
+}
+
+#[cfg(feature = "kafka")]
+fn audit(args: &crate::cli::PipelineAuditArgs) -> Outcome {
+    let (file, _) = read(&args.what.file, &args.what.overrides).deserves(Exit::Usage)?;
+    let question = crate::pipeline::audit::Question::of(&file).deserves(Exit::Usage)?;
+    let report = question.answer().deserves(Exit::Server)?;
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)?));
+    } else {
+        print(&crate::pipeline::audit::words(&report));
+    }
+    Ok(if report.holds() { Exit::Held } else { Exit::Integrity })
 }

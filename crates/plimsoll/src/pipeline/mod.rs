@@ -1,5 +1,7 @@
 //! Pipelines: from a file to a running one that is seen.
 
+#[cfg(feature = "kafka")]
+pub mod audit;
 mod build;
 mod dir;
 mod drive;

@@ -22,5 +22,6 @@ mod program;
 mod runs;
 mod serve;
 mod service;
+mod stream;
 mod suite;
 mod told;

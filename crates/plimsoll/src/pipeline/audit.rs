@@ -1,0 +1,217 @@
+//! The destination of a pipeline held against its topic.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use plimsoll_kafka::survey::survey;
+use plimsoll_kafka::{Cluster, scenario as kafka};
+use plimsoll_stores::audit::{Expected, Identified, Part, Report, checksum, scan};
+use plimsoll_stores::document::form::Form;
+use plimsoll_stores::namespace::Namespace;
+use plimsoll_stores::scenario::{Insert, Named, Transactional};
+use plimsoll_stores::topics::Topics;
+
+use super::typed::{PipelineFile, SinkSection, SourceSection, TransformSection};
+
+/// How long a topic may be silent before the audit gives up.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Runs of offsets that are shown, of each partition.
+const SHOWN: usize = 5;
+
+/// What is asked: a topic, and the collections that should hold its records once.
+pub struct Question {
+    source: kafka::Source,
+    uri: String,
+    parts: Vec<Part>,
+    topics: Topics,
+    /// Whether the collections hold payloads as they were in the topic.
+    summed: bool,
+}
+
+impl Question {
+    /// What a pipeline's file asks.
+    ///
+    /// # Errors
+    /// When its destination cannot say which records it holds, or leaves some out on purpose.
+    pub fn of(file: &PipelineFile) -> anyhow::Result<Self> {
+        let SourceSection::Kafka(source) = &file.source else {
+            bail!("only a pipeline from Kafka can be audited: its topic can be read again")
+        };
+        for transform in &file.transforms {
+            if leaves_out(transform) {
+                bail!(
+                    "a transform of this pipeline leaves events out, so nobody can say which ones should be there"
+                );
+            }
+        }
+        let (uri, namespace, mut parts, topics) = match &file.sink {
+            SinkSection::Insert(insert) => of_insert(insert)?,
+            SinkSection::Transactional(transactional) => of_transactional(transactional)?,
+            other => bail!(
+                "a destination `{}` does not say which events it holds: audit inserts and transactions",
+                other.kind()
+            ),
+        };
+        if let Some(SinkSection::Insert(letters)) = &file.dead_letters {
+            let (letters_uri, _, more, _) = of_insert(letters).context("read `dead_letters`")?;
+            if letters_uri != uri {
+                bail!("the dead letters are in another deployment than the events: audit needs both in one");
+            }
+            parts.extend(more);
+        }
+        let summed = file.transforms.is_empty()
+            && parts.iter().all(|part| matches!(part.form, Form::Bson | Form::Full));
+        Ok(Self { source: source.clone(), uri, parts, topics: Topics::of(&namespace, topics), summed })
+    }
+
+    /// Reads the topic and the collections.
+    ///
+    /// # Errors
+    /// When one of them cannot be read to its end.
+    pub fn answer(&self) -> anyhow::Result<Report> {
+        let cluster = Cluster::build(&self.source.brokers, &self.source.properties)?;
+        let mut seen: BTreeMap<u32, Seen> = BTreeMap::new();
+        let extents = survey(&cluster, &self.source.topic, SILENCE, &mut |record| {
+            seen.entry(record.partition).or_default().see(record.offset, record.payload);
+        })?;
+        let expected = extents.into_iter().map(|extent| {
+            let seen = seen.remove(&extent.partition).unwrap_or_default();
+            Expected {
+                topic: self.source.topic.clone(),
+                number: self.topics.wished(&self.source.topic),
+                partition: extent.partition,
+                offsets: extent.begin..extent.end,
+                holes: seen.holes(extent.begin, extent.end),
+                checksum: self.summed.then_some(seen.sum),
+            }
+        });
+        Ok(scan(&self.uri, expected.collect(), &self.parts)?)
+    }
+}
+
+/// The records of a partition that are there.
+#[derive(Default)]
+struct Seen {
+    /// The runs of offsets, each as its first and the one behind its last.
+    runs: Vec<(u64, u64)>,
+    sum: u64,
+}
+
+impl Seen {
+    fn see(&mut self, offset: u64, payload: Option<&[u8]>) {
+        match self.runs.last_mut() {
+            Some((_, end)) if *end == offset => *end += 1,
+            _ => self.runs.push((offset, offset + 1)),
+        }
+        self.sum = self.sum.wrapping_add(checksum(offset, payload.map(|payload| [payload])));
+    }
+
+    /// The offsets between `begin` and `end` that no record has: marks of transactions, and what compaction took.
+    fn holes(&self, begin: u64, end: u64) -> Vec<std::ops::Range<u64>> {
+        let mut holes = Vec::new();
+        let mut next = begin;
+        for (first, behind) in &self.runs {
+            if *first > next {
+                holes.push(next..*first);
+            }
+            next = *behind;
+        }
+        if next < end {
+            holes.push(next..end);
+        }
+        holes
+    }
+}
+
+const fn leaves_out(transform: &TransformSection) -> bool {
+    match transform {
+        TransformSection::Filter(_) | TransformSection::Sample(_) | TransformSection::Count(_) => true,
+        TransformSection::Map(map) => map.expression.is_some(),
+        TransformSection::Encode(_) | TransformSection::Decode(_) => false,
+        #[cfg(feature = "embedding")]
+        TransformSection::Embed(_) => false,
+    }
+}
+
+type Found = (String, Namespace, Vec<Part>, BTreeMap<String, u32>);
+
+fn of_insert(insert: &Insert) -> anyhow::Result<Found> {
+    let namespace: Namespace = insert.collection.parse().context("read `collection`")?;
+    let identified = match (&insert.identity, &insert.source_field) {
+        (Named::Source, _) => Identified::ById,
+        (_, Some(field)) => Identified::ByField(field.clone()),
+        (_, None) => bail!(
+            "documents with ids of their own do not say which events they are: give the sink a `source_field`"
+        ),
+    };
+    let part = Part { namespace: namespace.clone(), identified, form: insert.form };
+    Ok((insert.uri.clone(), namespace, vec![part], insert.topics.clone()))
+}
+
+fn of_transactional(sink: &Transactional) -> anyhow::Result<Found> {
+    let namespace: Namespace = sink.collection.parse().context("read `collection`")?;
+    let letters = match &sink.dead_letters {
+        Some(name) => name.parse().context("read `dead_letters`")?,
+        None => namespace.beside(&format!("{}_dead_letters", namespace.collection)),
+    };
+    let data = Part { namespace: namespace.clone(), identified: Identified::ById, form: sink.form };
+    let letters = Part { namespace: letters, identified: Identified::ById, form: Form::Full };
+    Ok((sink.uri.clone(), namespace, vec![data, letters], sink.topics.clone()))
+}
+
+/// An audit as text.
+pub fn words(report: &Report) -> String {
+    let mut out = String::new();
+    let foreign: BTreeSet<_> =
+        [(report.foreign, "not named by any pipeline"), (report.unexpected, "of other topics or partitions")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .collect();
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "{} documents were read", report.documents);
+    for (count, what) in foreign {
+        let _ = writeln!(out, "  {count} {what}");
+    }
+    for one in &report.partitions {
+        let _ = writeln!(
+            out,
+            "  {}/{}: {} of {} events; {} missing, {} doubled, {} strange{}",
+            one.topic,
+            one.partition,
+            one.found,
+            one.expected,
+            one.missing,
+            one.duplicates,
+            one.strangers,
+            match one.checksum {
+                Some(sums) if sums.expected == sums.found => ", payloads as they were",
+                Some(_) => ", payloads altered or missing",
+                None => "",
+            }
+        );
+        for gap in one.gaps.iter().take(SHOWN) {
+            let _ = writeln!(out, "    missing {} to {}", gap.first, gap.last);
+        }
+    }
+    out.push_str(if report.holds() {
+        "everything is there, once\n"
+    } else {
+        "the destination does not hold what the topic has\n"
+    });
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_that_no_record_has_are_holes() {
+        let mut seen = Seen::default();
+        [3, 4, 7, 8, 9].into_iter().for_each(|offset| seen.see(offset, None));
+        assert_eq!(seen.holes(2, 11), [2..3, 5..7, 10..11]);
+        assert_eq!(Seen::default().holes(0, 0), []);
+    }
+}
