@@ -35,6 +35,8 @@ pub struct Means {
     pub replay: Replay,
     /// Whether there is a store of positions.
     pub positions: bool,
+    /// Whether every source gives an event the same offset whenever it is read.
+    pub stable: bool,
     /// Whether every transform gives the same for the same events, however they are cut into batches.
     pub repeatable: bool,
     /// What the sink promises.
@@ -69,10 +71,20 @@ pub enum Refusal {
          (`identity: source`), keyed upserts or transactions, or say `guarantee: at-least-once`"
     )]
     Copies,
+    /// The sink forgets events in a transaction it has no place for.
+    #[error(
+        "a transactional sink keeps positions with what it writes, so there is nothing to lose: say `guarantee: effectively-once`"
+    )]
+    TransactionAtMostOnce,
+    /// Offsets that are not the same when they are read again.
+    #[error(
+        "the source numbers its events anew when it is read again, so the sink would take one event for another: name documents by          what they say themselves (`identity: payload`), or use a transactional sink"
+    )]
+    Unstable,
     /// A transform depends on how events are cut into batches.
     #[error(
-        "a transform gives something else when events are read again in other batches, so effectively-once needs a sink whose \
-         transaction keeps the positions: use one, leave the transform out, or say `guarantee: at-least-once`"
+        "a transform gives something else when events are read again in other batches, and the sink would take it for what it has: \
+         use a transactional sink, one that names documents anew (`identity: object_id`, at least once), or leave the transform out"
     )]
     NotRepeatable,
     /// Dead letters would be copied or lost.
@@ -87,7 +99,8 @@ pub enum Refusal {
 /// The first thing that stands against it.
 pub fn check(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
     if guarantee == Guarantee::AtMostOnce {
-        return Ok(());
+        let transaction = means.sink.identity == Identity::Transaction;
+        return if transaction { Err(Refusal::TransactionAtMostOnce) } else { Ok(()) };
     }
     match means.replay {
         Replay::Nothing => return Err(Refusal::NoReplay(guarantee)),
@@ -100,6 +113,7 @@ pub fn check(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
         return Err(Refusal::NotDurable(guarantee));
     }
     check_letters(guarantee, means)?;
+    check_identity(means)?;
     if guarantee == Guarantee::EffectivelyOnce { check_once(means) } else { Ok(()) }
 }
 
@@ -113,11 +127,20 @@ fn check_letters(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
     }
 }
 
+/// A sink that knows events by their offsets loses those that come again as others.
+fn check_identity(means: &Means) -> Result<(), Refusal> {
+    match means.sink.identity {
+        Identity::Once if !means.repeatable => Err(Refusal::NotRepeatable),
+        Identity::Once if !means.stable => Err(Refusal::Unstable),
+        _ => Ok(()),
+    }
+}
+
 fn check_once(means: &Means) -> Result<(), Refusal> {
     match means.sink.identity {
         Identity::Copies => Err(Refusal::Copies),
-        Identity::Once if !means.repeatable => Err(Refusal::NotRepeatable),
-        Identity::Once | Identity::Transaction => Ok(()),
+        Identity::Named if !means.repeatable => Err(Refusal::NotRepeatable),
+        Identity::Once | Identity::Named | Identity::Transaction => Ok(()),
     }
 }
 
@@ -131,6 +154,7 @@ mod tests {
     const MEANS: Means = Means {
         replay: Replay::FromItself,
         positions: false,
+        stable: true,
         repeatable: true,
         sink: SINK,
         dead_letters: None,
@@ -145,6 +169,7 @@ mod tests {
         use Guarantee::{AtLeastOnce, AtMostOnce, EffectivelyOnce};
         let forgets = Promise { durable: false, ..SINK };
         let transaction = Promise { identity: Identity::Transaction, ..SINK };
+        let named = Promise { identity: Identity::Named, ..SINK };
         let cases = [
             (AtMostOnce, Means { replay: Replay::Nothing, sink: forgets, ..MEANS }, Ok(())),
             (AtLeastOnce, MEANS, Ok(())),
@@ -161,6 +186,12 @@ mod tests {
             (EffectivelyOnce, MEANS, Ok(())),
             (EffectivelyOnce, Means { sink: copies(), ..MEANS }, Err(Refusal::Copies)),
             (EffectivelyOnce, Means { repeatable: false, ..MEANS }, Err(Refusal::NotRepeatable)),
+            (AtLeastOnce, Means { repeatable: false, ..MEANS }, Err(Refusal::NotRepeatable)),
+            (AtLeastOnce, Means { repeatable: false, sink: copies(), ..MEANS }, Ok(())),
+            (AtLeastOnce, Means { stable: false, ..MEANS }, Err(Refusal::Unstable)),
+            (EffectivelyOnce, Means { stable: false, sink: named, ..MEANS }, Ok(())),
+            (EffectivelyOnce, Means { stable: false, sink: transaction, ..MEANS }, Ok(())),
+            (AtMostOnce, Means { sink: transaction, ..MEANS }, Err(Refusal::TransactionAtMostOnce)),
             (EffectivelyOnce, Means { repeatable: false, sink: transaction, ..MEANS }, Ok(())),
             (
                 EffectivelyOnce,

@@ -251,7 +251,9 @@ mod tests {
         let (place, steps) = bench.install();
         assert!(place.unwrap().join("a.jar").is_file());
         assert_eq!(steps, [Step::Fetching, Step::Checking, Step::Installed]);
-        assert_eq!(bench.install().1, [Step::Installed]);
+        // A process that another test starts may hold the lock for the moment of its start.
+        let again: Vec<_> = bench.install().1.into_iter().filter(|step| *step != Step::Waiting).collect();
+        assert_eq!(again, [Step::Installed]);
         assert_eq!(fs::read_to_string(bench.cache().join("runs")).unwrap(), "run\n");
     }
 

@@ -5,6 +5,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::dead_letter::Reasons;
 use crate::error::words;
+use crate::sink::class::{self, Class};
 use crate::sink::record::Parts;
 use crate::sink::{Producer, Target};
 
@@ -99,6 +100,10 @@ impl Outlets {
     fn put(&self, to: &Target, record: &Parts<'_>) -> Result<(), Trouble> {
         to.send(&self.producer, record, 0).map_err(|error| match error {
             KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) => Trouble::Full,
+            // What is wrong with the settings does not pass with another transaction.
+            error if error.rdkafka_error_code().is_some_and(|code| class::of(code) == Class::Final) => {
+                Trouble::Nowhere(words(&error))
+            }
             error => Trouble::Ends(words(&error)),
         })
     }

@@ -20,10 +20,14 @@ pub(super) fn judge(error: &KafkaError, topic: &str, group: &str) -> Result<(), 
     let words = match error.rdkafka_error_code() {
         Some(Code::AutoOffsetReset) => format!(
             "the group {group:?} has no valid offset for a partition of {topic:?}: it is new, or the records behind its \
-             offset are gone; say `start: earliest` to begin at the first record that is there"
+             offset are gone; say `start: earliest` to begin at the first record that is there (if the topic was made anew, \
+             with another destination too)"
         ),
         Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition) => {
-            format!("the topic {topic:?} is gone: create it again, or stop the pipeline")
+            format!(
+                "the topic {topic:?} is gone; one that is made anew counts from zero again, so give the pipeline another group, \
+                 another name and another destination for it: the old ones would take its records for those they have"
+            )
         }
         Some(Code::TopicAuthorizationFailed) => {
             format!("the topic {topic:?} may not be read: give the user READ on it")

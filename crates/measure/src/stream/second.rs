@@ -62,6 +62,9 @@ pub struct Process {
 pub struct Second {
     /// When, in milliseconds since 1970 UTC.
     pub at_ms: u64,
+    /// When the pipeline began, in milliseconds since 1970 UTC: the same in every second of a run.
+    #[serde(default)]
+    pub started_ms: u64,
     /// Since the pipeline began, in nanoseconds.
     pub elapsed_ns: u64,
     /// Counters so far, by [`Count::word`].
@@ -76,6 +79,9 @@ pub struct Second {
     pub stages: Vec<Stage>,
     /// What the process uses.
     pub process: Process,
+    /// What is wrong at this moment and tried again, such as a sink that is away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 impl Second {

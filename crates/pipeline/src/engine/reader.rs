@@ -45,18 +45,26 @@ impl Reader<'_, '_> {
 
     fn read_and_commit(&mut self) -> Result<(), Error> {
         self.source.open(&self.lanes)?;
-        let mut read = Read::Idle;
-        while read != Read::End && !self.shared.control.is_draining() {
-            read = self.read()?;
-            self.commit_when_due()?;
-        }
+        let read = self.read_on();
         // Without senders the workers write what they have gathered.
         self.dispatch = None;
         while !self.shared.control.is_aborted() && self.lanes.all().iter().any(|lane| lane.waiting() > 0) {
             self.keep_alive()?;
             self.commit_when_due()?;
         }
-        self.commit(Last::Yes)
+        // Whoever ends it at once does not wait for a broker that is away.
+        let last = if self.shared.control.is_aborted() { Last::No } else { Last::Yes };
+        let committed = self.commit(last);
+        read.and(committed)
+    }
+
+    fn read_on(&mut self) -> Result<(), Error> {
+        let mut read = Read::Idle;
+        while read != Read::End && !self.shared.control.is_draining() {
+            read = self.read()?;
+            self.commit_when_due()?;
+        }
+        Ok(())
     }
 
     fn read(&mut self) -> Result<Read, Error> {
@@ -97,13 +105,19 @@ impl Reader<'_, '_> {
         Space { events, bytes }
     }
 
-    fn send(&mut self, taken: Vec<Batch>) -> Result<(), Error> {
+    fn send(&mut self, mut taken: Vec<Batch>) -> Result<(), Error> {
         if taken.is_empty() {
             return Ok(());
         }
         if self.shared.settings.guarantee == Guarantee::AtMostOnce {
             taken.iter().for_each(|batch| batch.forgo());
             self.commit(Last::Yes)?;
+            // A partition that went away while it was committed is read again by another process.
+            taken.retain(|batch| {
+                let goes = !batch.is_taken_away();
+                self.shared.meter.add(Count::Left, if goes { 0 } else { batch.taken() as u64 });
+                goes
+            });
         }
         if let Some(dispatch) = &mut self.dispatch {
             taken.into_iter().for_each(|batch| dispatch.send(Box::new(batch)));
@@ -131,7 +145,10 @@ impl Reader<'_, '_> {
             Replay::Nothing => {}
             Replay::FromItself => self.source.commit(&reached, last)?,
             Replay::FromStore => match self.lanes.positions().map(|store| store.keep(&reached)) {
-                Some(Err(PositionError::Unavailable { .. })) if last == Last::No => return Ok(()),
+                Some(Err(error @ PositionError::Unavailable { .. })) if last == Last::No => {
+                    self.shared.meter.set_trouble(Some(&error.to_string()));
+                    return Ok(());
+                }
                 Some(kept) => kept?,
                 None => {}
             },

@@ -13,7 +13,7 @@ use super::retry::Exhausted;
 use super::shared::{Error, Executor, Settings, Shared, WORKERS_MAX};
 use super::worker::Worker;
 use crate::flow::{Lanes, Space};
-use crate::guarantee::{self, Means};
+use crate::guarantee::{self, Guarantee, Means};
 use crate::meter::Meter;
 use crate::port::positions::PositionStore;
 use crate::port::sink::{Identity, Order, SinkFactory};
@@ -119,11 +119,11 @@ fn start<'scope, 'env>(
     makers: &'env Makers,
 ) -> Result<(), Error> {
     let route = start_workers(scope, shared, makers)?;
-    let count = sources.len();
+    let (count, lanes) = (sources.len(), Lanes::new(positions));
     for (number, source) in sources.into_iter().enumerate() {
         let reader = Reader {
             source,
-            lanes: Arc::new(Lanes::new(positions.clone())),
+            lanes: Arc::new(lanes.beside()),
             shared,
             dispatch: Some(Dispatch::new(route.clone(), scope, shared, makers)),
             sources: count,
@@ -164,6 +164,7 @@ fn means(parts: &Parts) -> Means {
     Means {
         replay: replays.min_by_key(|replay| strength(*replay)).unwrap_or(Replay::Nothing),
         positions: parts.positions.is_some(),
+        stable: parts.sources.iter().all(|source| source.stable()),
         repeatable: parts.transforms.iter().all(|transform| transform.repeatable()),
         sink: parts.sink.promise(),
         dead_letters: parts.dead_letters.as_ref().map(|letters| letters.promise()),
@@ -204,6 +205,17 @@ fn check(parts: &Parts, settings: &Settings) -> Result<(), Error> {
         return refuse(
             "a transactional sink writes events and dead letters together, so what it cannot write it cannot bury: say `then: stop`"
                 .into(),
+        );
+    }
+    if settings.guarantee == Guarantee::EffectivelyOnce && settings.retry.then == Exhausted::Bury {
+        return refuse(
+            "what failed may be written all the same, so effectively-once buries nothing that failed for now: say `then: stop`".into(),
+        );
+    }
+    if parts.dead_letters.as_ref().is_some_and(|letters| letters.promise().identity == Identity::Transaction)
+    {
+        return refuse(
+            "dead letters belong to no position, so a transactional sink cannot take them: give `dead_letters` a plain one".into(),
         );
     }
     if transaction && parts.positions.is_none() {

@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use plimsoll_measure::clock;
 
 use super::burial::Burial;
-use super::circuit::Permit;
+use super::circuit::{Circuit, Permit};
 use super::retry::Exhausted;
 use super::run::Makers;
 use super::shared::{Error, Shared, Watch};
@@ -121,41 +121,48 @@ impl<'env> Worker<'env> {
             self.sink.flush();
             return Ok(Took::Nothing);
         }
-        if !self.may_submit() {
+        if !self.can_take() {
+            return Ok(Took::Nothing);
+        }
+        if self.again.is_empty() {
+            let Some(batch) = self.next_batch() else { return Ok(Took::Nothing) };
+            if self.is_taken_away(&batch) {
+                self.leave(&batch);
+                return Ok(Took::Something);
+            }
+            let batch = self.transform(batch)?;
+            self.again.push_back(batch);
+        }
+        self.submit_first()
+    }
+
+    /// Submits what comes first, if the circuit lets it through. Waits a little where only time can help.
+    fn submit_first(&mut self) -> Result<Took, Error> {
+        if self.again.front().is_some_and(|batch| self.is_taken_away(batch)) {
+            let left = self.again.pop_front();
+            left.iter().for_each(|batch| self.leave(batch));
+            return Ok(Took::Something);
+        }
+        let permit = self.circuit().permit(clock::now());
+        if let Permit::Wait(until) = permit {
+            if self.in_hand == 0 {
+                self.shared.control.pause(Duration::from_nanos(until.since(clock::now())).min(LOOK));
+            }
             return Ok(Took::Nothing);
         }
         if let Some(mut batch) = self.again.pop_front() {
-            if self.is_taken_away(&batch) {
-                self.leave(batch);
-                return Ok(Took::Something);
+            if batch.was_submitted() {
+                self.shared.meter.add(Count::Retries, 1);
+                batch.note_attempt();
             }
-            self.shared.meter.add(Count::Retries, 1);
-            batch.note_attempt();
             self.replaying |= self.in_hand == 0;
             self.submit(batch);
-            return Ok(Took::Something);
         }
-        match self.next_batch() {
-            Some(batch) if self.is_taken_away(&batch) => {
-                self.leave(batch);
-                Ok(Took::Something)
-            }
-            Some(batch) => self.begin(batch).map(|()| Took::Something),
-            None => Ok(Took::Nothing),
-        }
+        Ok(Took::Something)
     }
 
-    /// Whether the sink and the circuit let a batch through. Waits a little where only time can help.
-    fn may_submit(&mut self) -> bool {
-        if !self.can_take() {
-            return false;
-        }
-        let permit = self.shared.circuit.lock().unwrap_or_else(PoisonError::into_inner).permit(clock::now());
-        let Permit::Wait(until) = permit else { return true };
-        if self.in_hand == 0 {
-            self.shared.control.pause(Duration::from_nanos(until.since(clock::now())).min(LOOK));
-        }
-        false
+    fn circuit(&self) -> std::sync::MutexGuard<'_, Circuit> {
+        self.shared.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the sink has room. With an order to keep, what failed waits until the sink has nothing of what came after.
@@ -182,8 +189,8 @@ impl<'env> Worker<'env> {
         next.ok()
     }
 
-    /// A batch's way through the transforms to the sink.
-    fn begin(&mut self, mut batch: Box<Batch>) -> Result<(), Error> {
+    /// A batch's way through the transforms.
+    fn transform(&mut self, mut batch: Box<Batch>) -> Result<Box<Batch>, Error> {
         let mut at = clock::now();
         let begun = at;
         self.slot.record(STAGE_QUEUE, at.since(batch.read_at()), batch.events().len() as u64);
@@ -199,15 +206,16 @@ impl<'env> Worker<'env> {
         }
         self.shared.meter.add(Count::Processed, batch.events().len() as u64);
         self.burial.check(&batch)?;
-        self.submit(batch);
         self.shared.meter.add(Count::BusyNs, clock::now().since(begun));
-        Ok(())
+        Ok(batch)
     }
 
     fn submit(&mut self, mut batch: Box<Batch>) {
-        batch.note_submitted(clock::now());
+        let begun = clock::now();
+        batch.note_submitted(begun);
         self.in_hand += 1;
         self.sink.submit(*batch);
+        self.shared.meter.add(Count::BusyNs, clock::now().since(begun));
     }
 
     fn take_back(&mut self, wait: Duration) -> Result<(), Error> {
@@ -228,7 +236,7 @@ impl<'env> Worker<'env> {
         let batch = Box::new(done.batch);
         match done.verdict {
             Verdict::Written { replayed, refused } => {
-                self.shared.circuit.lock().unwrap_or_else(PoisonError::into_inner).succeeded();
+                self.reached();
                 self.written(batch, replayed, refused)
             }
             Verdict::Failed(failure) if self.shared.settings.guarantee == Guarantee::AtMostOnce => {
@@ -240,6 +248,12 @@ impl<'env> Worker<'env> {
                 FailureClass::Poisoned => self.poisoned(batch, failure),
             },
         }
+    }
+
+    /// The sink answered: whatever was wrong before has passed.
+    fn reached(&self) {
+        self.circuit().succeeded();
+        self.shared.meter.set_trouble(None);
     }
 
     /// Everything is written but what was refused, which is buried: then the batch is settled.
@@ -298,13 +312,14 @@ impl<'env> Worker<'env> {
     }
 
     /// Lets go of a batch whose partition went to another process: that one reads it again.
-    fn leave(&mut self, batch: Box<Batch>) {
+    fn leave(&self, batch: &Batch) {
         self.shared.meter.add(Count::Left, batch.taken() as u64);
     }
 
     fn passing(&mut self, mut batch: Box<Batch>, failure: Failure) -> Result<(), Error> {
         let now = clock::now();
         self.trip();
+        self.shared.meter.set_trouble(Some(&failure.reason));
         let retry = self.shared.settings.retry;
         let since = batch.note_failed(now);
         if retry.allows(batch.attempts() + 1, since, now) {
@@ -329,6 +344,8 @@ impl<'env> Worker<'env> {
         if self.shared.promise.identity == Identity::Transaction {
             return Err(Error::Final(failure.reason));
         }
+        // It says no to this batch: it is there.
+        self.reached();
         if batch.events().len() > 1 {
             self.shared.meter.add(Count::Splits, 1);
             let second = batch.split_off_half();
@@ -351,8 +368,7 @@ impl<'env> Worker<'env> {
 
     fn trip(&mut self) {
         let chance = self.chance();
-        let mut circuit = self.shared.circuit.lock().unwrap_or_else(PoisonError::into_inner);
-        if circuit.failed(clock::now(), chance) {
+        if self.circuit().failed(clock::now(), chance) {
             self.shared.meter.add(Count::Trips, 1);
         }
     }

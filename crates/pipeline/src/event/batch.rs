@@ -70,6 +70,7 @@ pub struct Batch {
     read_at: Instant,
     submitted_at: Instant,
     failed_at: Option<Instant>,
+    submitted: bool,
     attempts: u32,
 }
 
@@ -88,6 +89,7 @@ impl Batch {
             read_at: Instant::default(),
             submitted_at: Instant::default(),
             failed_at: None,
+            submitted: false,
             attempts: 0,
         }
     }
@@ -103,6 +105,7 @@ impl Batch {
         self.condemned.clear();
         self.taken = 0;
         self.failed_at = None;
+        self.submitted = false;
         self.attempts = 0;
     }
 
@@ -284,6 +287,11 @@ impl Batch {
         &self.condemned
     }
 
+    /// Whether a sink was ever given this batch.
+    pub(crate) const fn was_submitted(&self) -> bool {
+        self.submitted
+    }
+
     /// How often a sink was given this batch before.
     pub const fn attempts(&self) -> u32 {
         self.attempts
@@ -327,6 +335,7 @@ impl Batch {
     }
 
     pub(crate) const fn note_submitted(&mut self, now: Instant) {
+        self.submitted = true;
         self.submitted_at = now;
     }
 
@@ -355,6 +364,7 @@ impl Batch {
         half.ticket = self.ticket.as_ref().map(Ticket::split);
         half.position = self.position.clone();
         (half.read_at, half.failed_at, half.attempts) = (self.read_at, self.failed_at, self.attempts);
+        half.submitted = self.submitted;
         half.events = self.events.split_off(self.events.len() / 2);
         half.arena.clone_from(&self.arena);
         half.vectors.clone_from(&self.vectors);

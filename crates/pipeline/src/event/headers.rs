@@ -42,17 +42,12 @@ impl<'a> Iterator for Headers<'a> {
     }
 }
 
-/// Appends a header to `out`.
-///
-/// # Panics
-///
-/// If the name is longer than 65,535 bytes or the value than 4 GiB: the limits of a batch lie far below.
+/// Appends a header to `out`. A name longer than 65,535 bytes is cut there, at the end of a letter: whoever reads records with such
+/// names condemns them.
 pub(crate) fn append(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
-    let name_len = u16::try_from(name.len());
-    let value_len = value.map_or(Ok(NO_VALUE), |value| u32::try_from(value.len()));
-    let (Ok(name_len), Ok(value_len)) = (name_len, value_len) else {
-        panic!("a header's name holds at most 65,535 bytes and its value less than 4 GiB");
-    };
+    let name = &name[..name.floor_char_boundary(usize::from(u16::MAX))];
+    let name_len = u16::try_from(name.len()).unwrap_or(u16::MAX);
+    let value_len = value.map_or(NO_VALUE, |value| u32::try_from(value.len()).unwrap_or(NO_VALUE - 1));
     out.extend_from_slice(&name_len.to_le_bytes());
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(&value_len.to_le_bytes());
@@ -75,6 +70,15 @@ mod tests {
         assert_eq!(headers.get("a"), Some(Some(&b""[..])));
         assert_eq!(headers.get("b"), Some(None));
         assert_eq!(headers.get("c"), None);
+    }
+
+    #[test]
+    fn a_name_beyond_all_measure_is_cut_and_what_follows_is_read() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, &"é".repeat(40_000), Some(b"1"));
+        append(&mut bytes, "b", None);
+        let lengths: Vec<_> = Headers::new(&bytes).map(|(name, _)| name.len()).collect();
+        assert_eq!(lengths, [65_534, 1]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The partitions that this process holds.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,18 +16,25 @@ use crate::port::positions::{Claim, PositionError, PositionStore};
 pub struct Lanes {
     held: Mutex<Held>,
     positions: Option<Arc<dyn PositionStore>>,
+    /// How many lanes the pipeline's sources opened together.
+    opened: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
 struct Held {
     lanes: BTreeMap<Partition, Arc<Lane>>,
-    opened: usize,
 }
 
 impl Lanes {
     /// No partitions yet; positions come from a store where the source keeps none itself.
     pub fn new(positions: Option<Arc<dyn PositionStore>>) -> Self {
-        Self { held: Mutex::default(), positions }
+        Self { held: Mutex::default(), positions, opened: Arc::default() }
+    }
+
+    /// Those of another source of the same pipeline: their lanes are numbered on.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self { held: Mutex::default(), positions: self.positions.clone(), opened: Arc::clone(&self.opened) }
     }
 
     /// Opens a partition, and says where to go on if a store knows. A lane that was open for it ends.
@@ -40,8 +48,8 @@ impl Lanes {
             None => Claim::default(),
         };
         let mut held = self.lock();
-        let lane = Arc::new(Lane::new(partition.clone(), held.opened, claim.epoch));
-        held.opened += 1;
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
+        let lane = Arc::new(Lane::new(partition.clone(), number, claim.epoch));
         if let Some(before) = held.lanes.insert(partition, Arc::clone(&lane)) {
             before.close();
         }

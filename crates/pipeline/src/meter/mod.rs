@@ -2,7 +2,7 @@
 
 mod stages;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use plimsoll_measure::stream::{Count, Counts};
@@ -14,6 +14,9 @@ pub struct Meter {
     counts: [AtomicU64; Count::ALL.len()],
     names: Arc<[String]>,
     slots: Mutex<Vec<Arc<Slot>>>,
+    /// What is wrong at this moment, and whether anything is.
+    trouble: Mutex<Option<String>>,
+    troubled: AtomicBool,
 }
 
 impl Meter {
@@ -21,7 +24,13 @@ impl Meter {
     pub fn new(transforms: &[&str]) -> Self {
         let names = ["queue"].iter().chain(transforms).chain(&["sink", "delivery"]);
         let names = names.map(|name| (*name).to_owned()).collect();
-        Self { counts: std::array::from_fn(|_| AtomicU64::new(0)), names, slots: Mutex::default() }
+        Self {
+            counts: std::array::from_fn(|_| AtomicU64::new(0)),
+            names,
+            slots: Mutex::default(),
+            trouble: Mutex::default(),
+            troubled: AtomicBool::new(false),
+        }
     }
 
     /// Adds to a counter.
@@ -40,6 +49,19 @@ impl Meter {
     /// `delivery`.
     pub fn stages(&self) -> &[String] {
         &self.names
+    }
+
+    /// Says what is wrong now and may pass, or that nothing is.
+    pub fn set_trouble(&self, reason: Option<&str>) {
+        // It is asked once a batch, and there is hardly ever anything to change.
+        if self.troubled.swap(reason.is_some(), Ordering::Relaxed) || reason.is_some() {
+            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = reason.map(str::to_owned);
+        }
+    }
+
+    /// What is wrong at this moment: why the sink, or the store of positions, cannot be used.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A slot for a thread to write its times to.

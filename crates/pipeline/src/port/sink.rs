@@ -11,8 +11,10 @@ use crate::event::Batch;
 pub enum Identity {
     /// Two copies.
     Copies,
-    /// One: the sink knows an event by its partition and offset, or by a key that says the same.
+    /// One: the sink knows an event by its partition and offset.
     Once,
+    /// One: the sink knows an event by what it says of itself, wherever it stood in the source.
+    Named,
     /// One, because the sink keeps the source's positions in the transaction that writes the events. Nobody else commits.
     Transaction,
 }

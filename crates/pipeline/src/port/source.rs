@@ -59,6 +59,11 @@ pub trait Source: Send {
     /// Whether it can go on after a crash.
     fn replay(&self) -> Replay;
 
+    /// Whether an event has the same offset whenever it is read: then partition and offset are its name.
+    fn stable(&self) -> bool {
+        true
+    }
+
     /// Connects, and opens the partitions that it has from the start. A source whose partitions come and go opens them and
     /// gives them up later, from within `read`.
     ///

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -57,6 +58,8 @@ struct Appended {
     file: fs::File,
     /// Bytes up to the end of the last batch that is on the disk.
     good: u64,
+    /// Whether something behind that could not be cut off.
+    torn: bool,
 }
 
 impl FileSink {
@@ -80,8 +83,16 @@ impl SinkFactory for FileSink {
         if open.is_none() {
             let file = fs::OpenOptions::new().read(true).append(true).create(true).open(&self.settings.path);
             let file = file.map_err(|error| self.refused(error))?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+                self.refused("another sink or process writes to it: give each a file of its own")
+            })?;
+            let folder = self.settings.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder =
+                fs::File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+            folder.map_err(|error| self.refused(error))?;
             let good = torn::mend(&self.settings.path, &file, self.settings.form);
-            *open = Some(Appended { file, good: good.map_err(|error| self.refused(error))? });
+            let good = good.map_err(|error| self.refused(error))?;
+            *open = Some(Appended { file, good, torn: false });
         }
         let (form, file) = (self.settings.form, Arc::clone(&self.file));
         Ok(Box::new(Writer { form, file, written: Vec::new(), done: VecDeque::new() }))
@@ -132,6 +143,10 @@ impl Writer {
 
 impl Appended {
     fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if self.torn {
+            self.file.set_len(self.good)?;
+            self.torn = false;
+        }
         let appended = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
         match appended {
             Ok(()) => {
@@ -139,7 +154,7 @@ impl Appended {
                 Ok(())
             }
             Err(error) => {
-                self.file.set_len(self.good)?;
+                self.torn = self.file.set_len(self.good).is_err();
                 Err(error)
             }
         }
@@ -151,6 +166,8 @@ fn render(form: Form, out: &mut Vec<u8>, batch: &Batch, event: &Event) -> bool {
     let payload = batch.payload(event).unwrap_or_default();
     match form {
         Form::Lines if payload.contains(&b'\n') => return false,
+        // At the next start documents are found by their lengths.
+        Form::Raw if !is_framed(payload) => return false,
         Form::Raw => out.extend_from_slice(payload),
         Form::Lines => {
             out.extend_from_slice(payload);
@@ -162,6 +179,12 @@ fn render(form: Form, out: &mut Vec<u8>, batch: &Batch, event: &Event) -> bool {
         }
     }
     true
+}
+
+/// Whether the bytes say their own length, as a BSON document does.
+fn is_framed(payload: &[u8]) -> bool {
+    let length = payload.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
+    length == Some(payload.len()) && payload.last() == Some(&0)
 }
 
 fn whole(batch: &Batch, event: &Event) -> Value {
@@ -215,7 +238,9 @@ mod tests {
     #[test]
     fn events_are_appended_in_the_form_that_was_asked_for() {
         assert_eq!(written(Form::Lines, &[b"a", b"b"]), (Verdict::WRITTEN, "a\nb\n".into()));
-        assert_eq!(written(Form::Raw, &[b"a", b"b"]), (Verdict::WRITTEN, "ab".into()));
+        let document: &[u8] = &[5, 0, 0, 0, 0];
+        assert_eq!(written(Form::Raw, &[document, document]).1.len(), 10);
+        assert!(matches!(written(Form::Raw, &[b"no document"]).0, Verdict::Failed(_)));
         let (_, whole) = written(Form::Whole, &[b"a\nb"]);
         let expected = r#"{"topic":"t","partition":1,"offset":0,"appended_ms":5,"key":"k","headers":{"h":{"hex":"ff"}},"payload":"a\nb"}"#;
         assert_eq!(whole.trim_end(), expected);
@@ -244,10 +269,10 @@ mod tests {
         let path = dir.path().join("out");
         fs::write(&path, "good\n").unwrap();
         let file = fs::OpenOptions::new().read(true).open(&path).unwrap();
-        let mut appended = Appended { file, good: 5 };
+        let mut appended = Appended { file, good: 5, torn: false };
         assert!(appended.append(b"bad\n").is_err(), "opened to read only");
         let file = fs::OpenOptions::new().append(true).open(&path).unwrap();
-        let mut appended = Appended { file, good: 5 };
+        let mut appended = Appended { file, good: 5, torn: false };
         appended.file.write_all(b"half").unwrap();
         appended.file.set_len(appended.good).unwrap();
         appended.append(b"next\n").unwrap();

@@ -160,7 +160,9 @@ impl Source for File {
         let refuse = |error: std::io::Error| SourceError::Refused(format!("{}: {error}", path.display()));
         let mut file = fs::File::open(path).map_err(refuse)?;
         let length = file.metadata().map_err(refuse)?.len();
-        let (lane, from) = lanes.open(Partition::new(path.display().to_string(), 0))?;
+        // The same file has one name, from wherever it is read.
+        let whole = path.canonicalize().map_err(refuse)?;
+        let (lane, from) = lanes.open(Partition::new(whole.display().to_string(), 0))?;
         self.at = from.map_or(0, |position| position.next);
         if self.at > length {
             let words = format!(

@@ -64,7 +64,8 @@ impl Generator {
     /// How many events are due now and may be read.
     fn due(&self, now: Instant, begun: Instant, space: Space) -> usize {
         let bytes_each = self.settings.payload_bytes.max(1) + self.settings.key.as_ref().map_or(0, Vec::len);
-        let room = space.events.min(space.bytes / bytes_each) as u64;
+        // One event is let in whatever its size, so that large ones are made at all.
+        let room = space.events.min((space.bytes / bytes_each).max(usize::from(space.bytes > 0))) as u64;
         let by_rate = self.settings.rate_per_s.map_or(u64::MAX, |rate| {
             let due = (now.since(begun) as f64 / SECOND_NS as f64 * rate) as u64;
             due.saturating_sub(self.made)

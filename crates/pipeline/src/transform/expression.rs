@@ -14,6 +14,8 @@ type Program = jaq_core::compile::Filter<jaq_core::Native<data::JustLut<Val>>>;
 
 /// The names of a program's variables, in the order in which they are given.
 const VARIABLES: [&str; 5] = ["$key", "$timestamp", "$topic", "$partition", "$offset"];
+/// How deep the arrays and objects of a payload may be nested: the parser needs stack for each level.
+const DEPTH_MAX: usize = 256;
 /// Bytes of a program at most.
 const PROGRAM_BYTES_MAX: usize = 64 << 10;
 
@@ -73,6 +75,9 @@ impl Expression {
     /// If the payload is no JSON, or the program fails or gives more than one value.
     pub fn run(&self, batch: &Batch, event: &Event) -> Result<Option<Val>, ExpressionError> {
         let payload = batch.payload(event).unwrap_or(b"null");
+        if depth(payload) > DEPTH_MAX {
+            return Err(ExpressionError::Payload(format!("it is nested more than {DEPTH_MAX} deep")));
+        }
         let input =
             read::parse_single(payload).map_err(|error| ExpressionError::Payload(error.to_string()))?;
         let ctx = Ctx::<data::JustLut<Val>>::new(&self.program.lut, Vars::new(variables(batch, event)));
@@ -84,6 +89,23 @@ impl Expression {
             Some(_) => Err(ExpressionError::Several),
         }
     }
+}
+
+/// How deep the brackets outside of texts are nested at most.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut most, mut text, mut escaped) = (0_usize, 0, false, false);
+    for byte in json {
+        match (text, escaped, byte) {
+            (true, true, _) => escaped = false,
+            (true, false, b'\\') => escaped = true,
+            (_, _, b'"') => text = !text,
+            (false, _, b'[' | b'{') => depth += 1,
+            (false, _, b']' | b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(depth);
+    }
+    most
 }
 
 fn variables(batch: &Batch, event: &Event) -> [Val; 5] {
@@ -164,5 +186,10 @@ mod tests {
         assert!(words(run(".", "{")).contains("no JSON"));
         assert!(words(run(".a + {}", r#"{"a": 1}"#)).contains("failed"));
         assert_eq!(run(".[]", "[1, 2]"), Err(ExpressionError::Several));
+        assert!(words(run(".", &"[".repeat(1 << 20))).contains("nested"));
+        assert_eq!(
+            run(".", &format!("[\"{}\"]", "[".repeat(1000))).map(|text| text.map(|text| text.len())),
+            Ok(Some(1004))
+        );
     }
 }

@@ -74,3 +74,24 @@ fn bson_documents_go_through_as_they_are_and_a_torn_one_is_said() {
     let words = run(dir.path(), Format::Bson, Form::Raw, Limits::default()).unwrap_err().to_string();
     assert!(words.contains("ends within a document") && words.contains("byte 600"), "{words}");
 }
+
+#[test]
+fn two_sinks_do_not_write_to_one_file() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("in"), "a\n").unwrap();
+    let sink =
+        || Box::new(FileSink::new(FileSinkSettings { path: dir.path().join("out"), form: Form::Lines }));
+    let parts = Parts {
+        sources: vec![Box::new(File::new(FileSettings {
+            path: dir.path().join("in"),
+            format: Format::Ndjson,
+        }))],
+        transforms: Vec::new(),
+        sink: sink(),
+        dead_letters: Some(sink()),
+        positions: Some(Arc::new(FilePositions::open(dir.path().join("positions")).unwrap())),
+    };
+    let words =
+        Pipeline::build(parts, Settings::default(), Arc::default()).unwrap().run().unwrap_err().to_string();
+    assert!(words.contains("a file of its own"), "{words}");
+}

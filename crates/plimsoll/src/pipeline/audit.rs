@@ -54,6 +54,14 @@ impl Question {
                 other.kind()
             ),
         };
+        if let Some(other) =
+            file.dead_letters.as_ref().filter(|letters| !matches!(letters, SinkSection::Insert(_)))
+        {
+            bail!(
+                "the dead letters go to `{}`, where audit cannot look for them: each would count as missing",
+                other.kind()
+            );
+        }
         if let Some(SinkSection::Insert(letters)) = &file.dead_letters {
             let (letters_uri, _, more, _) = of_insert(letters).context("read `dead_letters`")?;
             if letters_uri != uri {
@@ -128,7 +136,7 @@ impl Seen {
 const fn leaves_out(transform: &TransformSection) -> bool {
     match transform {
         TransformSection::Filter(_) | TransformSection::Sample(_) | TransformSection::Count(_) => true,
-        TransformSection::Map(map) => map.expression.is_some(),
+        TransformSection::Map(map) => map.expression.is_some() || !map.set.is_empty(),
         TransformSection::Encode(_) | TransformSection::Decode(_) => false,
         #[cfg(feature = "embedding")]
         TransformSection::Embed(_) => false,

@@ -45,7 +45,7 @@ pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
     path.extend(transforms.iter().map(|transform| transform.name().to_owned()));
     path.push(file.sink.kind().to_owned());
     let settings = settings(file);
-    let group = Group::default();
+    let group = Group::of(file);
     let parts = Parts {
         sources: sources(&file.source, file.positions.is_some(), base, &group).context("build `source`")?,
         transforms,
@@ -69,6 +69,21 @@ pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
 struct Group {
     #[cfg(feature = "kafka")]
     membership: Arc<plimsoll_kafka::Membership>,
+    #[cfg(feature = "kafka")]
+    in_transactions: bool,
+}
+
+impl Group {
+    #[cfg(feature = "kafka")]
+    fn of(file: &PipelineFile) -> Self {
+        let in_transactions = matches!(&file.sink, SinkSection::Kafka(typed) if typed.exactly_once.is_some());
+        Self { in_transactions, ..Self::default() }
+    }
+
+    #[cfg(not(feature = "kafka"))]
+    const fn of(_file: &PipelineFile) -> Self {
+        Self {}
+    }
 }
 
 fn settings(file: &PipelineFile) -> Settings {
@@ -103,7 +118,11 @@ fn sources(
         #[cfg(feature = "kafka")]
         SourceSection::Kafka(typed) => {
             let source = plimsoll_kafka::Source::build(typed)?;
-            vec![Box::new(source.with_membership(Arc::clone(&group.membership)))]
+            let shared = group.in_transactions.then(|| Arc::clone(&group.membership));
+            vec![match shared {
+                Some(membership) => Box::new(source.with_membership(membership)),
+                None => Box::new(source),
+            }]
         }
         SourceSection::ChangeStream(typed) => vec![Box::new(typed.build()?)],
         SourceSection::Scan(typed) => vec![Box::new(typed.build()?)],
@@ -194,9 +213,19 @@ fn own_positions(file: &PipelineFile, group: &Group) -> anyhow::Result<Option<Ar
         SinkSection::Transactional(typed) => Some(Arc::new(typed.positions(&file.name)?)),
         #[cfg(feature = "kafka")]
         SinkSection::Kafka(typed) if typed.exactly_once.is_some() => {
-            if !matches!(file.source, SourceSection::Kafka(_)) {
+            let SourceSection::Kafka(source) = &file.source else {
                 bail!(
                     "`exactly_once` keeps the offsets of a group of Kafka: the source must be a topic of the same cluster"
+                )
+            };
+            if source.brokers != typed.brokers {
+                bail!(
+                    "`exactly_once` keeps the offsets in the cluster that it writes to: `brokers` must be the same on both sides"
+                );
+            }
+            if source.isolation != plimsoll_kafka::scenario::Isolation::ReadCommitted {
+                bail!(
+                    "`exactly_once` needs `isolation: read_committed`: otherwise it copies what others give up, and reads ahead of a commit"
                 );
             }
             Some(Arc::clone(&group.membership) as Arc<dyn PositionStore>)

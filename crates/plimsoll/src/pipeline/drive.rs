@@ -39,7 +39,7 @@ pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(S
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
     let board = Board::default();
-    let mut watch = Watch::new(&built, board.clone());
+    let mut watch = Watch::new(&built, board.clone(), started_ms);
     let (ended, mut over) = oneshot::channel();
     let Built { pipeline, control, guarantee, path, labels, .. } = built;
     let ended = runtime.block_on(async {
@@ -52,13 +52,19 @@ pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(S
         let mut signals = Signals::listen().context("listen to signals")?;
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         tick.tick().await;
-        loop {
+        let mut unseen = None;
+        let ended = loop {
             tokio::select! {
-                result = &mut over => break result.map_err(|_| anyhow!("the pipeline's thread ended without a word")),
-                _ = tick.tick() => watch.look(seen.dir, seen.lines)?,
+                result = &mut over => break result.map_err(|_| anyhow!("the pipeline's thread ended without a word"))?,
+                _ = tick.tick(), if unseen.is_none() => if let Err(error) = watch.look(seen.dir, seen.lines) {
+                    // Nobody sees it any more, but what it has read is still written.
+                    control.drain();
+                    unseen = Some(error);
+                },
                 () = signals.next() => interrupt(&control),
             }
-        }
+        };
+        unseen.map_or(Ok(ended), Err)
     })?;
     watch.look(seen.dir, false)?;
     let (word, failure) = match ended {
@@ -115,13 +121,14 @@ struct Watch {
     labels: Labels,
     board: Board,
     begun: Instant,
+    started_ms: u64,
     in_flight_events_max: u64,
     whole: Stages,
     before: Second,
 }
 
 impl Watch {
-    fn new(built: &Built, board: Board) -> Self {
+    fn new(built: &Built, board: Board, started_ms: u64) -> Self {
         let meter = built.pipeline.meter();
         Self {
             whole: Stages::new(meter.stages().len()),
@@ -130,6 +137,7 @@ impl Watch {
             labels: built.labels.clone(),
             board,
             begun: clock::now(),
+            started_ms,
             in_flight_events_max: built.in_flight_events_max as u64,
             before: Second::default(),
         }
@@ -141,6 +149,9 @@ impl Watch {
         self.whole.merge(&times);
         if lines {
             say(&line(&self.before, &second, second.stages.last()));
+            if let Some(trouble) = second.trouble.as_ref().filter(|_| self.before.trouble != second.trouble) {
+                say(&format!("         {trouble}; tried again"));
+            }
         }
         self.board.put(exposition(&self.labels, &second, &second.stages));
         dir.keep(&second).with_context(|| format!("write to {}", dir.path().display()))?;
@@ -152,12 +163,14 @@ impl Watch {
         let in_flight = self.budget.in_flight();
         let mut second = Second {
             at_ms: clock::wall_ms(),
+            started_ms: self.started_ms,
             elapsed_ns: clock::now().since(self.begun),
             in_flight_events: in_flight.events as u64,
             in_flight_bytes: in_flight.bytes as u64,
             in_flight_events_max: self.in_flight_events_max,
             stages: self.stages(times),
             process: process::now(),
+            trouble: self.meter.trouble(),
             ..Second::default()
         };
         second.set_counts(&self.meter.counts());

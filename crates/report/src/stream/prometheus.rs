@@ -80,7 +80,7 @@ const GAUGES: [Gauge; 9] = [
         name: "start_time_seconds",
         kind: "gauge",
         help: "When the pipeline began, in seconds since 1970 UTC: a change is a restart.",
-        value: |second| (second.at_ms as f64 / 1e3) - second.elapsed_ns as f64 / 1e9,
+        value: |second| second.started_ms as f64 / 1e3,
     },
 ];
 
@@ -177,7 +177,8 @@ mod tests {
             max_ns: 2_000_000,
             ..Stage::default()
         };
-        let mut second = Second { at_ms: 5000, elapsed_ns: 2_000_000_000, ..Second::default() };
+        let mut second =
+            Second { at_ms: 5000, started_ms: 3000, elapsed_ns: 2_000_000_000, ..Second::default() };
         second.counts.insert("worker_busy_ns".into(), 1_500_000_000);
         let text = exposition(&labels, &second, &[stage]);
         let common = r#"pipeline="a\"b",source="kafka",sink="mongodb_insert""#;

@@ -23,6 +23,7 @@ pub fn summary(stream: &Stream) -> String {
         ("left out", Count::Filtered),
         ("dead letters", Count::DeadLettered),
         ("lost", Count::Lost),
+        ("left to others", Count::Left),
     ] {
         let value = counts.get(count);
         let rate = value as f64 / seconds.max(1e-9);
@@ -31,6 +32,15 @@ pub fn summary(stream: &Stream) -> String {
             "  {word:<16} {:>16}  {:>14}/s",
             units::exact(value),
             units::exact(rate.round() as u64)
+        );
+    }
+    let denied = counts.get(Count::Denied);
+    if denied > 0 {
+        let _ = writeln!(
+            out,
+            "  {:<16} {:>16}  by the security stage; they are among the dead letters",
+            "denied",
+            units::exact(denied)
         );
     }
     let open = counts.get(Count::Read).saturating_sub(counts.settled());

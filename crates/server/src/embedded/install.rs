@@ -296,7 +296,9 @@ mod tests {
     fn what_is_installed_is_not_built_again() {
         let bench = Bench::new(GOOD);
         bench.install().0.unwrap();
-        assert_eq!(bench.install().1, [Step::Installed]);
+        // A process that another test starts may hold the lock for the moment of its start.
+        let again: Vec<_> = bench.install().1.into_iter().filter(|step| *step != Step::Waiting).collect();
+        assert_eq!(again, [Step::Installed]);
     }
 
     #[test]

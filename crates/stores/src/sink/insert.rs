@@ -64,7 +64,11 @@ impl Inserts {
 
     /// What a sink promises that names documents so and is acknowledged so.
     pub(crate) fn promised(named: Named, durable: bool) -> Promise {
-        let identity = if named == Named::ObjectId { Promised::Copies } else { Promised::Once };
+        let identity = match named {
+            Named::Source => Promised::Once,
+            Named::ObjectId => Promised::Copies,
+            Named::Payload => Promised::Named,
+        };
         Promise { durable, identity, order: Order::Any, buries: false }
     }
 }

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_pipeline::{Batch, FailureClass, Promise, Settled, Sink, SinkError, SinkFactory};
+use plimsoll_pipeline::{Batch, FailureClass, Promise, Settled, Sink, SinkError, SinkFactory, Verdict};
 use plimsoll_wire::{Connection, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -151,11 +151,36 @@ impl Sink for Vector {
         }
         let Current { batch, judgement, .. } = self.current.take()?;
         // The last command has let go of it.
-        Arc::into_inner(batch).map(|batch| Settled { batch, verdict: judgement.verdict() })
+        let batch = Arc::into_inner(batch)?;
+        let verdict = self.judged(&batch, judgement.verdict());
+        Some(Settled { batch, verdict })
     }
 }
 
 impl Vector {
+    /// A refused event that had taken the place of an earlier one of its key takes nothing with it: the batch comes again in
+    /// halves, until the earlier one is the last of its key.
+    fn judged(&self, batch: &Batch, verdict: Verdict) -> Verdict {
+        let Verdict::Written { refused, .. } = &verdict else { return verdict };
+        if self.common.by != By::Key || refused.is_empty() {
+            return verdict;
+        }
+        let is_refused = |index: usize| refused.iter().any(|one| one.index as usize == index);
+        let taken = refused.iter().any(|one| {
+            let last = one.index as usize;
+            let Some(key) = batch.key(&batch.events()[last]) else { return false };
+            let mut before = batch.events()[..last].iter().enumerate();
+            before.any(|(index, event)| batch.key(event) == Some(key) && !is_refused(index))
+        });
+        if taken {
+            return Verdict::failed(
+                FailureClass::Poisoned,
+                "the last event of a key was refused, and stood for an earlier one",
+            );
+        }
+        verdict
+    }
+
     /// Which events each connection writes: of each key the last, and all of a key on one connection.
     fn deal(&self, batch: &Batch, judgement: &mut Judgement) -> Vec<Vec<u32>> {
         let most = batch.events().len().div_ceil(EVENTS_MIN).clamp(1, self.common.connections);

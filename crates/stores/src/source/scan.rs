@@ -163,6 +163,11 @@ impl Source for Scan {
         Replay::FromStore
     }
 
+    /// An offset is how many documents were read before: one that was removed or added moves all behind it.
+    fn stable(&self) -> bool {
+        false
+    }
+
     fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
         for index in 0..=self.splits.len() {
             let number =

@@ -44,7 +44,7 @@ impl Collect {
 
 impl SinkFactory for Collect {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Once, order: Order::Kept, buries: false }
+        Promise { durable: true, identity: Identity::Named, order: Order::Kept, buries: false }
     }
 
     fn build(&self, _: usize) -> Result<Box<dyn Sink>, SinkError> {
