@@ -23,6 +23,7 @@ pub mod rule;
 pub mod run;
 pub mod sample;
 pub mod scalability;
+pub mod secret;
 pub mod size;
 pub mod stream;
 pub mod suite;

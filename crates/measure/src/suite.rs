@@ -167,7 +167,7 @@ pub struct Row {
 /// What one run measured in the last phase of its load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
-    /// What is counted: `documents` or `operations`.
+    /// What is counted: `documents`, `operations`, or `events` of a pipeline.
     pub unit: String,
     /// How many of them a second.
     pub rate_per_s: f64,

@@ -52,13 +52,23 @@ pub fn audit(
     integrity
 }
 
+/// Whether everything that was acknowledged was looked for and is there: what is dropped after that is no evidence of anything.
+/// Documents that were counted and not proven must be as many as were acknowledged.
+pub fn is_intact(integrity: &Integrity) -> bool {
+    let counted = integrity.proof == Proof::Counted;
+    let enough = !counted || integrity.found >= integrity.acknowledged;
+    integrity.holds() && integrity.is_known() && enough
+}
+
 fn read(
     subject: &Subject<'_>,
     runtime: &tokio::runtime::Runtime,
     listener: &mut impl Listener,
 ) -> anyhow::Result<Findings> {
     let scope = Scope::of(subject.setup, touched(subject), subject.neighbours);
-    runtime.block_on(wait(&subject.servers, subject.patience));
+    // From here on there is no load, and nothing need be seen while the server is waited for.
+    listener.read(0);
+    runtime.block_on(wait(&subject.servers, subject.patience, listener));
     // Every mongos shows the same collection: one of them is read.
     runtime
         .block_on(scan(&subject.servers, subject.ledger, scope, listener))
@@ -71,13 +81,14 @@ fn touched<'a>(subject: &Subject<'a>) -> &'a Touched {
 }
 
 /// Waits until every server takes connections, or the patience is over: what is wrong then is said by the scan.
-async fn wait(servers: &[ConnectOptions], patience: Duration) {
+async fn wait(servers: &[ConnectOptions], patience: Duration, listener: &mut impl Listener) {
     let began = clock::now();
     for server in servers {
         while Connection::connect(server).await.is_err() {
             if u128::from(clock::now().since(began)) >= patience.as_nanos() {
                 return;
             }
+            listener.read(0);
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -153,4 +164,25 @@ pub fn write_concern(setup: &Setup) -> String {
     let j = concern.j.map(|j| format!(", \"j\": {j}")).unwrap_or_default();
     let timeout = concern.timeout_ms.map(|ms| format!(", \"wtimeout\": {ms}")).unwrap_or_default();
     format!("{{\"w\": {w}{j}{timeout}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_intact_only_where_nothing_is_missing() {
+        let found =
+            |proof, found, lost| Integrity { proof, acknowledged: 10, found, lost, ..Integrity::default() };
+        for (integrity, expected) in [
+            (found(Proof::Proven, 10, 0), true),
+            (found(Proof::Proven, 9, 1), false),
+            (found(Proof::Counted, 10, 0), true),
+            (found(Proof::Counted, 9, 0), false),
+            (found(Proof::NotAudited, 0, 0), false),
+            (found(Proof::FireAndForget, 0, 0), true),
+        ] {
+            assert_eq!(is_intact(&integrity), expected, "{integrity:?}");
+        }
+    }
 }

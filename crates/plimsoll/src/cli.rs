@@ -58,7 +58,7 @@ pub enum Command {
     Scenarios(ScenariosArgs),
     /// Check the ruler on this machine before believing it.
     Selftest(SelftestArgs),
-    /// Print the JSON Schema of scenarios, of run.json, of matrix.json, of comparison.json or of suite.json.
+    /// Print the JSON Schema of a scenario, a pipeline, or a file of results.
     Schema(SchemaArgs),
     /// Print the completions for a shell.
     Completions(CompletionsArgs),
@@ -97,6 +97,9 @@ pub struct LoadArgs {
     /// Print nothing but errors.
     #[arg(long, short)]
     pub quiet: bool,
+    /// For a suite: what the server at the address was started as.
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub hosted_as: Option<crate::suite::hosted_as::HostedAs>,
 }
 
 /// Run a scenario.
@@ -251,7 +254,7 @@ pub struct SuiteArgs {
     #[arg(required_unless_present_any = ["resume", "bound_to"])]
     pub file: Option<String>,
     /// Make the runs that are missing in this directory of an earlier suite; of a complete one print its summary again.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "out", "server", "existing", "repetitions", "only", "list"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "out", "server", "repetitions", "only", "list"])]
     pub resume: Option<PathBuf>,
     /// When going on, make those again that failed or hung.
     #[arg(long, requires = "resume")]

@@ -12,6 +12,7 @@ mod fill;
 mod fleet;
 mod held_back;
 mod injection;
+mod itself;
 mod log;
 mod matrix;
 mod merge;
@@ -22,6 +23,7 @@ mod plan;
 mod readers;
 mod run_dir;
 mod scenario;
+mod secret;
 mod session;
 mod start;
 mod suite;
@@ -34,9 +36,12 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::Cli;
+use crate::exit::Exit;
 
 fn main() -> ExitCode {
     match commands::execute(&Cli::parse()) {
+        // Who asked for data and has none of it must not take that for success.
+        Ok(Exit::Held) if terminal::has_lost() => Exit::Failed.into(),
         Ok(exit) => exit.into(),
         Err(failure) => {
             terminal::say(&format!("plimsoll: {}", terminal::explained(&failure.error)));

@@ -31,6 +31,9 @@ const CONNECT_NS: u64 = 10 * clock::SECOND_NS;
 /// Who waits looks this often whether the run was stopped, in nanoseconds.
 const LOOK_NS: u64 = 100 * clock::MILLISECOND_NS;
 
+/// How far an audit is, is written down this often, in nanoseconds: whoever watches the run sees that it moves.
+const AUDITING_NS: u64 = 5 * clock::SECOND_NS;
+
 /// Everything about a run that is under way.
 #[derive(Debug)]
 pub struct Session {
@@ -260,10 +263,15 @@ impl Session {
         let given_up = self.ended == Ended::Unreachable || self.control.is_stopped();
         let limit = self.loaded.scenario.unreachable_for;
         let patience = if given_up { Duration::ZERO } else { Duration::from_nanos(limit.as_ns()) };
-        let terminal = &mut self.readers.terminal;
+        let (readers, control) = (&mut self.readers, &self.control);
+        let mut kept: Option<Instant> = None;
         self.system.audit(patience, &mut |read, expected| {
-            if let Some(terminal) = terminal {
-                terminal.on(&Event::Auditing { read, expected });
+            let (event, now) = (Event::Auditing { read, expected }, clock::now());
+            if kept.is_none_or(|kept| now.since(kept) >= AUDITING_NS) {
+                kept = Some(now);
+                readers.emit(&event, control);
+            } else if let Some(terminal) = &mut readers.terminal {
+                terminal.on(&event);
             }
         })
     }

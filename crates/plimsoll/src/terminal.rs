@@ -1,6 +1,7 @@
 //! Writes what the live view says: data to stdout, talk to stderr.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_measure::event::Event;
 use plimsoll_report::live::{Kind, Width};
@@ -59,9 +60,28 @@ pub fn style() -> Style {
     if stdout().is_terminal() && wanted { Style::Colour } else { Style::Plain }
 }
 
-/// Prints data. A reader that has gone away (a closed pipe) wants no more of it.
+/// Whether data was lost that had been printed: what comes of it is the end of the program, not of what is under way.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Prints data. A reader that has gone away (a closed pipe) wants no more of it; any other error is said, once, and kept
+/// for the end of the program.
 pub fn print(text: &str) {
-    stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()).unwrap_or_default();
+    let printed = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
+    let Some(error) = printed.err().filter(is_loss) else { return };
+    if !LOST.swap(true, Ordering::Relaxed) {
+        say(&format!(
+            "plimsoll: standard output cannot be written ({error}): what was printed is not whole; is the disk full?"
+        ));
+    }
+}
+
+/// Whether data was printed that nobody has.
+pub fn has_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+fn is_loss(error: &io::Error) -> bool {
+    error.kind() != io::ErrorKind::BrokenPipe
 }
 
 /// An error with its causes, each said once: a sentence that names its cause is not followed by it.
@@ -90,7 +110,7 @@ mod tests {
 
     #[derive(Debug)]
     struct Repeating {
-        source: std::io::Error,
+        source: io::Error,
     }
 
     impl std::fmt::Display for Repeating {
@@ -107,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_cause_is_said_once() {
-        let repeating = Repeating { source: std::io::Error::other("no such thing") };
+        let repeating = Repeating { source: io::Error::other("no such thing") };
         let error = anyhow::Error::from(repeating).context("read the settings");
         let said = "read the settings: `x` cannot be opened (no such thing): give another";
         assert_eq!(explained(&error), said);

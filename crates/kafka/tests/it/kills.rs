@@ -75,6 +75,7 @@ fn kill_some(guarantee: &str, name: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
+#[ignore = "takes minutes, and has been seen to stall: run it with --ignored"]
 fn at_least_once_loses_nothing_when_its_process_is_killed() {
     let (missing, doubled) = kill_some("alo", "kill-alo");
     assert_eq!(missing, Vec::<String>::new());
@@ -82,6 +83,7 @@ fn at_least_once_loses_nothing_when_its_process_is_killed() {
 }
 
 #[test]
+#[ignore = "takes minutes, and has been seen to stall: run it with --ignored"]
 fn exactly_once_loses_and_doubles_nothing_when_its_process_is_killed() {
     assert_eq!(kill_some("once", "kill-once"), (vec![], vec![]));
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::form::Difference;
 use super::subject::Subject;
 use crate::run::Run;
+use crate::secret::masked;
 
 /// Keys of a scenario that change nothing of what is sent to whom; the server is told by run.json.
 const WORDS: [&str; 8] = ["title", "question", "collection", "server", "servers", "expect", "matrix", "line"];
@@ -84,7 +85,10 @@ fn walk(path: &str, a: Option<&Value>, b: Option<&Value>, found: &mut Found) {
             let pairs = a.iter().zip(b).enumerate();
             pairs.for_each(|(index, (a, b))| walk(&below(path, &index.to_string()), Some(a), Some(b), found));
         }
-        _ => found.push(Difference { path: path.to_owned(), a: a.and_then(shown), b: b.and_then(shown) }),
+        _ => {
+            let shown = |value: Option<&Value>| value.and_then(|value| shown(path, value));
+            found.push(Difference { path: path.to_owned(), a: shown(a), b: shown(b) });
+        }
     }
 }
 
@@ -97,9 +101,9 @@ fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// A value as JSON, cut where it is long; nothing if there is none.
-fn shown(value: &Value) -> Option<String> {
-    let text = value.to_string();
+/// A value as JSON without what is secret in it, cut where it is long; nothing if there is none.
+fn shown(path: &str, value: &Value) -> Option<String> {
+    let text = masked(path, value).to_string();
     let cut = || text.chars().take(SHOWN_MAX).chain(['…']).collect();
     (!value.is_null()).then(|| if text.chars().count() > SHOWN_MAX { cut() } else { text.clone() })
 }
@@ -153,6 +157,21 @@ mod tests {
                 ("phases.0.stop.duration", "-", "\"2s\""),
                 ("seed", "-", "3"),
             ],
+        );
+    }
+
+    #[test]
+    fn that_secrets_differ_is_told_and_they_are_not() {
+        let bearer = |token: &str| json!({"http": {"auth": {"bearer": {"token": token}}}});
+        check(
+            (&run("aa"), Some(bearer("one"))),
+            (&run("bb"), Some(bearer("two"))),
+            &[("http.auth.bearer.token", "\"…\"", "\"…\"")],
+        );
+        check(
+            (&run("aa"), Some(bearer("one"))),
+            (&run("bb"), Some(json!({"service": "mongodb://ann:two@h"}))),
+            &[("http", "{\"auth\":\"…\"}", "-"), ("service", "-", "\"mongodb://…@h\"")],
         );
     }
 

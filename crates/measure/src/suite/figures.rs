@@ -11,7 +11,7 @@ use crate::matrix::Spread;
 pub struct Figures {
     /// Runs that these figures are of.
     pub runs: u32,
-    /// What is counted: `documents` or `operations`.
+    /// What is counted: `documents`, `operations`, or `events` of a pipeline.
     pub unit: String,
     /// How many of them a second.
     pub rate_per_s: Spread,

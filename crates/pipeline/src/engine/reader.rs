@@ -135,8 +135,12 @@ impl Reader<'_, '_> {
         self.reached.extend(self.lanes.take_reached());
         // A partition that was given up is committed by its source on that occasion.
         self.reached.retain(|partition, _| self.lanes.get(partition).is_some());
-        if self.reached.is_empty() || self.shared.promise.identity == Identity::Transaction {
+        if self.shared.promise.identity == Identity::Transaction {
             self.reached.clear();
+            return Ok(());
+        }
+        // A source that keeps its own is asked again even if nothing moved: what it could not keep waits there.
+        if self.reached.is_empty() && self.source.replay() != Replay::FromItself {
             return Ok(());
         }
         let reached: Vec<_> =
@@ -153,8 +157,8 @@ impl Reader<'_, '_> {
                 None => {}
             },
         }
+        self.shared.meter.add(Count::Commits, u64::from(!reached.is_empty()));
         self.reached.clear();
-        self.shared.meter.add(Count::Commits, 1);
         Ok(())
     }
 }

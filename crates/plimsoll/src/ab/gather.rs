@@ -13,6 +13,8 @@ use crate::run_dir;
 /// What a run directory that was put aside has in its name.
 const ASIDE: &str = ".cut-";
 const RUN: &str = "run.json";
+/// Where the directory of a suite's run has its run directory.
+const OF_SUITE: &str = "run";
 /// No run.json is larger, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
@@ -52,14 +54,14 @@ fn group(path: &Path) -> anyhow::Result<Vec<Measured>> {
         "{} is not there: name a run directory, a run.json or a directory of runs",
         path.display()
     );
-    if path.join(RUN).is_file() {
-        return Ok(vec![read(&path.join(RUN))?]);
+    if let Some(file) = summary(path) {
+        return Ok(vec![read(&file)?]);
     }
     let mut inside: Vec<PathBuf> = fs::read_dir(path)
         .with_context(|| format!("read {}", path.display()))?
         .flatten()
-        .map(|entry| entry.path())
-        .filter(|entry| entry.join(RUN).is_file() && !entry.to_string_lossy().contains(ASIDE))
+        .filter(|entry| !entry.file_name().to_string_lossy().contains(ASIDE))
+        .filter_map(|entry| summary(&entry.path()))
         .collect();
     inside.sort();
     if inside.is_empty() {
@@ -68,7 +70,12 @@ fn group(path: &Path) -> anyhow::Result<Vec<Measured>> {
             path.display()
         );
     }
-    inside.iter().map(|entry| read(&entry.join(RUN))).collect()
+    inside.iter().map(|file| read(file)).collect()
+}
+
+/// The summary of the run in a directory; of a run of a suite the measured one, not its warm-up.
+fn summary(directory: &Path) -> Option<PathBuf> {
+    [directory.join(RUN), directory.join(OF_SUITE).join(RUN)].into_iter().find(|file| file.is_file())
 }
 
 /// The run that `file` says; the scenario is the one beside it.
@@ -127,6 +134,16 @@ mod tests {
         let it = gather(&[dir.path().join("001-a")]).unwrap().remove(0);
         assert_eq!(it.scenario.unwrap()["client"], "lean");
         assert!(it.name.ends_with("001-a"));
+    }
+
+    #[test]
+    fn the_runs_of_a_suite_are_named_without_their_warm_ups() {
+        let dir = tempfile::tempdir().unwrap();
+        ["001-a/run", "001-a/warm-up", "002-b/run", "001-a.cut-1/run"]
+            .iter()
+            .for_each(|name| keep(dir.path(), name, FORMAT));
+        assert_eq!(names(&[dir.path().to_owned()]), ["001-a/run", "002-b/run"]);
+        assert_eq!(names(&[dir.path().join("001-a")]), ["001-a/run"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{bail, ensure};
 
 use crate::cli::LoadArgs;
+use crate::secret::{shown, without_password};
 
 /// Roots of a scenario that say something about the server, or about the service and how it is spoken to.
 const SERVER: [&str; 4] = ["server", "servers", "cache", "http"];
@@ -42,7 +43,8 @@ impl Side {
                 ensure!(side.binary.replace(binary).is_none(), "{flag}: there are two binaries; give one");
             } else {
                 bail!(
-                    "{flag} {word:?}: write server=URI, set PATH=VALUE or binary=FILE, for example {flag} 'set client=driver'"
+                    "{flag} {:?}: write server=URI, set PATH=VALUE or binary=FILE, for example {flag} 'set client=driver'",
+                    shown(word)
                 );
             }
         }
@@ -53,7 +55,7 @@ impl Side {
     pub fn name(&self) -> String {
         let server = self.server.as_ref().map(|server| format!("server={}", without_password(server)));
         let binary = self.binary.as_ref().map(|binary| format!("binary={}", binary.display()));
-        let overrides = self.overrides.iter().map(|it| without_password(it));
+        let overrides = self.overrides.iter().map(|it| shown(it));
         let parts: Vec<String> = server.into_iter().chain(overrides).chain(binary).collect();
         if parts.is_empty() { "as the scenario says".to_owned() } else { parts.join(", ") }
     }
@@ -84,15 +86,6 @@ impl Side {
     }
 }
 
-/// A text with a connection string, without what nobody else should read.
-pub fn without_password(uri: &str) -> String {
-    let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
-    match rest.rsplit_once('@') {
-        Some((_, place)) => format!("{scheme}://…@{place}"),
-        None => uri.to_owned(),
-    }
-}
-
 #[cfg(test)]
 pub mod tests {
     use super::*;
@@ -112,6 +105,9 @@ pub mod tests {
         .unwrap();
         assert_eq!(it.name(), "server=mongodb://…@h:1/?x=1, client=driver, phases.0.stop.duration=5s");
         assert_eq!(it.varied(), ["client", "phases.0.stop.duration", "server"]);
+        let secret =
+            side(&["set http.auth={bearer: {token: swordfish}}", "set http.headers.a=swordfish"]).unwrap();
+        assert_eq!(secret.name(), "http.auth=…, http.headers.a=…");
         assert_eq!(side(&[]).unwrap().name(), "as the scenario says");
         assert_eq!(side(&["set cache=1GB"]).unwrap().varied(), ["cache", "server"]);
         assert_eq!(side(&["set http.protocol=http2"]).unwrap().varied(), ["http.protocol", "server"]);

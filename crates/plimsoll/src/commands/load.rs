@@ -1,6 +1,7 @@
 //! What `run` and `line` do before and after the load.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use plimsoll_measure::size::Bytes;
 use plimsoll_mongo::scenario::Existing;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::ab::own::stays;
 use crate::cli::LoadArgs;
 use crate::conclude::{conclude, exit};
 use crate::exit::{Deserves, Exit, Outcome};
@@ -51,21 +53,26 @@ pub fn open_at(name: &str, args: &LoadArgs, start: Option<Moment>) -> Outcome<Se
     let loaded = scenario::load(name, &args.overrides, args.seed).deserves(Exit::Usage)?;
     check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
     let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
-    check_shard(shard, &loaded.scenario, start).deserves(Exit::Usage)?;
     let subject = Subject::of(&loaded, &plan, args).deserves(Exit::Usage)?;
+    check_shard(shard, &loaded.scenario, &subject, start).deserves(Exit::Usage)?;
     let control = Control::listening(signals().context("listen to signals")?);
     let runtime = runtime()?;
     let started_ms = clock::wall_ms();
     let dir = RunDir::create(args.out.as_deref(), &loaded.name, started_ms).deserves(Exit::Failed)?;
     let path = dir.path().to_owned();
     let quiet = args.quiet || args.json;
+    if shard != Share::WHOLE && start.is_none() && !quiet {
+        say("Without --start-at this shard is a run by itself: it cannot be joined with the others");
+    }
     let begin = || {
         let timeout = Duration::from_nanos(loaded.scenario.timeout.as_ns());
         let cache_bytes = loaded.scenario.cache.map(Bytes::get);
         let ground = Ground { loaded: &loaded, plan: &plan, run: new_run(started_ms), shard };
         let run = start.and_then(|start| together(ground, start)).unwrap_or(ground.run);
         let ground = Ground { run, ..ground };
-        let system = subject.open(ground, &dir, Manner { timeout, quiet, cache_bytes }, &control, runtime)?;
+        let manner = Manner { timeout, quiet, cache_bytes };
+        let mut system = subject.open(ground, &dir, manner, &control, runtime)?;
+        args.hosted_as.iter().for_each(|hosted| system.hosted_as(hosted));
         let mut readers = Readers::new(dir, quiet);
         if shard != Share::WHOLE {
             readers.shard = Some(Recorder::create(&path)?);
@@ -75,7 +82,7 @@ pub fn open_at(name: &str, args: &LoadArgs, start: Option<Moment>) -> Outcome<Se
         session.start_at_ms = start.map(|start| start.wall_ms);
         Ok(session)
     };
-    begin().inspect_err(|_| run_dir::abandon(&path))
+    begin().inspect_err(|_| clear(&path))
 }
 
 /// Who all shards of a run are together, if it has several: each knows that who knows the moment at which they begin.
@@ -85,11 +92,38 @@ fn together(ground: Ground<'_>, start: Moment) -> Option<RunId> {
         .then(|| identity(&ground.loaded.hash(), ground.shard.of, workers, start.wall_ms))
 }
 
+/// Ends a run of which nothing was sent: nobody should take what is left of it for the latest run.
+pub fn forget(session: Session) {
+    let path = session.readers.dir.path().to_owned();
+    drop(session);
+    clear(&path);
+}
+
+fn clear(path: &Path) {
+    // A ledger that cannot be removed is in nobody's way.
+    fs::remove_dir_all(run_dir::ledger(path)).unwrap_or_default();
+    run_dir::abandon(path);
+}
+
 /// What several processes cannot do together.
-fn check_shard(shard: Share, scenario: &scenario::Scenario, start: Option<Moment>) -> anyhow::Result<()> {
+fn check_shard(
+    shard: Share,
+    scenario: &scenario::Scenario,
+    subject: &Subject,
+    start: Option<Moment>,
+) -> anyhow::Result<()> {
     if shard == Share::WHOLE {
         return Ok(());
     }
+    let is_there = match subject {
+        Subject::Database(choice) | Subject::Staged(_, choice) => stays(choice),
+        Subject::Service(_) => true,
+    };
+    anyhow::ensure!(
+        is_there,
+        "--shard: each shard would start a server of its own, and what they send could never be joined: start one, and give \
+         all of them its address with --server"
+    );
     anyhow::ensure!(
         scenario.existing != Existing::Drop,
         "existing: drop: each shard would drop what the others have written; drop the collection before, and say \

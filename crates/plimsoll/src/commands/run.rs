@@ -39,7 +39,12 @@ pub fn run(args: &RunArgs) -> Outcome<Exit> {
         if session.is_over() {
             break;
         }
-        one_phase(&mut session, &phase)?;
+        if let Err(failure) = one_phase(&mut session, &phase) {
+            if session.began_ms.is_none() {
+                load::forget(session);
+            }
+            return Err(failure);
+        }
     }
     let tallies = session.summary.tallies().map(|(name, tally)| (name.to_owned(), tally.clone())).collect();
     let closed = load::finish(session, "run", None)?;

@@ -7,16 +7,17 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use plimsoll_report::foreign;
 
-use super::matrix;
+use super::{compare, matrix, suite};
+use crate::ab::dir;
 use crate::cli::ShowArgs;
 use crate::exit::{Deserves, Exit, Failure, Outcome};
-use crate::run_dir;
+use crate::run_dir::{self, Whole};
 use crate::terminal::{Terminal, print, style};
 
 /// How much of a file of another tool is read at once, in bytes.
 const READ_BYTES: usize = 1 << 20;
 
-/// Prints the summary of a run, of a matrix or of another tool's result.
+/// Prints the summary of a run, of a matrix, a suite or a comparison, or of another tool's result.
 ///
 /// # Errors
 /// When there is none, or it cannot be understood.
@@ -24,8 +25,8 @@ pub fn show(args: &ShowArgs) -> Outcome<Exit> {
     if let Some(file) = args.run.as_deref().filter(|path| path.is_file()) {
         return show_foreign(file, args);
     }
-    if let Some(path) = run_dir::locate_matrix(args.run.as_deref()) {
-        return show_matrix(&path, args);
+    if let Some((whole, path)) = run_dir::locate_whole(args.run.as_deref()) {
+        return show_whole(whole, &path, args);
     }
     let path = run_dir::locate(args.run.as_deref()).deserves(Exit::Usage)?;
     if args.replay {
@@ -59,11 +60,22 @@ fn show_foreign(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
     Ok(Exit::Held)
 }
 
-fn show_matrix(path: &Path, args: &ShowArgs) -> Outcome<Exit> {
+/// What several runs say together.
+fn show_whole(whole: Whole, path: &Path, args: &ShowArgs) -> Outcome<Exit> {
     if args.replay {
-        let error =
-            anyhow!("--replay: {} is a matrix; name one of the run directories in it", path.display());
+        let error = anyhow!(
+            "--replay: {} is {}; name one of the run directories in it",
+            path.display(),
+            whole.words()
+        );
         return Err(Failure { exit: Exit::Usage, error });
     }
-    matrix::show(path, args.json)
+    match whole {
+        Whole::Matrix => matrix::show(path, args.json),
+        Whole::Suite => suite::show(path, args.json),
+        Whole::Comparison => {
+            let comparison = dir::read(path).deserves(Exit::Usage)?;
+            compare::tell(&comparison, path, args.json).map(|()| Exit::Held)
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! `plimsoll suite`: tests from a table, one after the other, each a process of its own.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
@@ -11,8 +12,9 @@ use plimsoll_server::machine;
 use super::load;
 use crate::cli::SuiteArgs;
 use crate::exit::{Deserves, Exit, Outcome, worst_of_runs};
+use crate::matrix::machine::check_same;
 use crate::suite::child::transform;
-use crate::suite::dir::SuiteDir;
+use crate::suite::dir::{SuiteDir, read as read_results, resumed};
 use crate::suite::drive::{Drive, Settings};
 use crate::suite::meant::{Test, Words, build, kept, title, told};
 use crate::suite::read::{Loaded, load as read};
@@ -32,7 +34,10 @@ pub fn suite(args: &SuiteArgs) -> Outcome<Exit> {
     }
     let settings = settings(args).deserves(Exit::Usage)?;
     let begun = match &args.resume {
-        Some(path) => reopen(path).deserves(Exit::Usage)?,
+        Some(path) => match made_already(path, args).deserves(Exit::Usage)? {
+            Some(suite) => return tell(&suite, path, args, false),
+            None => reopen(path, args).deserves(Exit::Usage)?,
+        },
         None => {
             let loaded = read(args.file.as_deref().unwrap_or_default()).deserves(Exit::Usage)?;
             let tests = build(&loaded, &words(args)).deserves(Exit::Usage)?;
@@ -47,9 +52,9 @@ pub fn suite(args: &SuiteArgs) -> Outcome<Exit> {
     let runtime = load::runtime()?;
     let (dir, suite, tests) = begun;
     let mut drive = Drive { dir, suite, tests, settings, flag, runtime };
-    drive.suite.environment = machine::environment(drive.dir.path());
     let made = drive.make_all();
-    let exit = end(&drive, args)?;
+    let asked = drive.flag.load(Ordering::Relaxed);
+    let exit = tell(&drive.suite, drive.dir.path(), args, asked)?;
     made?;
     Ok(exit)
 }
@@ -84,10 +89,12 @@ fn list(loaded: &Loaded, tests: &[Test]) {
 type Begun = (SuiteDir, Suite, Vec<Test>);
 
 fn begin(args: &SuiteArgs, loaded: &Loaded, tests: Vec<Test>) -> Outcome<Begun> {
-    let suite = results(loaded, &tests);
+    let mut suite = results(loaded, &tests);
     let asked = kept(loaded, &tests);
     let dir = SuiteDir::create(args.out.as_deref(), &suite.name, &asked, suite.started_ms);
-    Ok((dir.deserves(Exit::Usage)?, suite, tests))
+    let dir = dir.deserves(Exit::Usage)?;
+    suite.environment = machine::environment(dir.path());
+    Ok((dir, suite, tests))
 }
 
 /// What is known before the first run.
@@ -106,10 +113,17 @@ fn results(loaded: &Loaded, tests: &[Test]) -> Suite {
     }
 }
 
-/// An earlier suite, to go on with: its tests must still be what they were.
-fn reopen(path: &std::path::Path) -> anyhow::Result<Begun> {
+/// An earlier suite of which every run was made: there is nothing to go on with, and its scenarios need not be there.
+fn made_already(path: &Path, args: &SuiteArgs) -> anyhow::Result<Option<Suite>> {
+    let suite = resumed(path)?;
+    Ok(Some(suite).filter(|suite| suite.complete && !args.retry))
+}
+
+/// An earlier suite, to go on with: its tests and its machine must still be what they were.
+fn reopen(path: &Path, args: &SuiteArgs) -> anyhow::Result<Begun> {
     let (dir, loaded, suite) = SuiteDir::open(path)?;
-    let tests = build(&loaded, &Words::default()).context("--resume")?;
+    check_same(&suite.environment, &machine::environment(path))?;
+    let mut tests = build(&loaded, &Words::default()).context("--resume")?;
     for (test, before) in tests.iter().zip(&suite.tests) {
         ensure!(
             test.name == before.name && test.job.hash == before.hash,
@@ -124,22 +138,39 @@ fn reopen(path: &std::path::Path) -> anyhow::Result<Begun> {
         "--resume: {} names other tests than suite.json: begin anew without --resume",
         path.display()
     );
+    if let Some(existing) = args.existing {
+        tests.iter_mut().for_each(|test| test.job.rule(existing));
+    }
     Ok((dir, suite, tests))
 }
 
-/// Says what there is.
-fn end(drive: &Drive, args: &SuiteArgs) -> Outcome<Exit> {
-    let (suite, shown) = (&drive.suite, drive.dir.path().display().to_string());
+/// Says what there is; `asked` is whether somebody wanted to stop.
+fn tell(suite: &Suite, path: &Path, args: &SuiteArgs, asked: bool) -> Outcome<Exit> {
+    let shown = path.display().to_string();
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(suite).context("write suite.json")?));
     } else if !args.quiet {
         print(&format!("\n{}", report::summary(suite, Some(&shown), style())));
     }
-    if !suite.complete && !drive.settings.quiet {
+    if !suite.complete && !args.quiet && !args.json {
         say(&format!("It is not complete. Go on with --resume {shown}"));
     }
-    let is_cut = drive.flag.load(Ordering::Relaxed) || suite.rows.len() < suite.runs.len();
+    let is_cut = asked || suite.rows.len() < suite.runs.len();
     let deserved = |row: &Row| Exit::of(row.exit);
     let exits = suite.rows.iter().filter_map(deserved).chain(is_cut.then_some(Exit::Interrupted));
     Ok(worst_of_runs(&exits.collect::<Vec<_>>()))
+}
+
+/// Prints what a suite directory says.
+///
+/// # Errors
+/// When it says nothing, or was written by a later version.
+pub fn show(path: &Path, as_json: bool) -> Outcome<Exit> {
+    let suite = read_results(path).deserves(Exit::Usage)?;
+    if as_json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&suite).context("write suite.json")?));
+    } else {
+        print(&report::summary(&suite, Some(&path.display().to_string()), style()));
+    }
+    Ok(Exit::Held)
 }

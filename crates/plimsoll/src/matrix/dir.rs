@@ -65,12 +65,16 @@ impl MatrixDir {
         &self.path
     }
 
-    /// Keeps the scenario as resolved.
+    /// Keeps the scenario as resolved, for nobody else to read: it may hold passwords and tokens of a service.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn scenario(&self, resolved: &str) -> anyhow::Result<()> {
-        self.write(SCENARIO, resolved)
+        // A file that is there keeps its mode when it is written again: a new one takes its place.
+        let new = self.path.join(format!("{SCENARIO}.new"));
+        fs::remove_file(&new).unwrap_or_default();
+        run_dir::write_private(&new, resolved)?;
+        fs::rename(&new, self.path.join(SCENARIO)).with_context(|| self.full())
     }
 
     /// Writes what is known, and its page.
@@ -161,7 +165,26 @@ pub fn write_page(path: &Path, out: Option<&Path>) -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn nobody_else_reads_the_scenario_even_where_one_lay_that_everybody_could() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(SCENARIO);
+        for earlier in [None, Some("old")] {
+            if let Some(text) = earlier {
+                fs::remove_file(&file).unwrap();
+                fs::write(&file, text).unwrap();
+                fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+            }
+            MatrixDir::at(dir.path()).scenario("http: {auth: …}").unwrap();
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(fs::read_to_string(&file).unwrap(), "http: {auth: …}");
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn a_directory_reads_what_it_writes_and_puts_aside_what_was_cut_off() {

@@ -3,6 +3,7 @@
 use anyhow::{bail, ensure};
 use plimsoll_load::arrivals::Share;
 use plimsoll_measure::environment::ServerKind;
+use plimsoll_measure::secret::masked;
 use serde_json::Value;
 
 use super::shard::Shard;
@@ -95,7 +96,7 @@ fn alike(a: &Shard, b: &Shard) -> anyhow::Result<()> {
     }
 }
 
-/// The first value that differs, with its path.
+/// The first value that differs, with its path; nothing that is secret is told.
 fn difference(path: &str, a: &Value, b: &Value) -> Option<[String; 3]> {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match (a, b) {
@@ -110,7 +111,7 @@ fn difference(path: &str, a: &Value, b: &Value) -> Option<[String; 3]> {
             let mut pairs = left.iter().zip(right).enumerate();
             pairs.find_map(|(index, (left, right))| difference(&below(&index.to_string()), left, right))
         }
-        _ => Some([path.to_owned(), a.to_string(), b.to_string()]),
+        _ => Some([path.to_owned(), masked(path, a).to_string(), masked(path, b).to_string()]),
     }
 }
 
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn what_is_no_whole_set_of_shards_of_one_run_is_refused_with_what_is_wrong() {
         type Change = fn(&mut Vec<Shard>);
-        let changes: [(Change, &str); 17] = [
+        let changes: [(Change, &str); 18] = [
             (|all| drop(all.remove(1)), "shard 1/3 is missing"),
             (|all| all.truncate(1), "shard 1/3, 2/3 is missing"),
             (|all| all[2] = all[0].clone(), "run-0 and run-0 are both shard 0/3: name each shard once"),
@@ -229,6 +230,15 @@ mod tests {
                     all[1].scenario = Some(json!({"seed": 2, "phases": [{"stop": "2s"}]}));
                 },
                 "different plans (seed: 1 and 2)",
+            ),
+            (
+                |all| {
+                    all[1].run.scenario.hash = "other".into();
+                    all[1].scenario = Some(json!({
+                        "seed": 1, "phases": [{"stop": "2s"}], "http": {"auth": {"bearer": {"token": "swordfish"}}}
+                    }));
+                },
+                "different plans (http: null and {\"auth\":\"…\"})",
             ),
             (
                 |all| (all[1].run.scenario.hash, all[1].scenario) = ("other".into(), None),

@@ -133,7 +133,7 @@ impl Seen {
     }
 }
 
-const fn leaves_out(transform: &TransformSection) -> bool {
+fn leaves_out(transform: &TransformSection) -> bool {
     match transform {
         TransformSection::Filter(_) | TransformSection::Sample(_) | TransformSection::Count(_) => true,
         TransformSection::Map(map) => map.expression.is_some() || !map.set.is_empty(),

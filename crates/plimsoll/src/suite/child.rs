@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_dea
 use super::cpus::{Cpus, held};
 use super::progress::Progress;
 use super::watch::{Action, Cause, Look, Report, Watch};
+use crate::itself;
 
 /// How often a process is looked at, and the wish to stop passed on.
 const POLL: Duration = Duration::from_millis(50);
@@ -57,14 +58,13 @@ impl Start<'_> {
     /// When the program cannot be started.
     fn spawn(&self) -> anyhow::Result<Child> {
         let log = || File::create(self.log).with_context(|| format!("write {}", self.log.display()));
-        let binary = std::env::current_exe().context("find this program")?;
-        let mut command = Command::new(&binary);
+        let mut command = itself::command();
         let own = std::process::id().to_string();
         command.args(["suite", "--bound-to", &own, "--"]);
         command.args(self.words).arg("--out").arg(self.out).arg("--json");
         command.args(self.server.into_iter().flat_map(|server| ["--server", server]));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log()?).process_group(0);
-        held(self.cpus, || command.spawn())?.with_context(|| format!("start {}", binary.display()))
+        held(self.cpus, || command.spawn())?.context("start this program again")
     }
 
     /// Runs it to its end, or ends it when the watchdog says so.
@@ -105,10 +105,7 @@ pub fn transform(words: &[String], parent: u32) -> anyhow::Error {
     if getppid().is_none_or(|pid| pid.as_raw_nonzero().get() as u32 != parent) {
         return anyhow::anyhow!("the suite that started this run is gone");
     }
-    match std::env::current_exe() {
-        Ok(binary) => anyhow::Error::from(Command::new(binary).args(words).exec()).context("become a run"),
-        Err(error) => anyhow::Error::from(error).context("find this program"),
-    }
+    anyhow::Error::from(itself::command().args(words).exec()).context("become a run")
 }
 
 /// Who watches, and whom it tells.
@@ -136,7 +133,8 @@ impl Guard<'_> {
     fn step(&mut self, watch: &mut Watch, progress: &mut dyn Progress, child: &Child) {
         let now = clock::now();
         if watch.is_due(now) {
-            let pids = self.servers.iter().copied().chain([child.id()]);
+            // What the run starts by itself, such as a server, works for it.
+            let pids = self.servers.iter().copied().chain([child.id()]).chain(started_by(child.id()));
             let cpu_ns = pids.filter_map(process::usage).map(|usage| usage.cpu_ns).sum();
             if let Action::Say(report) = watch.look(now, Look { seen: progress.look(), cpu_ns }) {
                 (self.say)(Said::Far(report));
@@ -154,6 +152,14 @@ impl Guard<'_> {
             _ => {}
         }
     }
+}
+
+/// The processes that a process has started and that are still there; none where the system does not tell.
+fn started_by(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let told = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    told.flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
 }
 
 /// The process has not been waited for, so its number is still its own.
@@ -178,6 +184,15 @@ pub fn last_words(log: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_process_has_started_is_found_while_it_is_there() {
+        let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        assert!(started_by(std::process::id()).contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!started_by(std::process::id()).contains(&child.id()));
+    }
 
     #[test]
     fn the_last_lines_of_a_log_are_told_as_one() {

@@ -7,23 +7,27 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use plimsoll_measure::suite::{FORMAT, Row, Suite};
 use plimsoll_report::suite::page;
+use rustix::fs::{FlockOperation, flock};
 
 use super::read::{Loaded, parse};
 use super::{results, typed};
 use crate::matrix::dir::MatrixDir;
-use crate::run_dir;
+use crate::run_dir::{self, SUITE};
 
-const SUITE: &str = "suite.json";
 const PAGE: &str = "suite.html";
 const RESULTS: &str = "results.csv";
 /// What was asked for, everything spelt out.
 const TYPED: &str = "suite.yaml";
+/// Who makes the suite holds this file.
+const LOCK: &str = "suite.lock";
 
-/// A suite directory.
+/// A suite directory, for this process alone: rows that two processes wrote would be lost.
 #[derive(Debug)]
 pub struct SuiteDir {
     path: PathBuf,
     results: File,
+    /// Held until this value is gone, or the process.
+    _lock: File,
 }
 
 impl SuiteDir {
@@ -48,12 +52,13 @@ impl SuiteDir {
         fs::create_dir_all(&path).with_context(|| {
             format!("make the directory {}; name another place with --out", path.display())
         })?;
+        let lock = hold(&path)?;
         let text =
             serde_saphyr::to_string(asked).map_err(|error| anyhow!("write the suite as YAML: {error}"))?;
         // A URI may hold a password.
         run_dir::write_private(&path.join(TYPED), &text)?;
         replace(&path.join(RESULTS), &results::header())?;
-        Self::opened(path)
+        Ok(Self { results: appending(&path)?, path, _lock: lock })
     }
 
     /// An earlier suite: what was asked for, and what is known of its runs. What a crash cut off is removed.
@@ -61,21 +66,18 @@ impl SuiteDir {
     /// # Errors
     /// When there is none, or somebody changed it.
     pub fn open(path: &Path) -> anyhow::Result<(Self, Loaded, Suite)> {
-        let suite = read(path).with_context(|| {
-            format!("--resume {}: name a directory that `plimsoll suite` made", path.display())
-        })?;
+        resumed(path)?;
+        let lock = hold(path)?;
+        // What it says now that nobody else writes to it.
+        let suite = resumed(path)?;
         let typed = fs::read_to_string(path.join(TYPED)).with_context(|| format!("read {TYPED}"))?;
         let loaded = parse(&suite.name, TYPED, &typed, PathBuf::from("."))?;
         let text = fs::read(path.join(RESULTS)).with_context(|| format!("read {RESULTS}"))?;
         let rows = results::read(&String::from_utf8_lossy(&text)).context(RESULTS)?;
         let lines: String = rows.iter().map(results::line).collect();
         replace(&path.join(RESULTS), &(results::header() + &lines))?;
-        Ok((Self::opened(path.to_owned())?, loaded, Suite { rows, ..suite }))
-    }
-
-    fn opened(path: PathBuf) -> anyhow::Result<Self> {
-        let results = OpenOptions::new().append(true).open(path.join(RESULTS)).context("open the results")?;
-        Ok(Self { path, results })
+        let dir = Self { results: appending(path)?, path: path.to_owned(), _lock: lock };
+        Ok((dir, loaded, Suite { rows, ..suite }))
     }
 
     /// Where it is.
@@ -113,7 +115,7 @@ impl SuiteDir {
     pub fn keep(&mut self, rows: &[Row]) -> anyhow::Result<()> {
         let lines: String = rows.iter().map(results::line).collect();
         replace(&self.path.join(RESULTS), &(results::header() + &lines))?;
-        *self = Self::opened(self.path.clone())?;
+        self.results = appending(&self.path)?;
         Ok(())
     }
 
@@ -126,6 +128,31 @@ impl SuiteDir {
         replace(&self.path.join(SUITE), &format!("{text}\n"))?;
         replace(&self.path.join(PAGE), &page(suite))
     }
+}
+
+/// What the directory of an earlier suite says.
+///
+/// # Errors
+/// When there is none.
+pub fn resumed(path: &Path) -> anyhow::Result<Suite> {
+    read(path)
+        .with_context(|| format!("--resume {}: name a directory that `plimsoll suite` made", path.display()))
+}
+
+/// Takes a suite directory for this process.
+fn hold(path: &Path) -> anyhow::Result<File> {
+    let lock = File::create(path.join(LOCK)).with_context(|| full(path))?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).with_context(|| {
+        format!(
+            "{}: another process makes this suite, and each would lose what the other writes; wait for its end, or end it",
+            path.display()
+        )
+    })?;
+    Ok(lock)
+}
+
+fn appending(path: &Path) -> anyhow::Result<File> {
+    OpenOptions::new().append(true).open(path.join(RESULTS)).context("open the results")
 }
 
 /// What a suite directory says.
@@ -194,9 +221,11 @@ mod tests {
         let file = path.join(RESULTS);
         let text = fs::read(&file).unwrap();
         fs::write(&file, &text[..text.len() - 3]).unwrap();
+        drop(dir);
         let (mut dir, loaded, suite) = SuiteDir::open(&path).unwrap();
         assert_eq!((suite.rows.len(), loaded.suite.tests.len(), loaded.name.as_str()), (1, 1, "s"));
         dir.append(&row(2, Outcome::Hung)).unwrap();
+        drop(dir);
         let rows = SuiteDir::open(&path).unwrap().2.rows;
         assert_eq!(rows, [row(1, Outcome::Completed), row(2, Outcome::Hung)]);
     }
@@ -212,8 +241,22 @@ mod tests {
         dir.keep(&[]).unwrap();
         dir.run("001-a").unwrap();
         dir.append(&row(1, Outcome::Completed)).unwrap();
+        drop(dir);
         assert_eq!(SuiteDir::open(&path).unwrap().2.rows, [row(1, Outcome::Completed)]);
         assert!(path.join("001-a.cut-1/x").is_file());
+    }
+
+    #[test]
+    fn a_suite_is_made_by_one_process_at_a_time() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("s");
+        let dir = begun(&path);
+        let second = format!("{:#}", SuiteDir::open(&path).unwrap_err());
+        assert!(second.contains("another process makes this suite"), "{second}");
+        drop(dir);
+        let (mut dir, ..) = SuiteDir::open(&path).unwrap();
+        dir.keep(&[]).unwrap();
+        assert!(SuiteDir::open(&path).is_err(), "it is held for as long as the suite is made");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::inspection::Inspection;
-use plimsoll_measure::suite::{Planned, Row, Suite};
+use plimsoll_measure::suite::{self, Planned, Row, Suite};
 use plimsoll_mongo::scenario::Existing;
 use plimsoll_mongo::setup::Namespace;
 use plimsoll_report::suite as report;
@@ -15,13 +15,14 @@ use tokio::runtime::Runtime;
 
 use super::child::{Guard, Over, Said, Start, last_words};
 use super::dir::SuiteDir;
-use super::host::{self, Hosted, When, in_the_way};
+use super::host::{self, Hosted, When};
 use super::judge::{Came, judge, refused};
-use super::kind::{Ended, Host};
+use super::kind::Host;
 use super::meant::Test;
+use super::room;
 use super::schedule::{Retry, is_to_be_made};
 use super::watch;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Deserves, Exit, Failure};
 use crate::terminal::say;
 
 /// What a run's directory has.
@@ -65,9 +66,10 @@ pub struct Drive {
 /// A run that is being made.
 struct Turn<'a> {
     test: &'a Test,
+    number: u32,
     path: &'a Path,
-    hosted: Option<(Hosted<'a>, &'a Namespace)>,
-    /// Whether the collection was not there before, so that what is in it then is of this run.
+    hosted: Option<(Hosted<'a>, Namespace)>,
+    /// Whether everything that is in the collection after the run is of this run.
     is_ours: bool,
 }
 
@@ -109,7 +111,7 @@ impl Drive {
         let Some(test) = self.tests.iter().find(|test| test.name == planned.test) else { return Ok(()) };
         self.say(report::heading(&self.suite, planned));
         let path = self.dir.run(&planned.directory)?;
-        let came = self.attempt(test, &path);
+        let came = self.attempt(test, planned.number, &path);
         let row = Row {
             run: planned.number,
             test: planned.test.clone(),
@@ -131,8 +133,8 @@ impl Drive {
     }
 
     /// From the server to what it is worth. Whatever goes wrong is what came of the run.
-    fn attempt(&self, test: &Test, path: &Path) -> Came {
-        let turn = match self.host(test, path) {
+    fn attempt(&self, test: &Test, number: u32, path: &Path) -> Came {
+        let turn = match self.host(test, number, path) {
             Ok(turn) => turn,
             Err(failure) => return refused(&failure, self.is_over()),
         };
@@ -151,68 +153,58 @@ impl Drive {
     }
 
     /// The server, what is there before, and an empty collection.
-    fn host<'a>(&'a self, test: &'a Test, path: &'a Path) -> Result<Turn<'a>, Failure> {
-        let Host::Suite(choice, namespace) = &test.job.host else {
-            self.say(["  before    the server belongs to the run, which looks at its collection by itself"
-                .to_owned()]);
-            return Ok(Turn { test, path, hosted: None, is_ours: false });
+    fn host<'a>(&'a self, test: &'a Test, number: u32, path: &'a Path) -> Result<Turn<'a>, Failure> {
+        let (Host::Suite(choice, _), Some(namespace)) = (&test.job.host, test.job.namespace(number)) else {
+            let of_scenario = test.kind.kind() == suite::Kind::Scenario;
+            let said = "  before    the server belongs to the run, which looks at its collection by itself";
+            self.say(of_scenario.then(|| said.to_owned()));
+            return Ok(Turn { test, number, path, hosted: None, is_ours: false });
         };
         let (cpus, cache_bytes) = (test.server_cpus.as_ref(), test.job.cache_bytes);
         let start = host::Start { choice, cpus, cache_bytes, quiet: self.settings.quiet };
         let hosted = Hosted::open(start, &self.runtime)?;
         let server = |error| Failure { exit: Exit::Server, error };
-        let before = hosted.look(namespace, When::Before).map_err(server)?;
+        let before = hosted.look(&namespace, When::Before).map_err(server)?;
         keep(path, BEFORE, &before)?;
         self.say(report::before(&before));
-        let is_ours = !before.collections.iter().any(|it| it.exists && it.namespace == namespace.to_string());
-        self.clear(&hosted, namespace, test.job.existing)?;
-        Ok(Turn { test, path, hosted: Some((hosted, namespace)), is_ours })
+        let was_there =
+            before.collections.iter().any(|it| it.exists && it.namespace == namespace.to_string());
+        let is_ours = !was_there || test.job.existing == Existing::Drop;
+        self.clear(&hosted, &namespace, test.job.existing)?;
+        Ok(Turn { test, number, path, hosted: Some((hosted, namespace)), is_ours })
     }
 
     /// Does what the rule says about a collection that is not empty.
     fn clear(&self, hosted: &Hosted<'_>, namespace: &Namespace, rule: Existing) -> Result<(), Failure> {
-        let server = |error| Failure { exit: Exit::Server, error };
-        let documents = hosted.count(namespace).map_err(server)?;
-        match rule {
-            Existing::Refuse if documents > 0 => {
-                Err(Failure { exit: Exit::Usage, error: in_the_way(namespace, documents) })
-            }
-            Existing::Drop if documents > 0 => {
-                hosted.drop_collection(namespace).map_err(server)?;
-                self.say([report::cleared(&namespace.to_string(), documents)]);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+        self.say(room::clear(hosted, namespace, rule)?);
+        Ok(())
     }
 
     /// Sends the same load for a short time, and drops what it wrote. What came of the run, if this already decides it.
     fn warm_up(&self, turn: &Turn<'_>) -> Result<Option<Came>, Failure> {
-        let (Some((words, namespace)), Some((hosted, _))) = (&turn.test.job.warm_up, &turn.hosted) else {
+        let job = &turn.test.job;
+        let (Some((words, namespace)), Some((hosted, _))) = (job.warm_up_of(turn.number), &turn.hosted)
+        else {
             return Ok(None);
         };
-        let server = |error| Failure { exit: Exit::Server, error };
-        let rule = if turn.test.job.existing == Existing::Drop { Existing::Drop } else { Existing::Refuse };
-        self.clear(hosted, namespace, rule)?;
+        let rule = if job.existing == Existing::Drop { Existing::Drop } else { Existing::Refuse };
+        self.clear(hosted, &namespace, rule)?;
         let log = turn.path.join(WARM_UP_LOG);
-        let over = self.run(turn, words, WARM_UP, &log)?;
-        let out = turn.path.join(WARM_UP);
-        if over.cause.is_none() && turn.test.kind.ended(&out).is_none() {
-            let why = last_words(&log).unwrap_or_default();
-            return Ok(Some(Came::unmade(&anyhow::anyhow!("the warm-up could not be made: {why}"))));
+        let over = self.run(turn, &words, WARM_UP, &log)?;
+        // It was empty before, so whatever became of the warm-up, what is in it now is nobody's.
+        let dropped = hosted.drop_collection(&namespace).deserves(Exit::Server);
+        match (cut_short(turn, &over, &log, self.settings), dropped) {
+            (Some(came), dropped) => {
+                self.say(dropped.err().map(|failure| format!("            {:#}", failure.error)));
+                Ok(Some(came))
+            }
+            (None, dropped) => dropped.map(|()| None),
         }
-        if over.cause.is_some() {
-            let came = judge(&over, None, turn.test.timeout, self.settings, None);
-            let reason = came.reason.map(|reason| format!("in the warm-up: {reason}"));
-            return Ok(Some(Came { reason, ..came }));
-        }
-        hosted.drop_collection(namespace).map_err(server)?;
-        Ok(None)
     }
 
     fn load(&self, turn: &Turn<'_>) -> anyhow::Result<Over> {
         let log = turn.path.join(LOG);
-        self.run(turn, &turn.test.job.words, RUN, &log)
+        self.run(turn, &turn.test.job.words_of(turn.number), RUN, &log)
     }
 
     /// Runs words of this program until they end or are ended.
@@ -223,6 +215,8 @@ impl Drive {
             (None, Host::Run(server)) => server.as_deref(),
             (None, Host::Suite(..)) => None,
         };
+        let told = turn.hosted.as_ref().map(|(hosted, _)| hosted.words()).unwrap_or_default();
+        let words = &[words, &told[..]].concat();
         let start = Start { words, server, out: &out, log, cpus: turn.test.client_cpus.as_ref() };
         let mut say = |said: Said| self.say([tell(name, said)]);
         let servers = turn.hosted.as_ref().map(|(hosted, _)| hosted.pids()).unwrap_or_default();
@@ -250,27 +244,21 @@ impl Drive {
             Ok(after) => self.say(report::after(&after)),
             Err(error) => self.say([format!("  after     could not be looked at: {error:#}")]),
         }
-        self.tidy(turn, hosted, namespace, ended.as_ref());
+        self.say(room::tidy(hosted, namespace, &turn.test.job, turn.is_ours, ended.as_ref()));
         came
     }
+}
 
-    /// Where collections are not dropped before a test, what a test wrote is dropped after it, if nothing in it is wrong.
-    fn tidy(&self, turn: &Turn<'_>, hosted: &Hosted<'_>, namespace: &Namespace, ended: Option<&Ended>) {
-        let whole = ended.is_some_and(|ended| ended.intact && !ended.interrupted);
-        if !hosted.stays() || turn.test.job.existing != Existing::Refuse {
-            return;
-        }
-        if !turn.is_ours || !whole {
-            self.say([format!(
-                "            {namespace} stays as it is: the next test that writes there needs existing drop"
-            )]);
-            return;
-        }
-        match hosted.drop_collection(namespace) {
-            Ok(()) => self.say([format!("            {namespace} was made by this test and is dropped")]),
-            Err(error) => self.say([format!("            {error:#}")]),
-        }
+/// What came of a run, if its warm-up already decides it.
+fn cut_short(turn: &Turn<'_>, over: &Over, log: &Path, settings: Settings) -> Option<Came> {
+    if over.cause.is_some() {
+        let came = judge(over, None, turn.test.timeout, settings, None);
+        let reason = came.reason.map(|reason| format!("in the warm-up: {reason}"));
+        return Some(Came { reason, ..came });
     }
+    let whole = turn.test.kind.ended(&turn.path.join(WARM_UP)).is_some();
+    let why = || last_words(log).unwrap_or_default();
+    (!whole).then(|| Came::unmade(&anyhow::anyhow!("the warm-up could not be made: {}", why())))
 }
 
 fn tell(name: &str, said: Said) -> String {

@@ -15,6 +15,7 @@ use plimsoll_wire::Connection;
 use tokio::runtime::Runtime;
 
 use super::cpus::{Cpus, held};
+use super::hosted_as::HostedAs;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, Manner, Place};
 
@@ -52,6 +53,7 @@ pub enum When {
 pub struct Hosted<'a> {
     place: Place,
     uri: String,
+    cache_bytes: Option<u64>,
     runtime: &'a Runtime,
 }
 
@@ -71,12 +73,20 @@ impl<'a> Hosted<'a> {
                 format!("mongodb://{address}/?directConnection=true")
             }
         };
-        Ok(Self { place, uri, runtime })
+        Ok(Self { place, uri, cache_bytes: start.cache_bytes, runtime })
     }
 
     /// How another process reaches it.
     pub fn uri(&self) -> &str {
         &self.uri
+    }
+
+    /// Words that tell a run what the server is that we started for it; none where it only has an address.
+    pub fn words(&self) -> Vec<String> {
+        let Some(server) = &self.place.server else { return Vec::new() };
+        let mut facts = ServerFacts::default();
+        server.server().describe(&mut facts);
+        vec!["--hosted-as".to_owned(), HostedAs::of(facts, self.cache_bytes).to_string()]
     }
 
     /// Its process, if it runs on this machine.

@@ -1,5 +1,8 @@
 //! What came of a run, from how its process ended and what it left behind.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
 use anyhow::Error;
 use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
@@ -64,11 +67,10 @@ pub fn judge(
     settings: Settings,
     last_words: Option<String>,
 ) -> Came {
-    let code = over.status.code().and_then(|code| u8::try_from(code).ok());
     let (outcome, exit, reason) = match over.cause {
         Some(Cause::Asked) => (Outcome::Interrupted, Exit::Interrupted, None),
         Some(cause) => (Outcome::Hung, Exit::Server, Some(ended_for(cause, timeout, settings))),
-        None => by_itself(code, ended.as_ref(), last_words),
+        None => by_itself(over.status, ended.as_ref(), last_words),
     };
     Came {
         outcome,
@@ -82,14 +84,18 @@ pub fn judge(
 
 /// How a run that ended without a word from us is to be taken.
 fn by_itself(
-    code: Option<u8>,
+    status: ExitStatus,
     ended: Option<&Ended>,
     last_words: Option<String>,
 ) -> (Outcome, Exit, Option<String>) {
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
     let exit = code.and_then(Exit::of);
     let Some(ended) = ended else {
         let exit = exit.filter(|exit| *exit != Exit::Held).unwrap_or(Exit::Failed);
-        let why = last_words.unwrap_or_else(|| "it ended without a result and without a word".to_owned());
+        let why = match status.signal() {
+            Some(_) => abrupt(status, last_words),
+            None => last_words.unwrap_or_else(|| "it ended without a result and without a word".to_owned()),
+        };
         let outcome = if exit == Exit::Interrupted { Outcome::Interrupted } else { Outcome::Failed };
         return (outcome, exit, Some(why));
     };
@@ -98,8 +104,20 @@ fn by_itself(
         Some(Exit::Held) => (Outcome::Completed, Exit::Held, reasons),
         Some(Exit::Interrupted) => (Outcome::Interrupted, Exit::Interrupted, reasons),
         Some(exit) => (Outcome::Failed, exit, reasons),
-        None => (Outcome::Failed, Exit::Failed, Some("its process was killed".to_owned())),
+        None => (Outcome::Failed, Exit::Failed, Some(abrupt(status, last_words))),
     }
+}
+
+/// The end of a process that has no exit code of ours: a signal killed it, or it panicked.
+fn abrupt(status: ExitStatus, last_words: Option<String>) -> String {
+    let how = match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("its process was killed by signal {signal}"),
+        (None, code) => format!(
+            "its process ended with {}, which is a fault of Plimsoll: please report it",
+            code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"))
+        ),
+    };
+    last_words.map_or_else(|| how.clone(), |last| format!("{how}: {last}"))
 }
 
 fn ended_for(cause: Cause, timeout: Span, settings: Settings) -> String {
@@ -132,9 +150,6 @@ fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::ExitStatusExt;
-    use std::process::ExitStatus;
-
     use super::super::schedule::Retry;
     use super::*;
 
@@ -156,7 +171,16 @@ mod tests {
             (4, None, whole(), Outcome::Failed, Exit::Integrity, Some("because")),
             (2, None, None, Outcome::Failed, Exit::Usage, Some("the last words")),
             (0, None, None, Outcome::Failed, Exit::Failed, Some("the last words")),
-            (77, None, whole(), Outcome::Failed, Exit::Failed, Some("its process was killed")),
+            (
+                101,
+                None,
+                whole(),
+                Outcome::Failed,
+                Exit::Failed,
+                Some(
+                    "its process ended with exit code 101, which is a fault of Plimsoll: please report it: the last words",
+                ),
+            ),
             (130, None, whole(), Outcome::Interrupted, Exit::Interrupted, Some("because")),
             (130, Some(Cause::Asked), whole(), Outcome::Interrupted, Exit::Interrupted, None),
             (
@@ -180,6 +204,18 @@ mod tests {
             let told = (came.outcome, came.exit, came.reason.as_deref());
             assert_eq!(told, (outcome, exit, reason), "{code} {cause:?}");
             assert_eq!((came.from_ms, came.to_ms), (5, 9));
+        }
+    }
+
+    #[test]
+    fn only_what_a_signal_ended_was_killed() {
+        let killed = Over { from_ms: 5, to_ms: 9, status: ExitStatus::from_raw(9), cause: None };
+        for (ended, last, reason) in [
+            (None, None, "its process was killed by signal 9"),
+            (Some(Ended::default()), Some("a word"), "its process was killed by signal 9: a word"),
+        ] {
+            let came = judge(&killed, ended, Span::from_secs(60), SETTINGS, last.map(str::to_owned));
+            assert_eq!((came.outcome, came.reason.as_deref()), (Outcome::Failed, Some(reason)));
         }
     }
 

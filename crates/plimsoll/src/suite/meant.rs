@@ -218,7 +218,7 @@ mod tests {
              cache=256MB --set phases.0.load.insert.arrivals.closed.writers=7 --set cache=null"
         );
         assert_eq!((test.repetitions, test.job.cache_bytes), (3, Some(256_000_000)));
-        let (warm_up, collection) = test.job.warm_up.unwrap();
+        let (warm_up, collection) = test.job.warm_up_of(1).unwrap();
         assert!(warm_up.join(" ").contains("phases.0.stop={duration: 2s}"), "{warm_up:?}");
         assert_eq!(collection.to_string(), "plimsoll.bulk_baseline_warm_up");
         assert_eq!(built(text, &Words { only: vec!["a".into()], ..Words::default() }).unwrap().len(), 1);
@@ -228,7 +228,7 @@ mod tests {
     fn a_run_whose_server_is_hurt_has_the_server_for_itself() {
         let test = built("name,scenario\na,hang\n", &Words::default()).unwrap().remove(0);
         assert_eq!(test.job.host, kind::Host::Run(None));
-        assert_eq!(test.job.warm_up, None);
+        assert_eq!(test.job.warm_up_of(1), None);
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
             ("name,scenario\na/b,rate\n", "`a/b` is no name for a directory"),
             ("name,scenario\na,\n", "s.csv, line 2, test a: it names no scenario"),
             ("name,scenario,pipeline\na,rate,x\n", "it names a scenario and a pipeline"),
-            ("name,pipeline\na,x\n", "pipeline x: this version runs no pipelines"),
+            ("name,pipeline\na,x\n", "there is no pipeline `x`: name a YAML file"),
             ("name,scenario\na,bulk-basline\n", "the nearest shipped one is `bulk-baseline`"),
             ("name,scenario\na,strategies\n", "strategies is a matrix of runs, and a test is one run"),
             ("name,scenario,repetitions\na,rate,0\n", "repetitions 0: give a number from 1 to 100"),

@@ -22,6 +22,8 @@ pub mod dir;
 
 pub mod child;
 pub mod host;
+pub mod hosted_as;
 pub mod progress;
+pub mod room;
 
 pub mod drive;

@@ -5,9 +5,11 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use plimsoll_measure::event::Event;
+use plimsoll_measure::stream::{Count, Second};
 
-/// Where a run directory keeps its events.
+/// Where a run directory keeps its events, and that of a pipeline its seconds.
 const EVENTS: &str = "events.ndjson";
+const SECONDS: &str = "seconds.ndjson";
 /// What is read of a file at one look, at most, in bytes; the rest is read at the next.
 const READ_BYTES_MAX: u64 = 8 << 20;
 
@@ -20,6 +22,8 @@ pub struct Seen {
     pub stretches: u64,
     /// Other signs of life.
     pub signs: u64,
+    /// How many of these say how far the audit is: once there is one, there is no load any more.
+    pub audits: u64,
 }
 
 /// Something that tells how far a run is.
@@ -28,28 +32,30 @@ pub trait Progress {
     fn look(&mut self) -> Seen;
 }
 
-/// Of what nothing is seen.
+/// A file that grows by lines, read on from where the last look ended.
 #[derive(Debug)]
-pub struct Nothing;
-
-impl Progress for Nothing {
-    fn look(&mut self) -> Seen {
-        Seen::default()
-    }
+struct Lines {
+    path: PathBuf,
+    offset: u64,
 }
 
 /// The events of a run directory, read on from where the last look ended.
 #[derive(Debug)]
 pub struct Events {
-    path: PathBuf,
-    offset: u64,
+    lines: Lines,
     seen: Seen,
 }
 
 impl Events {
     /// The events of the run in `directory`, which need not be there yet.
     pub fn of(directory: &Path) -> Self {
-        Self { path: directory.join(EVENTS), offset: 0, seen: Seen::default() }
+        Self { lines: Lines::of(directory.join(EVENTS)), seen: Seen::default() }
+    }
+}
+
+impl Lines {
+    const fn of(path: PathBuf) -> Self {
+        Self { path, offset: 0 }
     }
 
     /// What was appended since the last look, up to its last line end.
@@ -68,7 +74,7 @@ impl Events {
 
 impl Progress for Events {
     fn look(&mut self) -> Seen {
-        let text = self.appended().unwrap_or_default();
+        let text = self.lines.appended().unwrap_or_default();
         for line in text.lines() {
             match serde_json::from_str::<Event>(line) {
                 Ok(Event::Interval(interval)) => {
@@ -77,8 +83,39 @@ impl Progress for Events {
                 }
                 // The observer looks at the server whether the load goes on or not.
                 Ok(Event::Server(_)) => {}
+                Ok(Event::Auditing { .. }) => {
+                    self.seen.signs += 1;
+                    self.seen.audits += 1;
+                }
                 _ => self.seen.signs += 1,
             }
+        }
+        self.seen
+    }
+}
+
+/// The seconds of a pipeline's directory, likewise. What a pipeline has settled is its progress.
+#[derive(Debug)]
+pub struct Seconds {
+    lines: Lines,
+    seen: Seen,
+}
+
+impl Seconds {
+    /// The seconds of the pipeline in `directory`, which need not be there yet.
+    pub fn of(directory: &Path) -> Self {
+        Self { lines: Lines::of(directory.join(SECONDS)), seen: Seen::default() }
+    }
+}
+
+impl Progress for Seconds {
+    fn look(&mut self) -> Seen {
+        let text = self.lines.appended().unwrap_or_default();
+        for second in text.lines().filter_map(|line| serde_json::from_str::<Second>(line).ok()) {
+            let settled = [Count::Written, Count::Filtered, Count::DeadLettered, Count::Lost];
+            let settled = settled.iter().map(|count| second.count(*count)).sum();
+            self.seen.operations = self.seen.operations.max(settled);
+            self.seen.stretches += 1;
         }
         self.seen
     }
@@ -111,12 +148,28 @@ mod tests {
         let mut file = File::create(&path).unwrap();
         let note = Event::Note { at_ns: 0, text: "x".into() };
         file.write_all((line(&note) + &line(&interval(5))).as_bytes()).unwrap();
-        assert_eq!(events.look(), Seen { operations: 5, stretches: 1, signs: 1 });
+        assert_eq!(events.look(), Seen { operations: 5, stretches: 1, signs: 1, audits: 0 });
         let (first, rest) = (line(&interval(7)), line(&Event::Server(Default::default())));
         file.write_all(&first.as_bytes()[..9]).unwrap();
-        assert_eq!(events.look(), Seen { operations: 5, stretches: 1, signs: 1 });
+        assert_eq!(events.look(), Seen { operations: 5, stretches: 1, signs: 1, audits: 0 });
         file.write_all(&first.as_bytes()[9..]).unwrap();
         file.write_all(rest.as_bytes()).unwrap();
-        assert_eq!(events.look(), Seen { operations: 12, stretches: 2, signs: 1 });
+        assert_eq!(events.look(), Seen { operations: 12, stretches: 2, signs: 1, audits: 0 });
+        let audit = line(&Event::Auditing { read: 0, expected: 12 });
+        file.write_all((audit.clone() + &audit).as_bytes()).unwrap();
+        assert_eq!(events.look(), Seen { operations: 12, stretches: 2, signs: 3, audits: 2 });
+    }
+    #[test]
+    fn what_a_pipeline_has_settled_is_its_progress() {
+        let dir = tempfile::tempdir().unwrap();
+        let second = |written, filtered| {
+            let counts = [("written_events", written), ("filtered_events", filtered), ("read_events", 99)];
+            let counts = counts.map(|(word, count)| (word.to_owned(), count)).into();
+            serde_json::to_string(&Second { counts, ..Second::default() }).unwrap() + "\n"
+        };
+        let mut seconds = Seconds::of(dir.path());
+        assert_eq!(seconds.look(), Seen::default());
+        std::fs::write(dir.path().join(SECONDS), second(5, 1) + &second(7, 2)).unwrap();
+        assert_eq!(seconds.look(), Seen { operations: 9, stretches: 2, ..Seen::default() });
     }
 }

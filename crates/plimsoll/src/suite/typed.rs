@@ -86,6 +86,16 @@ pub enum Existing {
     Drop,
 }
 
+impl Existing {
+    /// Its name, as a suite and a scenario write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Drop => "drop",
+        }
+    }
+}
+
 fn is_default(row: &Row) -> bool {
     *row == Row::default()
 }
@@ -176,7 +186,7 @@ impl Row {
         let said = |column: &str, value: Option<String>| value.map(|value| format!("{column}={value}"));
         let shown = |span: Option<Span>| span.map(|span| span.to_string());
         let number = |count: Option<u32>| count.map(|count| count.to_string());
-        let server = self.server.as_deref().map(crate::ab::side::without_password);
+        let server = self.server.as_deref().map(crate::secret::without_password);
         let columns = [
             said("server", server),
             said("cache", self.cache.map(|cache| cache.to_string())),
@@ -187,7 +197,7 @@ impl Row {
             said("client_cpus", self.client_cpus.clone()),
             said("server_cpus", self.server_cpus.clone()),
         ];
-        let overrides = self.overrides.iter().map(|it| crate::ab::side::without_password(it));
+        let overrides = self.overrides.iter().map(|it| crate::secret::shown(it));
         overrides.chain(columns.into_iter().flatten()).collect()
     }
 }

@@ -10,6 +10,9 @@ use super::progress::Seen;
 const BUSY_MIN: f64 = 0.05;
 /// Looks that a run has to end by itself when it was asked to, before it is killed.
 const GRACE: u64 = 3;
+/// The audit waits so long for one answer, in which nothing is to be seen of it: 120 s, see `plimsoll_mongo::audit`, and some
+/// for the server to come back.
+const AUDIT_SILENT_NS: u64 = 150 * SECOND_NS;
 
 /// How a run is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +75,8 @@ pub struct Watch {
     settings: Settings,
     start: Instant,
     looked: Instant,
+    /// The last look with progress.
+    moved: Instant,
     last: Look,
     idle: u32,
     ending: Option<Ending>,
@@ -87,8 +92,9 @@ struct Ending {
 impl Watch {
     /// A run that begins now.
     pub const fn new(settings: Settings, now: Instant) -> Self {
-        let seen = Seen { operations: 0, stretches: 0, signs: 0 };
-        Self { settings, start: now, looked: now, last: Look { seen, cpu_ns: 0 }, idle: 0, ending: None }
+        let seen = Seen { operations: 0, stretches: 0, signs: 0, audits: 0 };
+        let last = Look { seen, cpu_ns: 0 };
+        Self { settings, start: now, looked: now, moved: now, last, idle: 0, ending: None }
     }
 
     /// Whether it is time to look.
@@ -100,7 +106,8 @@ impl Watch {
     pub fn look(&mut self, now: Instant, look: Look) -> Action {
         let over_s = now.since(self.looked).max(1) as f64 / SECOND_NS as f64;
         let operations = look.seen.operations.saturating_sub(self.last.seen.operations);
-        self.idle = if self.has_moved(&look, over_s) { 0 } else { self.idle + 1 };
+        (self.idle, self.moved) =
+            if self.has_moved(&look, over_s) { (0, now) } else { (self.idle + 1, self.moved) };
         (self.looked, self.last) = (now, look);
         Action::Say(Report {
             elapsed_s: now.since(self.start) as f64 / SECOND_NS as f64,
@@ -121,19 +128,31 @@ impl Watch {
 
     /// What is to be done now; `asked` is whether somebody wants everything to stop.
     pub fn step(&mut self, now: Instant, asked: bool) -> Option<Action> {
-        match &mut self.ending {
-            Some(ending) => {
-                let is_late = now.since(ending.since) >= GRACE * self.settings.interval_ns;
-                let kill = is_late && !ending.killed;
-                ending.killed |= kill;
-                kill.then_some(Action::Kill(ending.cause))
-            }
-            None => {
-                let cause = self.cause(now, asked)?;
-                self.ending = Some(Ending { cause, since: now, killed: false });
-                Some(Action::Ask(cause))
-            }
+        let Some(ending) = self.ending else {
+            let cause = self.cause(now, asked)?;
+            self.ending = Some(Ending { cause, since: now, killed: false });
+            return Some(Action::Ask(cause));
+        };
+        let kill = self.is_late(now, ending) && !ending.killed;
+        self.ending = Some(Ending { killed: ending.killed || kill, ..ending });
+        kill.then_some(Action::Kill(ending.cause))
+    }
+
+    /// Whether a run that was asked to end has had its time. One that you asked to stop is still to read back what it wrote:
+    /// it has as long as it moves, and no longer than its timeout.
+    fn is_late(&self, now: Instant, ending: Ending) -> bool {
+        let grace_ns = GRACE * self.settings.interval_ns;
+        if ending.cause != Cause::Asked {
+            return now.since(ending.since) >= grace_ns;
         }
+        let silent_ns = now.since(ending.since).min(now.since(self.moved));
+        let is_over = now.since(self.start) >= self.settings.timeout_ns.saturating_add(grace_ns);
+        silent_ns >= self.patience_ns(grace_ns) || is_over
+    }
+
+    /// How long nothing need be seen: under load as long as it is said, in an audit as long as its longest answer takes.
+    fn patience_ns(&self, said_ns: u64) -> u64 {
+        if self.last.seen.audits > 0 { said_ns.max(AUDIT_SILENT_NS) } else { said_ns }
     }
 
     fn cause(&self, now: Instant, asked: bool) -> Option<Cause> {
@@ -142,7 +161,8 @@ impl Watch {
         } else if now.since(self.start) >= self.settings.timeout_ns {
             Some(Cause::Timeout)
         } else {
-            (self.idle >= self.settings.hung_after).then_some(Cause::Hung)
+            let is_patient = now.since(self.moved) < self.patience_ns(0);
+            (self.idle >= self.settings.hung_after && !is_patient).then_some(Cause::Hung)
         }
     }
 
@@ -164,7 +184,19 @@ mod tests {
     }
 
     fn look(operations: u64, stretches: u64, signs: u64, cpu_s: f64) -> Look {
-        Look { seen: Seen { operations, stretches, signs }, cpu_ns: (cpu_s * 1e9) as u64 }
+        Look { seen: Seen { operations, stretches, signs, audits: 0 }, cpu_ns: (cpu_s * 1e9) as u64 }
+    }
+
+    /// A look at a run that has read so much back.
+    fn auditing(signs: u64) -> Look {
+        Look { seen: Seen { operations: 5, stretches: 9, signs, audits: signs }, cpu_ns: 0 }
+    }
+
+    /// Looks every ten seconds from the first number to the last, all at the same.
+    fn looks(watch: &mut Watch, numbers: std::ops::RangeInclusive<u64>, seen: impl Fn(u64) -> Look) {
+        numbers.for_each(|number| {
+            watch.look(at(10 * number), seen(number));
+        });
     }
 
     /// Looks every ten seconds; gives the looks without progress after each.
@@ -217,6 +249,33 @@ mod tests {
             (None, Some(Action::Kill(Cause::Hung)))
         );
         assert_eq!((watch.step(at(70), false), watch.ended_for()), (None, Some(Cause::Hung)));
+    }
+
+    #[test]
+    fn an_audit_may_wait_for_one_answer_longer_than_a_load_but_not_for_ever() {
+        let mut watch = Watch::new(SETTINGS, at(0));
+        looks(&mut watch, 1..=15, |_| auditing(1));
+        assert_eq!(watch.step(at(159), false), None, "the last sign was at 10 s");
+        assert_eq!(watch.step(at(160), false), Some(Action::Ask(Cause::Hung)));
+    }
+
+    #[test]
+    fn what_was_asked_to_stop_is_not_killed_while_it_reads_back() {
+        let mut watch = Watch::new(SETTINGS, at(0));
+        looks(&mut watch, 1..=1, auditing);
+        assert_eq!(watch.step(at(10), true), Some(Action::Ask(Cause::Asked)));
+        looks(&mut watch, 2..=20, auditing);
+        assert_eq!(watch.step(at(205), true), None, "it moves");
+        looks(&mut watch, 21..=32, |_| auditing(20));
+        assert_eq!(watch.step(at(329), true), None);
+        assert_eq!(watch.step(at(330), true), Some(Action::Kill(Cause::Asked)), "beyond its timeout");
+
+        let mut silent = Watch::new(SETTINGS, at(0));
+        assert_eq!(silent.step(at(1), true), Some(Action::Ask(Cause::Asked)));
+        assert_eq!(
+            (silent.step(at(30), true), silent.step(at(31), true)),
+            (None, Some(Action::Kill(Cause::Asked)))
+        );
     }
 
     #[test]

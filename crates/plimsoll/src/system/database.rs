@@ -38,6 +38,7 @@ use crate::injection;
 use crate::place::Place;
 use crate::plan::Plan;
 use crate::scenario::Loaded;
+use crate::suite::hosted_as::HostedAs;
 
 /// A database under load.
 #[derive(Debug)]
@@ -170,6 +171,10 @@ impl Database {
 impl System for Database {
     fn facts(&self) -> &ServerFacts {
         &self.facts
+    }
+
+    fn hosted_as(&mut self, hosted: &HostedAs) {
+        hosted.tell(&mut self.facts);
     }
 
     fn crew(&self) -> Crew {

@@ -23,6 +23,7 @@ use plimsoll_wire::ConnectOptions;
 use crate::exit::Outcome;
 use crate::plan::Plan;
 use crate::scenario::Loaded;
+use crate::suite::hosted_as::HostedAs;
 
 mod database;
 mod service;
@@ -76,6 +77,9 @@ impl Crew {
 pub trait System: std::fmt::Debug {
     /// What it says it is.
     fn facts(&self) -> &ServerFacts;
+
+    /// What the server at its address was started as, by whoever started it for this run.
+    fn hosted_as(&mut self, _: &HostedAs) {}
 
     /// The threads of the load.
     fn crew(&self) -> Crew;

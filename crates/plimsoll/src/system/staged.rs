@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use super::database::describe;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::fill;
+use crate::itself;
 use crate::place::Place;
 use crate::run_dir;
 use crate::scenario::{self, Staging};
@@ -132,7 +133,7 @@ fn uri(place: &Place) -> anyhow::Result<String> {
 }
 
 fn options(staging: &Staging, uri: &str, settings: &Path, run: &Path) -> anyhow::Result<service::Options> {
-    let program = std::env::current_exe().context("find this program")?;
+    let program = itself::program().to_owned();
     let settings = fs::canonicalize(settings).context("find the service's settings")?;
     let words = ["serve", staging.name(), "--server", uri, "--config"].map(OsString::from);
     let args = words.into_iter().chain([settings.into_os_string()]).collect();

@@ -241,6 +241,10 @@ fn words_that_mean_nothing() {
     assert_eq!(plimsoll_with(&["rnu"]).status.code(), Some(2));
     check(&good(), &["--server", "localhost:27017"], 2, &["mongodb://localhost:27017"]);
     check(&good(), &["--shard", "2/2"], 2, &["--shard 2/2", "for example 0/4"]);
+    for server in ["embedded", "embedded:relaxed", "mongod"] {
+        let parts = ["each shard would start a server of its own", "its address with --server"];
+        check(&good(), &["--shard", "0/2", "--server", server], 2, &parts);
+    }
     check(&good(), &["--set", "phases.3.stop=1"], 2, &["`phases` has no `3`"]);
     let nowhere = plimsoll().args(["show"]).current_dir("/").output().unwrap();
     assert!(stderr(&nowhere).contains("name a run directory"), "{}", stderr(&nowhere));

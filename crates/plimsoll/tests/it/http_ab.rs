@@ -86,6 +86,21 @@ fn what_cannot_be_measured_in_turns_is_refused_before_anything_starts() {
         (&["--server", url, "--b", "set client=driver"], "http.protocol"),
         (&["--server", url, "--b", "set phases.0.load.write.request.get=/things"], "one method"),
         (&["--server", url, "--b", "set http=null"], "add a section `http`"),
+        (
+            &[
+                "--a",
+                "server=http://127.0.0.1:1",
+                "--b",
+                "server=mongodb://127.0.0.1:1",
+                "--b",
+                "set http=null",
+                "--b",
+                "set document={n: 1}",
+                "--b",
+                "set phases.0.load.write={operation: {insert: {batch: 1}}, arrivals: {closed: {writers: 1}}}",
+            ],
+            "nothing that is sent to the one can be sent to the other: give both the same section `http`",
+        ),
     ] {
         let output = plimsoll_with(&[&["ab", file.to_str().unwrap()], args].concat());
         assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));

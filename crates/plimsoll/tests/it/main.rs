@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod bound;
 mod compare;
 mod concepts;
 mod crash;
@@ -17,10 +18,14 @@ mod inspect;
 mod matrix;
 mod merge;
 mod operations;
+mod output;
 mod pipeline;
 mod program;
+mod resume;
 mod runs;
+mod secrets;
 mod serve;
+mod serve_kill;
 mod service;
 mod stream;
 mod suite;

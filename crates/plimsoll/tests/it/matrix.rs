@@ -45,8 +45,10 @@ fn run(dir: &Path, text: &str, args: &[&str]) -> Output {
 /// Each collection is dropped after its audit. A busy embedded server lists one a while longer, empty.
 fn assert_gone(prefix: &str) {
     let began = clock::now();
-    while collections(prefix).iter().any(|(_, documents)| *documents == 0) && clock::now().since(began) < 60 * SECOND_NS {
-        std::thread::sleep(Duration::from_millis(200));
+    while collections(prefix).iter().any(|(_, documents)| *documents == 0)
+        && clock::now().since(began) < 60 * SECOND_NS
+    {
+        sleep(Duration::from_millis(200));
     }
     assert_eq!(collections(prefix), []);
 }

@@ -65,7 +65,7 @@ fn ended_under_load(database: &str, end: impl FnOnce(&mut Service)) {
 }
 
 /// The times of all readings of a sensor.
-fn stored(client: &mut Client, sensor: &str) -> BTreeSet<i64> {
+pub fn stored(client: &mut Client, sensor: &str) -> BTreeSet<i64> {
     let (mut found, mut cursor) = (BTreeSet::new(), String::new());
     loop {
         let page = client.get(&format!("/api/telemetry/{sensor}?from=0&to={START_MS}&limit=1000{cursor}"));

@@ -1,6 +1,8 @@
 //! Suites: that what happens to one test ends no other, and that they go on where they were.
 
+mod pipelines;
 mod refused;
+mod resumed;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::program::{inserts, json, plimsoll, shared, stderr, stdout};
+use crate::program::{inserts, json, plimsoll, plimsoll_with, shared, stderr, stdout};
 
 /// How long a suite may take to reach a moment.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -85,8 +87,9 @@ fn whole(out: &Path) -> Value {
 fn of_six_tests_one_fails_one_hangs_one_is_interrupted_and_the_suite_goes_on_to_its_end() {
     let dir = tempfile::tempdir().unwrap();
     scenarios(dir.path(), "suite_six");
-    let table = "# What can happen?\nname,scenario,server,warm_up\nfirst,quick.yaml,,1s\nfails,fails.yaml,,0s\n\
-                 hangs,hangs.yaml,embedded:relaxed,\nlong,long.yaml,,0s\nfifth,quick.yaml,,0s\nlast,quick.yaml,embedded:relaxed,0s\n";
+    // The fifth writes to the collection of the fourth, which is interrupted.
+    let table = "# What can happen?\nname,scenario,server,warm_up,duration\nfirst,quick.yaml,,1s,\nfails,fails.yaml,,0s,\n\
+                 hangs,hangs.yaml,embedded:relaxed,,\nlong,long.yaml,,0s,\nfifth,long.yaml,,0s,1s\nlast,quick.yaml,embedded:relaxed,0s,\n";
     let file = write(dir.path(), "six.csv", table);
     let out = dir.path().join("out");
     let server = shared();
@@ -107,8 +110,8 @@ fn of_six_tests_one_fails_one_hangs_one_is_interrupted_and_the_suite_goes_on_to_
     let refused = suite(&["--resume", out.to_str().unwrap(), "--quiet"]);
     assert_eq!(column(&out, "outcome"), ["completed", "failed", "hung", "refused", "completed", "completed"]);
     assert!(stdout(&refused).is_empty() && stderr(&refused).is_empty(), "{}", stderr(&refused));
-    drop_collection("suite_six_long");
-    let ended = suite(&["--resume", out.to_str().unwrap(), "--json"]);
+    assert!(count("suite_six_long_4") > 0, "it is still there");
+    let ended = suite(&["--resume", out.to_str().unwrap(), "--existing", "drop", "--json"]);
     let printed = json(&ended);
     assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(3), ""));
     let outcomes = ["completed", "failed", "hung", "completed", "completed", "completed"];
@@ -135,6 +138,10 @@ fn of_six_tests_one_fails_one_hangs_one_is_interrupted_and_the_suite_goes_on_to_
     );
     assert!(out.join("004-long.cut-1").is_dir());
 
+    for left in ["suite_six_long", "suite_six_long_4", "suite_six_long_5", "suite_six_quick_1_warm_up"] {
+        assert_eq!(count(left), 0, "{left}: what nothing is wrong with is dropped");
+    }
+
     let page = fs::read_to_string(out.join("suite.html")).unwrap();
     assert!(page.contains("001-first/run/report.html") && page.contains("Cost stack"));
     let again = suite(&["--resume", out.to_str().unwrap()]);
@@ -156,8 +163,10 @@ fn command(command: &bson::RawDocumentBuf) -> bson::Document {
     })
 }
 
-fn drop_collection(name: &str) {
-    command(&bson::rawdoc! {"drop": name});
+/// Documents of a collection of the tests' database on the shared server.
+fn count(name: &str) -> i64 {
+    let reply = command(&bson::rawdoc! {"count": name});
+    reply.get_i64("n").unwrap_or_else(|_| reply.get_i32("n").unwrap().into())
 }
 
 #[test]
@@ -195,6 +204,15 @@ fn repetitions_are_interleaved_and_each_run_is_looked_at_before_and_after() {
             (&ran["client"]["connections"], &ran["environment"]["cores"]),
             (&json!(connections), &json!(1))
         );
+        let server = &ran["server"];
+        assert_eq!(
+            (&server["kind"], &server["profile"], &server["product"]),
+            (&json!("embedded"), &json!("relaxed"), &before["server"]["product"]),
+            "a run knows what its server promises, though it only has an address"
+        );
+        assert_eq!(server["parameters"]["cache_bytes"], "256000000");
+        let events = fs::read_to_string(out.join(run).join("run/events.ndjson")).unwrap();
+        assert!(events.contains(r#""event":"auditing""#), "who watches the run sees its audit");
     }
     for part in [
         "before",
@@ -213,33 +231,17 @@ fn repetitions_are_interleaved_and_each_run_is_looked_at_before_and_after() {
         (&json!(2), &json!(2))
     );
     assert!(stdout(&made).contains("Time ranges"), "{}", stdout(&made));
+
+    // What is complete is printed again, wherever its scenarios are by then.
+    fs::remove_file(dir.path().join("quick.yaml")).unwrap();
+    let printed = suite_of(&["suite", "--resume", out.to_str().unwrap(), "--json"]);
+    let shown = suite_of(&["show", out.to_str().unwrap(), "--json"]);
+    assert_eq!((&printed, &shown), (&suite, &suite), "what was measured is not changed by being shown");
 }
 
-#[test]
-fn a_suite_that_is_killed_takes_its_run_with_it_and_goes_on() {
-    let dir = tempfile::tempdir().unwrap();
-    scenarios(dir.path(), "suite_killed");
-    let rows = "name,scenario,server,warm_up\nquick,quick.yaml,embedded:relaxed,0s\nlong,long.yaml,embedded:relaxed,0s\n";
-    let file = write(dir.path(), "killed.csv", rows);
-    let out = dir.path().join("out");
-    let mut begun = start(&[file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
-    wait_for("the load of the second test", || has_load(&out, "002-long"));
-    signal(&begun, Signal::KILL);
-    begun.wait().unwrap();
-    let here = out.join("002-long/run");
-    wait_for("the end of the run", || !is_running(here.to_str().unwrap()));
-    // As if the last line had been cut as well.
-    let csv = fs::read(out.join("results.csv")).unwrap();
-    fs::write(out.join("results.csv"), [&csv[..], b"2,long,scen"].concat()).unwrap();
-    let ended = suite(&["--resume", out.to_str().unwrap(), "-q"]);
-    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
-    assert_eq!(column(&out, "outcome"), ["completed", "completed"]);
-    assert!(out.join("002-long.cut-1").is_dir());
-}
-
-/// Whether a process has a word in its command line.
-fn is_running(word: &str) -> bool {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).any(|line| line.contains(word))
+/// What words of the program print as JSON.
+fn suite_of(words: &[&str]) -> Value {
+    let output = plimsoll_with(words);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    json(&output)
 }

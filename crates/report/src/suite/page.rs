@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use plimsoll_measure::run::Run;
-use plimsoll_measure::suite::{Planned, Row, Suite};
+use plimsoll_measure::suite::{Kind, Planned, Row, Suite};
 
 use super::figure::figure;
 use super::{outcome_tone, reasons, tables, words};
@@ -89,10 +89,18 @@ fn row(suite: &Suite, planned: &Planned) -> Markup {
             td.n { (rate.unwrap_or_else(|| crate::units::NONE.to_owned())) }
             td { @if let Some(row) = row { span.faint { (tables::moments(row)) } br; (row.from_ms) " – " (row.to_ms) } }
             td {
-                @if row.is_some_and(|row| row.measured.is_some()) { a href={ (directory) "/run/report.html" } { (directory) } }
+                @if let Some(row) = row.filter(|row| row.measured.is_some()) { a href={ (directory) "/run/" (told_in(row.kind)) } { (directory) } }
                 @else if row.is_some() { code { (directory) } }
             }
         }
+    }
+}
+
+/// Where a run tells more of itself.
+const fn told_in(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Scenario => "report.html",
+        Kind::Pipeline => "pipeline.json",
     }
 }
 

@@ -101,7 +101,9 @@ pub(super) fn conclusions(suite: &Suite) -> Vec<String> {
     }
     if suite.tests.iter().any(|test| test.delta.is_some()) {
         said.push(
-            "These are ratios of medians and no verdicts: whether two rows truly differ is for plimsoll ab or compare.".to_owned(),
+            "These are ratios of medians and no verdicts: whether two rows A and B truly differ is said by plimsoll compare \
+             DIR/*-A-r* --with DIR/*-B-r*, from 8 repetitions on."
+                .to_owned(),
         );
     }
     said

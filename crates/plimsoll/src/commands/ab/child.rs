@@ -1,5 +1,6 @@
-//! One run of a comparison: `plimsoll run` as a process of its own.
+//! One run of a comparison: `plimsoll run` as a process of its own, which ends with this one, even if this one is killed.
 
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -7,10 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
 
 use super::prepare::Prepared;
 use crate::cli::LoadArgs;
+use crate::itself;
 
 /// How often a run is looked at, and the wish to stop passed on.
 const LOOK: Duration = Duration::from_millis(50);
@@ -34,15 +37,39 @@ impl Run<'_> {
     /// # Errors
     /// When the program cannot be started.
     pub fn start(&self, side: &Prepared) -> anyhow::Result<Child> {
-        let own = || std::env::current_exe().context("find this program");
-        let binary = side.side.binary.clone().map_or_else(own, Ok)?;
-        let mut command = Command::new(&binary);
+        let binary = side.side.binary.as_deref();
+        let mut command = binary.map_or_else(own, other);
         command.arg("run").arg(self.scenario).arg("--out").arg(self.path);
         command.args(words(&side.args)).args(self.own.into_iter().flat_map(|own| ["--set", own]));
         command.args(self.quiet.then_some("--quiet"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-        command.spawn().with_context(|| format!("start {}", binary.display()))
+        command.spawn().with_context(|| format!("start {}", binary.unwrap_or(itself::program()).display()))
     }
+}
+
+/// This program, as suites start it: asked to end when this process is gone.
+fn own() -> Command {
+    let mut command = itself::command();
+    command.args(["suite", "--bound-to", &std::process::id().to_string(), "--"]);
+    command
+}
+
+/// Another program, which may be of a version that does not know how to be bound: it is bound before it begins.
+fn other(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    let owner = getpid();
+    // SAFETY: between fork and exec only calls that are safe after a signal are allowed. `bind` makes two system calls,
+    // allocates nothing, takes no lock and does not unwind.
+    unsafe { command.pre_exec(move || bind(owner)) };
+    command
+}
+
+/// In the child, before it becomes the program: it is asked to end when the thread that started it does, which is the one
+/// that waits for it.
+fn bind(owner: Pid) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::INT))?;
+    // The owner may have died before the line above.
+    if getppid() == Some(owner) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
 /// Words of the command line as `plimsoll run` takes them.

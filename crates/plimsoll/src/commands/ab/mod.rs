@@ -155,7 +155,9 @@ impl<'a> Drive<'a> {
             rooms.clear(run.as_ref().ok())?;
         }
         let Ok(run) = run else {
-            let exit = code.and_then(Exit::of).filter(|exit| *exit != Exit::Held).unwrap_or(Exit::Failed);
+            // One that was asked to end before it could hear that has no code.
+            let none = if self.is_over() { Exit::Interrupted } else { Exit::Failed };
+            let exit = code.and_then(Exit::of).filter(|exit| *exit != Exit::Held).unwrap_or(none);
             if exit != Exit::Interrupted {
                 say(&format!("      the run of {} could not be made: see above", turn.which.letter()));
             }

@@ -5,12 +5,13 @@ use plimsoll_measure::comparison::sign_flip::{ALPHA, PAIRS_MAX, PAIRS_MIN, small
 use plimsoll_mongo::scenario::Existing;
 
 use crate::ab::own::Own;
-use crate::ab::side::{Side, without_password};
+use crate::ab::side::Side;
 use crate::cli::{AbArgs, LoadArgs};
 use crate::matrix::venue::Venue;
 use crate::place::{Choice, Place};
 use crate::plan::{self, Plan};
 use crate::scenario::{self, Loaded};
+use crate::secret::without_password;
 use crate::system::Subject;
 
 /// A side that is ready to be measured.
@@ -86,7 +87,8 @@ pub fn prepare(args: &AbArgs) -> anyhow::Result<[Prepared; 2]> {
     );
     ensure!(
         Venue::of(&a.subject).is_audited() == Venue::of(&b.subject).is_audited(),
-        "A and B: one is a database and the other a service, and nothing that is sent to the one can be sent to the other: give          both the same section `http`"
+        "A and B: one is a database and the other a service, and nothing that is sent to the one can be sent to the other: give \
+         both the same section `http`"
     );
     Ok([a, b])
 }

@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::prepare::Prepared;
 use crate::ab::own::Own;
+use crate::audit::is_intact;
 use crate::commands::matrix;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::Place;
@@ -55,7 +56,7 @@ impl Rooms<'_> {
             let dropped = self.runtime.block_on(store::end(place, &name));
             return dropped.with_context(|| format!("drop the database {name}")).deserves(Exit::Server);
         }
-        let intact = run.and_then(|run| run.integrity.as_ref()).is_some_and(|it| it.holds() && it.is_known());
+        let intact = run.and_then(|run| run.integrity.as_ref()).is_some_and(is_intact);
         if intact {
             let namespace: Namespace = name.parse().deserves(Exit::Usage)?;
             self.runtime.block_on(matrix::clear(place, &namespace, true)).deserves(Exit::Server)?;

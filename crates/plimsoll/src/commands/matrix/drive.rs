@@ -59,12 +59,14 @@ impl<'a> Drive<'a> {
     pub fn start(mut prepared: Prepared<'a>, args: &'a RunArgs, flag: Arc<AtomicBool>) -> Outcome<Self> {
         let quiet = args.load.quiet || args.load.json;
         let runtime = load::runtime()?;
-        let stage = Stage::open(&prepared, manner(&prepared.loaded.scenario, quiet), &runtime)?;
+        // One that is complete is told again, on whatever machine, and needs no server.
+        let manner = manner(&prepared.loaded.scenario, quiet);
+        let is_complete = prepared.to_make().next().is_none();
+        let stage = if is_complete { Stage::Apart } else { Stage::open(&prepared, manner, &runtime)? };
         let (dir, mut results) = match prepared.earlier.take() {
             Some(earlier) => earlier,
             None => begin(&prepared, args)?,
         };
-        results.environment = machine::environment(dir.path());
         results.show.clone_from(&prepared.matrix.show);
         dir.scenario(&prepared.loaded.resolved()?)?;
         let started = clock::now();
@@ -282,8 +284,9 @@ fn deserved(run: &Run) -> Exit {
 }
 
 fn begin(prepared: &Prepared<'_>, args: &RunArgs) -> anyhow::Result<(MatrixDir, Results)> {
-    let results = prepared.results();
+    let mut results = prepared.results();
     let dir = MatrixDir::create(args.load.out.as_deref(), &prepared.loaded.name, results.started_ms)?;
+    results.environment = machine::environment(dir.path());
     Ok((dir, results))
 }
 

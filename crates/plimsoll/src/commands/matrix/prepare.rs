@@ -6,12 +6,14 @@ use anyhow::{Context, bail, ensure};
 use plimsoll_ledger::Run as RunId;
 use plimsoll_measure::clock;
 use plimsoll_measure::matrix::{Axis, Cell as CellResult, CellRun, FORMAT, Matrix as Results};
+use plimsoll_server::machine::environment;
 
 use crate::cli::{LoadArgs, RunArgs};
 use crate::matrix::cells::{Cell, Expanded, expand, refuse};
 use crate::matrix::choice::Choice;
 use crate::matrix::cost::{Estimate, Keep, estimate, refusal};
 use crate::matrix::dir::MatrixDir;
+use crate::matrix::machine::check_same;
 use crate::matrix::runs::{Planned, Todo, schedule, todo};
 use crate::matrix::share::{self, Share};
 use crate::matrix::venue::Venue;
@@ -73,6 +75,9 @@ pub fn prepare<'a>(loaded: &'a Loaded, args: &RunArgs) -> anyhow::Result<Prepare
     let keep = if args.load.keep { Keep::Everything } else { Keep::Nothing };
     let to_make = runs.iter().zip(&todo).filter(|(_, todo)| **todo != Todo::Keep);
     let to_make: Vec<Share> = to_make.map(|(run, _)| shares[run.cell]).collect();
+    if let Some((dir, results)) = earlier.as_ref().filter(|_| !to_make.is_empty()) {
+        check_same(&results.environment, &environment(dir.path()))?;
+    }
     let estimate = estimate(expanded.cells.len(), &to_make, keep);
     let refusal = refusal(&estimate, &matrix.bounds, subjects.first().and_then(free));
     Ok(Prepared {

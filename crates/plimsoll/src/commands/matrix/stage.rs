@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::prepare::Prepared;
 use super::shared::{check_taken, clear, look};
+use crate::audit::is_intact;
 use crate::check;
 use crate::commands::load::{self, Closed};
 use crate::exit::{Deserves, Exit, Outcome};
@@ -151,7 +152,7 @@ fn clear_collection(
     runtime: &Runtime,
 ) -> Left {
     let Ok(namespace) = run.collection.parse::<Namespace>() else { return Left::default() };
-    let intact = closed.run.integrity.as_ref().is_some_and(|it| it.holds() && it.is_known());
+    let intact = closed.run.integrity.as_ref().is_some_and(is_intact);
     let stays = if is_standing {
         Some("was there before")
     } else if !intact {

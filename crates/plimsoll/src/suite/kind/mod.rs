@@ -1,5 +1,6 @@
 //! What a test can be: one file a kind. Everything else in a suite knows only what is said here.
 
+mod measured;
 mod pipeline;
 mod scenario;
 
@@ -12,8 +13,12 @@ use plimsoll_mongo::scenario::Existing;
 use plimsoll_mongo::setup::Namespace;
 
 use super::progress::Progress;
-use super::typed::Row;
+use super::typed::{self, Row};
+use crate::ab::own::Own;
 use crate::place::Choice;
+
+/// What a warm-up's collection is called, behind the run's own.
+const WARM_UP: &str = "_warm_up";
 
 /// A kind of test.
 pub trait Kind: Debug + Sync {
@@ -49,14 +54,52 @@ pub struct Job {
     pub hash: String,
     /// Words for this program that make one run, without those that say where the server is and where the run goes.
     pub words: Vec<String>,
-    /// Words that make a warm-up, and the collection that it writes to; nothing where there is none.
-    pub warm_up: Option<(Vec<String>, Namespace)>,
+    /// Words that make a warm-up, likewise; nothing where there is none.
+    pub warm_up: Option<Vec<String>>,
     /// Who has the server.
     pub host: Host,
+    /// What each run has to itself on a server that stays, so that what became of one is not in the way of another.
+    pub own: Own,
     /// What happens to a collection that is not empty.
     pub existing: Existing,
     /// The storage engine's cache of a server that is started, in bytes.
     pub cache_bytes: Option<u64>,
+}
+
+impl Job {
+    /// Words that make run `number`.
+    pub fn words_of(&self, number: u32) -> Vec<String> {
+        let own = self.own.word(number).map(|word| ["--set".to_owned(), word]);
+        self.words.iter().cloned().chain(own.into_iter().flatten()).collect()
+    }
+
+    /// The collection that run `number` writes to, where the suite has the server.
+    pub fn namespace(&self, number: u32) -> Option<Namespace> {
+        let Host::Suite(_, named) = &self.host else { return None };
+        let own = self.own.name(number).and_then(|name| name.parse().ok());
+        Some(own.unwrap_or_else(|| named.clone()))
+    }
+
+    /// Words that make the warm-up of run `number`, and the collection that it writes to.
+    pub fn warm_up_of(&self, number: u32) -> Option<(Vec<String>, Namespace)> {
+        let (words, Namespace { db, collection }) = (self.warm_up.as_ref()?, self.namespace(number)?);
+        let namespace = Namespace { db, collection: format!("{collection}{WARM_UP}") };
+        let own = ["--set".to_owned(), format!("collection={namespace}")];
+        Some((words.iter().cloned().chain(own).collect(), namespace))
+    }
+
+    /// Whether runs have collections of their own.
+    pub fn has_own(&self) -> bool {
+        self.own != Own::Nothing
+    }
+
+    /// Whatever its row says, this is done with a collection that is not empty.
+    pub fn rule(&mut self, existing: typed::Existing) {
+        self.existing = existing.into();
+        if self.has_own() && matches!(self.host, Host::Run(_)) {
+            self.words.extend(["--set".to_owned(), format!("existing={}", existing.name())]);
+        }
+    }
 }
 
 /// Who finds or starts the server of a run.
@@ -85,6 +128,13 @@ pub struct Ended {
 /// Every kind.
 static KINDS: [&dyn Kind; 2] = [&scenario::Scenario, &pipeline::Pipeline];
 
+/// A file that is named relative to `base`, made whole; a name that is no file stays what it is.
+fn settled_path(named: Option<&str>, base: &Path) -> Option<String> {
+    let file = named.map(|name| base.join(name)).filter(|path| path.is_file());
+    let whole = file.map(|path| path.canonicalize().unwrap_or(path).to_string_lossy().into_owned());
+    whole.or_else(|| named.map(str::to_owned))
+}
+
 /// The kind of a row: the one whose column is filled.
 ///
 /// # Errors
@@ -98,6 +148,51 @@ pub fn of(row: &Row) -> anyhow::Result<&'static dyn Kind> {
         }
         (Some(one), Some(other)) => {
             bail!("it names a {} and a {}: leave one of them out", one.kind().name(), other.kind().name())
+        }
+    }
+}
+
+impl From<typed::Existing> for Existing {
+    fn from(existing: typed::Existing) -> Self {
+        match existing {
+            typed::Existing::Refuse => Self::Refuse,
+            typed::Existing::Drop => Self::Drop,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(server: &str, existing: &str) -> Job {
+        let mut row = Row::default();
+        for (column, text) in
+            [("scenario", "bulk-baseline"), ("server", server), ("existing", existing), ("warm_up", "2s")]
+        {
+            row.put(column, text).unwrap();
+        }
+        of(&row).unwrap().prepare(&row).unwrap()
+    }
+
+    #[test]
+    fn on_a_server_that_stays_each_run_has_a_collection_of_its_own_unless_its_row_drops_what_is_there() {
+        for (server, existing, is_own, collection) in [
+            ("mongodb://h", "", true, "plimsoll.bulk_baseline_7"),
+            ("mongodb://h", "drop", false, "plimsoll.bulk_baseline"),
+            ("embedded", "", false, "plimsoll.bulk_baseline"),
+        ] {
+            let mut job = job(server, existing);
+            // Where a suite is gone on with by another rule, no run goes to another collection.
+            for rule in [None, Some(typed::Existing::Drop)] {
+                rule.into_iter().for_each(|rule| job.rule(rule));
+                let word = format!("collection={collection}");
+                assert_eq!(job.words_of(7).contains(&word), is_own, "{server} {existing} {rule:?}");
+                assert_eq!(job.namespace(7).unwrap().to_string(), collection);
+                let (warm_up, apart) = job.warm_up_of(7).unwrap();
+                assert_eq!(apart.to_string(), format!("{collection}_warm_up"));
+                assert_eq!(warm_up.last().unwrap(), &format!("{word}_warm_up"));
+            }
         }
     }
 }

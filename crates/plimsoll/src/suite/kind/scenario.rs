@@ -3,27 +3,24 @@
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use plimsoll_measure::integrity::{Integrity, Proof};
-use plimsoll_measure::run::Run;
 use plimsoll_measure::size::Bytes;
-use plimsoll_measure::suite::{self, Measured};
+use plimsoll_measure::suite;
 use plimsoll_mongo::scenario::Existing;
 use plimsoll_mongo::setup::Namespace;
 
-use super::{Ended, Host, Job, Kind};
+use super::{Ended, Host, Job, Kind, measured, settled_path};
+use crate::ab::own::Own;
 use crate::cli::LoadArgs;
 use crate::place::Choice;
 use crate::plan::Plan;
 use crate::run_dir;
 use crate::scenario::{self, Loaded, Victim};
 use crate::suite::progress::{Events, Progress};
-use crate::suite::typed::{self, Row};
+use crate::suite::typed::Row;
 use crate::system::Subject;
 
 /// The one way in which a scenario spreads its work.
 const EXECUTOR: &str = "thread-per-worker";
-/// What a warm-up's collection is called, behind the test's own.
-const WARM_UP: &str = "_warm_up";
 
 /// A test that runs a scenario.
 #[derive(Debug)]
@@ -39,9 +36,7 @@ impl Kind for Scenario {
     }
 
     fn settled(&self, row: Row, base: &Path) -> Row {
-        let file = row.scenario.as_ref().map(|name| base.join(name)).filter(|path| path.is_file());
-        let whole = file.map(|path| path.canonicalize().unwrap_or(path).to_string_lossy().into_owned());
-        Row { scenario: whole.or(row.scenario), ..row }
+        Row { scenario: settled_path(row.scenario.as_deref(), base), ..row }
     }
 
     fn prepare(&self, row: &Row) -> anyhow::Result<Job> {
@@ -59,6 +54,7 @@ impl Kind for Scenario {
             hash: loaded.hash(),
             words: words(name, &overrides, &host, row),
             warm_up: warm_up(name, &overrides, &host, row, &loaded)?,
+            own: own(&subject, &loaded, existing(row, &loaded)),
             existing: existing(row, &loaded),
             cache_bytes: loaded.scenario.cache.map(Bytes::get),
             host,
@@ -71,7 +67,7 @@ impl Kind for Scenario {
     }
 
     fn ended(&self, directory: &Path) -> Option<Ended> {
-        run_dir::read_run(directory).ok().map(|run| ended(&run))
+        run_dir::read_run(directory).ok().map(|run| measured::ended(&run))
     }
 }
 
@@ -99,6 +95,7 @@ fn args(server: Option<String>) -> LoadArgs {
         keep: false,
         json: false,
         quiet: true,
+        hosted_as: None,
     }
 }
 
@@ -186,11 +183,15 @@ fn host(subject: &Subject, loaded: &Loaded, plan: &Plan, row: &Row) -> anyhow::R
 }
 
 fn existing(row: &Row, loaded: &Loaded) -> Existing {
-    match row.existing {
-        Some(typed::Existing::Refuse) => Existing::Refuse,
-        Some(typed::Existing::Drop) => Existing::Drop,
-        None => loaded.scenario.existing,
-    }
+    row.existing.map_or(loaded.scenario.existing, Existing::from)
+}
+
+/// Who drops what is there, or adds to it, means the collection that is named. Everybody else has one a run where the server
+/// stays.
+fn own(subject: &Subject, loaded: &Loaded, rule: Existing) -> Own {
+    let own = Own::of(subject, loaded);
+    let is_apart = rule == Existing::Refuse && matches!(own, Own::Collections(_));
+    if is_apart { own } else { Own::Nothing }
 }
 
 fn words(name: &str, overrides: &[String], host: &Host, row: &Row) -> Vec<String> {
@@ -198,8 +199,7 @@ fn words(name: &str, overrides: &[String], host: &Host, row: &Row) -> Vec<String
     match (host, row.existing) {
         // Its server has the cache that it was started with, and what was in the collection is dropped already.
         (Host::Suite(..), _) => sets.push("cache=null".to_owned()),
-        (Host::Run(_), Some(typed::Existing::Drop)) => sets.push("existing=drop".to_owned()),
-        (Host::Run(_), Some(typed::Existing::Refuse)) => sets.push("existing=refuse".to_owned()),
+        (Host::Run(_), Some(existing)) => sets.push(format!("existing={}", existing.name())),
         (Host::Run(_), None) => {}
     }
     command(name, &sets)
@@ -210,72 +210,24 @@ fn command(name: &str, sets: &[String]) -> Vec<String> {
     ["run".to_owned(), name.to_owned()].into_iter().chain(sets).collect()
 }
 
-/// The same load for a short time in every phase, into a collection of its own, with nothing expected of it.
+/// The same load for a short time in every phase, with nothing expected of it. Its collection is the run's to name.
 fn warm_up(
     name: &str,
     overrides: &[String],
     host: &Host,
     row: &Row,
     loaded: &Loaded,
-) -> anyhow::Result<Option<(Vec<String>, Namespace)>> {
+) -> anyhow::Result<Option<Vec<String>>> {
     let Some(time) = row.warm_up.filter(|time| time.as_ns() > 0) else { return Ok(None) };
-    let Host::Suite(_, own) = host else {
-        bail!(
-            "warm_up: the run starts what it loads by itself, and nothing of a warm-up would be left; leave it out"
-        )
-    };
-    let collection = Namespace { db: own.db.clone(), collection: format!("{}{WARM_UP}", own.collection) };
+    ensure!(
+        matches!(host, Host::Suite(..)),
+        "warm_up: the run starts what it loads by itself, and nothing of a warm-up would be left; leave it out"
+    );
     let mut sets = overrides.to_vec();
     let phases = 0..loaded.scenario.phases.len();
     sets.extend(phases.map(|index| format!("phases.{index}.stop={{duration: {time}}}")));
-    sets.extend([
-        format!("collection={collection}"),
-        "existing=refuse".into(),
-        "expect={}".into(),
-        "cache=null".into(),
-    ]);
+    sets.extend(["existing=refuse", "expect={}", "cache=null"].map(str::to_owned));
     let warm = scenario::load(name, &sets, None).context("warm_up")?;
     Plan::build(&warm).context("warm_up: leave it out, or give it 0s")?;
-    Ok(Some((command(name, &sets), collection)))
-}
-
-fn ended(run: &Run) -> Ended {
-    let integrity = run.integrity.as_ref();
-    Ended {
-        measured: measured(run),
-        interrupted: run.interrupted,
-        intact: integrity.is_some_and(|it| it.holds() && it.is_known()),
-        reasons: run.reasons.clone(),
-    }
-}
-
-/// What the last phase measured.
-fn measured(run: &Run) -> Option<Measured> {
-    let phase = run.phases.last()?;
-    let counts_documents = phase.documents > 0;
-    let total = if counts_documents { phase.documents } else { phase.operations };
-    let seconds = (phase.to_s - phase.from_s).max(f64::MIN_POSITIVE);
-    let rate_per_s = if counts_documents { phase.documents_per_s } else { phase.operations as f64 / seconds };
-    let each = |per_operation: f64| per_operation * phase.operations as f64 / total.max(1) as f64;
-    // What the server's process cost is known of all phases together.
-    let server = Some(&run.server_cost).filter(|_| run.phases.len() == 1);
-    let latency = &phase.response_ns;
-    Some(Measured {
-        unit: if counts_documents { "documents" } else { "operations" }.to_owned(),
-        rate_per_s,
-        total,
-        p50_ns: latency.p50,
-        p99_ns: latency.p99,
-        p99_9_ns: latency.p99_9,
-        max_ns: latency.max,
-        errors: phase.errors,
-        lost: run.integrity.as_ref().and_then(lost),
-        client_cpu_us: phase.cpu_us_per_operation.map(each),
-        server_cpu_us: server.and_then(|cost| cost.cpu_us_per_operation).map(each),
-    })
-}
-
-/// Documents that are missing, where that was looked at and something was promised.
-fn lost(integrity: &Integrity) -> Option<u64> {
-    matches!(integrity.proof, Proof::Proven | Proof::Counted).then_some(integrity.lost)
+    Ok(Some(command(name, &sets)))
 }

@@ -1,13 +1,7 @@
 //! Suites and tests that are refused, each with its place and the mend.
 
-use super::{column, command, scenarios, suite, write};
+use super::{column, count, scenarios, suite, write};
 use crate::program::{plimsoll_with, shared, stderr, stdout};
-
-/// Documents of a collection of the tests' database on the shared server.
-fn count(name: &str) -> i64 {
-    let reply = command(&bson::rawdoc! {"count": name});
-    reply.get_i64("n").unwrap_or_else(|_| reply.get_i32("n").unwrap().into())
-}
 
 #[test]
 fn a_collection_that_is_not_empty_is_refused_or_dropped_as_the_row_says() {
@@ -17,17 +11,13 @@ fn a_collection_that_is_not_empty_is_refused_or_dropped_as_the_row_says() {
     let file = write(dir.path(), "full.csv", rows);
     let quick = dir.path().join("quick.yaml");
     let server = shared();
-    let first = dir.path().join("first");
-    let filled = plimsoll_with(&[
-        "run",
-        quick.to_str().unwrap(),
-        "--server",
-        &server,
-        "--out",
-        first.to_str().unwrap(),
-        "-q",
-    ]);
-    assert_eq!(filled.status.code(), Some(0), "{}", stderr(&filled));
+    // The first test has a collection of its own; the second one drops the one that its scenario names.
+    for collection in ["suite_full_quick_1", "suite_full_quick"] {
+        let (first, named) = (dir.path().join(collection), format!("collection=plimsoll_test.{collection}"));
+        let run = ["run", quick.to_str().unwrap(), "--server", &server, "--set", &named, "-q", "--out"];
+        let filled = plimsoll_with(&[&run[..], &[first.to_str().unwrap()]].concat());
+        assert_eq!(filled.status.code(), Some(0), "{}", stderr(&filled));
+    }
     let out = dir.path().join("out");
     let made = suite(&[file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--server", &server]);
     assert_eq!(made.status.code(), Some(2), "{}", stderr(&made));
@@ -35,6 +25,7 @@ fn a_collection_that_is_not_empty_is_refused_or_dropped_as_the_row_says() {
     assert!(stderr(&made).contains("is not empty (2000 documents)"), "{}", stderr(&made));
     assert!(stderr(&made).contains("held 2,000 documents and was dropped"), "{}", stderr(&made));
     assert_eq!((count("suite_full_quick"), count("suite_full_quick_warm_up")), (2000, 0));
+    assert_eq!(count("suite_full_quick_1"), 2000, "what is in the way is not touched");
 }
 
 #[test]
@@ -68,7 +59,7 @@ fn bad_suites_are_refused_before_anything_is_started() {
         (
             "a.csv",
             "name,pipeline\na,kafka\n",
-            &["line 2, test a: pipeline kafka: this version runs no pipelines"],
+            &["line 2, test a: there is no pipeline `kafka`: name a YAML file"],
         ),
         (
             "a.csv",

@@ -1,0 +1,70 @@
+//! What a run of a scenario came to, and what its last phase measured.
+
+use plimsoll_measure::integrity::{Integrity, Proof};
+use plimsoll_measure::run::Run;
+use plimsoll_measure::suite::Measured;
+
+use super::Ended;
+use crate::audit::is_intact;
+
+/// What a run came to, by its summary.
+pub fn ended(run: &Run) -> Ended {
+    let integrity = run.integrity.as_ref();
+    Ended {
+        measured: measured(run),
+        interrupted: run.interrupted,
+        intact: integrity.is_some_and(is_intact),
+        reasons: run.reasons.clone(),
+    }
+}
+
+/// What the last phase measured.
+fn measured(run: &Run) -> Option<Measured> {
+    let phase = run.phases.last()?;
+    let counts_documents = phase.documents > 0;
+    let total = if counts_documents { phase.documents } else { phase.operations };
+    let seconds = (phase.to_s - phase.from_s).max(f64::MIN_POSITIVE);
+    let rate_per_s = if counts_documents { phase.documents_per_s } else { phase.operations as f64 / seconds };
+    let each = |per_operation: f64| per_operation * phase.operations as f64 / total.max(1) as f64;
+    // What the server's process cost is known of all phases together.
+    let server = Some(&run.server_cost).filter(|_| run.phases.len() == 1);
+    let latency = &phase.response_ns;
+    Some(Measured {
+        unit: if counts_documents { "documents" } else { "operations" }.to_owned(),
+        rate_per_s,
+        total,
+        p50_ns: latency.p50,
+        p99_ns: latency.p99,
+        p99_9_ns: latency.p99_9,
+        max_ns: latency.max,
+        errors: phase.errors,
+        lost: run.integrity.as_ref().and_then(lost),
+        client_cpu_us: phase.cpu_us_per_operation.map(each),
+        server_cpu_us: server.and_then(|cost| cost.cpu_us_per_operation).map(each),
+    })
+}
+
+/// Documents that are missing, where each was looked for: what was only counted tells of none of them.
+fn lost(integrity: &Integrity) -> Option<u64> {
+    (integrity.proof == Proof::Proven).then_some(integrity.lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended_with(proof: Proof, found: u64) -> (Option<u64>, bool) {
+        let integrity = Integrity { proof, acknowledged: 10, found, ..Integrity::default() };
+        let phases = vec![plimsoll_measure::run::PhaseFacts::default()];
+        let ended = ended(&Run { integrity: Some(integrity), phases, ..Run::default() });
+        (ended.measured.unwrap().lost, ended.intact)
+    }
+
+    #[test]
+    fn what_was_counted_and_not_looked_for_tells_of_no_losses() {
+        assert_eq!(ended_with(Proof::Proven, 10), (Some(0), true));
+        assert_eq!(ended_with(Proof::Counted, 10), (None, true));
+        assert_eq!(ended_with(Proof::Counted, 9), (None, false), "what is missing is kept as evidence");
+        assert_eq!(ended_with(Proof::NotAudited, 0), (None, false));
+    }
+}

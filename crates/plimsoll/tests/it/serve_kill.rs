@@ -1,0 +1,120 @@
+//! The database of a service is killed under load: what a caller over HTTP was told is stored is there when it is back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, sleep};
+use std::time::Duration;
+
+use plimsoll_measure::clock::{self, SECOND_NS};
+use plimsoll_server::Profile;
+use serde_json::json;
+
+use crate::program::{server, uri};
+use crate::serve::stored;
+use crate::service::{Client, Service};
+
+const WRITERS: usize = 8;
+/// Times of readings count from here: an hour and more before the end of what `stored` asks for.
+const START_MS: i64 = 1_789_000_000_000;
+/// Readings that are acknowledged before the kill, and after the database is back.
+const BEFORE: u64 = 1_000;
+const AFTER: u64 = 200;
+/// How long a moment may take to come, in nanoseconds.
+const PATIENCE_NS: u64 = 120 * SECOND_NS;
+
+/// What writers were told so far.
+#[derive(Default)]
+struct Told {
+    acknowledged: AtomicU64,
+    failed: AtomicU64,
+    over: AtomicBool,
+}
+
+/// Sends one reading after the other until it is over; gives how many were sent, and the times of those that were answered
+/// 201. What was answered otherwise is not sent again.
+fn load(address: &str, sensor: &str, told: &Told) -> (i64, BTreeSet<i64>) {
+    let (mut client, mut times, mut sent) = (Client::connect(address), BTreeSet::new(), 0);
+    while !told.over.load(Ordering::Relaxed) {
+        let at_ms = START_MS + sent;
+        let body = json!({"sensorId": sensor, "timestamp": at_ms, "temperature": 21.5}).to_string();
+        sent += 1;
+        match client.send("POST", "/api/telemetry/ingest", &body) {
+            Ok((201, _)) => {
+                times.insert(at_ms);
+                told.acknowledged.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(_) => {
+                told.failed.fetch_add(1, Ordering::Relaxed);
+                sleep(Duration::from_millis(20));
+            }
+            // The service itself lives on, but may close a connection.
+            Err(_) => client = Client::connect(address),
+        }
+    }
+    (sent, times)
+}
+
+fn wait_for(what: &str, is_there: impl Fn() -> bool) {
+    let began = clock::now();
+    while !is_there() {
+        assert!(clock::now().since(began) < PATIENCE_NS, "{what} did not come");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn killed_under_load(design: &str) {
+    let mut database = server(Profile::Journaled, &[]);
+    let address = database.address();
+    let patience = format!("{}&serverSelectionTimeoutMS=2000", uri(&database));
+    let design_word = format!("readings.design={design}");
+    let mut service = Service::start(&["--server", &patience, "--set", &design_word]);
+    let told = Arc::new(Told::default());
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|n| {
+            let (address, told) = (service.address.clone(), Arc::clone(&told));
+            thread::spawn(move || load(&address, &format!("s{n}"), &told))
+        })
+        .collect();
+    let acknowledged = || told.acknowledged.load(Ordering::Relaxed);
+    wait_for("the load", || acknowledged() >= BEFORE);
+    database.kill().unwrap();
+    wait_for("an answer without the database", || told.failed.load(Ordering::Relaxed) > 0);
+    let before = acknowledged();
+    database.restart().unwrap();
+    assert_eq!(database.address(), address);
+    wait_for("the load after the restart", || acknowledged() >= before + AFTER);
+    told.over.store(true, Ordering::Relaxed);
+    assert!(service.process.try_wait().unwrap().is_none(), "the service lived through it");
+    for (n, writer) in writers.into_iter().enumerate() {
+        let (sent, times) = writer.join().unwrap();
+        let found = stored(&mut service.client(), &format!("s{n}"));
+        let lost: Vec<_> = times.difference(&found).collect();
+        assert!(
+            lost.is_empty(),
+            "{design}: {} of {} acknowledged readings are lost",
+            lost.len(),
+            times.len()
+        );
+        assert!(
+            found.iter().all(|at_ms| (START_MS..START_MS + sent).contains(at_ms)),
+            "{design}: a stranger"
+        );
+    }
+    assert!(acknowledged() >= BEFORE + AFTER);
+}
+
+#[test]
+fn kill_9_of_the_database_loses_nothing_that_was_answered_201() {
+    killed_under_load("document");
+}
+
+#[test]
+fn kill_9_of_the_database_loses_nothing_of_a_bucket_that_was_answered_201() {
+    killed_under_load("bucket");
+}
+
+#[test]
+fn kill_9_of_the_database_loses_nothing_of_a_time_series_that_was_answered_201() {
+    killed_under_load("time_series");
+}
