@@ -17,7 +17,6 @@ use plimsoll_pipeline::{
 use plimsoll_report::stream::Labels;
 
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection, TransformSection};
-use crate::place::cache;
 
 /// A pipeline that can run, and what is told of it.
 pub struct Built {
@@ -149,7 +148,7 @@ fn transform(section: &TransformSection) -> anyhow::Result<Box<dyn TransformFact
         TransformSection::Encode(_) => Box::new(Encode),
         TransformSection::Decode(_) => Box::new(Decode),
         #[cfg(feature = "embedding")]
-        TransformSection::Embed(section) => Box::new(section.build("embed", cache()?.root())?),
+        TransformSection::Embed(section) => Box::new(section.build("embed", crate::place::cache()?.root())?),
     })
 }
 
