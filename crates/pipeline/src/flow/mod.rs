@@ -1,4 +1,4 @@
-//! What is on its way: how much may be ([`budget`]), and in which order it must be settled ([`lane`]).
+//! What is on its way: how much may be ([`Budget`]), and in which order it must be settled ([`Lane`]).
 
 mod budget;
 mod lane;

@@ -1,7 +1,7 @@
 //! Shards of one plan, each a process that measured its part, joined as one run.
 //!
-//! In reading order: who they are together ([`identity`]), what each writes down for this ([`record`]), how it is read back
-//! ([`shard`]), whether they are the shards of one run ([`check`]), and how they are added up ([`join`]).
+//! In reading order: who they are together ([`mod@identity`]), what each writes down for this ([`mod@record`]), how it is read back
+//! ([`mod@shard`]), whether they are the shards of one run ([`mod@check`]), and how they are added up ([`mod@join`]).
 
 mod account;
 mod beside;

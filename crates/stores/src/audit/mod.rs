@@ -1,6 +1,6 @@
 //! The destination against the source: what of each partition's offsets is there, once, and as it was.
 //!
-//! [`reconcile`] folds over what is found and never connects; [`scan`] reads collections into it; [`report`] is what comes out.
+//! [`mod@reconcile`] folds over what is found and never connects; [`mod@scan`] reads collections into it; [`mod@report`] is what comes out.
 
 pub mod reconcile;
 pub mod report;

@@ -21,7 +21,7 @@ pub struct Expected {
     /// Offsets within that the source does not have: markers of transactions, records that compaction took, events that were
     /// filtered.
     pub holes: Vec<Range<u64>>,
-    /// The sum of [`checksum`] over all payloads, if it is known.
+    /// The sum of [`super::checksum`] over all payloads, if it is known.
     pub checksum: Option<u64>,
 }
 
