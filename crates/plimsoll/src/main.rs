@@ -25,6 +25,7 @@ mod run_dir;
 mod scenario;
 mod secret;
 mod session;
+mod signals;
 mod start;
 mod suite;
 mod system;

@@ -133,20 +133,10 @@ impl Batch {
     ) {
         let key = record.key.map_or(Span::NULL, |key| self.keep(key));
         let payload = record.payload.map_or(Span::NULL, |payload| self.keep(payload));
-        let start = self.arena.len();
-        named.into_iter().for_each(|(name, value)| headers::append(&mut self.arena, name, value));
-        let headers = Span::new(start, self.arena.len());
-        let (offset, appended_ms) = (record.offset, record.appended_ms);
-        self.events.push(Event {
-            offset,
-            appended_ms,
-            key,
-            payload,
-            original: payload,
-            headers,
-            vector: Span::NULL,
+        let headers = self.written(|arena| {
+            named.into_iter().for_each(|(name, value)| headers::append(arena, name, value));
         });
-        self.taken += 1;
+        self.add((record.offset, record.appended_ms), key, payload, headers);
     }
 
     /// Appends an event whose payload `write` writes to the end of the arena.
@@ -159,7 +149,10 @@ impl Batch {
     ) {
         let key = key.map_or(Span::NULL, |key| self.keep(key));
         let payload = self.written(write);
-        let headers = Span::new(0, 0);
+        self.add((offset, appended_ms), key, payload, Span::new(0, 0));
+    }
+
+    fn add(&mut self, (offset, appended_ms): (u64, u64), key: Span, payload: Span, headers: Span) {
         self.events.push(Event {
             offset,
             appended_ms,

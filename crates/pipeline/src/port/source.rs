@@ -79,11 +79,12 @@ pub trait Source: Send {
     /// If it failed for good; what can pass is waited for and told as [`Read::Idle`].
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError>;
 
-    /// Keeps how far each partition is settled, if it keeps that itself. `last` asks it to wait until that is done.
+    /// Keeps how far each partition is settled, if it keeps that itself. `last` asks it to wait until that is done. It is called
+    /// again and again, also with nothing new: what could not be kept before is tried again then.
     ///
     /// # Errors
     ///
-    /// If that can never be done; what can pass is tried again with the next call.
+    /// If that can never be done.
     fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError>;
 }
 

@@ -1,7 +1,8 @@
 //! What fails comes again, alone if it must, and nothing behind it is committed before.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use plimsoll_pipeline::engine::{DeadLetterLimit, Exhausted, Retry};
 use plimsoll_pipeline::guarantee::Guarantee;
@@ -304,4 +305,94 @@ fn what_belongs_to_another_process_is_left_to_it() {
     written.dedup();
     assert_eq!(written, (0..1000).collect::<Vec<_>>());
     assert_eq!(committed.lock().unwrap().last(), Some(&1000));
+}
+
+/// Never ends, and loses its partition within its first commit if it is told to.
+struct Commits {
+    inner: Counting,
+    lanes: Option<Arc<Lanes>>,
+    loses: bool,
+    /// How many positions each commit had.
+    asked: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Source for Commits {
+    fn replay(&self) -> Replay {
+        self.inner.replay()
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        self.lanes = Some(Arc::clone(lanes));
+        self.inner.open(lanes)
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        match self.inner.read(intake)? {
+            Read::End => Ok(Read::Idle),
+            read => Ok(read),
+        }
+    }
+
+    fn commit(&mut self, reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {
+        self.asked.lock().unwrap().push(reached.len());
+        if let Some(lanes) = self.lanes.take_if(|_| self.loses) {
+            lanes.lose(std::slice::from_ref(&self.inner.partition));
+        }
+        Ok(())
+    }
+}
+
+/// Runs such a source until `until` holds of its commits, then drains.
+fn commits(loses: bool, guarantee: Guarantee, until: impl Fn(&[usize]) -> bool) -> (Scripted, Arc<Meter>) {
+    let (sink, asked, control) = (Scripted::writing(), Arc::default(), Arc::new(Control::default()));
+    let source = Commits { inner: Counting::new(1000, 10), lanes: None, loses, asked: Arc::clone(&asked) };
+    let parts = Parts {
+        sources: vec![Box::new(source)],
+        transforms: Vec::new(),
+        sink: Box::new(sink.clone()),
+        dead_letters: None,
+        positions: None,
+    };
+    let settings = Settings { guarantee, commit_every: Duration::from_millis(1), ..settings() };
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
+    let meter = pipeline.meter();
+    let running = std::thread::spawn(move || pipeline.run().unwrap());
+    while !until(&asked.lock().unwrap()) {
+        std::thread::yield_now();
+    }
+    control.drain();
+    running.join().unwrap();
+    (sink, meter)
+}
+
+#[test]
+fn a_source_is_asked_again_for_what_it_could_not_keep_though_nothing_moves() {
+    let (sink, _) = commits(false, Guarantee::AtLeastOnce, |asked| {
+        let last = asked.iter().rposition(|positions| *positions > 0);
+        last.is_some_and(|last| asked.len() > last + 3)
+    });
+    assert_eq!(sink.written().len(), 1000);
+}
+
+#[test]
+fn at_most_once_writes_nothing_of_a_partition_that_went_while_it_was_committed() {
+    let (sink, meter) = commits(true, Guarantee::AtMostOnce, |asked| !asked.is_empty());
+    assert_eq!(sink.written(), [] as [u64; 0]);
+    assert!(meter.counts().get(Count::Left) > 0);
+}
+
+#[test]
+fn an_idle_worker_does_not_keep_the_others_from_trying_again() {
+    let failures = AtomicU32::new(0);
+    let mut sink = Scripted::new(move |_| match failures.fetch_add(1, Ordering::Relaxed) {
+        5..15 => Verdict::failed(FailureClass::Passing, "away"),
+        _ => Verdict::WRITTEN,
+    });
+    sink.promise.order = Order::Kept;
+    let retry = Retry { opens_after: 1, ..RETRY };
+    let began = plimsoll_measure::clock::now();
+    let outcome = run(&sink, None, Settings { retry, executor: Executor::Pool(8), ..settings() });
+    assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
+    let seconds = plimsoll_measure::clock::now().since(began) / plimsoll_measure::clock::SECOND_NS;
+    assert!(seconds < 45, "a probe that nobody sends is forgotten after 60 s: {seconds} s");
 }

@@ -10,13 +10,13 @@ use plimsoll_server::{Server, Storage, mongod};
 use plimsoll_telemetry::serve::{self, Ending, Running};
 use plimsoll_telemetry::settings::Typed;
 use serde_json::Value;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::cli::{LogLevel, ServeCommand, TelemetryArgs};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, cache, install};
 use crate::scenario::put;
+use crate::signals::Signals;
 use crate::terminal::{print, say};
 
 /// No settings file is larger, in bytes.
@@ -96,24 +96,6 @@ async fn end(service: Running, signals: &mut Signals) -> Outcome {
         () = signals.next() => {
             say("plimsoll: ended at once; what was not acknowledged may not be stored");
             Ok(Exit::Interrupted)
-        }
-    }
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => (),
-            _ = self.interrupt.recv() => (),
         }
     }
 }

@@ -11,13 +11,13 @@ use plimsoll_pipeline::flow::Budget;
 use plimsoll_pipeline::meter::{Meter, Stages};
 use plimsoll_pipeline::{Control, Ended, Error};
 use plimsoll_report::stream::{Labels, exposition, line};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::build::Built;
 use super::dir::Dir;
 use super::metrics::{self, Board};
 use super::process;
+use crate::signals::Signals;
 use crate::terminal::say;
 
 /// Where a running pipeline is seen.
@@ -94,24 +94,6 @@ fn interrupt(control: &Control) {
     }
     say("what is read is written and committed; press Ctrl-C again to end at once");
     control.drain();
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => (),
-            _ = self.interrupt.recv() => (),
-        }
-    }
 }
 
 /// Looks at a pipeline once a second.
