@@ -1,19 +1,23 @@
 //! `cargo xtask bench`: measures after setting up.
 
 mod compare;
+mod kills;
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use plimsoll_install::Cache;
 
 use crate::command::{self, cargo};
-use crate::{cache, python, setup};
+use crate::{python, setup};
 
 /// Versions of the tools that ours is measured beside.
 const OHA: &str = "1.16.0";
 const K6: &str = "1.8.1";
+/// The benchmark that knows every room.
+const PIPELINE: [&str; 6] = ["bench", "--package", "plimsoll", "--bench", "pipeline", "--"];
 
 /// What to measure.
 #[derive(Subcommand)]
@@ -42,6 +46,18 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// Pipelines while their engine, broker and server are killed: nothing lost, nothing doubled, and every missing guard noticed.
+    Kills {
+        /// Options of the campaign: --kills N, --seed N, --out DIR, --only NAME
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
+    /// Pipelines beside the bare tools: librdkafka, the raw insert loop, Kafka Connect. One table.
+    Pipeline {
+        /// Options of the benchmark: --rounds N, --only A,B, --steady SPAN, --install, --out DIR
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Comparisons of real runs: a server against itself, and against one with a handicap of about 10 %.
     Compare(compare::Compare),
 }
@@ -54,13 +70,19 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
             command::run(measure("plimsoll-mongo").args(options))
         }
         Bench::Http { install, options } => http(*install, options),
+        Bench::Pipeline { options } => {
+            setup::run()?;
+            command::run(cargo().args(PIPELINE).args(options))
+        }
         Bench::Compare(compare) => compare::run(compare),
+        Bench::Kills { options } => kills::run(options),
         Bench::Embed { install, options } => embed(*install, options),
     }
 }
 
 fn http(install: bool, options: &[String]) -> Result<()> {
-    let cache = cache::directory()?;
+    let cache = Cache::locate()?;
+    let cache = cache.root();
     let (oha, k6) = (cache.join(format!("oha-{OHA}")), cache.join(format!("k6-{K6}")));
     if install {
         install_oha(&oha)?;
@@ -72,13 +94,14 @@ fn http(install: bool, options: &[String]) -> Result<()> {
 }
 
 fn embed(install: bool, options: &[String]) -> Result<()> {
-    let cache = cache::directory()?;
-    setup::model(&cache)?;
+    let cache = Cache::locate()?;
+    let cache = cache.root();
+    setup::model(cache)?;
     if install {
-        python::install(&cache, &python::EMBEDDING)?;
+        python::install(cache, &python::EMBEDDING)?;
     }
     let mut command = cargo();
-    command.args(["bench", "--package", "plimsoll-onnx", "--bench", "embed", "--", "--cache"]).arg(&cache);
+    command.args(["bench", "--package", "plimsoll-onnx", "--bench", "embed", "--", "--cache"]).arg(cache);
     let python = cache.join(python::EMBEDDING.directory).join("bin/python");
     if python.exists() {
         command.arg("--python").arg(python);

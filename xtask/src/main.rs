@@ -7,7 +7,6 @@ mod test;
 mod prometheus;
 mod python;
 
-mod cache;
 mod command;
 mod steps;
 

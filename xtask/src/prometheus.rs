@@ -1,10 +1,11 @@
 //! A Prometheus in the cache, for the test of the dashboards.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use plimsoll_install::{Lock, Site};
 
 use crate::command;
 
@@ -15,21 +16,17 @@ const DIRECTORY: &str = "prometheus";
 /// signatures of the distribution.
 pub(crate) fn install(cache: &Path) -> Result<()> {
     let directory = cache.join(DIRECTORY);
-    fs::create_dir_all(cache).with_context(|| format!("create {}", cache.display()))?;
-    let lock = File::create(cache.join("prometheus.lock")).context("create the lock in the cache")?;
-    lock.lock().context("wait for another setup")?;
+    let _lock = Lock::take(cache, "prometheus.lock", || eprintln!("waiting for another setup"))?;
     if directory.join("usr/bin/prometheus").exists() {
         return Ok(());
     }
     eprintln!("installing Prometheus into {}", directory.display());
-    let fetched = cache.join("prometheus.new");
-    fs::remove_dir_all(&fetched).or_else(not_there)?;
-    fs::create_dir_all(&fetched).with_context(|| format!("create {}", fetched.display()))?;
-    unpack(&fetched).context(
+    let site = Site::beside(&directory)?;
+    unpack(site.path()).context(
         "install Prometheus: it takes apt-get, dpkg-deb and a network (other systems: unpack a release of Prometheus 2.42 or newer \
          so that prometheus/usr/bin/prometheus is in the cache)",
     )?;
-    fs::rename(&fetched, &directory).context("mark Prometheus as complete")
+    site.put().context("put Prometheus in its place")
 }
 
 fn unpack(directory: &Path) -> Result<()> {
@@ -51,8 +48,4 @@ fn download(directory: &Path) -> Result<()> {
     let mut apt = Command::new("sh");
     apt.args(["-c", "cd \"$0\" && apt-get -qq download prometheus 2>/dev/null"]).arg(directory);
     command::run(&mut apt)
-}
-
-fn not_there(error: std::io::Error) -> std::io::Result<()> {
-    if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }

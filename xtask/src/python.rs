@@ -1,10 +1,11 @@
 //! Python environments of our own in the cache, with exactly the packages of a list.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use plimsoll_install::Lock;
 
 use crate::command;
 
@@ -33,9 +34,7 @@ const STAMP: &str = "installed.txt";
 /// Makes an environment in the cache at `cache`, unless it is there. Two processes that call this at once make it once.
 pub(crate) fn install(cache: &Path, environment: &Environment) -> Result<()> {
     let directory = cache.join(environment.directory);
-    fs::create_dir_all(cache).with_context(|| format!("create {}", cache.display()))?;
-    let lock = File::create(cache.join("python.lock")).context("create the lock in the cache")?;
-    lock.lock().context("wait for another setup")?;
+    let _lock = Lock::take(cache, "python.lock", || eprintln!("waiting for another setup"))?;
     if is_installed(&directory, environment) {
         return Ok(());
     }

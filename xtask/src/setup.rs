@@ -3,18 +3,19 @@
 use std::path::Path;
 
 use anyhow::Result;
+use plimsoll_install::Cache;
 
 use crate::command::cargo;
-use crate::{cache, command, prometheus, python};
+use crate::{command, prometheus, python};
 
 /// Installs the embedded server, the Kafka broker, the Python environment, Prometheus and the embedding model.
 pub(crate) fn run() -> Result<()> {
     server()?;
     broker()?;
-    let cache = cache::directory()?;
-    python::install(&cache, &python::TESTS)?;
-    prometheus::install(&cache)?;
-    model(&cache)
+    let cache = Cache::locate()?;
+    python::install(cache.root(), &python::TESTS)?;
+    prometheus::install(cache.root())?;
+    model(cache.root())
 }
 
 /// The binary's own command does it, so that ours is the way of a user too. It builds for minutes the first time.

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use plimsoll_install::Cache;
 use plimsoll_kafka::broker::{self, Step};
-use plimsoll_server::Cache;
 
 fn main() -> ExitCode {
     let mut tell = |progress: broker::Progress| {

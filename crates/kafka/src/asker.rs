@@ -47,8 +47,20 @@ impl Asker {
     /// # Errors
     /// [`Error::Refused`] when it cannot be asked within `limit`.
     pub(crate) fn ends(&self, topic: &str, partition: i32, limit: Duration) -> Result<(i64, i64), Error> {
-        let asked = self.client.fetch_watermarks(topic, partition, limit);
-        asked.map_err(|error| Error::refused(format!("asking where {topic}/{partition} ends"), &error))
+        let began = clock::now();
+        loop {
+            let left = limit.saturating_sub(Duration::from_nanos(clock::now().since(began)));
+            match self.client.fetch_watermarks(topic, partition, left.max(LISTEN)) {
+                Ok(ends) => return Ok(ends),
+                // A partition that was just made has a leader before that leader knows it.
+                Err(error) if error.rdkafka_error_code().is_some_and(is_passing) && !left.is_zero() => {
+                    drop(self.client.poll(LISTEN));
+                }
+                Err(error) => {
+                    return Err(Error::refused(format!("asking where {topic}/{partition} ends"), &error));
+                }
+            }
+        }
     }
 
     fn metadata(&self, topic: &str, limit: Duration) -> Result<Metadata, Error> {

@@ -24,16 +24,17 @@ pub struct Count {
     pub bytes: u64,
     /// From the first record to the last, in nanoseconds.
     pub elapsed_ns: u64,
+    /// CPU time of this process meanwhile, in nanoseconds.
+    pub cpu_ns: u64,
 }
 
-impl Count {
-    /// Records a second.
-    pub fn rate_per_s(&self) -> f64 {
-        self.records as f64 * clock::SECOND_NS as f64 / self.elapsed_ns.max(1) as f64
-    }
+/// The version of the client library.
+pub fn library() -> String {
+    rdkafka::util::get_rdkafka_version().1
 }
 
-/// Reads a topic from its beginning until `records` were seen, or for `limit`, and keeps nothing of them.
+/// Reads a topic from its beginning until `records` were seen, or for `limit`, and keeps nothing of them. The client is set as that of
+/// a source is.
 ///
 /// # Errors
 /// [`Error`] if the topic cannot be read at all.
@@ -54,33 +55,46 @@ pub fn consume(cluster: &Cluster, topic: &str, records: u64, limit: Duration) ->
 
 fn drain(consumer: &BaseConsumer<Watch>, records: u64, limit: Duration) -> Count {
     let (start, mut count) = (clock::now(), Count::default());
-    let mut first: Option<Instant> = None;
+    let mut first: Option<(Instant, u64)> = None;
     while count.records < records && !is_over(start, limit) {
         if let Some(Ok(message)) = consumer.poll(POLL) {
-            first.get_or_insert_with(clock::now);
+            first.get_or_insert_with(|| (clock::now(), clock::process_cpu_ns()));
             count.records += 1;
             count.bytes += message.payload_len() as u64;
         }
     }
-    count.elapsed_ns = first.map_or(0, |first| clock::now().since(first));
+    if let Some((began, cpu_ns)) = first {
+        count.elapsed_ns = clock::now().since(began);
+        count.cpu_ns = clock::process_cpu_ns() - cpu_ns;
+    }
     count
 }
 
-/// Writes `records` copies of a payload to a topic, idempotently and acknowledged by all, with keys that spread them.
+/// Writes records to a topic, idempotently and acknowledged by all, with keys that spread them; `make` appends the payload of each.
 ///
 /// # Errors
-/// [`Error::Refused`] with the first record that was not acknowledged.
-pub fn produce(cluster: &Cluster, topic: &str, records: u64, payload: &[u8]) -> Result<Count, Error> {
+/// [`Error::Refused`] with the first record that was not taken.
+pub fn produce(
+    cluster: &Cluster,
+    topic: &str,
+    records: u64,
+    make: &mut dyn FnMut(u64, &mut Vec<u8>),
+) -> Result<Count, Error> {
     let mut config = cluster.config();
     config.set("enable.idempotence", "true").set("linger.ms", "5");
     let producer: BaseProducer = config.create().map_err(|error| Error::Config(words(&error)))?;
-    let start = clock::now();
+    let (start, cpu_ns) = (clock::now(), clock::process_cpu_ns());
+    let (mut count, mut payload) = (Count { records, ..Count::default() }, Vec::new());
     for number in 0..records {
-        send(&producer, topic, number, payload)?;
+        payload.clear();
+        make(number, &mut payload);
+        count.bytes += payload.len() as u64;
+        send(&producer, topic, number, &payload)?;
     }
     drain_producer(&producer);
-    let elapsed_ns = clock::now().since(start);
-    Ok(Count { records, bytes: records * payload.len() as u64, elapsed_ns })
+    count.elapsed_ns = clock::now().since(start);
+    count.cpu_ns = clock::process_cpu_ns() - cpu_ns;
+    Ok(count)
 }
 
 fn send(producer: &BaseProducer, topic: &str, number: u64, payload: &[u8]) -> Result<(), Error> {

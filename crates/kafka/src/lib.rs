@@ -9,11 +9,12 @@ pub use cluster::Cluster;
 pub use error::Error;
 
 pub use membership::Membership;
-pub use source::Topic as Source;
+pub use source::{Letters, Topic as Source};
 
 pub mod exactly_once;
 pub mod sink;
 
+pub mod group;
 pub mod survey;
 pub mod topic;
 

@@ -44,13 +44,13 @@ impl Membership {
 
     /// Whether the assignment that a batch was read in is still the current one.
     pub(crate) fn holds(&self, batch: &Batch) -> bool {
-        self.lock().held.get(batch.partition()) == Some(&batch.epoch())
+        self.lock().held.get(batch.kept_in()) == Some(&batch.epoch())
     }
 
     /// The generation in which all these batches may be committed; `None` if some were read in an earlier assignment.
     pub(crate) fn generation(&self, batches: &[Batch]) -> Option<Arc<ConsumerGroupMetadata>> {
         let state = self.lock();
-        let current = |batch: &Batch| state.held.get(batch.partition()) == Some(&batch.epoch());
+        let current = |batch: &Batch| state.held.get(batch.kept_in()) == Some(&batch.epoch());
         if batches.iter().all(current) { state.generation.clone() } else { None }
     }
 

@@ -22,6 +22,8 @@ pub struct Seen<'a> {
     pub partition: u32,
     /// Its offset.
     pub offset: u64,
+    /// Its key, if it has one.
+    pub key: Option<&'a [u8]>,
     /// Its payload; a tombstone has none.
     pub payload: Option<&'a [u8]>,
 }
@@ -49,7 +51,7 @@ pub fn survey(
                 let extent = extents.iter().find(|extent| extent.partition == partition);
                 // What was written since it was asked belongs to the next survey.
                 if extent.is_some_and(|extent| offset < extent.end) {
-                    see(Seen { partition, offset, payload: record.payload() });
+                    see(Seen { partition, offset, key: record.key(), payload: record.payload() });
                 } else {
                     open.retain(|one| *one != partition);
                 }

@@ -11,11 +11,13 @@ mod difference;
 mod fields;
 mod index;
 mod size;
+mod topic;
 
 pub use difference::{Change, Difference, difference, differences};
 pub use fields::{Choice, Field, Forbidden, Inventory, Place, Presence, Sample, Source, Spread, Times};
 pub use index::Index;
 pub use size::{Said, Size};
+pub use topic::{Extent, Topic};
 
 /// The version of the form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
@@ -37,6 +39,9 @@ pub struct Inspection {
     pub databases: Vec<Database>,
     /// The collections that were looked at.
     pub collections: Vec<Collection>,
+    /// The topics of Kafka that were looked at: those of a suite's pipelines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<Topic>,
     /// What was left out, and why.
     #[serde(default)]
     pub notes: Vec<String>,

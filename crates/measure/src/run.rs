@@ -92,6 +92,12 @@ pub struct Run {
     /// The same after the audit.
     #[serde(default)]
     pub collection_after: Option<Collection>,
+    /// The collections of the database behind a service that was started for the run, before the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collections_before: Vec<Collection>,
+    /// The same after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collections_after: Vec<Collection>,
     /// What had to hold.
     pub expectations: Vec<Expectation>,
     /// The load line, for `line`.

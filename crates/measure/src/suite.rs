@@ -84,9 +84,21 @@ pub struct Test {
     pub delta: Option<Delta>,
     /// Whether it is the slowest or the fastest of the suite.
     pub standing: Standing,
+    /// A figure that the suite's file puts beside this test's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// Why runs of it were not completed, and what else speaks against them.
     #[serde(default)]
     pub reasons: Vec<String>,
+}
+
+/// A figure of somebody else, as the suite's file says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Beside {
+    /// How many a second.
+    pub rate_per_s: u64,
+    /// Whose: of which machine, of when.
+    pub of: String,
 }
 
 /// A run that belongs to the suite.

@@ -9,6 +9,7 @@ use crate::pool;
 use crate::runtime::RuntimeError;
 use crate::settings::{Files, Limits, LimitsError, Settings};
 use crate::text::{Cut, Texts, TokenizerError};
+use crate::weights::Weights;
 
 /// A model and its tokenizer, on one thread: every worker has its own.
 pub struct Embedder {
@@ -57,6 +58,16 @@ pub enum LoadError {
         /// What is wrong with it.
         why: String,
     },
+}
+
+impl LoadError {
+    /// What is wrong with one of the files.
+    pub(crate) fn of(error: NetworkError, files: &Files) -> Self {
+        match error {
+            NetworkError::Runtime(error) => LoadError::Runtime(error),
+            NetworkError::Model(why) => LoadError::Model { path: files.model.clone(), why },
+        }
+    }
 }
 
 /// Texts could not be embedded.
@@ -109,13 +120,16 @@ impl Embedder {
     /// # Errors
     /// [`LoadError`].
     pub fn open(files: &Files, limits: Limits) -> Result<Self, LoadError> {
+        Embedder::with(files, limits, None)
+    }
+
+    /// The same with weights of the same model that others use too.
+    pub(crate) fn with(files: &Files, limits: Limits, weights: Option<&Weights>) -> Result<Self, LoadError> {
         limits.check()?;
         let texts = Texts::load(&files.tokenizer, limits)?;
-        let network = Network::load(&files.library, &files.model, texts.token_max(), limits.tokens_max);
-        let network = network.map_err(|error| match error {
-            NetworkError::Runtime(error) => LoadError::Runtime(error),
-            NetworkError::Model(why) => LoadError::Model { path: files.model.clone(), why },
-        })?;
+        let (token_max, tokens_max) = (texts.token_max(), limits.tokens_max);
+        let network = Network::load(&files.library, &files.model, token_max, tokens_max, weights);
+        let network = network.map_err(|error| LoadError::of(error, files))?;
         Ok(Embedder { texts, network, limits, counts: Counts::default() })
     }
 

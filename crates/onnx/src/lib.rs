@@ -19,6 +19,8 @@ mod testing;
 mod text;
 #[cfg(feature = "runtime")]
 pub mod transform;
+#[cfg(feature = "runtime")]
+mod weights;
 
 mod convert;
 pub mod model;

@@ -8,6 +8,7 @@ use ort::session::{Session, SessionInputValue};
 use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
 
 use crate::runtime::{self, RuntimeError};
+use crate::weights::Weights;
 
 /// The longest ONNX file in one piece; a file of the Protocol Buffers has no more.
 const FILE_BYTES_MAX: u64 = 1 << 31;
@@ -44,7 +45,7 @@ pub(crate) enum NetworkError {
 
 impl Network {
     /// Loads an ONNX file, and runs it once with as many tokens as a text may have, each with the highest number that the
-    /// tokenizer gives.
+    /// tokenizer gives. With `weights`, which are those of the same file, it keeps none of its own.
     ///
     /// # Errors
     /// [`NetworkError`].
@@ -53,11 +54,9 @@ impl Network {
         model: &Path,
         token_max: i64,
         tokens_max: usize,
+        weights: Option<&Weights>,
     ) -> Result<Self, NetworkError> {
-        let bytes = fs::metadata(model).map_err(|error| NetworkError::Model(error.to_string()))?.len();
-        if bytes > FILE_BYTES_MAX {
-            return Err(NetworkError::Model(format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}")));
-        }
+        check_size(model)?;
         let environment = runtime::environment(library).map_err(NetworkError::Runtime)?;
         let build = || -> Result<Session, String> {
             let builder = Session::builder(&environment).map_err(text)?;
@@ -65,7 +64,11 @@ impl Network {
             let builder = builder.with_optimization_level(GraphOptimizationLevel::All).map_err(text)?;
             // Every length has its own shapes: a plan of memory for each would be kept for ever.
             let builder = builder.with_memory_pattern(false).map_err(text)?;
-            let mut builder = builder.with_disabled_optimizers(UNWANTED).map_err(text)?;
+            let builder = builder.with_disabled_optimizers(UNWANTED).map_err(text)?;
+            let mut builder = match weights {
+                Some(weights) => weights.give(builder)?,
+                None => builder,
+            };
             builder.commit_from_file(model).map_err(text)
         };
         let session = build().map_err(NetworkError::Model)?;
@@ -136,6 +139,15 @@ impl Network {
     }
 }
 
+/// Refuses a file that is too large.
+pub(crate) fn check_size(model: &Path) -> Result<(), NetworkError> {
+    let bytes = fs::metadata(model).map_err(|error| NetworkError::Model(error.to_string()))?.len();
+    if bytes > FILE_BYTES_MAX {
+        return Err(NetworkError::Model(format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}")));
+    }
+    Ok(())
+}
+
 fn input(outlet: &Outlet) -> Result<Input, String> {
     let name = outlet.name();
     let input = match name {
@@ -159,7 +171,8 @@ fn is_of_tokens(outlet: &Outlet) -> bool {
     matches!(outlet.dtype(), ValueType::Tensor { ty: TensorElementType::Float32, shape, .. } if shape.len() == 3)
 }
 
-fn text<T>(error: ort::Error<T>) -> String {
+/// What ONNX Runtime says.
+pub(crate) fn text<T>(error: ort::Error<T>) -> String {
     error.to_string()
 }
 
@@ -172,7 +185,7 @@ mod tests {
     fn load(file: &[u8], token_max: i64) -> Result<Network, String> {
         let path = tempfile::NamedTempFile::new().unwrap();
         fs::write(&path, file).unwrap();
-        Network::load(&LIBRARY, path.path(), token_max, 8).map_err(|error| match error {
+        Network::load(&LIBRARY, path.path(), token_max, 8, None).map_err(|error| match error {
             NetworkError::Model(why) => why,
             NetworkError::Runtime(error) => panic!("{error}"),
         })

@@ -3,23 +3,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use plimsoll_install::Cache;
 use tempfile::TempDir;
 
 use crate::convert::testing::{Asked, model};
 use crate::settings::{Files, Model, Precision};
 
-pub(crate) static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
-    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let below = |name: &str, path: &str| variable(name).map(|at| at.join(path));
-    let cache = variable("PLIMSOLL_CACHE").or_else(|| below("XDG_CACHE_HOME", "plimsoll"));
-    let cache = cache.or_else(|| below("HOME", ".cache/plimsoll")).unwrap();
-    Model::Installed { cache, precision: Precision::Int8 }.files().unwrap().library
-});
+pub(crate) static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| installed().library);
+
+/// The files of the installed int8 model.
+pub(crate) fn installed() -> Files {
+    let cache = Cache::locate().unwrap().root().to_owned();
+    Model::Installed { cache, precision: Precision::Int8 }.files().unwrap()
+}
 
 /// The vector of the word zero is zero; there are no special tokens.
 const TOKENIZER: &str = r#"{

@@ -78,7 +78,7 @@ pub enum Refusal {
     TransactionAtMostOnce,
     /// Offsets that are not the same when they are read again.
     #[error(
-        "the source numbers its events anew when it is read again, so the sink would take one event for another: name documents by          what they say themselves (`identity: payload`), or use a transactional sink"
+        "the source numbers its events anew when it is read again, so the sink would take one event for another: name documents by what they say themselves (`identity: payload`), or use a transactional sink"
     )]
     Unstable,
     /// A transform depends on how events are cut into batches.

@@ -12,6 +12,7 @@ pub mod meter;
 pub mod place;
 pub mod port;
 pub mod positions;
+pub mod replay;
 pub mod security;
 pub mod sink;
 pub mod source;

@@ -56,6 +56,7 @@ fn account<'a>(
 ) -> Account<'a> {
     let expectations = expectations(session, integrity.as_ref(), line.is_some() || session.ladder.is_some());
     let (collection_before, collection_after) = session.system.inspections();
+    let [collections_before, collections_after] = session.system.collections_behind();
     let known = Run {
         format: FORMAT,
         id: id(session.run),
@@ -79,6 +80,8 @@ fn account<'a>(
         ladder: session.ladder.clone(),
         collection_before,
         collection_after,
+        collections_before,
+        collections_after,
         ..Run::default()
     };
     Account {

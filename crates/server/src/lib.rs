@@ -3,9 +3,9 @@
 //!
 //! Everything but [`probe`] blocks: call it on a thread that may wait. It must never learn what a load or a scenario is.
 
-pub use cache::{Cache, NoPlace};
 pub use home::{Storage, sweep};
 pub use local::{Ending, Profile, Server};
+pub use plimsoll_install::{Cache, NoPlace};
 
 pub mod embedded;
 pub mod mongod;
@@ -24,11 +24,10 @@ pub mod proxy;
 pub mod machine;
 pub mod process;
 
-mod cache;
 pub mod home;
 pub mod local;
 pub mod service;
 
-mod child;
 mod random;
+mod recipe;
 mod serve;

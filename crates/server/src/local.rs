@@ -1,28 +1,18 @@
 //! A server process that this process started: its life from the first line of its log to its end.
 
-use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::thread;
 use std::time::Duration;
 
-use plimsoll_measure::clock;
+pub use plimsoll_child::Ending;
+use plimsoll_child::{Child, Lifetime};
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::child::{self, Child, Lifetime, Program};
 use crate::home::{self, Home, Storage};
-
-/// How long a start may take; recovery after a kill is part of it.
-const START_LIMIT: Duration = Duration::from_secs(60);
-/// How often the log is looked at while a server starts.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// How many times a start is tried when the port was taken in between.
-const PORT_TRIES: u32 = 5;
+use crate::recipe::{Recipe, launch};
 
 /// What a server promises about a write that it acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,15 +33,6 @@ impl Profile {
             Profile::Relaxed => "relaxed",
         }
     }
-}
-
-/// How a server ended when it was asked to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// By itself, in time.
-    Graceful,
-    /// Killed when its time was over.
-    Killed,
 }
 
 /// A server could not be started, stopped or moved.
@@ -102,28 +83,6 @@ pub enum Error {
     /// This machine has no port left.
     #[error("no port of the loopback address can be had ({0}): close programs that hold many connections")]
     Port(io::Error),
-}
-
-/// Finds in one line of the log that the server listens, and where, given the port it was told.
-pub(crate) type Ready = fn(line: &str, port: u16) -> Option<SocketAddr>;
-
-/// How a kind of server is run. The arguments are made for a port and a home.
-#[derive(Clone, Debug)]
-pub(crate) struct Recipe {
-    pub(crate) kind: ServerKind,
-    pub(crate) profile: Option<Profile>,
-    pub(crate) product: Option<String>,
-    pub(crate) program: PathBuf,
-    pub(crate) args: Vec<OsString>,
-    /// Names the option that takes the directory of the data.
-    pub(crate) data_option: &'static str,
-    /// Names the option that takes a configuration file, if the server would otherwise look for one by itself.
-    pub(crate) config_option: Option<&'static str>,
-    /// Variables of the environment that begin so would be taken for options, and are kept from it.
-    pub(crate) hidden_variables: Option<&'static str>,
-    /// Whether the server can choose a port itself (port 0).
-    pub(crate) chooses_port: bool,
-    pub(crate) ready: Ready,
 }
 
 /// A server of ours, running or stopped. Dropping it, also by a panic, ends the process and removes temporary storage.
@@ -204,11 +163,7 @@ impl Server {
         let Some(child) = self.child.take_if(|child| child.ended().is_none()) else {
             return Ok(Ending::Graceful);
         };
-        if child.terminate(limit).map_err(signal_error(&child))? {
-            return Ok(Ending::Graceful);
-        }
-        child.kill().map_err(signal_error(&child))?;
-        Ok(Ending::Killed)
+        child.stop(limit).map_err(signal_error(&child))
     }
 
     /// Kills it as `kill -9` does: nothing is flushed. The storage stays for [`Server::restart`].
@@ -226,7 +181,7 @@ impl Server {
     /// [`Error::NotRunning`]; [`Error::Signal`] if it cannot be signalled.
     pub fn pause(&self) -> Result<(), Error> {
         let child = self.running()?;
-        child.signal(Signal::STOP).map_err(signal_error(child))
+        child.pause().map_err(signal_error(child))
     }
 
     /// Lets its process go on after [`Server::pause`].
@@ -235,7 +190,7 @@ impl Server {
     /// [`Error::NotRunning`]; [`Error::Signal`] if it cannot be signalled.
     pub fn resume(&self) -> Result<(), Error> {
         let child = self.running()?;
-        child.signal(Signal::CONT).map_err(signal_error(child))
+        child.resume().map_err(signal_error(child))
     }
 
     /// Starts it again on the same storage and address, after ending it gracefully (within 10 s) if it still runs.
@@ -270,83 +225,10 @@ fn signal_error(child: &Child) -> impl FnOnce(io::Error) -> Error + use<> {
     move |source| Error::Signal { pid, source }
 }
 
-/// Starts the process and waits until it listens. A port that somebody took between the choice and the start is chosen
-/// anew.
-fn launch(recipe: &Recipe, home: &Home, port: u16, lifetime: Lifetime) -> Result<(Child, SocketAddr), Error> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let chosen = if port == 0 && !recipe.chooses_port { free_port().map_err(Error::Port)? } else { port };
-        match launch_on(recipe, home, chosen, lifetime) {
-            Err(Error::Ended { .. }) if chosen != port && tries < PORT_TRIES => {}
-            result => return result,
-        }
-    }
-}
-
-fn launch_on(
-    recipe: &Recipe,
-    home: &Home,
-    port: u16,
-    lifetime: Lifetime,
-) -> Result<(Child, SocketAddr), Error> {
-    let program = program(recipe, home, port);
-    let old = fs::metadata(&program.log).map_or(0, |log| log.len());
-    let lock = home.lock_for_server()?;
-    let child = Child::spawn(&program, lock, lifetime)
-        .map_err(|source| Error::Spawn { program: program.path.clone(), source })?;
-    match listening(&child, &program.log, old, |line| (recipe.ready)(line, port)) {
-        Ok(address) => Ok((child, address)),
-        Err(error) => {
-            // The start has failed already; that is the error worth telling.
-            let _ = child.kill();
-            Err(error)
-        }
-    }
-}
-
-fn program(recipe: &Recipe, home: &Home, port: u16) -> Program {
-    let mut args = recipe.args.clone();
-    args.extend(["--port".into(), port.to_string().into()]);
-    args.extend([recipe.data_option.into(), home.data().into_os_string()]);
-    if let Some(option) = recipe.config_option {
-        args.extend([option.into(), home.config().into_os_string()]);
-    }
-    let (path, hidden_variables) = (recipe.program.clone(), recipe.hidden_variables);
-    Program { path, args, log: home.log(), directory: home.path().to_owned(), hidden_variables }
-}
-
-fn free_port() -> io::Result<u16> {
-    Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
-}
-
-/// Looks at what the log gained since `old` bytes until a line says that the server listens.
-fn listening(
-    child: &Child,
-    log: &Path,
-    old: u64,
-    ready: impl Fn(&str) -> Option<SocketAddr>,
-) -> Result<SocketAddr, Error> {
-    let start = clock::now();
-    let old = usize::try_from(old).unwrap_or(usize::MAX);
-    while u128::from(clock::now().since(start)) < START_LIMIT.as_nanos() {
-        let ended = child.ended();
-        let text = fs::read(log).unwrap_or_default();
-        let text = String::from_utf8_lossy(text.get(old..).unwrap_or_default());
-        if let Some(address) = text.lines().find_map(&ready) {
-            return Ok(address);
-        }
-        if let Some(status) = ended {
-            return Err(Error::Ended { status, tail: child::tail(log) });
-        }
-        thread::sleep(LOOK_EVERY);
-    }
-    Err(Error::NotReady { seconds: START_LIMIT.as_secs(), tail: child::tail(log) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
 
     fn ready(line: &str, _: u16) -> Option<SocketAddr> {
         line.strip_prefix("listening on ")?.parse().ok()
@@ -362,7 +244,7 @@ mod tests {
             args: ["-c", script].map(OsString::from).to_vec(),
             data_option: "--data",
             config_option: None,
-            hidden_variables: None,
+            hidden_variables: &[],
             chooses_port: true,
             ready,
         }

@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use plimsoll_measure::environment::ServerKind;
 
 use crate::home::Storage;
-use crate::local::{self, Recipe, Server};
+use crate::local::{self, Server};
+use crate::recipe::Recipe;
 
 /// How to start one. It listens on 127.0.0.1 only and stands alone.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +75,7 @@ fn start_program(program: PathBuf, options: &Options) -> Result<Server, Error> {
         args: args(options),
         data_option: "--dbpath",
         config_option: None,
-        hidden_variables: None,
+        hidden_variables: &[],
         chooses_port: false,
         ready,
     };

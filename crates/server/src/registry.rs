@@ -6,16 +6,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, pidfd_send_signal};
+use plimsoll_child::{Detached, Ending};
+use plimsoll_install::Cache;
 use serde::{Deserialize, Serialize};
 
-use crate::cache::Cache;
-use crate::child;
-use crate::local::{Ending, Profile};
-use crate::process;
+use crate::local::Profile;
 
-/// How long a killed process may take to go.
+/// How long a server that cannot be written down may take to end.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The list of servers that run.
@@ -67,6 +64,12 @@ pub enum Error {
     },
 }
 
+impl Entry {
+    fn process(&self) -> Detached {
+        Detached { pid: self.pid, started_ticks: self.started_ticks }
+    }
+}
+
 fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
     let path = path.to_owned();
     move |source| Error::Io { path, source }
@@ -96,7 +99,7 @@ impl Registry {
         storage: PathBuf,
         temporary: bool,
     ) -> Result<Entry, Error> {
-        let started_ticks = process::started(pid).ok_or(Error::Gone(pid))?;
+        let Detached { started_ticks, .. } = Detached::of(pid).ok_or(Error::Gone(pid))?;
         let entry = Entry { address, pid, started_ticks, profile, storage, temporary };
         match self.write(&entry) {
             Ok(()) => Ok(entry),
@@ -128,7 +131,8 @@ impl Registry {
     pub fn running(&self) -> Result<Vec<Entry>, Error> {
         let files = fs::read_dir(&self.directory).map_err(io_at(&self.directory))?;
         let entries = files.flatten().filter_map(|file| read(&file.path()));
-        let (mut running, ended): (Vec<Entry>, Vec<Entry>) = entries.partition(is_running);
+        let (mut running, ended): (Vec<Entry>, Vec<Entry>) =
+            entries.partition(|entry| entry.process().is_running());
         ended.iter().try_for_each(|entry| self.strike(entry))?;
         running.sort_by_key(|entry| entry.address.port());
         Ok(running)
@@ -139,7 +143,7 @@ impl Registry {
     /// # Errors
     /// [`Error::Stop`] if it belongs to another user or does not die.
     pub fn stop(&self, entry: &Entry, limit: Duration) -> Result<Ending, Error> {
-        let ending = end(entry, limit).map_err(|source| Error::Stop { pid: entry.pid, source })?;
+        let ending = entry.process().end(limit).map_err(|source| Error::Stop { pid: entry.pid, source })?;
         self.strike(entry)?;
         Ok(ending)
     }
@@ -161,39 +165,6 @@ fn absent(removed: io::Result<()>) -> io::Result<()> {
 fn read(path: &Path) -> Option<Entry> {
     let is_entry = path.extension().is_some_and(|extension| extension == "json");
     is_entry.then(|| serde_json::from_slice(&fs::read(path).ok()?).ok()).flatten()
-}
-
-fn is_running(entry: &Entry) -> bool {
-    process::is_alive(entry.pid) && process::started(entry.pid) == Some(entry.started_ticks)
-}
-
-fn end(entry: &Entry, limit: Duration) -> io::Result<Ending> {
-    let Ok(handle) = child::open(entry.pid) else { return Ok(Ending::Graceful) };
-    // Checked after the handle was taken: from here on it cannot be another process.
-    if !is_running(entry) {
-        return Ok(Ending::Graceful);
-    }
-    pidfd_send_signal(&handle, Signal::TERM)?;
-    if has_ended(&handle, limit)? {
-        return Ok(Ending::Graceful);
-    }
-    pidfd_send_signal(&handle, Signal::KILL)?;
-    match has_ended(&handle, KILL_LIMIT)? {
-        true => Ok(Ending::Killed),
-        false => Err(io::ErrorKind::TimedOut.into()),
-    }
-}
-
-/// Waits for the end of a process that may not be our child: its handle becomes readable then.
-fn has_ended(handle: &rustix::fd::OwnedFd, limit: Duration) -> io::Result<bool> {
-    let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
-    let mut handles = [PollFd::new(handle, PollFlags::IN)];
-    loop {
-        match poll(&mut handles, Some(&limit)) {
-            Err(rustix::io::Errno::INTR) => {}
-            ready => return Ok(ready? > 0),
-        }
-    }
 }
 
 #[cfg(test)]

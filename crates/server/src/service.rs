@@ -1,25 +1,19 @@
 //! A service of ours in a process of its own: started, hurt and ended as a server is, on a port that it keeps.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::thread;
 use std::time::Duration;
 
+use plimsoll_child::{Child, Launch, LaunchError, Lifetime, Patience, Program, port};
 use plimsoll_measure::clock;
-use rustix::process::Signal;
 
-use crate::child::{self, Child, Lifetime, Program};
-
-/// How long a start may take; opening its database is part of it.
-const START_LIMIT: Duration = Duration::from_secs(60);
+/// How long a start may take, and how often the log is looked at on the way; opening its database is part of it.
+const PATIENCE: Patience = Patience { limit: Duration::from_secs(60), every: Duration::from_millis(5) };
 /// How long a graceful end may take.
 const END_LIMIT: Duration = Duration::from_secs(30);
-/// How often the log is looked at while a service starts.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// How a service is run.
 #[derive(Clone, Debug)]
@@ -88,7 +82,8 @@ impl Service {
     /// # Errors
     /// [`Error`], with the last lines of its log.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let address = free().map_err(Error::Port)?;
+        let [port] = port::free().map_err(Error::Port)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let child = launch(&options, address)?;
         Ok(Self { options, address, child })
     }
@@ -126,7 +121,7 @@ impl Service {
     /// # Errors
     /// When it cannot be signalled.
     pub fn pause(&self) -> Result<(), Error> {
-        self.child.signal(Signal::STOP).map_err(|source| self.unheard(source))
+        self.child.pause().map_err(|source| self.unheard(source))
     }
 
     /// Lets it go on (`SIGCONT`).
@@ -134,7 +129,7 @@ impl Service {
     /// # Errors
     /// When it cannot be signalled.
     pub fn resume(&self) -> Result<(), Error> {
-        self.child.signal(Signal::CONT).map_err(|source| self.unheard(source))
+        self.child.resume().map_err(|source| self.unheard(source))
     }
 
     /// Asks it to end (`SIGTERM`) and waits; true if it did so by itself.
@@ -150,56 +145,38 @@ impl Service {
     }
 }
 
-/// An address that nobody listens on right now.
-fn free() -> io::Result<SocketAddr> {
-    TcpListener::bind(("127.0.0.1", 0))?.local_addr()
-}
-
 fn launch(options: &Options, address: SocketAddr) -> Result<Child, Error> {
     let mut args = options.args.clone();
     args.extend([OsString::from("--listen"), OsString::from(address.to_string())]);
-    let directory = options.log.parent().unwrap_or(Path::new(".")).to_owned();
-    let spawn = |source| Error::Spawn { program: options.program.clone(), source };
-    let said = fs::metadata(&options.log).map_or(0, |log| log.len());
-    let program = Program {
-        path: options.program.clone(),
-        args,
-        log: options.log.clone(),
-        directory,
-        hidden_variables: None,
-    };
-    let nothing = File::open("/dev/null").map_err(spawn)?;
-    let child = Child::spawn(&program, nothing, Lifetime::Bound).map_err(spawn)?;
-    wait(&child, &options.log, said, address)?;
+    let (path, log) = (options.program.clone(), options.log.clone());
+    let directory = log.parent().unwrap_or(Path::new(".")).to_owned();
+    let program = Program { path, args, log, directory, hidden_variables: &[] };
+    let (lifetime, now_ns) = (Lifetime::Bound, || clock::now().as_ns());
+    let launch = Launch { program: &program, lock: None, lifetime, patience: PATIENCE, now_ns };
+    let (child, ()) = launch
+        .until(&mut |lines| is_ready(lines, address).then_some(()))
+        .map_err(|error| not_started(options, error))?;
     Ok(child)
 }
 
-/// Waits until the part of the log after `said` bytes says its URL.
-fn wait(child: &Child, log: &Path, said: u64, address: SocketAddr) -> Result<(), Error> {
-    let began = clock::now();
-    loop {
-        if is_ready(&fs::read(log).unwrap_or_default(), said, address) {
-            return Ok(());
-        }
-        if let Some(status) = child.ended() {
-            return Err(Error::Ended { status, tail: child::tail(log) });
-        }
-        if clock::now().since(began) > START_LIMIT.as_nanos() as u64 {
-            return Err(Error::NotReady { seconds: START_LIMIT.as_secs(), tail: child::tail(log) });
-        }
-        thread::sleep(LOOK_EVERY);
+fn not_started(options: &Options, error: LaunchError) -> Error {
+    match error {
+        LaunchError::Spawn(source) => Error::Spawn { program: options.program.clone(), source },
+        LaunchError::Ended { status, tail } => Error::Ended { status, tail },
+        LaunchError::Late { seconds, tail } => Error::NotReady { seconds, tail },
     }
 }
 
-fn is_ready(log: &[u8], said: u64, address: SocketAddr) -> bool {
-    let fresh = log.get(usize::try_from(said).unwrap_or(usize::MAX)..).unwrap_or_default();
-    String::from_utf8_lossy(fresh).contains(&format!("://{address}\n"))
+/// Whether one of the lines ends with its URL.
+fn is_ready(lines: &str, address: SocketAddr) -> bool {
+    lines.contains(&format!("://{address}\n"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::process;
+    use std::fs;
 
     fn options(directory: &Path, script: &str) -> Options {
         let args = ["-c", script, "sh"].map(OsString::from).to_vec();
@@ -238,11 +215,10 @@ mod tests {
     }
 
     #[test]
-    fn what_it_said_before_does_not_count() {
+    fn only_its_own_url_counts() {
         let address = "127.0.0.1:80".parse().unwrap();
-        assert!(is_ready(b"old\nhttp://127.0.0.1:80\n", 4, address));
-        assert!(!is_ready(b"http://127.0.0.1:80\n", 20, address));
-        assert!(!is_ready(b"http://127.0.0.1:8080\n", 0, address));
-        assert!(!is_ready(b"", 22, address));
+        assert!(is_ready("opened\nhttp://127.0.0.1:80\n", address));
+        assert!(!is_ready("http://127.0.0.1:8080\n", address));
+        assert!(!is_ready("", address));
     }
 }

@@ -1,4 +1,6 @@
 //! Appends BSON elements to bytes that are on their way into a command.
+//!
+//! What every document has is inlined: the names are known where these are called.
 
 /// The subtype of plain binary values.
 const GENERIC: u8 = 0;
@@ -10,6 +12,7 @@ const UUID: u8 = 4;
 const FLOAT32: [u8; 2] = [0x27, 0];
 
 /// Appends the type and the name of an element; the value must follow.
+#[inline]
 pub fn name(out: &mut Vec<u8>, kind: u8, key: &str) {
     out.push(kind);
     out.extend_from_slice(key.as_bytes());
@@ -17,6 +20,7 @@ pub fn name(out: &mut Vec<u8>, kind: u8, key: &str) {
 }
 
 /// Appends one document whose elements `fill` writes.
+#[inline]
 pub fn document(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let at = open(out);
     fill(out);
@@ -24,6 +28,7 @@ pub fn document(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Opens a document; give what it returns to [`close`].
+#[inline]
 pub fn open(out: &mut Vec<u8>) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -31,6 +36,7 @@ pub fn open(out: &mut Vec<u8>) -> usize {
 }
 
 /// Closes the document that was opened at `at`.
+#[inline]
 pub fn close(out: &mut Vec<u8>, at: usize) {
     out.push(0);
     let length = length(out.len() - at);
@@ -44,17 +50,28 @@ pub fn nested(out: &mut Vec<u8>, key: &str, fill: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Appends an element that is an array; `fill` writes its items.
+#[inline]
 pub fn array(out: &mut Vec<u8>, key: &str, fill: impl FnOnce(&mut Vec<u8>)) {
     name(out, 0x04, key);
     document(out, fill);
 }
 
-/// Appends the type and the place of an item of an array; the value must follow.
+/// Appends the type and the place of an item of an array; the value must follow. A vector has hundreds of items, so the place is not
+/// formatted but written digit by digit.
 pub fn place(out: &mut Vec<u8>, kind: u8, index: usize) {
-    use std::io::Write;
-    out.push(kind);
-    // Writing to a vector cannot fail.
-    write!(out, "{index}\0").unwrap_or_default();
+    // The type, twenty digits at most, the end of the name.
+    let mut bytes = [0; 22];
+    let (mut at, mut left) = (bytes.len() - 1, index);
+    loop {
+        at -= 1;
+        bytes[at] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    bytes[at - 1] = kind;
+    out.extend_from_slice(&bytes[at - 1..]);
 }
 
 /// Appends a text.
@@ -83,18 +100,21 @@ pub fn int32(out: &mut Vec<u8>, key: &str, value: i32) {
 }
 
 /// Appends a 64-bit number.
+#[inline]
 pub fn int64(out: &mut Vec<u8>, key: &str, value: i64) {
     name(out, 0x12, key);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends a date, in milliseconds since 1970.
+#[inline]
 pub fn date(out: &mut Vec<u8>, key: &str, ms: u64) {
     name(out, 0x09, key);
     out.extend_from_slice(&i64::try_from(ms).unwrap_or(i64::MAX).to_le_bytes());
 }
 
 /// Appends an element without a value.
+#[inline]
 pub fn null(out: &mut Vec<u8>, key: &str) {
     name(out, 0x0a, key);
 }
@@ -106,6 +126,7 @@ pub fn object_id(out: &mut Vec<u8>, key: &str, value: &[u8; 12]) {
 }
 
 /// Appends plain bytes, or null for none.
+#[inline]
 pub fn binary(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
     match value {
         Some(value) => bytes(out, key, GENERIC, &[], value),
@@ -136,6 +157,7 @@ pub fn doubles(out: &mut Vec<u8>, key: &str, values: &[f32]) {
     });
 }
 
+#[inline]
 fn bytes(out: &mut Vec<u8>, key: &str, subtype: u8, head: &[u8], value: &[u8]) {
     name(out, 0x05, key);
     out.extend_from_slice(&length(head.len() + value.len()));
@@ -145,6 +167,7 @@ fn bytes(out: &mut Vec<u8>, key: &str, subtype: u8, head: &[u8], value: &[u8]) {
 }
 
 /// A length as BSON has it. What is longer than 2 GiB is refused as too large before it is sent.
+#[inline]
 fn length(bytes: usize) -> [u8; 4] {
     i32::try_from(bytes).unwrap_or(i32::MAX).to_le_bytes()
 }
@@ -178,6 +201,15 @@ mod tests {
             "y": Bson::Null, "u": binary(BinarySubtype::Uuid, vec![9; 16]), "m": {"k": 1},
         };
         assert_eq!(Document::from_reader(out.as_slice()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_place_is_its_number_in_decimal() {
+        for index in [0, 9, 10, 99, 100, 12_345, usize::MAX] {
+            let mut out = Vec::new();
+            place(&mut out, 0x10, index);
+            assert_eq!(out, [&[0x10][..], index.to_string().as_bytes(), &[0]].concat());
+        }
     }
 
     #[test]

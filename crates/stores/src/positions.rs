@@ -19,6 +19,8 @@ use crate::topics::{first, number_of};
 
 /// DuplicateKey: somebody else made the document at the same moment.
 const DUPLICATE: i32 = 11000;
+/// How often a claim is tried when others claim the same partition at the same moment.
+const CLAIMS_MAX: u32 = 32;
 /// Positions of one command at most.
 const STATEMENTS_MAX: usize = 1000;
 
@@ -117,16 +119,36 @@ impl Positions {
         Ok(first(&reply).map(read).unwrap_or_default())
     }
 
-    fn raise_epoch(&self, partition: &Partition) -> Result<RawDocumentBuf, SiteError> {
+    /// Raises the epoch from what it is known to be; nothing is found if it is something else by now.
+    ///
+    /// A command that is not answered in time may be done later, when the next try has long been answered: one that counted on
+    /// from whatever is there would then fence the very process that sent it.
+    fn raise_epoch(&self, partition: &Partition, known: u64) -> Result<RawDocumentBuf, SiteError> {
         let command = rawdoc! {
             "findAndModify": &*self.shelf.namespace.collection,
-            "query": {"_id": self.shelf.id(partition)},
-            "update": {"$inc": {"epoch": 1_i64}},
-            "upsert": true,
+            "query": {"_id": self.shelf.id(partition), "epoch": signed(known)},
+            "update": {"$set": {"epoch": signed(known + 1)}},
+            "upsert": known == 0,
             "new": true,
             "writeConcern": {"w": "majority", "j": true},
         };
         self.control.run(&self.shelf.namespace.db, &command)
+    }
+
+    /// Takes a partition over, if nobody else did since it was looked at.
+    fn try_claim(&self, partition: &Partition) -> Result<Option<Kept>, PositionError> {
+        let known = self.look(partition)?.epoch;
+        let reply = match self.raise_epoch(partition, known) {
+            Err(SiteError::Wire(plimsoll_wire::Error::Server(error))) if error.code == DUPLICATE => {
+                return Ok(None);
+            }
+            raised => raised.map_err(|error| unavailable("read", &error))?,
+        };
+        if let Some(reason) = failed(&reply) {
+            return Err(PositionError::Unavailable { verb: "read", reason });
+        }
+        let kept = reply.get_document("value").map(read).ok();
+        Ok(kept.filter(|kept| kept.epoch == known + 1))
     }
 
     /// Moves some positions on; says whether each was found where it may be moved from.
@@ -158,21 +180,18 @@ impl Positions {
 
 impl PositionStore for Positions {
     fn claim(&self, partition: &Partition) -> Result<Claim, PositionError> {
-        let raised = match self.raise_epoch(partition) {
-            Err(SiteError::Wire(plimsoll_wire::Error::Server(error))) if error.code == DUPLICATE => {
-                self.raise_epoch(partition)
+        let mut tries = 0;
+        let kept = loop {
+            tries += 1;
+            match self.try_claim(partition)? {
+                Some(kept) => break kept,
+                None if tries < CLAIMS_MAX => {}
+                None => {
+                    let reason = format!("{} does not show what was written to it", self.shelf.namespace);
+                    return Err(PositionError::Unavailable { verb: "read", reason });
+                }
             }
-            raised => raised,
         };
-        let reply = raised.map_err(|error| unavailable("read", &error))?;
-        if let Some(reason) = failed(&reply) {
-            return Err(PositionError::Unavailable { verb: "read", reason });
-        }
-        let kept = reply.get_document("value").map(read).unwrap_or_default();
-        if kept.epoch == 0 {
-            let reason = format!("{} does not show what was written to it", self.shelf.namespace);
-            return Err(PositionError::Unavailable { verb: "read", reason });
-        }
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(partition.clone(), kept.epoch);
         Ok(Claim { position: kept.position, epoch: kept.epoch })
     }

@@ -5,6 +5,7 @@
 //! * [`reading`]: one reading of a sensor, checked.
 //! * [`readings`]: readings kept in MongoDB: ingest in group commits, statistics, ranges, the latest.
 //! * [`feeds`]: activity feeds kept in MongoDB, in three designs.
+//! * [`Plan`]: how the server carries out a command of either.
 //! * [`web`]: both over HTTP; [`settings`]: what can be chosen; [`serve`]: from the start to the end.
 //! * [`workload`]: sensors and trucks that make readings from a seed.
 
@@ -12,6 +13,9 @@ pub mod reading;
 pub mod readings;
 
 pub mod feeds;
+
+mod plan;
+pub use plan::Plan;
 
 pub mod serve;
 pub mod settings;

@@ -1,28 +1,44 @@
-//! Fetches a broker once, into the cache.
+//! Fetches a broker once, into the cache, or another program of Java's that is measured beside ours.
 //!
 //! Maven fetches one exact version from Maven Central; then every file must be one of the list in `jars.txt`, with its
 //! SHA-256. The result is made beside its place and renamed into it, so what is there is whole.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 
+use plimsoll_install::fetch::{self, RunError, Talk};
+use plimsoll_install::{CheckError, Checklist, Error, Lock, Site, beside};
 use plimsoll_measure::clock;
-use sha2::{Digest, Sha256};
-
-use super::tail;
 
 /// The version of Apache Kafka that is installed.
 pub const VERSION: &str = "4.1.0";
-/// What Maven is told to fetch.
-const PROJECT: &str = include_str!("pom.xml");
-/// The files that come of it: SHA-256 and name, one a line.
-const JARS: &str = include_str!("jars.txt");
+/// The broker's files.
+const BROKER: Jars<'_> = Jars {
+    what: "the broker",
+    directory: "kafka-4.1.0",
+    project: include_str!("pom.xml"),
+    list: include_str!("jars.txt"),
+};
+/// The lock of all that Maven fetches into the cache.
+const LOCK: &str = "kafka.lock";
 /// The plugin that copies files, by version.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+
+/// Files that Maven fetches once, into the cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Jars<'a> {
+    /// What they are, for errors: `the broker`.
+    pub what: &'a str,
+    /// Their directory in the cache; the version is part of its name.
+    pub directory: &'a str,
+    /// What Maven is told to fetch: a project that depends on them.
+    pub project: &'a str,
+    /// The files that come of it: SHA-256 and name, one a line.
+    pub list: &'a str,
+}
 
 /// How far an installation is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +54,7 @@ pub struct Progress {
 pub enum Step {
     /// Another process installs it; this one waits for that.
     Waiting,
-    /// Maven fetches the files: 54 MB, about a minute.
+    /// Maven fetches the files: for the broker 54 MB, about a minute.
     Fetching,
     /// Their checksums are compared.
     Checking,
@@ -63,10 +79,10 @@ pub enum InstallError {
     )]
     NoMaven(io::Error),
     /// Maven failed.
-    #[error(
-        "the broker could not be fetched ({status}): is there a network? The last lines of {log:?}:\n{tail}"
-    )]
+    #[error("{what} could not be fetched ({status}): is there a network? The last lines of {log:?}:\n{tail}")]
     Fetch {
+        /// What was to be fetched.
+        what: String,
         /// How Maven ended.
         status: ExitStatus,
         /// Its log.
@@ -76,125 +92,122 @@ pub enum InstallError {
     },
     /// What came is not what was expected.
     #[error(
-        "what Maven fetched is not the broker that is known ({0}): try again, and do not trust the mirror that it came from"
+        "what Maven fetched is not {what} as it is known ({how}): try again, and do not trust the mirror that it came from"
     )]
-    Altered(String),
+    Altered {
+        /// What was to be fetched.
+        what: String,
+        /// Which file differs, and how.
+        how: String,
+    },
 }
 
-fn cache_error(path: &Path) -> impl FnOnce(io::Error) -> InstallError + use<> {
-    let path = path.to_owned();
-    move |source| InstallError::Cache { path, source }
+impl From<Error> for InstallError {
+    fn from(Error { path, source }: Error) -> Self {
+        Self::Cache { path, source }
+    }
+}
+
+impl InstallError {
+    fn checked(what: &str, error: CheckError) -> Self {
+        match error {
+            CheckError::Io(error) => error.into(),
+            other => Self::Altered { what: what.to_owned(), how: other.to_string() },
+        }
+    }
 }
 
 /// Where the broker's files are, or will be, in the cache at `cache`.
 pub fn directory(cache: &Path) -> PathBuf {
-    cache.join(format!("kafka-{VERSION}"))
+    BROKER.directory(cache)
 }
 
-/// Whether it is there. A half-finished installation never counts.
+/// Whether the broker is there. A half-finished installation never counts.
 pub fn is_installed(cache: &Path) -> bool {
-    directory(cache).is_dir()
+    BROKER.is_installed(cache)
 }
 
-/// Installs it into the cache at `cache`, unless it is there; gives the directory of its files. Takes about a minute and
+/// Installs the broker into the cache at `cache`, unless it is there; gives the directory of its files. Takes about a minute and
 /// calls `progress` at every step. Two processes that call this at once fetch it once.
 ///
 /// # Errors
 /// [`InstallError`].
 pub fn install(cache: &Path, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf, InstallError> {
-    install_with("mvn".into(), JARS, cache, progress)
+    BROKER.install(cache, progress)
 }
 
-fn install_with(
-    maven: OsString,
-    jars: &str,
-    cache: &Path,
-    tell: &mut dyn FnMut(Progress),
-) -> Result<PathBuf, InstallError> {
-    let start = clock::now();
-    let mut tell = |step| tell(Progress { step, elapsed_ns: clock::now().since(start) });
-    fs::create_dir_all(cache).map_err(cache_error(cache))?;
-    let _lock = lock(cache, &mut tell)?;
-    if !is_installed(cache) {
-        fetch(maven, jars, cache, &mut tell)?;
+impl Jars<'_> {
+    /// Where they are, or will be, in the cache at `cache`.
+    pub fn directory(&self, cache: &Path) -> PathBuf {
+        cache.join(self.directory)
     }
-    tell(Step::Installed);
-    Ok(directory(cache))
-}
 
-/// One installation at a time; the lock goes with the file.
-fn lock(cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<File, InstallError> {
-    let path = cache.join("kafka.lock");
-    let open = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-    let file = open.map_err(cache_error(&path))?;
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::WouldBlock) => tell(Step::Waiting),
-        Err(TryLockError::Error(source)) => return Err(InstallError::Cache { path, source }),
+    /// Whether they are there. A half-finished installation never counts.
+    pub fn is_installed(&self, cache: &Path) -> bool {
+        self.directory(cache).is_dir()
     }
-    file.lock().map_err(cache_error(&path))?;
-    Ok(file)
-}
 
-fn fetch(maven: OsString, jars: &str, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<(), InstallError> {
-    let site = cache.join(format!("kafka-{VERSION}.partial"));
-    let log = cache.join(format!("kafka-{VERSION}.log"));
-    remove(&site)?;
-    fs::create_dir_all(&site).map_err(cache_error(&site))?;
-    fs::write(site.join("pom.xml"), PROJECT).map_err(cache_error(&site))?;
-    tell(Step::Fetching);
-    let output = File::create(&log).map_err(cache_error(&log))?;
-    let status = command(maven, &site, output).status().map_err(InstallError::NoMaven)?;
-    if !status.success() {
-        return Err(InstallError::Fetch { status, tail: tail(&log), log });
+    /// Installs them into the cache at `cache`, unless they are there; gives their directory.
+    ///
+    /// # Errors
+    /// [`InstallError`].
+    pub fn install(&self, cache: &Path, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf, InstallError> {
+        self.install_with("mvn".into(), cache, progress)
     }
-    tell(Step::Checking);
-    check(&site.join("jars"), jars)?;
-    fs::rename(site.join("jars"), directory(cache)).map_err(cache_error(cache))?;
-    remove(&site)
+
+    fn install_with(
+        &self,
+        maven: OsString,
+        cache: &Path,
+        tell: &mut dyn FnMut(Progress),
+    ) -> Result<PathBuf, InstallError> {
+        let start = clock::now();
+        let mut tell = |step| tell(Progress { step, elapsed_ns: clock::now().since(start) });
+        let _lock = Lock::take(cache, LOCK, || tell(Step::Waiting))?;
+        if !self.is_installed(cache) {
+            self.fetch(maven, cache, &mut tell)?;
+        }
+        tell(Step::Installed);
+        Ok(self.directory(cache))
+    }
+
+    fn fetch(&self, maven: OsString, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<(), InstallError> {
+        let place = self.directory(cache);
+        let (site, log) = (Site::beside(&place)?, beside(&place, "log"));
+        fs::write(site.path().join("pom.xml"), self.project).map_err(Error::at(site.path()))?;
+        tell(Step::Fetching);
+        let maven = command(maven, site.path());
+        let ended = fetch::run(maven, Talk::Output, Some(&log), &mut |_| {}).map_err(not_run)?;
+        if !ended.status.success() {
+            return Err(InstallError::Fetch {
+                what: self.what.to_owned(),
+                status: ended.status,
+                log,
+                tail: ended.tail,
+            });
+        }
+        tell(Step::Checking);
+        Checklist::read(self.list)
+            .check(&site.path().join("jars"))
+            .map_err(|error| InstallError::checked(self.what, error))?;
+        Ok(site.put_part("jars")?)
+    }
 }
 
-fn remove(directory: &Path) -> Result<(), InstallError> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cache_error(directory)(error)),
-        _ => Ok(()),
+fn not_run(error: RunError) -> InstallError {
+    match error {
+        RunError::Program(source) => InstallError::NoMaven(source),
+        RunError::Log(error) => error.into(),
     }
 }
 
 /// Maven with a repository of its own, so that nothing is left in the user's; the settings that name a mirror are his.
-fn command(maven: OsString, site: &Path, log: File) -> Command {
+fn command(maven: OsString, site: &Path) -> Command {
     let mut command = Command::new(maven);
     command.args(["--batch-mode", "--no-transfer-progress", COPY, "-DoutputDirectory=jars"]);
     command.arg(format!("-Dmaven.repo.local={}", site.join("repository").display()));
-    command.current_dir(site).stdin(Stdio::null()).stderr(Stdio::null()).stdout(log);
+    command.current_dir(site);
     command
-}
-
-/// Compares the files of a directory with the list: none may be missing, altered or added.
-fn check(directory: &Path, jars: &str) -> Result<(), InstallError> {
-    let listed = jars.lines().filter_map(|line| line.split_once("  "));
-    let expected: BTreeMap<String, String> =
-        listed.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect();
-    let found = sums(directory).map_err(cache_error(directory))?;
-    let differs = |name: &&String| expected.get(*name) != found.get(*name);
-    match expected.keys().chain(found.keys()).find(differs) {
-        Some(name) if !found.contains_key(name) => Err(InstallError::Altered(format!("{name} is missing"))),
-        Some(name) if !expected.contains_key(name) => Err(InstallError::Altered(format!("{name} is new"))),
-        Some(name) => Err(InstallError::Altered(format!("{name} has another checksum"))),
-        None => Ok(()),
-    }
-}
-
-/// The SHA-256 of every file, by name.
-fn sums(directory: &Path) -> io::Result<BTreeMap<String, String>> {
-    let mut sums = BTreeMap::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let digest = Sha256::digest(fs::read(entry.path())?);
-        let sum = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        sums.insert(entry.file_name().to_string_lossy().into_owned(), sum);
-    }
-    Ok(sums)
 }
 
 #[cfg(test)]
@@ -225,17 +238,18 @@ mod tests {
 
         fn install(&self) -> (Result<PathBuf, InstallError>, Vec<Step>) {
             let (maven, mut steps) = (self.0.path().join("mvn").into_os_string(), Vec::new());
-            let sum = sums_of("jar\n");
             let tell = &mut |progress: Progress| steps.push(progress.step);
-            let result = install_with(maven, &format!("{sum}  a.jar\n"), &self.cache(), tell);
+            let result = of(LIST).install_with(maven, &self.cache(), tell);
             (result, steps)
         }
     }
 
-    fn sums_of(text: &str) -> String {
-        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    fn of(list: &str) -> Jars<'_> {
+        Jars { list, ..BROKER }
     }
 
+    /// The digest of "jar" with the end of its line.
+    const LIST: &str = "fb8ce05502991565de98e3e21d9ab98151c1cd1715b14a3f7c349cba300cb2b9  a.jar\n";
     const GOOD: &str = "echo run >> ../runs; mkdir jars; echo jar > jars/a.jar";
 
     fn check_refused(script: &str, said: &str) {
@@ -272,14 +286,14 @@ mod tests {
     #[test]
     fn without_maven_the_error_says_how_to_get_it() {
         let directory = tempfile::tempdir().unwrap();
-        let error = install_with("/nowhere/mvn".into(), "", directory.path(), &mut |_| {}).unwrap_err();
+        let error = of("").install_with("/nowhere/mvn".into(), directory.path(), &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("install Maven"), "{error}");
     }
 
     #[test]
     fn every_file_of_the_list_has_a_checksum() {
-        assert!(JARS.lines().count() > 20);
-        for line in JARS.lines() {
+        assert!(BROKER.list.lines().count() > 20 && BROKER.directory.ends_with(VERSION));
+        for line in BROKER.list.lines() {
             let (sum, name) = line.split_once("  ").unwrap();
             assert!(sum.len() == 64 && name.ends_with(".jar"), "{line}");
         }

@@ -1,11 +1,14 @@
-//! Finds Java and makes the two commands of a broker.
+//! Finds Java, and the two programs of a broker that it runs.
 
 use std::env;
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use plimsoll_child::Program;
+
+use super::home::Home;
 use super::running::StartError;
 
 /// The least version of Java that the broker runs on.
@@ -13,21 +16,24 @@ const JAVA_MIN: u32 = 17;
 /// The cluster's name: 16 bytes in URL-safe base64. One node alone needs no name of its own.
 const CLUSTER: &str = "cGxpbXNvbGwta2Fma2EtMQ";
 
+/// Options of the user's environment: they would change what is measured, and print a line about it.
+const HIDDEN: &[&str] = &["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"];
+
 /// A Java that is new enough.
 #[derive(Clone, Debug)]
 pub(super) struct Java {
-    program: OsString,
+    program: PathBuf,
 }
 
 impl Java {
     /// The Java of `JAVA_HOME`, else the one on the PATH.
     pub(super) fn find() -> Result<Self, StartError> {
         let home = env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
-        let program = home.map_or_else(|| "java".into(), |home| Path::new(&home).join("bin/java").into());
+        let program = home.map_or_else(|| "java".into(), |home| Path::new(&home).join("bin/java"));
         Self::at(program)
     }
 
-    fn at(program: OsString) -> Result<Self, StartError> {
+    fn at(program: PathBuf) -> Result<Self, StartError> {
         let said = Command::new(&program).arg("-version").stdin(Stdio::null()).output();
         match version(&said.map_err(StartError::NoJava)?) {
             Some(version) if version >= JAVA_MIN => Ok(Self { program }),
@@ -36,27 +42,26 @@ impl Java {
         }
     }
 
-    /// The command that makes an empty storage as the properties say.
-    pub(super) fn format(&self, jars: &Path, options: &[String], properties: &Path) -> Command {
-        let mut command = self.command(jars, options);
-        command.args(["kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER, "--config"]);
-        command.arg(properties).arg("--ignore-formatted");
-        command
+    /// The program that makes an empty storage as the properties of a home say.
+    pub(super) fn format(&self, jars: &Path, options: &[String], home: &Home) -> Program {
+        let words =
+            ["kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id", CLUSTER, "--config"];
+        self.program(jars, options, &words, home)
     }
 
-    /// The command that runs the broker.
-    pub(super) fn broker(&self, jars: &Path, options: &[String], properties: &Path) -> Command {
-        let mut command = self.command(jars, options);
-        command.arg("kafka.Kafka").arg(properties);
-        command
+    /// The program that runs the broker of a home.
+    pub(super) fn broker(&self, jars: &Path, options: &[String], home: &Home) -> Program {
+        self.program(jars, options, &["kafka.Kafka"], home)
     }
 
-    fn command(&self, jars: &Path, options: &[String]) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(options).arg("-cp").arg(jars.join("*")).stdin(Stdio::null());
-        // Options of the user's environment would change what is measured, and print a line about it.
-        command.env_remove("JAVA_TOOL_OPTIONS").env_remove("_JAVA_OPTIONS").env_remove("JDK_JAVA_OPTIONS");
-        command
+    /// Java with its options, the class with its words, and at the end the properties.
+    fn program(&self, jars: &Path, options: &[String], words: &[&str], home: &Home) -> Program {
+        let mut args: Vec<OsString> = options.iter().map(Into::into).collect();
+        args.extend(["-cp".into(), jars.join("*").into_os_string()]);
+        args.extend(words.iter().map(Into::into));
+        args.push(home.properties().into_os_string());
+        let (path, log, directory) = (self.program.clone(), home.log(), home.path().to_owned());
+        Program { path, args, log, directory, hidden_variables: HIDDEN }
     }
 }
 

@@ -1,31 +1,27 @@
 //! A broker that this process started: from its first answer to its end.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
-use std::thread;
+use std::path::Path;
+use std::process::ExitStatus;
 use std::time::Duration;
 
+use plimsoll_child::home;
+use plimsoll_child::log::tail;
+use plimsoll_child::{Child, Ending, Launch, LaunchError, Lifetime, Patience, Program, port};
 use plimsoll_measure::clock;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rustix::process::Signal;
 
-use super::child::Child;
 use super::home::Home;
 use super::install;
 use super::java::Java;
 use super::settings::{Ports, Settings, java_of_format};
-use super::tail;
 
-/// How long a start may take; recovery after a kill is part of it.
-const START_LIMIT: Duration = Duration::from_secs(120);
+/// How long a start may take, and how often the broker is looked at on the way; recovery after a kill is part of it.
+const PATIENCE: Patience = Patience { limit: Duration::from_secs(120), every: Duration::from_millis(50) };
 /// How long one question to a starting broker may take.
 const ASK_LIMIT: Duration = Duration::from_millis(500);
-/// How often a starting broker is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How many times a start is tried when a port was taken in between.
 const PORT_TRIES: u32 = 3;
 
@@ -46,6 +42,12 @@ pub enum StartError {
     /// The file system refused.
     #[error("the broker's storage cannot be used ({0}): choose a directory that can be written to")]
     Storage(#[from] io::Error),
+    /// Another broker runs on its storage, or it holds something that is not ours.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// The Java machine does not run, though it just did.
+    #[error("java cannot be run ({0}): mend the PATH, or set JAVA_HOME")]
+    Spawn(io::Error),
     /// It ended while it should have started.
     #[error("the broker ended while it started ({status}); the last lines of its log say why:\n{tail}")]
     Ended {
@@ -80,9 +82,7 @@ pub struct Broker {
     // The process must go before its storage: fields are dropped in this order.
     child: Child,
     home: Home,
-    java: Java,
-    jars: PathBuf,
-    settings: Settings,
+    program: Program,
     ports: Ports,
 }
 
@@ -101,8 +101,9 @@ impl Broker {
             tries += 1;
             let home = Home::open(&settings.storage)?;
             let ports = prepare(&java, &jars, &home, &settings)?;
-            match launch(&java, &jars, &home, &settings, ports) {
-                Ok(child) => return Ok(Self { child, home, java, jars, settings, ports }),
+            let program = java.broker(&jars, &settings.java(), &home);
+            match launch(&program, &home, ports) {
+                Ok(child) => return Ok(Self { child, home, program, ports }),
                 // Somebody took a port between the choice and the start.
                 Err(StartError::Ended { tail, .. }) if tail.contains("in use") && tries < PORT_TRIES => {}
                 Err(error) => return Err(error),
@@ -130,11 +131,8 @@ impl Broker {
     /// # Errors
     /// [`StartError::Signal`] if it can be neither asked nor killed.
     pub fn stop(&self, limit: Duration) -> Result<bool, StartError> {
-        let graceful = self.child.terminate(limit).map_err(|source| self.unheard(source))?;
-        if !graceful {
-            self.kill()?;
-        }
-        Ok(graceful)
+        let ending = self.child.stop(limit).map_err(|source| self.unheard(source))?;
+        Ok(ending == Ending::Graceful)
     }
 
     /// Kills it as `kill -9` does. The storage stays for [`Broker::restart`].
@@ -150,7 +148,7 @@ impl Broker {
     /// # Errors
     /// [`StartError::Signal`].
     pub fn pause(&self) -> Result<(), StartError> {
-        self.child.signal(Signal::STOP).map_err(|source| self.unheard(source))
+        self.child.pause().map_err(|source| self.unheard(source))
     }
 
     /// Lets its process go on after [`Broker::pause`].
@@ -158,7 +156,7 @@ impl Broker {
     /// # Errors
     /// [`StartError::Signal`].
     pub fn resume(&self) -> Result<(), StartError> {
-        self.child.signal(Signal::CONT).map_err(|source| self.unheard(source))
+        self.child.resume().map_err(|source| self.unheard(source))
     }
 
     /// Starts it again on the same storage and ports, after killing it if it still runs.
@@ -167,7 +165,7 @@ impl Broker {
     /// [`StartError`], with the last lines of its log; a port may have been taken meanwhile.
     pub fn restart(&mut self) -> Result<(), StartError> {
         self.kill()?;
-        self.child = launch(&self.java, &self.jars, &self.home, &self.settings, self.ports)?;
+        self.child = launch(&self.program, &self.home, self.ports)?;
         Ok(())
     }
 
@@ -178,50 +176,27 @@ impl Broker {
 
 /// Writes the properties for two free ports, and makes the storage.
 fn prepare(java: &Java, jars: &Path, home: &Home, settings: &Settings) -> Result<Ports, StartError> {
-    let ports = free_ports()?;
+    let [clients, controller] = port::free()?;
+    let ports = Ports { clients, controller };
     fs::write(home.properties(), settings.properties(ports, &home.data()))?;
-    let mut format = java.format(jars, &java_of_format(), &home.properties());
-    let status = with_log(&mut format, home)?.status()?;
-    match status.success() {
-        true => Ok(ports),
-        false => Err(StartError::Ended { status, tail: tail(&home.log()) }),
+    let format = java.format(jars, &java_of_format(), home);
+    let child = Child::spawn(&format, Some(home.lock()?), Lifetime::Bound).map_err(StartError::Spawn)?;
+    match child.wait(PATIENCE.limit) {
+        Some(status) if status.success() => Ok(ports),
+        Some(status) => Err(StartError::Ended { status, tail: tail(&home.log()) }),
+        None => Err(StartError::NotReady { seconds: PATIENCE.limit.as_secs(), tail: tail(&home.log()) }),
     }
 }
 
-/// Both are held at once, so that they differ.
-fn free_ports() -> io::Result<Ports> {
-    let listen = || TcpListener::bind(("127.0.0.1", 0));
-    let (clients, controller) = (listen()?, listen()?);
-    Ok(Ports { clients: clients.local_addr()?.port(), controller: controller.local_addr()?.port() })
-}
-
-/// Runs it in its home, with everything it prints appended to its log.
-fn with_log<'a>(command: &'a mut Command, home: &Home) -> io::Result<&'a mut Command> {
-    let log = OpenOptions::new().create(true).append(true).open(home.log())?;
-    Ok(command.current_dir(home.path()).stdout(log.try_clone()?).stderr(log))
-}
-
-fn launch(
-    java: &Java,
-    jars: &Path,
-    home: &Home,
-    settings: &Settings,
-    ports: Ports,
-) -> Result<Child, StartError> {
-    let mut command = java.broker(jars, &settings.java(), &home.properties());
-    with_log(&mut command, home)?;
-    let child = Child::spawn(command)?;
-    let start = clock::now();
-    while u128::from(clock::now().since(start)) < START_LIMIT.as_nanos() {
-        if let Some(status) = child.ended() {
-            return Err(StartError::Ended { status, tail: tail(&home.log()) });
-        }
-        if answers(ports.clients) {
-            return Ok(child);
-        }
-        thread::sleep(LOOK_EVERY);
-    }
-    Err(StartError::NotReady { seconds: START_LIMIT.as_secs(), tail: tail(&home.log()) })
+fn launch(program: &Program, home: &Home, ports: Ports) -> Result<Child, StartError> {
+    let (lock, now_ns) = (Some(home.lock()?), || clock::now().as_ns());
+    let launch = Launch { program, lock, lifetime: Lifetime::Bound, patience: PATIENCE, now_ns };
+    let launched = launch.until(&mut |_| answers(ports.clients).then_some(()));
+    launched.map(|(child, ())| child).map_err(|error| match error {
+        LaunchError::Spawn(source) => StartError::Spawn(source),
+        LaunchError::Ended { status, tail } => StartError::Ended { status, tail },
+        LaunchError::Late { seconds, tail } => StartError::NotReady { seconds, tail },
+    })
 }
 
 /// Whether it tells of itself. A client that was refused a connection waits longer and longer, so each question has one of

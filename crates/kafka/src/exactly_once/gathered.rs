@@ -28,6 +28,7 @@ pub(super) struct Gathered {
 }
 
 /// Why a record is not in the queue.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// The queue is full for the moment.
     Full,
@@ -98,14 +99,7 @@ impl Gathered {
 
 impl Outlets {
     fn put(&self, to: &Target, record: &Parts<'_>) -> Result<(), Trouble> {
-        to.send(&self.producer, record, 0).map_err(|error| match error {
-            KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) => Trouble::Full,
-            // What is wrong with the settings does not pass with another transaction.
-            error if error.rdkafka_error_code().is_some_and(|code| class::of(code) == Class::Final) => {
-                Trouble::Nowhere(words(&error))
-            }
-            error => Trouble::Ends(words(&error)),
-        })
+        to.send(&self.producer, record, 0).map_err(|error| trouble(&error))
     }
 
     fn bury(&self, batch: &Batch, event: &Event, cause: &Cause) -> Result<(), Trouble> {
@@ -122,5 +116,38 @@ impl Outlets {
         Err(Trouble::Nowhere(format!(
             "event {offset} of {partition} cannot go on ({cause}), nor be kept: {why}"
         )))
+    }
+}
+
+/// What it means that a record cannot be put into the queue.
+fn trouble(error: &KafkaError) -> Trouble {
+    match error {
+        KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) => Trouble::Full,
+        // What is wrong with the settings does not pass with another transaction.
+        error if error.rdkafka_error_code().is_some_and(|code| class::of(code) == Class::Final) => {
+            Trouble::Nowhere(words(error))
+        }
+        error => Trouble::Ends(words(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_for_good_stops_the_pipeline_and_the_rest_ends_a_transaction() {
+        let of = |code| trouble(&KafkaError::MessageProduction(code));
+        assert_eq!(of(RDKafkaErrorCode::QueueFull), Trouble::Full);
+        for code in [
+            RDKafkaErrorCode::UnknownPartition,
+            RDKafkaErrorCode::UnknownTopic,
+            RDKafkaErrorCode::TopicAuthorizationFailed,
+        ] {
+            assert!(matches!(of(code), Trouble::Nowhere(_)), "{code:?}");
+        }
+        for code in [RDKafkaErrorCode::MessageTimedOut, RDKafkaErrorCode::NotEnoughReplicas] {
+            assert!(matches!(of(code), Trouble::Ends(_)), "{code:?}");
+        }
     }
 }

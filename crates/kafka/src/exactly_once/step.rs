@@ -42,7 +42,7 @@ pub(super) fn send_offsets(
 ) -> Step {
     // Of several batches of a partition the last one counts: they are in order.
     let last: std::collections::BTreeMap<_, _> =
-        batches.iter().map(|batch| (batch.partition(), batch.position())).collect();
+        batches.iter().map(|batch| (batch.kept_in(), batch.position())).collect();
     match offsets(last) {
         Ok(list) => judge(producer.send_offsets_to_transaction(&list, generation, WAIT)),
         Err(error) => Step::Over(error.to_string()),

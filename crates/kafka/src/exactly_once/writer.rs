@@ -128,10 +128,7 @@ impl Writer {
         let (held, stale): (VecDeque<_>, VecDeque<_>) =
             self.waiting.drain(..).partition(|batch| self.membership.holds(batch));
         self.waiting = held;
-        self.done.extend(stale.into_iter().map(|batch| {
-            let replayed = u32::try_from(batch.events().len()).unwrap_or(u32::MAX);
-            Settled { batch, verdict: Verdict::Written { replayed, refused: Vec::new() } }
-        }));
+        self.done.extend(stale.into_iter().map(|batch| Settled { batch, verdict: Verdict::Left }));
     }
 
     fn fill(&mut self, since: Instant) {
@@ -226,5 +223,31 @@ impl Sink for Writer {
 
     fn flush(&mut self) {
         self.hurry = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Cluster;
+    use crate::scenario::Placing;
+    use crate::sink::{Target, producer};
+    use plimsoll_pipeline::{Partition, Record};
+
+    #[test]
+    fn a_batch_of_an_assignment_that_has_ended_is_left_and_not_called_written() {
+        // Nobody listens there, and nobody has to: what is left is never sent.
+        let cluster = Cluster::at("127.0.0.1:1");
+        let producer = producer(&cluster, &[1_000_000], Duration::from_secs(1), &[]).unwrap();
+        let to = Target { topic: "orders".to_owned(), placing: Placing::Same, bytes_max: 1_000_000 };
+        let outlets = Outlets { producer, to, letters: None };
+        let rules = Rules { records_min: 1, age_max_ns: 1 };
+        let mut writer = Writer::new(outlets, Arc::default(), rules);
+        let mut batch = Batch::new(Partition::new("t", 0));
+        batch.push(Record::default());
+        writer.submit(batch);
+        let left = writer.settle(Duration::ZERO).unwrap();
+        assert_eq!((left.batch.events().len(), left.verdict), (1, Verdict::Left));
+        assert!(writer.settle(Duration::ZERO).is_none());
     }
 }

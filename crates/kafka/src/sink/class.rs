@@ -48,7 +48,13 @@ mod tests {
     fn silence_passes_rights_do_not_and_a_large_record_is_suspect() {
         assert_eq!(of(RDKafkaErrorCode::MessageTimedOut), Class::Passing);
         assert_eq!(of(RDKafkaErrorCode::NotEnoughReplicas), Class::Passing);
-        assert_eq!(of(RDKafkaErrorCode::TopicAuthorizationFailed), Class::Final);
+        for code in [
+            RDKafkaErrorCode::TopicAuthorizationFailed,
+            RDKafkaErrorCode::UnknownTopic,
+            RDKafkaErrorCode::UnknownPartition,
+        ] {
+            assert_eq!(of(code), Class::Final, "{code:?}");
+        }
         assert_eq!(of(RDKafkaErrorCode::MessageSizeTooLarge), Class::Suspect);
         assert!(
             Class::Final > Class::Passing && Class::Passing > Class::Suspect,

@@ -237,3 +237,52 @@ impl Pending {
         Settled { batch: self.batch, verdict }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Placing;
+    use plimsoll_pipeline::{Failure, Partition, Record};
+
+    /// What becomes of a batch of two events of which the second could not be put into the queue.
+    fn verdict(code: RDKafkaErrorCode) -> Verdict {
+        let mut batch = Batch::new(Partition::new("t", 0));
+        (0..2).for_each(|offset| batch.push(Record { offset, ..Record::default() }));
+        let mut pending = Pending::of(batch, 1);
+        while pending.upcoming().is_some() {}
+        (pending.sent, pending.reported) = (1, 1);
+        pending.fail(1, code);
+        assert!(pending.is_reported());
+        let to = Target { topic: "orders".to_owned(), placing: Placing::Same, bytes_max: 1000 };
+        pending.settled(&to).verdict
+    }
+
+    #[test]
+    fn a_record_that_can_never_be_put_into_the_queue_stops_the_pipeline_with_the_topic() {
+        for code in [RDKafkaErrorCode::UnknownPartition, RDKafkaErrorCode::UnknownTopic] {
+            let Verdict::Failed(Failure { class, reason }) = verdict(code) else { panic!("{code:?}") };
+            assert_eq!(class, FailureClass::Final, "{code:?}");
+            assert!(reason.contains("the topic \"orders\" cannot be written"), "{reason}");
+        }
+        let Verdict::Failed(failure) = verdict(RDKafkaErrorCode::MessageTimedOut) else {
+            panic!("it failed")
+        };
+        assert_eq!(failure.class, FailureClass::Passing);
+    }
+
+    #[test]
+    fn a_record_that_may_be_too_large_is_sent_again_alone() {
+        let mut batch = Batch::new(Partition::new("t", 0));
+        batch.push(Record::default());
+        let mut pending = Pending::of(batch, 1);
+        pending.upcoming();
+        pending.fail(0, RDKafkaErrorCode::MessageSizeTooLarge);
+        assert!(pending.begin_suspects() && !pending.is_reported());
+        assert_eq!(pending.alone.pop_front(), Some(0));
+        pending.fail(0, RDKafkaErrorCode::MessageSizeTooLarge);
+        assert!(!pending.begin_suspects() && pending.is_reported());
+        let to = Target { topic: "orders".to_owned(), placing: Placing::Same, bytes_max: 1000 };
+        let Verdict::Written { refused, .. } = pending.settled(&to).verdict else { panic!("one is refused") };
+        assert_eq!(refused.iter().map(|one| one.index).collect::<Vec<_>>(), [0]);
+    }
+}

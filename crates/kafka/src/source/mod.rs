@@ -18,9 +18,13 @@ use crate::scenario::{self, Isolation, Start};
 use member::Member;
 use reading::{Giving, Reading};
 
+pub use letters::Letters;
 pub(crate) use positions::offsets;
 
 mod reading;
+
+mod beyond;
+mod letters;
 
 mod member;
 mod positions;
@@ -115,7 +119,11 @@ impl Source for Topic {
         match reading.take(intake)? {
             Ok(0) => Ok(Read::Idle),
             Ok(_) => Ok(Read::Some),
-            Err(error) => trouble::judge(&error, &self.name, &self.group).map(|()| Read::Idle),
+            Err(error) => {
+                trouble::judge(&error, &self.name, &self.group)?;
+                intake.note_trouble(format!("{:?} cannot be read: {}", self.name, words(&error)));
+                Ok(Read::Idle)
+            }
         }
     }
 

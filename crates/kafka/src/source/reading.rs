@@ -10,6 +10,7 @@ use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult};
 
+use super::beyond;
 use super::member::{Change, Member};
 use super::positions::{failed, number, offset, offsets, partitions};
 use super::taking::Taking;
@@ -64,7 +65,10 @@ impl Reading {
         self.hold(no_room)?;
         let taken = self.taking.take(&self.consumer, &self.lanes, intake);
         self.heard_at = clock::now();
-        Ok(taken)
+        match self.taking.went_back() {
+            Some(error) => Err(error),
+            None => Ok(taken),
+        }
     }
 
     /// Makes the changes of partitions that the group asked for.
@@ -97,6 +101,7 @@ impl Reading {
                 failed("beginning where it ended", at)?;
             }
         }
+        beyond::check(&self.consumer, &list)?;
         let taken = match self.is_cooperative() {
             true => self.consumer.incremental_assign(&list),
             false => self.consumer.assign(&list),
@@ -125,6 +130,10 @@ impl Reading {
     }
 
     fn unassign(&self, list: &TopicPartitionList) -> Result<(), SourceError> {
+        if self.on_hold {
+            // The library remembers a hold beyond the assignment: a partition that comes back would never be read again.
+            failed("letting partitions go on", self.consumer.resume(list))?;
+        }
         let given = match self.is_cooperative() {
             true => self.consumer.incremental_unassign(list),
             false => self.consumer.unassign(),

@@ -1,17 +1,19 @@
 //! Takes messages from the client library into batches: each is copied once.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_measure::clock;
 use plimsoll_pipeline::{
-    Batch, Cause, CauseClass, Event, Fate, Intake, Lane, Lanes, Partition, Position, Record,
+    Batch, Cause, CauseClass, Fate, Intake, Lane, Lanes, Partition, Position, Record, SourceError,
 };
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedHeaders, BorrowedMessage, Headers, Message};
 
+use super::beyond;
 use super::member::Member;
 
 /// The batches of one turn.
@@ -21,19 +23,30 @@ pub(super) struct Taking {
     open: Vec<Open>,
     events: usize,
     bytes: usize,
+    /// How far each partition was read, within the assignment of this number.
+    reached: BTreeMap<u32, (usize, u64)>,
+    /// A partition whose offsets went back, the offset that it had reached, and the one that came.
+    back: Option<(Partition, u64, u64)>,
 }
 
 /// A batch that is being filled.
 struct Open {
     lane: Arc<Lane>,
     batch: Batch,
+    /// The least offset that may come.
+    next: u64,
     /// The offsets of records whose headers cannot be read.
     unreadable: Vec<u64>,
 }
 
 impl Taking {
     pub(super) fn of(topic: Arc<str>) -> Self {
-        Self { topic, open: Vec::new(), events: 0, bytes: 0 }
+        Self { topic, open: Vec::new(), events: 0, bytes: 0, reached: BTreeMap::new(), back: None }
+    }
+
+    /// Why the partition cannot be read on whose offsets went back, if one did.
+    pub(super) fn went_back(&mut self) -> Option<SourceError> {
+        self.back.take().map(|(partition, next, offset)| beyond::went_back(&partition, next, offset))
     }
 
     /// Takes what is there, as much as there is room for; waits for the first message only. Says how many it took.
@@ -46,7 +59,7 @@ impl Taking {
         (self.events, self.bytes) = (0, 0);
         let (room, mut wait) = (intake.space(), intake.wait());
         let mut trouble = Ok(());
-        while trouble.is_ok() && !consumer.context().is_changing() {
+        while trouble.is_ok() && self.back.is_none() && !consumer.context().is_changing() {
             match consumer.poll(wait) {
                 Some(Ok(message)) => self.add(&message, lanes, intake),
                 Some(Err(error)) => trouble = Err(error),
@@ -57,7 +70,9 @@ impl Taking {
                 break;
             }
         }
-        self.open.drain(..).for_each(|open| open.hand_over(intake));
+        while let Some(open) = self.open.pop() {
+            self.hand_over(open, intake);
+        }
         trouble.map(|()| self.events)
     }
 
@@ -65,10 +80,23 @@ impl Taking {
         let number = message.partition().unsigned_abs();
         let known = self.open.iter().position(|open| open.lane.partition().index == number);
         let Some(at) = known.or_else(|| self.begin(number, lanes, intake)) else { return };
-        self.bytes += self.open[at].copy(message);
+        let (open, offset) = (&mut self.open[at], u64::try_from(message.offset()).unwrap_or_default());
+        if offset < open.next {
+            self.back = Some((open.lane.partition().clone(), open.next, offset));
+            return;
+        }
+        self.bytes += open.copy(message, offset);
         self.events += 1;
-        if self.open[at].batch.taken() >= intake.limits().batch_events_max {
-            self.open.swap_remove(at).hand_over(intake);
+        if open.batch.taken() >= intake.limits().batch_events_max {
+            let full = self.open.swap_remove(at);
+            self.hand_over(full, intake);
+        }
+    }
+
+    fn hand_over(&mut self, open: Open, intake: &mut Intake<'_>) {
+        self.reached.insert(open.lane.partition().index, (open.lane.number(), open.next));
+        if open.batch.taken() > 0 {
+            open.hand_over(intake);
         }
     }
 
@@ -76,18 +104,21 @@ impl Taking {
     fn begin(&mut self, number: u32, lanes: &Lanes, intake: &mut Intake<'_>) -> Option<usize> {
         let partition = Partition::new(Arc::clone(&self.topic), number);
         let lane = lanes.get(&partition)?;
-        self.open.push(Open { lane, batch: intake.batch(&partition), unreadable: Vec::new() });
+        let reached = self.reached.get(&number).filter(|(assignment, _)| *assignment == lane.number());
+        let next = reached.map_or(0, |(_, next)| *next);
+        self.open.push(Open { lane, batch: intake.batch(&partition), next, unreadable: Vec::new() });
         Some(self.open.len() - 1)
     }
 }
 
 impl Open {
     /// Copies a message; says how many bytes it took.
-    fn copy(&mut self, message: &BorrowedMessage<'_>) -> usize {
+    fn copy(&mut self, message: &BorrowedMessage<'_>, offset: u64) -> usize {
+        self.next = offset + 1;
         let before = self.batch.bytes();
         let appended_ms = message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
         let record = Record {
-            offset: u64::try_from(message.offset()).unwrap_or_default(),
+            offset,
             appended_ms: appended_ms.unwrap_or_else(clock::wall_ms),
             key: message.key(),
             payload: message.payload(),
@@ -105,41 +136,31 @@ impl Open {
 
     /// The next offset lies behind the last event: offsets have holes.
     fn hand_over(mut self, intake: &mut Intake<'_>) {
-        let next = self.batch.events().last().map_or(0, |event| event.offset + 1);
-        self.batch.set_position(Position::at(next));
-        self.condemn(intake.limits().event_bytes_max);
+        self.batch.set_position(Position::at(self.next));
+        self.condemn();
         intake.hand_over(&self.lane, self.batch);
     }
 
-    /// What was read and cannot go on is a dead letter.
-    fn condemn(&mut self, event_bytes_max: usize) {
-        let size = |event: &Event| event.key.len() + event.payload.len() + event.headers.len();
-        if self.unreadable.is_empty()
-            && self.batch.events().iter().all(|event| size(event) <= event_bytes_max)
-        {
+    /// What cannot be read is a dead letter.
+    fn condemn(&mut self) {
+        if self.unreadable.is_empty() {
             return;
         }
-        let at_source = |class, words: String| Fate::Condemn(Cause::new("source", class, words));
-        self.batch.sift(|batch, index| {
-            let event = &batch.events()[index];
-            match size(event) {
-                _ if self.unreadable.contains(&event.offset) => {
-                    at_source(CauseClass::Invalid, "the name of a header is not UTF-8".to_owned())
-                }
-                bytes if bytes > event_bytes_max => {
-                    at_source(CauseClass::Oversize, format!("{bytes} bytes are more than {event_bytes_max}"))
-                }
-                _ => Fate::Keep,
+        self.batch.sift(|batch, index| match self.unreadable.contains(&batch.events()[index].offset) {
+            true => {
+                let words = "the name of a header is not UTF-8";
+                Fate::Condemn(Cause::new("source", CauseClass::Invalid, words))
             }
+            false => Fate::Keep,
         });
     }
 }
 
 /// A header: its name, and its value if it has one.
-type Named<'a> = (&'a str, Option<&'a [u8]>);
+pub(super) type Named<'a> = (&'a str, Option<&'a [u8]>);
 
 /// The headers of a record; none if some name is no text: the library's wrapper panics at that, and a record must not end
 /// the pipeline.
-fn headers(headers: &BorrowedHeaders) -> Option<Vec<Named<'_>>> {
+pub(super) fn headers(headers: &BorrowedHeaders) -> Option<Vec<Named<'_>>> {
     catch_unwind(AssertUnwindSafe(|| headers.iter().map(|header| (header.key, header.value)).collect())).ok()
 }

@@ -3,6 +3,7 @@
 use plimsoll_pipeline::SourceError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
+use super::beyond::REMEDY;
 use crate::error::{said, words};
 
 /// Nothing, if it passes by itself: a broker that is away, a coordinator that moves, a place in the group that was lost.
@@ -24,10 +25,7 @@ pub(super) fn judge(error: &KafkaError, topic: &str, group: &str) -> Result<(), 
              with another destination too)"
         ),
         Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition) => {
-            format!(
-                "the topic {topic:?} is gone; one that is made anew counts from zero again, so give the pipeline another group, \
-                 another name and another destination for it: the old ones would take its records for those they have"
-            )
+            format!("the topic {topic:?} is gone. {REMEDY}")
         }
         Some(Code::TopicAuthorizationFailed) => {
             format!("the topic {topic:?} may not be read: give the user READ on it")

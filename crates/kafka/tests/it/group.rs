@@ -3,11 +3,12 @@
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_kafka::scenario;
+use plimsoll_kafka::{Cluster, group, scenario};
 use plimsoll_measure::duration::Span;
 
 use crate::support::{
-    Running, audit, broker, copy, copy_once, counts, from, once, read, to, topic, until_committed,
+    LONG, Running, audit, broker, committed, copy, copy_once, counts, ends, fill, from, once, read, to,
+    topic, until_committed,
 };
 
 const PARTITIONS: u16 = 6;
@@ -54,7 +55,7 @@ fn fill_slowly(brokers: &str, topic: &str) {
             producer.poll(Duration::ZERO);
         }
     }
-    rdkafka::producer::Producer::flush(&producer, crate::support::LONG).unwrap();
+    rdkafka::producer::Producer::flush(&producer, LONG).unwrap();
 }
 
 #[test]
@@ -93,4 +94,28 @@ fn what_is_in_flight_when_a_partition_goes_at_once_is_written_by_its_next_member
         copy_once(&source, &to(&brokers, target), &once)
     });
     assert_eq!((missing, doubled), (vec![], vec![]));
+}
+
+#[test]
+fn a_group_that_is_taken_back_reads_a_topic_from_its_beginning_and_keeps_what_it_has_on_others() {
+    let brokers = broker().bootstrap();
+    let targets = ["back-out", "kept-out"].map(|name| topic(&brokers, name, 2));
+    for (name, target) in ["back-in", "kept-in"].into_iter().zip(&targets) {
+        fill(&brokers, &topic(&brokers, name, 2), 2, 50);
+        let running = copy(&from(&brokers, name, "back"), &to(&brokers, target));
+        until_committed(&brokers, name, "back");
+        running.end().unwrap();
+    }
+    let extents = ends(&brokers, "back-in");
+    group::rewind(&Cluster::at(&brokers), "back", "back-in", &extents, LONG).unwrap();
+    assert_eq!(committed(&brokers, "back-in", "back"), [(0, 0), (1, 0)].into());
+    assert_eq!(committed(&brokers, "kept-in", "back"), [(0, 50), (1, 50)].into());
+
+    let running = copy(&from(&brokers, "back-in", "back"), &to(&brokers, &targets[0]));
+    until_committed(&brokers, "back-in", "back");
+    let living = group::rewind(&Cluster::at(&brokers), "back", "back-in", &extents, Duration::ZERO);
+    let message = living.unwrap_err().to_string();
+    assert!(message.contains("has every process of the group ended?"), "{message}");
+    running.end().unwrap();
+    assert!(counts(&read(&brokers, &targets[0])).values().all(|&times| times == 2), "each was read twice");
 }

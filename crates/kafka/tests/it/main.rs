@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod away;
 mod crashes;
 mod dead_letters;
 mod exactly_once;

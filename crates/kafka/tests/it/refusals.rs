@@ -1,11 +1,13 @@
 //! What cannot be used is refused with a sentence that says what to do.
 
 use std::net::TcpListener;
+use std::sync::Arc;
 
 use plimsoll_kafka::{Cluster, Error, Source, scenario, sink};
 use plimsoll_measure::duration::Span;
+use plimsoll_pipeline::{Claim, Partition, Parts, Position, PositionError, PositionStore};
 
-use crate::stubborn::stubborn;
+use crate::stubborn::{Stubborn, stubborn};
 use crate::support::{broker, fill, from, parts, settings, start, to, topic, until};
 
 fn check_source(typed: &scenario::Source, said: &str) {
@@ -67,6 +69,41 @@ fn a_topic_that_goes_while_it_is_read_ends_the_source() {
     crate::support::admin(&brokers).delete(&source).unwrap();
     let error = running.pipeline.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("\"goes\" is gone"), "{error}");
+}
+
+/// A store that knows where a partition was, as that of a transactional sink does.
+struct Kept(u64);
+
+impl PositionStore for Kept {
+    fn claim(&self, _: &Partition) -> Result<Claim, PositionError> {
+        Ok(Claim { position: Some(Position::at(self.0)), epoch: 1 })
+    }
+
+    fn keep(&self, _: &[(Partition, Position)]) -> Result<(), PositionError> {
+        Ok(())
+    }
+}
+
+/// The broker forgets what a group has read of a topic that is deleted; a store does not.
+#[test]
+fn a_topic_that_was_made_anew_is_not_gone_on_with() {
+    let brokers = broker().bootstrap();
+    let source = topic(&brokers, "anew", 1);
+    fill(&brokers, &source, 1, 10);
+    let read = |next: u64, sink: Stubborn| {
+        let source = Source::build(&from(&brokers, &source, "anew")).unwrap();
+        let positions = Some(Arc::new(Kept(next)) as Arc<dyn PositionStore>);
+        let parts = Parts { positions, ..parts(Box::new(source), Box::new(sink)) };
+        start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce))
+    };
+    let error = read(100, stubborn(u64::MAX)).pipeline.join().unwrap().unwrap_err().to_string();
+    assert!(error.contains("anew/0 was read up to offset 100, and it ends at 10"), "{error}");
+    assert!(error.contains("deleted and made anew") && error.contains("another destination"), "{error}");
+    let sink = stubborn(u64::MAX);
+    let written = sink.written();
+    let running = read(4, sink);
+    until("the rest", || written.load(std::sync::atomic::Ordering::Relaxed) == 6);
+    running.end().unwrap();
 }
 
 #[test]

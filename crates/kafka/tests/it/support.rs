@@ -232,7 +232,13 @@ pub fn committed(brokers: &str, topic: &str, group: &str) -> BTreeMap<u32, u64> 
     ends(brokers, topic).iter().for_each(|extent| {
         list.add_partition(topic, extent.partition as i32);
     });
-    let found = consumer.committed_offsets(list, LONG).unwrap();
+    // A coordinator that moves, or is busy, says so: it is asked again.
+    let mut found = Err(rdkafka::error::KafkaError::Canceled);
+    until("the group's offsets", || {
+        found = consumer.committed_offsets(list.clone(), LONG);
+        found.is_ok()
+    });
+    let found = found.unwrap();
     let offset = |at: rdkafka::topic_partition_list::TopicPartitionListElem<'_>| match at.offset() {
         Offset::Offset(offset) => Some((at.partition() as u32, offset as u64)),
         _ => None,

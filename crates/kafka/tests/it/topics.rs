@@ -12,7 +12,10 @@ fn a_topic_is_made_described_emptied_and_removed() {
     let topic = Topic::new("life", 3).with("message.timestamp.type", "LogAppendTime");
     admin.create(&topic).unwrap();
     assert_eq!(admin.create(&topic), Err(Error::TopicExists("life".to_owned())));
-    let written = bench::produce(&Cluster::at(&brokers), "life", 1000, b"payload").unwrap();
+    let written = bench::produce(&Cluster::at(&brokers), "life", 1000, &mut |_, payload| {
+        payload.extend_from_slice(b"payload")
+    })
+    .unwrap();
     assert_eq!((written.records, written.bytes), (1000, 7000));
     let all = ends(&brokers, "life");
     assert_eq!(all.len(), 3);
@@ -31,7 +34,7 @@ fn a_broker_that_was_killed_has_its_records_and_its_address_again() {
     let mut broker = own_broker();
     let (brokers, pid) = (broker.bootstrap(), broker.pid());
     admin(&brokers).create(&Topic::new("kept", 1)).unwrap();
-    bench::produce(&Cluster::at(&brokers), "kept", 500, b"x").unwrap();
+    bench::produce(&Cluster::at(&brokers), "kept", 500, &mut |_, payload| payload.push(b'x')).unwrap();
     broker.kill().unwrap();
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     broker.restart().unwrap();

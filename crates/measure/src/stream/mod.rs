@@ -4,4 +4,4 @@ mod counts;
 mod second;
 
 pub use counts::{Count, Counts};
-pub use second::{FORMAT, Process, Second, Stage, Stream};
+pub use second::{FORMAT, Moved, Process, Second, Stage, Stream};

@@ -133,7 +133,7 @@ pub struct Stream {
     pub guarantee: String,
     /// Its source, transforms and sink, in words.
     pub path: Vec<String>,
-    /// How it ended: `exhausted`, `drained`, `aborted` or `failed`.
+    /// How it ended: `exhausted`, `finished` (as `--for` or `--events` said), `drained`, `aborted` or `failed`.
     pub ended: String,
     /// Why, if it failed.
     pub failure: Option<String>,
@@ -141,8 +141,27 @@ pub struct Stream {
     pub started_ms: u64,
     /// The program's version.
     pub version: String,
+    /// From when to when events moved; absent where none did, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Moved>,
     /// The last moment; its stages are those of the whole run.
     pub last: Second,
+}
+
+/// From when to when events moved: without the time that connecting and closing take. It is known to some milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Moved {
+    /// When the first event was read, in nanoseconds since the pipeline began.
+    pub from_ns: u64,
+    /// When the last one was settled, likewise.
+    pub to_ns: u64,
+}
+
+impl Moved {
+    /// How long that was, in nanoseconds.
+    pub const fn span_ns(self) -> u64 {
+        self.to_ns.saturating_sub(self.from_ns)
+    }
 }
 
 #[cfg(test)]

@@ -95,8 +95,18 @@ pub async fn inspect(connection: &mut Connection, wanted: &Wanted) -> Result<Ins
         collections.push(collection::look(&mut asker, namespace, entry, wanted).await?);
     }
     let taken = clock::utc(taken_ms);
-    let server = Default::default();
-    Ok(Inspection { format: FORMAT, taken, taken_ms, server, round_trip_ns, databases, collections, notes })
+    let (server, topics) = Default::default();
+    Ok(Inspection {
+        format: FORMAT,
+        taken,
+        taken_ms,
+        server,
+        round_trip_ns,
+        databases,
+        collections,
+        topics,
+        notes,
+    })
 }
 
 /// The cheap part of one collection: whether it is there, how it was made, how many documents its metadata counts, what

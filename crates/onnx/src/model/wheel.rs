@@ -6,8 +6,9 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use plimsoll_install::fetch::{self, RunError, Talk};
 use zip::ZipArchive;
 
 /// A wheel of the Python Package Index.
@@ -48,9 +49,13 @@ pub(crate) fn fetch(python: &Path, wheel: &Wheel, directory: &Path) -> Result<Pa
     let list = directory.join("requirements.txt");
     let line = format!("{} --hash=sha256:{}\n", wheel.requirement, wheel.sha256);
     fs::write(&list, line).map_err(FetchError::Directory)?;
-    let output = pip(python, wheel, &list, directory).output().map_err(FetchError::NoPython)?;
-    if !output.status.success() {
-        return Err(FetchError::Refused(tail(&String::from_utf8_lossy(&output.stderr))));
+    let pip = pip(python, wheel, &list, directory);
+    let ended = fetch::run(pip, Talk::Error, None, &mut |_| {}).map_err(|error| match error {
+        RunError::Program(source) => FetchError::NoPython(source),
+        RunError::Log(error) => FetchError::Directory(error.source),
+    })?;
+    if !ended.status.success() {
+        return Err(FetchError::Refused(tail(&ended.tail)));
     }
     let entries = fs::read_dir(directory).map_err(FetchError::Directory)?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -67,7 +72,7 @@ fn pip(python: &Path, wheel: &Wheel, list: &Path, directory: &Path) -> Command {
     }
     command.arg("--dest").arg(directory).arg("--requirement").arg(list);
     // A user may forbid `pip` to install outside of a virtual environment; nothing is installed here.
-    command.env("PIP_REQUIRE_VIRTUALENV", "0").stdin(Stdio::null()).stdout(Stdio::null());
+    command.env("PIP_REQUIRE_VIRTUALENV", "0");
     command
 }
 

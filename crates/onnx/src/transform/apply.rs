@@ -1,22 +1,25 @@
 //! The transform itself: the texts of a batch are embedded together.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_pipeline::{Batch, Cause, CauseClass, Fate, Transform, TransformError, TransformFactory};
 
 use super::take::Take;
-use crate::embedder::{Counts, EmbedError, Embedder};
+use crate::embedder::{Counts, EmbedError, Embedder, LoadError};
 use crate::settings::{Files, Limits};
+use crate::weights::Weights;
 
-/// Makes the transform of each worker; all count together.
+/// Makes the transform of each worker; all count together, and hold the weights of the model together.
 pub struct Factory {
     name: String,
     take: Take,
     files: Files,
     limits: Limits,
     counters: Arc<Counters>,
+    /// Read with the first worker.
+    weights: Mutex<Option<Arc<Weights>>>,
 }
 
 #[derive(Default)]
@@ -29,7 +32,24 @@ struct Counters {
 
 impl Factory {
     pub(crate) fn new(name: &str, take: Take, files: Files, limits: Limits) -> Self {
-        Factory { name: name.to_owned(), take, files, limits, counters: Arc::default() }
+        Factory {
+            name: name.to_owned(),
+            take,
+            files,
+            limits,
+            counters: Arc::default(),
+            weights: Mutex::default(),
+        }
+    }
+
+    fn weights(&self) -> Result<Arc<Weights>, LoadError> {
+        let mut weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(weights) = &*weights {
+            return Ok(Arc::clone(weights));
+        }
+        let read = Weights::read(&self.files.library, &self.files.model);
+        let read = Arc::new(read.map_err(|error| LoadError::of(error, &self.files))?);
+        Ok(Arc::clone(weights.insert(read)))
     }
 
     /// What all workers embedded so far.
@@ -43,7 +63,8 @@ impl Factory {
 
 impl TransformFactory for Factory {
     fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
-        let embedder = Embedder::open(&self.files, self.limits);
+        let embedder =
+            self.weights().and_then(|weights| Embedder::with(&self.files, self.limits, Some(&weights)));
         let embedder = embedder.map_err(|error| TransformError::Refused(error.to_string()))?;
         let (name, take, counters) = (self.name.clone(), self.take.clone(), Arc::clone(&self.counters));
         Ok(Box::new(Embed { name, take, embedder, counters, vectors: Vec::new() }))

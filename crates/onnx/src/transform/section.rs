@@ -35,7 +35,8 @@ pub struct Section {
     /// The most tokens of a text, 256 unless said.
     #[serde(default)]
     pub tokens_max: Option<usize>,
-    /// The most tokens that are computed at once, 512 unless said.
+    /// The most tokens that are computed at once, 512 unless said. With 1 each text is computed alone: slower, and an int8 vector
+    /// depends on nothing else.
     #[serde(default)]
     pub batch_tokens_max: Option<usize>,
 }

@@ -1,17 +1,13 @@
 //! The installation that `cargo xtask setup` made.
 
-use std::env;
 use std::path::PathBuf;
 
+use plimsoll_install::Cache;
 use plimsoll_onnx::{Embedder, Limits, Model, Precision, Settings};
 
-/// The cache of the tests, as `plimsoll_server::Cache` finds it.
+/// The cache of the tests.
 pub(crate) fn cache() -> PathBuf {
-    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let xdg =
-        || variable("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|path| path.join("plimsoll"));
-    let home = || variable("HOME").map(|path| path.join(".cache/plimsoll"));
-    variable("PLIMSOLL_CACHE").or_else(xdg).or_else(home).expect("HOME is set")
+    Cache::locate().expect("HOME is set").root().to_owned()
 }
 
 pub(crate) fn model(precision: Precision) -> Model {

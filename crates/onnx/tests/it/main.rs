@@ -6,3 +6,4 @@ mod bad;
 mod installed;
 mod reference;
 mod transform;
+mod words;

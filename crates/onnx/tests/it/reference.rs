@@ -76,6 +76,20 @@ fn a_vector_does_not_depend_on_its_neighbours_or_its_place() {
 }
 
 #[test]
+fn an_int8_vector_that_is_computed_alone_depends_on_nothing_else() {
+    // Words of one token each: all of one length, so that they may share a batch.
+    let texts = ["north south red green", "river mountain light energy", "the load line of"];
+    let apart =
+        |embedder: &mut _| texts.iter().flat_map(|&text| embed(embedder, &[text])).collect::<Vec<_>>();
+    let mut alone = embedder(Precision::Int8, Limits { batch_tokens_max: 1, ..Limits::default() });
+    let expected = apart(&mut alone);
+    assert_eq!(embed(&mut alone, &texts), expected);
+    let mut together = embedder(Precision::Int8, Limits::default());
+    assert_ne!(embed(&mut together, &texts), expected, "in a batch they share the scale of a product");
+    assert_eq!(apart(&mut together), expected);
+}
+
+#[test]
 fn every_thread_has_an_embedder_of_its_own() {
     let run = || embedded(Precision::Int8).1;
     let threads: Vec<_> = (0..2).map(|_| thread::spawn(run)).collect();

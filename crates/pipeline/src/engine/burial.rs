@@ -94,6 +94,9 @@ impl<'env> Burial<'env> {
                     letters = settled.batch;
                 }
                 Verdict::Failed(failure) => return Err(Error::DeadLetters(failure.reason)),
+                Verdict::Left => {
+                    return Err(Error::DeadLetters("their sink gave them up, and may not".into()));
+                }
             }
         }
         Err(Error::DeadLetters(format!("{ATTEMPTS_MAX} attempts failed")))

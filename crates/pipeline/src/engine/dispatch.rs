@@ -55,28 +55,33 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
 
     /// Sends a batch to its worker; it is let go, unsettled, if the pipeline ended meanwhile.
     pub(super) fn send(&mut self, batch: Box<Batch>) {
-        let Some(lane) = batch.lane().map(Arc::clone) else { return };
+        let (shared, Some(lane)) = (self.shared, batch.lane()) else { return };
         let queue = match &self.route {
-            Route::Any(queue) => queue.clone(),
-            Route::Pinned(queues) => queues[lane.number() % queues.len()].clone(),
-            Route::Own => match self.own_queue(&lane) {
+            Route::Any(queue) => queue,
+            Route::Pinned(queues) => &queues[lane.number() % queues.len()],
+            Route::Own => match self.own_queue(&Arc::clone(lane)) {
                 Ok(queue) => queue,
-                Err(error) => return self.shared.fail(error),
+                Err(error) => return shared.fail(error),
             },
         };
         let mut batch = batch;
         while let Err(SendTimeoutError::Timeout(back)) = queue.send_timeout(batch, LOOK) {
-            if self.shared.control.is_aborted() {
+            if shared.control.is_aborted() {
                 return;
             }
             batch = back;
         }
     }
 
-    fn own_queue(&mut self, lane: &Arc<Lane>) -> Result<Sender<Box<Batch>>, Error> {
-        if let Some((_, queue)) = self.own.get(&lane.number()) {
-            return Ok(queue.clone());
+    fn own_queue(&mut self, lane: &Arc<Lane>) -> Result<&Sender<Box<Batch>>, Error> {
+        if !self.own.contains_key(&lane.number()) {
+            self.start_own(lane)?;
         }
+        Ok(&self.own[&lane.number()].1)
+    }
+
+    /// Starts a worker for a lane.
+    fn start_own(&mut self, lane: &Arc<Lane>) -> Result<(), Error> {
         // A worker whose queue is let go writes what it has and ends.
         self.own.retain(|_, (lane, _)| !lane.is_closed());
         if self.own.len() >= WORKERS_MAX {
@@ -88,7 +93,7 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
         let (sender, receiver) = queue();
         let worker = Worker::build(lane.number(), receiver, self.shared, self.makers)?;
         worker.start(self.scope)?;
-        self.own.insert(lane.number(), (Arc::clone(lane), sender.clone()));
-        Ok(sender)
+        self.own.insert(lane.number(), (Arc::clone(lane), sender));
+        Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Runs a pipeline: a thread a source, a thread a worker, and nothing shared but counters and what is in flight.
 
 mod burial;
+mod chance;
+mod check;
 mod circuit;
 mod control;
 mod dispatch;
@@ -8,6 +10,7 @@ mod reader;
 mod retry;
 mod run;
 mod shared;
+mod spares;
 mod window;
 mod worker;
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 use plimsoll_measure::clock::{self, Instant};
 
 use super::dispatch::Dispatch;
-use super::shared::{Error, Shared, Watch};
+use super::shared::{Error, Shared, watched};
 use crate::event::Batch;
 use crate::flow::{Lanes, Space};
 use crate::guarantee::Guarantee;
-use crate::meter::Count;
+use crate::meter::{Count, Part};
 use crate::place::{Partition, Position};
 use crate::port::positions::PositionError;
 use crate::port::sink::Identity;
@@ -19,6 +19,8 @@ use crate::port::source::{Intake, Last, Outlet, Read, Replay, Source};
 
 /// How long a source waits for its first event, and for room.
 const WAIT: Duration = Duration::from_millis(50);
+/// How long a source's trouble counts after it was said last, in nanoseconds.
+const TROUBLE_NS_MAX: u64 = 60 * clock::SECOND_NS;
 /// How often the end of what is in flight is looked for.
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
 
@@ -32,15 +34,19 @@ pub(super) struct Reader<'scope, 'env> {
     /// Positions that are settled and not kept yet.
     pub(super) reached: BTreeMap<Partition, Position>,
     pub(super) committed_at: Instant,
+    /// When the source's trouble was said last.
+    pub(super) troubled_at: Option<Instant>,
 }
 
-impl Reader<'_, '_> {
+impl<'env> Reader<'_, 'env> {
     /// Reads until there is nothing more, the pipeline drains or it fails; then waits for what is in flight and commits it.
     pub(super) fn run(mut self) {
-        let _watch = Watch(self.shared);
-        if let Err(error) = self.read_and_commit() {
-            self.shared.fail(error);
-        }
+        let shared = self.shared;
+        watched(shared, || {
+            if let Err(error) = self.read_and_commit() {
+                shared.fail(error);
+            }
+        });
     }
 
     fn read_and_commit(&mut self) -> Result<(), Error> {
@@ -73,13 +79,27 @@ impl Reader<'_, '_> {
         let space = budget.reserve(self.wish(), WAIT);
         let begun = clock::now();
         meter.add(Count::BlockedNs, begun.since(asked));
-        let (read, left, taken) = self.take(space.unwrap_or_default())?;
-        self.shared.budget.release(left);
-        if taken.is_empty() && space.is_some() {
-            self.shared.meter.add(Count::StarvedNs, clock::now().since(begun));
+        let (read, taken) = self.take(space.unwrap_or_default())?;
+        if space.is_some() {
+            // A batch is asked for when there is something to put into it.
+            let found = taken.asked_at.filter(|_| taken.events > 0).unwrap_or_else(clock::now);
+            self.shared.meter.add(Count::StarvedNs, found.since(begun));
         }
-        self.send(taken)?;
+        self.tell(taken.trouble.as_deref(), taken.events);
+        self.send(taken.batches)?;
         Ok(read)
+    }
+
+    /// Tells of the source's trouble, until it has passed.
+    fn tell(&mut self, trouble: Option<&str>, events: usize) {
+        if trouble.is_some() {
+            self.troubled_at = Some(clock::now());
+            return self.shared.meter.set_trouble(Part::Source, trouble);
+        }
+        let passed = |since: &mut Instant| events > 0 || clock::now().since(*since) > TROUBLE_NS_MAX;
+        if self.troubled_at.take_if(passed).is_some() {
+            self.shared.meter.set_trouble(Part::Source, None);
+        }
     }
 
     /// Gives a source its turn that may read nothing, so that it keeps its place in its group.
@@ -89,12 +109,14 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    fn take(&mut self, space: Space) -> Result<(Read, Space, Vec<Batch>), Error> {
-        let mut taken = Taken { shared: self.shared, batches: Vec::new() };
-        let mut intake = Intake::new(space, WAIT, &self.shared.budget, &mut taken);
-        let read = self.source.read(&mut intake)?;
-        let left = intake.space();
-        Ok((read, left, taken.batches))
+    /// Gives the source its turn, and what it leaves of its room back.
+    fn take(&mut self, space: Space) -> Result<(Read, Taken<'env>), Error> {
+        let shared = self.shared;
+        let mut taken = Taken { shared, batches: Vec::new(), events: 0, asked_at: None, trouble: None };
+        let mut intake = Intake::new(space, WAIT, &shared.budget, &mut taken);
+        let read = self.source.read(&mut intake);
+        shared.budget.give_back(intake.space());
+        Ok((read?, taken))
     }
 
     /// Four batches at most, and no more than its part, so that sources do not starve each other.
@@ -150,10 +172,13 @@ impl Reader<'_, '_> {
             Replay::FromItself => self.source.commit(&reached, last)?,
             Replay::FromStore => match self.lanes.positions().map(|store| store.keep(&reached)) {
                 Some(Err(error @ PositionError::Unavailable { .. })) if last == Last::No => {
-                    self.shared.meter.set_trouble(Some(&error.to_string()));
+                    self.shared.meter.set_trouble(Part::Positions, Some(&error.to_string()));
                     return Ok(());
                 }
-                Some(kept) => kept?,
+                Some(kept) => {
+                    kept?;
+                    self.shared.meter.set_trouble(Part::Positions, None);
+                }
                 None => {}
             },
         }
@@ -167,16 +192,22 @@ impl Reader<'_, '_> {
 struct Taken<'a> {
     shared: &'a Shared,
     batches: Vec<Batch>,
+    events: usize,
+    /// When it first asked for a batch.
+    asked_at: Option<Instant>,
+    /// What it says is wrong.
+    trouble: Option<String>,
 }
 
 impl Outlet for Taken<'_> {
     fn spare(&mut self, partition: &Partition) -> Batch {
-        match self.shared.spares.1.try_recv() {
-            Ok(mut batch) => {
+        self.asked_at.get_or_insert_with(clock::now);
+        match self.shared.spares.take() {
+            Some(mut batch) => {
                 batch.reuse(partition.clone());
                 *batch
             }
-            Err(_) => Batch::new(partition.clone()),
+            None => Batch::new(partition.clone()),
         }
     }
 
@@ -184,6 +215,11 @@ impl Outlet for Taken<'_> {
         self.shared.meter.add(Count::Read, batch.taken() as u64);
         self.shared.meter.add(Count::ReadBytes, batch.bytes() as u64);
         self.shared.meter.add(Count::BatchesRead, 1);
+        self.events += batch.taken();
         self.batches.push(batch);
+    }
+
+    fn trouble(&mut self, reason: String) {
+        self.trouble = Some(reason);
     }
 }

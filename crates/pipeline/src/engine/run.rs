@@ -6,18 +6,18 @@ use std::thread::{Builder, Scope};
 
 use plimsoll_measure::clock;
 
+use super::check::{check, means};
 use super::control::Control;
 use super::dispatch::{Dispatch, Route, queue};
 use super::reader::Reader;
-use super::retry::Exhausted;
-use super::shared::{Error, Executor, Settings, Shared, WORKERS_MAX};
+use super::shared::{Error, Executor, Settings, Shared};
 use super::worker::Worker;
-use crate::flow::{Lanes, Space};
-use crate::guarantee::{self, Guarantee, Means};
-use crate::meter::Meter;
+use crate::flow::Lanes;
+use crate::guarantee::{self, Guarantee};
+use crate::meter::{Count, Meter};
 use crate::port::positions::PositionStore;
-use crate::port::sink::{Identity, Order, SinkFactory};
-use crate::port::source::{Replay, Source};
+use crate::port::sink::{Order, SinkFactory};
+use crate::port::source::Source;
 use crate::port::transform::TransformFactory;
 
 /// What a pipeline is made of.
@@ -102,6 +102,11 @@ impl Pipeline {
             started
         });
         started?;
+        if shared.settings.guarantee == Guarantee::AtMostOnce {
+            // The positions of what was cut short are committed: nobody reads it again.
+            let counts = shared.meter.counts();
+            shared.meter.add(Count::Lost, counts.get(Count::Read).saturating_sub(counts.settled()));
+        }
         match shared.take_failure() {
             Some(error) => Err(error),
             None if shared.control.is_aborted() => Ok(Ended::Aborted),
@@ -129,6 +134,7 @@ fn start<'scope, 'env>(
             sources: count,
             reached: BTreeMap::new(),
             committed_at: clock::now(),
+            troubled_at: None,
         };
         let started =
             Builder::new().name(format!("source-{number}")).spawn_scoped(scope, move || reader.run());
@@ -157,74 +163,4 @@ fn start_workers<'scope, 'env>(
         queues.push(sender);
     }
     Ok(Route::Pinned(queues))
-}
-
-fn means(parts: &Parts) -> Means {
-    let replays = parts.sources.iter().map(|source| source.replay());
-    Means {
-        replay: replays.min_by_key(|replay| strength(*replay)).unwrap_or(Replay::Nothing),
-        positions: parts.positions.is_some(),
-        stable: parts.sources.iter().all(|source| source.stable()),
-        repeatable: parts.transforms.iter().all(|transform| transform.repeatable()),
-        sink: parts.sink.promise(),
-        dead_letters: parts.dead_letters.as_ref().map(|letters| letters.promise()),
-    }
-}
-
-const fn strength(replay: Replay) -> u8 {
-    match replay {
-        Replay::Nothing => 0,
-        Replay::FromStore => 1,
-        Replay::FromItself => 2,
-    }
-}
-
-fn check(parts: &Parts, settings: &Settings) -> Result<(), Error> {
-    let limits = settings.limits;
-    let refuse = |words: String| Err(Error::Settings(words));
-    if parts.sources.is_empty() {
-        return refuse("a pipeline needs a source".into());
-    }
-    let least = Space { events: limits.events_max.min(limits.batch_events_max), bytes: limits.bytes_max };
-    if least.events == 0 || least.bytes == 0 || limits.event_bytes_max == 0 {
-        return refuse("every limit of what is in flight must be at least one".into());
-    }
-    if limits.bytes_max > u32::MAX as usize / 2 {
-        return refuse("at most 2 GiB may be in flight in one pipeline".into());
-    }
-    if limits.events_max < parts.sources.len() {
-        return refuse(format!("{} sources need as many events in flight at least", parts.sources.len()));
-    }
-    if let Executor::Pool(threads) = settings.executor
-        && !(1..=WORKERS_MAX).contains(&threads)
-    {
-        return refuse(format!("a pool has 1 to {WORKERS_MAX} threads, not {threads}"));
-    }
-    let transaction = parts.sink.promise().identity == Identity::Transaction;
-    if transaction && settings.retry.then == Exhausted::Bury {
-        return refuse(
-            "a transactional sink writes events and dead letters together, so what it cannot write it cannot bury: say `then: stop`"
-                .into(),
-        );
-    }
-    if settings.guarantee == Guarantee::EffectivelyOnce && settings.retry.then == Exhausted::Bury {
-        return refuse(
-            "what failed may be written all the same, so effectively-once buries nothing that failed for now: say `then: stop`".into(),
-        );
-    }
-    if parts.dead_letters.as_ref().is_some_and(|letters| letters.promise().identity == Identity::Transaction)
-    {
-        return refuse(
-            "dead letters belong to no position, so a transactional sink cannot take them: give `dead_letters` a plain one".into(),
-        );
-    }
-    if transaction && parts.positions.is_none() {
-        return refuse("a transactional sink keeps the positions of the source: give the pipeline its store of positions".into());
-    }
-    if transaction && parts.dead_letters.is_some() {
-        return refuse(
-            "a transactional sink writes its dead letters itself: give it their name instead".into(),
-        );
-    }
-    Ok(())
 }

@@ -1,5 +1,6 @@
 //! What the threads of a pipeline share.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use thiserror::Error;
 use super::circuit::Circuit;
 use super::control::Control;
 use super::retry::Retry;
+use super::spares::Spares;
 use super::window::{DeadLetterLimit, Window};
-use crate::event::{Batch, CauseClass};
+use crate::event::CauseClass;
 use crate::flow::{Budget, Limits};
 use crate::guarantee::{Guarantee, Refusal};
 use crate::meter::Meter;
@@ -139,14 +141,9 @@ pub(super) struct Shared {
     pub(super) control: Arc<Control>,
     pub(super) circuit: Mutex<Circuit>,
     pub(super) window: Mutex<Window>,
-    pub(super) spares: (crossbeam_channel::Sender<Box<Batch>>, crossbeam_channel::Receiver<Box<Batch>>),
+    pub(super) spares: Spares,
     failure: Mutex<Option<Error>>,
 }
-
-/// Empty batches that are kept for their memory, at most.
-const SPARES_MAX: usize = 64;
-/// A batch with more memory than this is not kept, in bytes.
-const SPARE_BYTES_MAX: usize = 8 << 20;
 
 impl Shared {
     pub(super) fn new(
@@ -159,7 +156,7 @@ impl Shared {
             budget: Arc::new(Budget::new(settings.limits)),
             circuit: Mutex::new(Circuit::new(settings.retry)),
             window: Mutex::new(Window::new(settings.dead_letter_limit)),
-            spares: crossbeam_channel::bounded(SPARES_MAX),
+            spares: Spares::new(settings.limits.bytes_max),
             failure: Mutex::new(None),
             settings,
             promise,
@@ -177,22 +174,13 @@ impl Shared {
     pub(super) fn take_failure(&self) -> Option<Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
-
-    /// Gives the memory of a batch back.
-    pub(super) fn recycle(&self, batch: Box<Batch>) {
-        if batch.memory() <= SPARE_BYTES_MAX {
-            drop(self.spares.0.try_send(batch));
-        }
-    }
 }
 
-/// Ends the pipeline if the thread that holds it panics: the others would wait for it forever.
-pub(super) struct Watch<'env>(pub(super) &'env Shared);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail(Error::Thread("panicked, which is a defect of this program".into()));
-        }
-    }
+/// Does the work of a thread. If it panics, the pipeline ends with that: the others would wait for it forever.
+pub(super) fn watched(shared: &Shared, work: impl FnOnce()) {
+    let Err(panic) = catch_unwind(AssertUnwindSafe(work)) else { return };
+    let words = panic.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let words = words.unwrap_or("no reason was given");
+    shared.fail(Error::Thread(format!("panicked ({words}), which is a defect of this program")));
 }

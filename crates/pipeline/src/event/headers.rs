@@ -19,6 +19,13 @@ impl<'a> Headers<'a> {
         self.0
     }
 
+    /// Whether the bytes are headers from their first to their last.
+    pub(crate) fn are_whole(self) -> bool {
+        let mut left = self;
+        while left.next().is_some() {}
+        left.0.is_empty()
+    }
+
     /// The value of the last header of this name; `Some(None)` where it has none.
     pub fn get(self, name: &str) -> Option<Option<&'a [u8]>> {
         self.filter(|(known, _)| *known == name).last().map(|(_, value)| value)
@@ -87,6 +94,8 @@ mod tests {
         append(&mut bytes, "name", Some(b"value"));
         for cut in 0..bytes.len() {
             assert_eq!(Headers::new(&bytes[..cut]).count(), 0, "cut at {cut}");
+            assert_eq!(Headers::new(&bytes[..cut]).are_whole(), cut == 0, "cut at {cut}");
         }
+        assert!(Headers::new(&bytes).are_whole());
     }
 }

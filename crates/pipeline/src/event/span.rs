@@ -48,6 +48,12 @@ impl Span {
         Self::new(self.start as usize + start, self.start as usize + end)
     }
 
+    /// Where it begins in `whole`, if it lies within.
+    pub const fn offset_in(self, whole: Self) -> Option<usize> {
+        let lies = !self.is_null() && !whole.is_null() && whole.start <= self.start && self.end <= whole.end;
+        if lies { Some((self.start - whole.start) as usize) } else { None }
+    }
+
     /// Its elements in `all`, `None` for no value.
     pub fn of<T>(self, all: &[T]) -> Option<&[T]> {
         if self.is_null() { None } else { Some(&all[self.start as usize..self.end as usize]) }
@@ -64,5 +70,16 @@ mod tests {
         assert_eq!(Span::new(1, 1).of(b"abc"), Some(&b""[..]));
         assert_eq!(Span::new(1, 3).of(b"abc"), Some(&b"bc"[..]));
         assert_eq!((Span::NULL.len(), Span::new(1, 3).len()), (0, 2));
+    }
+
+    #[test]
+    fn a_part_knows_where_it_lies_in_the_whole() {
+        let whole = Span::new(10, 20);
+        assert_eq!(whole.within(3, 7).offset_in(whole), Some(3));
+        assert_eq!(whole.offset_in(whole), Some(0));
+        for other in [Span::NULL, Span::new(9, 12), Span::new(18, 21)] {
+            assert_eq!(other.offset_in(whole), None, "{other:?}");
+        }
+        assert_eq!(whole.offset_in(Span::NULL), None);
     }
 }

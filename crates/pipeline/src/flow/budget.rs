@@ -8,8 +8,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Events in flight at most.
     pub events_max: usize,
-    /// Bytes in flight at most, of keys, headers and payloads as they were read. One event larger than what is left is
-    /// let in alone.
+    /// Bytes in flight at most, of keys, headers and payloads. One event larger than what is left is let in alone. What
+    /// transforms add to events that were let in counts too: nothing more is read then until there is room.
     pub bytes_max: usize,
     /// Events of one batch at most.
     pub batch_events_max: usize,
@@ -32,7 +32,36 @@ pub struct Space {
     pub bytes: usize,
 }
 
+impl Space {
+    /// What lies in both.
+    #[must_use]
+    pub fn common(self, other: Self) -> Self {
+        Self { events: self.events.min(other.events), bytes: self.bytes.min(other.bytes) }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { events: self.events + other.events, bytes: self.bytes + other.bytes }
+    }
+
+    /// What is left without `part`.
+    ///
+    /// # Panics
+    ///
+    /// If it is less than that: only what was taken is given back.
+    #[must_use]
+    pub fn without(self, part: Self) -> Self {
+        assert!(self.events >= part.events && self.bytes >= part.bytes, "only what was taken is given back");
+        Self { events: self.events - part.events, bytes: self.bytes - part.bytes }
+    }
+}
+
 /// What is in flight, exactly.
+///
+/// Room is reserved before anything is read ([`Budget::reserve`]), becomes held with each batch that is handed over
+/// ([`Budget::hold`]), and is free again when that batch is done. Both together never pass the limits, but for one event that a
+/// source cannot put back, and for what transforms add to batches on their way ([`Budget::grow`]).
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
@@ -42,10 +71,11 @@ pub struct Budget {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
-    events: usize,
-    bytes: usize,
-    events_most: usize,
-    bytes_most: usize,
+    held: Space,
+    reserved: Space,
+    most: Space,
+    /// Sources that wait for room: waking nobody costs a call to the system all the same.
+    waiting: usize,
 }
 
 impl Budget {
@@ -62,54 +92,76 @@ impl Budget {
     /// Takes up to `wish` of what is free, `None` if nothing is free within `wait`.
     ///
     /// There is room as soon as one event and one byte are free: a source that cannot put an event back may then go
-    /// over the bytes by one event ([`Budget::charge`]).
+    /// over the bytes by one event ([`Budget::hold`]).
     pub fn reserve(&self, wish: Space, wait: Duration) -> Option<Space> {
         let mut used = self.lock();
         if !self.has_room(&used) {
+            used.waiting += 1;
             let waited = self.freed.wait_timeout_while(used, wait, |used| !self.has_room(used));
             used = waited.unwrap_or_else(PoisonError::into_inner).0;
+            used.waiting -= 1;
         }
         if !self.has_room(&used) {
             return None;
         }
-        let events = wish.events.min(self.limits.events_max - used.events);
-        let bytes = wish.bytes.min(self.limits.bytes_max - used.bytes);
-        used.add(Space { events, bytes });
-        Some(Space { events, bytes })
+        let taken = used.all();
+        let space = Space {
+            events: wish.events.min(self.limits.events_max - taken.events),
+            bytes: wish.bytes.min(self.limits.bytes_max - taken.bytes),
+        };
+        used.reserved = used.reserved.and(space);
+        used.note_most();
+        Some(space)
     }
 
-    /// Takes what was read beyond a reservation.
-    pub fn charge(&self, over: Space) {
-        self.lock().add(over);
-    }
-
-    /// Gives back what is settled, or was reserved and not read.
-    pub fn release(&self, space: Space) {
+    /// Holds what was read, of which `reserved` was reserved and the rest was not.
+    pub fn hold(&self, read: Space, reserved: Space) {
         let mut used = self.lock();
-        assert!(
-            used.events >= space.events && used.bytes >= space.bytes,
-            "only what was taken is given back"
-        );
-        used.events -= space.events;
-        used.bytes -= space.bytes;
-        drop(used);
-        self.freed.notify_all();
+        used.reserved = used.reserved.without(reserved);
+        used.held = used.held.and(read);
+        used.note_most();
     }
 
-    /// What is in flight or reserved at this moment.
+    /// Holds more bytes for what is held already.
+    pub fn grow(&self, bytes: usize) {
+        let mut used = self.lock();
+        used.held.bytes += bytes;
+        used.note_most();
+    }
+
+    /// Gives back what is settled.
+    pub fn release(&self, held: Space) {
+        self.free(|used| used.held = used.held.without(held));
+    }
+
+    /// Gives back what was reserved and not read.
+    pub fn give_back(&self, reserved: Space) {
+        self.free(|used| used.reserved = used.reserved.without(reserved));
+    }
+
+    /// What is in flight at this moment: read, and not yet settled.
     pub fn in_flight(&self) -> Space {
-        let used = self.lock();
-        Space { events: used.events, bytes: used.bytes }
+        self.lock().held
     }
 
     /// The most that was in flight or reserved at any moment.
     pub fn most(&self) -> Space {
-        let used = self.lock();
-        Space { events: used.events_most, bytes: used.bytes_most }
+        self.lock().most
+    }
+
+    fn free(&self, give: impl FnOnce(&mut Used)) {
+        let mut used = self.lock();
+        give(&mut used);
+        let waiting = used.waiting > 0;
+        drop(used);
+        if waiting {
+            self.freed.notify_all();
+        }
     }
 
     fn has_room(&self, used: &Used) -> bool {
-        used.events < self.limits.events_max && used.bytes < self.limits.bytes_max
+        let all = used.all();
+        all.events < self.limits.events_max && all.bytes < self.limits.bytes_max
     }
 
     fn lock(&self) -> MutexGuard<'_, Used> {
@@ -118,11 +170,14 @@ impl Budget {
 }
 
 impl Used {
-    fn add(&mut self, space: Space) {
-        self.events += space.events;
-        self.bytes += space.bytes;
-        self.events_most = self.events_most.max(self.events);
-        self.bytes_most = self.bytes_most.max(self.bytes);
+    const fn all(&self) -> Space {
+        self.held.and(self.reserved)
+    }
+
+    fn note_most(&mut self) {
+        let all = self.all();
+        self.most.events = self.most.events.max(all.events);
+        self.most.bytes = self.most.bytes.max(all.bytes);
     }
 }
 
@@ -143,18 +198,34 @@ mod tests {
         assert_eq!(budget.reserve(wish, NONE), Some(wish));
         assert_eq!(budget.reserve(wish, NONE), Some(Space { events: 4, bytes: 30 }));
         assert_eq!(budget.reserve(wish, NONE), None);
-        budget.release(Space { events: 1, bytes: 0 });
+        budget.give_back(Space { events: 1, bytes: 0 });
         assert_eq!(budget.reserve(wish, NONE), Some(Space { events: 1, bytes: 30 }));
         assert_eq!(budget.most(), Space { events: 10, bytes: 90 });
     }
 
     #[test]
-    fn bytes_hold_as_events_do() {
+    fn what_is_reserved_is_in_flight_only_when_it_is_read() {
         let budget = budget(10, 100);
-        assert!(budget.reserve(Space { events: 1, bytes: 90 }, NONE).is_some());
-        budget.charge(Space { events: 0, bytes: 20 });
+        let reserved = budget.reserve(Space { events: 8, bytes: 80 }, NONE).unwrap();
+        assert_eq!(budget.in_flight(), Space::default());
+        let read = Space { events: 3, bytes: 30 };
+        budget.hold(read, read);
+        budget.give_back(reserved.without(read));
+        assert_eq!(budget.in_flight(), read);
+        budget.release(read);
+        assert_eq!((budget.in_flight(), budget.most()), (Space::default(), reserved));
+    }
+
+    #[test]
+    fn bytes_hold_as_events_do_and_what_grows_takes_their_room() {
+        let budget = budget(10, 100);
+        let reserved = budget.reserve(Space { events: 1, bytes: 80 }, NONE).unwrap();
+        budget.hold(Space { events: 1, bytes: 85 }, reserved);
+        assert_eq!(budget.reserve(Space { events: 1, bytes: 1 }, NONE), Some(Space { events: 1, bytes: 1 }));
+        budget.give_back(Space { events: 1, bytes: 1 });
+        budget.grow(20);
         assert_eq!(budget.reserve(Space { events: 1, bytes: 1 }, NONE), None);
-        budget.release(Space { events: 1, bytes: 110 });
+        budget.release(Space { events: 1, bytes: 105 });
         assert_eq!(budget.in_flight(), Space::default());
     }
 
@@ -163,6 +234,7 @@ mod tests {
         let budget = budget(1, 100);
         let wish = Space { events: 1, bytes: 1 };
         assert!(budget.reserve(wish, NONE).is_some());
+        budget.hold(wish, wish);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| budget.reserve(wish, Duration::from_secs(60)));
             budget.release(wish);

@@ -27,6 +27,8 @@ struct Ring {
     /// The number of the batch at the front.
     first: u64,
     waiting: VecDeque<Waiting>,
+    /// Threads that wait until everything is settled.
+    watched: usize,
     /// The position behind the last batch of the settled front, if it was not taken since.
     reached: Option<Position>,
     /// Takes no more batches.
@@ -99,8 +101,11 @@ impl Lane {
             ring.first += 1;
             ring.reached = ring.waiting.pop_front().map(|front| front.behind);
         }
+        let watched = ring.watched > 0;
         drop(ring);
-        self.moved.notify_all();
+        if watched {
+            self.moved.notify_all();
+        }
     }
 
     /// How far everything is settled, if that moved since it was last asked.
@@ -115,8 +120,12 @@ impl Lane {
 
     /// Waits until everything is settled; says whether it is.
     pub(super) fn wait_settled(&self, wait: Duration) -> bool {
-        let waited = self.moved.wait_timeout_while(self.lock(), wait, |ring| !ring.waiting.is_empty());
-        waited.unwrap_or_else(PoisonError::into_inner).0.waiting.is_empty()
+        let mut ring = self.lock();
+        ring.watched += 1;
+        let waited = self.moved.wait_timeout_while(ring, wait, |ring| !ring.waiting.is_empty());
+        let mut ring = waited.unwrap_or_else(PoisonError::into_inner).0;
+        ring.watched -= 1;
+        ring.waiting.is_empty()
     }
 
     /// Takes no more batches.
@@ -150,7 +159,8 @@ mod tests {
     }
 
     fn claim(lane: &Arc<Lane>, budget: &Arc<Budget>, next: u64) -> Ticket {
-        let held = budget.reserve(Space { events: 10, bytes: 10 }, Duration::ZERO).unwrap();
+        let held = Space { events: 10, bytes: 10 };
+        budget.hold(held, Space::default());
         lane.claim(Position::at(next), held, budget).unwrap()
     }
 
@@ -189,6 +199,18 @@ mod tests {
         assert_eq!((lane.take_reached(), budget.in_flight().events), (None, 10));
         part.settle();
         assert_eq!((lane.take_reached(), budget.in_flight().events), (Some(Position::at(10)), 0));
+    }
+
+    #[test]
+    fn what_a_batch_grew_by_is_free_again_with_it() {
+        let (lane, budget) = lane();
+        let ticket = claim(&lane, &budget, 10);
+        let part = ticket.split();
+        part.grow(7);
+        part.settle();
+        assert_eq!(budget.in_flight().bytes, 17);
+        ticket.settle();
+        assert_eq!(budget.in_flight().bytes, 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A batch's claim: what settles it, and what it holds until then.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::budget::{Budget, Space};
 use super::lane::Lane;
@@ -13,7 +13,6 @@ use super::lane::Lane;
 #[derive(Debug)]
 pub struct Ticket {
     claim: Arc<Claim>,
-    settled: bool,
 }
 
 #[derive(Debug)]
@@ -21,6 +20,8 @@ struct Claim {
     lane: Arc<Lane>,
     sequence: u64,
     held: Space,
+    /// Bytes that it came to hold since.
+    grown: AtomicUsize,
     budget: Arc<Budget>,
     /// Parts of the batch that are not settled yet.
     open: AtomicU32,
@@ -29,19 +30,26 @@ struct Claim {
 impl Ticket {
     /// The claim number `sequence` of a lane, which holds so much of the budget.
     pub(super) fn new(lane: Arc<Lane>, sequence: u64, held: Space, budget: Arc<Budget>) -> Self {
-        let open = AtomicU32::new(1);
-        Self { claim: Arc::new(Claim { lane, sequence, held, budget, open }), settled: false }
+        let (grown, open) = (AtomicUsize::new(0), AtomicU32::new(1));
+        Self { claim: Arc::new(Claim { lane, sequence, held, grown, budget, open }) }
     }
 
     /// A second ticket for a part of the same batch: the batch is settled when all of them are.
     pub fn split(&self) -> Self {
         self.claim.open.fetch_add(1, Ordering::Relaxed);
-        Self { claim: Arc::clone(&self.claim), settled: false }
+        Self { claim: Arc::clone(&self.claim) }
+    }
+
+    /// Holds more bytes, until the batch is done.
+    pub fn grow(&self, bytes: usize) {
+        if bytes > 0 {
+            self.claim.grown.fetch_add(bytes, Ordering::Relaxed);
+            self.claim.budget.grow(bytes);
+        }
     }
 
     /// Says that every event of this part is durable, durably a dead letter, or left out as was meant.
-    pub fn settle(mut self) {
-        self.settled = true;
+    pub fn settle(self) {
         if self.claim.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.claim.lane.settle(self.claim.sequence);
         }
@@ -70,6 +78,7 @@ impl Ticket {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.budget.release(self.held);
+        let Space { events, bytes } = self.held;
+        self.budget.release(Space { events, bytes: bytes + *self.grown.get_mut() });
     }
 }

@@ -8,15 +8,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use plimsoll_measure::stream::{Count, Counts};
 pub use stages::{Slot, Stages};
 
+/// What may be in trouble, each by itself: that one is well again says nothing of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Part {
+    /// The sink.
+    Sink,
+    /// The store of positions.
+    Positions,
+    /// The source.
+    Source,
+}
+
+/// What is wrong with a part at this moment, and whether anything is.
+#[derive(Debug, Default)]
+struct Trouble {
+    reason: Mutex<Option<String>>,
+    is_some: AtomicBool,
+}
+
 /// The counters and clocks of a pipeline: its threads write, readers look.
 #[derive(Debug)]
 pub struct Meter {
     counts: [AtomicU64; Count::ALL.len()],
     names: Arc<[String]>,
     slots: Mutex<Vec<Arc<Slot>>>,
-    /// What is wrong at this moment, and whether anything is.
-    trouble: Mutex<Option<String>>,
-    troubled: AtomicBool,
+    troubles: [Trouble; 3],
 }
 
 impl Meter {
@@ -28,8 +45,7 @@ impl Meter {
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
             names,
             slots: Mutex::default(),
-            trouble: Mutex::default(),
-            troubled: AtomicBool::new(false),
+            troubles: Default::default(),
         }
     }
 
@@ -51,17 +67,21 @@ impl Meter {
         &self.names
     }
 
-    /// Says what is wrong now and may pass, or that nothing is.
-    pub fn set_trouble(&self, reason: Option<&str>) {
-        // It is asked once a batch, and there is hardly ever anything to change.
-        if self.troubled.swap(reason.is_some(), Ordering::Relaxed) || reason.is_some() {
-            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = reason.map(str::to_owned);
+    /// Says what is wrong with a part now and may pass, or that nothing is.
+    pub fn set_trouble(&self, part: Part, reason: Option<&str>) {
+        let trouble = &self.troubles[part as usize];
+        // It is said once a batch, and there is hardly ever anything to change.
+        if trouble.is_some.load(Ordering::Relaxed) || reason.is_some() {
+            trouble.is_some.store(reason.is_some(), Ordering::Relaxed);
+            *trouble.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason.map(str::to_owned);
         }
     }
 
-    /// What is wrong at this moment: why the sink, or the store of positions, cannot be used.
+    /// What is wrong at this moment: why the sink, the store of positions or the source cannot be used.
     pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let reason =
+            |trouble: &Trouble| trouble.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.troubles.iter().find_map(reason)
     }
 
     /// A slot for a thread to write its times to.
@@ -105,5 +125,17 @@ mod tests {
         assert_eq!(meter.take_times().of(1).count(), 0);
         first.record(1, 10, 1);
         assert_eq!(meter.take_times().of(1).count(), 1);
+    }
+
+    #[test]
+    fn a_part_that_is_well_again_says_nothing_of_the_other() {
+        let meter = Meter::new(&[]);
+        meter.set_trouble(Part::Positions, Some("the store is away"));
+        meter.set_trouble(Part::Sink, Some("the sink is away"));
+        assert_eq!(meter.trouble().as_deref(), Some("the sink is away"));
+        meter.set_trouble(Part::Sink, None);
+        assert_eq!(meter.trouble().as_deref(), Some("the store is away"));
+        meter.set_trouble(Part::Positions, None);
+        assert_eq!(meter.trouble(), None);
     }
 }

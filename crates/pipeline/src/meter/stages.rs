@@ -41,6 +41,12 @@ impl Slot {
         }
     }
 
+    /// The same for some times and events at once, each with its own time.
+    pub fn record_all(&self, stage: usize, times: impl Iterator<Item = (u64, u64)>) {
+        let mut stages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        times.for_each(|(ns, events)| stages.0[stage].record_many(ns, events));
+    }
+
     pub(super) fn take_into(&self, all: &mut Stages) {
         let mut mine = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.merge(&mine);

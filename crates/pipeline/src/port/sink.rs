@@ -82,6 +82,9 @@ pub enum Verdict {
     },
     /// It was not written, or nobody knows.
     Failed(Failure),
+    /// Nothing of it was written, and nothing will be: its partition went to another process, or to another assignment of this
+    /// one, which reads it again. Only a sink that is told of assignments says so.
+    Left,
 }
 
 impl Verdict {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_measure::clock;
 use thiserror::Error;
 
-use crate::event::Batch;
+use crate::event::{Batch, Cause, CauseClass, Event, Fate};
 use crate::flow::{Budget, Lane, Lanes, Limits, Space};
 use crate::place::{Partition, Position};
 
@@ -76,7 +76,7 @@ pub trait Source: Send {
     ///
     /// # Errors
     ///
-    /// If it failed for good; what can pass is waited for and told as [`Read::Idle`].
+    /// If it failed for good; what can pass is waited for, told as [`Read::Idle`], and noted ([`Intake::note_trouble`]).
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError>;
 
     /// Keeps how far each partition is settled, if it keeps that itself. `last` asks it to wait until that is done. It is called
@@ -103,6 +103,8 @@ pub(crate) trait Outlet {
     fn spare(&mut self, partition: &Partition) -> Batch;
     /// Takes a batch on its way.
     fn take(&mut self, batch: Batch);
+    /// Notes what is wrong for now.
+    fn trouble(&mut self, reason: String);
 }
 
 /// What a source may read now, and where it hands it over.
@@ -143,23 +145,41 @@ impl<'a> Intake<'a> {
         self.outlet.spare(partition)
     }
 
-    /// Hands a batch over. It is let go if it is empty and its position is where the lane stands already, or if the
-    /// partition was given up since it was read.
+    /// Says what is wrong for now and waited for, so that it is seen: a broker that is away. It counts until events come again,
+    /// or for a minute after it was said last.
+    pub fn note_trouble(&mut self, reason: impl Into<String>) {
+        self.outlet.trouble(reason.into());
+    }
+
+    /// Hands a batch over. A batch without events takes its position along: a source that waits has a newer one. It is let
+    /// go if the partition was given up since it was read. An event that is larger than the limit is condemned.
     pub fn hand_over(&mut self, lane: &Arc<Lane>, mut batch: Batch) {
-        let held = Space { events: batch.taken(), bytes: batch.bytes() };
-        let over = Space {
-            events: held.events.saturating_sub(self.space.events),
-            bytes: held.bytes.saturating_sub(self.space.bytes),
-        };
-        self.budget.charge(over);
-        self.space.events -= held.events - over.events;
-        self.space.bytes -= held.bytes - over.bytes;
-        match lane.claim(batch.position().clone(), held, self.budget) {
+        condemn_oversize(&mut batch, self.limits().event_bytes_max);
+        let read = Space { events: batch.taken(), bytes: batch.bytes() };
+        let reserved = read.common(self.space);
+        self.budget.hold(read, reserved);
+        self.space = self.space.without(reserved);
+        match lane.claim(batch.position().clone(), read, self.budget) {
             Some(ticket) => {
                 batch.begin(ticket, clock::now());
                 self.outlet.take(batch);
             }
-            None => self.budget.release(held),
+            None => self.budget.release(read),
         }
     }
+}
+
+/// Condemns events that are larger than the limit. Few batches are so large that some event could be.
+fn condemn_oversize(batch: &mut Batch, event_bytes_max: usize) {
+    let fits = |event: &Event| event.bytes() <= event_bytes_max;
+    if batch.bytes() <= event_bytes_max || batch.events().iter().all(fits) {
+        return;
+    }
+    batch.sift(|batch, index| match batch.events()[index].bytes() {
+        bytes if bytes > event_bytes_max => {
+            let words = format!("{bytes} bytes are more than {event_bytes_max}: raise `in_flight.event`");
+            Fate::Condemn(Cause::new("source", CauseClass::Oversize, words))
+        }
+        _ => Fate::Keep,
+    });
 }

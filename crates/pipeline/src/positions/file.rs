@@ -16,13 +16,19 @@ use crate::port::positions::{Claim, PositionError, PositionStore};
 #[derive(Debug)]
 pub struct FilePositions {
     path: PathBuf,
-    kept: Mutex<BTreeMap<Partition, Position>>,
+    held: Mutex<Option<Held>>,
+}
+
+/// The file in this process's hands.
+#[derive(Debug)]
+struct Held {
+    kept: BTreeMap<Partition, Position>,
     /// Held as long as this process uses the file.
     _lock: fs::File,
 }
 
 /// The file, format 1.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
     format: u32,
@@ -42,37 +48,35 @@ struct Entry {
 const FORMAT: u32 = 1;
 
 impl FilePositions {
-    /// Opens the file, which need not be there yet.
+    /// Positions in a file, which need not be there yet. Nothing is made or taken before the first partition is claimed: to
+    /// look at a pipeline is not to run it.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is damaged, or another process uses it.
+    /// If it cannot be read, or is damaged.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, PositionError> {
         let path = path.into();
-        let unreadable = |reason: String| unavailable("read", &path, &reason);
-        let lock = fs::OpenOptions::new().create(true).append(true).open(beside(&path, "lock"));
+        read(&path)?;
+        Ok(Self { path, held: Mutex::new(None) })
+    }
+
+    /// Uses the file, which no other process may do then.
+    fn with<T>(&self, work: impl FnOnce(&mut Held) -> Result<T, PositionError>) -> Result<T, PositionError> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = match held.take() {
+            Some(ours) => held.insert(ours),
+            None => held.insert(self.hold()?),
+        };
+        work(held)
+    }
+
+    fn hold(&self) -> Result<Held, PositionError> {
+        let unreadable = |reason: String| unavailable("read", &self.path, &reason);
+        let lock = fs::OpenOptions::new().create(true).append(true).open(beside(&self.path, "lock"));
         let lock = lock.map_err(|error| unreadable(error.to_string()))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| unreadable("another process uses this file".into()))?;
-        let form = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|error| unreadable(format!("it is damaged: {error}")))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Form { format: FORMAT, ..Form::default() }
-            }
-            Err(error) => return Err(unreadable(error.to_string())),
-        };
-        if form.format != FORMAT {
-            return Err(unreadable(format!(
-                "it has format {}, and this program reads {FORMAT}",
-                form.format
-            )));
-        }
-        let kept = form.positions.into_iter().map(|entry| {
-            let token = entry.token.map(Arc::from);
-            (Partition::new(entry.topic, entry.partition), Position { next: entry.next, token })
-        });
-        Ok(Self { kept: Mutex::new(kept.collect()), path, _lock: lock })
+            .map_err(|_| unreadable("another process uses this file: end it, or name another file".into()))?;
+        Ok(Held { kept: read(&self.path)?, _lock: lock })
     }
 
     fn write(&self, kept: &BTreeMap<Partition, Position>) -> std::io::Result<()> {
@@ -94,6 +98,25 @@ impl FilePositions {
     }
 }
 
+/// The positions in a file; none if there is no file.
+fn read(path: &Path) -> Result<BTreeMap<Partition, Position>, PositionError> {
+    let unreadable = |reason: String| unavailable("read", path, &reason);
+    let form: Form = match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map_err(|error| unreadable(format!("it is damaged ({error}): put a whole copy in its place")))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    if form.format != FORMAT {
+        return Err(unreadable(format!("it has format {}, and this program reads {FORMAT}", form.format)));
+    }
+    let kept = form.positions.into_iter().map(|entry| {
+        let token = entry.token.map(Arc::from);
+        (Partition::new(entry.topic, entry.partition), Position { next: entry.next, token })
+    });
+    Ok(kept.collect())
+}
+
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -107,22 +130,22 @@ fn unavailable(verb: &'static str, path: &Path, reason: &str) -> PositionError {
 
 impl PositionStore for FilePositions {
     fn claim(&self, partition: &Partition) -> Result<Claim, PositionError> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Claim { position: kept.get(partition).cloned(), epoch: 0 })
+        self.with(|held| Ok(Claim { position: held.kept.get(partition).cloned(), epoch: 0 }))
     }
 
     fn keep(&self, positions: &[(Partition, Position)]) -> Result<(), PositionError> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next = kept.clone();
-        for (partition, position) in positions {
-            let known = next.entry(partition.clone()).or_default();
-            if position.next >= known.next {
-                *known = position.clone();
+        self.with(|held| {
+            let mut next = held.kept.clone();
+            for (partition, position) in positions {
+                let known = next.entry(partition.clone()).or_default();
+                if position.next >= known.next {
+                    *known = position.clone();
+                }
             }
-        }
-        self.write(&next).map_err(|error| unavailable("written", &self.path, &error.to_string()))?;
-        *kept = next;
-        Ok(())
+            self.write(&next).map_err(|error| unavailable("written", &self.path, &error.to_string()))?;
+            held.kept = next;
+            Ok(())
+        })
     }
 }
 
@@ -140,11 +163,24 @@ mod tests {
         assert_eq!(store.claim(&a).unwrap(), Claim::default());
         store.keep(&[(a.clone(), Position::at(10)), (b.clone(), token.clone())]).unwrap();
         store.keep(&[(a.clone(), Position::at(3))]).unwrap();
-        assert!(FilePositions::open(&path).is_err(), "two processes may not use it at once");
+        let words = FilePositions::open(&path).unwrap().claim(&a).unwrap_err().to_string();
+        assert!(words.contains("another process uses this file"), "{words}");
         drop(store);
         let store = FilePositions::open(&path).unwrap();
         assert_eq!(store.claim(&a).unwrap().position, Some(Position::at(10)));
         assert_eq!(store.claim(&b).unwrap().position, Some(token));
+    }
+
+    #[test]
+    fn to_look_at_a_file_takes_and_makes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("positions.json");
+        drop(FilePositions::open(&path).unwrap());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let (running, partition) = (FilePositions::open(&path).unwrap(), Partition::new("a", 0));
+        running.keep(&[(partition.clone(), Position::at(1))]).unwrap();
+        drop(FilePositions::open(&path).unwrap());
+        running.keep(&[(partition, Position::at(2))]).unwrap();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,27 +10,13 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
+use super::form::{Form, render};
 use super::torn;
-use crate::event::{Batch, Event};
+use crate::event::Batch;
 use crate::port::sink::{
     FailureClass, Identity, Order, Promise, Settled, Sink, SinkError, SinkFactory, Verdict,
 };
-
-/// What a file gets of each event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Form {
-    /// The payload, one a line; it must hold no line break.
-    #[default]
-    Lines,
-    /// The payload, one behind the other: BSON documents.
-    Raw,
-    /// A JSON object a line with topic, partition, offset, time, key, headers and payload: for dead letters. What is no text
-    /// is written in hexadecimal, as `{"hex": …}`.
-    Whole,
-}
 
 /// A file to write, as typed.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -60,12 +46,32 @@ struct Appended {
     good: u64,
     /// Whether something behind that could not be cut off.
     torn: bool,
+    /// Whether it is no file but a device, which has no end to cut.
+    is_device: bool,
 }
 
 impl FileSink {
     /// A file that is not open yet.
     pub fn new(settings: FileSinkSettings) -> Self {
         Self { settings, file: Arc::default() }
+    }
+
+    fn open(&self) -> Result<Appended, SinkError> {
+        let path = &self.settings.path;
+        let file = fs::OpenOptions::new().read(true).append(true).create(true).open(path);
+        let file = file.map_err(|error| self.refused(error))?;
+        let is_device = !file.metadata().map_err(|error| self.refused(error))?.is_file();
+        // A device is nobody's own.
+        if !is_device {
+            flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+                self.refused("another sink or process writes to it: give each a file of its own")
+            })?;
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = fs::File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+        folder.map_err(|error| self.refused(error))?;
+        let good = torn::mend(path, &file, self.settings.form).map_err(|error| self.refused(error))?;
+        Ok(Appended { file, good, torn: false, is_device })
     }
 
     fn refused(&self, error: impl std::fmt::Display) -> SinkError {
@@ -81,26 +87,15 @@ impl SinkFactory for FileSink {
     fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_none() {
-            let file = fs::OpenOptions::new().read(true).append(true).create(true).open(&self.settings.path);
-            let file = file.map_err(|error| self.refused(error))?;
-            flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-                self.refused("another sink or process writes to it: give each a file of its own")
-            })?;
-            let folder = self.settings.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let folder =
-                fs::File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
-            folder.map_err(|error| self.refused(error))?;
-            let good = torn::mend(&self.settings.path, &file, self.settings.form);
-            let good = good.map_err(|error| self.refused(error))?;
-            *open = Some(Appended { file, good, torn: false });
+            *open = Some(self.open()?);
         }
-        let (form, file) = (self.settings.form, Arc::clone(&self.file));
-        Ok(Box::new(Writer { form, file, written: Vec::new(), done: VecDeque::new() }))
+        let (settings, file) = (self.settings.clone(), Arc::clone(&self.file));
+        Ok(Box::new(Writer { settings, file, written: Vec::new(), done: VecDeque::new() }))
     }
 }
 
 struct Writer {
-    form: Form,
+    settings: FileSinkSettings,
     file: Arc<Mutex<Option<Appended>>>,
     written: Vec<u8>,
     done: VecDeque<Settled>,
@@ -125,19 +120,26 @@ impl Writer {
     fn write(&mut self, batch: &Batch) -> Verdict {
         self.written.clear();
         for event in batch.events() {
-            if !render(self.form, &mut self.written, batch, event) {
-                return Verdict::failed(
-                    FailureClass::Poisoned,
-                    "a payload with a line break cannot be a line",
-                );
+            if let Err(reason) = render(self.settings.form, &mut self.written, batch, event) {
+                return Verdict::failed(FailureClass::Poisoned, reason);
             }
         }
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         match open.as_mut().map(|file| file.append(&self.written)) {
             Some(Ok(())) => Verdict::WRITTEN,
-            Some(Err(error)) => Verdict::failed(FailureClass::Passing, error.to_string()),
+            Some(Err(error)) => Verdict::failed(FailureClass::Passing, self.words(&error)),
             None => Verdict::failed(FailureClass::Final, "the file is not open"),
         }
+    }
+}
+
+impl Writer {
+    fn words(&self, error: &std::io::Error) -> String {
+        let advice = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ": make room there, it goes on by itself",
+            _ => "",
+        };
+        format!("{}: {error}{advice}", self.settings.path.display())
     }
 }
 
@@ -154,59 +156,10 @@ impl Appended {
                 Ok(())
             }
             Err(error) => {
-                self.torn = self.file.set_len(self.good).is_err();
+                self.torn = !self.is_device && self.file.set_len(self.good).is_err();
                 Err(error)
             }
         }
-    }
-}
-
-/// Whether an event could be written in this form.
-fn render(form: Form, out: &mut Vec<u8>, batch: &Batch, event: &Event) -> bool {
-    let payload = batch.payload(event).unwrap_or_default();
-    match form {
-        Form::Lines if payload.contains(&b'\n') => return false,
-        // At the next start documents are found by their lengths.
-        Form::Raw if !is_framed(payload) => return false,
-        Form::Raw => out.extend_from_slice(payload),
-        Form::Lines => {
-            out.extend_from_slice(payload);
-            out.push(b'\n');
-        }
-        Form::Whole => {
-            out.extend_from_slice(whole(batch, event).to_string().as_bytes());
-            out.push(b'\n');
-        }
-    }
-    true
-}
-
-/// Whether the bytes say their own length, as a BSON document does.
-fn is_framed(payload: &[u8]) -> bool {
-    let length = payload.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
-    length == Some(payload.len()) && payload.last() == Some(&0)
-}
-
-fn whole(batch: &Batch, event: &Event) -> Value {
-    let headers: Map<String, Value> = batch
-        .headers(event)
-        .map(|(name, value)| (name.to_owned(), value.map_or(Value::Null, text_or_hex)))
-        .collect();
-    json!({
-        "topic": &*batch.partition().topic,
-        "partition": batch.partition().index,
-        "offset": event.offset,
-        "appended_ms": event.appended_ms,
-        "key": batch.key(event).map(text_or_hex),
-        "headers": headers,
-        "payload": batch.payload(event).map(text_or_hex),
-    })
-}
-
-fn text_or_hex(bytes: &[u8]) -> Value {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Value::from(text),
-        Err(_) => json!({"hex": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()}),
     }
 }
 
@@ -261,6 +214,8 @@ mod tests {
         let verdict = sink.settle(Duration::ZERO).unwrap().verdict;
         let Verdict::Failed(failure) = verdict else { panic!("{verdict:?}") };
         assert_eq!(failure.class, FailureClass::Passing);
+        let words = failure.reason;
+        assert!(words.starts_with("/dev/full: No space left") && words.contains("make room"), "{words}");
     }
 
     #[test]
@@ -269,10 +224,10 @@ mod tests {
         let path = dir.path().join("out");
         fs::write(&path, "good\n").unwrap();
         let file = fs::OpenOptions::new().read(true).open(&path).unwrap();
-        let mut appended = Appended { file, good: 5, torn: false };
+        let mut appended = Appended { file, good: 5, torn: false, is_device: false };
         assert!(appended.append(b"bad\n").is_err(), "opened to read only");
         let file = fs::OpenOptions::new().append(true).open(&path).unwrap();
-        let mut appended = Appended { file, good: 5, torn: false };
+        let mut appended = Appended { file, good: 5, torn: false, is_device: false };
         appended.file.write_all(b"half").unwrap();
         appended.file.set_len(appended.good).unwrap();
         appended.append(b"next\n").unwrap();

@@ -1,8 +1,10 @@
 //! Sinks that need nothing from outside.
 
 mod file;
+mod form;
 mod noop;
 mod torn;
 
-pub use file::{FileSink, FileSinkSettings, Form};
+pub use file::{FileSink, FileSinkSettings};
+pub use form::Form;
 pub use noop::Noop;

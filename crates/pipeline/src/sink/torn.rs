@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::file::Form;
+use super::form::Form;
 
 /// Bytes that are looked at together, from the end of a file backwards.
 const LOOK_BYTES: u64 = 64 << 10;

@@ -2,6 +2,8 @@
 
 mod file;
 mod generator;
+mod words;
 
 pub use file::{File, FileSettings, Format};
 pub use generator::{Generator, GeneratorSettings, Stop};
+pub use words::WORDS;

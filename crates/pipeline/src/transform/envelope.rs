@@ -14,7 +14,7 @@
 
 use thiserror::Error;
 
-use crate::event::{Batch, Cause, CauseClass, Event, Fate, Span};
+use crate::event::{Batch, Cause, CauseClass, Event, Fate, Headers, Span};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
 const MAGIC: [u8; 2] = *b"PW";
@@ -43,6 +43,9 @@ pub enum EnvelopeError {
     /// A newer program wrote it.
     #[error("the envelope says that it holds what this program does not know (bits {0:#010b})")]
     Flags(u8),
+    /// Its headers are none.
+    #[error("the envelope's headers end within a header: it was not written by this program")]
+    Headers,
     /// It was changed on its way.
     #[error("the envelope's checksum is {found:#010x} and should be {expected:#010x}")]
     Checksum {
@@ -119,6 +122,9 @@ fn decode(bytes: &[u8]) -> Result<Held, EnvelopeError> {
         return Err(EnvelopeError::Long(bytes.len() - whole));
     }
     let (key_end, headers_end) = (HEAD_BYTES + key, HEAD_BYTES + key + headers);
+    if !Headers::new(&bytes[key_end..headers_end]).are_whole() {
+        return Err(EnvelopeError::Headers);
+    }
     let appended_ms = u64::from(number(8)) | u64::from(number(12)) << 32;
     Ok(Held {
         appended_ms,
@@ -237,6 +243,42 @@ mod tests {
         let mut longer = envelope.clone();
         longer.push(0);
         assert!(decode(&longer).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_envelope_is_said() {
+        let good = encoded(&mut batch(Some(b"payload"), Some(b"key")));
+        let check = |change: &dyn Fn(&mut Vec<u8>), expected: &str| {
+            let mut bytes = good.clone();
+            change(&mut bytes);
+            let words = decode(&bytes).unwrap_err().to_string();
+            assert!(words.contains(expected), "{words}");
+        };
+        let signed = |bytes: &mut Vec<u8>| {
+            let sum = checksum(bytes);
+            bytes[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+        };
+        check(&|bytes| bytes[0] = b'Q', "does not begin with `PW`");
+        check(&|bytes| bytes[2] = 9, "has version 9, and this program reads version 1");
+        check(&|bytes| bytes[3] |= 4, "holds what this program does not know");
+        check(&|bytes| *bytes.last_mut().unwrap() ^= 1, "the envelope's checksum is 0x");
+        check(&|bytes| bytes.truncate(10), "ends after 10 bytes");
+        check(
+            &|bytes| {
+                bytes.push(0);
+                signed(bytes);
+            },
+            "1 bytes follow the envelope",
+        );
+        // Headers of a length that reaches beyond them, signed like a good envelope.
+        let headers_at = HEAD_BYTES + b"key".len();
+        check(
+            &|bytes| {
+                bytes[headers_at] = 0xff;
+                signed(bytes);
+            },
+            "end within a header",
+        );
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Programs of the jq language over an event.
 //!
-//! The input of a program is the payload, read as JSON. `$key` (text or null), `$timestamp` (milliseconds), `$topic`,
-//! `$partition` and `$offset` are its variables.
+//! The input of a program is the payload, read as JSON or as BSON (`transform/extended`). `$key` (text or null), `$timestamp`
+//! (milliseconds), `$topic`, `$partition` and `$offset` are its variables.
 
 use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::extended::{self, Unmapped};
 use crate::event::{Batch, Event};
 
 type Program = jaq_core::compile::Filter<jaq_core::Native<data::JustLut<Val>>>;
@@ -18,6 +21,17 @@ const VARIABLES: [&str; 5] = ["$key", "$timestamp", "$topic", "$partition", "$of
 const DEPTH_MAX: usize = 256;
 /// Bytes of a program at most.
 const PROGRAM_BYTES_MAX: usize = 64 << 10;
+
+/// How payloads hold their values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// As JSON text.
+    #[default]
+    Json,
+    /// As BSON documents. Programs see them as extended JSON in its relaxed form; what they do not change keeps its type.
+    Bson,
+}
 
 /// A program of the jq language.
 pub struct Expression {
@@ -38,6 +52,9 @@ pub enum ExpressionError {
     /// The payload is no JSON.
     #[error("the payload is no JSON: {0}")]
     Payload(String),
+    /// The payload is no BSON that a program can see, or it gave what BSON has no form for.
+    #[error(transparent)]
+    Unmapped(#[from] Unmapped),
     /// The program failed with this payload.
     #[error("the expression failed: {0}")]
     Failed(String),
@@ -72,14 +89,27 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// If the payload is no JSON, or the program fails or gives more than one value.
-    pub fn run(&self, batch: &Batch, event: &Event) -> Result<Option<Val>, ExpressionError> {
-        let payload = batch.payload(event).unwrap_or(b"null");
-        if depth(payload) > DEPTH_MAX {
-            return Err(ExpressionError::Payload(format!("it is nested more than {DEPTH_MAX} deep")));
-        }
-        let input =
-            read::parse_single(payload).map_err(|error| ExpressionError::Payload(error.to_string()))?;
+    /// If the payload is not in this encoding, or the program fails or gives more than one value.
+    pub fn run(
+        &self,
+        encoding: Encoding,
+        batch: &Batch,
+        event: &Event,
+    ) -> Result<Option<Val>, ExpressionError> {
+        let input = match (encoding, batch.payload(event)) {
+            (_, None) => Val::Null,
+            (Encoding::Json, Some(payload)) => json(payload)?,
+            (Encoding::Bson, Some(payload)) => extended::read(extended::document(payload)?)?,
+        };
+        self.give(input, batch, event)
+    }
+
+    /// What it gives for a value that an event holds: nothing, or one value.
+    ///
+    /// # Errors
+    ///
+    /// If it fails or gives more than one value.
+    pub fn give(&self, input: Val, batch: &Batch, event: &Event) -> Result<Option<Val>, ExpressionError> {
         let ctx = Ctx::<data::JustLut<Val>>::new(&self.program.lut, Vars::new(variables(batch, event)));
         let mut out = self.program.id.run((ctx, input)).map(unwrap_valr);
         let first =
@@ -89,6 +119,13 @@ impl Expression {
             Some(_) => Err(ExpressionError::Several),
         }
     }
+}
+
+fn json(payload: &[u8]) -> Result<Val, ExpressionError> {
+    if depth(payload) > DEPTH_MAX {
+        return Err(ExpressionError::Payload(format!("it is nested more than {DEPTH_MAX} deep")));
+    }
+    read::parse_single(payload).map_err(|error| ExpressionError::Payload(error.to_string()))
 }
 
 /// How deep the brackets outside of texts are nested at most.
@@ -158,7 +195,7 @@ mod tests {
         let record =
             Record { offset: 41, appended_ms: 1000, key: Some(b"eu"), payload: Some(payload.as_bytes()) };
         batch.push(record);
-        let value = Expression::compile(program)?.run(&batch, &batch.events()[0])?;
+        let value = Expression::compile(program)?.run(Encoding::Json, &batch, &batch.events()[0])?;
         Ok(value.map(|value| value.to_string()))
     }
 

@@ -4,17 +4,20 @@ use jaq_json::Val;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::expression::Expression;
+use super::expression::{Encoding, Expression};
 use crate::event::{Batch, Cause, CauseClass, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
 /// What goes on, as typed.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterSettings {
     /// A program of the jq language: an event goes on for which it gives something else than `false`, `null` or nothing.
     #[serde(rename = "where")]
     pub condition: String,
+    /// How payloads hold their values.
+    #[serde(default)]
+    pub format: Encoding,
 }
 
 /// Lets through what a program says yes to; an event that it cannot judge is condemned.
@@ -40,7 +43,7 @@ fn compile(condition: &str) -> Result<Expression, TransformError> {
 
 impl TransformFactory for Filter {
     fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
-        Ok(Box::new(Running(compile(&self.settings.condition)?)))
+        Ok(Box::new(Running(compile(&self.settings.condition)?, self.settings.format)))
     }
 
     fn name(&self) -> &str {
@@ -48,11 +51,11 @@ impl TransformFactory for Filter {
     }
 }
 
-struct Running(Expression);
+struct Running(Expression, Encoding);
 
 impl Transform for Running {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
-        batch.sift(|batch, index| match self.0.run(batch, &batch.events()[index]) {
+        batch.sift(|batch, index| match self.0.run(self.1, batch, &batch.events()[index]) {
             Ok(None | Some(Val::Null | Val::Bool(false))) => Fate::Drop,
             Ok(Some(_)) => Fate::Keep,
             Err(error) => Fate::Condemn(Cause::new("filter", CauseClass::Invalid, error.to_string())),
@@ -75,10 +78,31 @@ mod tests {
                 Record { offset: offset as u64, payload: Some(payload.as_bytes()), ..Record::default() };
             batch.push(record);
         }
-        let filter = Filter::build(FilterSettings { condition: ".a > 3".into() }).unwrap();
+        let filter =
+            Filter::build(FilterSettings { condition: ".a > 3".into(), ..FilterSettings::default() })
+                .unwrap();
         TransformFactory::build(&filter, 0).unwrap().apply(&mut batch).unwrap();
         assert_eq!(batch.events().iter().map(|event| event.offset).collect::<Vec<_>>(), [1]);
         assert_eq!(batch.condemned()[0].event.offset, 2);
-        assert!(Filter::build(FilterSettings { condition: ")".into() }).is_err());
+        assert!(
+            Filter::build(FilterSettings { condition: ")".into(), ..FilterSettings::default() }).is_err()
+        );
+    }
+
+    #[test]
+    fn a_program_judges_bson_by_what_extended_json_calls_it() {
+        let id = bson::oid::ObjectId::parse_str("691f00000000000000000001").unwrap();
+        let document = bson::doc! {"_id": id, "at": bson::DateTime::from_millis(1000), "n": 7_i64};
+        let mut batch = Batch::new(Partition::new("t", 0));
+        let payload = document.to_vec().unwrap();
+        [payload.as_slice(), &b"{}"[..]].into_iter().for_each(|payload| {
+            batch.push(Record { payload: Some(payload), ..Record::default() });
+        });
+        let condition = r#".n == 7 and .at["$date"] < "1971" and ._id["$oid"][0:4] == "691f""#.to_owned();
+        let filter = Filter::build(FilterSettings { condition, format: Encoding::Bson }).unwrap();
+        TransformFactory::build(&filter, 0).unwrap().apply(&mut batch).unwrap();
+        assert_eq!(batch.payload(&batch.events()[0]), Some(payload.as_slice()));
+        let cause = &batch.condemned()[0].cause;
+        assert!(cause.message.contains("no BSON document"), "{cause}");
     }
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::expression::Expression;
-use crate::event::{Batch, Cause, CauseClass, Fate};
+use super::expression::{Encoding, Expression, ExpressionError};
+use super::extended::{self, Fields, Unmapped};
+use crate::event::{Batch, Cause, CauseClass, Event, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
 /// What becomes of a payload, as typed: what is given is done in this order.
@@ -21,11 +22,13 @@ pub struct MapSettings {
     pub set: BTreeMap<String, String>,
     /// A program of the jq language that gives the payload. What it gives nothing for is left out.
     pub expression: Option<String>,
+    /// How payloads hold their values, before and after.
+    pub format: Encoding,
 }
 
 /// Makes another payload of a payload; an event that it cannot read is condemned.
 pub struct Map {
-    program: String,
+    settings: MapSettings,
 }
 
 impl Map {
@@ -35,13 +38,55 @@ impl Map {
     ///
     /// If there is nothing to do, or a program is none.
     pub fn build(settings: &MapSettings) -> Result<Self, TransformError> {
-        let program = program(settings);
-        if program.is_empty() {
+        if program(settings).is_empty() {
             let words = "map: say what to do: `project`, `rename`, `set` or `expression`";
             return Err(TransformError::Refused(words.into()));
         }
-        compile(&program)?;
-        Ok(Self { program })
+        Way::build(settings)?;
+        Ok(Self { settings: settings.clone() })
+    }
+}
+
+/// How it is done.
+enum Way {
+    /// One program does all of it.
+    Json(Expression),
+    /// Fields are kept and named without being read; a program does the rest, if there is more.
+    Bson(Fields, Option<Expression>),
+}
+
+impl Way {
+    fn build(settings: &MapSettings) -> Result<Self, TransformError> {
+        if settings.format == Encoding::Json {
+            return Ok(Self::Json(compile(&program(settings))?));
+        }
+        let fields = Fields::build(&settings.project, &settings.rename);
+        let fields = fields.map_err(|error| TransformError::Refused(format!("map: rename: {error}")))?;
+        let rest = program(&MapSettings {
+            set: settings.set.clone(),
+            expression: settings.expression.clone(),
+            ..MapSettings::default()
+        });
+        let rest = (!rest.is_empty()).then(|| compile(&rest)).transpose()?;
+        Ok(Self::Bson(fields, rest))
+    }
+
+    /// The new payload of an event, or nothing if it is left out.
+    fn map(&self, batch: &Batch, event: &Event) -> Result<Option<Vec<u8>>, ExpressionError> {
+        match self {
+            Self::Json(program) => {
+                let given = program.run(Encoding::Json, batch, event)?;
+                Ok(given.map(|value| value.to_string().into_bytes()))
+            }
+            Self::Bson(fields, program) => {
+                let payload = batch.payload(event).ok_or(Unmapped::Tombstone)?;
+                let kept = fields.apply(extended::document(payload)?)?;
+                let Some(program) = program else { return Ok(Some(kept.into_bytes())) };
+                let given = program.give(extended::read(&kept)?, batch, event)?;
+                let written = given.map(|value| extended::write(&value, &kept)).transpose()?;
+                Ok(written.map(bson::RawDocumentBuf::into_bytes))
+            }
+        }
     }
 }
 
@@ -73,7 +118,7 @@ fn quoted(text: &str) -> String {
 
 impl TransformFactory for Map {
     fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
-        Ok(Box::new(Running(compile(&self.program)?)))
+        Ok(Box::new(Running(Way::build(&self.settings)?)))
     }
 
     fn name(&self) -> &str {
@@ -81,14 +126,14 @@ impl TransformFactory for Map {
     }
 }
 
-struct Running(Expression);
+struct Running(Way);
 
 impl Transform for Running {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
-        batch.sift(|batch, index| match self.0.run(batch, &batch.events()[index]) {
+        batch.sift(|batch, index| match self.0.map(batch, &batch.events()[index]) {
             Ok(None) => Fate::Drop,
-            Ok(Some(value)) => {
-                let payload = batch.keep(value.to_string().as_bytes());
+            Ok(Some(payload)) => {
+                let payload = batch.keep(&payload);
                 batch.events_mut()[index].payload = payload;
                 Fate::Keep
             }
@@ -103,6 +148,7 @@ mod tests {
     use super::*;
     use crate::event::Record;
     use crate::place::Partition;
+    use bson::{Bson, Document, doc};
 
     fn mapped(settings: &MapSettings, payload: &str) -> Option<String> {
         let mut batch = Batch::new(Partition::new("t", 0));
@@ -118,7 +164,7 @@ mod tests {
             project: vec!["a".into(), "b c".into()],
             rename: [("b c".to_owned(), "d\"(".to_owned())].into(),
             set: [("e".to_owned(), ".a + 1".to_owned())].into(),
-            expression: None,
+            ..MapSettings::default()
         };
         let given = mapped(&settings, r#"{"a": 1, "b c": 2, "x": 3}"#);
         assert_eq!(given.as_deref(), Some(r#"{"a":1,"d\"(":2,"e":2}"#));
@@ -130,5 +176,84 @@ mod tests {
         assert_eq!(mapped(&settings, r#"{"a": [1.50]}"#).as_deref(), Some("[1.50]"));
         assert_eq!(mapped(&settings, "{}"), None);
         assert!(Map::build(&MapSettings::default()).is_err());
+    }
+
+    /// The document that comes of one, or why it is condemned.
+    fn mapped_bson(settings: MapSettings, document: &Document) -> Result<Document, String> {
+        let mut batch = Batch::new(Partition::new("t", 0));
+        batch.push(Record { payload: Some(&document.to_vec().unwrap()), ..Record::default() });
+        let map = Map::build(&MapSettings { format: Encoding::Bson, ..settings }).unwrap();
+        TransformFactory::build(&map, 0).unwrap().apply(&mut batch).unwrap();
+        match batch.events().first() {
+            Some(event) => Ok(Document::from_reader(batch.payload(event).unwrap()).unwrap()),
+            None => Err(batch.condemned()[0].cause.message.clone()),
+        }
+    }
+
+    fn every_type() -> Document {
+        let binary = bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: vec![7; 16] };
+        doc! {
+            "_id": bson::oid::ObjectId::from_bytes([7; 12]), "double": 2.0, "text": "x", "long": 5_i64, "int": 6,
+            "far": i64::MAX, "date": bson::DateTime::from_millis(1_700_000_000_123), "old": bson::DateTime::MIN,
+            "decimal": "1.50".parse::<bson::Decimal128>().unwrap(), "binary": Bson::Binary(binary), "null": Bson::Null,
+            "time": bson::Timestamp { time: 1, increment: 2 }, "max": Bson::MaxKey, "yes": true,
+            "deep": {"list": [1_i64, {"long": 3_i64}, 2.5], "date": bson::DateTime::from_millis(5)},
+        }
+    }
+
+    fn expression(program: &str) -> MapSettings {
+        MapSettings { expression: Some(program.into()), ..MapSettings::default() }
+    }
+
+    #[test]
+    fn what_a_program_does_not_touch_keeps_its_type() {
+        let document = every_type();
+        assert_eq!(mapped_bson(expression("."), &document).unwrap(), document);
+        let mut expected = document.clone();
+        expected.insert("new", "1.50");
+        expected.get_document_mut("deep").unwrap().insert("date", 9);
+        let program = r#".new = .decimal["$numberDecimal"] | .deep.date = 9"#;
+        assert_eq!(mapped_bson(expression(program), &document).unwrap(), expected);
+    }
+
+    #[test]
+    fn fields_of_bson_are_kept_named_and_set_with_their_types() {
+        let settings = MapSettings {
+            project: vec!["long".into(), "deep".into(), "date".into()],
+            rename: [("long".to_owned(), "count".to_owned())].into(),
+            set: [("more".to_owned(), ".count + 1".to_owned()), ("when".to_owned(), ".date".to_owned())]
+                .into(),
+            ..MapSettings::default()
+        };
+        let (document, date) = (every_type(), bson::DateTime::from_millis(1_700_000_000_123));
+        let expected = doc! {
+            "count": 5_i64, "date": date, "deep": document.get_document("deep").unwrap().clone(), "more": 6, "when": date,
+        };
+        assert_eq!(mapped_bson(settings, &document).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_has_no_form_in_bson_condemns_the_event() {
+        let refused = |settings, document| mapped_bson(settings, &document).unwrap_err();
+        assert!(refused(expression("[1]"), doc! {}).contains("no object"));
+        assert!(
+            refused(expression(r#"{"$oid": "691f00000000000000000001"}"#), doc! {}).contains("no object")
+        );
+        assert!(refused(expression(r#".a = {"$oid": "no"}"#), doc! {}).contains("extended JSON"));
+        assert!(refused(expression(".a = 9223372036854775807 * 10"), doc! {}).contains("64 bits"));
+        assert!(refused(expression(r#".["a\u0000"] = 1"#), doc! {}).contains("without NUL"));
+        let literal = doc! {"a": {"$oid": "691f00000000000000000001"}};
+        assert!(refused(expression("."), literal).contains("reads like extended JSON"));
+        let rename = [("a".to_owned(), "b".to_owned())].into();
+        let settings = MapSettings { rename, ..MapSettings::default() };
+        assert!(refused(settings, doc! {"a": 1, "b": 2}).contains("`b` twice"));
+    }
+
+    #[test]
+    fn a_reference_stays_a_document() {
+        let document = doc! {"r": {"$ref": "c", "$id": bson::oid::ObjectId::from_bytes([1; 12]), "n": 1_i64}};
+        let mut expected = document.clone();
+        expected.insert("moved", doc! {"$ref": "c", "$id": bson::oid::ObjectId::from_bytes([1; 12]), "n": 1});
+        assert_eq!(mapped_bson(expression(".moved = .r"), &document).unwrap(), expected);
     }
 }

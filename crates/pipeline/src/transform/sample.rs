@@ -18,7 +18,8 @@ pub struct SampleSettings {
 /// the same ones through.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    below: u64,
+    /// So many of the 2⁶⁴ numbers that an identity may be spread to go on.
+    below: u128,
 }
 
 impl Sample {
@@ -32,7 +33,7 @@ impl Sample {
             let words = format!("sample: `share` is a number from 0 to 1, not {}", settings.share);
             return Err(TransformError::Refused(words));
         }
-        Ok(Self { below: (settings.share * u64::MAX as f64) as u64 })
+        Ok(Self { below: (settings.share * 2_f64.powi(64)) as u128 })
     }
 }
 
@@ -57,9 +58,9 @@ impl TransformFactory for Sample {
 impl Transform for Sample {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
         let partition = batch.partition().index;
-        batch.sift(|batch, index| match spread(partition, batch.events()[index].offset) <= self.below {
-            true => Fate::Keep,
-            false => Fate::Drop,
+        batch.sift(|batch, index| {
+            let goes_on = u128::from(spread(partition, batch.events()[index].offset)) < self.below;
+            if goes_on { Fate::Keep } else { Fate::Drop }
         });
         Ok(())
     }
@@ -72,7 +73,8 @@ mod tests {
     use crate::place::Partition;
 
     fn kept(share: f64) -> Vec<u64> {
-        let mut batch = Batch::new(Partition::new("t", 3));
+        // The first event of the first partition is spread to zero, the least number of all.
+        let mut batch = Batch::new(Partition::new("t", 0));
         (0..10_000).for_each(|offset| batch.push(Record { offset, ..Record::default() }));
         let mut sample = Sample::build(SampleSettings { share }).unwrap();
         sample.apply(&mut batch).unwrap();

@@ -1,9 +1,14 @@
 //! The ceiling of what is in flight binds, exactly.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plimsoll_pipeline::{Control, Ended, Executor, Limits, Parts, Pipeline, Settings};
+use plimsoll_pipeline::flow::Budget;
+use plimsoll_pipeline::{
+    Batch, Control, Ended, Executor, Intake, Lanes, Last, Limits, Partition, Parts, Pipeline, Position, Read,
+    Replay, Settings, Source, SourceError, Transform, TransformError, TransformFactory,
+};
 
 use crate::scripted::{Counting, Scripted};
 
@@ -35,4 +40,131 @@ fn exactly_as_many_events_are_in_flight_as_the_ceiling_says() {
         assert_eq!((budget.in_flight().events, budget.most().events), (0, ceiling));
         assert_eq!(sink.written().len(), 10_000);
     }
+}
+
+/// Waits for its first event for ever.
+struct Waits;
+
+impl Source for Waits {
+    fn replay(&self) -> Replay {
+        Replay::FromItself
+    }
+
+    fn open(&mut self, _lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        std::thread::sleep(intake.wait());
+        Ok(Read::Idle)
+    }
+
+    fn commit(&mut self, _reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+fn start(source: Box<dyn Source>, transforms: Vec<Box<dyn TransformFactory>>, sink: &Scripted) -> Running {
+    let parts = Parts {
+        sources: vec![source],
+        transforms,
+        sink: Box::new(sink.clone()),
+        dead_letters: None,
+        positions: None,
+    };
+    let control = Arc::new(Control::default());
+    let limits = Limits { events_max: 1000, bytes_max: 10_000, batch_events_max: 10, ..Limits::default() };
+    let settings = Settings { limits, executor: Executor::Pool(1), ..Settings::default() };
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
+    let budget = pipeline.budget();
+    Running { control, budget, thread: std::thread::spawn(move || pipeline.run().unwrap()) }
+}
+
+struct Running {
+    control: Arc<Control>,
+    budget: Arc<Budget>,
+    thread: std::thread::JoinHandle<Ended>,
+}
+
+#[test]
+fn room_that_a_waiting_source_reserved_is_not_in_flight() {
+    let running = start(Box::new(Waits), Vec::new(), &Scripted::writing());
+    while running.budget.most().events == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(running.budget.in_flight().events, 0);
+    running.control.drain();
+    assert_eq!(running.thread.join().unwrap(), Ended::Drained);
+}
+
+/// Makes of each event one of a thousand bytes.
+struct Grows;
+
+impl TransformFactory for Grows {
+    fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
+        Ok(Box::new(Self))
+    }
+
+    fn name(&self) -> &str {
+        "grows"
+    }
+}
+
+impl Transform for Grows {
+    fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
+        for index in 0..batch.events().len() {
+            let payload = batch.keep(&[b'x'; 1000]);
+            batch.events_mut()[index].payload = payload;
+        }
+        Ok(())
+    }
+}
+
+/// Reads once, and then only when it is let.
+struct Gated {
+    inner: Counting,
+    begun: bool,
+    open: Arc<AtomicBool>,
+}
+
+impl Source for Gated {
+    fn replay(&self) -> Replay {
+        self.inner.replay()
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        self.inner.open(lanes)
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        if self.begun && !self.open.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(1));
+            return Ok(Read::Idle);
+        }
+        self.begun = true;
+        self.inner.read(intake)
+    }
+
+    fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError> {
+        self.inner.commit(reached, last)
+    }
+}
+
+#[test]
+fn what_transforms_add_is_in_flight_and_nothing_more_is_read_beside_it() {
+    let (sink, open) = (Scripted::writing(), Arc::new(AtomicBool::new(false)));
+    sink.set_open(false);
+    let source = Gated { inner: Counting::new(u64::MAX, 10), begun: false, open: Arc::clone(&open) };
+    let running = start(Box::new(source), vec![Box::new(Grows)], &sink);
+    // Forty events of a byte were read, and ten of them, in the sink's hands, grew by a thousand each.
+    while running.budget.in_flight().bytes < 10_040 {
+        std::thread::yield_now();
+    }
+    open.store(true, Ordering::Release);
+    std::thread::sleep(Duration::from_millis(120));
+    assert!(running.budget.in_flight().events < 100, "{:?}", running.budget.in_flight());
+    running.control.drain();
+    sink.set_open(true);
+    assert_eq!(running.thread.join().unwrap(), Ended::Drained);
+    assert_eq!(running.budget.in_flight().bytes, 0);
 }

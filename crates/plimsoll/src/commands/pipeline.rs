@@ -1,13 +1,17 @@
-//! `plimsoll pipeline`: runs and checks pipelines.
+//! `plimsoll pipeline`: runs, replays, shows, audits and checks pipelines.
 
+use std::path::PathBuf;
+
+#[cfg(feature = "kafka")]
+use anyhow::Context;
 use plimsoll_measure::clock;
 use plimsoll_measure::stream::Count;
 use plimsoll_pipeline::Error;
 use plimsoll_report::stream::summary;
 
-use crate::cli::{PipelineCommand, PipelineRunArgs};
+use crate::cli::{PipelineArgs, PipelineCommand, PipelineRunArgs};
 use crate::exit::{Deserves, Exit, Outcome};
-use crate::pipeline::{Dir, Seen, build, drive, read};
+use crate::pipeline::{Built, Dir, End, PipelineFile, Seen, build, drive, read, replay};
 use crate::terminal::{print, say};
 
 /// Does what the words say.
@@ -16,11 +20,25 @@ use crate::terminal::{print, say};
 /// What went wrong, with the exit code that it deserves.
 pub fn pipeline(command: &PipelineCommand) -> Outcome {
     match command {
-        PipelineCommand::Run(args) => run(args),
+        PipelineCommand::Run(args) => {
+            let (file, base) = read_as(&args.what)?;
+            let built = build(&file, &base).deserves(Exit::Usage)?;
+            run(args, &file, built)
+        }
+        PipelineCommand::Replay(args) => {
+            let (file, base) = read_as(&args.run.what)?;
+            let built = replay::build(&file, &base, args.limit).deserves(Exit::Usage)?;
+            run(&args.run, &file, built)
+        }
         #[cfg(feature = "kafka")]
         PipelineCommand::Audit(args) => audit(args),
+        #[cfg(feature = "kafka")]
+        PipelineCommand::Demo(args) => {
+            let flag = super::load::signals().context("listen to signals")?;
+            crate::pipeline::demo::demo(args, &flag)
+        }
         PipelineCommand::Check(args) => {
-            let (file, base) = read(&args.file, &args.overrides).deserves(Exit::Usage)?;
+            let (file, base) = read_as(args)?;
             let built = build(&file, &base).deserves(Exit::Usage)?;
             print(&format!("{}: {}, {}\n", file.name, built.path.join(" → "), built.guarantee));
             Ok(Exit::Held)
@@ -28,15 +46,25 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
     }
 }
 
-fn run(args: &PipelineRunArgs) -> Outcome {
-    let (file, base) = read(&args.what.file, &args.what.overrides).deserves(Exit::Usage)?;
-    let built = build(&file, &base).deserves(Exit::Usage)?;
+/// The pipeline that the words name, pointed to where they say.
+fn read_as(args: &PipelineArgs) -> Outcome<(PipelineFile, PathBuf)> {
+    let (mut file, base) = read(&args.file, &args.overrides).deserves(Exit::Usage)?;
+    file.point(args.server.as_deref(), args.brokers.as_deref());
+    Ok((file, base))
+}
+
+fn run(args: &PipelineRunArgs, file: &PipelineFile, built: Built) -> Outcome {
     let started_ms = clock::wall_ms();
-    let mut dir = Dir::create(args.out.as_deref(), &file, started_ms).deserves(Exit::Usage)?;
+    let mut dir = Dir::create(args.out.as_deref(), file, started_ms).deserves(Exit::Usage)?;
     if !args.quiet {
         say(&format!("{}: {}, {}", file.name, built.path.join(" → "), built.guarantee));
     }
-    let seen = Seen { dir: &mut dir, listen: args.listen, lines: !args.quiet };
+    let seen = Seen {
+        dir: &mut dir,
+        listen: args.listen,
+        lines: !args.quiet,
+        end: End { after: args.time, events: args.events },
+    };
     let (stream, failure) = drive(built, started_ms, seen)?;
     dir.conclude(&stream)?;
     if args.json {
@@ -71,8 +99,11 @@ const fn exit_of(error: &Error) -> Exit {
 
 #[cfg(feature = "kafka")]
 fn audit(args: &crate::cli::PipelineAuditArgs) -> Outcome {
-    let (file, _) = read(&args.what.file, &args.what.overrides).deserves(Exit::Usage)?;
+    let (file, _) = read_as(&args.what)?;
     let question = crate::pipeline::audit::Question::of(&file).deserves(Exit::Usage)?;
+    if let Some(words) = question.caution() {
+        say(&words);
+    }
     let report = question.answer().deserves(Exit::Server)?;
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)?));

@@ -1,43 +1,65 @@
-//! `plimsoll scenarios`: what is shipped, scenarios and suites, and the question each answers.
+//! `plimsoll scenarios`: what is shipped, scenarios, pipelines and suites, and the question each answers.
+
+use anyhow::anyhow;
+use serde::Deserialize;
 
 use crate::cli::ScenariosArgs;
 use crate::exit::{Deserves, Exit, Outcome};
-use crate::scenario::{builtins, load, suites};
+use crate::scenario::{Builtin, builtins, load, pipelines, suites};
 use crate::suite::read;
 use crate::terminal::print;
 
-/// Lists the shipped scenarios and suites, or prints one.
+/// How a pipeline says its question; what else it says may be of parts that this program was built without.
+#[derive(Debug, Deserialize)]
+struct Asks {
+    question: String,
+}
+
+/// Lists the shipped scenarios, pipelines and suites, or prints one.
 ///
 /// # Errors
 /// When there is none of that name.
 pub fn scenarios(args: &ScenariosArgs) -> Outcome<Exit> {
     if let Some(name) = &args.name {
-        if let Some(suite) = suites().iter().find(|builtin| builtin.name == name) {
-            print(suite.text);
+        if let Some(other) = suites().iter().chain(pipelines()).find(|builtin| builtin.name == name) {
+            print(other.text);
             return Ok(Exit::Held);
         }
         load(name, &[], None).deserves(Exit::Usage)?;
         builtins().iter().filter(|builtin| builtin.name == name).for_each(|builtin| print(builtin.text));
         return Ok(Exit::Held);
     }
-    for (name, _, question) in listed()? {
-        print(&format!("{name:<18} {question}\n"));
-    }
-    print("\nSuites, for plimsoll suite:\n");
-    for (name, _, question) in listed_suites()? {
-        print(&format!("{name:<18} {question}\n"));
-    }
+    show("", &listed()?);
+    show("\nPipelines, for plimsoll pipeline run:\n", &listed_pipelines()?);
+    show("\nSuites, for plimsoll suite:\n", &listed_suites()?);
     Ok(Exit::Held)
 }
 
+type Listed = (&'static str, &'static str, String);
+
+fn show(title: &str, all: &[Listed]) {
+    print(title);
+    all.iter().for_each(|(name, _, question)| print(&format!("{name:<23} {question}\n")));
+}
+
 /// Name, path and question of each shipped scenario.
-fn listed() -> anyhow::Result<Vec<(&'static str, &'static str, String)>> {
+fn listed() -> anyhow::Result<Vec<Listed>> {
     let question = |name| anyhow::Ok(load(name, &[], None)?.scenario.question.unwrap_or_default());
     builtins().iter().map(|builtin| Ok((builtin.name, builtin.path, question(builtin.name)?))).collect()
 }
 
+/// The same of each shipped pipeline.
+fn listed_pipelines() -> anyhow::Result<Vec<Listed>> {
+    let question = |builtin: &Builtin| {
+        let asks: Asks =
+            serde_saphyr::from_str(builtin.text).map_err(|error| anyhow!("{}: {error}", builtin.path))?;
+        anyhow::Ok((builtin.name, builtin.path, asks.question))
+    };
+    pipelines().iter().map(question).collect()
+}
+
 /// The same of each shipped suite.
-fn listed_suites() -> anyhow::Result<Vec<(&'static str, &'static str, String)>> {
+fn listed_suites() -> anyhow::Result<Vec<Listed>> {
     let question = |name| anyhow::Ok(read::load(name)?.suite.question.unwrap_or_default());
     suites().iter().map(|builtin| Ok((builtin.name, builtin.path, question(builtin.name)?))).collect()
 }
@@ -51,6 +73,11 @@ fn readme() -> anyhow::Result<String> {
          made from the files.\n\n| name | the question it answers |\n| --- | --- |\n",
     );
     for (name, path, question) in listed()? {
+        let path = path.trim_start_matches("scenarios/");
+        writeln!(text, "| [`{name}`]({path}) | {question} |")?;
+    }
+    text += "\n## Pipelines\n\nEvents from a source to a sink: `plimsoll pipeline run NAME`.\n\n| name | the question it answers |\n| --- | --- |\n";
+    for (name, path, question) in listed_pipelines()? {
         let path = path.trim_start_matches("scenarios/");
         writeln!(text, "| [`{name}`]({path}) | {question} |")?;
     }

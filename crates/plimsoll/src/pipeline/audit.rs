@@ -1,17 +1,21 @@
 //! The destination of a pipeline held against its topic.
 
+mod topic;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use plimsoll_kafka::survey::survey;
+use plimsoll_kafka::survey::{Seen as Record, survey};
 use plimsoll_kafka::{Cluster, scenario as kafka};
 use plimsoll_stores::audit::{Expected, Identified, Part, Report, checksum, scan};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::namespace::Namespace;
 use plimsoll_stores::scenario::{Insert, Named, Transactional};
 use plimsoll_stores::topics::Topics;
+
+use topic::Topic;
 
 use super::typed::{PipelineFile, SinkSection, SourceSection, TransformSection};
 
@@ -20,14 +24,27 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// Runs of offsets that are shown, of each partition.
 const SHOWN: usize = 5;
 
-/// What is asked: a topic, and the collections that should hold its records once.
+/// What is asked: a topic, and where each of its records should be once.
 pub struct Question {
     source: kafka::Source,
+    destination: Destination,
+}
+
+enum Destination {
+    /// Collections, whose documents say which records they are.
+    Collections(Collections),
+    /// Topics, whose records are known by what they say.
+    Topics(Topic),
+}
+
+struct Collections {
     uri: String,
     parts: Vec<Part>,
     topics: Topics,
-    /// Whether the collections hold payloads as they were in the topic.
+    /// Whether they hold payloads as they were in the topic.
     summed: bool,
+    /// The kind of sink of dead letters, if they are in no collection.
+    letters_elsewhere: Option<&'static str>,
 }
 
 impl Question {
@@ -46,22 +63,46 @@ impl Question {
                 );
             }
         }
+        let destination = match &file.sink {
+            SinkSection::Kafka(sink) => Destination::Topics(Topic::of(file, sink)?),
+            _ => Destination::Collections(Collections::of(file)?),
+        };
+        Ok(Self { source: source.clone(), destination })
+    }
+
+    /// What must be known before the answer is read.
+    pub fn caution(&self) -> Option<String> {
+        let Destination::Collections(Collections { letters_elsewhere: Some(kind), .. }) = &self.destination
+        else {
+            return None;
+        };
+        Some(format!(
+            "the dead letters go to `{kind}`, where audit does not look: each counts as missing until it is replayed"
+        ))
+    }
+
+    /// Reads the topic and the destination.
+    ///
+    /// # Errors
+    /// When one of them cannot be read to its end.
+    pub fn answer(&self) -> anyhow::Result<Report> {
+        match &self.destination {
+            Destination::Collections(collections) => collections.answer(&self.source),
+            Destination::Topics(topic) => topic.answer(&self.source),
+        }
+    }
+}
+
+impl Collections {
+    fn of(file: &PipelineFile) -> anyhow::Result<Self> {
         let (uri, namespace, mut parts, topics) = match &file.sink {
             SinkSection::Insert(insert) => of_insert(insert)?,
             SinkSection::Transactional(transactional) => of_transactional(transactional)?,
             other => bail!(
-                "a destination `{}` does not say which events it holds: audit inserts and transactions",
+                "a destination `{}` does not say which events it holds: audit inserts, transactions and topics",
                 other.kind()
             ),
         };
-        if let Some(other) =
-            file.dead_letters.as_ref().filter(|letters| !matches!(letters, SinkSection::Insert(_)))
-        {
-            bail!(
-                "the dead letters go to `{}`, where audit cannot look for them: each would count as missing",
-                other.kind()
-            );
-        }
         if let Some(SinkSection::Insert(letters)) = &file.dead_letters {
             let (letters_uri, _, more, _) = of_insert(letters).context("read `dead_letters`")?;
             if letters_uri != uri {
@@ -69,34 +110,59 @@ impl Question {
             }
             parts.extend(more);
         }
+        let elsewhere =
+            file.dead_letters.as_ref().filter(|letters| !matches!(letters, SinkSection::Insert(_)));
+        let letters_elsewhere = elsewhere.map(SinkSection::kind);
         let summed = file.transforms.is_empty()
             && parts.iter().all(|part| matches!(part.form, Form::Bson | Form::Full));
-        Ok(Self { source: source.clone(), uri, parts, topics: Topics::of(&namespace, topics), summed })
+        Ok(Self { uri, parts, topics: Topics::of(&namespace, topics), summed, letters_elsewhere })
     }
 
-    /// Reads the topic and the collections.
-    ///
-    /// # Errors
-    /// When one of them cannot be read to its end.
-    pub fn answer(&self) -> anyhow::Result<Report> {
-        let cluster = Cluster::build(&self.source.brokers, &self.source.properties)?;
-        let mut seen: BTreeMap<u32, Seen> = BTreeMap::new();
-        let extents = survey(&cluster, &self.source.topic, SILENCE, &mut |record| {
-            seen.entry(record.partition).or_default().see(record.offset, record.payload);
-        })?;
-        let expected = extents.into_iter().map(|extent| {
-            let seen = seen.remove(&extent.partition).unwrap_or_default();
-            Expected {
-                topic: self.source.topic.clone(),
-                number: self.topics.wished(&self.source.topic),
-                partition: extent.partition,
-                offsets: extent.begin..extent.end,
-                holes: seen.holes(extent.begin, extent.end),
-                checksum: self.summed.then_some(seen.sum),
-            }
-        });
-        Ok(scan(&self.uri, expected.collect(), &self.parts)?)
+    fn answer(&self, source: &kafka::Source) -> anyhow::Result<Report> {
+        let number = self.topics.wished(&source.topic);
+        let mut expected = learn(source, number, &mut |_| Ok(()))?;
+        if !self.summed {
+            expected.iter_mut().for_each(|partition| partition.checksum = None);
+        }
+        Ok(scan(&self.uri, expected, &self.parts)?)
     }
+}
+
+/// Reads a source's topic: what is expected of it, and each record for `see`.
+fn learn(
+    source: &kafka::Source,
+    number: u32,
+    see: &mut dyn FnMut(&Record<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<Expected>> {
+    let cluster = Cluster::build(&source.brokers, &source.properties)?;
+    let mut partitions: BTreeMap<u32, Seen> = BTreeMap::new();
+    let mut told = Ok(());
+    let extents = survey(&cluster, &source.topic, SILENCE, &mut |record| {
+        partitions.entry(record.partition).or_default().see(record.offset, record.payload);
+        if told.is_ok() {
+            told = see(&record);
+        }
+    })?;
+    told?;
+    let expected = extents.into_iter().map(|extent| {
+        let seen = partitions.remove(&extent.partition).unwrap_or_default();
+        Expected {
+            topic: source.topic.clone(),
+            number,
+            partition: extent.partition,
+            offsets: extent.begin..extent.end,
+            holes: seen.holes(extent.begin, extent.end),
+            checksum: Some(seen.sum),
+        }
+    });
+    Ok(expected.collect())
+}
+
+fn elsewhere(letters: &SinkSection) -> String {
+    format!(
+        "the dead letters go to `{}`, where audit cannot look for them: each would count as missing",
+        letters.kind()
+    )
 }
 
 /// The records of a partition that are there.
@@ -173,12 +239,12 @@ fn of_transactional(sink: &Transactional) -> anyhow::Result<Found> {
 pub fn words(report: &Report) -> String {
     let mut out = String::new();
     let foreign: BTreeSet<_> =
-        [(report.foreign, "not named by any pipeline"), (report.unexpected, "of other topics or partitions")]
+        [(report.foreign, "not named by any pipeline"), (report.unexpected, "of no event of this topic")]
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .collect();
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{} documents were read", report.documents);
+    let _ = writeln!(out, "{} documents or records were read", report.documents);
     for (count, what) in foreign {
         let _ = writeln!(out, "  {count} {what}");
     }

@@ -39,35 +39,39 @@ pub struct Built {
 /// # Errors
 /// What cannot be meant, and what to change.
 pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
-    let transforms = transforms(file, base)?;
-    let mut path = vec![file.source.kind().to_owned()];
-    path.extend(transforms.iter().map(|transform| transform.name().to_owned()));
-    path.push(file.sink.kind().to_owned());
-    let settings = settings(file);
     let group = Group::of(file);
     let parts = Parts {
         sources: sources(&file.source, file.positions.is_some(), base, &group).context("build `source`")?,
-        transforms,
+        transforms: transforms(file, base)?,
         sink: sink(&file.sink, file, base, &group).context("build `sink`")?,
         dead_letters: dead_letters(file, base, &group)?,
         positions: positions(file, base, &group)?,
     };
+    assemble(file, file.source.kind(), parts, settings(file))
+}
+
+/// Makes a pipeline of its parts, if they can give what it promises; `source` is its source in a word.
+pub(super) fn assemble(
+    file: &PipelineFile,
+    source: &str,
+    parts: Parts,
+    settings: Settings,
+) -> anyhow::Result<Built> {
+    let mut path = vec![source.to_owned()];
+    path.extend(parts.transforms.iter().map(|transform| transform.name().to_owned()));
+    path.push(file.sink.kind().to_owned());
     let control = Arc::new(Control::default());
     let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).context("build the pipeline")?;
-    let labels = Labels {
-        pipeline: file.name.clone(),
-        source: file.source.kind().into(),
-        sink: file.sink.kind().into(),
-    };
+    let labels = Labels { pipeline: file.name.clone(), source: source.into(), sink: file.sink.kind().into() };
     let (guarantee, in_flight_events_max) = (settings.guarantee, settings.limits.events_max);
     Ok(Built { pipeline, control, labels, guarantee, path, in_flight_events_max })
 }
 
 /// What a source from Kafka and a sink into it share, if the sink's transactions keep the source's offsets.
 #[derive(Default)]
-struct Group {
+pub(super) struct Group {
     #[cfg(feature = "kafka")]
-    membership: Arc<plimsoll_kafka::Membership>,
+    pub(super) membership: Arc<plimsoll_kafka::Membership>,
     #[cfg(feature = "kafka")]
     in_transactions: bool,
 }
@@ -85,7 +89,7 @@ impl Group {
     }
 }
 
-fn settings(file: &PipelineFile) -> Settings {
+pub(super) fn settings(file: &PipelineFile) -> Settings {
     Settings {
         guarantee: file.guarantee.into(),
         limits: file.in_flight.into(),
@@ -128,7 +132,7 @@ fn sources(
     })
 }
 
-fn transforms(file: &PipelineFile, base: &Path) -> anyhow::Result<Vec<Box<dyn TransformFactory>>> {
+pub(super) fn transforms(file: &PipelineFile, base: &Path) -> anyhow::Result<Vec<Box<dyn TransformFactory>>> {
     let security = file.security.clone().map(|settings| {
         let security = Security::build(settings.rooted(base)).context("build `security`")?;
         Ok(Box::new(security) as Box<dyn TransformFactory>)
@@ -153,7 +157,7 @@ fn transform(section: &TransformSection) -> anyhow::Result<Box<dyn TransformFact
 }
 
 #[cfg_attr(not(feature = "kafka"), expect(unused_variables, reason = "only Kafka has groups"))]
-fn sink(
+pub(super) fn sink(
     section: &SinkSection,
     file: &PipelineFile,
     base: &Path,
@@ -233,6 +237,6 @@ fn own_positions(file: &PipelineFile, group: &Group) -> anyhow::Result<Option<Ar
     })
 }
 
-fn rooted(path: &Path, base: &Path) -> PathBuf {
+pub(super) fn rooted(path: &Path, base: &Path) -> PathBuf {
     base.join(path)
 }

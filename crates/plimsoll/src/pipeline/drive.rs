@@ -6,21 +6,26 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use plimsoll_measure::clock::{self, Instant};
-use plimsoll_measure::stream::{FORMAT, Second, Stage, Stream};
+use plimsoll_measure::stream::{FORMAT, Moved, Second, Stage, Stream};
 use plimsoll_pipeline::flow::Budget;
 use plimsoll_pipeline::meter::{Meter, Stages};
 use plimsoll_pipeline::{Control, Ended, Error};
-use plimsoll_report::stream::{Labels, exposition, line};
+use plimsoll_report::stream::{Labels, Told, exposition, line};
 use tokio::sync::oneshot;
 
 use super::build::Built;
 use super::dir::Dir;
 use super::metrics::{self, Board};
+use super::motion::{End, Motion};
 use super::process;
+use super::recent::Recent;
 use crate::signals::Signals;
 use crate::terminal::say;
 
-/// Where a running pipeline is seen.
+/// How often it is looked at whether events move, and whether it has done what it was to do.
+const MOTION_EVERY: Duration = Duration::from_millis(20);
+
+/// Where a running pipeline is seen, and when it ends.
 pub struct Seen<'a> {
     /// Its directory.
     pub dir: &'a mut Dir,
@@ -28,6 +33,8 @@ pub struct Seen<'a> {
     pub listen: Option<SocketAddr>,
     /// Whether each second is a line on the terminal.
     pub lines: bool,
+    /// When it ends by itself.
+    pub end: End,
 }
 
 /// Runs a pipeline to its end; gives how it was, and the error that ended it, if one did. A signal lets it finish what it
@@ -52,6 +59,7 @@ pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(S
         let mut signals = Signals::listen().context("listen to signals")?;
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         tick.tick().await;
+        let mut motion_tick = tokio::time::interval(MOTION_EVERY);
         let mut unseen = None;
         let ended = loop {
             tokio::select! {
@@ -61,14 +69,17 @@ pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(S
                     control.drain();
                     unseen = Some(error);
                 },
+                _ = motion_tick.tick() => watch.follow(&control, seen.end),
                 () = signals.next() => interrupt(&control),
             }
         };
         unseen.map_or(Ok(ended), Err)
     })?;
     watch.look(seen.dir, false)?;
+    let moved = watch.moved();
     let (word, failure) = match ended {
         Ok(Ended::Exhausted) => ("exhausted", None),
+        Ok(Ended::Drained) if watch.finished => ("finished", None),
         Ok(Ended::Drained) => ("drained", None),
         Ok(Ended::Aborted) => ("aborted", None),
         Err(error) => ("failed", Some(error)),
@@ -82,6 +93,7 @@ pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(S
         failure: failure.as_ref().map(Error::to_string),
         started_ms,
         version: env!("CARGO_PKG_VERSION").into(),
+        moved,
         last: watch.whole(),
     };
     Ok((stream, failure))
@@ -106,7 +118,11 @@ struct Watch {
     started_ms: u64,
     in_flight_events_max: u64,
     whole: Stages,
+    recent: Recent,
     before: Second,
+    motion: Motion,
+    /// Whether it was ended because it had done what it was to do.
+    finished: bool,
 }
 
 impl Watch {
@@ -114,6 +130,7 @@ impl Watch {
         let meter = built.pipeline.meter();
         Self {
             whole: Stages::new(meter.stages().len()),
+            recent: Recent::new(meter.stages().len()),
             meter,
             budget: built.pipeline.budget(),
             labels: built.labels.clone(),
@@ -122,7 +139,25 @@ impl Watch {
             started_ms,
             in_flight_events_max: built.in_flight_events_max as u64,
             before: Second::default(),
+            motion: Motion::default(),
+            finished: false,
         }
+    }
+
+    /// Looks whether events move, and ends the pipeline when it has done what it was to do.
+    fn follow(&mut self, control: &Control, end: End) {
+        let (elapsed_ns, counts) = (clock::now().since(self.begun), self.meter.counts());
+        self.motion.see(elapsed_ns, &counts);
+        if !control.is_draining() && end.is_reached(elapsed_ns, &counts) {
+            self.finished = true;
+            control.drain();
+        }
+    }
+
+    /// From when to when events moved, now that none does any more.
+    fn moved(&mut self) -> Option<Moved> {
+        self.motion.see(clock::now().since(self.begun), &self.meter.counts());
+        self.motion.moved()
     }
 
     fn look(&mut self, dir: &mut Dir, lines: bool) -> anyhow::Result<()> {
@@ -135,10 +170,21 @@ impl Watch {
                 say(&format!("         {trouble}; tried again"));
             }
         }
-        self.board.put(exposition(&self.labels, &second, &second.stages));
+        self.recent.add(&times);
+        self.tell(&second);
         dir.keep(&second).with_context(|| format!("write to {}", dir.path().display()))?;
         self.before = second;
         Ok(())
+    }
+
+    /// Puts up what Prometheus is told.
+    fn tell(&self, second: &Second) {
+        let names = self.meter.stages().iter().enumerate();
+        let whole: Vec<_> = names.map(|(at, name)| (name.as_str(), self.whole.of(at))).collect();
+        let recent = self.stages(&self.recent.all());
+        let told =
+            Told { labels: &self.labels, before: &self.before, now: second, recent: &recent, whole: &whole };
+        self.board.put(exposition(&told));
     }
 
     fn second(&self, times: &Stages) -> Second {

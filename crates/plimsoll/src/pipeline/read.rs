@@ -5,20 +5,55 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 
 use super::typed::PipelineFile;
-use crate::scenario::{Text, parse_with};
+use crate::scenario::{Text, nearest, parse_with, pipelines};
 
 /// A pipeline's file that was read, and the folder that its relative paths start from.
 ///
 /// # Errors
 /// What cannot be found, read or understood, and where.
 pub fn read(file: &Path, overrides: &[String]) -> anyhow::Result<(PipelineFile, PathBuf)> {
-    if !file.is_file() {
-        bail!("there is no pipeline `{}`: name a YAML file that says `source` and `sink`", file.display());
-    }
-    let Text { name, base, text, origin } = Text::of_file(file)?;
+    let Text { name, base, text, origin } = found(file)?;
     let mut pipeline: PipelineFile = parse_with(&text, &origin, overrides)?;
     if pipeline.name.is_empty() {
         pipeline.name = name;
     }
     Ok((pipeline, base))
+}
+
+/// A file, or a shipped pipeline.
+fn found(file: &Path) -> anyhow::Result<Text> {
+    if file.is_file() {
+        return Text::of_file(file);
+    }
+    let Some(builtin) = pipelines().iter().find(|builtin| file == Path::new(builtin.name)) else {
+        bail!(
+            "there is no pipeline `{}`: name a YAML file that says `source` and `sink`, or {}",
+            file.display(),
+            suggestion(&file.to_string_lossy())
+        );
+    };
+    let (name, origin, text) = (builtin.name.to_owned(), builtin.path.to_owned(), builtin.text.to_owned());
+    Ok(Text { name, origin, text, base: PathBuf::from(".") })
+}
+
+fn suggestion(name: &str) -> String {
+    let names: Vec<_> = pipelines().iter().map(|builtin| builtin.name).collect();
+    match nearest(name, &names) {
+        Some(near) => format!("the nearest shipped one, `{near}`"),
+        None => format!("one of the shipped ones: {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shipped_pipeline_is_found_by_its_name_and_a_wrong_name_suggests_the_nearest() {
+        let (file, _) = read(Path::new("generator-to-noop"), &["in_flight.events=7".into()]).unwrap();
+        assert_eq!((file.name.as_str(), file.in_flight.events), ("generator-to-noop", 7));
+        let message = read(Path::new("generator-to-nop"), &[]).unwrap_err().to_string();
+        assert!(message.contains("there is no pipeline `generator-to-nop`"), "{message}");
+        assert!(message.contains("`generator-to-noop`"), "{message}");
+    }
 }

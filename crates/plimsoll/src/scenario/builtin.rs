@@ -1,4 +1,4 @@
-//! The scenarios and suites that are shipped in the binary.
+//! The scenarios, pipelines and suites that are shipped in the binary.
 
 /// A shipped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +72,28 @@ pub const fn all() -> &'static [Builtin] {
     &ALL
 }
 
+/// Every shipped pipeline, likewise: from what does least to what does most.
+pub const fn pipelines() -> &'static [Builtin] {
+    static PIPELINES: [Builtin; 7] = shipped![
+        "pipeline" / "generator-to-noop",
+        "pipeline" / "kafka-to-noop",
+        "pipeline" / "kafka-to-kafka",
+        "pipeline" / "kafka-to-kafka-once",
+        "pipeline" / "generator-to-mongodb",
+        "pipeline" / "kafka-to-mongodb",
+        "pipeline" / "kafka-to-mongodb-vector",
+    ];
+    &PIPELINES
+}
+
 /// Every shipped suite, likewise.
 pub const fn suites() -> &'static [Builtin] {
-    static TABLES: [Builtin; 2] = {
+    static TABLES: [Builtin; 3] = {
         let [table] = shipped![".csv": "suite" / "write-cost"];
         let [yaml] = shipped!["suite" / "strategies-stack"];
-        [table, yaml]
+        // The suite of a folder has the folder's name.
+        let [pipeline] = shipped![".csv": "pipeline" / "suite"];
+        [table, yaml, Builtin { name: "pipeline", ..pipeline }]
     };
     &TABLES
 }
@@ -86,38 +102,55 @@ pub const fn suites() -> &'static [Builtin] {
 mod tests {
     use super::*;
 
-    /// Where suites are, among the folders of scenarios.
-    const SUITES: &str = "suite";
+    /// Folders below `scenarios` whose files are no scenarios.
+    const OTHERS: [&str; 2] = ["suite", "pipeline"];
+
+    const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
 
     #[test]
     fn every_file_below_scenarios_is_shipped() {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
-        let folders = std::fs::read_dir(root).unwrap().flatten().filter(|entry| entry.path().is_dir());
-        let is_suites = |folder: &std::fs::DirEntry| folder.file_name() == SUITES;
-        let (suites, folders): (Vec<_>, Vec<_>) = folders.partition(is_suites);
-        assert_eq!(suites.len(), 1);
-        hold(&suites[0].path(), super::suites());
+        let folders = std::fs::read_dir(ROOT).unwrap().flatten().filter(|entry| entry.path().is_dir());
+        let is_other = |folder: &std::fs::DirEntry| OTHERS.iter().any(|other| folder.file_name() == *other);
+        let (others, folders): (Vec<_>, Vec<_>) = folders.partition(is_other);
+        assert_eq!(files(&folders), shipped(all().iter()));
+        assert_eq!(files(&others), shipped(suites().iter().chain(pipelines())));
+    }
+
+    /// The files of folders, from `scenarios` on.
+    fn files(folders: &[std::fs::DirEntry]) -> Vec<String> {
         let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
-        let scenarios = files.map(|file| file.path()).filter(|path| path.is_file());
-        let mut found: Vec<_> =
-            scenarios.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
-        found.sort();
-        let mut shipped: Vec<_> = all().iter().map(|builtin| builtin.name).collect();
-        shipped.sort_unstable();
-        assert_eq!(found, shipped);
-    }
-
-    /// Every file of a folder is shipped, and no other.
-    fn hold(folder: &std::path::Path, shipped: &[Builtin]) {
-        let files = std::fs::read_dir(folder).unwrap().flatten();
-        let mut found: Vec<_> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
-        found.sort();
+        let paths = files.map(|file| file.path()).filter(|path| path.is_file());
         let mut names: Vec<_> =
-            shipped.iter().map(|builtin| builtin.path.trim_start_matches("scenarios/suite/")).collect();
-        names.sort_unstable();
-        assert_eq!(found, names);
+            paths.map(|path| path.strip_prefix(ROOT).unwrap().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
     }
 
+    fn shipped<'a>(builtins: impl Iterator<Item = &'a Builtin>) -> Vec<String> {
+        let inside = |builtin: &Builtin| builtin.path.trim_start_matches("scenarios/").to_owned();
+        let mut names: Vec<_> = builtins.map(inside).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn one_name_stands_for_one_thing() {
+        let all: Vec<_> = all().iter().chain(suites()).chain(pipelines()).map(|it| it.name).collect();
+        let names: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(names.len(), all.len(), "{all:?}");
+    }
+
+    #[cfg(all(feature = "kafka", feature = "embedding"))]
+    #[test]
+    fn every_shipped_pipeline_is_read_under_its_name_and_says_its_question() {
+        for builtin in pipelines() {
+            let (file, _) = crate::pipeline::read(std::path::Path::new(builtin.name), &[]).unwrap();
+            assert_eq!(file.name, builtin.name);
+            assert!(!file.question.is_empty(), "{}", builtin.name);
+        }
+    }
+
+    #[cfg(all(feature = "kafka", feature = "embedding"))]
     #[test]
     fn every_shipped_suite_can_be_meant_and_says_its_question() {
         for builtin in suites() {
@@ -125,7 +158,6 @@ mod tests {
             assert!(loaded.suite.question.is_some(), "{}", builtin.name);
             let tests = crate::suite::meant::build(&loaded, &Default::default()).unwrap();
             assert!(tests.len() > 1, "{}", builtin.name);
-            assert!(!all().iter().any(|scenario| scenario.name == builtin.name), "one name for two things");
         }
     }
 

@@ -29,7 +29,7 @@ mod overrides;
 mod read;
 mod staging;
 
-pub use builtin::{all as builtins, suites};
+pub use builtin::{Builtin, all as builtins, pipelines, suites};
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
 pub use overrides::put;
 pub use read::{Loaded, Text, load, nearest, parse_with};

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use bson::rawdoc;
-use plimsoll_measure::clock;
 use plimsoll_measure::environment::ServerFacts;
-use plimsoll_measure::inspection::{Collection, FORMAT, Inspection};
+use plimsoll_measure::inspection::{Collection, Inspection};
 use plimsoll_mongo::collection;
 use plimsoll_mongo::inspect::{self as mongo, Wanted};
 use plimsoll_mongo::setup::Namespace;
@@ -15,6 +14,7 @@ use plimsoll_wire::Connection;
 use tokio::runtime::Runtime;
 
 use super::cpus::{Cpus, held};
+use super::footing::nothing;
 use super::hosted_as::HostedAs;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, Manner, Place};
@@ -179,12 +179,6 @@ fn wanted(namespace: &Namespace, when: When) -> Wanted {
         When::Before => Wanted { databases: vec![namespace.db.clone()], ..Wanted::default() },
         When::After => Wanted { collections: vec![namespace.clone()], samples: SAMPLES, ..Wanted::default() },
     }
-}
-
-/// A look at what is not there.
-fn nothing() -> Inspection {
-    let taken_ms = clock::wall_ms();
-    Inspection { format: FORMAT, taken: clock::utc(taken_ms), taken_ms, ..Inspection::default() }
 }
 
 /// The inspection with the collection first, whether it is there or not.

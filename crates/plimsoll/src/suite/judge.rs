@@ -10,12 +10,14 @@ use plimsoll_measure::suite::{Measured, Outcome};
 
 use super::child::Over;
 use super::drive::Settings;
-use super::kind::Ended;
+use super::kind::{Ended, ReadBack};
 use super::watch::Cause;
 use crate::exit::{Exit, Failure};
 
 /// The longest reason, in characters.
 const REASON_MAX: usize = 400;
+/// What pipelines count: they know nothing of their servers' CPU.
+const EVENTS: &str = "events";
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +45,27 @@ impl Came {
     /// Somebody wanted to stop before its load began.
     pub fn stopped() -> Self {
         Self::now(Outcome::Interrupted, Exit::Interrupted, Some("before its load began"))
+    }
+
+    /// The same with what the server and the brokers used, where the run could not see that itself.
+    pub fn with_server_cpu(mut self, cpu_ns: u64) -> Self {
+        if let Some(measured) = self.measured.as_mut().filter(|it| it.unit == EVENTS && it.total > 0) {
+            let us = (cpu_ns > 0).then(|| cpu_ns as f64 / 1e3 / measured.total as f64);
+            measured.server_cpu_us = measured.server_cpu_us.or(us);
+        }
+        self
+    }
+
+    /// The same with what was found where it wrote to.
+    pub fn with_read_back(mut self, found: ReadBack) -> Self {
+        if let Some(measured) = &mut self.measured {
+            measured.lost = Some(found.lost);
+        }
+        if let Some(reason) = found.reason {
+            (self.outcome, self.exit) = (Outcome::Failed, Exit::Integrity);
+            self.reason = Some(short(&reason));
+        }
+        self
     }
 
     /// It could not even be tried.
@@ -205,6 +228,22 @@ mod tests {
             assert_eq!(told, (outcome, exit, reason), "{code} {cause:?}");
             assert_eq!((came.from_ms, came.to_ms), (5, 9));
         }
+    }
+
+    #[test]
+    fn what_is_not_where_it_was_to_go_fails_a_run_that_was_completed() {
+        let measured = Measured { unit: EVENTS.into(), total: 4, ..Measured::default() };
+        let whole = || {
+            let ended = Ended { measured: Some(measured.clone()), ..Ended::default() };
+            came(0, None, Some(ended)).with_server_cpu(8_000)
+        };
+        let good = whole().with_read_back(ReadBack { read: 4, ..ReadBack::default() });
+        let it = good.measured.unwrap();
+        assert_eq!((good.outcome, it.lost, it.server_cpu_us), (Outcome::Completed, Some(0), Some(2.0)));
+        let bad = ReadBack { read: 3, lost: 1, reason: Some("1 missing".into()) };
+        let bad = whole().with_read_back(bad);
+        assert_eq!((bad.outcome, bad.exit), (Outcome::Failed, Exit::Integrity));
+        assert_eq!((bad.reason.as_deref(), bad.measured.unwrap().lost), (Some("1 missing"), Some(1)));
     }
 
     #[test]

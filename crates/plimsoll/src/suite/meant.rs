@@ -149,6 +149,10 @@ fn prepare(kind: &dyn Kind, row: &Row) -> anyhow::Result<Job> {
 
 fn check_numbers(row: &Row, repetitions: u32, timeout: Span) -> anyhow::Result<()> {
     ensure!(
+        row.beside.is_none() || row.beside_of.is_some(),
+        "beside: say with `beside_of` whose figure it is: of which machine, of when"
+    );
+    ensure!(
         (1..=REPETITIONS_MAX).contains(&repetitions),
         "repetitions {repetitions}: give a number from 1 to {REPETITIONS_MAX}"
     );
@@ -191,6 +195,10 @@ pub fn told(test: &Test) -> results::Test {
         hash: test.job.hash.clone(),
         settings: test.row.settings(),
         repetitions: test.repetitions,
+        beside: test.row.beside.map(|rate_per_s| results::Beside {
+            rate_per_s,
+            of: test.row.beside_of.clone().unwrap_or_default(),
+        }),
         ..results::Test::default()
     }
 }
@@ -220,7 +228,7 @@ mod tests {
         assert_eq!((test.repetitions, test.job.cache_bytes), (3, Some(256_000_000)));
         let (warm_up, collection) = test.job.warm_up_of(1).unwrap();
         assert!(warm_up.join(" ").contains("phases.0.stop={duration: 2s}"), "{warm_up:?}");
-        assert_eq!(collection.to_string(), "plimsoll.bulk_baseline_warm_up");
+        assert_eq!(collection.unwrap().to_string(), "plimsoll.bulk_baseline_warm_up");
         assert_eq!(built(text, &Words { only: vec!["a".into()], ..Words::default() }).unwrap().len(), 1);
     }
 
@@ -273,6 +281,10 @@ mod tests {
             ("name,scenario,client_cpus\na,hang,0\n", "the run itself starts what it loads"),
             ("name,scenario,warm_up\na,hang,2s\n", "warm_up: the run starts what it loads by itself"),
             ("name,scenario,in_flight\na,ycsb-a,0\n", "in_flight 0"),
+            ("name,scenario,fill\na,rate,5 of 64B\n", "fill: a scenario has no topics"),
+            ("name,scenario,beside\na,rate,5\n", "say with `beside_of` whose figure it is"),
+            ("name,pipeline\na,generator-to-nop\n", "the nearest shipped one, `generator-to-noop`"),
+            ("name,pipeline,cache\na,generator-to-noop,1GB\n", "no MongoDB server is started"),
         ] {
             let message = format!("{:#}", built(text, &Words::default()).unwrap_err());
             assert!(message.contains(part), "{part}: {message}");

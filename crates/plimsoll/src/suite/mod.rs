@@ -3,6 +3,8 @@
 //! What is decided is pure ([`typed`], [`meant`], [`schedule`], [`watch`]); [`kind`] says what a test of each kind is,
 //! [`results`] and [`dir`] write down what came of it, and [`drive`] acts.
 
+pub mod columns;
+pub mod fill;
 pub mod table;
 pub mod typed;
 
@@ -11,6 +13,7 @@ pub mod read;
 pub mod cpus;
 pub mod kind;
 pub mod meant;
+pub mod topics;
 
 pub mod judge;
 pub mod schedule;
@@ -20,7 +23,13 @@ pub mod results;
 
 pub mod dir;
 
+#[cfg(feature = "kafka")]
+pub mod broker;
+#[cfg(not(feature = "kafka"))]
+#[path = "no_broker.rs"]
+pub mod broker;
 pub mod child;
+pub mod footing;
 pub mod host;
 pub mod hosted_as;
 pub mod progress;

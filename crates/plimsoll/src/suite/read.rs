@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 
+use super::columns::COLUMNS;
 use super::table;
-use super::typed::{COLUMNS, Row, Suite};
+use super::typed::{Row, Suite};
 use crate::scenario::{nearest, suites};
 
 /// No suite's file is larger, in bytes.

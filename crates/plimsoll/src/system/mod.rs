@@ -164,6 +164,11 @@ pub trait System: std::fmt::Debug {
     /// The collection before the load, and after the audit.
     fn inspections(&self) -> (Option<Collection>, Option<Collection>);
 
+    /// The collections that a service of ours keeps everything in, before the load and when it was closed.
+    fn collections_behind(&self) -> [Vec<Collection>; 2] {
+        [Vec::new(), Vec::new()]
+    }
+
     /// What everything that it keeps takes, where that is known without an audit.
     fn size(&self) -> Option<Size> {
         None

@@ -44,6 +44,8 @@ pub struct Service {
     crew: Crew,
     engine: Engine<Http>,
     answers: Vec<Answers>,
+    /// The collections behind it, before the load and after it.
+    behind: [Vec<Collection>; 2],
     runtime: Runtime,
 }
 
@@ -87,7 +89,24 @@ impl Service {
         let setup = Arc::new(setup);
         let operations = ground.plan.operations.len();
         let engine = engine(&setup, operations, ground.shard, crew).context("start the workers")?;
-        Ok(Self { staged, setup, facts, crew, engine, answers: Vec::new(), runtime })
+        let mut service = Self {
+            staged,
+            setup,
+            facts,
+            crew,
+            engine,
+            answers: Vec::new(),
+            behind: Default::default(),
+            runtime,
+        };
+        service.behind[0] = service.look_behind();
+        Ok(service)
+    }
+
+    /// The collections of the database behind a service that we started.
+    fn look_behind(&self) -> Vec<Collection> {
+        let look = |staged: &Staged| self.runtime.block_on(store::look(&staged.place, staged.database()));
+        self.staged.as_ref().map(look).unwrap_or_default()
     }
 
     /// What became of the answers of each operation, over all workers.
@@ -233,6 +252,7 @@ impl System for Service {
 
     fn close(&mut self, _: &Path) -> anyhow::Result<()> {
         self.answers = self.gather();
+        self.behind[1] = self.look_behind();
         Ok(())
     }
 
@@ -243,6 +263,10 @@ impl System for Service {
 
     fn inspections(&self) -> (Option<Collection>, Option<Collection>) {
         (None, None)
+    }
+
+    fn collections_behind(&self) -> [Vec<Collection>; 2] {
+        self.behind.clone()
     }
 
     /// Of a service that was started: its database.

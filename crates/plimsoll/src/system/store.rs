@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use bson::{Document, RawDocumentBuf, rawdoc};
-use plimsoll_measure::inspection::Size;
+use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::matrix::together;
 use plimsoll_mongo::collection;
+use plimsoll_mongo::inspect;
 use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::Connection;
 
@@ -57,6 +58,17 @@ pub async fn size(place: &Place, name: &str) -> Option<Size> {
     let Some(server) = &place.server else { return Some(told) };
     let files = files_bytes(server.server().storage(), DEPTH_MAX);
     Some(Size { data_bytes: told.data_bytes, storage_bytes: Some(files), ..Size::default() })
+}
+
+/// The cheap part of a look at each collection of a database; nothing where the server does not answer.
+pub async fn look(place: &Place, name: &str) -> Vec<Collection> {
+    let Ok(mut connection) = Connection::connect(&place.site.options()).await else { return Vec::new() };
+    let mut all = Vec::new();
+    for collection in collections(&mut connection, name).await.unwrap_or_default() {
+        let namespace = Namespace { db: name.to_owned(), collection };
+        all.extend(inspect::brief(&mut connection, &namespace).await.ok());
+    }
+    all
 }
 
 async fn collections(connection: &mut Connection, name: &str) -> anyhow::Result<Vec<String>> {

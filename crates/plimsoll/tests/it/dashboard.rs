@@ -95,11 +95,26 @@ fn every_query_of_the_dashboard_finds_what_a_pipeline_tells() {
         std::thread::sleep(Duration::from_millis(200));
     }
     let all = queries();
-    assert!(all.len() > 40, "{} queries", all.len());
+    assert!(all.len() > 60, "{} queries", all.len());
     for (title, expression) in all {
         let answer = query(&address, &expression).unwrap_or_default();
         assert_eq!(answer["status"], "success", "{title}: {expression}: {answer}");
         let found = answer["data"]["result"].as_array().map_or(0, Vec::len);
         assert!(found > 0, "{title}: {expression} finds nothing");
     }
+}
+
+#[test]
+fn every_metric_of_the_list_is_on_the_dashboard() {
+    let list = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/pipeline-metrics.md");
+    let list = fs::read_to_string(list).unwrap();
+    let names: Vec<_> = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(names.len() > 30, "{names:?}");
+    let all: String = queries().into_iter().map(|(_, query)| query + "\n").collect();
+    let missing: Vec<_> = names.iter().filter(|name| !all.contains(**name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

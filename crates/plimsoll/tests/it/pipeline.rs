@@ -69,7 +69,7 @@ pub fn endless(dir: &Path) -> (Child, String, BufReader<std::process::ChildStder
     let path = file(
         dir,
         "endless.yaml",
-        "guarantee: at-most-once\nsource: {generator: {rate: 2000, payload: 100B}}\nsink: {noop: {}}\n",
+        "guarantee: at-most-once\nsource: {generator: {rate: 2000, payload: 100B}}\nsecurity: {otherwise: allow}\nsink: {noop: {}}\n",
     );
     let out = dir.join("run");
     let args = [

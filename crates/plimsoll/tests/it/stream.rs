@@ -1,8 +1,12 @@
 //! From Kafka to MongoDB while everything is killed: the destination is held against the topic.
 
+mod demo;
+mod replay;
+mod scale_out;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use plimsoll_kafka::Cluster;
@@ -56,6 +60,12 @@ fn start(path: &Path, out: &Path) -> Child {
     plimsoll().args(args).stdout(Stdio::null()).spawn().unwrap()
 }
 
+/// Asks a pipeline to write what it has read, and to end.
+fn terminate(mut child: Child) -> ExitStatus {
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    child.wait().unwrap()
+}
+
 fn audit(path: &Path) -> (Option<i32>, Value) {
     let output = plimsoll_with(&["pipeline", "audit", path.to_str().unwrap(), "--json"]);
     (
@@ -100,8 +110,7 @@ fn killed_and_audited(sink: &str, guarantee: &str, topic: &str) -> Value {
         assert!(last.try_wait().unwrap().is_none(), "seed {seed}: the pipeline ended");
         std::thread::sleep(Duration::from_millis(500));
     }
-    std::process::Command::new("kill").args(["-TERM", &last.id().to_string()]).status().unwrap();
-    assert_eq!(last.wait().unwrap().code(), Some(0), "seed {seed}");
+    assert_eq!(terminate(last).code(), Some(0), "seed {seed}");
     let (code, report) = audit(&path);
     assert_eq!(code, Some(if sum(&report, "duplicates") > 0 { 4 } else { 0 }), "seed {seed}: {report}");
     assert_eq!((sum(&report, "expected"), sum(&report, "missing")), (EVENTS, 0), "seed {seed}");

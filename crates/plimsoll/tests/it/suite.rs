@@ -3,6 +3,8 @@
 mod pipelines;
 mod refused;
 mod resumed;
+mod states;
+mod streams;
 
 use std::fs;
 use std::path::{Path, PathBuf};

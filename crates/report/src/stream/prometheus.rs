@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::stream::{Count, Second, Stage};
+
+use super::gauges::{GAUGES, Moments};
+use super::times::{HISTOGRAM, QUANTILES, put_histograms, put_quantiles};
 
 /// What every metric of a pipeline begins with.
 const PREFIX: &str = "plimsoll_pipeline_";
@@ -18,79 +22,6 @@ pub struct Labels {
     pub sink: String,
 }
 
-/// A metric that is not a counter of the engine.
-struct Gauge {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    value: fn(&Second) -> f64,
-}
-
-const GAUGES: [Gauge; 9] = [
-    Gauge {
-        name: "in_flight_events",
-        kind: "gauge",
-        help: "Events that are read and not settled.",
-        value: |second| second.in_flight_events as f64,
-    },
-    Gauge {
-        name: "in_flight_bytes",
-        kind: "gauge",
-        help: "Bytes of these events, as they were read.",
-        value: |second| second.in_flight_bytes as f64,
-    },
-    Gauge {
-        name: "in_flight_events_max",
-        kind: "gauge",
-        help: "Events that may be in flight.",
-        value: |second| second.in_flight_events_max as f64,
-    },
-    Gauge {
-        name: "integrity_ratio",
-        kind: "gauge",
-        help: "Events that are durable (written or dead letters) ÷ events read and not left out; what is in flight is not \
-               durable yet.",
-        value: |second| second.all_counts().integrity(),
-    },
-    Gauge {
-        name: "settled_events_total",
-        kind: "counter",
-        help: "Events whose fate is known: written, left out, dead letters or given up.",
-        value: |second| second.all_counts().settled() as f64,
-    },
-    Gauge {
-        name: "process_cpu_seconds_total",
-        kind: "counter",
-        help: "CPU time of the process.",
-        value: |second| second.process.cpu_ns as f64 / 1e9,
-    },
-    Gauge {
-        name: "process_resident_bytes",
-        kind: "gauge",
-        help: "Resident memory of the process.",
-        value: |second| second.process.resident_bytes as f64,
-    },
-    Gauge {
-        name: "process_threads",
-        kind: "gauge",
-        help: "Threads of the process.",
-        value: |second| second.process.threads as f64,
-    },
-    Gauge {
-        name: "start_time_seconds",
-        kind: "gauge",
-        help: "When the pipeline began, in seconds since 1970 UTC: a change is a restart.",
-        value: |second| second.started_ms as f64 / 1e3,
-    },
-];
-
-/// The stages' metric, and its help.
-const STAGE: (&str, &str) = (
-    "stage_seconds",
-    "How long events took at a stage in the last seconds, by quantile; 1 is the longest. The stage `delivery` is from the source's \
-     append to the durable acknowledgement.",
-);
-
 /// The name, unit and scale of a counter's metric.
 fn counter(count: Count) -> (String, f64) {
     match count.word().strip_suffix("_ns") {
@@ -99,9 +30,25 @@ fn counter(count: Count) -> (String, f64) {
     }
 }
 
-/// All metrics of a pipeline at a moment; `stages` are the times of the last seconds.
-pub fn exposition(labels: &Labels, second: &Second, stages: &[Stage]) -> String {
+/// What is told of a pipeline at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// The labels of every metric.
+    pub labels: &'a Labels,
+    /// When it was looked at before.
+    pub before: &'a Second,
+    /// Now.
+    pub now: &'a Second,
+    /// The times of the last seconds, by stage.
+    pub recent: &'a [Stage],
+    /// Those since it began: each stage's name and times.
+    pub whole: &'a [(&'a str, &'a Histogram)],
+}
+
+/// All metrics of a pipeline at a moment.
+pub fn exposition(told: &Told<'_>) -> String {
     let mut out = String::new();
+    let Told { labels, before, now, recent, whole } = *told;
     let common = format!(
         "pipeline=\"{}\",source=\"{}\",sink=\"{}\"",
         escaped(&labels.pipeline),
@@ -111,28 +58,15 @@ pub fn exposition(labels: &Labels, second: &Second, stages: &[Stage]) -> String 
     for count in Count::ALL {
         let (name, scale) = counter(count);
         head(&mut out, &name, "counter", count.help());
-        put(&mut out, &name, &common, second.count(count) as f64 * scale);
+        put(&mut out, &name, &common, now.count(count) as f64 * scale);
     }
     for gauge in &GAUGES {
         let name = format!("{PREFIX}{}", gauge.name);
         head(&mut out, &name, gauge.kind, gauge.help);
-        put(&mut out, &name, &common, (gauge.value)(second));
+        put(&mut out, &name, &common, (gauge.value)(Moments { before, now }));
     }
-    let name = format!("{PREFIX}{}", STAGE.0);
-    head(&mut out, &name, "gauge", STAGE.1);
-    for stage in stages.iter().filter(|stage| stage.events > 0) {
-        let quantiles = [
-            ("0.5", stage.p50_ns),
-            ("0.95", stage.p95_ns),
-            ("0.99", stage.p99_ns),
-            ("0.999", stage.p999_ns),
-            ("1", stage.max_ns),
-        ];
-        for (quantile, ns) in quantiles {
-            let labels = format!("{common},stage=\"{}\",quantile=\"{quantile}\"", escaped(&stage.name));
-            put(&mut out, &name, &labels, ns as f64 / 1e9);
-        }
-    }
+    put_quantiles(&mut out, PREFIX, &common, recent);
+    put_histograms(&mut out, PREFIX, &common, whole);
     out
 }
 
@@ -145,20 +79,23 @@ pub fn reference() -> String {
     };
     Count::ALL.iter().for_each(|count| row(&counter(*count).0, "counter", count.help()));
     GAUGES.iter().for_each(|gauge| row(&format!("{PREFIX}{}", gauge.name), gauge.kind, gauge.help));
-    row(&format!("{PREFIX}{}", STAGE.0), "gauge", STAGE.1);
+    row(&format!("{PREFIX}{}", QUANTILES.0), "gauge", QUANTILES.1);
+    row(&format!("{PREFIX}{}", HISTOGRAM.0), "histogram", HISTOGRAM.1);
     out
 }
 
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+/// Appends what a metric is.
+pub(super) fn head(out: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-fn put(out: &mut String, name: &str, labels: &str, value: f64) {
+/// Appends a value.
+pub(super) fn put(out: &mut String, name: &str, labels: &str, value: f64) {
     let _ = writeln!(out, "{name}{{{labels}}} {value}");
 }
 
 /// A label's value as the format wants it.
-fn escaped(value: &str) -> String {
+pub(super) fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
@@ -180,16 +117,36 @@ mod tests {
         let mut second =
             Second { at_ms: 5000, started_ms: 3000, elapsed_ns: 2_000_000_000, ..Second::default() };
         second.counts.insert("worker_busy_ns".into(), 1_500_000_000);
-        let text = exposition(&labels, &second, &[stage]);
+        second.counts.insert("worker_idle_ns".into(), 500_000_000);
+        second.trouble = Some("the sink is away".into());
+        let (before, mut times) = (Second::default(), Histogram::default());
+        times.record_many(1_000_000, 3);
+        let told = Told {
+            labels: &labels,
+            before: &before,
+            now: &second,
+            recent: &[stage],
+            whole: &[("sink", &times)],
+        };
+        let text = exposition(&told);
         let common = r#"pipeline="a\"b",source="kafka",sink="mongodb_insert""#;
         for line in [
             format!("plimsoll_pipeline_worker_busy_seconds_total{{{common}}} 1.5"),
             format!("plimsoll_pipeline_start_time_seconds{{{common}}} 3"),
             format!("plimsoll_pipeline_stage_seconds{{{common},stage=\"sink\",quantile=\"0.5\"}} 0.001"),
+            format!("plimsoll_pipeline_load_ratio{{{common}}} 0.75"),
+            format!("plimsoll_pipeline_trouble{{{common}}} 1"),
+            format!("plimsoll_pipeline_stage_duration_seconds_count{{{common},stage=\"sink\"}} 3"),
             "# TYPE plimsoll_pipeline_read_events_total counter".to_owned(),
+            "# TYPE plimsoll_pipeline_stage_duration_seconds histogram".to_owned(),
         ] {
             assert_eq!(text.lines().filter(|known| **known == line).count(), 1, "{line}\n{text}");
         }
-        assert_eq!(reference().lines().count(), 2 + Count::ALL.len() + GAUGES.len() + 1);
+        let listed = reference();
+        assert_eq!(listed.lines().count(), 2 + Count::ALL.len() + GAUGES.len() + 2);
+        for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+            let (name, kind) = line.split_once(' ').unwrap();
+            assert!(listed.contains(&format!("| `{name}` | {kind} |")), "{name} is not in the list");
+        }
     }
 }

@@ -7,7 +7,7 @@ mod tables;
 mod words;
 
 pub use page::page;
-pub use state::{after, before, cleared};
+pub use state::{after, before, cleared, made_anew, read_back};
 pub use words::{ended, heading, progress};
 
 use plimsoll_measure::suite::{Outcome, Suite};
@@ -27,6 +27,7 @@ pub fn summary(suite: &Suite, directory: Option<&str>, style: Style) -> String {
     let (word, tone) = words::headline(suite);
     let mut sections = vec![title.chain(facts).collect(), vec![paint(&word, tone, style)]];
     sections.push(shown(&tables::stack(suite), style));
+    sections.push(bullets(&words::besides(suite)));
     sections.push(bullets(&words::conclusions(suite)));
     sections.push(bullets(&reasons(suite)));
     sections.push(shown(&tables::ranges(suite), style));

@@ -37,7 +37,7 @@ const WORDS: [(&str, &str); 6] = [
 pub fn page(suite: &Suite) -> String {
     let content = html! {
         (head(suite))
-        (section("Cost stack", html! { (figure(suite)) (table(&tables::full(suite))) (table(&tables::times(suite))) }))
+        (section("Cost stack", html! { (figure(suite)) (table(&tables::full(suite))) (besides(suite)) (table(&tables::times(suite))) }))
         (section("Runs", runs(suite)))
         (section("What was run", environment(suite)))
         (legend())
@@ -63,6 +63,11 @@ fn head(suite: &Suite) -> Markup {
             section.conclusions { ul { @for said in &said { li { (glued(said)) } } } }
         }
     }
+}
+
+/// Whose the figures beside the tests are.
+fn besides(suite: &Suite) -> Markup {
+    html! { @for said in words::besides(suite) { p.faint { (glued(&said)) } } }
 }
 
 fn runs(suite: &Suite) -> Markup {

@@ -1,6 +1,6 @@
 //! What is there before a run and after it, in a few lines.
 
-use plimsoll_measure::inspection::{Collection, Index, Inspection, Sample, Value};
+use plimsoll_measure::inspection::{Collection, Extent, Index, Inspection, Sample, Topic, Value};
 
 use super::WIDTH;
 use crate::tables::server_in_words;
@@ -14,19 +14,65 @@ const AFTER: &str = "  after     ";
 /// Fields and neighbours that are named.
 const FIELDS_MAX: usize = 12;
 const NEIGHBOURS_MAX: usize = 5;
+/// Partitions that are told.
+const PARTITIONS_MAX: usize = 8;
 
 /// The state before a run; the collection of the run comes first in the inspection.
 pub fn before(inspection: &Inspection) -> Vec<String> {
+    if inspection.server.addresses.is_empty() && inspection.collections.is_empty() {
+        return headed(BEFORE, inspection.topics.iter().map(topic));
+    }
     let server = &inspection.server;
     let profile = server.profile.as_ref().map(|profile| format!(", {profile}")).unwrap_or_default();
     let version = server.version.as_ref().filter(|_| server.product.is_some());
     let version = version.map(|version| format!(", speaks {version}")).unwrap_or_default();
     let head = format!("{}{profile}{version}, at {}", server_in_words(server), server.addresses.join(", "));
-    let mut lines = wrap(&head, BEFORE, WIDTH);
-    let Some((own, others)) = inspection.collections.split_first() else { return lines };
-    lines.extend(wrap(&standing(own), INDENT, WIDTH));
-    lines.extend(neighbours(others).into_iter().flat_map(|said| wrap(&said, INDENT, WIDTH)));
-    lines
+    let collections = inspection.collections.split_first();
+    let stands = collections.map(|(own, others)| std::iter::once(standing(own)).chain(neighbours(others)));
+    let topics = inspection.topics.iter().map(topic);
+    headed(BEFORE, std::iter::once(head).chain(stands.into_iter().flatten()).chain(topics))
+}
+
+/// Facts, the first of them behind a heading.
+fn headed(heading: &str, facts: impl Iterator<Item = String>) -> Vec<String> {
+    let lines =
+        facts.enumerate().map(|(at, said)| wrap(&said, if at == 0 { heading } else { INDENT }, WIDTH));
+    lines.flatten().collect()
+}
+
+/// Whether a topic is there, and what is in it.
+fn topic(topic: &Topic) -> String {
+    let name = &topic.name;
+    if !topic.exists {
+        return format!("topic {name}: not there yet");
+    }
+    let named = |extent: &Extent| format!("{}: {}–{}", extent.partition, extent.begin, extent.end);
+    let ends: Vec<_> = topic.partitions.iter().take(PARTITIONS_MAX).map(named).collect();
+    let more = topic.partitions.len().saturating_sub(PARTITIONS_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(
+        "topic {name}: {} in {} ({}{more})",
+        counted(topic.offsets(), "offset"),
+        counted(topic.partitions.len() as u64, "partition"),
+        ends.join(", ")
+    )
+}
+
+/// That a topic was made anew.
+pub fn made_anew(name: &str, offsets: u64) -> String {
+    format!(
+        "{INDENT}topic {name} held {} and was made anew, as `existing: drop` says: it is empty now",
+        counted(offsets, "offset")
+    )
+}
+
+/// What was found where a run wrote to, held against what it was to bring there.
+pub fn read_back(read: u64, lost: u64, reason: Option<&str>) -> String {
+    let found = match reason {
+        None => "every event of the topic is there, once".to_owned(),
+        Some(_) => format!("{} missing, and the destination does not hold what the topic has", exact(lost)),
+    };
+    format!("  read back {}: {found}", counted(read, "document"))
 }
 
 /// That a collection was dropped.
@@ -39,10 +85,10 @@ pub fn cleared(namespace: &str, documents: u64) -> String {
 
 /// The state after a run; the collection of the run comes first in the inspection.
 pub fn after(inspection: &Inspection) -> Vec<String> {
-    let Some(own) = inspection.collections.first() else { return Vec::new() };
-    let mut lines = wrap(&standing(own), AFTER, WIDTH);
-    let facts = [sizes(own), fields(own), times(own)];
-    lines.extend(facts.into_iter().flatten().flat_map(|said| wrap(&said, INDENT, WIDTH)));
+    let topics = inspection.topics.iter().map(topic);
+    let Some((own, others)) = inspection.collections.split_first() else { return headed(AFTER, topics) };
+    let facts = [Some(standing(own)), sizes(own), fields(own), times(own), neighbours(others)];
+    let mut lines = headed(AFTER, facts.into_iter().flatten().chain(topics));
     lines.extend(own.samples.iter().map(sample));
     lines
 }
@@ -185,6 +231,25 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(cleared("d.c", 1).contains("held 1 document and was dropped"));
+    }
+
+    #[test]
+    fn topics_are_told_with_their_partitions_and_offsets() {
+        let extent = |partition, end| Extent { partition, begin: 0, end };
+        let topics = vec![
+            Topic { name: "in".into(), exists: true, partitions: vec![extent(0, 1_500), extent(1, 500)] },
+            Topic { name: "out".into(), ..Topic::default() },
+        ];
+        let seen = Inspection { topics, ..Inspection::default() };
+        for lines in [before(&seen), after(&seen)] {
+            let text = joined(&lines);
+            assert!(text.contains("topic in: 2,000 offsets in 2 partitions (0: 0–1500, 1: 0–500)"), "{text}");
+            assert!(text.contains("topic out: not there yet"), "{text}");
+        }
+        assert!(before(&seen)[0].starts_with("  before"), "{:?}", before(&seen));
+        assert!(made_anew("in", 1).contains("topic in held 1 offset and was made anew"));
+        assert!(read_back(5, 0, None).contains("5 documents: every event of the topic is there, once"));
+        assert!(read_back(4, 1, Some("x")).contains("4 documents: 1 missing"));
     }
 
     #[test]

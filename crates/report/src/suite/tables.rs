@@ -14,12 +14,15 @@ pub(super) fn stack(suite: &Suite) -> Table {
     let repeated = suite.tests.iter().any(|test| test.repetitions > 1);
     let mut columns = vec![left("test"), left("completed"), right(format!("{unit}/s"))];
     columns.extend(repeated.then(|| right("lowest–highest")));
+    let compared = has_besides(suite);
+    columns.extend(compared.then(|| right("beside")));
     columns.extend(["× above", "change/s", "p99", "lost"].map(right));
     columns.push(left("stands"));
     let row = |test: &Test| {
         let figures = test.figures.as_ref();
         let mut row = vec![test.name.clone().into(), completed(suite, test), rate(figures, &unit)];
         row.extend(repeated.then(|| range(figures)));
+        row.extend(compared.then(|| beside(test)));
         let times = time(figures, |it| it.p99_ns);
         row.extend([ratio(test), moved(test), times, lost(figures), stands(test)]);
         row
@@ -32,6 +35,8 @@ pub(super) fn full(suite: &Suite) -> Table {
     let unit = unit(suite);
     let mut columns = vec![left("test"), left("completed"), right(format!("{unit}/s"))];
     columns.extend(["lowest–highest", "above", "× above", "change/s", "more for each"].map(right));
+    let compared = has_besides(suite);
+    columns.extend(["beside", "× beside"].into_iter().filter(|_| compared).map(right));
     columns.push(left("stands"));
     let row = |test: &Test| {
         let figures = test.figures.as_ref();
@@ -40,7 +45,9 @@ pub(super) fn full(suite: &Suite) -> Table {
         let cost = delta.map_or_else(|| NONE.to_owned(), |delta| microseconds(delta.cost_us));
         let mut row =
             vec![test.name.clone().into(), completed(suite, test), rate(figures, &unit), range(figures)];
-        row.extend([above.into(), ratio(test), moved(test), cost.into(), stands(test)]);
+        row.extend([above.into(), ratio(test), moved(test), cost.into()]);
+        row.extend([beside(test), beside_ratio(test)].into_iter().filter(|_| compared));
+        row.push(stands(test));
         row
     };
     Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }
@@ -152,6 +159,22 @@ fn range(figures: Option<&Figures>) -> Cell {
 
 fn ratio(test: &Test) -> Cell {
     test.delta.as_ref().map_or_else(|| NONE.to_owned(), |delta| ratio_words(delta.ratio)).into()
+}
+
+fn has_besides(suite: &Suite) -> bool {
+    suite.tests.iter().any(|test| test.beside.is_some())
+}
+
+/// The figure that the suite's file puts beside a test.
+fn beside(test: &Test) -> Cell {
+    test.beside.as_ref().map_or_else(|| NONE.to_owned(), |beside| exact(beside.rate_per_s)).into()
+}
+
+/// The median ÷ that figure.
+fn beside_ratio(test: &Test) -> Cell {
+    let both = test.figures.as_ref().zip(test.beside.as_ref()).filter(|(_, beside)| beside.rate_per_s > 0);
+    let ratio = both.map(|(figures, beside)| figures.rate_per_s.median / beside.rate_per_s as f64);
+    ratio.map_or_else(|| NONE.to_owned(), ratio_words).into()
 }
 
 fn moved(test: &Test) -> Cell {

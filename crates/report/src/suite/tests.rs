@@ -1,6 +1,6 @@
 //! What a suite says, word for word.
 
-use plimsoll_measure::suite::{FORMAT, Kind, Measured, Planned, Row, Test};
+use plimsoll_measure::suite::{Beside, FORMAT, Kind, Measured, Planned, Row, Test};
 
 use super::*;
 
@@ -101,6 +101,21 @@ fn the_summary_is_the_cost_stack_with_its_floor_and_its_time_ranges() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+}
+
+#[test]
+fn a_figure_of_somebody_else_stands_beside_ours_and_says_whose_it_is() {
+    let mut suite = sample();
+    assert!(!summary(&suite, None, Style::Plain).contains("beside"), "there is none");
+    let of = |rate_per_s| Some(Beside { rate_per_s, of: "published 2026-03; another machine".into() });
+    (suite.tests[0].beside, suite.tests[3].beside) = (of(1_910_000), of(318_290));
+    let text = summary(&suite, None, Style::Plain);
+    assert!(text.contains("1,910,000") && text.contains("318,290"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("Beside null, journaled: published 2026-03; another machine."), "{text}");
+    let html = page(&suite);
+    assert!(html.contains("× beside") && html.contains("0.50") && html.contains("another machine"), "{html}");
 }
 
 #[test]

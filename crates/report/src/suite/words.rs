@@ -109,6 +109,23 @@ pub(super) fn conclusions(suite: &Suite) -> Vec<String> {
     said
 }
 
+/// Whose the figures are that the suite's file puts beside its tests.
+pub(super) fn besides(suite: &Suite) -> Vec<String> {
+    let mut whose: Vec<&str> =
+        suite.tests.iter().filter_map(|test| Some(test.beside.as_ref()?.of.as_str())).collect();
+    whose.sort_unstable();
+    whose.dedup();
+    let of = |of: &str| {
+        let tests = suite.tests.iter().filter(|test| test.beside.as_ref().is_some_and(|it| it.of == of));
+        let names: Vec<_> = tests.map(|test| test.name.as_str()).collect();
+        format!(
+            "Beside {}: {of}. It comes from the suite's file and was not measured here: a ratio to it is no verdict.",
+            names.join(", ")
+        )
+    };
+    whose.into_iter().map(of).collect()
+}
+
 fn extremes(floor: &Test, ceiling: &Test) -> Option<String> {
     let (low, high) = (floor.figures.as_ref()?, ceiling.figures.as_ref()?);
     Some(format!(

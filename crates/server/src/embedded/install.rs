@@ -6,15 +6,13 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 
+use plimsoll_install::fetch::{self, RunError, Talk};
+use plimsoll_install::{Cache, Lock, Site, beside, remove};
 use plimsoll_measure::clock;
-
-use crate::cache::Cache;
-use crate::child;
 
 /// The version of SecantusDB that is installed.
 pub const VERSION: &str = "0.5.3-beta.196";
@@ -22,6 +20,8 @@ pub const VERSION: &str = "0.5.3-beta.196";
 const PACKAGE: &str = "secantus-mdb";
 /// Its program.
 const PROGRAM: &str = "secantusd-rs";
+/// Its lock in the cache.
+const LOCK: &str = "install.lock";
 /// Crates that cargo compiles for it on Linux: `cargo tree -e normal,build`, each once.
 const CRATES: u32 = 210;
 
@@ -89,9 +89,10 @@ pub enum InstallError {
     NoProgram(PathBuf),
 }
 
-fn cache_error(path: &Path) -> impl FnOnce(io::Error) -> InstallError + use<> {
-    let path = path.to_owned();
-    move |source| InstallError::Cache { path, source }
+impl From<plimsoll_install::Error> for InstallError {
+    fn from(plimsoll_install::Error { path, source }: plimsoll_install::Error) -> Self {
+        Self::Cache { path, source }
+    }
 }
 
 /// Where the program is, or will be.
@@ -126,8 +127,7 @@ fn install_with(
 ) -> Result<PathBuf, InstallError> {
     let start = clock::now();
     let mut tell = |step| tell(Progress { step, elapsed_ns: clock::now().since(start) });
-    fs::create_dir_all(cache.root()).map_err(cache_error(cache.root()))?;
-    let _lock = lock(cache, &mut tell)?;
+    let _lock = Lock::take(cache.root(), LOCK, || tell(Step::Waiting))?;
     if !is_installed(cache) {
         build(cargo, cache, &mut tell)?;
     }
@@ -135,87 +135,44 @@ fn install_with(
     Ok(binary(cache))
 }
 
-/// One installation at a time; the lock goes with the file.
-fn lock(cache: &Cache, tell: &mut dyn FnMut(Step)) -> Result<File, InstallError> {
-    let path = cache.root().join("install.lock");
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(cache_error(&path))?;
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::WouldBlock) => tell(Step::Waiting),
-        Err(TryLockError::Error(source)) => return Err(InstallError::Cache { path, source }),
-    }
-    file.lock().map_err(cache_error(&path))?;
-    Ok(file)
-}
-
-/// The paths of one build: all in the cache, so that renaming works and nothing is left elsewhere.
-struct Site {
-    partial: PathBuf,
-    target: PathBuf,
-    log: PathBuf,
-}
-
-impl Site {
-    fn of(cache: &Cache) -> Self {
-        let place = |suffix: &str| cache.root().join(format!("{PACKAGE}-{VERSION}.{suffix}"));
-        Site { partial: place("partial"), target: place("build"), log: place("log") }
-    }
-}
-
 fn build(cargo: OsString, cache: &Cache, tell: &mut dyn FnMut(Step)) -> Result<(), InstallError> {
-    let site = Site::of(cache);
-    remove(&site.partial)?;
+    let place = root(cache);
+    let (site, target, log) = (Site::beside(&place)?, beside(&place, "build"), beside(&place, "log"));
     tell(Step::Fetching);
-    let status = run(cargo, cache, &site, tell)?;
-    if !status.success() {
-        return Err(InstallError::Build { status, tail: child::tail(&site.log), log: site.log });
+    let command = command(cargo, cache, site.path(), &target);
+    let ended = fetch::run(command, Talk::Error, Some(&log), &mut counted(tell)).map_err(not_run)?;
+    if !ended.status.success() {
+        return Err(InstallError::Build { status: ended.status, log, tail: ended.tail });
     }
-    let program = site.partial.join("bin").join(PROGRAM);
+    let program = site.path().join("bin").join(PROGRAM);
     if !program.is_file() {
         return Err(InstallError::NoProgram(program));
     }
-    let root = root(cache);
-    remove(&root)?;
-    fs::rename(&site.partial, &root).map_err(cache_error(&root))?;
-    remove(&site.target)
+    site.put()?;
+    // What was built on the way is of no use any more.
+    Ok(remove(&target)?)
 }
 
-fn remove(directory: &Path) -> Result<(), InstallError> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cache_error(directory)(error)),
-        _ => Ok(()),
+fn not_run(error: RunError) -> InstallError {
+    match error {
+        RunError::Program(source) => InstallError::NoCargo(source),
+        RunError::Log(error) => error.into(),
     }
 }
 
-/// Runs cargo, copying what it says into the log.
-fn run(
-    cargo: OsString,
-    cache: &Cache,
-    site: &Site,
-    tell: &mut dyn FnMut(Step),
-) -> Result<ExitStatus, InstallError> {
-    let mut log = File::create(&site.log).map_err(cache_error(&site.log))?;
-    let mut child = command(cargo, cache, site).spawn().map_err(InstallError::NoCargo)?;
+/// Tells of every crate that a line of cargo's begins.
+fn counted(tell: &mut dyn FnMut(Step)) -> impl FnMut(&str) {
     let mut begun = 0;
-    if let Some(said) = child.stderr.take() {
-        for line in BufReader::new(said).lines().map_while(Result::ok) {
-            writeln!(log, "{line}").map_err(cache_error(&site.log))?;
-            if let Some(name) = compiled(&line) {
-                begun += 1;
-                tell(Step::Compiling { begun, expected: CRATES.max(begun), name });
-            }
+    move |line| {
+        if let Some(name) = compiled(line) {
+            begun += 1;
+            tell(Step::Compiling { begun, expected: CRATES.max(begun), name });
         }
     }
-    child.wait().map_err(InstallError::NoCargo)
 }
 
 /// It runs in the cache, so that no `.cargo/config.toml` of the user's project has a say.
-fn command(cargo: OsString, cache: &Cache, site: &Site) -> Command {
+fn command(cargo: OsString, cache: &Cache, root: &Path, target: &Path) -> Command {
     let mut command = Command::new(cargo);
     let version = format!("={VERSION}");
     command.args([
@@ -227,8 +184,7 @@ fn command(cargo: OsString, cache: &Cache, site: &Site) -> Command {
         "--ignore-rust-version",
         "--color=never",
     ]);
-    command.arg("--root").arg(&site.partial).arg("--target-dir").arg(&site.target);
-    command.current_dir(cache.root()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.arg("--root").arg(root).arg("--target-dir").arg(target).current_dir(cache.root());
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     command
 }
@@ -242,6 +198,7 @@ fn compiled(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::sync::{Arc, Barrier};
     use std::thread;
 
@@ -289,7 +246,7 @@ mod tests {
         let compiling =
             |begun, name: &str| Step::Compiling { begun, expected: CRATES, name: name.to_owned() };
         assert_eq!(steps, [Step::Fetching, compiling(1, "cc"), compiling(2, "bson"), Step::Installed]);
-        assert!(!Site::of(&bench.cache()).partial.exists());
+        assert!(!beside(&root(&bench.cache()), "partial").exists());
     }
 
     #[test]

@@ -6,11 +6,12 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
+use plimsoll_install::Cache;
 use plimsoll_measure::environment::ServerKind;
 
-use crate::cache::Cache;
 use crate::home::Storage;
-use crate::local::{self, Profile, Recipe, Server};
+use crate::local::{self, Profile, Server};
+use crate::recipe::Recipe;
 use crate::registry;
 
 mod install;
@@ -81,7 +82,7 @@ fn recipe(cache: &Cache, options: &Options) -> Result<Recipe, Error> {
         args: args(options),
         data_option: "--storage-path",
         config_option: Some("--config"),
-        hidden_variables: Some("SECANTUS_"),
+        hidden_variables: &["SECANTUS_"],
         chooses_port: true,
         ready,
     })

@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use plimsoll_child::process::stat_field;
 use plimsoll_measure::clock::SECOND_NS;
 
 mod listener;
 mod storage;
 
 pub use listener::listener;
+pub use plimsoll_child::process::{is_alive, started};
 pub use storage::storage;
 
 /// What a process has used so far. What the kernel does not tell this user is absent.
@@ -42,18 +44,6 @@ pub fn own() -> Usage {
     usage(std::process::id()).unwrap_or_default()
 }
 
-/// When a process started, in clock ticks since boot. With the process id it names one process for good, though ids are
-/// used again.
-pub fn started(pid: u32) -> Option<u64> {
-    stat_field(&fs::read_to_string(directory(pid).join("stat")).ok()?, 22)
-}
-
-/// Whether a process is there and is not a zombie.
-pub fn is_alive(pid: u32) -> bool {
-    let stat = fs::read_to_string(directory(pid).join("stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
-}
-
 fn directory(pid: u32) -> PathBuf {
     Path::new("/proc").join(pid.to_string())
 }
@@ -75,13 +65,6 @@ fn usage_in(directory: &Path, ticks_per_s: u64) -> Option<Usage> {
     })
 }
 
-/// A field of `/proc/<pid>/stat` by its number in proc(5), from 3 on. The second, the name in brackets, may hold spaces
-/// and brackets itself.
-fn stat_field(stat: &str, number: usize) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
-}
-
 /// The number after `name:` in a file of such lines.
 pub(crate) fn named(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -93,14 +76,6 @@ mod tests {
     use super::*;
 
     const STAT: &str = "42 (a (b) c) S 1 42 42 0 -1 4194304 100 0 0 0 7 5 0 0 20 0 3 0 9876 1 2 3";
-
-    #[test]
-    fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
-        assert_eq!(stat_field(STAT, 14), Some(7));
-        assert_eq!(stat_field(STAT, 15), Some(5));
-        assert_eq!(stat_field(STAT, 22), Some(9876));
-        assert_eq!(stat_field("", 14), None);
-    }
 
     #[test]
     fn ticks_become_nanoseconds_and_kilobytes_bytes() {

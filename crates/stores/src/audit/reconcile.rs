@@ -35,7 +35,9 @@ pub enum Found<'a> {
         /// Its payload, if it holds it and a checksum is asked for.
         payload: Payload<'a>,
     },
-    /// One that does not.
+    /// One that says it is an event of this source, and is none.
+    Unexpected,
+    /// One that does not say which event it is.
     Foreign,
 }
 
@@ -83,9 +85,10 @@ impl Reconcile {
     /// Takes in one document.
     pub fn see(&mut self, found: Found<'_>) {
         self.documents += 1;
-        let Found::Event { identity, payload } = found else {
-            self.foreign += 1;
-            return;
+        let (identity, payload) = match found {
+            Found::Event { identity, payload } => (identity, payload),
+            Found::Unexpected => return self.unexpected += 1,
+            Found::Foreign => return self.foreign += 1,
         };
         match self.partitions.get_mut(&(identity.topic, identity.partition)) {
             Some(partition) => partition.see(identity.offset, payload),
@@ -204,8 +207,9 @@ mod tests {
         fold.see(Found::Foreign);
         let identity = Identity { topic: 8, partition: 1, offset: 0 };
         fold.see(Found::Event { identity, payload: Payload::Unread });
+        fold.see(Found::Unexpected);
         let report = fold.finish();
-        assert_eq!((report.documents, report.foreign, report.unexpected, report.holds()), (2, 1, 1, false));
+        assert_eq!((report.documents, report.foreign, report.unexpected, report.holds()), (3, 1, 2, false));
     }
 
     #[test]

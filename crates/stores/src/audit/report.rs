@@ -13,11 +13,11 @@ pub const EXAMPLES_MAX: usize = 100;
 pub struct Report {
     /// The version of this form: 1.
     pub format: u32,
-    /// Documents that were read, dead letters included.
+    /// Documents or records that were read, dead letters included.
     pub documents: u64,
     /// Documents that are not named by topic, partition and offset.
     pub foreign: u64,
-    /// Documents of topics and partitions that nobody expected.
+    /// Documents of topics and partitions that nobody expected; records that are no event of the source.
     pub unexpected: u64,
     /// Every partition that was expected.
     pub partitions: Vec<PartitionReport>,

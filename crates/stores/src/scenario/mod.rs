@@ -10,6 +10,8 @@ mod source;
 mod transactional;
 mod vector;
 
+mod letters;
+
 use plimsoll_measure::duration::Span;
 use std::time::Duration;
 

@@ -98,10 +98,7 @@ impl Transactional {
                 self.gather_events
             )));
         }
-        let dead_letters = match &self.dead_letters {
-            Some(name) => name.parse().map_err(Refusal::of)?,
-            None => namespace.beside(&format!("{}_dead_letters", namespace.collection)),
-        };
+        let dead_letters = self.dead_letters_collection()?;
         let gather = Gather {
             events: self.gather_events,
             bytes: GATHER_BYTES,
@@ -118,6 +115,15 @@ impl Transactional {
             connections: self.connections,
             batches: BATCHES,
         }))
+    }
+
+    /// The collection of its dead letters.
+    pub(super) fn dead_letters_collection(&self) -> Result<Namespace, Refusal> {
+        let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
+        match &self.dead_letters {
+            Some(name) => name.parse().map_err(Refusal::of),
+            None => Ok(namespace.beside(&format!("{}_dead_letters", namespace.collection))),
+        }
     }
 
     /// The store of the positions that the transactions write: the pipeline claims its partitions there.

@@ -28,6 +28,8 @@ pub enum Trouble {
     Again(String),
     /// One document was refused; without it, the transaction is tried again at once.
     Mended,
+    /// Another process holds the partition.
+    Fenced,
     /// It cannot work, or nobody knows whether it did.
     Stop(Failure),
 }

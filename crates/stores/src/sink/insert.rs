@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bson::rawdoc;
 use plimsoll_pipeline::{
     Batch, FailureClass, Identity as Promised, Order, Promise, Settled, Sink, SinkError, SinkFactory,
 };
-use plimsoll_wire::{Connection, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
+use plimsoll_wire::{Connection, Error as Wire, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
 
 use super::flight::Flights;
 use super::verdict::{Judgement, Taken, of_site, of_topic};
-use crate::control::{patiently, runtime};
+use crate::control::{passing_code, patiently, runtime};
 use crate::document::form::{Draft, Form, Id};
 use crate::document::identity::{Identity, ObjectIds};
 use crate::namespace::Namespace;
 use crate::scenario::Named;
-use crate::site::Site;
-use crate::topics::Topics;
+use crate::site::{Site, SiteError};
+use crate::topics::{Topics, first};
 
 /// All that the lanes of a sink's workers have in common.
 #[derive(Debug)]
@@ -88,12 +89,40 @@ impl SinkFactory for Inserts {
                 .wait_for(patiently(async || lane.open(&common).await))
                 .map_err(|error| refused(&error))?;
         }
+        if common.promise.identity != Promised::Copies {
+            let asked = flights.wait_for(patiently(async || is_time_series(&common).await));
+            if asked.map_err(|error| refused(&error))? {
+                return Err(SinkError::Refused(not_unique(&common.namespace)));
+            }
+        }
         Ok(Box::new(Insert { common, idle, flights }))
     }
 }
 
+/// Whether the collection is one of a time series, as far as the server lets us know.
+async fn is_time_series(common: &Common) -> Result<bool, SiteError> {
+    let mut connection = common.site.connect().await?;
+    let list = rawdoc! {"listCollections": 1, "filter": {"name": &*common.namespace.collection}};
+    match connection.command(&common.namespace.db, &list).await {
+        Ok(reply) => {
+            Ok(first(&reply)
+                .is_some_and(|found| found.get_str("type").is_ok_and(|kind| kind == "timeseries")))
+        }
+        // Who may only write may not ask, and is not to be refused for that.
+        Err(Wire::Server(error)) if !passing_code(error.code) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn not_unique(namespace: &Namespace) -> String {
+    format!(
+        "{namespace} is a collection of a time series, where two documents may have the same `_id`: an event that comes again would \
+         be there twice. Name another collection, or say `identity: object_id` and `guarantee: at-least-once`"
+    )
+}
+
 /// Why a sink cannot be made.
-pub(crate) fn refused(error: &crate::site::SiteError) -> SinkError {
+pub(crate) fn refused(error: &SiteError) -> SinkError {
     if error.is_final() {
         SinkError::Refused(error.to_string())
     } else {
@@ -156,7 +185,7 @@ impl Lane {
     }
 
     /// Opens its connection if it has none that works.
-    async fn open(&mut self, common: &Common) -> Result<(), crate::site::SiteError> {
+    async fn open(&mut self, common: &Common) -> Result<(), SiteError> {
         if self.open.as_ref().is_some_and(|(connection, _)| !connection.is_broken()) {
             return Ok(());
         }

@@ -7,6 +7,9 @@ pub mod vector;
 
 pub(crate) mod upsert;
 
+mod fenced;
+mod gathered;
+
 mod command;
 mod plan;
 mod transaction;

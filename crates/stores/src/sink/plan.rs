@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use plimsoll_pipeline::{Batch, Cause, CauseClass, Event, Refused, Settled, Verdict};
+use plimsoll_pipeline::{Batch, Cause, CauseClass, Event, Position, Refused, Settled, Verdict};
 
 use crate::document::fields::letter;
 use crate::document::form::{Draft, Form, Id};
@@ -167,10 +167,26 @@ impl Plan {
     }
 }
 
+/// Whether batches would write nothing new to a partition that stands at `next`. A source that only moved on without events has a
+/// new token for the same number.
+pub fn is_written(next: u64, batches: &[Batch], behind: &Position) -> bool {
+    let nothing = batches.iter().all(|batch| batch.taken() == 0);
+    behind.next > 0 && (next > behind.next || (next == behind.next && !nothing))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use plimsoll_pipeline::{Fate as Sifted, Partition, Record};
+
+    #[test]
+    fn what_was_written_is_known_by_its_position_and_a_new_token_alone_is_new() {
+        let (some, none) = (batch(6..7), batch(6..6));
+        let check = |next, batch: &Batch| is_written(next, std::slice::from_ref(batch), &Position::at(7));
+        assert_eq!([6, 7, 8].map(|next| check(next, &some)), [false, true, true]);
+        assert_eq!([6, 7, 8].map(|next| check(next, &none)), [false, false, true]);
+        assert!(!is_written(0, std::slice::from_ref(&none), &Position::at(0)));
+    }
 
     fn batch(offsets: Range<u64>) -> Batch {
         let mut batch = Batch::new(Partition::new("t", 1));

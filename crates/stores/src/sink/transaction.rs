@@ -10,7 +10,7 @@ use super::command::{
     COMMAND_BYTES_MAX, Start, Trouble, UNKNOWN_COMMIT, insert, is_unknown_commit, lost, session, stop,
     trouble,
 };
-use super::plan::Plan;
+use super::plan::{Plan, is_written};
 use super::transactional::Common;
 use super::verdict::{of_site, of_topic};
 use crate::document::identity::random;
@@ -29,6 +29,8 @@ const NAMESPACE_EXISTS: i32 = 48;
 pub enum Outcome {
     /// It is committed, or had been.
     Written(Vec<Settled>),
+    /// Another process holds the partition: nothing was written.
+    Fenced(Vec<Batch>),
     /// It is not, or nobody knows.
     Failed(Vec<Batch>, Failure),
 }
@@ -83,6 +85,10 @@ impl Lane {
                     return (self, Outcome::Written(settled));
                 }
                 Err(Trouble::Mended) => {}
+                Err(Trouble::Fenced) => {
+                    self.end(common, "abortTransaction").await.unwrap_or_default();
+                    return (self, Outcome::Fenced(batches));
+                }
                 Err(Trouble::Stop(failure)) => {
                     if failure.class == FailureClass::Final {
                         // Others must not wait for what it holds.
@@ -125,7 +131,7 @@ impl Lane {
         }
         self.number += 1;
         let next = self.move_on(common, partition, first.epoch(), last.position()).await?;
-        if next >= last.position().next && last.position().next > 0 {
+        if is_written(next, batches, last.position()) {
             self.end(common, "abortTransaction").await.unwrap_or_default();
             return Ok(next);
         }
@@ -152,10 +158,8 @@ impl Lane {
             "new": false,
         };
         let reply = self.ask(&common.shelf.namespace.db, &command, Start::Yes).await?;
-        let Ok(before) = reply.get_document("value") else {
-            let words = format!("another process took over {partition}: this one must stop writing it");
-            return Err(stop(FailureClass::Final, words));
-        };
+        // Nothing is there under the epoch of the claim: somebody raised it.
+        let before = reply.get_document("value").map_err(|_| Trouble::Fenced)?;
         Ok(positions::read(before).position.map_or(0, |position| position.next))
     }
 

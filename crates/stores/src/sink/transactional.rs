@@ -2,9 +2,10 @@
 //!
 //! Batches of a partition are gathered until they are worth a transaction; one transaction of a partition is under way at a time,
 //! several partitions in parallel. When one fails, everything of its partition that was gathered fails with it, and what comes
-//! later fails until what failed has come again: nothing is written past a hole.
+//! later fails until what failed has come again: nothing is written past a hole. Batches of a partition that another process took
+//! over are held until this one hears of it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,9 @@ use plimsoll_pipeline::{
 };
 use plimsoll_wire::WriteConcern;
 
+use super::fenced::Fenced;
 use super::flight::Flights;
+use super::gathered::{Gathered, Took, nanoseconds};
 use super::insert::refused;
 use super::transaction::{Lane, Outcome};
 use crate::control::{patiently, runtime};
@@ -23,6 +26,9 @@ use crate::namespace::Namespace;
 use crate::positions::Shelf;
 use crate::site::Site;
 use crate::topics::Topics;
+
+/// How often it is looked whether a partition was taken away.
+const LOOK_NS: u64 = 20_000_000;
 
 /// When what was gathered is worth a transaction.
 #[derive(Clone, Copy, Debug)]
@@ -63,22 +69,10 @@ pub struct Transactional {
     flights: Flights<(Lane, Partition, Outcome)>,
     aloft: usize,
     gathered: BTreeMap<Partition, Gathered>,
+    fenced: Fenced,
     done: VecDeque<Settled>,
     in_hand: usize,
     flushing: bool,
-}
-
-/// What a partition waits with.
-#[derive(Debug, Default)]
-struct Gathered {
-    batches: Vec<Batch>,
-    events: usize,
-    bytes: usize,
-    since: Instant,
-    aloft: bool,
-    epoch: u64,
-    /// The numbers of batches that failed and have not come again.
-    owed: BTreeSet<u64>,
 }
 
 impl Transactions {
@@ -118,6 +112,7 @@ impl SinkFactory for Transactions {
             flights,
             aloft: 0,
             gathered,
+            fenced: Fenced::default(),
             done,
             in_hand: 0,
             flushing: false,
@@ -133,13 +128,21 @@ impl Sink for Transactional {
     fn submit(&mut self, batch: Batch) {
         self.in_hand += 1;
         self.flushing = false;
+        let Some(batch) = self.fenced.join(batch) else { return };
         let gathered = self.gathered.entry(batch.partition().clone()).or_default();
-        match gathered.take(batch) {
-            Ok(()) => self.start(),
-            Err(batch) => self.done.push_back(Settled {
-                batch: *batch,
-                verdict: Verdict::failed(FailureClass::Passing, "a batch before it has not come again yet"),
-            }),
+        match gathered.take(batch, clock::now()) {
+            Took::In { stale } => {
+                // The next assignment has begun, so these are read again in it.
+                let left = |batch| Settled { batch, verdict: Verdict::Left };
+                self.done.extend(stale.into_iter().map(left));
+                self.start();
+            }
+            Took::TooEarly(batch) => {
+                let verdict =
+                    Verdict::failed(FailureClass::Passing, "a batch before it has not come again yet");
+                self.done.push_back(Settled { batch: *batch, verdict });
+            }
+            Took::Stale(batch) => self.done.push_back(Settled { batch: *batch, verdict: Verdict::Left }),
         }
     }
 
@@ -147,12 +150,14 @@ impl Sink for Transactional {
         let until = clock::now() + nanoseconds(wait);
         loop {
             self.start();
+            self.done.extend(self.fenced.release(clock::now()));
             if let Some(settled) = self.done.pop_front() {
                 self.in_hand -= 1;
                 return Some(settled);
             }
             let now = clock::now();
-            let left = Duration::from_nanos(until.since(now).min(self.until_due(now)));
+            let look = if self.fenced.is_empty() { u64::MAX } else { LOOK_NS };
+            let left = Duration::from_nanos(until.since(now).min(self.until_due(now)).min(look));
             if self.aloft == 0 {
                 if left.is_zero() || self.in_hand == 0 {
                     return None;
@@ -182,13 +187,11 @@ impl Transactional {
         // With nothing under way and no room for more, waiting would gather nothing.
         let full = self.flushing || self.in_hand >= self.common.batches;
         for (partition, gathered) in &mut self.gathered {
-            if gathered.aloft || !gathered.is_due(&self.common.gather, full, now) {
+            if !gathered.is_worth_it(&self.common.gather, full, now) {
                 continue;
             }
             let Some(lane) = self.idle.pop() else { return };
-            gathered.aloft = true;
-            (gathered.events, gathered.bytes) = (0, 0);
-            let batches = std::mem::take(&mut gathered.batches);
+            let batches = gathered.depart();
             let (common, partition) = (Arc::clone(&self.common), partition.clone());
             self.aloft += 1;
             self.flights.launch(async move {
@@ -203,65 +206,27 @@ impl Transactional {
         if self.idle.is_empty() {
             return u64::MAX;
         }
-        let wait = nanoseconds(self.common.gather.wait);
-        let waiting =
-            self.gathered.values().filter(|gathered| !gathered.aloft && !gathered.batches.is_empty());
-        waiting.map(|gathered| (gathered.since + wait).since(now)).min().unwrap_or(u64::MAX)
+        let due = |gathered: &Gathered| gathered.until_due(&self.common.gather, now);
+        self.gathered.values().filter_map(due).min().unwrap_or(u64::MAX)
     }
 
     fn land(&mut self, lane: Lane, partition: &Partition, outcome: Outcome) {
         self.idle.push(lane);
         let Some(gathered) = self.gathered.get_mut(partition) else { return };
-        gathered.aloft = false;
+        gathered.land();
         match outcome {
             Outcome::Written(settled) => self.done.extend(settled),
+            Outcome::Fenced(batches) => {
+                let behind = gathered.let_go(batches.first());
+                self.fenced.hold(batches.into_iter().chain(behind), clock::now());
+            }
             Outcome::Failed(batches, failure) => {
-                gathered.owed.extend(batches.iter().chain(&gathered.batches).map(Batch::sequence));
-                let behind = std::mem::take(&mut gathered.batches);
-                (gathered.events, gathered.bytes) = (0, 0);
-                for batch in batches.into_iter().chain(behind) {
-                    self.done.push_back(Settled { batch, verdict: Verdict::Failed(failure.clone()) });
-                }
+                let settled = |batch| Settled { batch, verdict: Verdict::Failed(failure.clone()) };
+                self.done.extend(gathered.fail(batches).into_iter().map(settled));
             }
         }
         if self.gathered.get(partition).is_some_and(Gathered::is_idle) {
             self.gathered.remove(partition);
         }
     }
-}
-
-impl Gathered {
-    /// Takes a batch, or gives it back if one before it must come first.
-    fn take(&mut self, batch: Batch) -> Result<(), Box<Batch>> {
-        if self.epoch != batch.epoch() {
-            (self.epoch, self.owed) = (batch.epoch(), BTreeSet::new());
-        }
-        let number = batch.sequence();
-        if self.owed.first().is_some_and(|first| *first != number) {
-            self.owed.insert(number);
-            return Err(Box::new(batch));
-        }
-        self.owed.remove(&number);
-        if self.batches.is_empty() {
-            self.since = clock::now();
-        }
-        self.events += batch.events().len() + batch.condemned().len();
-        self.bytes += batch.bytes();
-        self.batches.push(batch);
-        Ok(())
-    }
-
-    fn is_due(&self, gather: &Gather, full: bool, now: Instant) -> bool {
-        let worth = self.events >= gather.events || self.bytes >= gather.bytes;
-        let old = now.since(self.since) >= nanoseconds(gather.wait);
-        !self.batches.is_empty() && (full || worth || old)
-    }
-
-    fn is_idle(&self) -> bool {
-        !self.aloft && self.batches.is_empty() && self.owed.is_empty()
-    }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

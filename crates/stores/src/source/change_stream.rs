@@ -2,7 +2,8 @@
 //!
 //! The offset of an event counts the changes that were read; its place in the stream is its resume token, which goes with the
 //! position. Both together follow from the stream alone, so what is read again has the same offsets. The driver follows the
-//! primary; what it gives up is opened again behind the last event.
+//! primary; what it gives up is opened again behind the last event. While nothing comes, the place moves on with the server's
+//! history: a place that stays would be forgotten one day, and with it the way to go on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use mongodb::change_stream::ChangeStream as Stream;
 use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error, ErrorKind};
 use mongodb::options::{ChangeStreamOptions, FullDocumentType};
+use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_pipeline::{
     Batch, Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
@@ -23,6 +25,9 @@ use tokio::runtime::Runtime;
 
 use crate::site;
 
+/// How long nothing comes before the place moves on without an event. A new stream says where the server's history is; the
+/// driver's own does not while it waits.
+const IDLE_NS: u64 = 30 * SECOND_NS;
 /// How long the driver looks for a server before it is tried again.
 const SELECTION: Duration = Duration::from_secs(2);
 /// Codes after which a stream cannot go on where it was: ChangeStreamFatalError, ChangeStreamHistoryLost, InvalidResumeToken,
@@ -63,8 +68,10 @@ pub struct ChangeStream {
     lane: Option<Arc<Lane>>,
     /// Where the stream is open.
     at: Position,
-    /// Whether the place where it begins is still to be handed over.
+    /// Whether a place without an event is still to be handed over.
     fresh: bool,
+    /// When it moved last.
+    moved_at: Instant,
 }
 
 /// A token as it is kept: a document of nothing else.
@@ -77,7 +84,7 @@ struct Token {
 impl ChangeStream {
     pub(crate) fn new(watched: Watched, runtime: Runtime) -> Self {
         let (client, stream, lane, at) = (None, None, None, Position::default());
-        Self { watched, runtime, client, stream, lane, at, fresh: false }
+        Self { watched, runtime, client, stream, lane, at, fresh: false, moved_at: clock::now() }
     }
 
     fn partition(&self) -> Partition {
@@ -97,14 +104,13 @@ impl ChangeStream {
             };
             watch(client, watched, token.as_deref()).await
         })?;
-        if self.at.token.is_none()
-            && let Some(token) = stream.resume_token()
-        {
-            // Nothing was read yet: from now on this is where the pipeline goes on, even if it ends before the first event.
-            self.at.token =
-                bson::serialize_to_vec(&doc! {"_id": bson::serialize_to_bson(&token)?}).ok().map(Arc::from);
+        let token = stream.resume_token().and_then(|token| kept(&token));
+        if token.is_some() && token != self.at.token {
+            // From now on this is where the pipeline goes on, even if it ends before the next event.
+            self.at.token = token;
             self.fresh = true;
         }
+        self.moved_at = clock::now();
         self.stream = Some(stream);
         Ok(())
     }
@@ -119,6 +125,15 @@ impl ChangeStream {
                 None => stream.next().now_or_never()?,
             }
         })
+    }
+
+    /// Lets go of a stream in which nothing comes. What it may have received meanwhile lies behind the place and comes again.
+    fn let_go_when_idle(&mut self, now: Instant) {
+        if now.since(self.moved_at) >= IDLE_NS {
+            let Self { runtime, stream, .. } = self;
+            let _entered = runtime.enter();
+            *stream = None;
+        }
     }
 
     /// Appends a change, and moves on behind it.
@@ -146,7 +161,7 @@ impl ChangeStream {
     }
 
     /// What came of an error: another attempt, or the end.
-    fn fail(&mut self, error: &Error, wait: Duration) -> Result<Read, SourceError> {
+    fn fail(&mut self, error: &Error, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
         if is_fatal(error) {
             return Err(SourceError::Failed(format!(
                 "{error}; if the server has forgotten that part of its history, the changes in between are lost: read the \
@@ -154,9 +169,16 @@ impl ChangeStream {
             )));
         }
         self.stream = None;
-        std::thread::sleep(wait);
+        intake.note_trouble(format!("the changes cannot be read: {error}"));
+        std::thread::sleep(intake.wait());
         Ok(Read::Idle)
     }
+}
+
+/// A token as it is kept.
+fn kept(token: &ResumeToken) -> Option<Arc<[u8]>> {
+    let token = bson::serialize_to_bson(token).ok()?;
+    bson::serialize_to_vec(&doc! {"_id": token}).ok().map(Arc::from)
 }
 
 async fn connect(uri: &str) -> Result<Client, Error> {
@@ -227,7 +249,7 @@ impl Source for ChangeStream {
         if self.stream.is_none()
             && let Err(error) = self.watch()
         {
-            return self.fail(&error, intake.wait());
+            return self.fail(&error, intake);
         }
         let most = intake.space().events.min(intake.limits().batch_events_max);
         let mut batch = intake.batch(lane.partition());
@@ -246,11 +268,14 @@ impl Source for ChangeStream {
             moved = true;
         }
         if moved {
+            self.moved_at = clock::now();
             batch.set_position(self.at.clone());
             intake.hand_over(&lane, batch);
+        } else {
+            self.let_go_when_idle(clock::now());
         }
         match ended {
-            Some(error) => self.fail(&error, intake.wait()),
+            Some(error) => self.fail(&error, intake),
             None => Ok(if moved { Read::Some } else { Read::Idle }),
         }
     }

@@ -1,7 +1,9 @@
-//! Where events come from: [`change_stream`], [`scan`].
+//! Where events come from: [`change_stream`], [`scan`], and once more [`letters`].
 
 pub mod change_stream;
 
 pub mod scan;
+
+pub mod letters;
 
 pub(crate) mod order;

@@ -200,6 +200,7 @@ impl Source for Scan {
         match self.query(index, most) {
             Ok(()) => self.hand_over(index, most, intake),
             Err(error) if may_pass(&error) => {
+                intake.note_trouble(format!("{} cannot be read: {error}", self.namespace));
                 std::thread::sleep(intake.wait());
                 Ok(Read::Idle)
             }

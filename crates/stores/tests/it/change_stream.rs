@@ -103,6 +103,25 @@ fn the_whole_event_can_be_the_payload() {
     assert_eq!(event.get_document("fullDocument").unwrap(), &doc! {"_id": 2, "n": 2});
 }
 
+/// Otherwise a quiet collection of a busy server could not be gone on with one day: the history before its last change is gone.
+#[test]
+fn a_stream_in_which_nothing_comes_moves_on_with_the_history_and_leaves_nothing_out() {
+    let server = shared();
+    ask(&server, "cs_idle", doc! {"create": "c"});
+    let at = Partition::new("cs_idle.c", 0);
+    let token = || positions(&server, "cs_idle").look(&at).unwrap().position.and_then(|at| at.token);
+    let found = read(&server, "cs_idle", Payload::Document, 5, || {
+        let first = token();
+        assert!(first.is_some());
+        wait_for("the place moves on", || {
+            ask(&server, "cs_elsewhere", doc! {"insert": "c", "documents": [{"n": 1}]});
+            token() != first
+        });
+        insert(&server, "cs_idle", 0..5);
+    });
+    assert_eq!(offsets(&found), (0..5).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_server_that_was_killed_is_followed_and_no_change_is_left_out() {
     let mut server = start();

@@ -61,6 +61,18 @@ fn a_document_is_named_by_its_source_and_is_the_payload() {
 }
 
 #[test]
+fn a_time_series_whose_ids_are_not_unique_is_refused_where_they_must_be() {
+    let server = shared();
+    ask(&server, "in_series", doc! {"create": "c", "timeseries": {"timeField": "t"}});
+    for identity in [Named::Source, Named::Payload] {
+        let factory = inserts(&server, "in_series", |typed| typed.identity = identity);
+        let error = factory.build(0).err().unwrap().to_string();
+        assert!(error.contains("in_series.c is a collection of a time series"), "{error}");
+    }
+    assert!(inserts(&server, "in_series", |typed| typed.identity = Named::ObjectId).build(0).is_ok());
+}
+
+#[test]
 fn two_topics_that_want_one_number_are_told_before_anything_is_stored() {
     let server = shared();
     let factory = inserts(&server, "in_topics", |typed| {

@@ -70,7 +70,7 @@ impl Source for Numbers {
 
 /// Runs a pipeline from numbers to a sink.
 pub fn run(
-    numbers: Numbers,
+    numbers: impl Source + 'static,
     sink: impl SinkFactory + 'static,
     positions: impl PositionStore + 'static,
     control: &Arc<Control>,

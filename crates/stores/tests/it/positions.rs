@@ -25,6 +25,23 @@ fn a_position_is_kept_with_its_token_and_never_goes_back() {
     assert_eq!(store("pos_keep", "other").claim(&at).unwrap().position, None, "each pipeline has its own");
 }
 
+/// A claim that counted on from whatever is there could be done again by a try that was given up.
+#[test]
+fn claims_at_one_moment_have_an_epoch_each_and_none_is_left_out() {
+    let (_server, at) = (shared(), Partition::new("t", 0));
+    let stores: Vec<_> = (0..4).map(|_| store("pos_many", "p")).collect();
+    let claim = &|store: &plimsoll_stores::positions::Positions| store.claim(&at).unwrap().epoch;
+    let mut epochs: Vec<u64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = stores
+            .iter()
+            .map(|store| scope.spawn(move || (0..5).map(|_| claim(store)).collect::<Vec<_>>()))
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    epochs.sort_unstable();
+    assert_eq!(epochs, (1..=20).collect::<Vec<_>>());
+}
+
 #[test]
 fn who_lost_a_partition_is_told_and_changes_nothing() {
     let (_server, lost, kept) = (shared(), Partition::new("t", 0), Partition::new("t", 1));

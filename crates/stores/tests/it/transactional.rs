@@ -1,6 +1,7 @@
 //! The transactional sink.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bson::doc;
@@ -11,6 +12,7 @@ use plimsoll_stores::document::form::Form;
 use plimsoll_stores::scenario::Transactional;
 
 use crate::bench::{LIMIT, ask, batch, count, documents, shared, sink, start, unique, uri, write};
+use crate::changing::{Change, Changing};
 use crate::numbers::{self, Numbers};
 
 fn typed(server: &Server, db: &str) -> Transactional {
@@ -102,6 +104,45 @@ fn who_lost_the_partition_writes_nothing_more() {
     });
     let end = next(&server, "tx_fence", 0).unwrap();
     check_numbers(&server, "tx_fence", end as i64);
+}
+
+/// The batches of an assignment that has ended wait to be gathered when those of the next one come.
+#[test]
+fn a_partition_that_comes_again_while_batches_wait_is_written_once() {
+    let server = shared();
+    let typed = Transactional { gather_wait: "200ms".parse().unwrap(), ..typed(&server, "tx_again") };
+    let changing = Changing::new(3000, Change::Again { batches: 13, times: 6 });
+    let control = Arc::new(Control::default());
+    let ended = numbers::run(changing, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control);
+    assert_eq!(ended.unwrap(), Ended::Exhausted);
+    check_numbers(&server, "tx_again", 3000);
+    assert_eq!(next(&server, "tx_again", 0), Some(3000));
+}
+
+#[test]
+fn who_learns_in_time_that_the_partition_is_lost_goes_on() {
+    let server = shared();
+    let lost = Arc::new(AtomicBool::new(false));
+    let changing = Changing::new(u64::MAX, Change::Lost(Arc::clone(&lost)));
+    let typed = typed(&server, "tx_lost");
+    let control = Arc::new(Control::default());
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            numbers::run(changing, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control)
+        });
+        wait_for(|| next(&server, "tx_lost", 0).is_some_and(|next| next > 100));
+        let seen = next(&server, "tx_lost", 0).unwrap();
+        let second =
+            run(&server, "tx_lost", Numbers::new(1, seen + 4000, 100), &Arc::new(Control::default()));
+        assert_eq!(second.unwrap(), Ended::Exhausted);
+        // It is fenced now, and does not know why yet.
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(!first.is_finished(), "it did not wait to be told");
+        lost.store(true, Ordering::Relaxed);
+        assert_eq!(first.join().unwrap().unwrap(), Ended::Exhausted);
+    });
+    let end = next(&server, "tx_lost", 0).unwrap();
+    check_numbers(&server, "tx_lost", end as i64);
 }
 
 #[test]

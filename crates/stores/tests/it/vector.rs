@@ -1,7 +1,7 @@
 //! The vector sink.
 
 use bson::Bson;
-use plimsoll_pipeline::{Batch, Partition, Record, SinkFactory, Verdict};
+use plimsoll_pipeline::{Batch, FailureClass, Partition, Record, SinkFactory, Verdict};
 use plimsoll_server::Server;
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::scenario::Vector;
@@ -85,6 +85,41 @@ fn what_has_no_vector_or_no_key_is_refused() {
     let verdict = write(&mut *sink(&vectors(&server, "ve_refuse", |_| ())), batch);
     assert_eq!(refused(&verdict), [1, 2]);
     assert_eq!(count(&server, "ve_refuse", "c"), 1);
+}
+
+/// Events with a key; those without a number have a payload that is no document.
+fn some_broken(events: &[(&str, u64, bool)]) -> Batch {
+    let mut batch = Batch::new(Partition::new("t", 0));
+    for (index, (key, offset, whole)) in events.iter().enumerate() {
+        let payload = if *whole { payload(*offset) } else { b"no document".to_vec() };
+        let record =
+            Record { offset: *offset, appended_ms: 0, key: Some(key.as_bytes()), payload: Some(&payload) };
+        batch.push(record);
+        batch.set_vector(index, &[1.0]);
+    }
+    batch
+}
+
+#[test]
+fn a_refused_event_takes_no_earlier_one_of_its_key_with_it() {
+    let server = shared();
+    let mut sink_by_key = sink(&vectors(&server, "ve_last", |_| ()));
+    // The last of the key a stands for the one before it, and is refused: the batch comes again in halves.
+    let verdict = write(&mut *sink_by_key, some_broken(&[("a", 1, true), ("b", 2, true), ("a", 3, false)]));
+    let Verdict::Failed(failure) = verdict else { panic!("{verdict:?}") };
+    assert_eq!(failure.class, FailureClass::Poisoned);
+    assert!(failure.reason.contains("stood for an earlier one"), "{}", failure.reason);
+    assert_eq!(write(&mut *sink_by_key, some_broken(&[("a", 1, true)])), Verdict::WRITTEN);
+    let verdict = write(&mut *sink_by_key, some_broken(&[("b", 2, true), ("a", 3, false)]));
+    assert_eq!(refused(&verdict), [1]);
+    assert_eq!(numbers(&server, "ve_last"), [("a".into(), 1), ("b".into(), 2)]);
+    // One that stood for nobody is refused alone.
+    let verdict = write(&mut *sink_by_key, some_broken(&[("c", 4, true), ("d", 5, false)]));
+    assert_eq!(refused(&verdict), [1]);
+    // Where no event stands for another, nothing is taken along.
+    let mut sink_by_source = sink(&vectors(&server, "ve_last_s", |typed| typed.by = By::Source));
+    let verdict = write(&mut *sink_by_source, some_broken(&[("a", 1, true), ("a", 3, false)]));
+    assert_eq!((refused(&verdict), count(&server, "ve_last_s", "c")), (vec![1], 1));
 }
 
 #[test]

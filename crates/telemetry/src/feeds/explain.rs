@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use mongodb::Database;
+use mongodb::bson::Document;
 use mongodb::bson::oid::ObjectId;
-use mongodb::bson::{Document, doc};
 
 use super::activity::Activity;
 use super::error::Error;
@@ -12,27 +12,11 @@ use super::hybrid::{authors, cache};
 use super::position::Position;
 use super::settings::Design;
 use super::{graph, on_write, timeline};
-
-/// How the server carries out a query.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// What the query is for.
-    pub name: &'static str,
-    /// The command.
-    pub command: Document,
-    /// What the server's `explain` says of it.
-    pub explained: Document,
-}
+use crate::plan::{self, Plan};
 
 /// Explains every query of the design, with names that nobody has.
 pub(super) async fn all(database: &Database, design: Design) -> Result<Vec<Plan>, Error> {
-    let mut plans = Vec::new();
-    for (name, command) in commands(design) {
-        let explained =
-            database.run_command(doc! {"explain": command.clone(), "verbosity": "queryPlanner"}).await?;
-        plans.push(Plan { name, command, explained });
-    }
-    Ok(plans)
+    Ok(plan::explain(database, commands(design)).await?)
 }
 
 fn commands(design: Design) -> Vec<(&'static str, Document)> {

@@ -8,7 +8,7 @@ use mongodb::Database;
 use super::activity::Activity;
 use super::design::Spread;
 use super::error::Error;
-use super::explain::{self, Plan};
+use super::explain;
 use super::graph::Graph;
 use super::hybrid::authors::Authors;
 use super::hybrid::cache::Caches;
@@ -20,6 +20,7 @@ use super::position::Cursor;
 use super::settings::{Design, Settings};
 use super::timeline::Timeline;
 use crate::clock::Clock;
+use crate::plan::Plan;
 
 /// Documents of one bulk write while filling.
 const FILL_CHUNK: usize = 2_000;

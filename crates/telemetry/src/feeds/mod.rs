@@ -10,7 +10,6 @@
 pub use activity::{Activity, NAME_BYTES_MAX};
 pub use design::{BoxFuture, Spread};
 pub use error::Error;
-pub use explain::Plan;
 pub use handle::{Feed, FeedQuery, Feeds, Posted};
 pub use position::{Cursor, Position};
 pub use settings::{Design, Settings};

@@ -4,7 +4,6 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use bson::{Document, doc};
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use mongodb::Database;
 use mongodb::options::Acknowledgment;
@@ -24,6 +23,7 @@ use super::tally::Tally;
 use super::time_series::Series;
 use super::{Design, Error, Fault, IngestError, Settings};
 use crate::clock::Clock;
+use crate::plan::{self, Plan};
 use crate::reading::Reading;
 
 /// Sensors of one statistics query that are read at the same time.
@@ -265,22 +265,12 @@ impl Readings {
         self.shared.counting.snapshot(self.shared.queue.len())
     }
 
-    /// The server's plan for each kind of command that the design sends, by the command's name.
+    /// The server's plan for each kind of command that the design sends.
     ///
     /// # Errors
     /// [`Error::Database`] when the server cannot explain one of them.
-    pub async fn explain(
-        &self,
-        sensor: &str,
-        from_ms: i64,
-        to_ms: i64,
-    ) -> Result<Vec<(&str, Document)>, Error> {
-        let mut plans = Vec::new();
-        let Some(database) = &self.database else { return Ok(plans) };
-        for (name, command) in self.shared.store.commands(sensor, from_ms, to_ms) {
-            let explain = doc! {"explain": command, "verbosity": "queryPlanner"};
-            plans.push((name, database.run_command(explain).await?));
-        }
-        Ok(plans)
+    pub async fn explain(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Result<Vec<Plan>, Error> {
+        let Some(database) = &self.database else { return Ok(Vec::new()) };
+        Ok(plan::explain(database, self.shared.store.commands(sensor, from_ms, to_ms)).await?)
     }
 }

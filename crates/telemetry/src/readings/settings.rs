@@ -31,8 +31,8 @@ pub struct Settings {
     /// A commit is sent at once when it has so many readings. At most 2,000.
     pub commit_readings_max: usize,
     /// Commits in flight. Each sensor belongs to one committer, so that no two commits of this process meet in a bucket.
-    /// On a server close by, one is best: what waits for it makes the next commit larger, and a commit costs more than
-    /// its readings. More pay where the way to the server is long.
+    /// While one is with the server, the next is made: two keep it busy. What waits makes a commit larger, and a commit
+    /// costs more than its readings, so more pay only where the way to the server is long.
     pub committers: usize,
     /// Readings that may wait or be in flight; beyond, callers are told to come back later.
     pub queue_readings_max: usize,
@@ -50,7 +50,7 @@ impl Default for Settings {
             design: Design::default(),
             gather_max: Duration::from_millis(2),
             commit_readings_max: 1000,
-            committers: 1,
+            committers: 2,
             queue_readings_max: 20_000,
             commit_time_max: Duration::from_secs(20),
             bucket: BucketSettings::default(),

@@ -212,7 +212,7 @@ impl Store for Series {
 
     fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)> {
         vec![
-            ("statistics", window(sensor, from_ms, to_ms).command(COLLECTION)),
+            ("statistics and range", window(sensor, from_ms, to_ms).command(COLLECTION)),
             ("latest", last(sensor, None).command(COLLECTION)),
             ("look", at(sensor, vec![DateTime::from_millis(from_ms).into()]).command(COLLECTION)),
         ]

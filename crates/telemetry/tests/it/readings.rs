@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bson::Bson;
 use plimsoll_server::Profile;
 use plimsoll_telemetry::reading::Reading;
 use plimsoll_telemetry::readings::{
@@ -32,37 +31,6 @@ async fn open(design: Design, name: &str) -> Readings {
 
 fn reading(sensor: &str, at_ms: i64, value: f64) -> Reading {
     Reading { sensor: sensor.into(), at_ms, event: None, metrics: vec![("m".into(), value)] }
-}
-
-/// All stages of all plans that an answer of `explain` contains.
-fn stages(explained: &Bson, found: &mut Vec<String>) {
-    match explained {
-        Bson::Document(document) => document.iter().for_each(|(name, value)| match value {
-            Bson::String(stage) if name == "stage" => found.push(stage.clone()),
-            other => stages(other, found),
-        }),
-        Bson::Array(all) => all.iter().for_each(|one| stages(one, found)),
-        _ => {}
-    }
-}
-
-#[tokio::test]
-async fn every_command_uses_an_index() {
-    for design in DESIGNS {
-        let readings = open(design, "plans").await;
-        let all = (0..200).map(|n| reading(&format!("s{}", n % 5), START_MS + n * 1000, 1.0)).collect();
-        assert!(readings.ingest_many(all).await.unwrap().iter().all(Result::is_ok));
-        let plans = readings.explain("s1", START_MS, START_MS + HOUR_MS).await.unwrap();
-        assert!(plans.len() >= 3);
-        for (name, plan) in plans {
-            let mut found = Vec::new();
-            stages(&Bson::Document(plan.clone()), &mut found);
-            let indexed = ["IXSCAN", "IDHACK", "EXPRESS_IXSCAN", "CLUSTERED_IXSCAN", "EXPRESS_UPDATE"];
-            assert!(found.iter().any(|stage| indexed.contains(&stage.as_str())), "{design:?} {name}: {plan}");
-            assert!(!found.iter().any(|stage| stage == "COLLSCAN"), "{design:?} {name}: {plan}");
-            assert!(!found.iter().any(|stage| stage == "SORT"), "{design:?} {name}: {plan}");
-        }
-    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What a run of a scenario came to, and what its last phase measured.
 
+use plimsoll_measure::clock::utc;
+use plimsoll_measure::inspection::{Collection, FORMAT, Inspection};
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::Run;
 use plimsoll_measure::suite::Measured;
@@ -16,6 +18,23 @@ pub fn ended(run: &Run) -> Ended {
         intact: integrity.is_some_and(is_intact),
         reasons: run.reasons.clone(),
     }
+}
+
+/// What was there before and after, as the run saw it: its collection, or those of the database of a service. Nothing where
+/// it looked at none.
+pub fn states(run: &Run) -> Option<(Inspection, Inspection)> {
+    let state = |one: &Option<Collection>, all: &[Collection]| Inspection {
+        format: FORMAT,
+        server: run.server.clone(),
+        collections: one.iter().chain(all).cloned().collect(),
+        ..Inspection::default()
+    };
+    let before = state(&run.collection_before, &run.collections_before);
+    let after = state(&run.collection_after, &run.collections_after);
+    let seen = !before.collections.is_empty() || !after.collections.is_empty();
+    let at = |inspection: Inspection, ms: u64| Inspection { taken: utc(ms), taken_ms: ms, ..inspection };
+    let (from, to) = (run.started_ms, run.started_ms + (run.duration_s * 1000.0) as u64);
+    seen.then(|| (at(before, from), at(after, to)))
 }
 
 /// What the last phase measured.
@@ -58,6 +77,22 @@ mod tests {
         let phases = vec![plimsoll_measure::run::PhaseFacts::default()];
         let ended = ended(&Run { integrity: Some(integrity), phases, ..Run::default() });
         (ended.measured.unwrap().lost, ended.intact)
+    }
+
+    #[test]
+    fn what_a_run_saw_of_its_own_server_is_the_state_before_and_after() {
+        assert_eq!(states(&Run::default()), None);
+        let named = |name: &str| Collection { namespace: name.into(), ..Collection::default() };
+        let run = Run {
+            started_ms: 1_000,
+            duration_s: 2.0,
+            collection_before: Some(named("d.c")),
+            collections_after: vec![named("s.a"), named("s.b")],
+            ..Run::default()
+        };
+        let (before, after) = states(&run).unwrap();
+        assert_eq!((before.collections.len(), before.taken_ms), (1, 1_000));
+        assert_eq!((after.collections.len(), after.taken_ms), (2, 3_000));
     }
 
     #[test]

@@ -8,11 +8,13 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use anyhow::bail;
+use plimsoll_measure::inspection::Inspection;
 use plimsoll_measure::suite::{self, Measured};
 use plimsoll_mongo::scenario::Existing;
 use plimsoll_mongo::setup::Namespace;
 
 use super::progress::Progress;
+use super::topics::Topics;
 use super::typed::{self, Row};
 use crate::ab::own::Own;
 use crate::place::Choice;
@@ -43,6 +45,38 @@ pub trait Kind: Debug + Sync {
 
     /// What the run in `directory` came to; nothing where it did not end by itself.
     fn ended(&self, directory: &Path) -> Option<Ended>;
+
+    /// What was there before and after the run in `directory`, where the run itself looked at what only it could reach.
+    fn states(&self, _directory: &Path) -> Option<(Inspection, Inspection)> {
+        None
+    }
+
+    /// Whether what a run of a row moved is where it was to go, where that can be read back and the run does not do it itself.
+    fn read_back(&self, _row: &Row, _reached: &Reached<'_>) -> Option<anyhow::Result<ReadBack>> {
+        None
+    }
+}
+
+/// What a run that has ended reached.
+#[derive(Clone, Copy, Debug)]
+pub struct Reached<'a> {
+    /// The server, where it is another than its file says.
+    pub server: Option<&'a str>,
+    /// The brokers, likewise.
+    pub brokers: Option<&'a str>,
+    /// How much it counted.
+    pub total: u64,
+}
+
+/// What was found where a run wrote to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadBack {
+    /// Documents that were read.
+    pub read: u64,
+    /// What should be there and is not.
+    pub lost: u64,
+    /// What speaks against it, if anything does.
+    pub reason: Option<String>,
 }
 
 /// What is to be done for a test.
@@ -54,16 +88,31 @@ pub struct Job {
     pub hash: String,
     /// Words for this program that make one run, without those that say where the server is and where the run goes.
     pub words: Vec<String>,
-    /// Words that make a warm-up, likewise; nothing where there is none.
-    pub warm_up: Option<Vec<String>>,
+    /// What makes a warm-up, likewise; nothing where there is none.
+    pub warm_up: Option<WarmUp>,
     /// Who has the server.
     pub host: Host,
     /// What each run has to itself on a server that stays, so that what became of one is not in the way of another.
     pub own: Own,
     /// What happens to a collection that is not empty.
     pub existing: Existing,
+    /// Whether nothing is touched on its server, whatever is said: only a pipeline's file names it.
+    pub is_theirs: bool,
     /// The storage engine's cache of a server that is started, in bytes.
     pub cache_bytes: Option<u64>,
+    /// What is done with topics of Kafka, where there are any.
+    pub topics: Option<Topics>,
+}
+
+/// A warm-up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WarmUp {
+    /// Words that make it.
+    pub words: Vec<String>,
+    /// Where they say which collection it writes to, if it writes to one.
+    pub collection: Option<&'static str>,
+    /// The topics that it writes to.
+    pub topics: Vec<String>,
 }
 
 impl Job {
@@ -80,12 +129,17 @@ impl Job {
         Some(own.unwrap_or_else(|| named.clone()))
     }
 
-    /// Words that make the warm-up of run `number`, and the collection that it writes to.
-    pub fn warm_up_of(&self, number: u32) -> Option<(Vec<String>, Namespace)> {
-        let (words, Namespace { db, collection }) = (self.warm_up.as_ref()?, self.namespace(number)?);
-        let namespace = Namespace { db, collection: format!("{collection}{WARM_UP}") };
-        let own = ["--set".to_owned(), format!("collection={namespace}")];
-        Some((words.iter().cloned().chain(own).collect(), namespace))
+    /// Words that make the warm-up of run `number`, and the collection that it writes to, if it writes to one.
+    pub fn warm_up_of(&self, number: u32) -> Option<(Vec<String>, Option<Namespace>)> {
+        let warm_up = self.warm_up.as_ref()?;
+        let apart = self.namespace(number).filter(|_| warm_up.collection.is_some());
+        let apart = apart.map(|Namespace { db, collection }| {
+            let collection = format!("{collection}{WARM_UP}");
+            Namespace { db, collection }
+        });
+        let said = warm_up.collection.zip(apart.as_ref());
+        let own = said.map(|(path, namespace)| ["--set".to_owned(), format!("{path}={namespace}")]);
+        Some((warm_up.words.iter().cloned().chain(own.into_iter().flatten()).collect(), apart))
     }
 
     /// Whether runs have collections of their own.
@@ -93,9 +147,14 @@ impl Job {
         self.own != Own::Nothing
     }
 
-    /// Whatever its row says, this is done with a collection that is not empty.
+    /// Whatever its row says, this is done with a collection that is not empty, unless it is not the suite's to touch.
     pub fn rule(&mut self, existing: typed::Existing) {
-        self.existing = existing.into();
+        if !self.is_theirs {
+            self.existing = existing.into();
+        }
+        if let Some(topics) = self.topics.as_mut().filter(|topics| topics.rule != Existing::Append) {
+            topics.rule = existing.into();
+        }
         if self.has_own() && matches!(self.host, Host::Run(_)) {
             self.words.extend(["--set".to_owned(), format!("existing={}", existing.name())]);
         }
@@ -144,7 +203,9 @@ pub fn of(row: &Row) -> anyhow::Result<&'static dyn Kind> {
     match (filled.next(), filled.next()) {
         (Some(kind), None) => Ok(*kind),
         (None, _) => {
-            bail!("it names no scenario: fill the column `scenario` with a file or the name of a shipped one")
+            bail!(
+                "it names no scenario: fill the column `scenario`, or `pipeline`, with a file or the name of a shipped one"
+            )
         }
         (Some(one), Some(other)) => {
             bail!("it names a {} and a {}: leave one of them out", one.kind().name(), other.kind().name())
@@ -190,7 +251,7 @@ mod tests {
                 assert_eq!(job.words_of(7).contains(&word), is_own, "{server} {existing} {rule:?}");
                 assert_eq!(job.namespace(7).unwrap().to_string(), collection);
                 let (warm_up, apart) = job.warm_up_of(7).unwrap();
-                assert_eq!(apart.to_string(), format!("{collection}_warm_up"));
+                assert_eq!(apart.unwrap().to_string(), format!("{collection}_warm_up"));
                 assert_eq!(warm_up.last().unwrap(), &format!("{word}_warm_up"));
             }
         }

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use plimsoll_measure::inspection::Inspection;
 use plimsoll_measure::size::Bytes;
 use plimsoll_measure::suite;
 use plimsoll_mongo::scenario::Existing;
 use plimsoll_mongo::setup::Namespace;
 
-use super::{Ended, Host, Job, Kind, measured, settled_path};
+use super::{Ended, Host, Job, Kind, WarmUp, measured, settled_path};
 use crate::ab::own::Own;
 use crate::cli::LoadArgs;
 use crate::place::Choice;
@@ -21,6 +22,8 @@ use crate::system::Subject;
 
 /// The one way in which a scenario spreads its work.
 const EXECUTOR: &str = "thread-per-worker";
+/// Where a scenario says which collection it writes to.
+const COLLECTION: &str = "collection";
 
 /// A test that runs a scenario.
 #[derive(Debug)]
@@ -41,7 +44,7 @@ impl Kind for Scenario {
 
     fn prepare(&self, row: &Row) -> anyhow::Result<Job> {
         let name = row.scenario.as_deref().unwrap_or_default();
-        check_executor(row)?;
+        check_columns(row)?;
         let overrides = overrides(name, row)?;
         let loaded = scenario::load(name, &overrides, None)?;
         let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}"))?;
@@ -56,7 +59,9 @@ impl Kind for Scenario {
             warm_up: warm_up(name, &overrides, &host, row, &loaded)?,
             own: own(&subject, &loaded, existing(row, &loaded)),
             existing: existing(row, &loaded),
+            is_theirs: false,
             cache_bytes: loaded.scenario.cache.map(Bytes::get),
+            topics: None,
             host,
         };
         Ok(job)
@@ -69,9 +74,16 @@ impl Kind for Scenario {
     fn ended(&self, directory: &Path) -> Option<Ended> {
         run_dir::read_run(directory).ok().map(|run| measured::ended(&run))
     }
+
+    fn states(&self, directory: &Path) -> Option<(Inspection, Inspection)> {
+        run_dir::read_run(directory).ok().and_then(|run| measured::states(&run))
+    }
 }
 
-fn check_executor(row: &Row) -> anyhow::Result<()> {
+fn check_columns(row: &Row) -> anyhow::Result<()> {
+    for (column, is_there) in [("fill", row.fill.is_some()), ("partitions", row.partitions.is_some())] {
+        ensure!(!is_there, "{column}: a scenario has no topics: leave it out, or name a pipeline");
+    }
     let known = row.executor.as_deref().is_none_or(|executor| executor == EXECUTOR);
     ensure!(
         known,
@@ -217,7 +229,7 @@ fn warm_up(
     host: &Host,
     row: &Row,
     loaded: &Loaded,
-) -> anyhow::Result<Option<Vec<String>>> {
+) -> anyhow::Result<Option<WarmUp>> {
     let Some(time) = row.warm_up.filter(|time| time.as_ns() > 0) else { return Ok(None) };
     ensure!(
         matches!(host, Host::Suite(..)),
@@ -229,5 +241,5 @@ fn warm_up(
     sets.extend(["existing=refuse", "expect={}", "cache=null"].map(str::to_owned));
     let warm = scenario::load(name, &sets, None).context("warm_up")?;
     Plan::build(&warm).context("warm_up: leave it out, or give it 0s")?;
-    Ok(Some(command(name, &sets)))
+    Ok(Some(WarmUp { words: command(name, &sets), collection: Some(COLLECTION), topics: Vec::new() }))
 }

@@ -8,7 +8,6 @@ mod refused;
 mod routes;
 mod security;
 
-mod feeds;
+pub mod feeds;
 mod limits;
-mod plans;
 mod shutdown;

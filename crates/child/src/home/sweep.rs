@@ -1,0 +1,76 @@
+//! Removes the temporary homes that nobody is left to remove.
+
+use std::fs;
+use std::path::Path;
+
+use super::{LOCK, lock};
+
+/// Removes the temporary homes below `parent` whose names begin with `prefix` and whose owner and program are dead; says how
+/// many. What cannot be removed stays for another time.
+pub fn sweep(parent: &Path, prefix: &str) -> usize {
+    let Ok(entries) = fs::read_dir(parent) else { return 0 };
+    entries
+        .flatten()
+        .filter(|entry| is_abandoned(&entry.path(), prefix))
+        .filter(|entry| fs::remove_dir_all(entry.path()).is_ok())
+        .count()
+}
+
+/// A home is abandoned when the process in its name is dead and nobody holds its lock. The name alone would not do: the
+/// program may outlive its owner for a moment. The lock alone would not do: a home that is being made has none yet.
+fn is_abandoned(path: &Path, prefix: &str) -> bool {
+    let owner = path.file_name().and_then(|name| owner(name.to_str()?, prefix));
+    let dead = owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
+    dead && is_ours(path) && !lock::is_held(path)
+}
+
+/// Whether it is a home, or the empty beginning of one.
+fn is_ours(path: &Path) -> bool {
+    path.join(LOCK).is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// The process id in the name of a temporary home.
+fn owner(name: &str, prefix: &str) -> Option<u32> {
+    let (pid, random) = name.strip_prefix(prefix)?.split_once('-')?;
+    (random.len() == 6).then(|| pid.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::{Home, Storage};
+    use std::path::PathBuf;
+
+    const PREFIX: &str = "plimsoll-";
+
+    /// The home of a process that cannot be: its id is above the kernel's greatest limit of 2^22.
+    fn abandoned(parent: &Path) -> PathBuf {
+        let path = parent.join("plimsoll-5000000-abcdef");
+        fs::create_dir_all(path.join("data")).unwrap();
+        fs::write(path.join(LOCK), "").unwrap();
+        path
+    }
+
+    #[test]
+    fn a_sweep_takes_the_abandoned_and_the_empty_beginning() {
+        let parent = tempfile::tempdir().unwrap();
+        let (left, begun) = (abandoned(parent.path()), parent.path().join("plimsoll-5000000-ghijkl"));
+        fs::create_dir(&begun).unwrap();
+        assert_eq!(sweep(parent.path(), PREFIX), 2);
+        assert!(!left.exists() && !begun.exists());
+    }
+
+    #[test]
+    fn a_sweep_spares_the_living_the_locked_and_the_strange() {
+        let parent = tempfile::tempdir().unwrap();
+        let living = Home::open(&Storage::Temporary, PREFIX, parent.path()).unwrap();
+        let locked = abandoned(parent.path());
+        let _lock = lock::take(&locked).unwrap();
+        let strange =
+            ["plimsoll-runs", "plimsoll-5000000-ab", "other-5000000-abcdef", "plimsoll-kafka-5000000-abcdef"];
+        strange.iter().for_each(|name| fs::create_dir(parent.path().join(name)).unwrap());
+        fs::create_dir_all(parent.path().join("plimsoll-5000000-strang/notes")).unwrap();
+        assert_eq!(sweep(parent.path(), PREFIX), 0);
+        assert!(living.path().exists() && locked.exists());
+    }
+}

@@ -1,0 +1,107 @@
+//! The thread that starts a child and stays with it.
+//!
+//! The kernel sends the signal of a parent's death when the *thread* that forked ends, so the fork happens on a keeper thread
+//! that stays until the child has ended and then takes its exit status.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+
+use crate::child::Lifetime;
+use crate::process::handle;
+use crate::program::Program;
+
+/// How a child ended, once it has.
+#[derive(Debug, Default)]
+pub(crate) struct Exit {
+    status: Mutex<Option<ExitStatus>>,
+    changed: Condvar,
+}
+
+impl Exit {
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wait(&self, limit: Duration) -> Option<ExitStatus> {
+        let status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(status, limit, |status| status.is_none());
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+type Started = io::Result<(u32, OwnedFd)>;
+
+/// Starts a command on a keeper thread; gives its process, a handle of it and its end.
+pub(crate) fn start(command: Command) -> io::Result<(u32, OwnedFd, Arc<Exit>)> {
+    let exit = Arc::new(Exit::default());
+    let (started, pid) = sync_channel(1);
+    let keeper = Arc::clone(&exit);
+    thread::Builder::new()
+        .name("plimsoll-keeper".to_owned())
+        .spawn(move || keep(command, &started, &keeper))?;
+    let (pid, handle) = pid.recv().map_err(io::Error::other)??;
+    Ok((pid, handle, exit))
+}
+
+/// The command of a program that inherits `lock` and lives as long as it should.
+pub(crate) fn command(program: &Program, lock: Option<File>, lifetime: Lifetime) -> io::Result<Command> {
+    let mut command = program.command()?;
+    let owner = getpid();
+    let prepare = move || prepare(lock.as_ref(), lifetime, owner);
+    // SAFETY: between fork and exec only calls that are safe after a signal are allowed. `prepare` makes four system
+    // calls, allocates nothing, takes no lock and does not unwind.
+    unsafe { command.pre_exec(prepare) };
+    Ok(command)
+}
+
+/// In the child, before it becomes the program: a session of its own, so that Ctrl-C in the terminal does not reach it;
+/// the lock stays open over exec; the owner's death is its own.
+fn prepare(lock: Option<&File>, lifetime: Lifetime, owner: Pid) -> io::Result<()> {
+    setsid()?;
+    if let Some(lock) = lock {
+        fcntl_setfd(lock, FdFlags::empty())?;
+    }
+    if lifetime == Lifetime::Detached {
+        return Ok(());
+    }
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // The owner may have died before the line above.
+    if getppid() == Some(owner) { Ok(()) } else { Err(Errno::SRCH.into()) }
+}
+
+fn keep(mut command: Command, started: &SyncSender<Started>, exit: &Exit) {
+    let spawned = command.spawn().and_then(with_handle);
+    // The command holds the lock's second handle; the child has its own.
+    drop(command);
+    let (handle, mut child) = match spawned {
+        Ok(spawned) => spawned,
+        Err(error) => return started.send(Err(error)).unwrap_or_default(),
+    };
+    if started.send(Ok((child.id(), handle))).is_err() {
+        let _ = child.kill();
+    }
+    let status = child.wait().unwrap_or_default();
+    *exit.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+    exit.changed.notify_all();
+}
+
+fn with_handle(mut child: Child) -> io::Result<(OwnedFd, Child)> {
+    match handle(child.id()) {
+        Ok(handle) => Ok((handle, child)),
+        Err(error) => {
+            child.kill()?;
+            child.wait()?;
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a child printed: the end of it for an error, and what is new for who waits for a word. However long a log is, no more
+//! than a bounded part of it is read.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// How many of the last lines are told.
+const TAIL_LINES: usize = 15;
+/// And the most that is read of them.
+const TAIL_BYTES: u64 = 8 << 10;
+/// The most that is read at one look, and the longest line.
+const LOOK_BYTES_MAX: u64 = 1 << 20;
+
+/// The last lines of a log, for an error.
+pub fn tail(log: &Path) -> String {
+    let text = end(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.len() {
+        0 => "(it printed nothing)".to_owned(),
+        count => lines[count.saturating_sub(TAIL_LINES)..].join("\n"),
+    }
+}
+
+fn end(log: &Path) -> Option<Vec<u8>> {
+    let mut file = File::open(log).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(bytes.saturating_sub(TAIL_BYTES))).ok()?;
+    let mut text = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// Reads on in a log.
+#[derive(Debug)]
+pub(crate) struct Follow {
+    log: PathBuf,
+    position: u64,
+    /// The beginning of a line that is not whole yet.
+    rest: Vec<u8>,
+}
+
+impl Follow {
+    /// From where the log ends now; it may not be there yet.
+    pub(crate) fn from_end(log: &Path) -> Self {
+        let position = fs::metadata(log).map_or(0, |log| log.len());
+        Self { log: log.to_owned(), position, rest: Vec::new() }
+    }
+
+    /// The whole lines since the last time, with their ends.
+    pub(crate) fn fresh(&mut self) -> String {
+        let before = self.rest.len();
+        self.read();
+        self.position += (self.rest.len() - before) as u64;
+        let whole = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines: Vec<u8> = self.rest.drain(..whole).collect();
+        if self.rest.len() as u64 > LOOK_BYTES_MAX {
+            self.rest.clear();
+        }
+        String::from_utf8_lossy(&lines).into_owned()
+    }
+
+    fn read(&mut self) {
+        let Ok(mut file) = File::open(&self.log) else { return };
+        if file.seek(SeekFrom::Start(self.position)).is_ok() {
+            // What cannot be read right now may be at the next look.
+            let _ = file.take(LOOK_BYTES_MAX).read_to_end(&mut self.rest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn the_last_lines_of_a_long_log_are_told() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(tail(log.path()), "(it printed nothing)");
+        assert_eq!(tail(Path::new("/nowhere/log")), "(it printed nothing)");
+        let text: String = (0..10_000).map(|number| format!("line {number}\n")).collect();
+        fs::write(log.path(), text).unwrap();
+        let told = tail(log.path());
+        assert_eq!((told.lines().next(), told.lines().last()), (Some("line 9985"), Some("line 9999")));
+    }
+
+    #[test]
+    fn only_whole_new_lines_are_fresh() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        fs::write(&path, "old\n").unwrap();
+        let mut follow = Follow::from_end(&path);
+        let mut log = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        let mut check = |said: &str, expected: &str| {
+            log.write_all(said.as_bytes()).unwrap();
+            assert_eq!(follow.fresh(), expected);
+        };
+        check("", "");
+        check("one\ntw", "one\n");
+        check("", "");
+        check("o\nthree\n", "two\nthree\n");
+    }
+
+    #[test]
+    fn a_log_that_is_made_later_is_read_from_its_beginning() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut follow = Follow::from_end(&path);
+        assert_eq!(follow.fresh(), "");
+        fs::write(&path, "here\n").unwrap();
+        assert_eq!(follow.fresh(), "here\n");
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_more_than_its_share_of_memory() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let mut follow = Follow::from_end(log.path());
+        fs::write(log.path(), vec![b'a'; 5 << 20]).unwrap();
+        for _ in 0..10 {
+            assert_eq!(follow.fresh(), "");
+            assert!(follow.rest.len() as u64 <= LOOK_BYTES_MAX);
+        }
+    }
+}

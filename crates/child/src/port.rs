@@ -1,0 +1,34 @@
+//! Ports of the loopback address for children that cannot choose one themselves.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+
+/// Ports that nobody listens on right now, no two the same. Somebody may take one before it is used: try again then.
+///
+/// # Errors
+/// This machine has no port left.
+pub fn free<const N: usize>() -> io::Result<[u16; N]> {
+    let mut ports = [0; N];
+    // All are held at once, so that they differ.
+    let mut held = Vec::with_capacity(N);
+    for port in &mut ports {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn ports_differ_and_can_be_listened_on() {
+        let ports = free::<20>().unwrap();
+        assert_eq!(BTreeSet::from(ports).len(), 20);
+        // Another program may just have taken some, but hardly all.
+        assert!(ports.iter().any(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()));
+    }
+}

@@ -1,0 +1,70 @@
+//! Whether a process is there, from `/proc`.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// Whether a process is there and is not a zombie.
+pub fn is_alive(pid: u32) -> bool {
+    let stat = stat(pid).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
+}
+
+/// When a process started, in clock ticks since boot. With the process id it names one process for good, though ids are
+/// used again.
+pub fn started(pid: u32) -> Option<u64> {
+    stat_field(&stat(pid)?, 22)
+}
+
+/// A field of `/proc/<pid>/stat` by its number in proc(5), from 3 on. The second, the name in brackets, may hold spaces
+/// and brackets itself.
+pub fn stat_field(stat: &str, number: usize) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
+}
+
+/// A handle that names this process for good, though its id may be used again.
+pub(crate) fn handle(pid: u32) -> io::Result<OwnedFd> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+fn stat(pid: u32) -> Option<String> {
+    fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
+        let stat = "42 (a (b) c) S 1 42 42 0 -1 4194304 100 0 0 0 7 5 0 0 20 0 3 0 9876 1 2 3";
+        assert_eq!(stat_field(stat, 14), Some(7));
+        assert_eq!(stat_field(stat, 15), Some(5));
+        assert_eq!(stat_field(stat, 22), Some(9876));
+        assert_eq!(stat_field("", 14), None);
+    }
+
+    #[test]
+    fn this_process_is_alive_and_one_that_cannot_be_is_not() {
+        let pid = std::process::id();
+        assert!(is_alive(pid) && started(pid).is_some() && handle(pid).is_ok());
+        // Above the kernel's greatest process id.
+        assert!(!is_alive(5_000_000) && started(5_000_000).is_none() && handle(5_000_000).is_err());
+    }
+
+    #[test]
+    fn a_zombie_is_not_alive() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        while is_alive(child.id()) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(started(child.id()).is_some(), "nobody has taken its exit status");
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,66 @@
+//! Where Plimsoll keeps what it brought to this machine.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A directory for what can be fetched or built again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// No directory for the cache could be worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no place for the cache: set PLIMSOLL_CACHE to a directory (HOME is not set either)")]
+pub struct NoPlace;
+
+impl Cache {
+    /// The cache of this user: `$PLIMSOLL_CACHE`, else `$XDG_CACHE_HOME/plimsoll`, else `~/.cache/plimsoll`. Nothing is
+    /// created.
+    ///
+    /// # Errors
+    /// [`NoPlace`] when none of the three variables is set.
+    pub fn locate() -> Result<Self, NoPlace> {
+        resolve(env::var_os("PLIMSOLL_CACHE"), env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"))
+            .map(Cache::at)
+            .ok_or(NoPlace)
+    }
+
+    /// A cache in a directory of the caller's choice.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Cache { root: root.into() }
+    }
+
+    /// The directory. It may not exist yet.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+/// A variable that is set to nothing counts as not set; the XDG specification ignores a relative path.
+fn resolve(plimsoll: Option<OsString>, xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let path = |value: Option<OsString>| value.filter(|value| !value.is_empty()).map(PathBuf::from);
+    path(plimsoll)
+        .or_else(|| path(xdg).filter(|path| path.is_absolute()).map(|path| path.join("plimsoll")))
+        .or_else(|| path(home).map(|path| path.join(".cache/plimsoll")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(plimsoll: &str, xdg: &str, home: &str, expected: Option<&str>) {
+        let found = resolve(Some(plimsoll.into()), Some(xdg.into()), Some(home.into()));
+        assert_eq!(found.as_deref(), expected.map(Path::new));
+    }
+
+    #[test]
+    fn the_nearest_variable_that_is_set_decides() {
+        check("/p", "/x", "/h", Some("/p"));
+        check("", "/x", "/h", Some("/x/plimsoll"));
+        check("", "", "/h", Some("/h/.cache/plimsoll"));
+        check("", "relative", "/h", Some("/h/.cache/plimsoll"));
+        check("", "", "", None);
+    }
+}

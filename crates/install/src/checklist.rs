@@ -1,0 +1,99 @@
+//! What the files of a directory must be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::{Error, digest};
+
+/// Files by name, with their SHA-256.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checklist {
+    sums: BTreeMap<String, String>,
+}
+
+/// A directory is not what its list says.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] Error),
+    /// A file of the list is not there.
+    #[error("{0} is missing")]
+    Missing(String),
+    /// There is something that the list does not know.
+    #[error("{0} is new")]
+    New(String),
+    /// A file has other contents.
+    #[error("{0} has another checksum")]
+    Altered(String),
+}
+
+impl Checklist {
+    /// The list in a text as `sha256sum` writes it: the digest, two blanks and the name, one file a line. Other lines are
+    /// passed over.
+    pub fn read(text: &str) -> Self {
+        let lines = text.lines().filter_map(|line| line.split_once("  "));
+        Self { sums: lines.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect() }
+    }
+
+    /// Holds a directory to the list: no file may be missing, added or altered.
+    ///
+    /// # Errors
+    /// [`CheckError`], for the first file by name.
+    pub fn check(&self, directory: &Path) -> Result<(), CheckError> {
+        let found = names(directory).map_err(Error::at(directory))?;
+        if let Some(name) = self.sums.keys().find(|name| !found.contains(*name)) {
+            return Err(CheckError::Missing(name.clone()));
+        }
+        if let Some(name) = found.iter().find(|name| !self.sums.contains_key(*name)) {
+            return Err(CheckError::New(name.clone()));
+        }
+        for (name, sum) in &self.sums {
+            let path = directory.join(name);
+            if digest::of_file(&path).map_err(Error::at(&path))?.0 != *sum {
+                return Err(CheckError::Altered(name.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn names(directory: &Path) -> io::Result<BTreeSet<String>> {
+    let entries = fs::read_dir(directory)?;
+    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The digest of "abc".
+    const LIST: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  a.jar\n";
+
+    fn check(files: &[(&str, &str)], expected: &str) {
+        let directory = tempfile::tempdir().unwrap();
+        files.iter().for_each(|(name, text)| fs::write(directory.path().join(name), text).unwrap());
+        let said = Checklist::read(LIST).check(directory.path()).map_err(|error| error.to_string());
+        assert_eq!(said.err().unwrap_or_default(), expected);
+    }
+
+    #[test]
+    fn a_directory_that_is_as_listed_is_accepted() {
+        check(&[("a.jar", "abc")], "");
+    }
+
+    #[test]
+    fn a_file_that_is_missing_altered_or_new_is_named() {
+        check(&[], "a.jar is missing");
+        check(&[("a.jar", "abd")], "a.jar has another checksum");
+        check(&[("a.jar", "abc"), ("b.jar", "abc")], "b.jar is new");
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_an_error() {
+        let error = Checklist::read("").check(Path::new("/nowhere/at-all")).unwrap_err();
+        assert!(matches!(error, CheckError::Io(_)), "{error}");
+    }
+}

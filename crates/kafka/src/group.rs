@@ -1,0 +1,56 @@
+//! What a group has committed on a topic is taken back, so that it reads the topic from its beginning.
+
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_measure::clock;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::cluster::{Cluster, Watch};
+use crate::error::{Error, words};
+use crate::topic::Extent;
+
+/// How often it is tried again.
+const TRY_EVERY: Duration = Duration::from_millis(200);
+
+/// Sets a group's offsets on a topic to where its partitions begin; what it has on other topics stays. A broker may keep
+/// offsets beyond the life of a topic, and then a group would skip what a topic of the same name holds. Members of a group that
+/// have not left yet are waited for, at most for `limit`.
+///
+/// # Errors
+/// [`Error::Config`]; [`Error::Refused`] when the group still has members, or nobody answers.
+pub fn rewind(
+    cluster: &Cluster,
+    group: &str,
+    topic: &str,
+    extents: &[Extent],
+    limit: Duration,
+) -> Result<(), Error> {
+    let refused = |error: &KafkaError| Error::Refused {
+        action: format!("taking back what the group {group:?} has committed on the topic {topic:?}"),
+        reason: format!("{}; has every process of the group ended?", words(error)),
+    };
+    let mut config = cluster.config();
+    config.set("group.id", group).set("enable.auto.commit", "false");
+    let made = config.create_with_context(Watch::default());
+    let consumer: BaseConsumer<Watch> = made.map_err(|error| Error::Config(words(&error)))?;
+    let mut begins = TopicPartitionList::new();
+    for extent in extents {
+        let (partition, begin) = (extent.partition.cast_signed(), extent.begin.cast_signed());
+        let added = begins.add_partition_offset(topic, partition, Offset::Offset(begin));
+        added.map_err(|error| refused(&error))?;
+    }
+    let began = clock::now();
+    loop {
+        match consumer.commit(&begins, CommitMode::Sync) {
+            Ok(()) => return Ok(()),
+            Err(error) if u128::from(clock::now().since(began)) >= limit.as_nanos() => {
+                return Err(refused(&error));
+            }
+            // The group's coordinator is looked for, or a member that was killed is still believed to live.
+            Err(_) => thread::sleep(TRY_EVERY),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A topic of dead letters as a source: from where it was replayed to last to where it ends now.
+//!
+//! Partitions are taken by their numbers, and the group only keeps their offsets: one process replays at a time, and a
+//! second one at the same moment reads the same letters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_measure::clock;
+use plimsoll_pipeline::replay::{Letter, Returned};
+use plimsoll_pipeline::{Intake, Lane, Lanes, Last, Partition, Position, Read, Replay, Source, SourceError};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{BorrowedMessage, Message};
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::positions::{failed, number, offsets};
+use super::{taking, trouble, tuned};
+use crate::cluster::{Cluster, Watch};
+use crate::error::{Error, words};
+use crate::membership::Membership;
+use crate::topic::{Admin, Extent};
+
+/// How long the last commit is tried.
+const LAST_MAX: Duration = Duration::from_secs(45);
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The dead letters of a topic.
+pub struct Letters {
+    name: Arc<str>,
+    cluster: Cluster,
+    group: String,
+    connect_limit: Duration,
+    /// Letters that may still be read.
+    left: u64,
+    membership: Option<Arc<Membership>>,
+    reading: Option<Reading>,
+}
+
+/// What there is between the opening of a source and its end.
+struct Reading {
+    consumer: BaseConsumer<Watch>,
+    /// The partitions that are not read to their end, by number.
+    open: BTreeMap<u32, Open>,
+    /// Positions that are settled and not known to be committed.
+    unkept: BTreeMap<Partition, Position>,
+}
+
+/// A partition that is being read.
+struct Open {
+    lane: Arc<Lane>,
+    /// What lies there and behind was written since: it is for another time.
+    end: u64,
+}
+
+impl Letters {
+    /// The letters of a topic, so many at most; `group` keeps how far they were replayed.
+    pub fn new(cluster: Cluster, topic: &str, group: &str, connect_limit: Duration, limit: u64) -> Self {
+        Self {
+            name: topic.into(),
+            cluster,
+            group: group.to_owned(),
+            connect_limit,
+            left: limit,
+            membership: None,
+            reading: None,
+        }
+    }
+
+    /// The same, for a sink whose transactions keep the offsets of this group.
+    #[must_use]
+    pub fn with_membership(mut self, membership: Arc<Membership>) -> Self {
+        self.membership = Some(membership);
+        self
+    }
+
+    fn consumer(&self) -> Result<BaseConsumer<Watch>, Error> {
+        let mut config = tuned(&self.cluster);
+        config
+            .set("group.id", &self.group)
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false")
+            .set("enable.partition.eof", "true")
+            .set("auto.offset.reset", "earliest")
+            .set("isolation.level", "read_committed");
+        config.create_with_context(Watch::default()).map_err(|error| Error::Config(words(&error)))
+    }
+
+    /// Where each partition is read from, and to: those that hold something new.
+    fn extents(&self, consumer: &BaseConsumer<Watch>) -> Result<Vec<Extent>, Error> {
+        let mut extents = Admin::of(&self.cluster, self.connect_limit)?.describe(&self.name)?;
+        let mut list = TopicPartitionList::new();
+        extents.iter().for_each(|extent| {
+            list.add_partition(&self.name, extent.partition.cast_signed());
+        });
+        let kept = consumer.committed_offsets(list, self.connect_limit);
+        let kept = kept.map_err(|error| {
+            Error::refused(format!("asking how far {:?} was replayed", self.name), &error)
+        })?;
+        for extent in &mut extents {
+            let found = kept.find_partition(&self.name, extent.partition.cast_signed());
+            if let Some(Offset::Offset(next)) = found.map(|at| at.offset()) {
+                extent.begin = extent.begin.max(u64::try_from(next).unwrap_or_default());
+            }
+        }
+        extents.retain(|extent| extent.begin < extent.end);
+        Ok(extents)
+    }
+}
+
+impl Source for Letters {
+    fn replay(&self) -> Replay {
+        Replay::FromItself
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        let refused = |error: Error| SourceError::Refused(error.to_string());
+        let consumer = self.consumer().map_err(refused)?;
+        let extents = self.extents(&consumer).map_err(refused)?;
+        let (mut open, mut list) = (BTreeMap::new(), TopicPartitionList::new());
+        for Extent { partition, begin, end } in extents {
+            let (lane, _) = lanes.open(Partition::new(Arc::clone(&self.name), partition))?;
+            let begin = Offset::Offset(i64::try_from(begin).unwrap_or(i64::MAX));
+            let added = list.add_partition_offset(&self.name, number(lane.partition()), begin);
+            failed("naming an offset", added)?;
+            open.insert(partition, Open { lane, end });
+        }
+        failed("taking partitions in", consumer.assign(&list))?;
+        if let Some(membership) = &self.membership {
+            membership.renew(consumer.group_metadata());
+        }
+        self.reading = Some(Reading { consumer, open, unkept: BTreeMap::new() });
+        Ok(())
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        let Some(Reading { consumer, open, .. }) = &mut self.reading else { return Ok(Read::End) };
+        let mut wait = intake.wait();
+        let mut returned = Returned::new(intake);
+        while returned.has_room() && self.left > 0 && !open.is_empty() {
+            match consumer.poll(wait) {
+                Some(Ok(record)) => self.left -= u64::from(take(&record, open, &mut returned)?),
+                Some(Err(KafkaError::PartitionEOF(number))) => drop(open.remove(&number.unsigned_abs())),
+                Some(Err(error)) => {
+                    trouble::judge(&error, &self.name, &self.group)?;
+                    break;
+                }
+                None => break,
+            }
+            wait = Duration::ZERO;
+        }
+        let ended = self.left == 0 || open.is_empty();
+        Ok(match (returned.finish(), ended) {
+            (0, true) => Read::End,
+            (0, false) => Read::Idle,
+            _ => Read::Some,
+        })
+    }
+
+    fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError> {
+        let Some(Reading { consumer, unkept, .. }) = &mut self.reading else { return Ok(()) };
+        unkept.extend(reached.iter().cloned());
+        if unkept.is_empty() {
+            return Ok(());
+        }
+        let list = offsets(&*unkept)?;
+        if last == Last::No {
+            // Whether it was kept is asked at the end only: until then each commit names everything again.
+            let _ = consumer.commit(&list, CommitMode::Async);
+            return Ok(());
+        }
+        let began = clock::now();
+        while let Err(error) = consumer.commit(&list, CommitMode::Sync) {
+            if u128::from(clock::now().since(began)) >= LAST_MAX.as_nanos() {
+                return failed("keeping how far the letters were replayed", Err(error));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        unkept.clear();
+        Ok(())
+    }
+}
+
+/// Takes a record; says whether it was a letter to take.
+fn take(
+    record: &BorrowedMessage<'_>,
+    open: &mut BTreeMap<u32, Open>,
+    returned: &mut Returned<'_, '_>,
+) -> Result<bool, SourceError> {
+    let (partition, offset) = (record.partition().unsigned_abs(), record.offset().unsigned_abs());
+    let Some(Open { lane, end }) = open.get(&partition) else { return Ok(false) };
+    if offset >= *end {
+        open.remove(&partition);
+        return Ok(false);
+    }
+    let headers = record.headers().and_then(taking::headers).unwrap_or_default();
+    let appended_ms = record.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
+    let letter = Letter {
+        appended_ms: appended_ms.unwrap_or_else(clock::wall_ms),
+        key: record.key(),
+        payload: record.payload(),
+        headers,
+    };
+    let taken = returned.take(lane, &letter, Position::at(offset + 1));
+    taken.map(|_| true).map_err(|error| {
+        let place = lane.partition();
+        SourceError::Failed(format!(
+            "record {offset} of {place} {error}: a topic of dead letters holds nothing else"
+        ))
+    })
+}

@@ -1,0 +1,135 @@
+//! The weights of a model, held once for all sessions of a process.
+//!
+//! A session that loads a file by itself keeps the weights of that file, and what it makes of them for its products. Given as
+//! values from outside they are kept once, and so is what is made of them.
+
+mod constants;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use ort::session::builder::{PrepackedWeights, SessionBuilder};
+use ort::value::{DynValue, Tensor};
+
+use crate::network::{NetworkError, check_size, text};
+use crate::runtime;
+use constants::{Constant, Numbers};
+
+/// The weights of one ONNX file.
+pub(crate) struct Weights {
+    values: Vec<(String, Arc<DynValue>)>,
+    /// What the sessions make of them.
+    packed: PrepackedWeights,
+}
+
+impl Weights {
+    /// Reads them. What is not understood is left to the sessions, which say what is wrong with a file.
+    ///
+    /// # Errors
+    /// The library or the file cannot be read.
+    pub(crate) fn read(library: &Path, model: &Path) -> Result<Self, NetworkError> {
+        check_size(model)?;
+        // Values can be made once the library is there.
+        runtime::environment(library).map_err(NetworkError::Runtime)?;
+        let file = fs::read(model).map_err(|error| NetworkError::Model(error.to_string()))?;
+        let values = constants::large(&file).into_iter().map(|constant| {
+            let name = constant.name.to_owned();
+            Ok((name, Arc::new(value(&constant).map_err(NetworkError::Model)?)))
+        });
+        Ok(Self { values: values.collect::<Result<_, _>>()?, packed: PrepackedWeights::new() })
+    }
+
+    /// Gives them to a session that is being built from the same file.
+    pub(crate) fn give(&self, builder: SessionBuilder) -> Result<SessionBuilder, String> {
+        let builder = self.values.iter().try_fold(builder, |builder, (name, value)| {
+            builder.with_initializer(name, Arc::clone(value)).map_err(text)
+        });
+        builder?.with_prepacked_weights(&self.packed).map_err(text)
+    }
+}
+
+fn value(constant: &Constant<'_>) -> Result<DynValue, String> {
+    let shape = constant.shape.clone();
+    Ok(match constant.numbers {
+        Numbers::F32 => {
+            let (four, _) = constant.raw.as_chunks::<4>();
+            let numbers: Vec<f32> = four.iter().map(|four| f32::from_le_bytes(*four)).collect();
+            Tensor::from_array((shape, numbers)).map_err(text)?.into_dyn()
+        }
+        Numbers::I8 => {
+            let numbers: Vec<i8> = constant.raw.iter().map(|byte| byte.cast_signed()).collect();
+            Tensor::from_array((shape, numbers)).map_err(text)?.into_dyn()
+        }
+        Numbers::U8 => Tensor::from_array((shape, constant.raw.to_vec())).map_err(text)?.into_dyn(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Network;
+    use crate::testing;
+
+    fn vectors(network: &mut Network, tokens: &[i64]) -> Vec<f32> {
+        let mut found = Vec::new();
+        network.run(tokens, 1, |_, vectors| found.extend_from_slice(vectors)).unwrap();
+        found
+    }
+
+    /// Bytes that this process has in memory.
+    fn resident_bytes() -> u64 {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+    }
+
+    /// Set in the process that has memory for itself.
+    const ALONE: &str = "PLIMSOLL_TEST_ALONE";
+
+    #[test]
+    fn a_further_session_with_common_weights_costs_less_than_half_of_one_with_its_own() {
+        // Tests of one process share its memory, and this one measures it: so it is made in one of its own.
+        if std::env::var_os(ALONE).is_none() {
+            let name = "weights::tests::a_further_session_with_common_weights_costs_less_than_half_of_one_with_its_own";
+            let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+            let ended = alone.args(["--exact", name]).env(ALONE, "1").output().unwrap();
+            let words = String::from_utf8_lossy(&ended.stdout);
+            assert!(ended.status.success() && words.contains("1 passed"), "{words}");
+            return;
+        }
+        let files = testing::installed();
+        let load = |weights: Option<&Weights>| {
+            Network::load(&files.library, &files.model, 30_521, 16, weights).ok().unwrap()
+        };
+        let weights = Weights::read(&files.library, &files.model).ok().unwrap();
+        let mut held = vec![load(Some(&weights)), load(None)];
+        let mut cost = |weights: Option<&Weights>| {
+            let before = resident_bytes();
+            held.extend((0..3).map(|_| load(weights)));
+            resident_bytes().saturating_sub(before) / 3
+        };
+        let (common, own) = (cost(Some(&weights)), cost(None));
+        println!(
+            "a further session: {} KiB with common weights, {} KiB with its own",
+            common >> 10,
+            own >> 10
+        );
+        assert!(common * 2 < own, "{common} and {own} bytes");
+    }
+
+    #[test]
+    fn sessions_with_common_weights_give_what_one_with_its_own_gives() {
+        let (files, tokens) = (testing::installed(), [101, 2009, 2003, 1037, 3231, 102]);
+        let load = |weights: Option<&Weights>| {
+            Network::load(&files.library, &files.model, 30_521, 16, weights).ok().unwrap()
+        };
+        let weights = Weights::read(&files.library, &files.model).ok().unwrap();
+        assert!(weights.values.len() > 10, "{} are held in common", weights.values.len());
+        let expected = vectors(&mut load(None), &tokens);
+        let (mut first, mut second) = (load(Some(&weights)), load(Some(&weights)));
+        assert_eq!(vectors(&mut first, &tokens), expected);
+        drop(first);
+        assert_eq!(vectors(&mut second, &tokens), expected);
+    }
+}

@@ -1,0 +1,75 @@
+//! A batch's way through the transforms of a worker.
+
+use std::sync::Arc;
+
+use plimsoll_measure::clock;
+
+use crate::engine::run::Makers;
+use crate::engine::shared::{Error, Shared};
+use crate::event::{Batch, CauseClass, Condemned};
+use crate::meter::{Count, Slot};
+use crate::port::transform::Transform;
+
+/// The stage of waiting for a worker; transforms follow, then the sink, then delivery.
+const STAGE_QUEUE: usize = 0;
+
+/// The transforms of one worker.
+pub(super) struct Passage<'env> {
+    stages: Vec<Stage>,
+    shared: &'env Shared,
+    slot: Arc<Slot>,
+}
+
+struct Stage {
+    transform: Box<dyn Transform>,
+    is_security: bool,
+}
+
+impl<'env> Passage<'env> {
+    pub(super) fn build(
+        worker: usize,
+        makers: &Makers,
+        shared: &'env Shared,
+        slot: Arc<Slot>,
+    ) -> Result<Self, Error> {
+        let stages = makers.transforms.iter().map(|maker| {
+            let transform = maker.build(worker)?;
+            Ok(Stage { transform, is_security: maker.name() == crate::SECURITY })
+        });
+        let stages = stages.collect::<Result<_, Error>>()?;
+        Ok(Self { stages, shared, slot })
+    }
+
+    /// The stage of the sink; that of delivery follows.
+    pub(super) fn stage_sink(&self) -> usize {
+        STAGE_QUEUE + 1 + self.stages.len()
+    }
+
+    /// Takes a batch through all of them. What they add to it counts as in flight.
+    pub(super) fn apply(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        let (begun, bytes) = (clock::now(), batch.bytes());
+        self.slot.record(STAGE_QUEUE, begun.since(batch.read_at()), batch.events().len() as u64);
+        let mut at = begun;
+        for (number, stage) in self.stages.iter_mut().enumerate() {
+            let (before, condemned) = (batch.events().len() as u64, batch.condemned().len());
+            stage.transform.apply(batch)?;
+            let now = clock::now();
+            self.slot.record(STAGE_QUEUE + 1 + number, now.since(at), before);
+            at = now;
+            if stage.is_security {
+                note_decisions(self.shared, before, &batch.condemned()[condemned..]);
+            }
+        }
+        batch.note_growth(bytes);
+        self.shared.meter.add(Count::Processed, batch.events().len() as u64);
+        self.shared.meter.add(Count::BusyNs, at.since(begun));
+        Ok(())
+    }
+}
+
+fn note_decisions(shared: &Shared, decided: u64, condemned: &[Condemned]) {
+    let denied = condemned.iter().filter(|one| one.cause.class == CauseClass::Denied).count() as u64;
+    shared.meter.add(Count::Decided, decided);
+    shared.meter.add(Count::Denied, denied);
+    shared.meter.add(Count::Undecidable, condemned.len() as u64 - denied);
+}

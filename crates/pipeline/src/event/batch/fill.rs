@@ -1,0 +1,102 @@
+//! How a batch is filled: what a source reads is copied once, to the end of its memory.
+
+use super::Batch;
+use crate::event::{Event, Record, Span, headers};
+use crate::place::Position;
+
+impl Batch {
+    /// Appends an event without headers.
+    pub fn push(&mut self, record: Record<'_>) {
+        self.push_with(record, std::iter::empty());
+    }
+
+    /// Appends an event with headers, each a name and a value or none.
+    pub fn push_with<'h>(
+        &mut self,
+        record: Record<'_>,
+        named: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
+    ) {
+        let key = record.key.map_or(Span::NULL, |key| self.keep(key));
+        let payload = record.payload.map_or(Span::NULL, |payload| self.keep(payload));
+        let headers = self.written(|arena| {
+            named.into_iter().for_each(|(name, value)| headers::append(arena, name, value));
+        });
+        self.add((record.offset, record.appended_ms), key, payload, headers);
+    }
+
+    /// Appends an event whose payload `write` writes to the end of the arena.
+    pub fn push_written(
+        &mut self,
+        offset: u64,
+        appended_ms: u64,
+        key: Option<&[u8]>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let key = key.map_or(Span::NULL, |key| self.keep(key));
+        let payload = self.written(write);
+        self.add((offset, appended_ms), key, payload, Span::new(0, 0));
+    }
+
+    fn add(&mut self, (offset, appended_ms): (u64, u64), key: Span, payload: Span, headers: Span) {
+        self.events.push(Event {
+            offset,
+            appended_ms,
+            key,
+            payload,
+            original: payload,
+            headers,
+            vector: Span::NULL,
+        });
+        self.taken += 1;
+    }
+
+    /// Where the source goes on after this batch; the source says it once the batch is full.
+    pub fn set_position(&mut self, position: Position) {
+        self.position = position;
+    }
+
+    /// Copies bytes to the end of the arena.
+    pub fn keep(&mut self, bytes: &[u8]) -> Span {
+        self.written(|arena| arena.extend_from_slice(bytes))
+    }
+
+    /// What `write` appends to the arena. It must not touch what is there.
+    pub fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+        let start = self.arena.len();
+        write(&mut self.arena);
+        Span::new(start, self.arena.len())
+    }
+
+    /// Gives the event at `index` a vector.
+    pub fn set_vector(&mut self, index: usize, vector: &[f32]) {
+        let start = self.vectors.len();
+        self.vectors.extend_from_slice(vector);
+        self.events[index].vector = Span::new(start, self.vectors.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::event::batch::testing::batch;
+    use crate::event::{Batch, Record};
+    use crate::place::Partition;
+
+    #[test]
+    fn what_was_read_comes_out_as_it_was() {
+        let batch = batch();
+        let event = batch.events()[2];
+        assert_eq!((batch.key(&event), batch.payload(&event)), (Some(&b"k"[..]), Some(&b"ccc"[..])));
+        assert_eq!(batch.headers(&event).collect::<Vec<_>>(), [("h", Some(&b"c"[..]))]);
+        assert_eq!(batch.bytes(), 4 * (1 + 3 + 2 + 1 + 4 + 1));
+        assert_eq!(event.bytes(), 1 + 3 + 2 + 1 + 4 + 1);
+    }
+
+    #[test]
+    fn a_tombstone_has_no_payload_and_an_empty_payload_is_one() {
+        let mut batch = Batch::new(Partition::new("t", 0));
+        batch.push(Record::default());
+        batch.push(Record { payload: Some(b""), ..Record::default() });
+        let payloads: Vec<_> = batch.events().iter().map(|event| batch.payload(event)).collect();
+        assert_eq!(payloads, [None, Some(&b""[..])]);
+    }
+}

@@ -1,0 +1,111 @@
+//! The dead letters of a file, from where they were read to last to where they end now.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::line;
+use super::returned::Returned;
+use crate::flow::{Lane, Lanes};
+use crate::place::{Partition, Position};
+use crate::port::source::{Intake, Last, Read, Replay, Source, SourceError};
+
+/// No line is longer, in bytes.
+const LINE_BYTES_MAX: u64 = 256 << 20;
+
+/// Reads the dead letters of a file. What is appended while they are read is for another time.
+#[derive(Debug)]
+pub struct Letters {
+    path: PathBuf,
+    /// Letters that may still be read.
+    left: u64,
+    reader: Option<BufReader<fs::File>>,
+    lane: Option<Arc<Lane>>,
+    at: u64,
+    end: u64,
+    line: Vec<u8>,
+}
+
+impl Letters {
+    /// The letters of a file that is not open yet, so many at most.
+    pub const fn new(path: PathBuf, limit: u64) -> Self {
+        Self { path, left: limit, reader: None, lane: None, at: 0, end: 0, line: Vec::new() }
+    }
+
+    /// Reads the next line; false at the end, and at a line that is not whole.
+    fn next(&mut self) -> Result<bool, String> {
+        self.line.clear();
+        let Some(reader) = &mut self.reader else { return Ok(false) };
+        let most = LINE_BYTES_MAX.min(self.end.saturating_sub(self.at));
+        let read = reader.take(most).read_until(b'\n', &mut self.line).map_err(|error| error.to_string())?;
+        if self.line.last() == Some(&b'\n') {
+            self.at += read as u64;
+            return Ok(true);
+        }
+        if read as u64 == LINE_BYTES_MAX {
+            return Err(format!("this line is longer than {LINE_BYTES_MAX} bytes: put it aside"));
+        }
+        Ok(false)
+    }
+
+    fn failed(&self, at: u64, reason: impl std::fmt::Display) -> SourceError {
+        SourceError::Failed(format!("{} at byte {at}: {reason}", self.path.display()))
+    }
+}
+
+impl Source for Letters {
+    fn replay(&self) -> Replay {
+        Replay::FromStore
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        let refuse =
+            |error: std::io::Error| SourceError::Refused(format!("{}: {error}", self.path.display()));
+        let mut file = fs::File::open(&self.path).map_err(refuse)?;
+        self.end = file.metadata().map_err(refuse)?.len();
+        let whole = self.path.canonicalize().map_err(refuse)?;
+        let (lane, from) = lanes.open(Partition::new(whole.display().to_string(), 0))?;
+        self.at = from.map_or(0, |position| position.next);
+        if self.at > self.end {
+            let words = format!(
+                "{}: it has {} bytes, and was replayed to byte {} before; it is another file now: remove its position to \
+                 begin anew",
+                self.path.display(),
+                self.end,
+                self.at
+            );
+            return Err(SourceError::Refused(words));
+        }
+        file.seek(SeekFrom::Start(self.at)).map_err(refuse)?;
+        (self.reader, self.lane) = (Some(BufReader::with_capacity(1 << 16, file)), Some(lane));
+        Ok(())
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        let Some(lane) = self.lane.clone() else { return Ok(Read::End) };
+        let mut returned = Returned::new(intake);
+        let mut ended = self.left == 0;
+        while !ended && returned.has_room() {
+            let at = self.at;
+            if !self.next().map_err(|reason| self.failed(at, reason))? {
+                ended = true;
+            } else if !self.line.trim_ascii().is_empty() {
+                let line = line::read(&self.line).map_err(|reason| self.failed(at, reason))?;
+                let taken = returned.take(&lane, &line.letter(), Position::at(self.at));
+                taken.map_err(|error| self.failed(at, format_args!("this {error}")))?;
+                self.left -= 1;
+                ended = self.left == 0;
+            }
+        }
+        Ok(match (returned.finish(), ended) {
+            (0, true) => Read::End,
+            (0, false) => Read::Idle,
+            _ => Read::Some,
+        })
+    }
+
+    fn commit(&mut self, _reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {
+        Ok(())
+    }
+}

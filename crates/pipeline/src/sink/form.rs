@@ -1,0 +1,102 @@
+//! What a file gets of each event.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::event::{Batch, Event};
+
+/// What a file gets of each event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// The payload, one a line; it must hold no line break.
+    #[default]
+    Lines,
+    /// The payload, one behind the other: BSON documents.
+    Raw,
+    /// A JSON object a line with topic, partition, offset, time, key, headers and payload: for dead letters. What is no text
+    /// is written in hexadecimal, as `{"hex": …}`; headers are pairs where a name repeats.
+    Whole,
+}
+
+/// Writes an event in this form, or says why that cannot be.
+pub(super) fn render(
+    form: Form,
+    out: &mut Vec<u8>,
+    batch: &Batch,
+    event: &Event,
+) -> Result<(), &'static str> {
+    let payload = batch.payload(event).unwrap_or_default();
+    match form {
+        Form::Lines if payload.contains(&b'\n') => {
+            return Err("a payload with a line break cannot be a line: use `form: whole`, or `raw` for BSON");
+        }
+        // At the next start documents are found by their lengths.
+        Form::Raw if !is_framed(payload) => {
+            return Err("the payload is no BSON document, and `form: raw` writes no other");
+        }
+        Form::Raw => out.extend_from_slice(payload),
+        Form::Lines => {
+            out.extend_from_slice(payload);
+            out.push(b'\n');
+        }
+        Form::Whole => {
+            out.extend_from_slice(whole(batch, event).to_string().as_bytes());
+            out.push(b'\n');
+        }
+    }
+    Ok(())
+}
+
+/// Whether the bytes say their own length, as a BSON document does.
+fn is_framed(payload: &[u8]) -> bool {
+    let length = payload.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
+    length == Some(payload.len()) && payload.last() == Some(&0)
+}
+
+/// Headers as an object; as pairs if a name repeats, which an object would lose.
+fn headers(batch: &Batch, event: &Event) -> Value {
+    let value = |value: Option<&[u8]>| value.map_or(Value::Null, text_or_hex);
+    let all = || batch.headers(event);
+    let object: Map<String, Value> = all().map(|(name, bytes)| (name.to_owned(), value(bytes))).collect();
+    if object.len() == all().count() {
+        return Value::Object(object);
+    }
+    all().map(|(name, bytes)| json!([name, value(bytes)])).collect()
+}
+
+fn whole(batch: &Batch, event: &Event) -> Value {
+    json!({
+        "topic": &*batch.partition().topic,
+        "partition": batch.partition().index,
+        "offset": event.offset,
+        "appended_ms": event.appended_ms,
+        "key": batch.key(event).map(text_or_hex),
+        "headers": headers(batch, event),
+        "payload": batch.payload(event).map(text_or_hex),
+    })
+}
+
+fn text_or_hex(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Value::from(text),
+        Err(_) => json!({"hex": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Record;
+    use crate::place::Partition;
+
+    #[test]
+    fn a_header_that_repeats_is_not_lost() {
+        let mut batch = Batch::new(Partition::new("t", 1));
+        let header = |value: &'static str| ("h", Some(value.as_bytes()));
+        batch.push_with(Record::default(), [header("1"), ("i", None), header("2")]);
+        let whole = whole(&batch, &batch.events()[0]);
+        assert_eq!(whole["headers"], json!([["h", "1"], ["i", null], ["h", "2"]]));
+    }
+}

@@ -1,0 +1,63 @@
+//! Texts of so many words.
+
+/// Common English words, each of which is one token of the usual tokenizers: a text of n words has n tokens, and the special
+/// ones around them.
+pub const WORDS: [&str; 64] = [
+    "the", "load", "line", "of", "a", "ship", "is", "where", "water", "may", "reach", "rate", "time",
+    "system", "under", "one", "two", "three", "four", "five", "north", "south", "red", "green", "blue",
+    "river", "mountain", "light", "energy", "field", "sample", "data", "east", "west", "white", "black",
+    "house", "road", "city", "book", "music", "film", "school", "church", "war", "world", "year", "day",
+    "night", "morning", "summer", "winter", "king", "queen", "party", "team", "game", "player", "club",
+    "station", "bridge", "island", "sea", "land",
+];
+
+/// No word is longer, in bytes, the blank behind it included.
+pub(super) const WORD_BYTES_MAX: usize = 9;
+
+/// Appends the text of a number: the same number always has the same one.
+pub(super) fn push_text(arena: &mut Vec<u8>, words: usize, seed: u64, number: u64) {
+    let mut state = mixed(seed).wrapping_add(number);
+    for at in 0..words {
+        if at > 0 {
+            arena.push(b' ');
+        }
+        state = mixed(state);
+        arena.extend_from_slice(WORDS[(state >> 58) as usize].as_bytes());
+    }
+}
+
+/// Splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+const fn mixed(state: u64) -> u64 {
+    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn text(words: usize, number: u64) -> String {
+        let mut arena = Vec::new();
+        push_text(&mut arena, words, 7, number);
+        String::from_utf8(arena).unwrap()
+    }
+
+    #[test]
+    fn a_number_has_one_text_of_so_many_words_and_others_have_others() {
+        let texts: BTreeSet<_> = (0..1000).map(|number| text(14, number)).collect();
+        assert_eq!(texts.len(), 1000);
+        assert!(texts.iter().all(|text| text.split(' ').count() == 14), "{texts:?}");
+        assert_eq!(text(14, 3), text(14, 3));
+        assert_eq!(text(0, 3), "");
+    }
+
+    #[test]
+    fn no_word_is_longer_than_is_said_and_none_is_there_twice() {
+        assert!(WORDS.iter().all(|word| word.len() < WORD_BYTES_MAX));
+        assert_eq!(WORDS.iter().collect::<BTreeSet<_>>().len(), WORDS.len());
+    }
+}

@@ -1,0 +1,107 @@
+//! From BSON to the value that a program sees.
+
+use bson::{Bson, RawBsonRef, RawDocument};
+use jaq_json::{Map, Num, Val};
+use serde_json::Value;
+
+use super::{DEPTH_MAX, Unmapped};
+
+/// The value of a document.
+///
+/// # Errors
+///
+/// What a program could not see as it is.
+pub fn read(document: &RawDocument) -> Result<Val, Unmapped> {
+    object(document, 0)
+}
+
+/// The value of one element.
+pub(super) fn one(value: RawBsonRef<'_>, depth: usize) -> Result<Val, Unmapped> {
+    Ok(match value {
+        RawBsonRef::Double(number) => Val::Num(Num::Float(number)),
+        RawBsonRef::String(text) => Val::utf8_str(text.to_owned()),
+        RawBsonRef::Boolean(flag) => Val::Bool(flag),
+        RawBsonRef::Null => Val::Null,
+        RawBsonRef::Int32(number) => Val::Num(Num::from_integral(number)),
+        RawBsonRef::Int64(number) => Val::Num(Num::from_integral(number)),
+        RawBsonRef::Document(document) => object(document, depth + 1)?,
+        RawBsonRef::Array(items) => {
+            check_depth(depth + 1)?;
+            let items = items.into_iter().map(|item| one(item.map_err(Unmapped::malformed)?, depth + 1));
+            items.collect::<Result<Vec<_>, _>>()?.into_iter().collect()
+        }
+        other => from_json(&extended(other)?),
+    })
+}
+
+fn object(document: &RawDocument, depth: usize) -> Result<Val, Unmapped> {
+    check_depth(depth)?;
+    let mut map = Map::default();
+    let mut odd = None;
+    for element in document.iter() {
+        let (name, value) = element.map_err(Unmapped::malformed)?;
+        let name = name.as_str();
+        if map.insert(Val::utf8_str(name.to_owned()), one(value, depth)?).is_some() {
+            return Err(Unmapped::Twice(name.to_owned()));
+        }
+        odd = odd.or_else(|| name.starts_with('$').then(|| name.to_owned()));
+    }
+    let value = Val::obj(map);
+    match odd {
+        Some(name) if !matches!(Bson::try_from(to_json(&value)), Ok(Bson::Document(_))) => {
+            Err(Unmapped::Ambiguous(name))
+        }
+        _ => Ok(value),
+    }
+}
+
+fn check_depth(depth: usize) -> Result<(), Unmapped> {
+    if depth < DEPTH_MAX { Ok(()) } else { Err(Unmapped::Deep) }
+}
+
+/// What is no value of JSON, as extended JSON calls it.
+fn extended(value: RawBsonRef<'_>) -> Result<Value, Unmapped> {
+    let value = Bson::try_from(value).map_err(Unmapped::malformed)?;
+    let json = value.clone().into_relaxed_extjson();
+    // A decimal may be encoded in more than one way.
+    match Bson::try_from(json.clone()) {
+        Ok(back) if back == value => Ok(json),
+        _ => Err(Unmapped::Inexact(value.to_string())),
+    }
+}
+
+fn from_json(json: &Value) -> Val {
+    match json {
+        Value::Null => Val::Null,
+        Value::Bool(flag) => Val::Bool(*flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Val::Num(Num::from_integral(whole)),
+            None => Val::Num(Num::Float(number.as_f64().unwrap_or(f64::NAN))),
+        },
+        Value::String(text) => Val::utf8_str(text.clone()),
+        Value::Array(items) => items.iter().map(from_json).collect(),
+        Value::Object(fields) => Val::obj(
+            fields.iter().map(|(name, value)| (Val::utf8_str(name.clone()), from_json(value))).collect(),
+        ),
+    }
+}
+
+/// A value as JSON, to be read as extended JSON. What has no form there becomes null, and is none of extended JSON then.
+pub(super) fn to_json(value: &Val) -> Value {
+    match value {
+        Val::Null | Val::BStr(_) => Value::Null,
+        Val::Bool(flag) => Value::from(*flag),
+        Val::Num(Num::Float(number)) => Value::from(*number),
+        Val::Num(Num::Dec(text)) => text.parse::<f64>().map_or(Value::Null, Value::from),
+        Val::Num(whole) => whole.as_isize().map_or(Value::Null, |whole| Value::from(whole as i64)),
+        Val::TStr(text) => Value::from(String::from_utf8_lossy(text).into_owned()),
+        Val::Arr(items) => items.iter().map(to_json).collect(),
+        Val::Obj(fields) => {
+            let name = |name: &Val| match name {
+                Val::TStr(text) => String::from_utf8_lossy(text).into_owned(),
+                other => other.to_string(),
+            };
+            Value::Object(fields.iter().map(|(key, value)| (name(key), to_json(value))).collect())
+        }
+    }
+}

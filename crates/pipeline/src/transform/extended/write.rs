@@ -1,0 +1,118 @@
+//! From the value that a program gave back to BSON.
+
+use std::collections::HashMap;
+
+use bson::raw::{CString, RawArrayBuf};
+use bson::{Bson, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
+use jaq_json::{Map, Num, Val};
+
+use super::read::{one, to_json};
+use super::{DEPTH_MAX, Unmapped};
+
+/// The document of a value. `was` is the document that the program was given: what did not change keeps its bytes.
+///
+/// # Errors
+///
+/// What BSON has no form for.
+pub fn write(value: &Val, was: &RawDocument) -> Result<RawDocumentBuf, Unmapped> {
+    match element(value, Some(RawBsonRef::Document(was)), 0)? {
+        RawBson::Document(document) => Ok(document),
+        _ => Err(Unmapped::NoDocument),
+    }
+}
+
+/// An element that stands where `was` stood.
+fn element(value: &Val, was: Option<RawBsonRef<'_>>, depth: usize) -> Result<RawBson, Unmapped> {
+    if depth > DEPTH_MAX {
+        return Err(Unmapped::Deep);
+    }
+    Ok(match value {
+        Val::Null => RawBson::Null,
+        Val::Bool(flag) => RawBson::Boolean(*flag),
+        Val::Num(number) => self::number(number, was)?,
+        Val::TStr(text) => RawBson::String(std::str::from_utf8(text).map_err(|_| Unmapped::Text)?.to_owned()),
+        Val::BStr(bytes) => RawBson::Binary(bson::Binary {
+            subtype: bson::spec::BinarySubtype::Generic,
+            bytes: bytes.to_vec(),
+        }),
+        Val::Arr(items) => RawBson::Array(array(items, was, depth)?),
+        Val::Obj(fields) => object(value, fields, was, depth)?,
+    })
+}
+
+fn number(number: &Num, was: Option<RawBsonRef<'_>>) -> Result<RawBson, Unmapped> {
+    let refused = || Unmapped::Number(number.to_string());
+    Ok(match number {
+        Num::Float(value) => RawBson::Double(*value),
+        Num::Dec(text) => RawBson::Double(text.parse().map_err(|_| refused())?),
+        whole => {
+            let whole = whole.as_isize().and_then(|whole| i64::try_from(whole).ok()).ok_or_else(refused)?;
+            match (was, i32::try_from(whole)) {
+                (Some(RawBsonRef::Int64(before)), _) if before == whole => RawBson::Int64(whole),
+                (_, Ok(small)) => RawBson::Int32(small),
+                (_, Err(_)) => RawBson::Int64(whole),
+            }
+        }
+    })
+}
+
+fn array(items: &[Val], was: Option<RawBsonRef<'_>>, depth: usize) -> Result<RawArrayBuf, Unmapped> {
+    let before = match was {
+        Some(RawBsonRef::Array(before)) => {
+            before.into_iter().collect::<Result<Vec<_>, _>>().map_err(Unmapped::malformed)?
+        }
+        _ => Vec::new(),
+    };
+    let mut array = RawArrayBuf::new();
+    for (at, item) in items.iter().enumerate() {
+        array.push(element(item, before.get(at).copied(), depth + 1)?);
+    }
+    Ok(array)
+}
+
+fn object(value: &Val, fields: &Map, was: Option<RawBsonRef<'_>>, depth: usize) -> Result<RawBson, Unmapped> {
+    let odd = fields.keys().any(|name| matches!(name, Val::TStr(name) if name.starts_with(b"$")));
+    if odd {
+        if let Some(was) = was.filter(|was| one(*was, depth).is_ok_and(|before| before == *value)) {
+            return Ok(was.into());
+        }
+        let json = to_json(value);
+        let words = json.to_string();
+        let meant = Bson::try_from(json).map_err(|_| Unmapped::Extended(brief(&words)))?;
+        if !matches!(meant, Bson::Document(_)) {
+            return RawBson::try_from(meant).map_err(|_| Unmapped::Extended(brief(&words)));
+        }
+    }
+    let before = match was {
+        Some(RawBsonRef::Document(before)) => named(before)?,
+        _ => HashMap::new(),
+    };
+    let mut document = RawDocumentBuf::new();
+    for (name, value) in fields {
+        let name = field(name)?;
+        let value = element(value, before.get(name.as_str()).copied(), depth + 1)?;
+        document.append(name, value);
+    }
+    Ok(RawBson::Document(document))
+}
+
+fn named(document: &RawDocument) -> Result<HashMap<&str, RawBsonRef<'_>>, Unmapped> {
+    let elements = document.iter().map(|element| element.map(|(name, value)| (name.as_str(), value)));
+    elements.collect::<Result<_, _>>().map_err(Unmapped::malformed)
+}
+
+fn field(name: &Val) -> Result<CString, Unmapped> {
+    let text = match name {
+        Val::TStr(text) => std::str::from_utf8(text).ok(),
+        _ => None,
+    };
+    let name = text.and_then(|text| CString::try_from(text).ok());
+    name.ok_or_else(|| {
+        Unmapped::Name(brief(&text.map_or_else(|| "of another type".to_owned(), |text| format!("{text:?}"))))
+    })
+}
+
+/// The beginning of what a program gave: it may hold a whole payload.
+fn brief(words: &str) -> String {
+    words.chars().take(100).collect()
+}

@@ -1,0 +1,113 @@
+//! Dead letters of a file go through again as the events that they were.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll_pipeline::positions::FilePositions;
+use plimsoll_pipeline::replay::Letters;
+use plimsoll_pipeline::sink::{FileSink, FileSinkSettings, Form};
+use plimsoll_pipeline::source::{File, FileSettings, Format};
+use plimsoll_pipeline::transform::{Filter, FilterSettings};
+use plimsoll_pipeline::{Limits, Parts, Pipeline, Settings, Source, TransformFactory};
+use serde_json::{Value, json};
+
+/// Bytes of an event at most.
+const EVENT_BYTES_MAX: usize = 1000;
+
+/// Runs a pipeline from a source; one that is strict fails with every tenth number.
+fn run(dir: &Path, source: Box<dyn Source>, positions: &str, strict: bool) {
+    let sink = |name: &str| FileSink::new(FileSinkSettings { path: dir.join(name), form: Form::Whole });
+    let condition = "if .n % 10 == 3 then error else true end".to_owned();
+    let filter = Filter::build(FilterSettings { condition, ..FilterSettings::default() }).unwrap();
+    let transforms: Vec<Box<dyn TransformFactory>> = if strict { vec![Box::new(filter)] } else { Vec::new() };
+    let parts = Parts {
+        sources: vec![source],
+        transforms,
+        sink: Box::new(sink("out")),
+        dead_letters: Some(Box::new(sink("dead"))),
+        positions: Some(Arc::new(FilePositions::open(dir.join(positions)).unwrap())),
+    };
+    let limits =
+        Limits { batch_events_max: 7, events_max: 21, event_bytes_max: EVENT_BYTES_MAX, ..Limits::default() };
+    Pipeline::build(parts, Settings { limits, ..Settings::default() }, Arc::default())
+        .unwrap()
+        .run()
+        .unwrap();
+}
+
+fn read(dir: &Path, strict: bool) {
+    let settings = FileSettings { path: dir.join("in"), format: Format::Ndjson };
+    run(dir, Box::new(File::new(settings)), "positions", strict);
+}
+
+fn replay(dir: &Path, strict: bool, limit: u64) {
+    run(dir, Box::new(Letters::new(dir.join("dead"), limit)), "replayed", strict);
+}
+
+fn lines(dir: &Path, name: &str) -> Vec<Value> {
+    let text = fs::read_to_string(dir.join(name)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_letter_is_the_event_that_it_was_and_comes_through_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let text: String = (0..100).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    fs::write(dir.join("in"), &text).unwrap();
+    read(dir, true);
+    let count = |name| lines(dir, name).len();
+    assert_eq!((count("out"), count("dead")), (90, 10));
+    // Not mended: three are letters again, behind the others.
+    replay(dir, true, 3);
+    assert_eq!((count("out"), count("dead")), (90, 13));
+    replay(dir, false, u64::MAX);
+    replay(dir, false, u64::MAX);
+    assert_eq!((count("out"), count("dead")), (100, 13));
+    let mut places: Vec<_> = lines(dir, "out")
+        .iter()
+        .map(|line| {
+            assert_eq!((&line["headers"], &line["partition"]), (&json!({}), &json!(0)));
+            let (at, payload) = (line["offset"].as_u64().unwrap(), line["payload"].as_str().unwrap());
+            assert!(text[at as usize..].starts_with(payload), "{line}");
+            at
+        })
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len(), 100, "each stands where it stood in the file");
+}
+
+#[test]
+fn a_letter_that_holds_only_the_beginning_of_its_event_stays_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("in"), format!("{}\n", "x".repeat(5000))).unwrap();
+    read(dir, false);
+    replay(dir, false, u64::MAX);
+    let dead = lines(dir, "dead");
+    assert_eq!((dead.len(), lines(dir, "out").len()), (2, 0));
+    assert_eq!((&dead[1]["payload"], &dead[1]["offset"]), (&dead[0]["payload"], &dead[0]["offset"]));
+    let message = dead[1]["headers"]["plimsoll-message"].as_str().unwrap();
+    assert!(message.contains("read it again where it comes from"), "{message}");
+    replay(dir, false, u64::MAX);
+    assert_eq!(lines(dir, "dead")[2]["headers"]["plimsoll-cause"], "oversize");
+}
+
+#[test]
+fn a_file_of_something_else_is_said_with_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("dead"), "{\"appended_ms\":1,\"headers\":{\"a\":\"1\"}}\n").unwrap();
+    let parts = Parts {
+        sources: vec![Box::new(Letters::new(dir.path().join("dead"), 1))],
+        transforms: Vec::new(),
+        sink: Box::new(plimsoll_pipeline::sink::Noop),
+        dead_letters: None,
+        positions: Some(Arc::new(FilePositions::open(dir.path().join("replayed")).unwrap())),
+    };
+    let settings =
+        Settings { guarantee: plimsoll_pipeline::guarantee::Guarantee::AtMostOnce, ..Settings::default() };
+    let words = Pipeline::build(parts, settings, Arc::default()).unwrap().run().unwrap_err().to_string();
+    assert!(words.contains("at byte 0") && words.contains("no dead letter"), "{words}");
+}

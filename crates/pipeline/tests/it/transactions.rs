@@ -1,0 +1,62 @@
+//! A sink whose transactions keep the positions takes whole batches, or none.
+
+use std::sync::Arc;
+
+use plimsoll_pipeline::engine::{Exhausted, Retry};
+use plimsoll_pipeline::{
+    Claim, Ended, Error, FailureClass, Identity, Order, Partition, Parts, Pipeline, Position, PositionError,
+    PositionStore, Settings, TransformFactory, Verdict,
+};
+
+use crate::outcome::{Denies, RETRY, settings};
+use crate::scripted::{Counting, Scripted};
+
+/// Positions that the sink's transactions keep.
+struct InTransactions;
+
+impl PositionStore for InTransactions {
+    fn claim(&self, _partition: &Partition) -> Result<Claim, PositionError> {
+        Ok(Claim::default())
+    }
+
+    fn keep(&self, _positions: &[(Partition, Position)]) -> Result<(), PositionError> {
+        panic!("nobody but the sink keeps positions")
+    }
+}
+
+fn transactional(
+    mut sink: Scripted,
+    transforms: Vec<Box<dyn TransformFactory>>,
+    retry: Retry,
+) -> Result<Ended, Error> {
+    sink.promise.identity = Identity::Transaction;
+    sink.promise.order = Order::Kept;
+    let parts = Parts {
+        sources: vec![Box::new(Counting::new(1000, 10))],
+        transforms,
+        sink: Box::new(sink),
+        dead_letters: None,
+        positions: Some(Arc::new(InTransactions)),
+    };
+    Pipeline::build(parts, Settings { retry, ..settings() }, Arc::default())?.run()
+}
+
+#[test]
+fn a_transaction_takes_no_batch_whose_dead_letters_nobody_buries() {
+    let sink = Scripted::writing();
+    let ended = transactional(sink.clone(), vec![Box::new(Denies)], RETRY);
+    assert!(matches!(ended, Err(Error::NoDeadLetters { offset: 555, .. })));
+    assert!(!sink.written().iter().any(|offset| (550..560).contains(offset)));
+    let mut burying = Scripted::writing();
+    burying.promise.buries = true;
+    assert_eq!(transactional(burying.clone(), vec![Box::new(Denies)], RETRY).unwrap(), Ended::Exhausted);
+    assert_eq!(burying.written().len(), 999);
+}
+
+#[test]
+fn a_transaction_is_never_cut_and_never_buried_afterwards() {
+    let poisoned = Scripted::new(|_| Verdict::failed(FailureClass::Poisoned, "something"));
+    assert!(matches!(transactional(poisoned, Vec::new(), RETRY), Err(Error::Final(_))));
+    let bury = Retry { attempts_max: Some(1), then: Exhausted::Bury, ..RETRY };
+    assert!(matches!(transactional(Scripted::writing(), Vec::new(), bury), Err(Error::Settings(_))));
+}

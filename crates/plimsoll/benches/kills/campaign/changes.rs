@@ -1,0 +1,181 @@
+//! A collection whose changes are a source: each insert is one, in the order of their numbers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{anyhow, bail, ensure};
+use bson::{RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc};
+use plimsoll_measure::clock::{self, SECOND_NS};
+use plimsoll_pipeline::Partition;
+use plimsoll_stores::audit::{Expected, Identified, Part, Report, checksum, scan};
+use plimsoll_stores::document::form::Form;
+use plimsoll_stores::scenario::Positions;
+use plimsoll_stores::topics::Topics;
+use plimsoll_wire::{ConnectOptions, Connection};
+
+use super::profile::Profile;
+
+/// The database of the collections that are watched.
+const DATABASE: &str = "kills_source";
+/// Documents of one command, and how often there is one.
+const BATCH: u64 = 50;
+const EVERY: Duration = Duration::from_millis(50);
+/// How long the server may be away, in nanoseconds.
+const PATIENCE_NS: u64 = 120 * SECOND_NS;
+/// DuplicateKey: it was inserted before the server was killed.
+const DUPLICATE: i32 = 11000;
+/// NamespaceExists.
+const EXISTS: i32 = 48;
+
+/// Inserts documents until it is stopped.
+pub struct Changes {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<anyhow::Result<u64>>,
+}
+
+impl Changes {
+    /// Begins behind what was inserted before.
+    pub fn start(uri: &str, collection: &str, from: u64) -> anyhow::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (over, desk) = (Arc::clone(&stop), Desk::of(uri)?);
+        let collection = collection.to_owned();
+        let thread = thread::Builder::new().name("changes".into());
+        let thread = thread.spawn(move || fill(desk, &collection, from, &over))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// An error if it ended by itself.
+    pub fn check(&self) -> anyhow::Result<()> {
+        ensure!(!self.thread.is_finished(), "the source could not be filled any more");
+        Ok(())
+    }
+
+    /// Ends it; gives how many documents there are now.
+    pub fn stop(self) -> anyhow::Result<u64> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| anyhow!("the thread that fills the source panicked"))?
+    }
+}
+
+/// Makes the collection that is watched.
+pub fn make(uri: &str, collection: &str) -> anyhow::Result<()> {
+    let mut desk = Desk::of(uri)?;
+    match desk.ask(&rawdoc! {"create": collection}) {
+        Err(plimsoll_wire::Error::Server(error)) if error.code == EXISTS => Ok(()),
+        made => Ok(made.map(drop)?),
+    }
+}
+
+/// Whether the place where the pipeline begins is kept: what is inserted from now on is a change that it must read.
+pub fn is_watched(uri: &str, profile: &Profile) -> anyhow::Result<bool> {
+    let typed = serde_json::json!({"uri": uri, "collection": "kills.positions"});
+    let positions: Positions = serde_json::from_value(typed)?;
+    let positions = positions.build(profile.name)?;
+    Ok(positions.look(&Partition::new(watched(profile), 0))?.position.is_some())
+}
+
+/// Holds the destination against so many inserts.
+pub fn audit(uri: &str, profile: &Profile, inserted: u64) -> anyhow::Result<Report> {
+    let namespace = format!("kills.{}", profile.name).parse()?;
+    let topic = watched(profile);
+    let sum = || (0..inserted).map(|number| checksum(number, Some([document(number).as_bytes()])));
+    let anew = profile.names_anew();
+    let expected = Expected {
+        number: Topics::of(&namespace, Default::default()).wished(&topic),
+        topic,
+        partition: 0,
+        offsets: 0..inserted,
+        holes: Vec::new(),
+        // Documents with another name do not give their payload back.
+        checksum: (!anew).then(|| sum().fold(0, u64::wrapping_add)),
+    };
+    let identified = if anew { Identified::ByField("from".to_owned()) } else { Identified::ById };
+    Ok(scan(uri, vec![expected], &[Part { namespace, identified, form: Form::Bson }])?)
+}
+
+fn watched(profile: &Profile) -> String {
+    format!("{DATABASE}.{}", profile.name)
+}
+
+fn document(number: u64) -> RawDocumentBuf {
+    let number = number.cast_signed();
+    rawdoc! {"_id": number, "text": format!("change {number}"), "square": number.wrapping_mul(number)}
+}
+
+fn fill(mut desk: Desk, collection: &str, from: u64, over: &AtomicBool) -> anyhow::Result<u64> {
+    let mut next = from;
+    while !over.load(Ordering::Relaxed) {
+        insert(&mut desk, collection, next)?;
+        next += BATCH;
+        thread::sleep(EVERY);
+    }
+    Ok(next)
+}
+
+/// Inserts the documents of one command, as often as it takes.
+fn insert(desk: &mut Desk, collection: &str, first: u64) -> anyhow::Result<()> {
+    let began = clock::now();
+    let mut documents = RawArrayBuf::new();
+    (first..first + BATCH).for_each(|number| documents.push(document(number)));
+    // In order, so that the changes are; what is there of an earlier try is passed over.
+    let mut ordered = true;
+    loop {
+        let command = rawdoc! {
+            "insert": collection, "documents": documents.clone(), "ordered": ordered,
+            "writeConcern": {"w": "majority", "j": true},
+        };
+        match desk.ask(&command) {
+            Ok(reply) if reply.get("writeConcernError")?.is_none() => return refused(&reply),
+            Err(error) if clock::now().since(began) >= PATIENCE_NS => return Err(error.into()),
+            Ok(_) | Err(_) => {}
+        }
+        ordered = false;
+        thread::sleep(EVERY);
+    }
+}
+
+fn refused(reply: &RawDocument) -> anyhow::Result<()> {
+    let Ok(errors) = reply.get_array("writeErrors") else { return Ok(()) };
+    for error in errors {
+        let error = error?;
+        let code = error.as_document().and_then(|error| error.get_i32("code").ok());
+        if code != Some(DUPLICATE) {
+            bail!("the source refuses a document: {error:?}");
+        }
+    }
+    Ok(())
+}
+
+/// A connection that is opened anew when it breaks.
+struct Desk {
+    runtime: tokio::runtime::Runtime,
+    options: ConnectOptions,
+    connection: Option<Connection>,
+}
+
+impl Desk {
+    fn of(uri: &str) -> anyhow::Result<Self> {
+        let address = uri.trim_start_matches("mongodb://").split('/').next().unwrap_or_default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let mut options = ConnectOptions::new(address.parse()?);
+        options.timeout = Some(Duration::from_secs(10));
+        Ok(Self { runtime, options, connection: None })
+    }
+
+    fn ask(&mut self, command: &RawDocument) -> Result<RawDocumentBuf, plimsoll_wire::Error> {
+        let Self { runtime, options, connection } = self;
+        let said = runtime.block_on(async {
+            let open = match connection.take().filter(|connection| !connection.is_broken()) {
+                Some(open) => open,
+                None => Connection::connect(options).await?,
+            };
+            connection.insert(open).command(DATABASE, command).await
+        });
+        if said.is_err() {
+            *connection = None;
+        }
+        said
+    }
+}

@@ -1,0 +1,38 @@
+//! Chance that follows from a seed.
+
+/// Knuth's MMIX generator; its upper bits are the good ones.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// Dice of a seed.
+    pub const fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Others of the same seed, which follow from a name.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> Self {
+        let mut dice = name.bytes().fold(self.clone(), |dice, byte| Self(dice.0 ^ u64::from(byte)).turned());
+        dice.below(1);
+        dice
+    }
+
+    /// A number below a bound, which is at least one.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        *self = self.clone().turned();
+        (self.0 >> 33) % bound.max(1)
+    }
+
+    /// Puts things into an order of chance (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, things: &mut [T]) {
+        for last in (1..things.len()).rev() {
+            let other = usize::try_from(self.below(last as u64 + 1)).unwrap_or(last);
+            things.swap(last, other);
+        }
+    }
+
+    const fn turned(self) -> Self {
+        Self(self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+    }
+}

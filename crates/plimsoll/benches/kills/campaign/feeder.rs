@@ -1,0 +1,73 @@
+//! Fills a source all the while.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::changes::Changes;
+use super::engine::Engine;
+use super::place::{PARTITIONS, Place};
+use super::profile::{Profile, Source};
+
+/// Events a second: more than nothing at any moment, and little enough for two cores.
+const RATE: u32 = 2000;
+
+/// What fills a source.
+pub enum Feeder {
+    /// A pipeline of made-up events into a topic; whatever arrives there is what counts.
+    Topic(Engine),
+    /// Documents that this process inserts.
+    Changes(Changes),
+}
+
+impl Feeder {
+    /// Begins the part of this number, whose events are like no other part's.
+    pub fn start(
+        place: &Place,
+        profile: &Profile,
+        dir: &Path,
+        part: usize,
+        done: u64,
+    ) -> anyhow::Result<Self> {
+        Ok(match profile.source {
+            Source::Changes => Self::Changes(Changes::start(&place.uri(), profile.name, done)?),
+            Source::Topic => {
+                let name = format!("{}-feed-{part}", profile.name);
+                fs::write(file(dir, &name), made_up(&place.brokers(), profile.name, part))
+                    .with_context(|| format!("write into {}", dir.display()))?;
+                Self::Topic(Engine::start(dir, &name)?)
+            }
+        })
+    }
+
+    /// Sees that it goes on.
+    pub fn tend(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::Topic(engine) => engine.tend(),
+            Self::Changes(changes) => changes.check(),
+        }
+    }
+
+    /// Ends it when what it has begun is there; gives how many documents it has inserted, all parts together.
+    pub fn stop(self) -> anyhow::Result<u64> {
+        match self {
+            Self::Topic(engine) => engine.finish().map(|_| 0),
+            Self::Changes(changes) => changes.stop(),
+        }
+    }
+}
+
+fn file(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.yaml"))
+}
+
+fn made_up(brokers: &str, name: &str, part: usize) -> String {
+    // Parts differ by their seeds; generators of one part by those next to it.
+    let seed = (part + 1) * 1000;
+    format!(
+        "guarantee: at-most-once\n\
+         source: {{generator: {{partitions: {PARTITIONS}, rate: {RATE}, payload: 120B, seed: {seed}}}}}\n\
+         sink: {{kafka: {{brokers: '{brokers}', topic: {name}-in, placing: same}}}}\n"
+    )
+}

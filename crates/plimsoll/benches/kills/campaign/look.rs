@@ -1,0 +1,28 @@
+//! The destination held against the source.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use plimsoll_stores::audit::Report;
+
+use super::changes;
+use super::engine::Engine;
+use super::place::Place;
+use super::profile::{Profile, Source};
+
+/// The exit codes of an audit that was made: everything holds, or it does not.
+const MADE: [i32; 2] = [0, 4];
+
+/// What `plimsoll pipeline audit` says of a topic; what was inserted is held against the changes that came of it.
+pub fn audit(place: &Place, profile: &Profile, dir: &Path, inserted: u64) -> anyhow::Result<Report> {
+    if profile.source == Source::Changes {
+        return changes::audit(&place.uri(), profile, inserted);
+    }
+    let file = dir.join(format!("{}.yaml", profile.name));
+    let made = Engine::program().args(["pipeline", "audit", "--json"]).arg(file).output();
+    let made = made.context("audit the destination")?;
+    if !made.status.code().is_some_and(|code| MADE.contains(&code)) {
+        bail!("the audit of {} failed: {}", profile.name, String::from_utf8_lossy(&made.stderr).trim());
+    }
+    serde_json::from_slice(&made.stdout).context("understand the audit")
+}

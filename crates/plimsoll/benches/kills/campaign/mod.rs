@@ -1,0 +1,106 @@
+//! The campaign: every profile with its guards, then some without one.
+
+pub mod profile;
+
+mod trial;
+
+mod engine;
+mod feeder;
+mod place;
+
+mod changes;
+mod look;
+
+pub mod row;
+pub mod table;
+
+pub mod dice;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use plimsoll_measure::clock;
+
+use dice::Dice;
+use place::Place;
+use profile::{GUARDED, Profile, UNGUARDED, Victim};
+use row::Row;
+
+/// How often something is killed without a guard before that counts as not noticed.
+const UNGUARDED_KILLS_MAX: usize = 6;
+
+/// What is asked for.
+pub struct Plan {
+    /// Kills, over all profiles that keep their guards.
+    pub kills: u32,
+    /// When they happen.
+    pub seed: u64,
+    /// Where results and logs are kept.
+    pub out: PathBuf,
+    /// Names of rows; all of them if empty.
+    pub only: Vec<String>,
+}
+
+/// Kills and audits; says whether everything held, and every missing guard was noticed.
+///
+/// # Errors
+/// If broker or server cannot be had, or a name is no row's.
+pub fn run(plan: &Plan) -> anyhow::Result<bool> {
+    let (guarded, unguarded) = (chosen(GUARDED, plan), chosen(UNGUARDED, plan));
+    ensure!(
+        !guarded.is_empty() || !unguarded.is_empty(),
+        "no row is called so: there are {}",
+        GUARDED.iter().chain(UNGUARDED).map(|row| row.name).collect::<Vec<_>>().join(", ")
+    );
+    // Rows of an earlier campaign are not those of this seed.
+    let out = plan.out.join(format!("seed-{}-{}", plan.seed, clock::wall_ms()));
+    fs::create_dir_all(&out).with_context(|| format!("make {}", out.display()))?;
+    println!("seed {}, {} kills; logs and results in {}", plan.seed, plan.kills, out.display());
+    let mut place = Place::start()?;
+    let mut rows: Vec<Row> = Vec::new();
+    for (at, profile) in guarded.iter().enumerate() {
+        // Each row has dice of its own, so that it can be made again alone.
+        let mut dice = Dice::of(plan.seed).beside(profile.name);
+        let kills = share(plan.kills as usize, at, guarded.len());
+        let rounds = vec![deal(profile.victims, kills, &mut dice)];
+        keep(&mut rows, trial::run(&mut place, profile, rounds, dice, &out), plan, &out)?;
+    }
+    for profile in unguarded {
+        let mut dice = Dice::of(plan.seed).beside(profile.name);
+        let rounds = deal(profile.victims, UNGUARDED_KILLS_MAX, &mut dice).into_iter().map(|one| vec![one]);
+        let rounds = rounds.collect();
+        keep(&mut rows, trial::run(&mut place, profile, rounds, dice, &out), plan, &out)?;
+    }
+    let text = table::whole(plan.seed, &rows);
+    println!("\n{text}");
+    fs::write(out.join("table.txt"), &text).with_context(|| format!("write into {}", out.display()))?;
+    Ok(rows.iter().all(Row::holds))
+}
+
+fn chosen(all: &'static [Profile], plan: &Plan) -> Vec<&'static Profile> {
+    let wanted =
+        |profile: &&Profile| plan.only.is_empty() || plan.only.iter().any(|name| name == profile.name);
+    all.iter().filter(wanted).collect()
+}
+
+/// Keeps what was found as it comes.
+fn keep(rows: &mut Vec<Row>, row: Row, plan: &Plan, out: &std::path::Path) -> anyhow::Result<()> {
+    println!("{}", table::line(&row));
+    rows.push(row);
+    let results = serde_json::json!({"seed": plan.seed, "kills": plan.kills, "rows": rows});
+    let text = format!("{}\n", serde_json::to_string_pretty(&results)?);
+    fs::write(out.join("results.json"), text).with_context(|| format!("write into {}", out.display()))
+}
+
+/// The part of something that the one `at` of `parts` gets.
+pub fn share(whole: usize, at: usize, parts: usize) -> usize {
+    whole / parts + usize::from(at < whole % parts)
+}
+
+/// Victims in their proportions, in an order of chance.
+pub fn deal(victims: &[Victim], kills: usize, dice: &mut Dice) -> Vec<Victim> {
+    let mut dealt: Vec<Victim> = victims.iter().copied().cycle().take(kills).collect();
+    dice.shuffle(&mut dealt);
+    dealt
+}

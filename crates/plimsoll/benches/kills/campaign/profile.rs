@@ -1,0 +1,215 @@
+//! The pipelines that are killed: what each promises, and what is taken away from it.
+
+use plimsoll_server::Profile as Durability;
+use serde::Serialize;
+
+/// What is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Victim {
+    /// The process of the pipeline.
+    Engine,
+    /// The Kafka broker.
+    Broker,
+    /// The MongoDB server.
+    Server,
+}
+
+/// Where events come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A topic.
+    Topic,
+    /// The changes of a collection.
+    Changes,
+}
+
+/// What must come out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// Nothing lost and nothing doubled.
+    Once,
+    /// Nothing lost.
+    AtLeastOnce,
+    /// A guard is missing: something must be lost.
+    Loss,
+    /// A guard is missing: something must be doubled.
+    Copies,
+}
+
+/// A pipeline that is killed.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// Its name, also that of its topics and collections.
+    pub name: &'static str,
+    /// From where to where, and how; or which guard is missing.
+    pub says: &'static str,
+    /// What must come out.
+    pub wanted: Wanted,
+    /// Where its events come from.
+    pub source: Source,
+    /// What its server promises.
+    pub server: Durability,
+    /// What is killed, in these proportions.
+    pub victims: &'static [Victim],
+    /// The rest of its file. `BROKERS`, `URI` and `NAME` stand for those of the place.
+    pub file: &'static str,
+    /// Overrides of the last run, which only has to write what is left.
+    pub hurry: &'static [&'static str],
+}
+
+const FROM_KAFKA: &str = "source: {kafka: {brokers: 'BROKERS', topic: NAME-in, group: NAME, start: earliest, \
+                          properties: {session.timeout.ms: 4000, heartbeat.interval.ms: 500}}}\n";
+const FROM_CHANGES: &str = "source: {change_stream: {uri: 'URI', watch: kills_source.NAME}}\n\
+                            positions: {collection: {uri: 'URI', collection: kills.positions}}\n";
+
+use Victim::{Broker, Engine, Server};
+
+const KEPT: Profile = Profile {
+    name: "",
+    says: "",
+    wanted: Wanted::Once,
+    source: Source::Topic,
+    server: Durability::Journaled,
+    victims: &[Engine, Server, Engine, Broker],
+    file: "",
+    hurry: &[],
+};
+
+/// With every guard.
+pub const GUARDED: &[Profile] = &[
+    Profile {
+        name: "insert",
+        says: "Kafka → MongoDB insert, effectively-once",
+        file: "guarantee: effectively-once\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {insert: {uri: 'URI', collection: kills.NAME, form: full}}\n",
+        ..KEPT
+    },
+    Profile {
+        name: "transactional",
+        says: "Kafka → MongoDB transactional",
+        file: "guarantee: effectively-once\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {transactional: {uri: 'URI', collection: kills.NAME, form: full, gather_wait: 200ms}}\n",
+        ..KEPT
+    },
+    Profile {
+        name: "at-least-once",
+        says: "Kafka → Kafka, at-least-once",
+        wanted: Wanted::AtLeastOnce,
+        victims: &[Engine, Engine, Broker],
+        file: "guarantee: at-least-once\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {kafka: {brokers: 'BROKERS', topic: NAME-out, placing: same}}\n",
+        ..KEPT
+    },
+    Profile {
+        name: "exactly-once",
+        says: "Kafka → Kafka, exactly-once",
+        victims: &[Engine, Engine, Broker],
+        file: "guarantee: effectively-once\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {kafka: {brokers: 'BROKERS', topic: NAME-out, placing: same, exactly_once: {transactional_id: NAME, age_max: 200ms}}}\n",
+        ..KEPT
+    },
+    Profile {
+        name: "changes",
+        says: "change stream → MongoDB insert",
+        source: Source::Changes,
+        victims: &[Engine, Server],
+        file: "guarantee: effectively-once\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {insert: {uri: 'URI', collection: kills.NAME, form: bson}}\n",
+        ..KEPT
+    },
+];
+
+/// Without one guard each. The one with another server comes last.
+pub const UNGUARDED: &[Profile] = &[
+    Profile {
+        name: "kept-before-written",
+        says: "positions kept before the sink acknowledged (at-most-once)",
+        wanted: Wanted::Loss,
+        victims: &[Engine],
+        // Small commands one at a time, so that something is always on its way.
+        file: "guarantee: at-most-once\nin_flight: {events: 3000, batch: 10}\nthreads: {pool: 1}\n\
+               sink: {insert: {uri: 'URI', collection: kills.NAME, form: full, connections: 1}}\n",
+        hurry: &["in_flight.batch=500", "sink.insert.connections=4"],
+        ..KEPT
+    },
+    Profile {
+        name: "not-tried-again",
+        says: "a batch that failed is not tried again (at-most-once)",
+        wanted: Wanted::Loss,
+        victims: &[Server],
+        file: "guarantee: at-most-once\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {insert: {uri: 'URI', collection: kills.NAME, form: full}}\n",
+        ..KEPT
+    },
+    Profile {
+        name: "no-delivery",
+        says: "records wait 1 s and are not tried again (at-most-once)",
+        wanted: Wanted::Loss,
+        victims: &[Broker],
+        file: "guarantee: at-most-once\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {kafka: {brokers: 'BROKERS', topic: NAME-out, placing: same, delivery_timeout: 1s, properties: {linger.ms: 500}}}\n",
+        ..KEPT
+    },
+    Profile {
+        name: "ids-of-their-own",
+        says: "documents named anew (`identity: object_id`)",
+        wanted: Wanted::Copies,
+        victims: &[Engine],
+        file: "guarantee: at-least-once\ncommit_every: 2s\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {insert: {uri: 'URI', collection: kills.NAME, form: full, identity: object_id, source_field: from}}\n",
+        ..KEPT
+    },
+    Profile {
+        name: "no-transactions",
+        says: "no transactions into Kafka (at-least-once)",
+        wanted: Wanted::Copies,
+        victims: &[Engine],
+        file: "guarantee: at-least-once\ncommit_every: 2s\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {kafka: {brokers: 'BROKERS', topic: NAME-out, placing: same}}\n",
+        ..KEPT
+    },
+    Profile {
+        name: "changes-named-anew",
+        says: "changes named anew (`identity: object_id`)",
+        wanted: Wanted::Copies,
+        source: Source::Changes,
+        victims: &[Engine],
+        file: "guarantee: at-least-once\ncommit_every: 2s\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {insert: {uri: 'URI', collection: kills.NAME, form: bson, identity: object_id, source_field: from}}\n",
+        ..KEPT
+    },
+    Profile {
+        name: "no-journal",
+        says: "a server that does not sync what it acknowledges",
+        wanted: Wanted::Loss,
+        server: Durability::Relaxed,
+        victims: &[Server],
+        file: "guarantee: effectively-once\ncommit_every: 100ms\nin_flight: {events: 3000, batch: 200}\n\
+               sink: {insert: {uri: 'URI', collection: kills.NAME, form: full}}\n",
+        ..KEPT
+    },
+];
+
+impl Profile {
+    /// Its file, at a place.
+    pub fn text(&self, brokers: &str, uri: &str) -> String {
+        let source = match self.source {
+            Source::Topic => FROM_KAFKA,
+            Source::Changes => FROM_CHANGES,
+        };
+        let text = format!("name: NAME\n{source}{}", self.file);
+        text.replace("BROKERS", brokers).replace("URI", uri).replace("NAME", self.name)
+    }
+
+    /// Whether it writes to a topic.
+    pub fn writes_a_topic(&self) -> bool {
+        self.file.contains("NAME-out")
+    }
+
+    /// Whether its documents say in a field of their own where they come from.
+    pub fn names_anew(&self) -> bool {
+        self.file.contains("source_field: from")
+    }
+}

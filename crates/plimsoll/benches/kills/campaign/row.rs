@@ -1,0 +1,119 @@
+//! What came of one row.
+
+use plimsoll_stores::audit::Report;
+use serde::Serialize;
+
+use super::profile::{Profile, Victim, Wanted};
+
+/// What came of one row.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub says: &'static str,
+    /// What must come out.
+    pub wanted: Wanted,
+    /// Kills of the engine.
+    pub engine_kills: u32,
+    /// Kills of the broker.
+    pub broker_kills: u32,
+    /// Kills of the server.
+    pub server_kills: u32,
+    /// How often the engine ended by itself, and was started again.
+    pub ends: u32,
+    /// What the audit found.
+    pub found: Found,
+    /// Why the row could not be made to its end.
+    pub trouble: Option<String>,
+    /// How long it took, in seconds.
+    pub took_s: u64,
+}
+
+/// What an audit found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// Events of the source.
+    pub events: u64,
+    /// Those that are not there.
+    pub lost: u64,
+    /// Copies beyond the first.
+    pub doubled: u64,
+    /// What is no event of the source.
+    pub strange: u64,
+    /// Partitions whose payloads are not what they were.
+    pub altered: u64,
+}
+
+impl Found {
+    /// The sums of an audit.
+    pub fn of(report: &Report) -> Self {
+        let sum = |of: &dyn Fn(&plimsoll_stores::audit::PartitionReport) -> u64| {
+            report.partitions.iter().map(of).sum::<u64>()
+        };
+        let altered = |one: &plimsoll_stores::audit::PartitionReport| {
+            let differ = one.missing == 0 && one.checksum.is_some_and(|sums| sums.expected != sums.found);
+            u64::from(differ || one.unreadable > 0)
+        };
+        Self {
+            events: sum(&|one| one.expected),
+            lost: report.lost(),
+            doubled: report.doubled(),
+            strange: sum(&|one| one.strangers) + report.unexpected + report.foreign,
+            altered: sum(&altered),
+        }
+    }
+}
+
+impl Row {
+    /// A row that nothing is known of yet.
+    pub fn of(profile: &Profile) -> Self {
+        Self {
+            name: profile.name,
+            says: profile.says,
+            wanted: profile.wanted,
+            engine_kills: 0,
+            broker_kills: 0,
+            server_kills: 0,
+            ends: 0,
+            found: Found::default(),
+            trouble: None,
+            took_s: 0,
+        }
+    }
+
+    /// Counts a kill.
+    pub fn count(&mut self, victim: Victim) {
+        *match victim {
+            Victim::Engine => &mut self.engine_kills,
+            Victim::Broker => &mut self.broker_kills,
+            Victim::Server => &mut self.server_kills,
+        } += 1;
+    }
+
+    /// All kills.
+    pub fn kills(&self) -> u32 {
+        self.engine_kills + self.broker_kills + self.server_kills
+    }
+
+    /// Whether a missing guard was noticed.
+    pub fn is_noticed(&self) -> bool {
+        match self.wanted {
+            Wanted::Loss => self.found.lost > 0,
+            Wanted::Copies => self.found.doubled > 0,
+            Wanted::Once | Wanted::AtLeastOnce => false,
+        }
+    }
+
+    /// Whether it came out as it must. A source without events proves nothing.
+    pub fn holds(&self) -> bool {
+        let Found { events, lost, doubled, strange, altered } = self.found;
+        let intact = (lost, strange, altered) == (0, 0, 0);
+        let came = match self.wanted {
+            Wanted::Once => intact && doubled == 0,
+            Wanted::AtLeastOnce => intact,
+            Wanted::Loss | Wanted::Copies => self.is_noticed(),
+        };
+        came && events > 0 && self.kills() > 0 && self.trouble.is_none()
+    }
+}

@@ -1,0 +1,173 @@
+//! One row: a pipeline is started, killed, left to write the rest, and held against its source.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use plimsoll_measure::clock::{self, Instant, SECOND_NS};
+use plimsoll_stores::audit::Report;
+
+use super::changes;
+use super::dice::Dice;
+use super::engine::Engine;
+use super::feeder::Feeder;
+use super::look::audit;
+use super::place::Place;
+use super::profile::{Profile, Source, Victim, Wanted};
+use super::row::{Found, Row};
+
+/// How long a pipeline may take to come back to work, and to write what is left, in nanoseconds.
+const PATIENCE_NS: u64 = 240 * SECOND_NS;
+/// How long nothing is written until nothing more is expected, where something must be lost, in nanoseconds.
+const QUIET_NS: u64 = 15 * SECOND_NS;
+/// A kill comes at most so long after the pipeline is at work, and what is killed is down for so long.
+const MOMENT_MS: u64 = 1500;
+const DOWN_MS: u64 = 500;
+const LOOK: Duration = Duration::from_millis(50);
+const AUDIT_EVERY: Duration = Duration::from_secs(1);
+
+/// Makes a row: rounds of kills with an audit after each. Without a guard it ends as soon as that is noticed. What goes wrong is
+/// part of the row.
+pub fn run(place: &mut Place, profile: &Profile, rounds: Vec<Vec<Victim>>, dice: Dice, out: &Path) -> Row {
+    let began = clock::now();
+    let mut row = Row::of(profile);
+    let made = Trial::begin(place, profile, dice, out).and_then(|trial| trial.make(rounds, &mut row));
+    row.trouble = made.err().map(|error| format!("{error:#}"));
+    row.took_s = clock::now().since(began) / SECOND_NS;
+    row
+}
+
+struct Trial<'a> {
+    place: &'a mut Place,
+    profile: &'a Profile,
+    dir: PathBuf,
+    dice: Dice,
+    engine: Engine,
+    /// Documents that were inserted into a collection that is watched.
+    inserted: u64,
+}
+
+impl<'a> Trial<'a> {
+    fn begin(place: &'a mut Place, profile: &'a Profile, dice: Dice, out: &Path) -> anyhow::Result<Self> {
+        place.promise(profile.server)?;
+        match profile.source {
+            Source::Topic => place.topic(&format!("{}-in", profile.name))?,
+            Source::Changes => changes::make(&place.uri(), profile.name)?,
+        }
+        if profile.writes_a_topic() {
+            place.topic(&format!("{}-out", profile.name))?;
+        }
+        let dir = out.join(profile.name);
+        fs::create_dir_all(&dir).with_context(|| format!("make {}", dir.display()))?;
+        let file = dir.join(format!("{}.yaml", profile.name));
+        fs::write(&file, profile.text(&place.brokers(), &place.uri()))
+            .with_context(|| format!("write {}", file.display()))?;
+        let engine = Engine::start(&dir, profile.name)?;
+        let mut trial = Self { place, profile, dir, dice, engine, inserted: 0 };
+        if profile.source == Source::Changes {
+            trial.wait("the place where it begins", |trial| {
+                changes::is_watched(&trial.place.uri(), profile)
+            })?;
+        }
+        Ok(trial)
+    }
+
+    fn make(mut self, rounds: Vec<Vec<Victim>>, row: &mut Row) -> anyhow::Result<()> {
+        for (part, victims) in rounds.into_iter().enumerate() {
+            self.engine.restart_with(&[])?;
+            let mut feeder = Feeder::start(self.place, self.profile, &self.dir, part, self.inserted)?;
+            // Collections are there before the first kill: the embedded server can be left with half of one.
+            self.wait_at_work(&mut feeder)?;
+            for victim in victims {
+                self.strike(victim, &mut feeder)?;
+                row.count(victim);
+                row.ends = self.engine.ends();
+            }
+            self.inserted = feeder.stop()?;
+            row.found = Found::of(&self.settled()?);
+            row.ends = self.engine.ends();
+            if row.is_noticed() {
+                break;
+            }
+        }
+        let status = self.engine.finish()?;
+        let lossy = self.profile.wanted == Wanted::Loss;
+        if !lossy && !status.success() {
+            bail!("the pipeline's last run ended with {status}");
+        }
+        row.found = Found::of(&audit(self.place, self.profile, &self.dir, self.inserted)?);
+        Ok(())
+    }
+
+    /// Kills something at some moment, and sees that it comes back.
+    fn strike(&mut self, victim: Victim, feeder: &mut Feeder) -> anyhow::Result<()> {
+        // Now and then on the way back to work: while members join, and transactions are taken over.
+        if self.dice.below(4) > 0 {
+            self.wait_at_work(feeder)?;
+        }
+        thread::sleep(Duration::from_millis(self.dice.below(MOMENT_MS)));
+        self.engine.tend()?;
+        let down = Duration::from_millis(self.dice.below(DOWN_MS));
+        match victim {
+            Victim::Engine => self.engine.kill(down)?,
+            Victim::Broker => self.place.kill_broker(down)?,
+            Victim::Server => self.place.kill_server(down)?,
+        }
+        feeder.tend()?;
+        self.engine.tend()
+    }
+
+    /// Waits until the pipeline has written something from now on.
+    fn wait_at_work(&mut self, feeder: &mut Feeder) -> anyhow::Result<()> {
+        let before = self.engine.progress();
+        self.wait("the next event", |trial| {
+            feeder.tend()?;
+            let (run, written, _) = trial.engine.progress();
+            Ok(written > if run == before.0 { before.1 } else { 0 })
+        })
+    }
+
+    fn wait(
+        &mut self,
+        what: &str,
+        mut holds: impl FnMut(&mut Self) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        let began = clock::now();
+        while !holds(self)? {
+            if clock::now().since(began) >= PATIENCE_NS {
+                bail!("{what} did not come within {} s: see {}", PATIENCE_NS / SECOND_NS, self.dir.display());
+            }
+            thread::sleep(LOOK);
+            self.engine.tend()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything is there, or nothing more comes.
+    fn settled(&mut self) -> anyhow::Result<Report> {
+        self.engine.restart_with(self.profile.hurry)?;
+        let began = clock::now();
+        let mut moved = (self.engine.progress(), began);
+        loop {
+            let report = audit(self.place, self.profile, &self.dir, self.inserted)?;
+            let now = clock::now();
+            let progress = self.engine.progress();
+            if progress != moved.0 {
+                moved = (progress, now);
+            }
+            if report.lost() == 0 || self.is_over(began, moved.1, now) {
+                return Ok(report);
+            }
+            thread::sleep(AUDIT_EVERY);
+            self.engine.tend()?;
+        }
+    }
+
+    /// Whether to wait no more. What must not be lost is waited for longer: it may only be late.
+    fn is_over(&self, began: Instant, moved: Instant, now: Instant) -> bool {
+        let quiet = self.engine.progress().2 == 0 && now.since(moved) >= QUIET_NS;
+        now.since(began) >= PATIENCE_NS || (self.profile.wanted == Wanted::Loss && quiet)
+    }
+}

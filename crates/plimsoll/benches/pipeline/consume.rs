@@ -1,0 +1,55 @@
+//! From Kafka to nowhere, beside the bare client library.
+
+use std::rc::Rc;
+
+use plimsoll_kafka::{Source, bench};
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::sink::Noop;
+
+use crate::Failure;
+use crate::place::{LIMIT, Log, PARTITIONS, Place};
+use crate::plan::Plan;
+use crate::row::{Bound, Goal, Of, Row, Turn};
+use crate::running::{self, parts, settings};
+
+const TOPIC: &str = "consume";
+const PAYLOAD_BYTES: usize = 200;
+
+pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+    let (log, records) = (place.broker()?, plan.consumed);
+    log.fill(TOPIC, records, &mut |number, out| payload(number, out, PAYLOAD_BYTES))?;
+    let setup = format!(
+        "{records} records of {PAYLOAD_BYTES} bytes and keys of 8 in {PARTITIONS} partitions, the same fetch settings; ours at least \
+         once, one worker thread"
+    );
+    let goal = Goal { subject: 1, words: "0.9 of the bare client", of: Of::Rate, bound: Bound::Least(0.9) };
+    let (bare, mut turns) = (Rc::clone(&log), 0);
+    let row = Row::new("Kafka → nowhere", setup)
+        .goal(goal)
+        .subject("librdkafka, polled in a loop", move || bare_turn(&bare, records))
+        .subject("pipeline", move || {
+            turns += 1;
+            let source = Source::build(&running::topic(&log, TOPIC, &format!("consume-{turns}"))?)?;
+            running::run(parts(source, Vec::new(), Noop), settings(Guarantee::AtLeastOnce, 1000), records)
+        });
+    Ok(Some(row))
+}
+
+fn bare_turn(log: &Log, records: u64) -> Result<Turn, Failure> {
+    let count = bench::consume(&log.cluster(), TOPIC, records, LIMIT)?;
+    if count.records < records {
+        return Err(format!("only {} of {records} records came", count.records).into());
+    }
+    Ok(Turn { events: count.records, wall_ns: count.elapsed_ns, cpu_ns: count.cpu_ns, stored_bytes: None })
+}
+
+/// Bytes that differ from record to record and compress as text does: no two are the same, and none is noise.
+pub(crate) fn payload(number: u64, out: &mut Vec<u8>, bytes: usize) {
+    let end = out.len() + bytes;
+    let mut state = number;
+    while out.len() < end {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        out.extend_from_slice(format!("{:016x}", state).as_bytes());
+    }
+    out.truncate(end);
+}

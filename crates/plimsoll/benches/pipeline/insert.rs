@@ -1,0 +1,142 @@
+//! From a generator to MongoDB, beside the raw insert loop: the same documents, batches and connections.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, DateTime, doc};
+use plimsoll_measure::clock;
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::source::Stop;
+use plimsoll_pipeline::{Batch, Partition, Record, Sink, SinkFactory, Verdict};
+use plimsoll_stores::document::form::Form;
+use plimsoll_stores::scenario;
+
+use crate::Failure;
+use crate::consume::payload;
+use crate::generator::generator;
+use crate::place::{DB, Place, Store};
+use crate::plan::Plan;
+use crate::raw::Raw;
+use crate::row::{Bound, Goal, Of, Row, Turn};
+use crate::running::{parts, run, settings};
+
+const COLLECTION: &str = "insert";
+const PAYLOAD_BYTES: usize = 512;
+const CONNECTIONS: usize = 4;
+const BATCH: usize = 500;
+/// Different documents of the raw loop: as many as a pipeline has in flight, so that both read from the same caches.
+const DOCUMENTS: u64 = 20 * BATCH as u64;
+
+pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
+    let (store, events) = (place.server()?, plan.inserted);
+    let documents = (0..DOCUMENTS).map(document).collect::<Result<Vec<_>, _>>()?;
+    let setup = format!(
+        "{events} documents of {} bytes, {BATCH} a command, {CONNECTIONS} connections, w: majority, j: true, one thread each",
+        documents[0].len() + 26
+    );
+    let mut raw = Raw::connect(&store.borrow().address(), COLLECTION, CONNECTIONS, documents, BATCH)?;
+    let mut alone = Alone::build(&store.borrow())?;
+    let goal =
+        Goal { subject: 2, words: "at most 5 % below the raw loop", of: Of::Rate, bound: Bound::Least(0.95) };
+    let cpu = Goal {
+        words: "at most 5 % more CPU than the raw loop",
+        of: Of::Cpu,
+        bound: Bound::Most(1.05),
+        ..goal
+    };
+    let [first, second, third] = std::array::from_fn(|_| Rc::clone(&store));
+    let row = Row::new("Generator → MongoDB", setup)
+        .goal(goal)
+        .goal(cpu)
+        .subject("raw insert loop", move || {
+            first.borrow_mut().drop_collection(COLLECTION)?;
+            raw.insert(events)
+        })
+        .subject("the sink alone", move || {
+            second.borrow_mut().drop_collection(COLLECTION)?;
+            alone.insert(events)
+        })
+        .subject("pipeline", move || {
+            third.borrow_mut().drop_collection(COLLECTION)?;
+            let sink = typed(&third.borrow()).build()?;
+            let source = generator(PAYLOAD_BYTES, Stop::Events(events));
+            run(parts(source, Vec::new(), sink), settings(Guarantee::AtMostOnce, BATCH), events)
+        });
+    Ok(Some(row))
+}
+
+fn typed(store: &Store) -> scenario::Insert {
+    let collection = format!("{DB}.{COLLECTION}");
+    scenario::Insert {
+        form: Form::Full,
+        connections: CONNECTIONS,
+        ..scenario::Insert::new(store.uri(), collection)
+    }
+}
+
+/// A document as the sink makes it of an event, without its `_id`.
+fn document(number: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    payload(number, &mut bytes, PAYLOAD_BYTES);
+    let payload = Binary { subtype: BinarySubtype::Generic, bytes };
+    let ts = DateTime::from_millis(i64::try_from(clock::wall_ms())?);
+    Ok(doc! {"key": Bson::Null, "headers": [], "ts": ts, "payload": payload}.to_vec()?)
+}
+
+/// The sink without the engine, in a loop on one thread.
+struct Alone {
+    sink: Box<dyn Sink>,
+    spare: Vec<Batch>,
+    next: u64,
+}
+
+impl Alone {
+    fn build(store: &Store) -> Result<Self, Failure> {
+        let sink = typed(store).build()?.build(0)?;
+        let mut number = 0;
+        let batches = usize::try_from(DOCUMENTS)? / BATCH;
+        let batch = |_| {
+            let mut batch = Batch::new(Partition::new("alone", 0));
+            for _ in 0..BATCH {
+                let mut bytes = Vec::new();
+                payload(number, &mut bytes, PAYLOAD_BYTES);
+                number += 1;
+                batch.push(Record {
+                    appended_ms: clock::wall_ms(),
+                    payload: Some(&bytes),
+                    ..Record::default()
+                });
+            }
+            batch
+        };
+        Ok(Self { sink, spare: (0..batches).map(batch).collect(), next: 0 })
+    }
+
+    /// Whole batches, at least so many documents.
+    fn insert(&mut self, events: u64) -> Result<Turn, Failure> {
+        let (begun, cpu_ns, start) = (clock::now(), clock::process_cpu_ns(), self.next);
+        let (end, mut in_hand) = (start + events, 0);
+        while self.next < end || in_hand > 0 {
+            while in_hand < CONNECTIONS && self.next < end {
+                // The one that waited longest: like those of a pipeline, it is not in the nearest cache.
+                let mut batch = self.spare.remove(0);
+                for event in batch.events_mut() {
+                    event.offset = self.next;
+                    self.next += 1;
+                }
+                self.sink.submit(batch);
+                in_hand += 1;
+            }
+            if let Some(settled) = self.sink.settle(Duration::from_millis(20)) {
+                in_hand -= 1;
+                if settled.verdict != Verdict::WRITTEN {
+                    return Err(format!("a batch was not written: {:?}", settled.verdict).into());
+                }
+                self.spare.push(settled.batch);
+            }
+        }
+        let (wall_ns, cpu_ns) = (clock::now().since(begun), clock::process_cpu_ns() - cpu_ns);
+        Ok(Turn { events: self.next - start, wall_ns, cpu_ns, stored_bytes: None })
+    }
+}

@@ -1,0 +1,90 @@
+//! What was measured, printed and kept as it comes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::Failure;
+use crate::arguments::Arguments;
+use crate::place::Place;
+use crate::row::Measured;
+use crate::show;
+use crate::steady::Steady;
+
+/// What was measured so far.
+pub(crate) struct Results {
+    /// Where it is kept, if it is.
+    out: Option<PathBuf>,
+    is_test: bool,
+    text: String,
+    json: Value,
+}
+
+impl Results {
+    /// Nothing yet; a directory that holds results is left as it is.
+    pub(crate) fn open(place: &Place, arguments: &Arguments) -> Result<Self, Failure> {
+        if let Some(out) = &arguments.out {
+            fs::create_dir_all(out)?;
+            if out.join("results.json").exists() {
+                return Err(format!("{} holds results already: name another directory", out.display()).into());
+            }
+        }
+        let rounds = arguments.plan.rounds;
+        let facts = place.facts().into_iter().map(|(what, value)| (what.to_owned(), Value::String(value)));
+        let json = json!({
+            "facts": facts.collect::<serde_json::Map<_, _>>(), "machine": place.machine, "rounds": rounds,
+            "rows": [], "left_out": [],
+        });
+        let mut results =
+            Self { out: arguments.out.clone(), is_test: arguments.is_test, text: String::new(), json };
+        results.say(&show::head(place, rounds))?;
+        Ok(results)
+    }
+
+    /// Where files may be kept.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.out.as_deref()
+    }
+
+    pub(crate) fn add_row(&mut self, name: &str, measured: Measured) -> Result<(), Failure> {
+        self.push("rows", measured.json(name));
+        self.say(&show::row(&measured))
+    }
+
+    /// A row whose peer is not there.
+    pub(crate) fn leave_out(&mut self, name: &str) -> Result<(), Failure> {
+        self.push("left_out", json!(name));
+        self.say(&format!("\n{name}: left out, its peer is not installed (--install)\n"))
+    }
+
+    pub(crate) fn add_steady(&mut self, steady: Steady) -> Result<(), Failure> {
+        self.json["steady"] = steady.json();
+        self.say(&show::steady(&steady))
+    }
+
+    /// The last word of a test: it measures nothing.
+    pub(crate) fn close(&self) -> Result<(), Failure> {
+        if self.is_test {
+            println!("every row runs; a test measures nothing");
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, list: &str, value: Value) {
+        if let Some(list) = self.json[list].as_array_mut() {
+            list.push(value);
+        }
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        if !self.is_test {
+            print!("{text}");
+        }
+        self.text.push_str(text);
+        let Some(out) = &self.out else { return Ok(()) };
+        fs::write(out.join("table.txt"), &self.text)?;
+        fs::write(out.join("results.json"), format!("{:#}\n", self.json))?;
+        Ok(())
+    }
+}

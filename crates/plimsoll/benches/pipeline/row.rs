@@ -1,0 +1,166 @@
+//! A row of the table: subjects that are measured by turns.
+
+use serde_json::{Value, json};
+
+use crate::Failure;
+use crate::figures::Figures;
+
+/// What a turn of a subject measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    /// Events that were counted.
+    pub(crate) events: u64,
+    /// How long they took, in nanoseconds.
+    pub(crate) wall_ns: u64,
+    /// CPU time of the client meanwhile, in nanoseconds.
+    pub(crate) cpu_ns: u64,
+    /// Bytes of BSON that are stored of each event, where that is asked.
+    pub(crate) stored_bytes: Option<f64>,
+}
+
+/// Measures a subject once.
+pub(crate) type Measure = Box<dyn FnMut() -> Result<Turn, Failure>>;
+
+/// Something that is measured.
+pub(crate) struct Subject {
+    name: String,
+    measure: Measure,
+}
+
+/// What a subject is to reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    /// Which subject, by its place.
+    pub(crate) subject: usize,
+    /// In words.
+    pub(crate) words: &'static str,
+    /// What counts.
+    pub(crate) of: Of,
+    /// The bound.
+    pub(crate) bound: Bound,
+}
+
+/// What counts for a goal: the median of this.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Of {
+    /// The rate, in those of the first subject.
+    Rate,
+    /// Events a second of CPU time.
+    PerCpuS,
+    /// CPU time an event, in those of the first subject.
+    Cpu,
+}
+
+/// On which side of a number something is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bound {
+    /// At least.
+    Least(f64),
+    /// At most.
+    Most(f64),
+}
+
+/// A row.
+pub(crate) struct Row {
+    /// What is measured.
+    title: String,
+    /// With what: sizes, settings.
+    setup: String,
+    subjects: Vec<Subject>,
+    goals: Vec<Goal>,
+}
+
+/// A row that was measured.
+pub(crate) struct Measured {
+    /// What was measured.
+    pub(crate) title: String,
+    /// With what.
+    pub(crate) setup: String,
+    /// The subjects, each with its turns, one a round.
+    pub(crate) subjects: Vec<(String, Vec<Turn>)>,
+    /// What they were to reach.
+    pub(crate) goals: Vec<Goal>,
+}
+
+impl Row {
+    pub(crate) fn new(title: impl Into<String>, setup: impl Into<String>) -> Self {
+        Self { title: title.into(), setup: setup.into(), subjects: Vec::new(), goals: Vec::new() }
+    }
+
+    /// Adds a subject; the first is the one that the others are measured beside.
+    pub(crate) fn subject(
+        mut self,
+        name: impl Into<String>,
+        measure: impl FnMut() -> Result<Turn, Failure> + 'static,
+    ) -> Self {
+        self.subjects.push(Subject { name: name.into(), measure: Box::new(measure) });
+        self
+    }
+
+    pub(crate) fn goal(mut self, goal: Goal) -> Self {
+        self.goals.push(goal);
+        self
+    }
+
+    /// Measures every subject once a round; another one begins each time. A round before the first does not count: files are opened
+    /// in it, and buffers grow.
+    pub(crate) fn measure(&mut self, rounds: usize) -> Result<Measured, Failure> {
+        let mut turns = vec![Vec::new(); self.subjects.len()];
+        let warm_up = usize::from(rounds > 1);
+        for round in 0..rounds + warm_up {
+            for place in 0..self.subjects.len() {
+                let at = (round + place) % self.subjects.len();
+                let Subject { name, measure } = &mut self.subjects[at];
+                let turn = measure().map_err(|failure| format!("{}, {name}: {failure}", self.title))?;
+                eprintln!("  {:>2} {name}: {:.0} events/s", round + 1 - warm_up, turn.per_s());
+                if round >= warm_up {
+                    turns[at].push(turn);
+                }
+            }
+        }
+        let names = self.subjects.iter().map(|subject| subject.name.clone());
+        Ok(Measured {
+            title: self.title.clone(),
+            setup: self.setup.clone(),
+            subjects: names.zip(turns).collect(),
+            goals: self.goals.clone(),
+        })
+    }
+}
+
+impl Turn {
+    /// Events a second.
+    pub(crate) fn per_s(&self) -> f64 {
+        self.events as f64 * 1e9 / self.wall_ns.max(1) as f64
+    }
+
+    /// Events a second of CPU time.
+    pub(crate) fn per_cpu_s(&self) -> f64 {
+        1e9 / self.cpu_ns_each()
+    }
+
+    /// CPU time of an event, in nanoseconds.
+    pub(crate) fn cpu_ns_each(&self) -> f64 {
+        self.cpu_ns.max(1) as f64 / self.events.max(1) as f64
+    }
+
+    fn json(&self) -> Value {
+        let Self { events, wall_ns, cpu_ns, stored_bytes } = self;
+        json!({"events": events, "wall_ns": wall_ns, "cpu_ns": cpu_ns, "stored_bytes_each": stored_bytes})
+    }
+}
+
+impl Measured {
+    /// All of it, with what follows.
+    pub(crate) fn json(&self, name: &str) -> Value {
+        let figures = Figures::of(self);
+        let subjects = self.subjects.iter().zip(&figures.lines).map(|((name, turns), line)| {
+            let turns: Vec<Value> = turns.iter().map(Turn::json).collect();
+            json!({"name": name, "figures": line.json(), "turns": turns})
+        });
+        json!({
+            "row": name, "title": self.title, "setup": self.setup, "subjects": subjects.collect::<Vec<_>>(),
+            "goals": figures.goals.iter().map(|goal| goal.json()).collect::<Vec<_>>(),
+        })
+    }
+}

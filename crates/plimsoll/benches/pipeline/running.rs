@@ -1,0 +1,83 @@
+//! A pipeline in this process, from its first event to its last.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_measure::clock;
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::meter::Count;
+use plimsoll_pipeline::{
+    Control, Executor, Limits, Parts, Pipeline, Settings, SinkFactory, Source, TransformFactory,
+};
+use serde_json::json;
+
+use crate::Failure;
+use crate::place::Log;
+use crate::row::Turn;
+use crate::watch::{Seen, watch};
+
+/// How often a pipeline's counters are looked at: seldom enough to cost nothing.
+const EVERY: Duration = Duration::from_millis(2);
+
+/// One source, some transforms and a sink.
+pub(crate) fn parts(
+    source: impl Source + 'static,
+    transforms: Vec<Box<dyn TransformFactory>>,
+    sink: impl SinkFactory + 'static,
+) -> Parts {
+    Parts {
+        sources: vec![Box::new(source)],
+        transforms,
+        sink: Box::new(sink),
+        dead_letters: None,
+        positions: None,
+    }
+}
+
+/// One worker, and room for 20 batches.
+pub(crate) fn settings(guarantee: Guarantee, batch: usize) -> Settings {
+    let limits = Limits { batch_events_max: batch, events_max: 20 * batch, ..Limits::default() };
+    Settings { guarantee, limits, executor: Executor::Pool(1), ..Settings::default() }
+}
+
+/// A topic as a source, for a group that begins at the beginning.
+pub(crate) fn topic(
+    log: &Log,
+    topic: &str,
+    group: &str,
+) -> Result<plimsoll_kafka::scenario::Source, Failure> {
+    let typed = json!({"brokers": log.brokers(), "topic": topic, "group": group, "start": "earliest"});
+    Ok(serde_json::from_value(typed)?)
+}
+
+/// Runs a pipeline until so many events are written, and ends it. The turn begins when it has read the first of them.
+///
+/// # Errors
+/// What ended it before, or that not every event was written.
+pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn, Failure> {
+    let control = Arc::new(Control::default());
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control))?;
+    let meter = pipeline.meter();
+    let thread = thread::spawn(move || pipeline.run());
+    let turn = watch(events, EVERY, || {
+        // In this order: what is written last is written before the end.
+        let (is_over, counts) = (thread.is_finished(), meter.counts());
+        let written = counts.get(Count::Written);
+        if is_over && written < events {
+            return Err(format!("the pipeline ended with {written} of {events} events").into());
+        }
+        let has_begun = counts.get(Count::Read) > 0;
+        Ok(Seen { has_begun, events: written, cpu_ns: clock::process_cpu_ns() })
+    });
+    control.drain();
+    let ended = thread.join().map_err(|_| "the pipeline panicked")?;
+    // Why it ended says more than that it ended.
+    ended?;
+    let counts = meter.counts();
+    let astray = [Count::Lost, Count::DeadLettered, Count::Replayed].map(|count| counts.get(count));
+    if astray != [0; 3] {
+        return Err(format!("{astray:?} events were lost, buried, or written before").into());
+    }
+    turn
+}

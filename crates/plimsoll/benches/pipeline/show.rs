@@ -1,0 +1,109 @@
+//! The table as text: ratios first.
+
+use std::fmt::Write;
+
+use crate::figures::{Figures, Held, Line, Spread};
+use crate::place::Place;
+use crate::row::Measured;
+use crate::steady::Steady;
+
+/// What stands above the table.
+pub(crate) fn head(place: &Place, rounds: usize) -> String {
+    let mut out = String::new();
+    for (what, value) in place.facts() {
+        line(&mut out, format_args!("{what:<10}{value}"));
+    }
+    line(&mut out, format_args!("{:<10}{rounds}, median (least to most)", "rounds"));
+    out
+}
+
+/// A row.
+pub(crate) fn row(measured: &Measured) -> String {
+    let figures = Figures::of(measured);
+    let mut out = String::new();
+    line(&mut out, format_args!("\n{}\n  {}", measured.title, measured.setup));
+    line(
+        &mut out,
+        format_args!(
+            "  {:<42}{:>22}{:>32}{:>10}{:>9}{:>11}{:>14}",
+            "", "ratio", "events/s", "CPU ns", "× CPU", "CPU ns +", "events/core/s"
+        ),
+    );
+    for ((name, _), figures) in measured.subjects.iter().zip(&figures.lines) {
+        line(&mut out, format_args!("  {name:<42}{}", cells(figures)));
+    }
+    figures.goals.iter().for_each(|goal| line(&mut out, format_args!("  {}", words(goal))));
+    out
+}
+
+fn cells(figures: &Line) -> String {
+    let Line { ratio, per_s, per_cpu_s, cpu_ns, cpu_ratio, cpu_more_ns, stored_bytes } = figures;
+    let stored = stored_bytes.map_or(String::new(), |bytes| format!("  {bytes:.0} bytes stored"));
+    format!(
+        "{:>22}{:>32}{:>10.0}{:>9.2}{:>11.0}{:>14.0}{stored}",
+        spread(ratio, 3),
+        spread(per_s, 0),
+        cpu_ns.median,
+        cpu_ratio.median,
+        cpu_more_ns.median,
+        per_cpu_s.median,
+    )
+}
+
+fn spread(spread: &Spread, digits: usize) -> String {
+    let Spread { median, min, max } = spread;
+    format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
+}
+
+fn words(goal: &Held) -> String {
+    let verdict = if goal.met { "met" } else { "missed" };
+    let measured = goal.measured;
+    if measured < 1000.0 {
+        format!("goal: {}: {measured:.3}, {verdict}", goal.words)
+    } else {
+        format!("goal: {}: {measured:.0}, {verdict}", goal.words)
+    }
+}
+
+/// The steady run.
+pub(crate) fn steady(steady: &Steady) -> String {
+    let mut out = String::new();
+    line(&mut out, format_args!("\nSteady: Kafka → MongoDB, effectively once, {} s", steady.seconds));
+    line(&mut out, format_args!("  {}", steady.setup));
+    line(
+        &mut out,
+        format_args!("  {} records written to the topic, as many documents in the collection", steady.sent),
+    );
+    let mib = |bytes: f64| bytes / f64::from(1 << 20);
+    let verdict = if steady.memory.is_flat() { "flat" } else { "NOT flat" };
+    line(
+        &mut out,
+        format_args!(
+            "  resident memory, without the first {} s: {:.1} to {:.1} MiB, slope {:+.2} MiB a minute: {verdict}",
+            steady.memory.skipped_s,
+            mib(steady.memory.min),
+            mib(steady.memory.max),
+            mib(steady.memory.slope_per_minute)
+        ),
+    );
+    let ms = |ns: u64| ns as f64 / 1e6;
+    for stage in &steady.stages {
+        line(
+            &mut out,
+            format_args!(
+                "  {:<10} p50 {:.1} ms, p99 {:.1} ms, p99.9 {:.1} ms, most {:.1} ms",
+                stage.name,
+                ms(stage.p50_ns),
+                ms(stage.p99_ns),
+                ms(stage.p999_ns),
+                ms(stage.max_ns)
+            ),
+        );
+    }
+    out
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{text}");
+}

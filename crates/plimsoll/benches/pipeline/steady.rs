@@ -1,0 +1,175 @@
+//! The program itself at a steady rate from Kafka to MongoDB, effectively once: whether its memory stays as it is.
+//!
+//! It is a process of its own, `plimsoll pipeline run`, which notes its resident memory once a second; the records come from this one.
+
+mod memory;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use plimsoll_kafka::bench;
+use plimsoll_kafka::topic::Topic;
+use plimsoll_measure::clock::{self, SECOND_NS};
+use plimsoll_measure::stream::{Second, Stage, Stream};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::Failure;
+use crate::connect;
+use crate::marks::Marks;
+use crate::place::{DB, LIMIT, Log, PARTITIONS, Place, Store};
+use crate::plan::Plan;
+
+pub(crate) use memory::Memory;
+
+const NAME: &str = "steady";
+/// The number of the topic in the documents' names: no other topic of this program has it.
+const TOPIC_NUMBER: u32 = 8;
+/// What a topic keeps of what was read: the disk stays small in a long run.
+const KEPT: [(&str, &str); 2] = [("retention.bytes", "134217728"), ("segment.bytes", "33554432")];
+/// Records that are made in one go.
+const SLICE_MS: u64 = 10;
+
+/// How the steady run was.
+pub(crate) struct Steady {
+    /// In words.
+    pub(crate) setup: String,
+    /// How long it was.
+    pub(crate) seconds: u64,
+    /// Records that the topic got, and documents that there were in the end.
+    pub(crate) sent: u64,
+    /// Resident memory.
+    pub(crate) memory: Memory,
+    /// How long events took, of the whole run.
+    pub(crate) stages: Vec<Stage>,
+}
+
+/// Runs it; the seconds are kept in `out`, if there is one.
+pub(crate) fn run(place: &Place, plan: &Plan, out: Option<&Path>) -> Result<Steady, Failure> {
+    let (log, store, home) = (place.broker()?, place.server()?, tempfile::tempdir()?);
+    let topic =
+        KEPT.into_iter().fold(Topic::new(NAME, PARTITIONS), |topic, (name, value)| topic.with(name, value));
+    log.reset(&topic)?;
+    let records = plan.steady_s * plan.steady_per_s;
+    let mut program = Program::start(home.path(), &log, &store.borrow())?;
+    let sent = bench::produce(&log.cluster(), NAME, records, &mut paced(plan.steady_per_s))?.records;
+    arrival(&log, &mut store.borrow_mut(), &mut program, sent)?;
+    let (seconds, stream) = program.end()?;
+    if let Some(out) = out {
+        fs::write(out.join("steady.csv"), csv(&seconds)?)?;
+    }
+    Ok(Steady {
+        setup: format!(
+            "{} records a second, JSON of 470 bytes, {PARTITIONS} partitions; `plimsoll pipeline run`, two worker threads; delivery is \
+             from the producer's timestamp to the acknowledgement",
+            plan.steady_per_s
+        ),
+        seconds: plan.steady_s,
+        sent,
+        memory: Memory::of(&seconds),
+        stages: stream.last.stages,
+    })
+}
+
+/// Makes records when they are due: those of 10 ms at once.
+fn paced(per_s: u64) -> impl FnMut(u64, &mut Vec<u8>) {
+    let (start, slice) = (clock::now(), (per_s * SLICE_MS / 1000).max(1));
+    move |number, out| {
+        if number.is_multiple_of(slice) {
+            let due = u128::from(number) * u128::from(SECOND_NS) / u128::from(per_s);
+            let passed = u128::from(clock::now().since(start));
+            let wait = u64::try_from(due.saturating_sub(passed)).unwrap_or(u64::MAX);
+            thread::sleep(Duration::from_nanos(wait));
+        }
+        connect::json(number, out);
+    }
+}
+
+/// Waits until all that was sent is there, once each.
+fn arrival(log: &Log, store: &mut Store, program: &mut Program, sent: u64) -> Result<(), Failure> {
+    let began = clock::now();
+    let mut marks = Marks::of(&log.extents(NAME)?, NAME, connect::our_name(TOPIC_NUMBER));
+    loop {
+        let come = marks.look(store)?;
+        if come >= sent {
+            return store.wait_for_count(NAME, sent);
+        }
+        if let Some(status) = program.child.try_wait()? {
+            return Err(format!("the program ended ({status}) with {come} of {sent} documents").into());
+        }
+        if u128::from(clock::now().since(began)) > LIMIT.as_nanos() {
+            return Err(format!("only {come} of {sent} documents arrived").into());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The program at work. Dropping it ends it.
+struct Program {
+    child: Child,
+    out: PathBuf,
+}
+
+impl Program {
+    fn start(home: &Path, log: &Log, store: &Store) -> Result<Self, Failure> {
+        // JSON is YAML.
+        let pipeline = json!({
+            "name": NAME,
+            "guarantee": "effectively-once",
+            "source": {"kafka": {"brokers": log.brokers(), "topic": NAME, "group": NAME, "start": "earliest"}},
+            "sink": {"insert": {"uri": store.uri(), "collection": format!("{DB}.{NAME}"), "form": "json", "topics": {NAME: TOPIC_NUMBER}}},
+        });
+        let (file, out) = (home.join("pipeline.yaml"), home.join("run"));
+        fs::write(&file, pipeline.to_string())?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(["pipeline", "run"]).arg(file).arg("--out").arg(&out).arg("-q");
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        Ok(Self { child, out })
+    }
+
+    /// Lets it finish; gives what it noted.
+    fn end(mut self) -> Result<(Vec<Second>, Stream), Failure> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).ok_or("no such process")?;
+        kill_process(pid, Signal::TERM)?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            return Err(format!("the program ended with {status}").into());
+        }
+        let seconds = fs::read_to_string(self.out.join("seconds.ndjson"))?;
+        let seconds = seconds.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        Ok((seconds, serde_json::from_str(&fs::read_to_string(self.out.join("pipeline.json"))?)?))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One line a second.
+fn csv(seconds: &[Second]) -> Result<Vec<u8>, Failure> {
+    let mut out = b"elapsed_s,resident_bytes,cpu_ns,threads,written_events,in_flight_events\n".to_vec();
+    for second in seconds {
+        let Second { elapsed_ns, process, in_flight_events, counts, .. } = second;
+        let elapsed_s = *elapsed_ns as f64 / 1e9;
+        let written = counts.get("written_events").copied().unwrap_or_default();
+        let (resident, cpu, threads) = (process.resident_bytes, process.cpu_ns, process.threads);
+        writeln!(out, "{elapsed_s:.3},{resident},{cpu},{threads},{written},{in_flight_events}")?;
+    }
+    Ok(out)
+}
+
+impl Steady {
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "setup": self.setup, "seconds": self.seconds, "sent": self.sent,
+            "resident_memory": self.memory.json(), "stages": self.stages,
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! The words of the command line, as typed: a file for each group of commands, and what several of them have in common.
+
+mod load;
+
+mod compare;
+mod pipeline;
+mod results;
+mod suite;
+
+mod serve;
+mod server;
+mod tool;
+
+mod shared;
+
+use clap::{Parser, Subcommand};
+
+pub use compare::{AbArgs, CompareArgs};
+pub use load::{LadderArgs, LineArgs, MergeArgs, RunArgs};
+pub use pipeline::{PipelineArgs, PipelineCommand, PipelineRunArgs};
+#[cfg(feature = "kafka")]
+pub use pipeline::{PipelineAuditArgs, PipelineDemoArgs, Victim};
+pub use results::{AuditArgs, InspectArgs, ReportArgs, ShowArgs};
+pub use serve::{LogLevel, ServeCommand, TelemetryArgs};
+pub use server::{ServerCommand, StartArgs};
+pub use shared::{JudgeArgs, LoadArgs};
+pub use suite::SuiteArgs;
+#[cfg(feature = "embedding")]
+pub use tool::ModelCommand;
+pub use tool::{CompletionsArgs, ScenariosArgs, SchemaArgs, SchemaOf, SelftestArgs};
+
+/// The load line of a MongoDB deployment: how much load it takes, at what latency, held back by what, with proof that
+/// nothing it acknowledged was lost.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a scenario and audit what it wrote.
+    Run(RunArgs),
+    /// Search for the highest load at which the objective holds.
+    Line(LineArgs),
+    /// Send the same load with more and more writers, and fit the law that its throughput follows.
+    Ladder(LadderArgs),
+    /// Join the shards that several processes or machines ran of one plan, as one run.
+    Merge(MergeArgs),
+    /// Hold runs of B against runs of A: better, worse, or noise.
+    Compare(CompareArgs),
+    /// Measure two servers, settings, clients or binaries in turns, and compare them.
+    Ab(AbArgs),
+    /// Make the tests of a table one after the other, all night if need be.
+    Suite(SuiteArgs),
+    /// Move events from a source through transforms to a sink, with a stated delivery guarantee.
+    #[command(subcommand)]
+    Pipeline(PipelineCommand),
+    /// Install the model that pipelines make vectors of texts with.
+    #[cfg(feature = "embedding")]
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Print the summary of a run again, or a result of k6, wrk, wrk2, YCSB or oha.
+    Show(ShowArgs),
+    /// Write the page of a run again.
+    Report(ReportArgs),
+    /// Read back what a run wrote, again.
+    Audit(AuditArgs),
+    /// Show what is in a deployment, without changing anything.
+    Inspect(InspectArgs),
+    /// Install, start and stop servers on this machine.
+    #[command(subcommand)]
+    Server(ServerCommand),
+    /// Run a service that a team could run, to use it or to measure it.
+    #[command(subcommand)]
+    Serve(ServeCommand),
+    /// List the shipped scenarios, or print one.
+    Scenarios(ScenariosArgs),
+    /// Check the ruler on this machine before believing it.
+    Selftest(SelftestArgs),
+    /// Print the JSON Schema of a scenario, a pipeline, or a file of results.
+    Schema(SchemaArgs),
+    /// Print the completions for a shell.
+    Completions(CompletionsArgs),
+}

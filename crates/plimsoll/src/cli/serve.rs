@@ -1,0 +1,54 @@
+//! `serve`: services that a team could run.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Services.
+#[derive(Debug, Subcommand)]
+pub enum ServeCommand {
+    /// Readings of sensors and activity feeds over HTTP, kept in MongoDB.
+    Telemetry(TelemetryArgs),
+}
+
+/// Run the telemetry service. It prints its URL when it serves, and ends on SIGTERM or Ctrl-C when everything that it
+/// accepted is finished; a second signal ends it at once.
+#[derive(Debug, Args)]
+pub struct TelemetryArgs {
+    /// The address to listen on; port 0 takes any free one. One that others reach needs `security` in the settings.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Where everything is kept: a mongodb:// URI, or a server of its own to start: `mongod` (from the PATH), `embedded`
+    /// or `embedded:relaxed`; `database.uri` of the settings if left out.
+    #[arg(long, value_name = "URI|embedded[:profile]")]
+    pub server: Option<String>,
+    /// Where a server that is started keeps its data; a temporary directory if left out.
+    #[arg(long, value_name = "DIR")]
+    pub storage: Option<PathBuf>,
+    /// The settings, as YAML; the guide of the service lists them.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Replace a value of the settings, for example --set readings.design=bucket
+    #[arg(long = "set", value_name = "path=value")]
+    pub overrides: Vec<String>,
+    /// How much is logged on standard error.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info)]
+    pub log: LogLevel,
+    /// Print the settings with all defaults as YAML, and do nothing.
+    #[arg(long)]
+    pub print_settings: bool,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum LogLevel {
+    /// What failed.
+    Error,
+    /// What may be wrong.
+    Warn,
+    /// The beginning and the end.
+    Info,
+    /// Everything.
+    Debug,
+}

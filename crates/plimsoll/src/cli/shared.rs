@@ -1,0 +1,64 @@
+//! What the words of several commands have in common.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Options of every command that sends load.
+#[derive(Clone, Debug, Args)]
+pub struct LoadArgs {
+    /// Where to send it: a mongodb:// URI, `mongod` (from the PATH), `embedded` or `embedded:relaxed`.
+    #[arg(long, value_name = "URI|embedded[:profile]")]
+    pub server: Option<String>,
+    /// Spread the load over these servers, which know nothing of each other: URIs or host:port, separated by commas.
+    #[arg(long, value_name = "HOST,HOST…", value_delimiter = ',')]
+    pub hosts: Vec<String>,
+    /// Start so many embedded servers and spread the load over them.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub count: usize,
+    /// Replace a value of the scenario, for example --set phases.0.stop.duration=5s
+    #[arg(long = "set", value_name = "path=value")]
+    pub overrides: Vec<String>,
+    /// Seed of all randomness.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Send only this part of the load, for example 0/4.
+    #[arg(long, value_name = "i/n", default_value = "0/1")]
+    pub shard: String,
+    /// The run directory itself.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Keep the embedded server's storage in the run directory, for a later audit; of a matrix the collections too.
+    #[arg(long)]
+    pub keep: bool,
+    /// Print run.json (of a matrix: matrix.json) on standard output and nothing else.
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// For a suite: what the server at the address was started as.
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub hosted_as: Option<crate::suite::hosted_as::HostedAs>,
+}
+
+/// How two things are judged.
+#[derive(Clone, Debug, Args)]
+pub struct JudgeArgs {
+    /// The metric that decides, for example insert.response_ns.p99; throughput, or p99 where the schedule gives the rate, if
+    /// left out.
+    #[arg(long, value_name = "METRIC")]
+    pub primary: Option<String>,
+    /// No smaller difference is called better or worse.
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = effect)]
+    pub min_effect: f64,
+}
+
+/// A difference as a share, typed as a percentage.
+fn effect(text: &str) -> Result<f64, String> {
+    let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("{text}: write a percentage from 0% to 100%, for example 3%"))
+}

@@ -1,0 +1,146 @@
+//! Where a pipeline's sections lead, and how they are pointed elsewhere.
+
+use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection};
+
+impl PipelineFile {
+    /// Points every section to another MongoDB server, and to other brokers.
+    pub fn point(&mut self, server: Option<&str>, brokers: Option<&str>) {
+        if let Some(server) = server {
+            self.uris().into_iter().for_each(|uri| server.clone_into(uri));
+        }
+        if let Some(brokers) = brokers {
+            self.brokers().into_iter().for_each(|all| brokers.clone_into(all));
+        }
+    }
+
+    /// The MongoDB servers that it names, the sink's first.
+    pub fn uris(&mut self) -> Vec<&mut String> {
+        let source = match &mut self.source {
+            SourceSection::ChangeStream(stream) => Some(&mut stream.uri),
+            SourceSection::Scan(scan) => Some(&mut scan.uri),
+            _ => None,
+        };
+        let positions = match &mut self.positions {
+            Some(PositionsSection::Collection(positions)) => Some(&mut positions.uri),
+            _ => None,
+        };
+        let sinks = std::iter::once(&mut self.sink).chain(&mut self.dead_letters);
+        sinks.filter_map(SinkSection::uri).chain(source).chain(positions).collect()
+    }
+
+    /// The brokers that it names.
+    #[cfg(feature = "kafka")]
+    pub fn brokers(&mut self) -> Vec<&mut String> {
+        let source = match &mut self.source {
+            SourceSection::Kafka(source) => Some(&mut source.brokers),
+            _ => None,
+        };
+        let sinks = std::iter::once(&mut self.sink).chain(&mut self.dead_letters);
+        let sinks = sinks.filter_map(|sink| match sink {
+            SinkSection::Kafka(kafka) => Some(&mut kafka.brokers),
+            _ => None,
+        });
+        source.into_iter().chain(sinks).collect()
+    }
+
+    /// The brokers that it names: none, for it cannot.
+    #[cfg(not(feature = "kafka"))]
+    pub fn brokers(&mut self) -> Vec<&mut String> {
+        Vec::new()
+    }
+
+    /// The topic that it reads.
+    #[cfg(feature = "kafka")]
+    pub fn topic_read(&self) -> Option<&str> {
+        match &self.source {
+            SourceSection::Kafka(source) => Some(&source.topic),
+            _ => None,
+        }
+    }
+
+    /// The topic that it reads: none, for it cannot.
+    #[cfg(not(feature = "kafka"))]
+    pub fn topic_read(&self) -> Option<&str> {
+        None
+    }
+
+    /// The group that reads it.
+    #[cfg(feature = "kafka")]
+    pub fn group(&self) -> Option<&str> {
+        match &self.source {
+            SourceSection::Kafka(source) => Some(&source.group),
+            _ => None,
+        }
+    }
+
+    /// The group that reads it: none, for it cannot.
+    #[cfg(not(feature = "kafka"))]
+    pub fn group(&self) -> Option<&str> {
+        None
+    }
+
+    /// The topics that it writes, dead letters too.
+    #[cfg(feature = "kafka")]
+    pub fn topics_written(&self) -> Vec<&str> {
+        let sinks = std::iter::once(&self.sink).chain(&self.dead_letters);
+        let kafka = sinks.filter_map(|sink| match sink {
+            SinkSection::Kafka(kafka) => Some(kafka),
+            _ => None,
+        });
+        let topics = kafka.flat_map(|sink| {
+            let letters = sink.exactly_once.as_ref().and_then(|once| once.dead_letters.as_deref());
+            std::iter::once(sink.topic.as_str()).chain(letters)
+        });
+        topics.collect()
+    }
+
+    /// The topics that it writes: none, for it cannot.
+    #[cfg(not(feature = "kafka"))]
+    pub fn topics_written(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// The collection that it writes.
+    pub fn collection_written(&self) -> Option<&str> {
+        match &self.sink {
+            SinkSection::Insert(insert) => Some(&insert.collection),
+            SinkSection::Vector(vector) => Some(&vector.collection),
+            SinkSection::Transactional(transactional) => Some(&transactional.collection),
+            _ => None,
+        }
+    }
+}
+
+impl SinkSection {
+    fn uri(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Insert(insert) => Some(&mut insert.uri),
+            Self::Vector(vector) => Some(&mut vector.uri),
+            Self::Transactional(transactional) => Some(&mut transactional.uri),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "kafka")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_is_pointed_to_where_the_words_say() {
+        let text = "source: {kafka: {brokers: 'a:1', topic: in, group: g}}\n\
+                    sink: {insert: {uri: 'mongodb://a', collection: d.c}}\n\
+                    dead_letters: {kafka: {brokers: 'a:1', topic: dead}}\n\
+                    positions: {collection: {uri: 'mongodb://a'}}\n";
+        let mut file: PipelineFile = serde_saphyr::from_str(text).unwrap();
+        file.point(Some("mongodb://b"), Some("b:2"));
+        assert_eq!(file.uris(), ["mongodb://b", "mongodb://b"]);
+        assert_eq!(file.brokers(), ["b:2", "b:2"]);
+        assert_eq!(
+            (file.topic_read(), file.group(), file.topics_written()),
+            (Some("in"), Some("g"), vec!["dead"])
+        );
+        assert_eq!(file.collection_written(), Some("d.c"));
+    }
+}

@@ -1,0 +1,168 @@
+//! From a pipeline's file to one whose source is its own dead letters: the same transforms, the same sink, and for what fails
+//! again the same dead letters.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::positions::FilePositions;
+use plimsoll_pipeline::replay::{Again, Letters, Noting};
+use plimsoll_pipeline::sink::Form as FileForm;
+use plimsoll_pipeline::{Parts, SinkFactory};
+use plimsoll_stores::scenario::Insert;
+
+use super::build::{Built, Group, assemble, rooted, settings, sink, transforms};
+use super::typed::{PipelineFile, SinkSection};
+
+/// The kind of the source, in metrics and words.
+const KIND: &str = "dead_letters";
+
+/// Builds the pipeline that replays the dead letters of a file's pipeline, so many at most.
+///
+/// # Errors
+/// What cannot be meant, and what to change.
+pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Result<Built> {
+    let limit = limit.unwrap_or(u64::MAX);
+    let parts = match (&file.sink, &file.dead_letters) {
+        (SinkSection::Transactional(typed), _) => {
+            let letters = typed.letters()?;
+            from_collection(file, base, &SinkSection::Insert(typed.sink_again()), &letters, limit)
+        }
+        #[cfg(feature = "kafka")]
+        (SinkSection::Kafka(typed), _) if typed.exactly_once.is_some() => {
+            kafka::in_transactions(file, base, typed, limit)
+        }
+        (_, Some(SinkSection::Insert(letters))) => from_collection(file, base, &file.sink, letters, limit),
+        (_, Some(SinkSection::File(letters))) => {
+            ensure!(
+                letters.form == FileForm::Whole,
+                "dead letters as {} do not say which events they are: say `form: whole` for the next ones",
+                match letters.form {
+                    FileForm::Raw => "`form: raw`",
+                    _ => "`form: lines`",
+                }
+            );
+            from_file(file, base, &rooted(&letters.path, base), limit)
+        }
+        #[cfg(feature = "kafka")]
+        (_, Some(SinkSection::Kafka(letters))) => kafka::from_topic(file, base, letters, limit),
+        (_, Some(other)) => bail!("dead letters in `{}` cannot be read again", other.kind()),
+        (_, None) => bail!("this pipeline keeps no dead letters: it stops at an event that cannot go on"),
+    };
+    let parts = parts.context("replay the dead letters")?;
+    let mut settings = settings(file);
+    // A letter is let go when its event is where it belongs, also where the pipeline itself promises less.
+    settings.guarantee = settings.guarantee.max(Guarantee::AtLeastOnce);
+    assemble(file, KIND, parts, settings)
+}
+
+/// The sink and the dead letters as the file says.
+fn same(file: &PipelineFile, base: &Path) -> anyhow::Result<Parts> {
+    let group = Group::default();
+    let letters = file.dead_letters.as_ref();
+    Ok(Parts {
+        sources: Vec::new(),
+        transforms: transforms(file, base)?,
+        sink: sink(&file.sink, file, base, &group).context("build `sink`")?,
+        dead_letters: letters.map(|section| sink(section, file, base, &group)).transpose()?,
+        positions: None,
+    })
+}
+
+fn from_file(file: &PipelineFile, base: &Path, path: &Path, limit: u64) -> anyhow::Result<Parts> {
+    ensure!(path.is_file(), "there are no dead letters in {}", path.display());
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".replayed");
+    let positions = FilePositions::open(beside)?;
+    let letters = Letters::new(path.to_owned(), limit);
+    Ok(Parts { sources: vec![Box::new(letters)], positions: Some(Arc::new(positions)), ..same(file, base)? })
+}
+
+fn from_collection(
+    file: &PipelineFile,
+    base: &Path,
+    target: &SinkSection,
+    letters: &Insert,
+    limit: u64,
+) -> anyhow::Result<Parts> {
+    if let SinkSection::Insert(target) = target {
+        let apart = (&target.uri, &target.collection) != (&letters.uri, &letters.collection);
+        ensure!(apart, "events and dead letters share {}: nobody could tell them apart", target.collection);
+    }
+    let again = Arc::new(Again::default());
+    let source = letters.written(limit, &again)?;
+    let written: Box<dyn SinkFactory> = Box::new(letters.build()?);
+    let dead_letters: Box<dyn SinkFactory> =
+        if letters.names_anew() { written } else { Box::new(Noting { letters: written, again }) };
+    Ok(Parts {
+        sources: vec![Box::new(source)],
+        transforms: transforms(file, base)?,
+        sink: sink(target, file, base, &Group::default()).context("build `sink`")?,
+        dead_letters: Some(dead_letters),
+        positions: None,
+    })
+}
+
+/// Letters in topics.
+#[cfg(feature = "kafka")]
+mod kafka {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use anyhow::Context;
+    use plimsoll_kafka::{Cluster, Letters, exactly_once, scenario};
+    use plimsoll_pipeline::Parts;
+
+    use super::{Group, PipelineFile, same, transforms};
+
+    /// The letters of a topic of the cluster that a sink writes to. A group of the pipeline's name keeps how far they came.
+    fn letters(
+        file: &PipelineFile,
+        typed: &scenario::Sink,
+        topic: &str,
+        limit: u64,
+    ) -> anyhow::Result<Letters> {
+        let cluster = Cluster::build(&typed.brokers, &typed.properties)?;
+        let connect_limit = Duration::from_nanos(typed.connect_limit.as_ns());
+        let group = format!("plimsoll-replay-{}", file.name);
+        Ok(Letters::new(cluster, topic, &group, connect_limit, limit))
+    }
+
+    pub(super) fn from_topic(
+        file: &PipelineFile,
+        base: &Path,
+        typed: &scenario::Sink,
+        limit: u64,
+    ) -> anyhow::Result<Parts> {
+        let letters = letters(file, typed, &typed.topic, limit)?;
+        Ok(Parts { sources: vec![Box::new(letters)], ..same(file, base)? })
+    }
+
+    /// The transactions keep how far the letters came. Their writer has a name of its own: the pipeline may go on beside it.
+    pub(super) fn in_transactions(
+        file: &PipelineFile,
+        base: &Path,
+        typed: &scenario::Sink,
+        limit: u64,
+    ) -> anyhow::Result<Parts> {
+        let once = typed.exactly_once.clone().context("`exactly_once` is gone")?;
+        let topic = once.dead_letters.clone();
+        let topic =
+            topic.context("this pipeline keeps no dead letters: it stops at an event that cannot go on")?;
+        let membership = Arc::clone(&Group::default().membership);
+        let letters = letters(file, typed, &topic, limit)?.with_membership(Arc::clone(&membership));
+        let once =
+            scenario::ExactlyOnce { transactional_id: format!("{}-replay", once.transactional_id), ..once };
+        let sink =
+            exactly_once::Topic::build(typed, &once, Arc::clone(&membership)).context("build `sink`")?;
+        Ok(Parts {
+            sources: vec![Box::new(letters)],
+            transforms: transforms(file, base)?,
+            sink: Box::new(sink),
+            dead_letters: None,
+            positions: Some(membership),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! The brokers of one run: found or started, their topics looked at before and after, and made anew by rule.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use plimsoll_kafka::broker::{Broker as Process, Settings};
+use plimsoll_kafka::topic::{Admin, Topic};
+use plimsoll_kafka::{Cluster, Error, group};
+use plimsoll_measure::inspection::{self, Extent};
+use plimsoll_mongo::scenario::Existing;
+use plimsoll_report::suite as report;
+
+use super::cpus::{Cpus, held};
+use super::topics::{Broker, Topics};
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::place;
+
+/// How long the brokers may take for one answer to the suite itself: they may take a member that was killed for alive as long as
+/// its session lasts, which is 45 s unless somebody says otherwise.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// Brokers, for one run.
+pub struct Brokers {
+    /// The process that we started, which ends with this value.
+    process: Option<Process>,
+    address: String,
+    cluster: Cluster,
+    admin: Admin,
+}
+
+impl Brokers {
+    /// Finds or starts them.
+    ///
+    /// # Errors
+    /// When they are not installed, or cannot be started.
+    pub fn open(topics: &Topics, cpus: Option<&Cpus>) -> Outcome<Self> {
+        let process = match &topics.broker {
+            Broker::At(_) => None,
+            Broker::Installed => Some(start(cpus)?),
+        };
+        let address = match (&process, &topics.broker) {
+            (Some(process), _) => process.bootstrap(),
+            (None, Broker::At(address)) => address.clone(),
+            (None, Broker::Installed) => String::new(),
+        };
+        let properties = serde_json::from_value(topics.properties.clone()).unwrap_or_default();
+        let cluster = Cluster::build(&address, &properties).deserves(Exit::Usage)?;
+        let admin = Admin::of(&cluster, LIMIT).deserves(Exit::Server)?;
+        Ok(Self { process, address, cluster, admin })
+    }
+
+    /// How clients reach them.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The process that we started.
+    pub fn pids(&self) -> Vec<u32> {
+        self.process.iter().map(Process::pid).collect()
+    }
+
+    /// Looks at topics, which need not be there.
+    ///
+    /// # Errors
+    /// When the brokers do not answer.
+    pub fn look(&self, names: &[&str]) -> anyhow::Result<Vec<inspection::Topic>> {
+        names.iter().map(|name| self.topic(name)).collect()
+    }
+
+    fn topic(&self, name: &str) -> anyhow::Result<inspection::Topic> {
+        let partitions = match self.admin.describe(name) {
+            Ok(extents) => extents,
+            Err(Error::NoTopic { .. }) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let partitions: Vec<_> = partitions
+            .into_iter()
+            .map(|it| Extent { partition: it.partition, begin: it.begin, end: it.end })
+            .collect();
+        Ok(inspection::Topic { name: name.to_owned(), exists: !partitions.is_empty(), partitions })
+    }
+
+    /// Makes a topic, or makes it anew as the rule says. What was done to one that held something, in words.
+    ///
+    /// # Errors
+    /// When it is in the way, or the brokers refuse.
+    pub fn make(&self, name: &str, topics: &Topics) -> Outcome<Option<String>> {
+        let was = self.topic(name).deserves(Exit::Server)?;
+        let partitions = u16::try_from(topics.partitions).unwrap_or(u16::MAX);
+        let wanted = Topic::new(name, partitions);
+        match (was.exists, topics.rule) {
+            (false, _) => self.admin.create(&wanted).deserves(Exit::Server)?,
+            (true, Existing::Drop) => self.admin.reset(&wanted).deserves(Exit::Server)?,
+            (true, _) if was.offsets() > 0 => return Err(in_the_way(&was)).deserves(Exit::Usage),
+            (true, _) => {}
+        }
+        Ok((was.offsets() > 0).then(|| report::made_anew(name, was.offsets())))
+    }
+
+    /// Lets the groups that are the run's read the topic from its beginning.
+    ///
+    /// # Errors
+    /// When the brokers refuse, for example because a group still has members.
+    pub fn rewind(&self, topics: &Topics) -> Outcome<()> {
+        let Some(read) = &topics.read else { return Ok(()) };
+        for name in topics.rewound() {
+            let extents = self.admin.describe(read).deserves(Exit::Server)?;
+            group::rewind(&self.cluster, &name, read, &extents, LIMIT).deserves(Exit::Server)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a topic.
+    ///
+    /// # Errors
+    /// When the brokers refuse.
+    pub fn remove(&self, name: &str) -> anyhow::Result<()> {
+        Ok(self.admin.delete(name)?)
+    }
+}
+
+fn start(cpus: Option<&Cpus>) -> Outcome<Process> {
+    let cache = place::cache()?;
+    let started = held(cpus, || Process::start(cache.root(), Settings::default())).deserves(Exit::Failed)?;
+    started.context("start the broker").deserves(Exit::Server)
+}
+
+fn in_the_way(topic: &inspection::Topic) -> anyhow::Error {
+    anyhow!(
+        "the topic {} is not empty ({} offsets): name another with overrides, or say existing drop to make it anew before the \
+         test",
+        topic.name,
+        topic.offsets()
+    )
+}

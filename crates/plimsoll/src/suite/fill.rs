@@ -1,0 +1,118 @@
+//! What a topic is filled with before a pipeline reads it: `2_000_000 of 64B`, `5_000 of 14 words`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anyhow::{Context, ensure};
+use plimsoll_measure::size::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// No topic is filled with more, in bytes of payloads.
+const BYTES_MAX: u64 = 1 << 40;
+
+/// So many made-up events of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Fill {
+    /// How many.
+    pub events: u64,
+    /// What each of them is.
+    pub each: Each,
+}
+
+/// What an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Each {
+    /// So many bytes.
+    Bytes(Bytes),
+    /// A text of so many words, each of which is one token of the usual tokenizers.
+    Words(u32),
+}
+
+impl FromStr for Fill {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let shape = || format!("`{text}` does not say what; write 2_000_000 of 64B, or 5_000 of 14 words");
+        let (events, each) = text.split_once(" of ").with_context(shape)?;
+        let number = |text: &str| text.trim().replace('_', "").parse::<u64>().with_context(shape);
+        let each = match each.trim().strip_suffix("words") {
+            Some(words) => Each::Words(u32::try_from(number(words)?).with_context(shape)?),
+            None => Each::Bytes(each.trim().parse()?),
+        };
+        let fill = Self { events: number(events)?, each };
+        ensure!(fill.events > 0 && each != Each::Words(0), "`{text}`: give numbers over 0");
+        let bytes = fill.events.saturating_mul(fill.bytes_each());
+        ensure!(
+            bytes <= BYTES_MAX,
+            "`{text}`: {bytes} bytes, and a topic is filled with {BYTES_MAX} at most"
+        );
+        Ok(fill)
+    }
+}
+
+impl Fill {
+    const fn bytes_each(self) -> u64 {
+        match self.each {
+            Each::Bytes(bytes) => bytes.get(),
+            Each::Words(words) => words as u64 * 8,
+        }
+    }
+}
+
+impl fmt::Display for Fill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.each {
+            Each::Bytes(bytes) => write!(f, "{} of {bytes}", self.events),
+            Each::Words(words) => write!(f, "{} of {words} words", self.events),
+        }
+    }
+}
+
+impl TryFrom<String> for Fill {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map_err(|error: anyhow::Error| format!("{error:#}"))
+    }
+}
+
+impl From<Fill> for String {
+    fn from(fill: Fill) -> Self {
+        fill.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fill_reads_and_says_what_it_is() {
+        for (text, said) in [
+            ("2_000_000 of 64B", "2000000 of 64B"),
+            ("7 of 1KB", "7 of 1KB"),
+            (" 5_000  of  14 words ", "5000 of 14 words"),
+        ] {
+            let fill: Fill = text.parse().unwrap();
+            assert_eq!(fill.to_string(), said);
+            assert_eq!(said.parse::<Fill>().unwrap(), fill);
+        }
+    }
+
+    #[test]
+    fn what_is_none_says_what_it_should_have_been() {
+        for (text, part) in [
+            ("many", "write 2_000_000 of 64B"),
+            ("many of 64B", "write 2_000_000 of 64B"),
+            ("5 of much", "is no amount of bytes"),
+            ("0 of 64B", "numbers over 0"),
+            ("5 of 0 words", "numbers over 0"),
+            ("5 of x words", "or 5_000 of 14 words"),
+            ("1_000_000_000_000 of 1KB", "at most"),
+        ] {
+            let message = format!("{:#}", text.parse::<Fill>().unwrap_err());
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Whether everything of a topic that was filled is where the pipeline was to bring it: once, and as it was.
+
+use plimsoll_stores::audit::Report;
+
+use crate::pipeline::PipelineFile;
+use crate::pipeline::audit::{Question, words};
+use crate::suite::kind::{Reached, ReadBack};
+use crate::suite::typed::Row;
+
+/// Reads the topic and the destination; nothing where the destination does not say which events it holds, or the run did not
+/// come to the end of the topic.
+pub fn read_back(file: &PipelineFile, row: &Row, reached: &Reached<'_>) -> Option<anyhow::Result<ReadBack>> {
+    let whole = row.fill.is_some_and(|fill| reached.total >= fill.events);
+    let mut file = file.clone();
+    file.point(reached.server, reached.brokers);
+    let question = Question::of(&file).ok().filter(|_| whole)?;
+    Some(question.answer().map(|report| told(&report)))
+}
+
+fn told(report: &Report) -> ReadBack {
+    let lost = report.partitions.iter().map(|partition| partition.missing).sum();
+    let lines = words(report);
+    let reason = (!report.holds()).then(|| lines.split_whitespace().collect::<Vec<_>>().join(" "));
+    let read = report.documents;
+    ReadBack { read, lost, reason }
+}

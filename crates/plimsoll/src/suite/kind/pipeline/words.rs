@@ -1,0 +1,53 @@
+//! What the columns of a row mean in the words of `plimsoll pipeline run`.
+
+use std::path::Path;
+
+use anyhow::{bail, ensure};
+use plimsoll_pipeline::typed::Threads;
+
+use crate::pipeline::read;
+use crate::suite::typed::Row;
+
+const POOL: &str = "pool";
+const PER_PARTITION: &str = "per_partition";
+
+/// What the row replaces in the file: its own overrides, then what its columns mean.
+///
+/// # Errors
+/// What a column should have said.
+pub fn sets(name: &str, row: &Row) -> anyhow::Result<Vec<String>> {
+    let mut all = row.overrides.clone();
+    all.extend(row.in_flight.map(|events| format!("in_flight.events={events}")));
+    all.extend(threads(name, row)?);
+    Ok(all)
+}
+
+fn threads(name: &str, row: &Row) -> anyhow::Result<Option<String>> {
+    match (row.executor.as_deref(), row.threads) {
+        (None, None) => Ok(None),
+        (None | Some(POOL), Some(threads)) => Ok(Some(format!("threads={{pool: {threads}}}"))),
+        (Some(POOL), None) => {
+            let (file, _) = read(Path::new(name), &row.overrides)?;
+            ensure!(matches!(file.threads, Threads::Pool(_)), "executor pool: say with `threads` how many");
+            Ok(None)
+        }
+        (Some(PER_PARTITION), None) => Ok(Some(format!("threads={PER_PARTITION}"))),
+        (Some(PER_PARTITION), Some(_)) => {
+            bail!("executor per_partition: there is a thread for each partition: leave `threads` out")
+        }
+        (Some(other), _) => bail!("executor {other}: write {POOL} or {PER_PARTITION}, or leave it out"),
+    }
+}
+
+/// Words that run it until it has done what the row says.
+pub fn of(name: &str, sets: &[String], row: &Row) -> Vec<String> {
+    let after = row.duration.map(|time| ["--for".to_owned(), time.to_string()]);
+    let events = row.fill.map(|fill| ["--events".to_owned(), fill.events.to_string()]);
+    command(name, sets).into_iter().chain(after.into_iter().chain(events).flatten()).collect()
+}
+
+/// Words that run it with some of its values replaced.
+pub fn command(name: &str, sets: &[String]) -> Vec<String> {
+    let sets = sets.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
+    ["pipeline", "run", name].map(str::to_owned).into_iter().chain(sets).collect()
+}

@@ -1,0 +1,229 @@
+//! What a test of a pipeline does with topics of Kafka, decided from its file and its row: which it makes, which it fills, and
+//! with what.
+
+use std::str::FromStr;
+
+use anyhow::{bail, ensure};
+use plimsoll_mongo::scenario::Existing;
+use serde_json::{Value, json};
+
+use super::fill::{Each, Fill};
+use super::typed::Row;
+use crate::pipeline::PipelineFile;
+
+/// Partitions of a topic that is made where the row does not say.
+const PARTITIONS: u32 = 4;
+/// No topic has more: a generator has a thread for each.
+const PARTITIONS_MAX: u32 = 64;
+
+/// What stands behind the names of a warm-up's groups, topics and writers.
+pub const WARM_UP: &str = "-warm-up";
+
+/// Which brokers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broker {
+    /// The one in the cache, started for the run.
+    Installed,
+    /// Those at `host:port`, which stay.
+    At(String),
+}
+
+impl FromStr for Broker {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        match text {
+            "installed" => Ok(Self::Installed),
+            _ if text.contains(':') => Ok(Self::At(text.to_owned())),
+            _ => bail!("broker {text}: write installed, or host:port such as localhost:9092"),
+        }
+    }
+}
+
+/// The topics of a pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topics {
+    /// Where they are.
+    pub broker: Broker,
+    /// The one that it reads.
+    pub read: Option<String>,
+    /// The group that reads it.
+    pub group: Option<String>,
+    /// Those that it writes.
+    pub written: Vec<String>,
+    /// What the one that it reads is filled with before.
+    pub fill: Option<Fill>,
+    /// Partitions of those that are made.
+    pub partitions: u32,
+    /// What happens to one that is not empty; with `append` none is made or touched.
+    pub rule: Existing,
+    /// Properties of the client, as the file's own section says them.
+    pub properties: Value,
+}
+
+impl Topics {
+    /// Those of a pipeline's file, if it has any.
+    ///
+    /// # Errors
+    /// What the row says of topics that cannot be meant.
+    pub fn of(file: &mut PipelineFile, row: &Row) -> anyhow::Result<Option<Self>> {
+        let named = file.brokers().first().map(|brokers| (*brokers).clone());
+        let Some(named) = named else {
+            ensure!(row.fill.is_none(), "fill: this pipeline reads no topic: leave it out");
+            ensure!(row.partitions.is_none(), "partitions: this pipeline has no topics: leave it out");
+            return Ok(None);
+        };
+        let broker = row.broker.as_ref().map_or(Ok(Broker::At(named)), |text| text.parse())?;
+        let read = file.topic_read().map(str::to_owned);
+        let group = file.group().map(str::to_owned);
+        check(row, &broker, read.as_deref())?;
+        let rule = match (&row.broker, row.existing) {
+            (None, _) => Existing::Append,
+            (Some(_), existing) => existing.map_or(Existing::Refuse, Into::into),
+        };
+        let written = file.topics_written().into_iter().map(str::to_owned).collect();
+        let partitions = row.partitions.unwrap_or(PARTITIONS);
+        let properties = properties(file);
+        Ok(Some(Self { broker, read, group, written, fill: row.fill, partitions, rule, properties }))
+    }
+
+    /// Whether they are still there when the run has ended.
+    pub fn stay(&self) -> bool {
+        self.broker != Broker::Installed
+    }
+
+    /// Every one, what is read first.
+    pub fn all(&self) -> Vec<&str> {
+        self.read.iter().chain(&self.written).map(String::as_str).collect()
+    }
+
+    /// Those that are made before a run: what it writes, and what it reads if that is filled.
+    pub fn made(&self) -> Vec<&str> {
+        if self.rule == Existing::Append {
+            return Vec::new();
+        }
+        let filled = self.read.iter().filter(|_| self.fill.is_some());
+        filled.chain(&self.written).map(String::as_str).collect()
+    }
+
+    /// Groups that read the topic from its beginning, whatever they have committed of an earlier one of its name: that of the
+    /// run and that of the warm-up, where the topic is made and the brokers are not new.
+    pub fn rewound(&self) -> Vec<String> {
+        let again = self.stay() && self.fill.is_some() && self.rule != Existing::Append;
+        let groups = self.group.iter().filter(|_| again);
+        groups.flat_map(|group| [group.clone(), format!("{group}{WARM_UP}")]).collect()
+    }
+
+    /// The pipeline that fills the topic that is read, for brokers and as many partitions as it has, as a file.
+    pub fn filling(&self, brokers: &str, partitions: usize) -> Option<String> {
+        let (topic, fill) = (self.read.as_ref()?, self.fill?);
+        let mut generator = json!({"partitions": partitions, "events": fill.events});
+        match fill.each {
+            Each::Bytes(bytes) => generator["payload"] = json!(bytes.to_string()),
+            Each::Words(words) => generator["words"] = json!(words),
+        }
+        let mut sink = json!({"brokers": brokers, "topic": topic, "placing": "same"});
+        if !self.properties.is_null() {
+            sink["properties"] = self.properties.clone();
+        }
+        let file = json!({
+            "name": "fill", "guarantee": "at-most-once", "source": {"generator": generator}, "sink": {"kafka": sink},
+        });
+        // JSON is YAML.
+        Some(format!("{file:#}\n"))
+    }
+}
+
+fn check(row: &Row, broker: &Broker, read: Option<&str>) -> anyhow::Result<()> {
+    let partitions = row.partitions.unwrap_or(PARTITIONS);
+    ensure!(
+        (1..=PARTITIONS_MAX).contains(&partitions),
+        "partitions {partitions}: give a number from 1 to {PARTITIONS_MAX}"
+    );
+    ensure!(row.fill.is_none() || read.is_some(), "fill: this pipeline reads no topic: leave it out");
+    ensure!(
+        row.fill.is_none() || row.broker.is_some(),
+        "fill: say with `broker` where: a topic is filled only where the row names the brokers"
+    );
+    ensure!(
+        row.fill.is_some() || read.is_none() || *broker != Broker::Installed,
+        "broker installed: its topics are empty, and this pipeline reads one: say with `fill` what is in it"
+    );
+    Ok(())
+}
+
+/// The properties of the first section that is Kafka.
+#[cfg(feature = "kafka")]
+fn properties(file: &PipelineFile) -> Value {
+    use crate::pipeline::{SinkSection, SourceSection};
+    let properties = match (&file.source, &file.sink) {
+        (SourceSection::Kafka(source), _) => &source.properties,
+        (_, SinkSection::Kafka(sink)) => &sink.properties,
+        _ => return Value::Null,
+    };
+    serde_json::to_value(properties).unwrap_or_default()
+}
+
+#[cfg(not(feature = "kafka"))]
+const fn properties(_: &PipelineFile) -> Value {
+    Value::Null
+}
+
+#[cfg(test)]
+#[cfg(feature = "kafka")]
+mod tests {
+    use super::*;
+
+    const COPY: &str = "source: {kafka: {brokers: 'h:1', topic: in, group: g, properties: {linger.ms: 5}}}\n\
+                        sink: {kafka: {brokers: 'h:1', topic: out}}\n";
+    const MADE_UP: &str = "guarantee: at-most-once\nsource: {generator: {}}\nsink: {noop: {}}\n";
+
+    fn topics(text: &str, columns: &[(&str, &str)]) -> anyhow::Result<Option<Topics>> {
+        let mut row = Row::default();
+        columns.iter().for_each(|(column, text)| row.put(column, text).unwrap());
+        Topics::of(&mut serde_saphyr::from_str(text).unwrap(), &row)
+    }
+
+    #[test]
+    fn a_row_that_names_no_broker_touches_no_topic() {
+        let topics = topics(COPY, &[]).unwrap().unwrap();
+        assert_eq!((topics.broker.clone(), topics.rule), (Broker::At("h:1".into()), Existing::Append));
+        assert_eq!((topics.all(), topics.made()), (vec!["in", "out"], vec![]));
+    }
+
+    #[test]
+    fn a_topic_that_is_filled_is_made_and_one_that_is_only_read_is_not() {
+        let at = topics(COPY, &[("broker", "b:2")]).unwrap().unwrap();
+        assert_eq!((at.made(), at.rule, at.stay()), (vec!["out"], Existing::Refuse, true));
+        assert!(at.rewound().is_empty(), "the offsets of a topic that is not ours are not ours");
+        let filled = [("broker", "installed"), ("fill", "7 of 64B"), ("existing", "drop")];
+        let filled = topics(COPY, &filled).unwrap().unwrap();
+        assert_eq!((filled.made(), filled.rule, filled.stay()), (vec!["in", "out"], Existing::Drop, false));
+        assert!(filled.rewound().is_empty(), "on brokers that are new no group has committed anything");
+        let stays = topics(COPY, &[("broker", "b:2"), ("fill", "7 of 64B")]).unwrap().unwrap();
+        assert_eq!(stays.rewound(), ["g", "g-warm-up"]);
+        let file: Value = serde_json::from_str(&filled.filling("b:2", 3).unwrap()).unwrap();
+        assert_eq!(file["source"]["generator"], json!({"partitions": 3, "events": 7, "payload": "64B"}));
+        assert_eq!(file["sink"]["kafka"]["properties"], json!({"linger.ms": "5"}));
+        let words = topics(COPY, &[("broker", "b:2"), ("fill", "7 of 14 words")]).unwrap().unwrap();
+        let file: Value = serde_json::from_str(&words.filling("b:2", 1).unwrap()).unwrap();
+        assert_eq!(file["source"]["generator"]["words"], 14);
+        assert!(topics(MADE_UP, &[("broker", "installed")]).unwrap().is_none(), "there is nothing to do");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_says_what_to_do() {
+        for (text, columns, part) in [
+            (MADE_UP, &[("fill", "7 of 64B")][..], "reads no topic"),
+            (MADE_UP, &[("partitions", "4")], "has no topics"),
+            (COPY, &[("fill", "7 of 64B")], "say with `broker` where"),
+            (COPY, &[("broker", "installed")], "say with `fill` what is in it"),
+            (COPY, &[("broker", "somewhere")], "write installed, or host:port"),
+            (COPY, &[("partitions", "65")], "from 1 to 64"),
+            (COPY, &[("partitions", "0")], "from 1 to 64"),
+        ] {
+            let message = format!("{:#}", topics(text, columns).unwrap_err());
+            assert!(message.contains(part), "{part}: {message}");
+        }
+    }
+}

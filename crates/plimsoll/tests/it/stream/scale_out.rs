@@ -1,0 +1,81 @@
+//! Processes of one group come and go under load, one of them by SIGKILL: the destination is held against the topic.
+
+use std::path::Path;
+use std::process::Child;
+use std::time::Duration;
+
+use plimsoll_kafka::Cluster;
+use plimsoll_kafka::topic::{Admin, Topic};
+use plimsoll_measure::clock;
+use plimsoll_server::Profile;
+use serde_json::Value;
+
+use super::{PATIENCE_NS, audit, broker, file, start, sum, terminate};
+use crate::program::{server, uri};
+
+/// How long processes run together between two changes.
+const STAY: Duration = Duration::from_secs(4);
+
+/// What a process counted last.
+pub fn count(out: &Path, word: &str) -> u64 {
+    let text = std::fs::read_to_string(out.join("seconds.ndjson")).unwrap_or_default();
+    let last = text.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok());
+    last.map_or(0, |second| second["counts"][word].as_u64().unwrap())
+}
+
+/// Waits until something holds, with every process there.
+pub fn until(what: &str, children: &mut [&mut Child], mut holds: impl FnMut() -> bool) {
+    let began = clock::now();
+    while !holds() {
+        for child in children.iter_mut() {
+            assert!(child.try_wait().unwrap().is_none(), "a pipeline ended before {what}");
+        }
+        assert!(clock::now().since(began) < PATIENCE_NS, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn processes_come_go_and_are_killed_under_load_and_nothing_is_lost_or_doubled() {
+    let (dir, broker, server) = (tempfile::tempdir().unwrap(), broker(), server(Profile::Journaled, &[]));
+    let (dir, brokers) = (dir.path(), broker.bootstrap());
+    Admin::of(&Cluster::at(&brokers), Duration::from_secs(60))
+        .unwrap()
+        .reset(&Topic::new("shared", 6))
+        .unwrap();
+    let load = format!(
+        "guarantee: at-most-once\nsource: {{generator: {{partitions: 6, rate: 2000, payload: 120B}}}}\n\
+         sink: {{kafka: {{brokers: '{brokers}', topic: shared, placing: same}}}}\n"
+    );
+    let text = format!(
+        "name: shared\nguarantee: effectively-once\nsource: {{kafka: {{brokers: '{brokers}', topic: shared, group: g, \
+         start: earliest, properties: {{session.timeout.ms: 6000}}}}}}\nsink: {{insert: {{uri: '{}', collection: test.shared}}}}\n\
+         in_flight: {{events: 2000, batch: 200}}\n",
+        uri(&server)
+    );
+    let (load, path) = (file(dir, "load.yaml", &load), file(dir, "pipeline.yaml", &text));
+    let out = ["load", "first", "second", "third"].map(|name| dir.join(name));
+    let written = |at: usize| count(&out[at], "written_events");
+    let mut loading = start(&load, &out[0]);
+    let mut first = start(&path, &out[1]);
+    let mut second = start(&path, &out[2]);
+    until("the first two work", &mut [&mut loading, &mut first, &mut second], || {
+        written(1) > 0 && written(2) > 0
+    });
+    let mut third = start(&path, &out[3]);
+    until("the third works", &mut [&mut loading, &mut first, &mut second, &mut third], || written(3) > 0);
+    std::thread::sleep(STAY);
+    assert_eq!(terminate(first).code(), Some(0), "one that is asked to leaves in order");
+    std::thread::sleep(STAY);
+    second.kill().unwrap();
+    second.wait().unwrap();
+    std::thread::sleep(STAY);
+    assert!(loading.try_wait().unwrap().is_none(), "events came all the while");
+    assert_eq!(terminate(loading).code(), Some(0));
+    until("the rest", &mut [&mut third], || sum(&audit(&path).1, "missing") == 0);
+    assert_eq!(terminate(third).code(), Some(0));
+    let (code, report) = audit(&path);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(sum(&report, "expected"), written(0), "{report}");
+    assert_eq!((sum(&report, "duplicates"), sum(&report, "strangers")), (0, 0), "{report}");
+}

@@ -1,0 +1,88 @@
+//! The campaign of kills, small: a kill of each victim, and a guard that is missing. `cargo xtask bench kills` makes the whole.
+
+#[path = "../../benches/kills/campaign/mod.rs"]
+mod campaign;
+
+use campaign::dice::Dice;
+use campaign::profile::{GUARDED, UNGUARDED, Victim};
+use campaign::row::{Found, Row};
+use campaign::table::whole;
+use campaign::{Plan, deal, share};
+
+#[test]
+fn a_small_campaign_holds_and_notices_a_guard_that_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let only = ["exactly-once", "changes", "ids-of-their-own"].map(str::to_owned);
+    let seed = plimsoll_measure::clock::wall_ms();
+    let plan = Plan { kills: 5, seed, out: dir.path().to_owned(), only: only.to_vec() };
+    let held = campaign::run(&plan).unwrap();
+    assert!(held, "seed {seed}: see the table above");
+}
+
+#[test]
+fn kills_are_dealt_in_their_proportions_and_follow_from_the_seed() {
+    assert_eq!((0..5).map(|at| share(103, at, 5)).sum::<usize>(), 103);
+    let victims = [Victim::Engine, Victim::Engine, Victim::Broker];
+    let dealt = |seed| deal(&victims, 30, &mut Dice::of(seed).beside("row"));
+    assert_eq!(dealt(7).iter().filter(|victim| **victim == Victim::Engine).count(), 20);
+    assert_eq!(dealt(7), dealt(7));
+    assert_ne!(dealt(7), dealt(8));
+}
+
+#[test]
+fn every_victim_is_killed_with_and_without_a_guard() {
+    for rows in [GUARDED, UNGUARDED] {
+        for victim in [Victim::Engine, Victim::Broker, Victim::Server] {
+            assert!(rows.iter().any(|profile| profile.victims.contains(&victim)), "{victim:?}");
+        }
+    }
+}
+
+fn row(name: &str, found: Found) -> Row {
+    let profile = GUARDED.iter().chain(UNGUARDED).find(|profile| profile.name == name).unwrap();
+    let mut row = Row { found, ..Row::of(profile) };
+    row.count(Victim::Engine);
+    row
+}
+
+#[test]
+fn a_row_holds_when_it_came_out_as_its_guarantee_says() {
+    let whole = Found { events: 9, ..Found::default() };
+    let (lost, doubled) = (Found { lost: 1, ..whole }, Found { doubled: 1, ..whole });
+    for (name, found, holds) in [
+        ("insert", whole, true),
+        ("insert", lost, false),
+        ("insert", doubled, false),
+        ("insert", Found { strange: 1, ..whole }, false),
+        ("insert", Found { altered: 1, ..whole }, false),
+        ("insert", Found::default(), false),
+        ("at-least-once", doubled, true),
+        ("at-least-once", lost, false),
+        ("no-journal", lost, true),
+        ("no-journal", doubled, false),
+        ("no-transactions", doubled, true),
+        ("no-transactions", whole, false),
+    ] {
+        assert_eq!(row(name, found).holds(), holds, "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn a_row_without_a_kill_or_with_trouble_proves_nothing() {
+    let whole = Found { events: 9, ..Found::default() };
+    let quiet = Row { engine_kills: 0, ..row("insert", whole) };
+    let stalled = Row { trouble: Some("it stood still".to_owned()), ..row("insert", whole) };
+    assert!(!quiet.holds() && !stalled.holds());
+}
+
+#[test]
+fn rows_with_and_without_a_guard_stand_in_their_own_tables() {
+    let kept = row("insert", Found { events: 500, ..Found::default() });
+    let missing = row("kept-before-written", Found { events: 70, lost: 4, ..Found::default() });
+    let text = whole(7, &[kept.clone(), missing]);
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+    assert!(at("seed 7") < at("holds") && at("holds") < at("1 kills: 1 of the engine"), "{text}");
+    assert!(at("without the guard") < at("noticed"), "{text}");
+    let lost = Row { found: Found { lost: 1, ..kept.found }, ..kept };
+    assert!(whole(7, &[lost]).contains("DOES NOT HOLD"));
+}

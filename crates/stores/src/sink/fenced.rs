@@ -1,0 +1,99 @@
+//! Batches of partitions that another process took over.
+//!
+//! That is no failure of the pipeline: the group gave the partition away, and this process will hear of it. Until then its
+//! batches are left alone, and the other partitions go on. If nobody takes the partition away from us, two pipelines of one
+//! name are at work, and this one stops.
+
+use plimsoll_measure::clock::{Instant, SECOND_NS};
+use plimsoll_pipeline::{Batch, FailureClass, Partition, Settled, Verdict};
+
+/// How long a process may not know that it lost a partition.
+const UNKNOWING_NS: u64 = 10 * SECOND_NS;
+
+/// Batches that must not be written.
+#[derive(Debug, Default)]
+pub struct Fenced(Vec<Held>);
+
+#[derive(Debug)]
+struct Held {
+    batch: Batch,
+    since: Instant,
+}
+
+impl Fenced {
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Holds batches from now on.
+    pub fn hold(&mut self, batches: impl IntoIterator<Item = Batch>, now: Instant) {
+        self.0.extend(batches.into_iter().map(|batch| Held { batch, since: now }));
+    }
+
+    /// Holds a batch if others of its assignment are held, for as long as they are; gives it back otherwise.
+    pub fn join(&mut self, batch: Batch) -> Option<Batch> {
+        let (partition, epoch) = (batch.partition(), batch.epoch());
+        let same = |held: &&Held| held.batch.partition() == partition && held.batch.epoch() == epoch;
+        let Some(since) = self.0.iter().find(same).map(|held| held.since) else { return Some(batch) };
+        self.0.push(Held { batch, since });
+        None
+    }
+
+    /// Gives back what was taken away meanwhile, for whoever holds it now to read again, and what was not in time.
+    pub fn release(&mut self, now: Instant) -> Vec<Settled> {
+        let (mut free, mut held) = (Vec::new(), Vec::new());
+        for one in std::mem::take(&mut self.0) {
+            match verdict(&one.batch, now.since(one.since)) {
+                Some(verdict) => free.push(Settled { batch: one.batch, verdict }),
+                None => held.push(one),
+            }
+        }
+        self.0 = held;
+        free
+    }
+}
+
+fn verdict(batch: &Batch, held_ns: u64) -> Option<Verdict> {
+    match batch.is_taken_away() {
+        true => Some(Verdict::Left),
+        false if held_ns >= UNKNOWING_NS => {
+            Some(Verdict::failed(FailureClass::Final, kept(batch.partition())))
+        }
+        false => None,
+    }
+}
+
+fn kept(partition: &Partition) -> String {
+    format!(
+        "another process took over {partition}, and for {} s nobody took it away from this one: is a second pipeline of this \
+         name at work? Give each its own name, or let them share one group",
+        UNKNOWING_NS / SECOND_NS
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(partition: u32) -> Batch {
+        Batch::new(Partition::new("t", partition))
+    }
+
+    #[test]
+    fn what_nobody_takes_away_is_final_after_a_while_and_not_before() {
+        let (mut fenced, start) = (Fenced::default(), Instant::default());
+        fenced.hold([batch(0)], start);
+        assert!(fenced.release(start + (UNKNOWING_NS - 1)).is_empty());
+        assert!(fenced.join(batch(1)).is_some(), "other partitions go on");
+        assert!(fenced.join(batch(0)).is_none(), "what comes behind waits as well");
+        let settled = fenced.release(start + UNKNOWING_NS);
+        assert!(fenced.is_empty());
+        assert_eq!(settled.len(), 2);
+        for Settled { verdict, .. } in settled {
+            let Verdict::Failed(failure) = verdict else { panic!("it was written") };
+            assert_eq!(failure.class, FailureClass::Final);
+            assert!(failure.reason.contains("took over t/0"), "{failure:?}");
+        }
+    }
+}

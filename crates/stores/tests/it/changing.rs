@@ -1,0 +1,89 @@
+//! A source of numbered events whose partition is taken away, or taken away and given again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_pipeline::{
+    Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+};
+
+use crate::bench::payload;
+
+/// Events of a batch.
+const BATCH: u64 = 20;
+
+/// What happens to the partition.
+pub enum Change {
+    /// It comes again after so many batches each, so many times.
+    Again { batches: u32, times: u32 },
+    /// It is lost when this is set, and the source has nothing more.
+    Lost(Arc<AtomicBool>),
+}
+
+/// The numbers from 0 to before `end`, in partition `t/0`.
+pub struct Changing {
+    end: u64,
+    change: Change,
+    since: u32,
+    open: Option<(Arc<Lanes>, Arc<Lane>)>,
+    next: u64,
+}
+
+impl Changing {
+    pub fn new(end: u64, change: Change) -> Self {
+        Self { end, change, since: 0, open: None, next: 0 }
+    }
+
+    /// Whether the partition is there; it may be another assignment than before.
+    fn is_there(&mut self, lanes: &Arc<Lanes>) -> Result<bool, SourceError> {
+        match &mut self.change {
+            Change::Lost(lost) if lost.load(Ordering::Relaxed) => {
+                lanes.lose(&[Partition::new("t", 0)]);
+                Ok(false)
+            }
+            Change::Again { batches, times } if self.since >= *batches && *times > 0 => {
+                (*times, self.since) = (*times - 1, 0);
+                self.open(lanes)?;
+                Ok(true)
+            }
+            _ => Ok(true),
+        }
+    }
+}
+
+impl Source for Changing {
+    fn replay(&self) -> Replay {
+        Replay::FromStore
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        let (lane, from) = lanes.open(Partition::new("t", 0))?;
+        self.next = from.map_or(0, |position| position.next);
+        self.open = Some((Arc::clone(lanes), lane));
+        Ok(())
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        let Some((lanes, _)) = self.open.clone() else { return Ok(Read::End) };
+        if !self.is_there(&lanes)? {
+            return Ok(Read::End);
+        }
+        let Some((_, lane)) = &self.open else { return Ok(Read::End) };
+        let end = self.end.min(self.next + BATCH.min(intake.space().events as u64));
+        if end == self.next {
+            return Ok(if self.next == self.end { Read::End } else { Read::Idle });
+        }
+        let mut batch = intake.batch(lane.partition());
+        for offset in self.next..end {
+            batch.push(Record { offset, appended_ms: 1, key: None, payload: Some(&payload(offset)) });
+        }
+        batch.set_position(Position::at(end));
+        intake.hand_over(lane, batch);
+        (self.next, self.since) = (end, self.since + 1);
+        Ok(Read::Some)
+    }
+
+    fn commit(&mut self, _: &[(Partition, Position)], _: Last) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
