@@ -83,6 +83,7 @@ pub struct Session {
     pub watched: Watched,
     /// CPU that the system's processes used in it, in nanoseconds; nothing if it is not known.
     pub watched_cpu_ns: Option<u64>,
+    canary: bool,
     observer: Option<Observer>,
 }
 
@@ -105,6 +106,8 @@ pub struct Opening {
     pub run: RunId,
     /// Wall time of the start in milliseconds.
     pub started_ms: u64,
+    /// Whether the load is sent to a server that answers at once as well, before and after.
+    pub canary: bool,
 }
 
 impl Session {
@@ -113,7 +116,7 @@ impl Session {
     /// # Errors
     /// What cannot be meant, reached or begun.
     pub fn open(opening: Opening) -> Outcome<Self> {
-        let Opening { loaded, plan, system, readers, control, shard, run, started_ms } = opening;
+        let Opening { loaded, plan, system, readers, control, shard, run, started_ms, canary } = opening;
         let summary = Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations);
         let mut session = Self {
             loaded,
@@ -139,6 +142,7 @@ impl Session {
             server_restarted: false,
             watched: Watched::default(),
             watched_cpu_ns: None,
+            canary,
             observer: None,
         };
         session.announce()?;
@@ -305,7 +309,7 @@ impl Session {
     }
 
     fn measure_ceiling(&mut self) -> anyhow::Result<()> {
-        let Some(phase) = self.plan.phases.last().cloned() else { return Ok(()) };
+        let Some(phase) = self.plan.phases.last().filter(|_| self.canary).cloned() else { return Ok(()) };
         let ceiling = self.system.ceiling(&phase, &self.control)?;
         self.ceilings.extend(Some(ceiling).filter(|(operations, _)| *operations > 0.0));
         Ok(())

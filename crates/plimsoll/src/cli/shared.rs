@@ -31,6 +31,10 @@ pub struct LoadArgs {
     /// Keep the embedded server's storage in the run directory, for a later audit; of a matrix the collections too.
     #[arg(long)]
     pub keep: bool,
+    /// Do not measure before and after the load what Plimsoll itself could send: two seconds less each, but no headroom, and a
+    /// comparison sees less of what the machine did by itself.
+    #[arg(long, env = "PLIMSOLL_NO_CANARY", hide_env_values = true)]
+    pub no_canary: bool,
     /// Print run.json (of a matrix: matrix.json) on standard output and nothing else.
     #[arg(long)]
     pub json: bool,

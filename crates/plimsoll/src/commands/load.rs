@@ -77,7 +77,7 @@ pub fn open_at(name: &str, args: &LoadArgs, start: Option<Moment>) -> Outcome<Se
         if shard != Share::WHOLE {
             readers.shard = Some(Recorder::create(&path)?);
         }
-        let opening = Opening { loaded, plan, system, readers, control, shard, run, started_ms };
+        let opening = Opening { loaded, plan, system, readers, control, shard, run, started_ms, canary: !args.no_canary };
         let mut session = Session::open(opening)?;
         session.start_at_ms = start.map(|start| start.wall_ms);
         Ok(session)

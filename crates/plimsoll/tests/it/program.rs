@@ -9,10 +9,18 @@ use plimsoll_server::{Cache, Profile, Server};
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::Value;
 
-/// The program's words, ready to be given arguments.
+/// The program's words, ready to be given arguments. It does not measure itself, which would take the whole machine for
+/// seconds each time: tests of that say so.
 pub fn plimsoll() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    command.stdin(Stdio::null()).env("NO_COLOR", "1");
+    command.stdin(Stdio::null()).env("NO_COLOR", "1").env("PLIMSOLL_NO_CANARY", "true");
+    command
+}
+
+/// The same, measuring itself before and after each load.
+pub fn measured() -> Command {
+    let mut command = plimsoll();
+    command.env_remove("PLIMSOLL_NO_CANARY");
     command
 }
 

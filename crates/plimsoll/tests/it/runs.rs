@@ -3,7 +3,7 @@
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::{Value, json};
 
-use crate::program::{inserts, json, plimsoll_with, scenario, shared, stderr, stdout};
+use crate::program::{inserts, json, measured, plimsoll_with, scenario, shared, stderr, stdout};
 
 #[test]
 fn a_run_proves_every_document_and_keeps_everything() {
@@ -11,7 +11,8 @@ fn a_run_proves_every_document_and_keeps_everything() {
     let file = scenario(dir.path(), &inserts("proves", 100, "{documents: 20_050}"));
     let out = dir.path().join("run");
     let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
-    let output = plimsoll_with(&["run", file, "--server", &shared(), "--out", out, "--json"]);
+    let output =
+        measured().args(["run", file, "--server", &shared(), "--out", out, "--json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let run = json(&output);
     assert_eq!((&run["format"], &run["verdict"]), (&json!(1), &json!("pass")));
@@ -82,6 +83,7 @@ fn the_documented_keys_of_run_json_are_there() {
         assert!(run.pointer(pointer).is_some(), "{pointer} is missing");
     }
     assert!(run["line"].is_null() && run["phases"][0]["cpu_us_per_operation"].as_f64() > Some(0.0));
+    assert!(run["client"]["headroom"].is_null(), "nobody measured it: {}", run["client"]);
 }
 
 #[test]

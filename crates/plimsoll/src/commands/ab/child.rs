@@ -80,7 +80,8 @@ fn words(args: &LoadArgs) -> Vec<String> {
     let seed = args.seed.map(|seed| ["--seed".to_owned(), seed.to_string()]);
     let overrides = args.overrides.iter().flat_map(|it| ["--set".to_owned(), it.clone()]);
     let pairs = [hosts, count, seed].into_iter().flatten().flatten();
-    server.chain(pairs).chain(overrides).collect()
+    let no_canary = args.no_canary.then(|| "--no-canary".to_owned());
+    server.chain(pairs).chain(overrides).chain(no_canary).collect()
 }
 
 /// Waits for a run to end, and passes the wish to stop on to it, once. The code that it ended with.

@@ -178,7 +178,8 @@ impl<'a> Drive<'a> {
             let manner = manner(&loaded.scenario, self.quiet);
             let system = self.stage.system(&subject, ground, &dir, manner, &control)?;
             let (plan, readers) = (cell.plan.clone(), Readers::new(dir, self.quiet));
-            Session::open(Opening { plan, system, readers, control, shard, run, started_ms, loaded })
+            let canary = self.prepared.canary;
+            Session::open(Opening { plan, system, readers, control, shard, run, started_ms, loaded, canary })
         };
         let mut session = open().inspect_err(|_| run_dir::abandon(&path))?;
         for phase in &cell.plan.phases {

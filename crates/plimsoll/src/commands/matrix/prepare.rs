@@ -48,6 +48,8 @@ pub struct Prepared<'a> {
     pub refusal: Option<String>,
     /// Whether what they wrote stays.
     pub keep: Keep,
+    /// Whether Plimsoll measures itself before and after each load.
+    pub canary: bool,
     /// The values that were asked for.
     pub choice: Choice,
     /// An earlier matrix to go on with.
@@ -92,6 +94,7 @@ pub fn prepare<'a>(loaded: &'a Loaded, args: &RunArgs) -> anyhow::Result<Prepare
         estimate,
         refusal,
         keep,
+        canary: !args.load.no_canary,
         choice,
         earlier,
     })

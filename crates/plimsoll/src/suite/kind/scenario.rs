@@ -105,6 +105,7 @@ fn args(server: Option<String>) -> LoadArgs {
         shard: "0/1".to_owned(),
         out: None,
         keep: false,
+        no_canary: false,
         json: false,
         quiet: true,
         hosted_as: None,
