@@ -7,6 +7,7 @@
 //! * [`feeds`]: activity feeds kept in MongoDB, in three designs.
 //! * [`Plan`]: how the server carries out a command of either.
 //! * [`web`]: both over HTTP; [`settings`]: what can be chosen; [`serve`]: from the start to the end.
+//! * [`budget`]: memory, counted before it is used.
 //! * [`workload`]: sensors and trucks that make readings from a seed.
 
 pub mod reading;
@@ -21,7 +22,10 @@ pub mod serve;
 pub mod settings;
 pub mod web;
 
+pub mod budget;
 pub mod clock;
+
+mod aside;
 mod moment;
 
 pub mod workload;

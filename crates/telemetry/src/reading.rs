@@ -15,6 +15,9 @@ const SENSOR: &str = "sensorId";
 const TIMESTAMP: &str = "timestamp";
 const EVENT: &str = "eventId";
 
+/// No metric lies further from zero: sums of so many as a statistic may have stay finite (the greatest double is 1.8e308).
+pub const METRIC_MAX: f64 = 1e300;
+
 /// What a sensor measured at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
@@ -24,7 +27,7 @@ pub struct Reading {
     pub at_ms: i64,
     /// Tells apart what one sensor sends for one moment; a reading sent again carries the same.
     pub event: Option<String>,
-    /// Name and value of each metric, sorted by name; finite values, no name twice, at least one.
+    /// Name and value of each metric, sorted by name; values up to [`METRIC_MAX`], no name twice, at least one.
     pub metrics: Vec<(String, f64)>,
 }
 
@@ -82,6 +85,13 @@ impl Reading {
     /// [`Unread`]: no JSON, or the first [`Invalid`] field.
     pub fn parse(json: &[u8], now_ms: i64, limits: &Limits) -> Result<Self, Unread> {
         Read { now_ms, limits }.bytes(json)
+    }
+
+    /// The bytes that it takes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let metric = |(name, _): &(String, f64)| size_of::<(String, f64)>() + name.len();
+        let names = self.sensor.len() + self.event.as_ref().map_or(0, String::len);
+        size_of::<Self>() + names + self.metrics.iter().map(metric).sum::<usize>()
     }
 
     /// The JSON form, with the timestamp in milliseconds.

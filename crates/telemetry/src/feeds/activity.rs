@@ -72,6 +72,12 @@ impl Activity {
         json
     }
 
+    /// The bytes that it takes in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        let optional = [&self.text, &self.object].into_iter().flatten().map(String::len).sum::<usize>();
+        size_of::<Self>() + self.id.len() + self.user.len() + self.kind.len() + optional
+    }
+
     /// Its place in a feed.
     pub fn position(&self) -> Position {
         Position { at_ms: self.at_ms, id: self.id.clone() }

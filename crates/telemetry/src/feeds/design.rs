@@ -5,6 +5,7 @@ use std::pin::Pin;
 use super::activity::Activity;
 use super::error::Error;
 use super::position::Position;
+use crate::budget::Hold;
 
 /// An asynchronous answer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -30,11 +31,13 @@ pub trait Spread: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// What a user sees below a place, the newest first: `limit` activities, fewer only at the end.
+    /// What a user sees below a place, the newest first: `limit` activities, fewer only at the end. Its memory is taken from
+    /// `hold`.
     fn read<'a>(
         &'a self,
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
+        hold: &'a Hold,
     ) -> BoxFuture<'a, Vec<Activity>>;
 }

@@ -1,5 +1,7 @@
 //! What can go wrong with feeds, and what to do about it.
 
+use crate::budget::NoRoom;
+
 /// A feed could not be opened, read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -27,6 +29,9 @@ pub enum Error {
     /// The id belongs to an activity of somebody else.
     #[error("another user's activity has this id: give each activity its own")]
     Taken,
+    /// The answer finds no memory.
+    #[error(transparent)]
+    Memory(#[from] NoRoom),
     /// A document in the database is not one of ours.
     #[error("a stored document cannot be read ({0}): was the collection written by something else?")]
     Foreign(String),

@@ -11,7 +11,7 @@ use super::error::Error;
 use super::hybrid::{authors, cache};
 use super::position::Position;
 use super::settings::Design;
-use super::{graph, on_write, timeline};
+use super::{graph, meta, on_write, timeline};
 use crate::plan::{self, Plan};
 
 /// Explains every query of the design, with names that nobody has.
@@ -41,17 +41,22 @@ fn shared() -> Vec<(&'static str, Document)> {
     vec![
         ("an activity by its id", timeline::one("none").command()),
         ("the newest of one author", timeline::page(&users()[..1], None, 50).command()),
+        ("the next of one author", timeline::page(&users()[..1], Some(&place()), 50).command()),
         ("the newest of several authors", timeline::page(&users(), None, 50).command()),
         ("the next of several authors", timeline::page(&users(), Some(&place()), 50).command()),
         ("whom a user follows", graph::following("nobody", 100).command()),
         ("who follows an author", graph::after("nobody", "", 1_000).command()),
         ("who of some follows an author", graph::still("nobody", &users()).command()),
         ("unfollow", graph::edge("nobody", "none").command()),
+        ("how the feeds were kept, at the start", meta::known().command()),
+        ("note how they are kept, at the start", meta::note_command()),
     ]
 }
 
 fn of_on_write() -> Vec<(&'static str, Document)> {
     vec![
+        ("whether anybody has done anything, at the start", timeline::any().command()),
+        ("whether anybody follows anybody, at the start", graph::any().command()),
         ("the newest of a feed", on_write::page("nobody", None, 50).command()),
         ("the next of a feed", on_write::page("nobody", Some(&place()), 50).command()),
         ("take an author out of feeds", on_write::forget(&users(), "none").command()),

@@ -64,8 +64,7 @@ impl Graph {
 
     /// Whether nobody follows anybody.
     pub(super) async fn is_empty(&self) -> Result<bool, Error> {
-        let any = Find { limit: 1, ..Find::new(COLLECTION, Document::new()) };
-        Ok(any.first(&self.database).await?.is_none())
+        Ok(any().first(&self.database).await?.is_none())
     }
 
     /// The next `limit` followers of an author after the name `last`, in the order of their names. Whoever walks them
@@ -77,6 +76,11 @@ impl Graph {
 
 fn names(documents: Vec<Document>, field: &str) -> Vec<String> {
     documents.iter().filter_map(|document| document.get_str(field).ok()).map(str::to_owned).collect()
+}
+
+/// Whatever comes first: one document is read, however many there are.
+pub(super) fn any() -> Find {
+    Find { limit: 1, ..Find::new(COLLECTION, Document::new()) }
 }
 
 pub(super) fn edge(user: &str, author: &str) -> Delete {

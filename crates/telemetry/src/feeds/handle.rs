@@ -19,6 +19,7 @@ use super::on_write::OnWrite;
 use super::position::Cursor;
 use super::settings::{Design, Settings};
 use super::timeline::Timeline;
+use crate::budget::Hold;
 use crate::clock::Clock;
 use crate::plan::Plan;
 
@@ -166,18 +167,19 @@ impl Feeds {
         self.spread.unfollowed(user, author).await
     }
 
-    /// A page of a user's feed. A user who follows nobody and has done nothing has an empty one.
+    /// A page of a user's feed. A user who follows nobody and has done nothing has an empty one. Its memory is taken from
+    /// `hold`, which has to be kept as long as the page is.
     ///
     /// # Errors
-    /// [`Error::Database`].
-    pub async fn read(&self, query: &FeedQuery) -> Result<Feed, Error> {
+    /// [`Error::Memory`], [`Error::Database`].
+    pub async fn read(&self, query: &FeedQuery, hold: &Hold) -> Result<Feed, Error> {
         let seen = query.cursor.as_ref().map_or(0, |cursor| cursor.seen);
         let limit = query.limit.min(self.settings.depth.saturating_sub(seen));
         if limit == 0 {
             return Ok(Feed { activities: Vec::new(), next: None });
         }
         let below = query.cursor.as_ref().map(|cursor| &cursor.after);
-        let activities = self.spread.read(&query.user, below, limit).await?;
+        let activities = self.spread.read(&query.user, below, limit, hold).await?;
         let shown = u32::try_from(activities.len()).unwrap_or(u32::MAX);
         let seen = seen.saturating_add(shown);
         let more = shown == limit && seen < self.settings.depth;

@@ -22,7 +22,7 @@ pub(super) async fn settle(
 ) -> Result<(), Error> {
     let design = settings.design.name();
     let (depth, cache) = (i64::from(settings.depth), i64::from(settings.cache_max));
-    let known = Find::new(COLLECTION, doc! {"_id": KEY}).first(database).await?;
+    let known = known().first(database).await?;
     let was = known.as_ref().and_then(|known| known.get_str("design").ok());
     let number = |name| known.as_ref().and_then(|known| known.get_i64(name).ok());
     if settings.design == Design::OnWrite {
@@ -37,8 +37,25 @@ pub(super) async fn settle(
     if was != Some(design) || number("cache") != Some(cache) {
         Caches::clear(database).await?;
     }
-    let set = doc! {"$set": {"design": design, "depth": depth, "cache": cache}};
     let collection = database.collection::<Document>(COLLECTION);
-    collection.update_one(doc! {"_id": KEY}, set).upsert(true).await?;
+    collection.update_one(key(), note(design, depth, cache)).upsert(true).await?;
     Ok(())
+}
+
+fn key() -> Document {
+    doc! {"_id": KEY}
+}
+
+pub(super) fn known() -> Find {
+    Find::new(COLLECTION, key())
+}
+
+fn note(design: &str, depth: i64, cache: i64) -> Document {
+    doc! {"$set": {"design": design, "depth": depth, "cache": cache}}
+}
+
+/// The command that writes down a design, as `explain` takes it.
+pub(super) fn note_command() -> Document {
+    let update = doc! {"q": key(), "u": note("on_read", 1, 1), "upsert": true};
+    doc! {"update": COLLECTION, "updates": [update]}
 }

@@ -14,7 +14,8 @@ use super::error::Error;
 use super::graph::Graph;
 use super::position::Position;
 use super::query::{Delete, Find, insert_new};
-use super::timeline::Timeline;
+use super::timeline::{Timeline, found};
+use crate::budget::Hold;
 
 const COLLECTION: &str = "feed_entries";
 /// Followers that are served at once.
@@ -52,7 +53,9 @@ impl OnWrite {
 
     /// Copies the newest activities of an author for a user.
     async fn fill(&self, user: &str, author: &str) -> Result<(), Error> {
-        let activities = self.timeline.page(&[author.to_owned()], None, self.depth).await?;
+        // No answer is made of them: what is copied for one author after the other is bounded by the depth.
+        let hold = Hold::unlimited();
+        let activities = self.timeline.page(&[author.to_owned()], None, self.depth, &hold).await?;
         for chunk in activities.chunks(CHUNK as usize) {
             let entries = chunk.iter().map(|activity| entry(user, activity)).collect();
             insert_new(&self.database, COLLECTION, entries).await?;
@@ -123,11 +126,9 @@ impl Spread for OnWrite {
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
+        hold: &'a Hold,
     ) -> BoxFuture<'a, Vec<Activity>> {
-        Box::pin(async move {
-            let entries = page(user, below, limit).all(&self.database).await?;
-            entries.iter().map(|entry| Activity::stored(entry, "i")).collect()
-        })
+        Box::pin(async move { found(&page(user, below, limit), &self.database, "i", hold).await })
     }
 }
 

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::scalar::Scalar;
-use super::{EVENT, Invalid, Limits, Read, Reading, SENSOR, TIMESTAMP, name_fault};
+use super::{EVENT, Invalid, Limits, METRIC_MAX, Read, Reading, SENSOR, TIMESTAMP, name_fault};
 
 /// Why a field cannot be taken.
 pub(super) enum Wrong {
@@ -54,7 +54,12 @@ impl Draft {
         let number = match *value {
             // Beyond 2⁵³ the last digits go: metrics are doubles.
             Scalar::Whole(whole) => whole as f64,
-            Scalar::Number(number) if number.is_finite() => number,
+            Scalar::Number(number) if number.abs() <= METRIC_MAX => number,
+            Scalar::Number(_) => {
+                let reason =
+                    format!("must lie between -{METRIC_MAX:e} and {METRIC_MAX:e}: sums would overflow");
+                return Err(Invalid::new(&name, reason));
+            }
             _ => {
                 let reason = "must be a finite number (every field but the names is a metric)";
                 return Err(Invalid::new(&name, reason));
@@ -224,6 +229,12 @@ mod tests {
     fn a_metric_that_is_no_number_or_no_name_is_refused() {
         for wrong in [json!("21.5"), json!(true), json!(null), json!([1]), json!({"$inc": 1})] {
             refused("temperature", wrong, "number");
+        }
+        for wrong in [1.7e308, -1.7e308, 1.000_001e300] {
+            refused("temperature", json!(wrong), "between -1e300 and 1e300");
+        }
+        for right in [METRIC_MAX, -METRIC_MAX, 0.0] {
+            assert_eq!(parse(&with("temperature", Some(json!(right)))).unwrap().metrics[0].1, right);
         }
         for name in ["$inc", "a.b", "a\u{0}", "pre$sure"] {
             refused(name, json!(1), "`$`");

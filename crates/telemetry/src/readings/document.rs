@@ -11,7 +11,7 @@ use mongodb::{Collection, Database};
 
 use super::handle::Stored;
 use super::lookup::Lookup;
-use super::range::{Merge, Page, RangeQuery, Want};
+use super::range::{Cursor, Merge, Page, RangeQuery, Want};
 use super::record::{create, insert, metrics, number, pairs};
 use super::store::{Store, Written};
 use super::tally::Tally;
@@ -104,10 +104,13 @@ impl Store for Documents {
 
     fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)> {
         let query = RangeQuery { sensor: sensor.to_owned(), from_ms, to_ms, after: None, limit: 100 };
+        let next = RangeQuery { after: Some(Cursor { at_ms: from_ms, event: None }), ..query.clone() };
         vec![
             ("statistics", window(sensor, from_ms, to_ms).command(COLLECTION)),
             ("range", page(&query).command(COLLECTION)),
+            ("range, the next page", page(&next).command(COLLECTION)),
             ("latest", last(sensor, None).command(COLLECTION)),
+            ("latest, from the last that was heard of", last(sensor, Some(from_ms)).command(COLLECTION)),
         ]
     }
 }

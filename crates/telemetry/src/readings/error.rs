@@ -1,5 +1,7 @@
 //! What can go wrong, and what to do about it.
 
+use crate::budget::NoRoom;
+
 /// The store did not do what it was asked. It can be cloned, because one failure answers every caller of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store failed: {text}; send the reading again, it is counted once")]
@@ -55,6 +57,21 @@ pub enum Error {
         /// The limit.
         values_max: usize,
     },
+    /// The answer would have too many figures.
+    #[error(
+        "the answer has more than {summaries_max} summaries (sensors × intervals × metrics): ask for fewer sensors, a \
+         shorter window or longer intervals"
+    )]
+    TooMany {
+        /// The limit.
+        summaries_max: usize,
+    },
+    /// The answer finds no memory.
+    #[error(transparent)]
+    Memory(#[from] NoRoom),
+    /// What was read was not worked out to the end.
+    #[error("the answer was not worked out to its end: does the service end?")]
+    Aborted,
     /// A document in the database is not one of ours.
     #[error("a stored document cannot be read ({0}): was the collection written by something else?")]
     Foreign(String),

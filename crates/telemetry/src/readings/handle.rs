@@ -9,6 +9,7 @@ use mongodb::Database;
 use mongodb::options::Acknowledgment;
 use tokio::sync::{mpsc, oneshot};
 
+use super::allowance::Allowance;
 use super::bucket::Buckets;
 use super::committer::{self, Job, Shared};
 use super::counters::{Counters, Counting, add};
@@ -22,6 +23,8 @@ use super::store::{Store, Written};
 use super::tally::Tally;
 use super::time_series::Series;
 use super::{Design, Error, Fault, IngestError, Settings};
+use crate::aside::aside;
+use crate::budget::Hold;
 use crate::clock::Clock;
 use crate::plan::{self, Plan};
 use crate::reading::Reading;
@@ -203,15 +206,22 @@ impl Readings {
         (hasher.finish() % self.committers.len() as u64) as usize
     }
 
-    /// Statistics of each sensor of the query, in its order. A sensor without readings has no intervals.
+    /// Statistics of each sensor of the query, in its order. A sensor without readings has no intervals. Their memory is
+    /// taken from `hold`, which has to be kept as long as they are.
     ///
     /// # Errors
-    /// [`Error::Query`], [`Error::TooMuch`], [`Error::Database`].
-    pub async fn statistics(&self, query: &StatisticsQuery) -> Result<Vec<SensorStatistics>, Error> {
-        query.check(&self.settings.query)?;
-        let values_max = self.settings.query.values_max / TALLIES_MAX.min(query.sensors.len());
+    /// [`Error::Query`], [`Error::TooMuch`], [`Error::TooMany`], [`Error::Memory`], [`Error::Database`].
+    pub async fn statistics(
+        &self,
+        query: &StatisticsQuery,
+        hold: &Hold,
+    ) -> Result<Vec<SensorStatistics>, Error> {
+        let limits = &self.settings.query;
+        query.check(limits)?;
+        let values_max = limits.values_max / TALLIES_MAX.min(query.sensors.len());
+        let allowance = Allowance::new(values_max, limits.summaries_max, hold.clone());
         let answers: Vec<_> =
-            query.sensors.iter().map(|one| self.tally(one, query, values_max).boxed()).collect();
+            query.sensors.iter().map(|one| self.tally(one, query, allowance.clone()).boxed()).collect();
         stream::iter(answers).buffered(TALLIES_MAX).try_collect().await
     }
 
@@ -219,11 +229,15 @@ impl Readings {
         &self,
         sensor: &str,
         query: &StatisticsQuery,
-        values_max: usize,
+        allowance: Allowance,
     ) -> Result<SensorStatistics, Error> {
-        let mut tally = Tally::new(query, values_max);
+        let mut tally = Tally::new(query, allowance);
         self.shared.store.tally(sensor, &mut tally).await?;
-        Ok(tally.finish(sensor))
+        if !tally.is_long() {
+            return Ok(tally.finish(sensor));
+        }
+        let sensor = sensor.to_owned();
+        aside(move || tally.finish(&sensor)).await.ok_or(Error::Aborted)
     }
 
     /// A sensor's last reading, by time and then event.
@@ -232,7 +246,13 @@ impl Readings {
     /// [`Error::Database`], [`Error::Foreign`].
     pub async fn latest(&self, sensor: &str) -> Result<Option<Reading>, Error> {
         let newest = &self.shared.newest;
-        let found = self.shared.store.latest(sensor, newest.of(sensor)).await?;
+        let hint = newest.of(sensor);
+        let mut found = self.shared.store.latest(sensor, hint).await?;
+        if let Some(at_ms) = hint.filter(|_| found.is_none()) {
+            // What was heard of is gone: a server that acknowledged it alone did not keep it. What is older may be there.
+            newest.forget(sensor, at_ms);
+            found = self.shared.store.latest(sensor, None).await?;
+        }
         newest.note(found.iter().map(|reading| (sensor, reading.at_ms)));
         Ok(found)
     }
@@ -242,7 +262,7 @@ impl Readings {
     /// # Errors
     /// [`Error::Database`], [`Error::Foreign`].
     pub async fn knows(&self, sensor: &str) -> Result<bool, Error> {
-        // What was heard of is stored, and nothing that is stored goes away.
+        // What was heard of was acknowledged. Should it be gone all the same, an empty answer stands where a 404 would.
         Ok(self.shared.newest.of(sensor).is_some() || self.latest(sensor).await?.is_some())
     }
 

@@ -32,6 +32,7 @@ mod time_series;
 pub mod range;
 pub mod statistics;
 
+mod allowance;
 mod key;
 mod lookup;
 mod newest;

@@ -7,10 +7,12 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use super::allowance::Allowance;
 use super::range::{Cursor, RangeQuery};
 use super::statistics::{Detail, MetricStatistics, Percentiles, StatisticsQuery};
 use super::store::Store;
 use super::tally::Tally;
+use crate::budget::Hold;
 use crate::reading::Reading;
 
 /// An hour that some buckets start in.
@@ -87,7 +89,7 @@ impl Model {
     pub(crate) async fn compare(&self, store: &dyn Store) {
         for sensor in SENSORS {
             for query in queries(sensor) {
-                let mut tally = Tally::new(&query, 1_000_000);
+                let mut tally = Tally::new(&query, Allowance::new(1_000_000, 100_000, Hold::unlimited()));
                 store.tally(sensor, &mut tally).await.unwrap();
                 let found = tally.finish(sensor).intervals.into_iter().flat_map(|interval| {
                     let named = move |(name, metric)| ((interval.from_ms, name), metric);

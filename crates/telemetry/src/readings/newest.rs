@@ -1,7 +1,9 @@
 //! Remembers when each sensor was heard of last, so that the latest reading is looked for from there on.
 //!
-//! It is a hint and never wrong: a reading of that time is stored, so the latest is not earlier. There is no row in the
-//! database that every reading of a sensor would have to change.
+//! It is a hint: a reading of that time was acknowledged, so the latest is not earlier, unless the database lost what it had
+//! acknowledged (a primary that answered for itself alone and was rolled back) or somebody deleted it. Then nothing is found
+//! from there on, the hint is forgotten, and the latest is looked for without it. There is no row in the database that every
+//! reading of a sensor would have to change.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -31,7 +33,15 @@ impl Newest {
         }
     }
 
-    /// The time of a reading that is stored, later than all others that were noted.
+    /// Nothing is stored from that moment on. What was noted meanwhile stays.
+    pub(crate) fn forget(&self, sensor: &str, at_ms: i64) {
+        let mut known = self.at_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.get(sensor) == Some(&at_ms) {
+            known.remove(sensor);
+        }
+    }
+
+    /// The time of a reading that was acknowledged, later than all others that were noted.
     pub(crate) fn of(&self, sensor: &str) -> Option<i64> {
         self.at_ms.lock().unwrap_or_else(PoisonError::into_inner).get(sensor).copied()
     }
@@ -49,5 +59,15 @@ mod tests {
         let names: Vec<String> = (0..SENSORS_MAX).map(|n| n.to_string()).collect();
         newest.note(names.iter().map(|name| (name.as_str(), 0)));
         assert!(newest.at_ms.lock().unwrap().len() <= SENSORS_MAX);
+    }
+
+    #[test]
+    fn only_the_hint_that_was_wrong_is_forgotten() {
+        let newest = Newest::default();
+        newest.note([("a", 5), ("b", 5)].into_iter());
+        newest.note([("b", 6)].into_iter());
+        newest.forget("a", 5);
+        newest.forget("b", 5);
+        assert_eq!((newest.of("a"), newest.of("b")), (None, Some(6)));
     }
 }

@@ -83,6 +83,8 @@ pub struct QueryLimits {
     pub sensors_max: usize,
     /// Intervals in one statistics query, for each sensor.
     pub intervals_max: usize,
+    /// Summaries in one statistics query: a metric in an interval of a sensor is one.
+    pub summaries_max: usize,
     /// Values that one statistics query may hold in memory for its percentiles.
     pub values_max: usize,
     /// Readings in one page.
@@ -91,7 +93,13 @@ pub struct QueryLimits {
 
 impl Default for QueryLimits {
     fn default() -> Self {
-        QueryLimits { sensors_max: 1000, intervals_max: 10_000, values_max: 4_000_000, page_max: 10_000 }
+        QueryLimits {
+            sensors_max: 1000,
+            intervals_max: 10_000,
+            summaries_max: 50_000,
+            values_max: 4_000_000,
+            page_max: 10_000,
+        }
     }
 }
 
@@ -108,6 +116,7 @@ impl Settings {
         within("bucket.readings_max", self.bucket.readings_max, 1, 1000)?;
         within("query.sensors_max", self.query.sensors_max, 1, 100_000)?;
         within("query.intervals_max", self.query.intervals_max, 1, 1_000_000)?;
+        within("query.summaries_max", self.query.summaries_max, 1, 100_000_000)?;
         within("query.page_max", self.query.page_max, 1, 100_000)?;
         if self.bucket.minutes == 0 || 60 % self.bucket.minutes != 0 {
             let minutes = self.bucket.minutes;

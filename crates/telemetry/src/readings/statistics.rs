@@ -98,13 +98,26 @@ impl StatisticsQuery {
             return fault("the window is empty: `to` must be later than `from`".into());
         };
         match self.interval_ms {
+            None => self.check_size(1, limits),
             Some(interval) if interval < 1 => fault("an interval has at least a millisecond".into()),
             Some(interval)
                 if length / interval >= i64::try_from(limits.intervals_max).unwrap_or(i64::MAX) =>
             {
                 fault(format!("more than {} intervals: make them longer", limits.intervals_max))
             }
-            _ => Ok(()),
+            Some(interval) => {
+                let intervals = length.unsigned_abs().div_ceil(interval.unsigned_abs());
+                self.check_size(usize::try_from(intervals).unwrap_or(usize::MAX), limits)
+            }
+        }
+    }
+
+    /// Each sensor may have a metric in each interval, at least.
+    fn check_size(&self, intervals: usize, limits: &QueryLimits) -> Result<(), Error> {
+        let summaries_max = limits.summaries_max;
+        match self.sensors.len().saturating_mul(intervals) > summaries_max {
+            true => Err(Error::TooMany { summaries_max }),
+            false => Ok(()),
         }
     }
 }
@@ -148,5 +161,20 @@ mod tests {
         assert!(!check(1, 0, 100, Some(0)));
         assert!(check(1, 0, 99, Some(10)));
         assert!(!check(1, 0, 100, Some(10)));
+    }
+
+    #[test]
+    fn sensors_times_intervals_are_bounded() {
+        let limits = QueryLimits { summaries_max: 12, ..QueryLimits::default() };
+        let check = |sensors: usize, to_ms, interval_ms| {
+            let sensors = vec!["s".into(); sensors];
+            let query = StatisticsQuery { sensors, to_ms, interval_ms, ..StatisticsQuery::default() };
+            query.check(&limits)
+        };
+        assert!(check(3, 40, Some(10)).is_ok());
+        assert!(matches!(check(3, 41, Some(10)), Err(Error::TooMany { summaries_max: 12 })), "a part is one");
+        assert!(matches!(check(4, 40, Some(10)), Err(Error::TooMany { .. })));
+        assert!(check(12, 40, None).is_ok());
+        assert!(check(13, 40, None).unwrap_err().to_string().contains("fewer sensors"));
     }
 }

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Error;
+use super::allowance::Allowance;
 use super::statistics::{
     Detail, IntervalStatistics, MetricStatistics, Percentiles, SensorStatistics, StatisticsQuery,
 };
+
+/// Values to sort and intervals to finish that take a processor about a millisecond.
+const LONG: usize = 20_000;
 
 /// Count, sum, minimum and maximum of values; what a bucket carries for each metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +42,7 @@ pub(crate) struct Tally {
     to_ms: i64,
     interval_ms: i64,
     detail: Detail,
-    values_max: usize,
+    allowance: Allowance,
     values: usize,
     /// By their number. The metrics stand as they were met: they are few, and nearly always met in the same order.
     intervals: BTreeMap<i64, Vec<(String, Cell)>>,
@@ -51,12 +55,12 @@ struct Cell {
 }
 
 impl Tally {
-    /// For one sensor of a query that was checked, which may hold so many values in memory.
-    pub(crate) fn new(query: &StatisticsQuery, values_max: usize) -> Self {
+    /// For one sensor of a query that was checked.
+    pub(crate) fn new(query: &StatisticsQuery, allowance: Allowance) -> Self {
         let (from_ms, to_ms) = (query.from_ms, query.to_ms);
         let interval_ms = query.interval_ms.unwrap_or(to_ms - from_ms);
         let intervals = BTreeMap::new();
-        Tally { from_ms, to_ms, interval_ms, detail: query.detail, values_max, values: 0, intervals }
+        Tally { from_ms, to_ms, interval_ms, detail: query.detail, allowance, values: 0, intervals }
     }
 
     pub(crate) fn start_ms(&self) -> i64 {
@@ -83,16 +87,16 @@ impl Tally {
     /// A value of a reading; one outside of the window is passed over.
     ///
     /// # Errors
-    /// [`Error::TooMuch`]
+    /// Those of the allowance.
     pub(crate) fn add(&mut self, at_ms: i64, metric: &str, value: f64) -> Result<(), Error> {
         if at_ms < self.from_ms || at_ms >= self.to_ms {
             return Ok(());
         }
         let keeps = self.detail == Detail::Percentiles;
-        if keeps && self.values == self.values_max {
-            return Err(Error::TooMuch { values_max: self.values_max });
+        if keeps {
+            self.allowance.value(self.values)?;
         }
-        let cell = self.cell(at_ms, metric);
+        let cell = self.cell(at_ms, metric)?;
         cell.summary.add(Summary::of(value));
         if keeps {
             cell.values.push(value);
@@ -102,22 +106,32 @@ impl Tally {
     }
 
     /// What [`Tally::takes_summary`] agreed to.
-    pub(crate) fn add_summary(&mut self, from_ms: i64, metric: &str, summary: Summary) {
-        self.cell(from_ms, metric).summary.add(summary);
+    ///
+    /// # Errors
+    /// Those of the allowance.
+    pub(crate) fn add_summary(&mut self, from_ms: i64, metric: &str, summary: Summary) -> Result<(), Error> {
+        self.cell(from_ms, metric)?.summary.add(summary);
+        Ok(())
     }
 
     fn interval(&self, at_ms: i64) -> i64 {
         (at_ms - self.from_ms).div_euclid(self.interval_ms)
     }
 
-    fn cell(&mut self, at_ms: i64, metric: &str) -> &mut Cell {
+    fn cell(&mut self, at_ms: i64, metric: &str) -> Result<&mut Cell, Error> {
         let metrics = self.intervals.entry(self.interval(at_ms)).or_default();
         let known = metrics.iter().position(|(name, _)| name == metric);
         let index = known.unwrap_or(metrics.len());
         if known.is_none() {
+            self.allowance.summary()?;
             metrics.push((metric.to_owned(), Cell { summary: Summary::NONE, values: Vec::new() }));
         }
-        &mut metrics[index].1
+        Ok(&mut metrics[index].1)
+    }
+
+    /// Whether the answer takes so long to work out that nobody should wait for it beside its caller.
+    pub(crate) fn is_long(&self) -> bool {
+        self.values + self.intervals.len() > LONG
     }
 
     /// The answer.
@@ -133,10 +147,9 @@ impl Tally {
                 metrics,
             }
         };
-        SensorStatistics {
-            sensor: sensor.to_owned(),
-            intervals: self.intervals.into_iter().map(interval).collect(),
-        }
+        let intervals = self.intervals.into_iter().map(interval).collect();
+        self.allowance.values_gone(self.values);
+        SensorStatistics { sensor: sensor.to_owned(), intervals }
     }
 }
 
@@ -152,6 +165,11 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Hold;
+
+    fn allowing(values_max: usize) -> Allowance {
+        Allowance::new(values_max, 100_000, Hold::unlimited())
+    }
 
     fn query(from_ms: i64, to_ms: i64, interval_ms: Option<i64>, detail: Detail) -> StatisticsQuery {
         StatisticsQuery { sensors: vec!["s".into()], from_ms, to_ms, interval_ms, detail }
@@ -159,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_value_counts_in_the_interval_that_it_lies_in() {
-        let mut tally = Tally::new(&query(-5, 12, Some(10), Detail::Percentiles), 100);
+        let mut tally = Tally::new(&query(-5, 12, Some(10), Detail::Percentiles), allowing(100));
         for at_ms in [-6, -5, 4, 5, 11, 12] {
             tally.add(at_ms, "m", at_ms as f64).unwrap();
         }
@@ -176,23 +194,52 @@ mod tests {
 
     #[test]
     fn a_summary_is_taken_where_it_says_the_same_as_the_values() {
-        let tally = Tally::new(&query(0, 100, Some(50), Detail::Summary), 0);
+        let tally = Tally::new(&query(0, 100, Some(50), Detail::Summary), allowing(0));
         assert!(tally.takes_summary(0, 50) && tally.takes_summary(60, 100));
         assert!(!tally.takes_summary(40, 60), "two intervals");
         assert!(!tally.takes_summary(-10, 40) && !tally.takes_summary(60, 110), "outside");
-        assert!(!Tally::new(&query(0, 100, None, Detail::Percentiles), 9).takes_summary(0, 50));
+        assert!(!Tally::new(&query(0, 100, None, Detail::Percentiles), allowing(9)).takes_summary(0, 50));
     }
 
     #[test]
     fn values_beyond_the_limit_are_an_error_and_summaries_hold_none() {
-        let mut tally = Tally::new(&query(0, 10, None, Detail::Percentiles), 1);
+        let mut tally = Tally::new(&query(0, 10, None, Detail::Percentiles), allowing(1));
         tally.add(1, "m", 1.0).unwrap();
         tally.add(10, "m", 1.0).unwrap();
         assert!(matches!(tally.add(2, "m", 1.0), Err(Error::TooMuch { values_max: 1 })));
-        let mut summary = Tally::new(&query(0, 10, None, Detail::Summary), 0);
+        let mut summary = Tally::new(&query(0, 10, None, Detail::Summary), allowing(0));
         summary.add(1, "m", 1.0).unwrap();
-        summary.add_summary(2, "m", Summary { count: 2, sum: 8.0, min: 3.0, max: 5.0 });
+        summary.add_summary(2, "m", Summary { count: 2, sum: 8.0, min: 3.0, max: 5.0 }).unwrap();
         let m = summary.finish("s").intervals[0].metrics[0].1;
         assert_eq!((m.count, m.min, m.max, m.mean, m.percentiles), (3, 1.0, 5.0, 3.0, None));
+    }
+
+    #[test]
+    fn metrics_times_intervals_are_bounded() {
+        let allowance = Allowance::new(0, 3, Hold::unlimited());
+        let mut tally = Tally::new(&query(0, 10, Some(1), Detail::Summary), allowance);
+        for (at_ms, metric) in [(1, "a"), (1, "b"), (2, "a"), (2, "a")] {
+            tally.add(at_ms, metric, 1.0).unwrap();
+        }
+        assert!(matches!(tally.add(2, "b", 1.0), Err(Error::TooMany { summaries_max: 3 })));
+        let one = Summary { count: 1, sum: 1.0, min: 1.0, max: 1.0 };
+        assert!(matches!(tally.add_summary(3, "a", one), Err(Error::TooMany { .. })));
+    }
+
+    #[test]
+    fn the_greatest_values_that_are_taken_have_a_mean() {
+        use crate::reading::METRIC_MAX;
+        let mut tally = Tally::new(&query(0, 10, None, Detail::Summary), allowing(0));
+        (0..1_000).for_each(|n| tally.add(n % 10, "m", METRIC_MAX).unwrap());
+        let mean = tally.finish("s").intervals[0].metrics[0].1.mean;
+        assert!((mean / METRIC_MAX - 1.0).abs() < 1e-9, "{mean}");
+    }
+
+    #[test]
+    fn what_takes_long_is_told_from_what_does_not() {
+        let mut tally = Tally::new(&query(0, 10, None, Detail::Percentiles), allowing(usize::MAX));
+        assert!(!tally.is_long());
+        (0..LONG).for_each(|_| tally.add(1, "m", 1.0).unwrap());
+        assert!(tally.is_long());
     }
 }

@@ -126,8 +126,7 @@ impl Series {
     }
 
     async fn keys_at(&self, sensor: &str, times: Vec<Bson>) -> Result<Vec<String>, Fault> {
-        let mut cursor =
-            at(sensor, times).projected(doc! {"t": 1, "e": 1}).run_on_primary(&self.readings).await?;
+        let mut cursor = look(sensor, times).run_on_primary(&self.readings).await?;
         let mut keys = Vec::new();
         while cursor.advance().await? {
             let found = cursor.current();
@@ -211,10 +210,13 @@ impl Store for Series {
     }
 
     fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)> {
+        let moment = DateTime::from_millis(from_ms);
         vec![
             ("statistics and range", window(sensor, from_ms, to_ms).command(COLLECTION)),
             ("latest", last(sensor, None).command(COLLECTION)),
-            ("look", at(sensor, vec![DateTime::from_millis(from_ms).into()]).command(COLLECTION)),
+            ("latest, from the last that was heard of", last(sensor, Some(from_ms)).command(COLLECTION)),
+            ("latest, the events of its moment", at(sensor, vec![moment.into()]).command(COLLECTION)),
+            ("look", look(sensor, vec![moment.into()]).command(COLLECTION)),
         ]
     }
 }
@@ -230,6 +232,10 @@ fn window(sensor: &str, from_ms: i64, to_ms: i64) -> Lookup {
 /// otherwise read all of them.
 fn at(sensor: &str, times: Vec<Bson>) -> Lookup {
     Lookup::new(doc! {"s": sensor, "t": {"$in": times}}).sorted(doc! {"t": 1})
+}
+
+fn look(sensor: &str, times: Vec<Bson>) -> Lookup {
+    at(sensor, times).projected(doc! {"t": 1, "e": 1})
 }
 
 fn last(sensor: &str, since_ms: Option<i64>) -> Lookup {

@@ -4,7 +4,9 @@ use std::{fmt, io};
 
 use mongodb::event::EventHandler;
 use mongodb::event::cmap::CmapEvent;
-use mongodb::options::{Acknowledgment, ClientOptions, Compressor, WriteConcern};
+use mongodb::options::{
+    Acknowledgment, ClientOptions, Compressor, ConnectionString, ReadPreference, WriteConcern,
+};
 use serde::{Deserialize, Serialize};
 
 use super::secret;
@@ -118,6 +120,13 @@ impl Database {
         if self.pool_max == 0 || self.pool_min > self.pool_max || self.connecting_max == 0 {
             return Some("pool_max and connecting_max are 1 or more, and pool_min at most pool_max".into());
         }
+        if self.reads_elsewhere() {
+            return Some(
+                "uri has a readPreference other than primary: a secondary may not have yet what was acknowledged, and a feed \
+                 or an answer to what is sent again would be wrong; leave it out"
+                    .into(),
+            );
+        }
         let forbidden = |c: char| c.is_control() || "/\\. \"$*<>:|?".contains(c);
         let bad = self.name.is_empty() || self.name.len() > NAME_BYTES_MAX || self.name.contains(forbidden);
         bad.then(|| format!("name `{}` is no name of a database: use letters, digits, - and _", self.name))
@@ -135,7 +144,7 @@ impl Database {
         let mut options =
             read.map_err(|error| if secret::is_misread(&self.uri) { misread() } else { error })?;
         options.app_name.get_or_insert_with(|| "plimsoll-telemetry".into());
-        options.write_concern.get_or_insert_with(|| self.concern());
+        options.write_concern = Some(self.concern(options.write_concern.take()));
         options.max_pool_size.get_or_insert(self.pool_max);
         options.min_pool_size.get_or_insert(self.pool_min);
         options.max_connecting.get_or_insert(self.connecting_max);
@@ -149,13 +158,27 @@ impl Database {
         Ok(options)
     }
 
-    fn concern(&self) -> WriteConcern {
-        let w = match &self.write_concern.w {
+    /// What the URI says of it, and the settings where the URI is silent: a URI with `wtimeoutMS` alone says nothing of the
+    /// others.
+    fn concern(&self, said: Option<WriteConcern>) -> WriteConcern {
+        let mut concern = said.unwrap_or_default();
+        if concern.w == Some(Acknowledgment::Nodes(0)) {
+            // It is refused where it is used, with a word on what to do; the driver would stumble over the journal first.
+            return concern;
+        }
+        concern.w.get_or_insert_with(|| match &self.write_concern.w {
             Nodes::Count(count) => Acknowledgment::Nodes(*count),
             Nodes::Named(name) if name == "majority" => Acknowledgment::Majority,
             Nodes::Named(name) => Acknowledgment::Custom(name.clone()),
-        };
-        WriteConcern::builder().w(w).journal(self.write_concern.j).build()
+        });
+        concern.journal.get_or_insert(self.write_concern.j);
+        concern
+    }
+
+    /// Whether the URI asks for reads from others than the primary. What cannot be read at all is told elsewhere.
+    fn reads_elsewhere(&self) -> bool {
+        let said = ConnectionString::parse(&self.uri).ok().and_then(|uri| uri.read_preference);
+        said.is_some_and(|preference| preference != ReadPreference::Primary)
     }
 }
 
@@ -182,6 +205,8 @@ const NAME_BYTES_MAX: usize = 63;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -196,6 +221,20 @@ mod tests {
         check(|it| it.pool_min = 33, "pool_min");
         check(|it| it.name = "a.b".into(), "no name");
         check(|it| it.name = String::new(), "no name");
+    }
+
+    #[test]
+    fn reads_go_to_the_primary_or_nowhere() {
+        for preference in ["secondary", "secondaryPreferred", "primaryPreferred", "nearest", "NEAREST"] {
+            let uri = format!("mongodb://h:1/?replicaSet=rs&readPreference={preference}");
+            let fault = Database { uri, ..Database::default() }.fault();
+            assert!(fault.is_some_and(|fault| fault.contains("leave it out")), "{preference}");
+        }
+        for uri in
+            ["mongodb://h:1/?readPreference=primary", "mongodb://h:1/?readpreference=Primary", "no URI"]
+        {
+            assert_eq!(Database { uri: uri.into(), ..Database::default() }.fault(), None, "{uri}");
+        }
     }
 
     #[tokio::test]
@@ -223,6 +262,32 @@ mod tests {
         let concern = options.write_concern.unwrap();
         assert_eq!((concern.w, concern.journal), (Some(Acknowledgment::Nodes(1)), Some(false)));
         assert!(matches!(options.compressors.unwrap()[..], [Compressor::Zstd { .. }]));
+    }
+
+    #[tokio::test]
+    async fn where_the_uri_is_silent_about_a_part_of_the_write_concern_the_settings_hold() {
+        let check = async |said: &str, w: Acknowledgment, j: bool, timeout_ms: Option<u64>| {
+            let settings = Database { uri: format!("mongodb://h:1/?{said}"), ..Database::default() };
+            let concern = settings.options(|_| ()).await.unwrap().write_concern.unwrap();
+            let found = (concern.w, concern.journal, concern.w_timeout);
+            assert_eq!(found, (Some(w), Some(j), timeout_ms.map(Duration::from_millis)), "{said}");
+        };
+        check("wtimeoutMS=5000", Acknowledgment::Majority, true, Some(5_000)).await;
+        check("w=1", Acknowledgment::Nodes(1), true, None).await;
+        check("w=two&wtimeoutMS=7", Acknowledgment::Custom("two".into()), true, Some(7)).await;
+        check("journal=false", Acknowledgment::Majority, false, None).await;
+        check("appName=a", Acknowledgment::Majority, true, None).await;
+    }
+
+    #[tokio::test]
+    async fn a_uri_that_acknowledges_nothing_is_left_to_be_refused() {
+        let settings = Database { uri: "mongodb://h:1/?w=0".into(), ..Database::default() };
+        let options = settings.options(|_| ()).await.unwrap();
+        assert_eq!(options.write_concern.as_ref().unwrap().w, Some(Acknowledgment::Nodes(0)));
+        assert!(
+            mongodb::Client::with_options(options).is_ok(),
+            "the readings refuse it when they are opened"
+        );
     }
 
     #[tokio::test]

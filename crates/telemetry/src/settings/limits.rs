@@ -14,6 +14,9 @@ pub struct Limits {
     pub requests_max: u32,
     /// Bytes of all request bodies in memory at once; a further one is answered 429.
     pub bodies_bytes_max: u32,
+    /// Bytes that answers take at once, from what is read for them until they are sent: statistics, ranges, feeds; a further
+    /// one is answered 429.
+    pub answers_bytes_max: u32,
     /// Bytes of an ordinary body.
     pub body_bytes_max: u32,
     /// Bytes of the body of a batch of readings.
@@ -28,6 +31,8 @@ pub struct Limits {
     pub sensors_max: u32,
     /// Intervals of each sensor in one call for statistics.
     pub intervals_max: u32,
+    /// Summaries in one call for statistics: a metric in an interval of a sensor is one.
+    pub summaries_max: u32,
     /// The longest window of a call for statistics.
     pub window_max: Span,
     /// How long a request's head may take; a connection that is silent so long is closed.
@@ -60,6 +65,7 @@ impl Default for Limits {
             connections_max: 2_048,
             requests_max: 4_096,
             bodies_bytes_max: 64 << 20,
+            answers_bytes_max: 256 << 20,
             body_bytes_max: 64 << 10,
             batch_bytes_max: 8 << 20,
             batch_readings_max: 10_000,
@@ -67,6 +73,7 @@ impl Default for Limits {
             page_max: 1_000,
             sensors_max: 100,
             intervals_max: 10_000,
+            summaries_max: 50_000,
             window_max: Span::seconds(31 * 86_400),
             idle: Span::seconds(60),
             body: Span::seconds(10),
@@ -89,6 +96,7 @@ impl Limits {
             ("page_max", self.page_max),
             ("sensors_max", self.sensors_max),
             ("intervals_max", self.intervals_max),
+            ("summaries_max", self.summaries_max),
         ];
         if let Some((name, _)) = least.iter().find(|(_, value)| *value == 0) {
             return Some(format!("{name} is 0: nothing could be served; give it 1 or more"));
@@ -98,6 +106,9 @@ impl Limits {
         }
         if self.bodies_bytes_max < self.batch_bytes_max.max(self.body_bytes_max) {
             return Some("bodies_bytes_max is smaller than one body: give it batch_bytes_max or more".into());
+        }
+        if self.answers_bytes_max < ANSWERS_BYTES_MIN {
+            return Some(format!("answers_bytes_max is too small: give it {ANSWERS_BYTES_MIN} or more"));
         }
         if self.idle < self.request {
             return Some(
@@ -113,6 +124,8 @@ impl Limits {
 
 /// The HTTP library reads heads in pieces of this size.
 const HEAD_BYTES_MIN: u32 = 8_192;
+/// What an ordinary answer takes, with room to spare.
+const ANSWERS_BYTES_MIN: u32 = 64 << 10;
 /// The slowest rate, in requests a second.
 const RATE_MIN: f64 = 0.001;
 
@@ -132,6 +145,8 @@ mod tests {
         check(|limits| limits.page_max = 0, "page_max is 0");
         check(|limits| limits.head_bytes_max = 100, "8192 or more");
         check(|limits| limits.bodies_bytes_max = 1_000, "smaller than one body");
+        check(|limits| limits.answers_bytes_max = 1_000, "65536 or more");
+        check(|limits| limits.summaries_max = 0, "summaries_max is 0");
         check(|limits| limits.idle = Span::seconds(1), "cut off");
         check(|limits| limits.rate = Some(Rate { per_s: 0.0, burst: 1 }), "burst of 1 or more");
         check(|limits| limits.rate = Some(Rate { per_s: f64::NAN, burst: 1 }), "burst of 1 or more");

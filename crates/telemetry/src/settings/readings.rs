@@ -75,6 +75,7 @@ impl Readings {
             query: QueryLimits {
                 sensors_max: limits.sensors_max as usize,
                 intervals_max: limits.intervals_max as usize,
+                summaries_max: limits.summaries_max as usize,
                 values_max: self.values_max as usize,
                 page_max: limits.page_max as usize,
             },

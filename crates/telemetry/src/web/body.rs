@@ -7,10 +7,10 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use serde_json::error::Category;
 
-use super::budget::{Budget, Share};
 use super::endpoint::Takes;
 use super::problem::{Kind, Problem};
 use super::strict;
+use crate::budget::{Budget, Share};
 use crate::reading::Unread;
 use crate::settings::limits::Limits;
 
@@ -106,6 +106,8 @@ fn length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
+/// A body without a type is taken as JSON, as simple clients send it. A page in a browser could send one too, without asking
+/// first; the gate has turned it away by its `Origin`, or by the key that it lacks.
 fn media(takes: Takes, headers: &HeaderMap) -> Result<Media, Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(Media::Json) };
     if value == HeaderValue::from_static("application/json") {

@@ -12,6 +12,7 @@ use super::query::Query;
 use super::reply::Answer;
 use super::security::scope::Scope;
 use super::service::Service;
+use crate::budget::Share;
 use crate::feeds::NAME_BYTES_MAX;
 use crate::reading::name_fault;
 
@@ -60,7 +61,7 @@ pub struct Call {
     /// The body's type.
     pub media: Media,
     /// What the body takes of the budget, until the request is answered.
-    pub(super) _share: Option<super::budget::Share>,
+    pub(super) _share: Option<Share>,
 }
 
 impl Call {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{RawPathParams, Request};
-use axum::http::Response;
+use axum::http::header::ORIGIN;
 use axum::http::request;
+use axum::http::{HeaderMap, Response};
 use tokio::sync::SemaphorePermit;
 
 use super::body;
@@ -93,7 +94,10 @@ fn room(service: &Service) -> Result<SemaphorePermit<'_>, Problem> {
 
 fn admit(service: &Service, scope: Scope, parts: &request::Parts) -> Result<(), Problem> {
     let address = parts.extensions.get::<Peer>().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.0);
-    let Some(guard) = &service.guard else { return count(service, &Caller::Anyone(address)) };
+    let Some(guard) = &service.guard else {
+        count(service, &Caller::Anyone(address))?;
+        return from_no_page(&parts.headers);
+    };
     let allowed = match guard.admit(&parts.headers, service.clock.now_ms()) {
         Ok(allowed) => allowed,
         Err(unknown) => {
@@ -107,6 +111,17 @@ fn admit(service: &Service, scope: Scope, parts: &request::Parts) -> Result<(), 
         return Ok(());
     }
     Err(Problem::new(Kind::Forbidden, format!("this needs the scope {}", scope.name())))
+}
+
+/// Without security whatever reaches the address may write, and a browser reaches it for every page that its user opens. It
+/// says so in `Origin`, whatever the page does; other clients send no such header.
+fn from_no_page(headers: &HeaderMap) -> Result<(), Problem> {
+    if !headers.contains_key(ORIGIN) {
+        return Ok(());
+    }
+    let detail = "a page in a browser may not use a service without security: configure `security` with keys and send one, \
+                  or leave out the header Origin";
+    Err(Problem::new(Kind::Forbidden, detail))
 }
 
 fn count(service: &Service, caller: &Caller) -> Result<(), Problem> {

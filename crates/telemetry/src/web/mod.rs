@@ -13,7 +13,6 @@ pub mod reply;
 pub mod security;
 
 mod body;
-mod budget;
 mod rate;
 mod strict;
 

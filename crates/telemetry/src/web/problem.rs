@@ -78,7 +78,7 @@ impl Kind {
         match self {
             Self::Malformed => ("malformed", "The request cannot be read"),
             Self::Unauthenticated => ("unauthenticated", "The request brings no valid key or token"),
-            Self::Forbidden => ("forbidden", "The key or token does not allow this"),
+            Self::Forbidden => ("forbidden", "The caller may not do this"),
             Self::NotFound => ("not-found", "There is no such thing"),
             Self::Method => ("method-not-allowed", "The path does not know this method"),
             Self::Slow => ("too-slow", "The request came too slowly"),

@@ -7,11 +7,11 @@ use axum::body::Bytes;
 use mongodb::Database;
 use tokio::sync::Semaphore;
 
-use super::budget::Budget;
 use super::metrics::{Meter, Pool};
 use super::rate::Rates;
 use super::ready::Ready;
 use super::security::Guard;
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::feeds::Feeds;
 use crate::reading;
@@ -30,6 +30,8 @@ pub struct Service {
     pub limits: Limits,
     /// The service's clock.
     pub clock: Clock,
+    /// Memory for answers.
+    pub answers: Budget,
     pub(super) guard: Option<Guard>,
     pub(super) rates: Option<Rates>,
     pub(super) budget: Budget,
@@ -74,6 +76,7 @@ impl Service {
             guard: parts.guard,
             rates: limits.rate.map(Rates::new),
             budget: Budget::new(limits.bodies_bytes_max),
+            answers: Budget::new(limits.answers_bytes_max),
             requests: Semaphore::new(limits.requests_max as usize),
             pool: parts.pool,
             meters: super::routes::meters(),

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod activities;
 mod fill;
 mod plans;
 mod readings;
+mod sent;
 mod server;
 mod web;

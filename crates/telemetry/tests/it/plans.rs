@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bson::Bson;
+use bson::{Bson, Document};
 use plimsoll_telemetry::reading::Reading;
 use plimsoll_telemetry::readings::{self, Readings};
 use plimsoll_telemetry::{Plan, feeds};
@@ -18,20 +18,31 @@ const PAGE: &str = "docs/reference/telemetry-queries.md";
 const HEAD: &str = "\
 # Queries of the telemetry service
 
-Every query that the service sends in each of its designs, and how the embedded server says it carries it out (`explain`, the winning
-plan from the outermost stage in). No plan scans a collection, and none sorts. A test makes this page again. A statistic, a range and the
+Every query that the service sends in each of its designs (finds, updates, deletes; what is inserted needs no plan), and how the embedded
+server says it carries it out (`explain`, the winning plan from the outermost stage in). No plan sorts. None scans a collection, but for two
+looks of `on_write` at its start that ask whether there is anything at all: they end at the first document, however many there are
+(`limit` 1). A test makes this page again, and another holds the commands that the service sends against it. A statistic, a range and the
 latest are asked of one sensor; the names and moments here are examples.
 ";
 
-/// No plan reads a collection from end to end, and none of readings puts anything in order by itself.
+/// No plan reads a collection from end to end, and none puts anything in order by itself.
 fn check(plan: &Plan) {
     let stages = plan.stages();
+    assert!(!stages.iter().any(|stage| stage == "SORT"), "{}: {}", plan.name, plan.explained);
+    if takes_any(&plan.command) {
+        return assert!(plan.name.ends_with("at the start"), "{}: {}", plan.name, plan.explained);
+    }
     let indexed = |stage: &String| {
         ["IXSCAN", "IDHACK"].iter().any(|it| stage.contains(it)) || stage.starts_with("EXPRESS")
     };
     assert!(stages.iter().any(indexed), "{}: {}", plan.name, plan.explained);
     assert!(!stages.iter().any(|stage| stage == "COLLSCAN"), "{}: {}", plan.name, plan.explained);
-    assert!(!stages.iter().any(|stage| stage == "SORT"), "{}: {}", plan.name, plan.explained);
+}
+
+/// Whether a command asks for any document at all, and for no more than one: it ends at the first.
+fn takes_any(command: &Document) -> bool {
+    let any = command.get_document("filter").is_ok_and(Document::is_empty);
+    any && command.get_i64("limit").is_ok_and(|limit| limit == 1)
 }
 
 fn tell(page: &mut String, title: &str, plans: &[Plan]) {
@@ -40,8 +51,11 @@ fn tell(page: &mut String, title: &str, plans: &[Plan]) {
         let command = Bson::Document(plan.command.clone()).into_relaxed_extjson();
         let (stages, mut indexes) = (plan.stages().join(" ← "), plan.indexes());
         indexes.dedup();
-        let indexes =
-            if indexes.is_empty() { "`_id`".to_owned() } else { format!("`{}`", indexes.join("`, `")) };
+        let indexes = match indexes[..] {
+            [] if takes_any(&plan.command) => "none is needed".to_owned(),
+            [] => "`_id`".to_owned(),
+            _ => format!("`{}`", indexes.join("`, `")),
+        };
         writeln!(page, "| {} | `{command}` | {stages} | {indexes} |", plan.name).unwrap();
     }
 }

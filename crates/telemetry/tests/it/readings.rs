@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_server::Profile;
+use plimsoll_telemetry::budget::Hold;
 use plimsoll_telemetry::reading::Reading;
 use plimsoll_telemetry::readings::{
     Design, Detail, Error, IngestError, RangeQuery, Readings, SensorStatistics, Settings, StatisticsQuery,
@@ -61,7 +62,7 @@ async fn statistics(readings: &Readings, sensor: &str, detail: Detail) -> Sensor
         interval_ms: None,
         detail,
     };
-    readings.statistics(&query).await.unwrap().remove(0)
+    readings.statistics(&query, &Hold::unlimited()).await.unwrap().remove(0)
 }
 
 fn count(statistics: &SensorStatistics) -> u64 {
@@ -89,7 +90,7 @@ async fn trucks_in_disorder_give_the_same_numbers_in_every_design() {
             interval_ms: Some(300_000),
             detail: Detail::Percentiles,
         };
-        let mut answer = readings.statistics(&query).await.unwrap();
+        let mut answer = readings.statistics(&query, &Hold::unlimited()).await.unwrap();
         // Sums in another order may differ in their last digits.
         let means =
             answer.iter_mut().flat_map(|sensor| &mut sensor.intervals).flat_map(|one| &mut one.metrics);
@@ -116,6 +117,30 @@ async fn filling_a_database_twice_changes_nothing() {
         assert_eq!(count(&found), 360);
         let last = readings.latest("sensor-29").await.unwrap().unwrap();
         assert_eq!(last, sensors.reading(29, 359));
+    }
+}
+
+#[tokio::test]
+async fn the_latest_is_found_when_what_was_heard_of_last_is_gone() {
+    for (design, collection) in [
+        (Design::Document, "readings"),
+        (Design::Bucket, "reading_buckets"),
+        (Design::TimeSeries, "reading_series"),
+    ] {
+        let readings = open(design, "rolled_back").await;
+        let database = database(shared(), &format!("rolled_back_{design:?}")).await;
+        let collection = database.collection::<bson::Document>(collection);
+        let (old, new) = (reading("s", START_MS, 1.0), reading("s", START_MS + 5 * HOUR_MS, 2.0));
+        assert_eq!(readings.ingest(old.clone()).await, Ok(Stored::New));
+        let kept = collection.find_one(bson::doc! {}).await.unwrap().unwrap();
+        assert_eq!(readings.ingest(new.clone()).await, Ok(Stored::New));
+        assert_eq!(readings.latest("s").await.unwrap(), Some(new));
+        // As after a rollback: of what was acknowledged, the older reading alone is there.
+        collection.delete_many(bson::doc! {}).await.unwrap();
+        collection.insert_one(kept).await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(readings.latest("s").await.unwrap().as_ref(), Some(&old), "{design:?}");
+        }
     }
 }
 
@@ -177,14 +202,48 @@ async fn call(
     failed
 }
 
+/// The same in batches, each reading of which is answered for itself.
+async fn call_in_batches(
+    readings: Readings,
+    caller: usize,
+    promises: Arc<Mutex<Promises>>,
+    stop: Arc<AtomicBool>,
+) -> usize {
+    const BATCH: i64 = 10;
+    let mut failed = 0;
+    for first in (0..).step_by(BATCH as usize) {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let numbers = first..first + BATCH;
+        promises.lock().unwrap().sent.extend(numbers.clone().map(|n| (caller, n)));
+        let batch = numbers.clone().map(|n| reading(&format!("s{caller}"), START_MS + n, n as f64)).collect();
+        for (n, said) in numbers.zip(readings.ingest_many(batch).await.unwrap()) {
+            match said {
+                Ok(_) => drop(promises.lock().unwrap().acknowledged.insert((caller, n))),
+                Err(IngestError::Store(_)) => failed += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    failed
+}
+
 async fn kill_during_ingest(design: Design) {
-    const CALLERS: usize = 32;
+    const SINGLE: usize = 32;
+    const CALLERS: usize = SINGLE + 4;
     let mut server = start(Profile::Journaled);
     let stop = Arc::new(AtomicBool::new(false));
     let promises = Arc::new(Mutex::new(Promises::default()));
     let readings = Readings::open(&database(&server, "kill").await, settings(design)).await.unwrap();
     let callers: Vec<_> = (0..CALLERS)
-        .map(|caller| tokio::spawn(call(readings.clone(), caller, Arc::clone(&promises), Arc::clone(&stop))))
+        .map(|caller| {
+            let (readings, promises, stop) = (readings.clone(), Arc::clone(&promises), Arc::clone(&stop));
+            match caller < SINGLE {
+                true => tokio::spawn(call(readings, caller, promises, stop)),
+                false => tokio::spawn(call_in_batches(readings, caller, promises, stop)),
+            }
+        })
         .collect();
     while promises.lock().unwrap().acknowledged.len() < 3000 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -204,6 +263,8 @@ async fn kill_during_ingest(design: Design) {
     let lost: Vec<_> = promises.acknowledged.difference(&found).collect();
     assert!(lost.is_empty(), "{design:?} lost {} of {}: {lost:?}", lost.len(), promises.acknowledged.len());
     assert!(found.is_subset(&promises.sent));
+    let singles = promises.acknowledged.iter().filter(|(caller, _)| *caller < SINGLE).count();
+    assert!((1..promises.acknowledged.len()).contains(&singles), "{design:?}: readings of both ways in");
     assert!(failed > 0, "{design:?}: somebody was waiting when the server was killed");
     println!(
         "{design:?}: {} acknowledged, {} found, {failed} failed",

@@ -4,6 +4,8 @@
 //! A cache is one document; the first reading makes it, following or unfollowing deletes it, idleness lets it go. Whoever
 //! never reads costs a poster nothing but a name in a filter. Pages below a cache are read as fan-out on read does.
 
+use mongodb::bson::oid::ObjectId;
+
 use super::activity::Activity;
 use super::design::{BoxFuture, Spread};
 use super::error::Error;
@@ -11,7 +13,8 @@ use super::graph::Graph;
 use super::on_read::OnRead;
 use super::on_write::CHUNK;
 use super::position::Position;
-use super::timeline::{Timeline, newest_first};
+use super::timeline::{Timeline, newest_first, taken};
+use crate::budget::Hold;
 use crate::clock::Clock;
 use authors::{Authors, Way};
 use cache::{Cache, Caches, Found};
@@ -86,11 +89,13 @@ impl Hybrid {
         cache: Cache,
         below: Option<&Position>,
         limit: u32,
+        hold: &Hold,
     ) -> Result<Option<Vec<Activity>>, Error> {
         let floor = cache.floor();
         let Cache { newest: mut page, pulled, .. } = cache;
+        hold.grow(page.iter().map(taken).sum())?;
         if !pulled.is_empty() {
-            page.extend(self.timeline.page(&pulled, below, limit).await?);
+            page.extend(self.timeline.page(&pulled, below, limit, hold).await?);
             newest_first(&mut page);
         }
         page.retain(|it| {
@@ -104,16 +109,32 @@ impl Hybrid {
     }
 
     /// Makes a cache and gives the first page.
-    async fn make(&self, user: &str, limit: u32) -> Result<Vec<Activity>, Error> {
+    async fn make(&self, user: &str, limit: u32, hold: &Hold) -> Result<Vec<Activity>, Error> {
         let Some(token) = self.caches.begin(user, self.clock.now_ms()).await? else {
-            return self.on_read.read(user, None, limit).await;
+            return self.on_read.read(user, None, limit, hold).await;
         };
+        let made = self.fill(user, token, limit, hold).await;
+        if made.is_err() {
+            // Nobody waits for a cache that will not be finished. What failed is told, whatever becomes of this.
+            self.caches.give_up(user, token).await.unwrap_or_default();
+        }
+        made
+    }
+
+    /// Fills a cache that was begun.
+    async fn fill(
+        &self,
+        user: &str,
+        token: ObjectId,
+        limit: u32,
+        hold: &Hold,
+    ) -> Result<Vec<Activity>, Error> {
         let seen = self.on_read.seen_by(user).await?;
         let pulled = self.authors.pulled(&seen).await?;
         let alone = seen.len() <= 1;
         let (pulled_names, pushed): (Vec<String>, Vec<String>) =
             seen.into_iter().partition(|author| pulled.contains(author));
-        let mut page = self.timeline.page(&pushed, None, self.cache_max.max(limit)).await?;
+        let mut page = self.timeline.page(&pushed, None, self.cache_max.max(limit), hold).await?;
         let kept = &page[..page.len().min(self.cache_max as usize)];
         if kept.is_empty() && alone {
             // Nobody whom we know: names that somebody makes up must not fill the database.
@@ -122,7 +143,7 @@ impl Hybrid {
             self.caches.finish(user, token, kept, &pulled).await?;
         }
         if !pulled_names.is_empty() {
-            page.extend(self.timeline.page(&pulled_names, None, limit).await?);
+            page.extend(self.timeline.page(&pulled_names, None, limit, hold).await?);
             newest_first(&mut page);
         }
         page.truncate(limit as usize);
@@ -157,18 +178,19 @@ impl Spread for Hybrid {
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
+        hold: &'a Hold,
     ) -> BoxFuture<'a, Vec<Activity>> {
         Box::pin(async move {
             match self.caches.find(user, self.clock.now_ms()).await? {
-                Found::Nothing if below.is_none() => return self.make(user, limit).await,
+                Found::Nothing if below.is_none() => return self.make(user, limit, hold).await,
                 Found::Cache(cache) => {
-                    if let Some(page) = self.cached(cache, below, limit).await? {
+                    if let Some(page) = self.cached(cache, below, limit, hold).await? {
                         return Ok(page);
                     }
                 }
                 Found::Nothing | Found::Making => (),
             }
-            self.on_read.read(user, below, limit).await
+            self.on_read.read(user, below, limit, hold).await
         })
     }
 }

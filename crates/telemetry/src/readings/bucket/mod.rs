@@ -73,8 +73,7 @@ async fn agree(database: &Database, settings: &BucketSettings) -> Result<(), Err
     let layouts = database.collection::<Document>(LAYOUTS);
     let (minutes, fill) =
         (i64::from(settings.minutes), i64::try_from(settings.readings_max).unwrap_or(i64::MAX));
-    let first = doc! {"$setOnInsert": {"minutes": minutes}, "$min": {"readings_max": fill}};
-    let before = layouts.find_one_and_update(doc! {"_id": COLLECTION}, first).upsert(true).await?;
+    let before = layouts.find_one_and_update(ours(), division(minutes, fill)).upsert(true).await?;
     let Some(before) = before else { return Ok(()) };
     let same = |name: &str, fits: fn(i64, i64) -> bool, ours| match before.get_i64(name) {
         Ok(theirs) if !fits(ours, theirs) => Err(Error::Setting(format!(
@@ -84,6 +83,15 @@ async fn agree(database: &Database, settings: &BucketSettings) -> Result<(), Err
     };
     same("minutes", |ours, theirs| ours == theirs, minutes)?;
     same("readings_max", |ours, theirs| ours <= theirs, fill)
+}
+
+/// Where the division of this collection is written down.
+fn ours() -> Document {
+    doc! {"_id": COLLECTION}
+}
+
+fn division(minutes: i64, fill: i64) -> Document {
+    doc! {"$setOnInsert": {"minutes": minutes}, "$min": {"readings_max": fill}}
 }
 
 impl Store for Buckets {
@@ -110,6 +118,9 @@ impl Store for Buckets {
     fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)> {
         let mut commands = read::commands(&self.layout, sensor, from_ms, to_ms);
         commands.extend(self.server.commands(sensor, from_ms));
+        let update = division(60, 500);
+        let agree = doc! {"findAndModify": LAYOUTS, "query": ours(), "update": update, "upsert": true};
+        commands.push(("agree on the division, at the start", agree));
         commands
     }
 }

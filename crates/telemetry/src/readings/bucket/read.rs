@@ -136,6 +136,8 @@ pub(super) fn commands(
         commands.push(named("range", lookup.sorted(doc! {"_id": 1}).in_batches_of(BATCH)));
     }
     commands.push(named("latest", last(layout, sensor, None)));
+    commands.push(named("latest, from the last that was heard of", last(layout, sensor, Some(from_ms))));
+    commands.push(named("latest, around the last bucket", these(layout.ids_around(sensor, within))));
     commands
 }
 
@@ -147,7 +149,7 @@ fn add_summary(bucket: &RawDocument, start_ms: i64, tally: &mut Tally) -> Result
         let value = |field| number(computed.get(field)?.ok_or_else(foreign)?);
         let count = count(computed.get("n")?.ok_or_else(foreign)?)?;
         let summary = Summary { count, sum: value("sum")?, min: value("min")?, max: value("max")? };
-        tally.add_summary(start_ms, name.as_str(), summary);
+        tally.add_summary(start_ms, name.as_str(), summary)?;
     }
     Ok(())
 }

@@ -69,7 +69,7 @@ impl Server {
     }
 
     /// The commands of a write, for `explain`.
-    pub(super) fn commands(&self, sensor: &str, at_ms: i64) -> [(&'static str, Document); 2] {
+    pub(super) fn commands(&self, sensor: &str, at_ms: i64) -> [(&'static str, Document); 3] {
         let reading = Reading {
             sensor: sensor.to_owned(),
             at_ms,
@@ -79,7 +79,8 @@ impl Server {
         let id = self.layout.id(sensor, 0, at_ms);
         let update = Update::of(&self.layout, &reading);
         let update = doc! {"update": COLLECTION, "updates": [statement(&self.layout, &update)]};
-        [("write", update), ("look", look(vec![id]).command(COLLECTION))]
+        let confirm = doc! {"update": COLLECTION, "updates": [confirmation(&id)]};
+        [("write", update), ("confirm", confirm), ("look", look(vec![id]).command(COLLECTION))]
     }
 }
 
@@ -106,7 +107,7 @@ impl Io for Server {
 
     /// An update that changes nothing waits for what is there: the server takes the last write it knows of as its own.
     async fn confirm(&self, id: &str) -> Result<(), Fault> {
-        self.send(vec![doc! {"q": {"_id": id}, "u": {"$max": {"n": 0}}}]).await.map(drop)
+        self.send(vec![confirmation(id)]).await.map(drop)
     }
 }
 
@@ -123,6 +124,10 @@ fn parts<'u, 'r>(updates: &'u [Update<'r>]) -> Vec<&'u [Update<'r>]> {
     }
     parts.push(&updates[first..]);
     parts
+}
+
+fn confirmation(id: &str) -> Document {
+    doc! {"q": {"_id": id}, "u": {"$max": {"n": 0}}}
 }
 
 fn look(ids: Vec<String>) -> Lookup {

@@ -1,10 +1,11 @@
 //! What goes wrong inside, as a caller gets to hear it.
 
+use crate::budget::NoRoom;
 use crate::feeds;
 use crate::readings::{self, Fault, IngestError};
 use crate::web::problem::{Kind, Problem};
 
-/// How long a caller waits when the database failed, in seconds.
+/// How long a caller waits when the database failed or memory was taken, in seconds.
 const RETRY_AFTER_S: u64 = 1;
 
 /// What a caller is told of a reading whose commit failed.
@@ -33,9 +34,10 @@ impl From<IngestError> for Problem {
 impl From<readings::Error> for Problem {
     fn from(error: readings::Error) -> Self {
         match error {
-            readings::Error::Query(_) | readings::Error::TooMuch { .. } => {
+            readings::Error::Query(_) | readings::Error::TooMuch { .. } | readings::Error::TooMany { .. } => {
                 Self::new(Kind::Invalid, error.to_string())
             }
+            readings::Error::Memory(full) => full.into(),
             readings::Error::Database(error) => database(&error),
             other => internal(&other),
         }
@@ -48,9 +50,19 @@ impl From<feeds::Error> for Problem {
             feeds::Error::TooMany { .. } | feeds::Error::Oneself => {
                 Self::new(Kind::Invalid, error.to_string())
             }
+            feeds::Error::Memory(full) => full.into(),
             feeds::Error::Taken => Self::new(Kind::Conflict, error.to_string()),
             feeds::Error::Database(error) => database(&error),
             other => internal(&other),
+        }
+    }
+}
+
+impl From<NoRoom> for Problem {
+    fn from(full: NoRoom) -> Self {
+        match full {
+            NoRoom::Now => Self::new(Kind::Busy, full.to_string()).retry_after(RETRY_AFTER_S),
+            NoRoom::Ever { .. } => Self::new(Kind::Invalid, full.to_string()),
         }
     }
 }

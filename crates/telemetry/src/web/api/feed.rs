@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use serde_json::{Value, json};
 
 use super::describe::{count_in_query, in_path, in_query, responses};
@@ -32,10 +32,13 @@ impl Endpoint for ReadFeed {
         let limit = query.count("limit", LIMIT, service.limits.page_max)?;
         let no_cursor = || Problem::field("cursor", "is none: take `next` of the page before, unchanged");
         let cursor = query.get("cursor").map(|text| Cursor::of(text).ok_or_else(no_cursor)).transpose()?;
-        let feed = service.feeds.read(&FeedQuery { user, cursor, limit }).await?;
-        let activities: Vec<Value> = feed.activities.iter().map(Activity::to_json).collect();
-        let next = feed.next.as_ref().map(Cursor::text);
-        Ok(reply::json(StatusCode::OK, &json!({"activities": activities, "next": next})))
+        let hold = service.answers.hold();
+        let feed = service.feeds.read(&FeedQuery { user, cursor, limit }, &hold).await?;
+        reply::made(feed.activities.len(), hold, move || {
+            let activities: Vec<Value> = feed.activities.iter().map(Activity::to_json).collect();
+            json!({"activities": activities, "next": feed.next.as_ref().map(Cursor::text)})
+        })
+        .await
     }
 
     fn describe() -> Value {

@@ -51,6 +51,8 @@ fn gauges(service: &Service, page: &mut Page) {
     page.single("telemetry_http_connections", "gauge", "Connections of clients.", connections);
     let bytes = service.budget.taken_bytes();
     page.single("telemetry_http_body_bytes", "gauge", "Bytes of bodies in memory.", bytes);
+    let bytes = service.answers.taken_bytes();
+    page.single("telemetry_http_answer_bytes", "gauge", "Bytes of answers until they are sent.", bytes);
     let uptime_s = service.clock.now_ns() as f64 / 1e9;
     page.single("telemetry_uptime_seconds", "gauge", "How long the service has run.", uptime_s);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use serde_json::{Value, json};
 
 use super::describe::{count_in_query, in_path, in_query, responses, window};
@@ -22,6 +22,8 @@ pub struct Range;
 
 /// Readings on a page, unless something else is said.
 const LIMIT: u32 = 100;
+/// What a page takes, in readings of it: themselves, their tree of JSON and its text.
+const COPIES: usize = 4;
 /// A page costs the same however long the window is.
 const LONGEST: Span = Span::millis(u64::MAX);
 
@@ -50,11 +52,15 @@ impl Endpoint for Range {
         if first && page.readings.is_empty() {
             known(&service, sensor).await?;
         }
-        let readings: Vec<Value> = page.readings.iter().map(Reading::to_json).collect();
-        let next = page.next.map(|next| next.to_string());
-        let answer =
-            json!({"sensorId": sensor, "from": from_ms, "to": to_ms, "readings": readings, "next": next});
-        Ok(reply::json(StatusCode::OK, &answer))
+        let hold = service.answers.hold();
+        hold.grow(COPIES * page.readings.iter().map(Reading::bytes).sum::<usize>())?;
+        let sensor = sensor.to_owned();
+        reply::made(page.readings.len(), hold, move || {
+            let readings: Vec<Value> = page.readings.iter().map(Reading::to_json).collect();
+            let next = page.next.map(|next| next.to_string());
+            json!({"sensorId": sensor, "from": from_ms, "to": to_ms, "readings": readings, "next": next})
+        })
+        .await
     }
 
     fn describe() -> Value {

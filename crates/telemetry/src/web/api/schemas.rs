@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::describe::reference;
+use crate::reading::METRIC_MAX;
 
 /// Every schema that an endpoint refers to.
 pub(super) fn schemas() -> Value {
@@ -17,7 +18,12 @@ fn readings() -> Map<String, Value> {
                 "type": "object",
                 "required": ["sensorId", "timestamp"],
                 "properties": {"sensorId": text(), "timestamp": moment_or_text(), "eventId": text()},
-                "additionalProperties": {"type": "number", "description": "Every other field is a metric."},
+                "additionalProperties": {
+                    "type": "number",
+                    "minimum": -METRIC_MAX,
+                    "maximum": METRIC_MAX,
+                    "description": "Every other field is a metric.",
+                },
             }),
         ),
         ("Stored", object(&[("stored", outcome())])),

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode};
-use serde_json::{Map, Value, json};
+use axum::http::Method;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::describe::{in_path, in_query, responses, window};
 use super::window::{self, Said, Window};
-use crate::readings::{Detail, StatisticsQuery};
+use crate::readings::{Detail, IntervalStatistics, StatisticsQuery};
 use crate::web::endpoint::{Call, Endpoint, Takes};
 use crate::web::problem::{Kind, Problem};
 use crate::web::reply::{self, Answer};
@@ -38,18 +40,14 @@ impl Endpoint for Statistics {
         let detail = detail(query.get("detail"))?;
         let sensors = vec![sensor.to_owned()];
         let asked = StatisticsQuery { sensors, from_ms, to_ms, interval_ms, detail };
-        let found = service.readings.statistics(&asked).await?;
-        let intervals = found.first().map_or(&[][..], |it| &it.intervals);
+        let hold = service.answers.hold();
+        let found = service.readings.statistics(&asked, &hold).await?;
+        let intervals = found.into_iter().next().map_or_else(Vec::new, |it| it.intervals);
         if intervals.is_empty() {
             known(&service, sensor).await?;
         }
-        let mut answer = json!({"sensorId": sensor, "from": from_ms, "to": to_ms});
-        if interval_ms.is_some() {
-            answer["intervals"] = window::intervals(intervals);
-        } else {
-            answer["metrics"] = intervals.first().map_or_else(|| Map::new().into(), window::metrics);
-        }
-        Ok(reply::json(StatusCode::OK, &answer))
+        let (parts, sensor) = (window::parts(&intervals), sensor.to_owned());
+        reply::made(parts, hold, move || Told { sensor, asked, intervals }).await
     }
 
     fn describe() -> Value {
@@ -70,6 +68,29 @@ impl Endpoint for Statistics {
             "parameters": parameters,
             "responses": responses(&[(200, "The statistics.", Some("SensorStatistics"))]),
         })
+    }
+}
+
+/// The answer: with intervals if they were asked for.
+struct Told {
+    sensor: String,
+    asked: StatisticsQuery,
+    intervals: Vec<IntervalStatistics>,
+}
+
+impl Serialize for Told {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut answer = serializer.serialize_map(None)?;
+        answer.serialize_entry("sensorId", &self.sensor)?;
+        answer.serialize_entry("from", &self.asked.from_ms)?;
+        answer.serialize_entry("to", &self.asked.to_ms)?;
+        if self.asked.interval_ms.is_some() {
+            answer.serialize_entry("intervals", &window::Intervals(&self.intervals))?;
+        } else {
+            let metrics = self.intervals.first().map_or(&[][..], |it| &it.metrics);
+            answer.serialize_entry("metrics", &window::Metrics(metrics))?;
+        }
+        answer.end()
     }
 }
 

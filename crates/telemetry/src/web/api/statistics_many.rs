@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::describe::{body, responses};
@@ -38,18 +40,18 @@ impl Endpoint for StatisticsMany {
     async fn answer(service: Arc<Service>, call: Call) -> Answer {
         call.query(&[])?;
         let asked = read(&call.json()?, &service)?;
-        let found = service.readings.statistics(&asked).await?;
+        let hold = service.answers.hold();
+        let mut found = service.readings.statistics(&asked, &hold).await?;
         let unknown = unknown(&service, &found).await?;
         if unknown.len() == found.len() {
             let detail = "no reading of any of these sensors has been stored";
             return Err(Problem::new(Kind::NotFound, detail).with("unknown", unknown.into()));
         }
-        let one = |it: &SensorStatistics| json!({"sensorId": it.sensor, "intervals": window::intervals(&it.intervals)});
-        let known = found.iter().filter(|it| !unknown.contains(&it.sensor.as_str()));
-        let sensors: Vec<Value> = known.map(one).collect();
-        let answer =
-            json!({"from": asked.from_ms, "to": asked.to_ms, "sensors": sensors, "unknown": unknown});
-        Ok(reply::json(StatusCode::OK, &answer))
+        found.retain(|it| !unknown.contains(&it.sensor));
+        let parts = found.iter().map(|it| 1 + window::parts(&it.intervals)).sum();
+        let sensors = found.into_iter().map(One).collect();
+        reply::made(parts, hold, move || Told { from: asked.from_ms, to: asked.to_ms, sensors, unknown })
+            .await
     }
 
     fn describe() -> Value {
@@ -63,12 +65,33 @@ impl Endpoint for StatisticsMany {
     }
 }
 
+/// The answer.
+#[derive(Serialize)]
+struct Told {
+    from: i64,
+    to: i64,
+    sensors: Vec<One>,
+    unknown: Vec<String>,
+}
+
+/// A sensor's part of it.
+struct One(SensorStatistics);
+
+impl Serialize for One {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut one = serializer.serialize_map(None)?;
+        one.serialize_entry("sensorId", &self.0.sensor)?;
+        one.serialize_entry("intervals", &window::Intervals(&self.0.intervals))?;
+        one.end()
+    }
+}
+
 /// Those that have sent nothing at all.
-async fn unknown<'s>(service: &Service, found: &'s [SensorStatistics]) -> Result<Vec<&'s str>, Problem> {
+async fn unknown(service: &Service, found: &[SensorStatistics]) -> Result<Vec<String>, Problem> {
     let silent = found.iter().filter(|it| it.intervals.is_empty());
     let looks = silent.map(|it| async {
         let known = service.readings.knows(&it.sensor).await?;
-        Ok::<_, Problem>(Some(it.sensor.as_str()).filter(|_| !known))
+        Ok::<_, Problem>((!known).then(|| it.sensor.clone()))
     });
     let looks: Vec<_> = looks.map(FutureExt::boxed).collect();
     let answers: Vec<_> = stream::iter(looks).buffered(LOOKS_MAX).try_collect().await?;

@@ -1,8 +1,8 @@
 //! A window of time in a request, and statistics as JSON.
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
 
-use crate::readings::{IntervalStatistics, MetricStatistics};
+use crate::readings::{IntervalStatistics, MetricStatistics, Percentiles};
 use crate::settings::span::Span;
 use crate::web::problem::Problem;
 
@@ -68,28 +68,75 @@ pub fn interval(said: Option<Span>) -> Result<Option<i64>, Problem> {
     }
 }
 
-/// The metrics of an interval.
-pub fn metrics(interval: &IntervalStatistics) -> Value {
-    let metric = |(name, it): &(String, MetricStatistics)| {
-        let mut metric = json!({"count": it.count, "min": it.min, "max": it.max, "mean": it.mean});
-        if let Some(percentiles) = &it.percentiles {
-            metric["p50"] = percentiles.p50.into();
-            metric["p95"] = percentiles.p95.into();
-            metric["p99"] = percentiles.p99.into();
-        }
-        (name.clone(), metric)
-    };
-    interval.metrics.iter().map(metric).collect::<Map<_, _>>().into()
+/// Intervals that have readings, as they are written. They go straight into the text: a tree of so many figures would take
+/// several times its memory.
+pub struct Intervals<'a>(pub &'a [IntervalStatistics]);
+
+/// The metrics of an interval, as they are written.
+pub struct Metrics<'a>(pub &'a [(String, MetricStatistics)]);
+
+#[derive(Serialize)]
+struct Interval<'a> {
+    from: i64,
+    to: i64,
+    metrics: Metrics<'a>,
 }
 
-/// Intervals that have readings.
-pub fn intervals(intervals: &[IntervalStatistics]) -> Value {
-    let one = |it: &IntervalStatistics| json!({"from": it.from_ms, "to": it.to_ms, "metrics": metrics(it)});
-    intervals.iter().map(one).collect()
+#[derive(Serialize)]
+struct Metric {
+    count: u64,
+    min: f64,
+    max: f64,
+    mean: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p95: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99: Option<f64>,
+}
+
+impl Metric {
+    fn of(it: &MetricStatistics) -> Self {
+        let percentile = |of: fn(&Percentiles) -> f64| it.percentiles.as_ref().map(of);
+        Self {
+            count: it.count,
+            min: it.min,
+            max: it.max,
+            mean: it.mean,
+            p50: percentile(|of| of.p50),
+            p95: percentile(|of| of.p95),
+            p99: percentile(|of| of.p99),
+        }
+    }
+}
+
+impl Serialize for Metrics<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, it)| (name, Metric::of(it))))
+    }
+}
+
+impl<'a> Serialize for Intervals<'a> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let interval = |it: &'a IntervalStatistics| Interval {
+            from: it.from_ms,
+            to: it.to_ms,
+            metrics: Metrics(&it.metrics),
+        };
+        serializer.collect_seq(self.0.iter().map(interval))
+    }
+}
+
+/// How many figures of metrics these intervals have.
+pub fn parts(intervals: &[IntervalStatistics]) -> usize {
+    intervals.iter().map(|it| it.metrics.len()).sum()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const NOW: i64 = 10_000_000;
@@ -121,5 +168,18 @@ mod tests {
         refused(Some(u64::MAX), None, None, "longer than 1d");
         assert!(interval(Some(Span::millis(0))).is_err());
         assert_eq!(interval(Some(Span::seconds(1))), Ok(Some(1000)));
+    }
+
+    #[test]
+    fn statistics_are_written_with_percentiles_if_there_are_any() {
+        let summary = MetricStatistics { count: 2, min: 1.0, max: 2.5, mean: 1.75, percentiles: None };
+        let percentiles = Some(Percentiles { p50: 1.0, p95: 2.5, p99: 2.5 });
+        let metrics = vec![("a".into(), summary), ("b".into(), MetricStatistics { percentiles, ..summary })];
+        let intervals = [IntervalStatistics { from_ms: 5, to_ms: 9, metrics }];
+        let a = json!({"count": 2, "min": 1.0, "max": 2.5, "mean": 1.75});
+        let b = json!({"count": 2, "min": 1.0, "max": 2.5, "mean": 1.75, "p50": 1.0, "p95": 2.5, "p99": 2.5});
+        let expected = json!([{"from": 5, "to": 9, "metrics": {"a": a, "b": b}}]);
+        assert_eq!(serde_json::to_value(Intervals(&intervals)).unwrap(), expected);
+        assert_eq!(parts(&intervals), 2);
     }
 }

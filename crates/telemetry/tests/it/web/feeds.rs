@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bson::Bson;
 use mongodb::Database;
+use plimsoll_telemetry::budget::{Budget, Hold, NoRoom};
 use plimsoll_telemetry::clock::Clock;
 use plimsoll_telemetry::feeds::{Activity, Cursor, Design, Error, FeedQuery, Feeds, Posted, Settings};
 
 use super::bench::database;
 
 /// Small numbers, so that little is needed to reach every limit.
-fn settings(design: Design) -> Settings {
+pub fn settings(design: Design) -> Settings {
     Settings { design, depth: 40, following_max: 8, pull_from: 3, cache_max: 6, ..Settings::default() }
 }
 
@@ -26,10 +27,11 @@ pub fn activity(id: &str, user: &str, at_ms: i64) -> Activity {
 }
 
 /// The whole feed of a user, read in pages of `limit`.
-async fn all(feeds: &Feeds, user: &str, limit: u32) -> Vec<Activity> {
+pub async fn all(feeds: &Feeds, user: &str, limit: u32) -> Vec<Activity> {
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let feed = feeds.read(&FeedQuery { user: user.into(), cursor, limit }).await.unwrap();
+        let feed =
+            feeds.read(&FeedQuery { user: user.into(), cursor, limit }, &Hold::unlimited()).await.unwrap();
         assert!(feed.activities.len() <= limit as usize);
         found.extend(feed.activities);
         // As a client carries it.
@@ -137,11 +139,11 @@ async fn a_cursor_stays_where_it_is_when_more_is_posted() {
             feeds.post(activity(&format!("{n:02}"), "ann", n)).await.unwrap();
         }
         let query = |cursor| FeedQuery { user: "ann".into(), cursor, limit: 5 };
-        let first = feeds.read(&query(None)).await.unwrap();
+        let first = feeds.read(&query(None), &Hold::unlimited()).await.unwrap();
         for n in 20..30 {
             feeds.post(activity(&format!("{n:02}"), "ann", n)).await.unwrap();
         }
-        let second = feeds.read(&query(first.next)).await.unwrap();
+        let second = feeds.read(&query(first.next), &Hold::unlimited()).await.unwrap();
         let found: Vec<&str> = second.activities.iter().map(|it| it.id.as_str()).collect();
         assert_eq!(found, ["14", "13", "12", "11", "10"], "{design:?}");
     }
@@ -278,4 +280,46 @@ async fn a_database_goes_from_design_to_design_as_far_as_it_can() {
     assert!(matches!(open(Design::OnWrite).await, Err(Error::Kept { .. })));
     let wrong = Settings { depth: 0, ..settings(Design::OnRead) };
     assert!(matches!(Feeds::open(&database, wrong, Clock::start()).await, Err(Error::Setting(_))));
+}
+
+#[tokio::test]
+async fn of_more_authors_than_one_query_takes_the_newest_are_seen_and_no_more_is_in_memory() {
+    let database = database("feeds_parts").await;
+    let settings = Settings { design: Design::OnRead, ..Settings::default() };
+    let feeds = Feeds::open(&database, settings, Clock::start()).await.unwrap();
+    let authors: Vec<String> = (0..550).map(|n| format!("a{n:03}")).collect();
+    let posted = |n: usize| activity(&format!("{n:04}"), &authors[n % 550], i64::try_from(n).unwrap());
+    let posted: Vec<Activity> = (0..1_100).map(posted).collect();
+    feeds.fill(&[("ann".into(), authors.clone())], &posted).await.unwrap();
+    let query = FeedQuery { user: "ann".into(), cursor: None, limit: 50 };
+    let budget = Budget::new(1 << 20);
+    let hold = budget.hold();
+    let found = feeds.read(&query, &hold).await.unwrap().activities;
+    let expected: Vec<Activity> = posted.into_iter().rev().take(50).collect();
+    assert_eq!(found, expected);
+    // Six queries found 50 each.
+    let each = budget.taken_bytes();
+    assert!(each > 0 && each < 100_000, "{each} bytes for 50 activities");
+    drop(hold);
+    let (small, others) = (Budget::new(16 << 10), budget.hold());
+    let refused = feeds.read(&query, &small.hold()).await;
+    assert!(matches!(refused, Err(Error::Memory(NoRoom::Ever { .. }))), "{refused:?}");
+    others.grow(1 << 20).unwrap();
+    let refused = feeds.read(&query, &budget.hold()).await;
+    assert!(matches!(refused, Err(Error::Memory(NoRoom::Now))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_cache_that_finds_no_memory_is_made_at_the_next_reading() {
+    let (database, feeds) = open(Design::Hybrid, "memory").await;
+    feeds.post(activity("1", "ann", 1)).await.unwrap();
+    let budget = Budget::new(1 << 10);
+    let others = budget.hold();
+    others.grow(1 << 10).unwrap();
+    let query = FeedQuery { user: "ann".into(), cursor: None, limit: 5 };
+    assert!(matches!(feeds.read(&query, &budget.hold()).await, Err(Error::Memory(NoRoom::Now))));
+    let caches = database.collection::<bson::Document>("feed_caches");
+    assert_eq!(caches.count_documents(bson::doc! {}).await.unwrap(), 0, "none is left in the making");
+    assert_eq!(ids(&feeds, "ann").await, ["1"]);
+    assert_eq!(caches.count_documents(bson::doc! {}).await.unwrap(), 1);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 
@@ -110,6 +110,70 @@ async fn bodies_that_find_no_memory_are_told_to_come_back() {
     drop(slow);
     timeout(PATIENCE, async {
         while client.post(INGEST, &reading("s", now_ms(), 1.0)).await.status != 201 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .unwrap();
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn statistics_of_too_many_sensors_and_intervals_are_refused_with_what_to_ask_instead() {
+    let service = start("figures", "limits: {summaries_max: 800}").await;
+    let mut client = Client::connect(service.address()).await;
+    let now = now_ms();
+    let readings: Vec<Value> = (0..10)
+        .map(|n| json!({"sensorId": "s", "timestamp": now - n * 60_000, "a": 1, "b": 2, "c": 3, "d": 4}))
+        .collect();
+    client.post(BATCH, &Value::Array(readings)).await.is(201);
+    let sensors: Vec<String> = (0..100).map(|n| format!("s{n}")).collect();
+    let asked = json!({"sensors": sensors, "window": "31d", "interval": "5m", "detail": "summary"});
+    let problem = client.post("/api/telemetry/stats", &asked).await.problem(422);
+    assert!(problem["detail"].as_str().unwrap().contains("longer intervals"), "{problem}");
+    // Intervals count whether they have readings or not, and figures as they are found.
+    client.get("/api/telemetry/stats/s?window=15h&interval=1m").await.problem(422);
+    client.get("/api/telemetry/stats/s?window=10h&interval=1m").await.is(200);
+    service.stop().await;
+    let service = start("figures", "limits: {summaries_max: 39}").await;
+    let mut client = Client::connect(service.address()).await;
+    let path = format!("/api/telemetry/stats/s?from={}&to={}&detail=summary", now - 600_000, now + 1);
+    client.get(&format!("{path}&interval=30m")).await.is(200);
+    let problem = client.get(&format!("{path}&interval=1m")).await.problem(422);
+    assert!(problem["detail"].as_str().unwrap().contains("metrics"), "{problem}");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn answers_that_find_no_memory_are_told_to_come_back() {
+    let service = start("answers", "limits: {answers_bytes_max: 65536}").await;
+    let mut client = Client::connect(service.address()).await;
+    client.post(BATCH, &batch(10)).await.is(201);
+    client.post("/api/activity", &json!({"userId": "ann", "type": "post"})).await.is(201);
+    let answers = service.service().answers.clone();
+    let others = answers.hold();
+    others.grow(65_536).unwrap();
+    let many = json!({"sensors": ["s"]});
+    for path in ["/api/telemetry/stats/s", "/api/telemetry/s", "/api/activity/ann"] {
+        let refused = client.get(path).await;
+        assert_eq!(refused.header("retry-after"), Some("1"), "{path}");
+        refused.problem(429);
+    }
+    client.post("/api/telemetry/stats", &many).await.problem(429);
+    assert!(client.get("/metrics").await.text().contains("telemetry_http_answer_bytes 65536\n"));
+    drop(others);
+    for path in ["/api/telemetry/stats/s", "/api/telemetry/s", "/api/activity/ann"] {
+        client.get(path).await.is(200);
+    }
+    client.post("/api/telemetry/stats", &many).await.is(200);
+
+    // More than there is at all: nobody should come back for that.
+    client.post(BATCH, &batch(5_000)).await.is(201);
+    let problem = client.get("/api/telemetry/stats/s?window=1h").await.problem(422);
+    assert!(problem["detail"].as_str().unwrap().contains("shorter window"), "{problem}");
+    client.get("/api/telemetry/stats/s?window=1h&detail=summary").await.is(200);
+    timeout(PATIENCE, async {
+        while answers.taken_bytes() > 0 {
             sleep(Duration::from_millis(5)).await;
         }
     })

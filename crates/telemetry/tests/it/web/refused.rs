@@ -34,6 +34,8 @@ async fn a_reading_that_cannot_be_meant_is_refused_with_its_field() {
         (with("temperature", json!(null)), "temperature"),
         (with("temperature", json!({"$gt": 0})), "temperature"),
         (with("temperature", json!([1])), "temperature"),
+        (with("temperature", json!(1.7e308)), "temperature"),
+        (with("temperature", json!(-1.1e300)), "temperature"),
         (with("sensorId", json!(7)), "sensorId"),
         (with("sensorId", json!({"$ne": null})), "sensorId"),
         (with("sensorId", json!("$where")), "sensorId"),
@@ -136,6 +138,30 @@ async fn a_chunked_body_is_counted_as_it_comes() {
     }
     client.stream.write_all(b"0\r\n\r\n").await.unwrap();
     client.answer().await.unwrap().problem(413);
+    assert_eq!(stored("chunked").await, 1, "as before");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_in_a_browser_may_not_use_a_service_without_security() {
+    let (service, mut client) = with_one("origin").await;
+    let body = reading("s", now_ms(), 1.0).to_string();
+    let batch = format!("[{body}]");
+    // What a page sends to another site without asking it first: a body without a type, or of one that forms have.
+    for origin in ["https://page.example", "null", "http://127.0.0.1:3000"] {
+        for (path, body) in [(INGEST, &body), ("/api/telemetry/ingest/batch", &batch)] {
+            let problem =
+                client.send("POST", path, &[("origin", origin)], body.as_bytes()).await.problem(403);
+            assert!(problem["detail"].as_str().unwrap().contains("keys"), "{problem}");
+        }
+        let head = [("origin", origin), ("content-type", "application/json")];
+        client.send("POST", INGEST, &head, body.as_bytes()).await.problem(403);
+        client.send("PUT", "/api/activity/ann/following/bob", &head, b"").await.problem(403);
+        client.send("GET", "/api/telemetry/known/latest", &head, b"").await.problem(403);
+        client.send("GET", "/healthz", &head, b"").await.is(200);
+    }
+    assert_eq!(stored("origin").await, 1, "as before");
+    client.send("POST", INGEST, &[], body.as_bytes()).await.is(201);
     service.stop().await;
 }
 
@@ -201,6 +227,7 @@ async fn hostile_queries_and_names_are_refused() {
     ] {
         client.post("/api/telemetry/stats", &body).await.problem(422);
     }
+    assert_eq!(stored("hostile").await, 1, "as before");
     service.stop().await;
 }
 
@@ -226,6 +253,7 @@ async fn an_activity_or_a_follower_that_cannot_be_meant_is_refused() {
     client.post("/api/activity", &ours).await.is(201);
     let theirs = json!({"activityId": "1", "userId": "bob", "type": "post"});
     client.post("/api/activity", &theirs).await.problem(409);
+    assert_eq!(stored("bad_activities").await, 2, "the first alone");
     service.stop().await;
 }
 

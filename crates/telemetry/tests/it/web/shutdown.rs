@@ -1,22 +1,26 @@
 //! The end under load: what was acknowledged is there.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plimsoll_telemetry::readings::{RangeQuery, Readings, Settings};
 use plimsoll_telemetry::serve::Ending;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::bench::{database, now_ms, reading, start};
 use super::client::Client;
+use crate::activities;
 
 const INGEST: &str = "/api/telemetry/ingest";
+const BATCH: &str = "/api/telemetry/ingest/batch";
+const BATCH_READINGS: i64 = 20;
 
 /// Sends readings one after the other until the connection ends, and tells the times of those that were answered 201.
-async fn load(address: std::net::SocketAddr, sensor: String, stop: Arc<AtomicBool>) -> Vec<i64> {
+async fn load(address: SocketAddr, sensor: String, stop: Arc<AtomicBool>) -> Vec<i64> {
     let mut client = Client::connect(address).await;
     let (begun, mut acknowledged) = (now_ms(), Vec::new());
     for n in 0.. {
@@ -32,6 +36,21 @@ async fn load(address: std::net::SocketAddr, sensor: String, stop: Arc<AtomicBoo
         }
     }
     acknowledged
+}
+
+/// The times of all readings that are stored of a sensor.
+async fn found(readings: &Readings, sensor: &str) -> BTreeSet<i64> {
+    let (from_ms, to_ms) = (0, i64::MAX);
+    let mut query = RangeQuery { sensor: sensor.to_owned(), from_ms, to_ms, after: None, limit: 10_000 };
+    let mut found = BTreeSet::new();
+    loop {
+        let page = readings.range(&query).await.unwrap();
+        found.extend(page.readings.iter().map(|it| it.at_ms));
+        query.after = page.next;
+        if query.after.is_none() {
+            return found;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,10 +70,7 @@ async fn an_end_under_load_loses_nothing_that_was_acknowledged() {
     let mut all = 0;
     for (n, writer) in writers.into_iter().enumerate() {
         let acknowledged = writer.await.unwrap();
-        let query =
-            RangeQuery { sensor: format!("s{n}"), from_ms: 0, to_ms: i64::MAX, after: None, limit: 10_000 };
-        let found = readings.range(&query).await.unwrap().readings;
-        let found: BTreeSet<i64> = found.iter().map(|it| it.at_ms).collect();
+        let found = found(&readings, &format!("s{n}")).await;
         assert!(
             acknowledged.iter().all(|at| found.contains(at)),
             "a reading that was answered 201 is not there"
@@ -62,6 +78,89 @@ async fn an_end_under_load_loses_nothing_that_was_acknowledged() {
         all += acknowledged.len();
     }
     assert!(all >= 400, "{all}");
+}
+
+/// Sends batches until the connection ends, in each of which one reading cannot be meant if they are `mixed`. Tells the times
+/// of the readings that were acknowledged: all but those that a 201 or 207 lists as failed.
+async fn load_batches(address: SocketAddr, sensor: String, mixed: bool, stop: Arc<AtomicBool>) -> Vec<i64> {
+    let mut client = Client::connect(address).await;
+    let (begun, mut acknowledged) = (now_ms(), Vec::new());
+    for n in 0.. {
+        let times: Vec<i64> = (0..BATCH_READINGS).map(|k| begun - n * BATCH_READINGS - k).collect();
+        let mut batch: Vec<Value> = times.iter().map(|at| reading(&sensor, *at, 1.0)).collect();
+        if mixed {
+            batch[2]["temperature"] = json!("warm");
+        }
+        let body = Value::Array(batch).to_string();
+        match client.try_send("POST", BATCH, &[], body.as_bytes()).await {
+            Ok(answer) if [201, 207].contains(&answer.status) => {
+                assert!(answer.status == 207 || !mixed);
+                let failed = answer.json()["failed"].clone();
+                let failed: BTreeSet<_> =
+                    failed.as_array().unwrap().iter().filter_map(|it| it["line"].as_u64()).collect();
+                let stored = (1..).zip(times).filter(|(line, _)| !failed.contains(line));
+                acknowledged.extend(stored.map(|(_, at)| at));
+            }
+            Ok(answer) => assert_eq!(answer.status, 503, "{}", answer.text()),
+            Err(_) => break,
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    acknowledged
+}
+
+/// Posts activities until the connection ends, and tells the ids of those that were answered 201.
+async fn load_activities(address: SocketAddr, user: String, stop: Arc<AtomicBool>) -> Vec<String> {
+    let mut client = Client::connect(address).await;
+    let mut acknowledged = Vec::new();
+    for n in 0.. {
+        let id = format!("{user}-{n}");
+        let body = json!({"activityId": id, "userId": user, "type": "post"}).to_string();
+        match client.try_send("POST", "/api/activity", &[], body.as_bytes()).await {
+            Ok(answer) if answer.status == 201 => acknowledged.push(id),
+            Ok(answer) => assert_eq!(answer.status, 503, "{}", answer.text()),
+            Err(_) => break,
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    acknowledged
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_under_load_loses_nothing_of_batches_and_no_activity_that_was_acknowledged() {
+    let service = start("shutdown_many", "readings: {gather: 20ms}").await;
+    let (address, stop) = (service.address(), Arc::new(AtomicBool::new(false)));
+    let batches: Vec<_> = (0..8)
+        .map(|n| tokio::spawn(load_batches(address, format!("s{n}"), n % 2 == 0, stop.clone())))
+        .collect();
+    let posts: Vec<_> =
+        (0..4).map(|n| tokio::spawn(load_activities(address, format!("u{n}"), stop.clone()))).collect();
+    let database = database("shutdown_many").await;
+    let counters = service.service().readings.clone();
+    while counters.counters().new < 1_000 || activities::stored(&database).await.len() < 20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(service.stop().await, Ending::Drained);
+    stop.store(true, Ordering::Relaxed);
+
+    let readings = Readings::open(&database, Settings::default()).await.unwrap();
+    for (n, batches) in batches.into_iter().enumerate() {
+        let acknowledged = batches.await.unwrap();
+        let found = found(&readings, &format!("s{n}")).await;
+        assert!(!acknowledged.is_empty() && acknowledged.iter().all(|at| found.contains(at)), "s{n}");
+    }
+    let found = activities::stored(&database).await;
+    for posts in posts {
+        let acknowledged = posts.await.unwrap();
+        assert!(
+            acknowledged.iter().all(|id| found.contains(id)),
+            "an activity that was answered 201 is gone"
+        );
+    }
 }
 
 #[tokio::test]
