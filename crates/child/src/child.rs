@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ pub enum Lifetime {
     Bound,
     /// Ended gracefully when it is dropped, because its data is kept; killed if the owner is killed.
     BoundWithData,
+    /// Asked to end as Ctrl-C asks, however the owner ends: what it has begun it finishes by itself. Killed if it is dropped
+    /// and does not listen.
+    Asked,
     /// Stays.
     Detached,
 }
@@ -51,7 +54,19 @@ impl Child {
     /// # Errors
     /// The program does not run, or its log cannot be opened.
     pub fn spawn(program: &Program, lock: Option<File>, lifetime: Lifetime) -> io::Result<Self> {
-        let command = keeper::command(program, lock, lifetime)?;
+        Self::start(program.command()?, lock, lifetime)
+    }
+
+    /// Starts a command whose words, environment and output are what the caller made them.
+    ///
+    /// # Errors
+    /// The program does not run.
+    pub fn run(command: Command, lifetime: Lifetime) -> io::Result<Self> {
+        Self::start(command, None, lifetime)
+    }
+
+    fn start(mut command: Command, lock: Option<File>, lifetime: Lifetime) -> io::Result<Self> {
+        keeper::bind(&mut command, lock, lifetime);
         let (pid, handle, exit) = keeper::start(command)?;
         Ok(Self { pid, handle, exit, lifetime })
     }
@@ -104,9 +119,16 @@ impl Child {
     /// # Errors
     /// It cannot be signalled.
     pub fn terminate(&self, limit: Duration) -> io::Result<bool> {
-        self.signal(Signal::TERM)?;
-        self.signal(Signal::CONT)?;
+        self.ask(Signal::TERM)?;
         Ok(self.wait(limit).is_some())
+    }
+
+    /// Asks it to end as Ctrl-C asks, and does not wait for it. One that was paused goes on, so that it can hear.
+    ///
+    /// # Errors
+    /// It cannot be signalled.
+    pub fn interrupt(&self) -> io::Result<()> {
+        self.ask(Signal::INT)
     }
 
     /// Asks it to end and kills it after `limit`.
@@ -126,6 +148,11 @@ impl Child {
         self.pid
     }
 
+    fn ask(&self, signal: Signal) -> io::Result<()> {
+        self.signal(signal)?;
+        self.signal(Signal::CONT)
+    }
+
     /// Sends a signal; a child that has ended gets none and that is no error.
     fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.handle, signal) {
@@ -141,6 +168,7 @@ impl Drop for Child {
         let ended = match self.lifetime {
             Lifetime::Detached => Ok(true),
             Lifetime::BoundWithData => self.terminate(DROP_LIMIT),
+            Lifetime::Asked => self.interrupt().map(|()| self.wait(DROP_LIMIT).is_some()),
             Lifetime::Bound => Ok(false),
         };
         if !ended.unwrap_or(false) {

@@ -18,7 +18,6 @@ use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_sig
 
 use crate::child::Lifetime;
 use crate::process::handle;
-use crate::program::Program;
 
 /// How a child ended, once it has.
 #[derive(Debug, Default)]
@@ -53,15 +52,13 @@ pub(crate) fn start(command: Command) -> io::Result<(u32, OwnedFd, Arc<Exit>)> {
     Ok((pid, handle, exit))
 }
 
-/// The command of a program that inherits `lock` and lives as long as it should.
-pub(crate) fn command(program: &Program, lock: Option<File>, lifetime: Lifetime) -> io::Result<Command> {
-    let mut command = program.command()?;
+/// Has what a command starts inherit `lock`, and live as long as it should.
+pub(crate) fn bind(command: &mut Command, lock: Option<File>, lifetime: Lifetime) {
     let owner = getpid();
     let prepare = move || prepare(lock.as_ref(), lifetime, owner);
     // SAFETY: between fork and exec only calls that are safe after a signal are allowed. `prepare` makes four system
     // calls, allocates nothing, takes no lock and does not unwind.
     unsafe { command.pre_exec(prepare) };
-    Ok(command)
 }
 
 /// In the child, before it becomes the program: a session of its own, so that Ctrl-C in the terminal does not reach it;
@@ -71,10 +68,12 @@ fn prepare(lock: Option<&File>, lifetime: Lifetime, owner: Pid) -> io::Result<()
     if let Some(lock) = lock {
         fcntl_setfd(lock, FdFlags::empty())?;
     }
-    if lifetime == Lifetime::Detached {
-        return Ok(());
-    }
-    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let signal = match lifetime {
+        Lifetime::Bound | Lifetime::BoundWithData => Signal::KILL,
+        Lifetime::Asked => Signal::INT,
+        Lifetime::Detached => return Ok(()),
+    };
+    set_parent_process_death_signal(Some(signal))?;
     // The owner may have died before the line above.
     if getppid() == Some(owner) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }

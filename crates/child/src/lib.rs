@@ -2,7 +2,8 @@
 //!
 //! Read in this order: the directory that it has for itself ([`home`]), what is run ([`Program`]), how it is started until it
 //! is ready ([`Launch`]), and what can be done to it ([`Child`]): paused, asked to end, killed, and started again in the same
-//! home. One that is left running on purpose is found again as a [`Detached`].
+//! home. One that is left running on purpose is found again as a [`Detached`]. What needs no home and no start to wait for is a
+//! command that is given to [`Child::run`].
 //!
 //! ```
 //! use std::time::Duration;

@@ -14,13 +14,18 @@ const LOOK_BYTES_MAX: u64 = 1 << 20;
 
 /// The last lines of a log, for an error.
 pub fn tail(log: &Path) -> String {
+    match &last_lines(log)[..] {
+        [] => "(it printed nothing)".to_owned(),
+        lines => lines.join("\n"),
+    }
+}
+
+/// The same, one by one; none where it printed nothing.
+pub fn last_lines(log: &Path) -> Vec<String> {
     let text = end(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
-    match lines.len() {
-        0 => "(it printed nothing)".to_owned(),
-        count => lines[count.saturating_sub(TAIL_LINES)..].join("\n"),
-    }
+    lines[lines.len().saturating_sub(TAIL_LINES)..].iter().map(|&line| line.to_owned()).collect()
 }
 
 fn end(log: &Path) -> Option<Vec<u8>> {
@@ -80,6 +85,7 @@ mod tests {
         let log = tempfile::NamedTempFile::new().unwrap();
         assert_eq!(tail(log.path()), "(it printed nothing)");
         assert_eq!(tail(Path::new("/nowhere/log")), "(it printed nothing)");
+        assert!(last_lines(log.path()).is_empty());
         let text: String = (0..10_000).map(|number| format!("line {number}\n")).collect();
         fs::write(log.path(), text).unwrap();
         let told = tail(log.path());

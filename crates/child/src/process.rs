@@ -1,9 +1,9 @@
-//! Whether a process is there, from `/proc`.
+//! Whether a process is there, and what it has started, from `/proc`.
 
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -20,6 +20,14 @@ pub fn started(pid: u32) -> Option<u64> {
     stat_field(&stat(pid)?, 22)
 }
 
+/// The processes that a process has started and that are still there; none where the system does not tell.
+pub fn started_by(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(directory(pid).join("task")).into_iter().flatten().flatten();
+    let told = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let pids = |told: String| told.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>();
+    told.flat_map(pids).collect()
+}
+
 /// A field of `/proc/<pid>/stat` by its number in proc(5), from 3 on. The second, the name in brackets, may hold spaces
 /// and brackets itself.
 pub fn stat_field(stat: &str, number: usize) -> Option<u64> {
@@ -34,7 +42,11 @@ pub(crate) fn handle(pid: u32) -> io::Result<OwnedFd> {
 }
 
 fn stat(pid: u32) -> Option<String> {
-    fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()
+    fs::read_to_string(directory(pid).join("stat")).ok()
+}
+
+fn directory(pid: u32) -> PathBuf {
+    Path::new("/proc").join(pid.to_string())
 }
 
 #[cfg(test)]
@@ -56,6 +68,16 @@ mod tests {
         assert!(is_alive(pid) && started(pid).is_some() && handle(pid).is_ok());
         // Above the kernel's greatest process id.
         assert!(!is_alive(5_000_000) && started(5_000_000).is_none() && handle(5_000_000).is_err());
+    }
+
+    #[test]
+    fn what_a_process_has_started_is_found_while_it_is_there() {
+        let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        assert!(started_by(std::process::id()).contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!started_by(std::process::id()).contains(&child.id()));
+        assert!(started_by(5_000_000).is_empty());
     }
 
     #[test]

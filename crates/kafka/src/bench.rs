@@ -5,15 +5,16 @@ use std::time::Duration;
 use plimsoll_measure::clock::{self, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::producer::{BaseProducer, BaseRecord};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::asker::Asker;
 use crate::cluster::{Cluster, Watch};
 use crate::error::{Error, words};
+use crate::nap::{self, Nap};
 
-/// How long the loops wait for the library at once.
-const POLL: Duration = Duration::from_millis(1);
+/// How long a loop waits for the next message at once.
+const POLL: Duration = Duration::from_millis(100);
 
 /// What a loop moved, and how long it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,7 +92,7 @@ pub fn produce(
         count.bytes += payload.len() as u64;
         send(&producer, topic, number, &payload)?;
     }
-    drain_producer(&producer);
+    nap::drain(&producer);
     count.elapsed_ns = clock::now().since(start);
     count.cpu_ns = clock::process_cpu_ns() - cpu_ns;
     Ok(count)
@@ -100,12 +101,14 @@ pub fn produce(
 fn send(producer: &BaseProducer, topic: &str, number: u64, payload: &[u8]) -> Result<(), Error> {
     let key = number.to_be_bytes();
     let mut record = BaseRecord::to(topic).key(&key[..]).payload(payload);
+    let mut nap = Nap::new();
     loop {
         match producer.send(record) {
             Ok(()) => break,
             Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), again)) => {
                 record = again;
-                producer.poll(POLL);
+                producer.poll(Duration::ZERO);
+                nap.take(Duration::MAX);
             }
             Err((error, _)) => return Err(Error::refused(format!("writing to {topic:?}"), &error)),
         }
@@ -114,13 +117,6 @@ fn send(producer: &BaseProducer, topic: &str, number: u64, payload: &[u8]) -> Re
         producer.poll(Duration::ZERO);
     }
     Ok(())
-}
-
-/// A flush of the library looks only every 100 ms.
-fn drain_producer(producer: &BaseProducer) {
-    while producer.in_flight_count() > 0 {
-        producer.poll(POLL);
-    }
 }
 
 fn is_over(start: Instant, limit: Duration) -> bool {

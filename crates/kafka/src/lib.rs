@@ -26,4 +26,5 @@ mod cluster;
 mod dead_letter;
 mod error;
 mod membership;
+mod nap;
 mod source;

@@ -6,7 +6,7 @@ use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
-use tokenizers::{Tokenizer, TruncationParams};
+use tokenizers::{Encoding, Tokenizer, TruncationParams};
 
 use crate::settings::Limits;
 
@@ -75,8 +75,10 @@ impl Texts {
     pub(crate) fn encode(&self, text: &str, tokens: &mut Vec<i64>) -> Result<Cut, String> {
         let head = head(text, self.limits.text_bytes_max);
         let encoding = guarded(|| self.tokenizer.encode_fast(head, true).map_err(|error| error.to_string()))?;
-        tokens.extend(encoding.get_ids().iter().map(|&token| i64::from(token)));
-        let whole = head.len() == text.len() && encoding.get_overflowing().is_empty();
+        let beyond = beyond(&encoding, self.limits.tokens_max);
+        let kept = encoding.get_ids().iter().enumerate().filter(|(place, _)| Some(*place) != beyond);
+        tokens.extend(kept.map(|(_, &token)| i64::from(token)));
+        let whole = head.len() == text.len() && beyond.is_none();
         Ok(if whole { Cut::Whole } else { Cut::Truncated })
     }
 
@@ -86,9 +88,17 @@ impl Texts {
     }
 }
 
+/// Where the one token of the text is that there is no room for, if it has one.
+fn beyond(encoding: &Encoding, tokens_max: usize) -> Option<usize> {
+    let special = encoding.get_special_tokens_mask();
+    let last = special.iter().rposition(|&special| special == 0);
+    last.filter(|_| special.len() > tokens_max)
+}
+
 fn build(text: &[u8], limits: Limits) -> Result<Tokenizer, String> {
     let mut tokenizer = Tokenizer::from_bytes(text).map_err(|error| error.to_string())?;
-    let truncation = TruncationParams { max_length: limits.tokens_max, ..TruncationParams::default() };
+    // One more than there is room for: it stops reading where it has enough, so that nothing else tells that there is more.
+    let truncation = TruncationParams { max_length: limits.tokens_max + 1, ..TruncationParams::default() };
     tokenizer.with_padding(None);
     tokenizer.with_truncation(Some(truncation)).map_err(|error| error.to_string())?;
     Ok(tokenizer)

@@ -13,20 +13,25 @@ use plimsoll_child::{Child, Lifetime, Program};
 const PREFIX: &str = "plimsoll-owned-";
 
 /// A process that owns a child.
-struct Owner {
+pub(crate) struct Owner {
     process: Process,
-    child: u32,
+    pub(crate) child: u32,
+    /// What the child has for itself.
     home: PathBuf,
 }
 
+/// This program again, to do one thing that is a test for nobody else.
+pub(crate) fn again(what: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "--nocapture", what]);
+    command
+}
+
 impl Owner {
-    fn start(temporary: &Path) -> Self {
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "--nocapture", "owner::owns_a_child_until_it_is_killed"])
-            .env("TMPDIR", temporary)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+    /// Starts one that says `owns PROCESS HOME`, with a place for temporary files.
+    pub(crate) fn start(what: &str, temporary: &Path) -> Self {
+        let mut command = again(what);
+        let mut process = command.env("TMPDIR", temporary).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
         let said = lines.find_map(|line| Some(line.split_once("owns ")?.1.to_owned())).unwrap();
         let (pid, home) = said.split_once(' ').unwrap();
@@ -34,11 +39,13 @@ impl Owner {
     }
 
     /// As `kill -9` does.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 }
+
+const OWNER: &str = "owner::owns_a_child_until_it_is_killed";
 
 #[test]
 #[ignore = "the process that another test kills"]
@@ -59,18 +66,18 @@ fn owns_a_child_until_it_is_killed() {
 #[test]
 fn kill_9_of_the_owner_ends_the_child_and_the_next_start_sweeps_its_home() {
     let temporary = tempfile::tempdir().unwrap();
-    let mut first = Owner::start(temporary.path());
+    let mut first = Owner::start(OWNER, temporary.path());
     assert!(is_alive(first.child));
     first.kill();
     soon("the child dies with its owner", || !is_alive(first.child));
     assert!(first.home.exists(), "nobody was left to remove it");
-    let mut second = Owner::start(temporary.path());
+    let mut second = Owner::start(OWNER, temporary.path());
     assert!(!first.home.exists() && second.home.exists());
     second.kill();
     soon("the child dies with its owner", || !is_alive(second.child));
 }
 
-fn soon(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn soon(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if holds() {
             return;

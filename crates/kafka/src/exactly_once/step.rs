@@ -8,13 +8,12 @@ use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::producer::{Producer as _, PurgeConfig};
 
 use crate::error::words;
+use crate::nap;
 use crate::sink::Producer;
 use crate::source::offsets;
 
 /// How long one step waits for a broker before the worker looks around again.
 const WAIT: Duration = Duration::from_secs(1);
-/// How long records that were given up may take to be reported as such.
-const POLL: Duration = Duration::from_millis(1);
 
 /// What follows from a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +56,7 @@ pub(super) fn commit(producer: &Producer) -> Step {
 /// Gives everything up.
 pub(super) fn abort(producer: &Producer) -> Step {
     producer.purge(PurgeConfig::default().queue().inflight());
-    while producer.in_flight_count() > 0 {
-        producer.poll(POLL);
-    }
+    nap::drain(producer);
     match judge(producer.abort_transaction(WAIT)) {
         // What is to be given up needs not be given up for that.
         Step::Abort(_) => Step::Again,

@@ -14,10 +14,8 @@ use super::gathered::{Gathered, Outlets, Trouble};
 use super::step::{self, Step};
 use crate::error::said;
 use crate::membership::Membership;
+use crate::nap::Nap;
 use crate::sink::class::{self, Class};
-
-/// The library's poll does not come back early, so it is asked in small slices.
-const SLICE: Duration = Duration::from_millis(1);
 
 /// When a transaction is committed.
 #[derive(Clone, Copy, Debug)]
@@ -207,17 +205,19 @@ impl Sink for Writer {
 
     fn settle(&mut self, wait: Duration) -> Option<Settled> {
         let began = clock::now();
-        let mut slice = Duration::ZERO;
+        let mut nap = Nap::new();
         loop {
-            self.outlets.producer.poll(slice);
+            let before = self.outlets.producer.in_flight_count();
+            self.outlets.producer.poll(Duration::ZERO);
             if self.done.is_empty() {
                 self.turn();
             }
-            let over = u128::from(clock::now().since(began)) >= wait.as_nanos();
-            if !self.done.is_empty() || over {
+            let left = wait.saturating_sub(Duration::from_nanos(clock::now().since(began)));
+            if !self.done.is_empty() || left.is_zero() {
                 return self.done.pop_front();
             }
-            slice = SLICE;
+            let came = self.outlets.producer.in_flight_count() < before;
+            if came { nap.wake() } else { nap.take(left) }
         }
     }
 

@@ -13,9 +13,7 @@ use super::class::{self, Class};
 use super::record::{Parts, Target};
 use super::reports::{Producer, note};
 use crate::error::{Error, said};
-
-/// The library's poll does not come back early, so it is asked in small slices.
-const SLICE: Duration = Duration::from_millis(1);
+use crate::nap::Nap;
 
 /// Makes the producer, at first and after an error that it does not survive.
 type Make = Box<dyn Fn() -> Result<Producer, Error> + Send>;
@@ -69,8 +67,10 @@ impl Writer {
         }
     }
 
-    fn absorb(&mut self) {
+    /// Takes reports; whether there were any.
+    fn absorb(&mut self) -> bool {
         let tally = self.producer.client().context().take();
+        let came = !(tally.delivered.is_empty() && tally.failed.is_empty());
         for (slot, count) in tally.delivered {
             if let Some(pending) = self.pending.iter_mut().find(|pending| pending.slot == slot) {
                 pending.reported += count;
@@ -82,6 +82,7 @@ impl Writer {
                 pending.fail(index, code);
             }
         }
+        came
     }
 
     fn take_done(&mut self) -> Option<Settled> {
@@ -127,18 +128,19 @@ impl Sink for Writer {
 
     fn settle(&mut self, wait: Duration) -> Option<Settled> {
         let began = clock::now();
-        let mut slice = Duration::ZERO;
+        let mut nap = Nap::new();
         while !self.pending.is_empty() {
-            self.producer.poll(slice);
-            self.absorb();
+            self.producer.poll(Duration::ZERO);
+            let came = self.absorb();
             if let Some(done) = self.take_done().or_else(|| self.revive()) {
                 return Some(done);
             }
             self.enqueue();
-            if u128::from(clock::now().since(began)) >= wait.as_nanos() {
+            let left = wait.saturating_sub(Duration::from_nanos(clock::now().since(began)));
+            if left.is_zero() {
                 break;
             }
-            slice = SLICE;
+            if came { nap.wake() } else { nap.take(left) }
         }
         None
     }

@@ -1,0 +1,64 @@
+//! Waiting for the reports of a producer without spinning.
+//!
+//! The client library counts the time that a poll may take in whole milliseconds: asked to wait for one or less, it asks its
+//! queue again and again until the time is over, and a core is busy with that. Who waits for reports polls without waiting
+//! instead, and sleeps in between.
+
+use std::time::Duration;
+
+use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
+
+/// A record that is acknowledged at once is not noticed later than this.
+const SHORTEST: Duration = Duration::from_micros(50);
+/// What takes longer anyway is looked for as seldom as this.
+const LONGEST: Duration = Duration::from_millis(1);
+
+/// Sleeps that grow while nothing comes.
+#[derive(Debug)]
+pub(crate) struct Nap {
+    next: Duration,
+}
+
+impl Nap {
+    pub(crate) const fn new() -> Self {
+        Self { next: SHORTEST }
+    }
+
+    /// Something came: more may follow at once.
+    pub(crate) const fn wake(&mut self) {
+        self.next = SHORTEST;
+    }
+
+    /// Sleeps, at most for `left`.
+    pub(crate) fn take(&mut self, left: Duration) {
+        std::thread::sleep(self.next.min(left));
+        self.next = (2 * self.next).min(LONGEST);
+    }
+}
+
+/// Waits until every record was reported. A flush of the library looks only every 100 ms.
+pub(crate) fn drain<C: ProducerContext>(producer: &BaseProducer<C>) {
+    let mut nap = Nap::new();
+    while producer.in_flight_count() > 0 {
+        producer.poll(Duration::ZERO);
+        nap.take(LONGEST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeps_grow_until_something_comes_and_never_pass_what_is_left() {
+        let mut nap = Nap::new();
+        let mut lengths = Vec::new();
+        for _ in 0..6 {
+            lengths.push(nap.next.as_micros());
+            nap.take(Duration::ZERO);
+        }
+        assert_eq!(lengths, [50, 100, 200, 400, 800, 1000]);
+        nap.wake();
+        assert_eq!(nap.next, SHORTEST);
+    }
+}
