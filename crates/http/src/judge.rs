@@ -1,10 +1,12 @@
 //! What an answer says of the operation: whether it was as expected, and if not, of which class the failure is.
 //!
-//! A status that the check does not take decides first. 4xx says that nothing was done: rejected, by class. 429 and 503 shed
-//! load, and do so before any work. Other 5xx are said from the middle of the work, by the service (500) or by somebody who lost
-//! it on the way (502, 504): a write may have been done, so the outcome is unknown. An answer with an expected status that
-//! fails another condition is rejected as unexpected, and one that is larger than `http.limits.answer` as too large an
-//! answer, since nobody looked at the rest of it. No answer is unknown, whatever the reason: the request may have arrived.
+//! A status that the check does not take decides first. 4xx says that nothing was done: rejected, by class; 429 sheds load,
+//! and does so before any work. 5xx is said from the middle of the work, by the service (500, or 503 when its database gave no
+//! answer in time) or by somebody who lost it on the way (502, 503, 504): a write may have been done, so the outcome is
+//! unknown. Only 501 and 505 are 5xx of a request that was not understood. An answer with an expected status that fails
+//! another condition is rejected as unexpected, and one that is larger than `http.limits.answer` as too large an answer, since
+//! nobody looked at the rest of it. No answer is unknown, whatever the reason: the request may have arrived. It was not tried
+//! where the server of HTTP/2 says so, and where there was no connection to send it on.
 
 use std::io;
 
@@ -44,7 +46,7 @@ pub(crate) fn unanswered(call: &Call, operation: usize, fault: &Fault, counts: &
         Fault::Lost(error) if error.kind() == io::ErrorKind::TimedOut => Outcome::Unknown(Doubt::Timeout),
         Fault::Lost(_) => Outcome::Unknown(Doubt::ConnectionLost),
         Fault::Malformed(_) => Outcome::Unknown(Doubt::MalformedAnswer),
-        Fault::NotTried => Outcome::Rejected(Rejection::NotTried),
+        Fault::NotTried | Fault::Leaving => Outcome::Rejected(Rejection::NotTried),
     }
 }
 
@@ -54,7 +56,7 @@ fn of_status(status: u16) -> Outcome {
         400 | 409 | 412 | 422 | 428 => Outcome::Rejected(Rejection::Validation),
         401 | 403 | 407 => Outcome::Rejected(Rejection::Unauthorized),
         413 | 414 | 431 => Outcome::Rejected(Rejection::TooLarge),
-        429 | 503 => Outcome::Rejected(Rejection::Overload),
+        429 => Outcome::Rejected(Rejection::Overload),
         404 | 405 | 406 | 410 | 415 | 501 | 505 => Outcome::Rejected(Rejection::BadCommand),
         500..=599 => Outcome::Unknown(Doubt::Interrupted),
         400..=499 => Outcome::Rejected(Rejection::Other),
@@ -148,7 +150,9 @@ mod tests {
             (429, Outcome::Rejected(Overload)),
             (500, Outcome::Unknown(Doubt::Interrupted)),
             (502, Outcome::Unknown(Doubt::Interrupted)),
-            (503, Outcome::Rejected(Overload)),
+            (501, Outcome::Rejected(BadCommand)),
+            (503, Outcome::Unknown(Doubt::Interrupted)),
+            (504, Outcome::Unknown(Doubt::Interrupted)),
         ] {
             assert_eq!(check("{}", status, ""), expected, "{status}");
         }

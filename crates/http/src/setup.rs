@@ -16,6 +16,7 @@ pub use error::Error;
 pub(crate) use head::{Head, Piece};
 pub(crate) use template::Values;
 pub(crate) use url::Url;
+pub use workload::{Ground, Workload, Workloads};
 
 mod auth;
 mod body;
@@ -26,6 +27,7 @@ mod head;
 mod pattern;
 mod template;
 mod url;
+mod workload;
 
 /// Documents of one request at most.
 pub const BATCH_MAX: u32 = 1_000_000;
@@ -90,9 +92,23 @@ impl Setup {
         requests: &[(String, Request)],
         context: Context<'_>,
     ) -> Result<Self, Error> {
+        Self::build_with(section, requests, context, &workload::none)
+    }
+
+    /// The same for requests whose bodies may be made by workloads.
+    ///
+    /// # Errors
+    /// The first thing that cannot be meant, likewise.
+    pub fn build_with(
+        section: &Section,
+        requests: &[(String, Request)],
+        context: Context<'_>,
+        workloads: Workloads<'_>,
+    ) -> Result<Self, Error> {
         let url: Url = section.url.parse()?;
         let authorization = auth::authorization(&section.auth)?;
-        let compiler = Compiler { section, url: &url, authorization: authorization.as_deref(), context };
+        let authority = authorization.as_deref();
+        let compiler = Compiler { section, url: &url, authorization: authority, context, workloads };
         let token = Token::of(section);
         let calls = requests.iter().map(|(name, request)| compiler.call(name, request, token).map(Arc::new));
         let (calls, login) = (calls.collect::<Result<_, _>>()?, compiler.login()?.map(Arc::new));
@@ -133,16 +149,16 @@ impl Setup {
         other
     }
 
-    /// The same requests to the null server, for the ceiling: in the clear, over HTTP/1.1, without a login, and with any
-    /// answer taken for well, though it is checked all the same.
+    /// The same requests to the null server, for the ceiling: without a login, and with any answer taken for well, though it
+    /// is checked all the same. Nothing under TLS and over HTTP/2: the null server speaks neither, and what another client
+    /// reaches is no ceiling of this one.
     #[must_use]
-    pub fn against(&self, address: SocketAddr) -> Self {
+    pub fn against(&self, address: SocketAddr) -> Option<Self> {
+        let is_spoken = self.endpoint.tls.is_none() && self.endpoint.protocol == Protocol::Http1;
         let mut other = self.by_way_of(address);
-        other.endpoint.tls = None;
-        other.endpoint.protocol = Protocol::Http1;
         other.login = None;
         other.takes_any = true;
-        other
+        is_spoken.then_some(other)
     }
 }
 
@@ -165,6 +181,7 @@ struct Compiler<'a> {
     url: &'a Url,
     authorization: Option<&'a str>,
     context: Context<'a>,
+    workloads: Workloads<'a>,
 }
 
 impl Compiler<'_> {
@@ -174,7 +191,7 @@ impl Compiler<'_> {
             template::Settings { seed: salted(self.context.seed, name), start_ms: self.context.start_ms };
         let with = request.with.as_ref();
         let with = with.map(|with| Values::compile(&format!("{place}.with"), with, settings)).transpose()?;
-        let body = body::compile(&place, request, settings)?;
+        let body = body::compile(&place, request, settings, self.workloads)?;
         let parts = head::Parts {
             place: &place,
             url: self.url,
@@ -256,6 +273,7 @@ mod tests {
             (http, "get: /\nbody: {n: 1}", "post"),
             (http, "head: /\ncheck: {json: {a: 1}}", "no body"),
             (http, "post: /\nbody: {n: {$txt: {}}}", "op.request.body"),
+            (http, "post: /\nbody: {workload: {iot: {}}}", "op.request.body.workload: there is no workload"),
             (http, "post: /\nbody: {n: {$numberDouble: NaN}}", "op.request.body.n"),
             (http, "post: /\nbody: {n: {$minKey: 1}}", "$minKey"),
             (http, "post: /\nbody: {n: {$now: {as: days}}}", "op.request.body.n.$now"),
@@ -291,8 +309,20 @@ mod tests {
         let setup = check("url: https://[::1]/v1", "get: /a").unwrap();
         assert_eq!(setup.names().collect::<Vec<_>>(), ["op"]);
         assert_eq!((setup.authority().as_str(), setup.protocol()), ("[::1]:443", Protocol::Http1));
-        let null = setup.against(([127, 0, 0, 1], 9).into());
-        assert!(null.endpoint.tls.is_none() && setup.endpoint.tls.is_some());
+    }
+
+    #[test]
+    fn only_what_the_null_server_speaks_has_a_ceiling() {
+        for (section, is_spoken) in [
+            ("url: http://h", true),
+            ("url: http://h\nauth: {login: {request: {post: /l}, token: t}}", true),
+            ("url: http://h\nprotocol: http2", false),
+            ("url: https://h", false),
+        ] {
+            let null = check(section, "get: /").unwrap().against(([127, 0, 0, 1], 9).into());
+            assert_eq!(null.is_some(), is_spoken, "{section}");
+            assert!(null.is_none_or(|null| null.login.is_none() && null.takes_any), "{section}");
+        }
     }
 
     #[test]

@@ -93,16 +93,36 @@ impl Http {
     /// Sends what is prepared and judges the answer; says its status as well, 0 if there was none.
     async fn attempt(&self, lane: &mut Lane) -> (u16, Reply) {
         let call = &*self.setup.calls[lane.operation];
-        let ask = Ask { is_head: call.method == Method::Head, keep_body: call.checks.needs_body() };
-        let prepared = &lane.prepared;
-        let done = lane.wire.exchange(prepared.bytes(), prepared.head_len(), ask).await;
+        let mut done = self.exchange(lane).await;
+        let mut before = (0, 0);
+        if matches!(done, Err(Fault::Leaving)) {
+            before = lane.wire.bytes();
+            // The rare one stands apart, for a future is as large as its largest part.
+            done = Box::pin(self.exchange_elsewhere(lane)).await;
+        }
         let (status, outcome) = self.judge(call, lane, done);
         let mut reply = match outcome {
             Outcome::Acknowledged => Reply::acknowledged(lane.documents),
             failure => Reply::failed(failure, lane.documents),
         };
-        (reply.bytes_sent, reply.bytes_received) = lane.wire.bytes();
+        let (sent, received) = lane.wire.bytes();
+        (reply.bytes_sent, reply.bytes_received) = (before.0 + sent, before.1 + received);
         (status, reply)
+    }
+
+    /// Sends what is prepared and collects the answer.
+    async fn exchange(&self, lane: &mut Lane) -> Result<(), Fault> {
+        let call = &*self.setup.calls[lane.operation];
+        let ask = Ask { is_head: call.method == Method::Head, keep_body: call.checks.needs_body() };
+        let prepared = &lane.prepared;
+        lane.wire.exchange(prepared.bytes(), prepared.head_len(), ask).await
+    }
+
+    /// The same once more by another connection: the server ends this one and did not take the request. If there is no
+    /// other, nothing was tried.
+    async fn exchange_elsewhere(&self, lane: &mut Lane) -> Result<(), Fault> {
+        lane.wire = self.dial().await.map_err(|_| Fault::Leaving)?;
+        self.exchange(lane).await
     }
 
     fn judge(&self, call: &Call, lane: &Lane, done: Result<(), Fault>) -> (u16, Outcome) {

@@ -4,12 +4,13 @@
 //! [`phase`]), the ports to the thing
 //! under load ([`target`], [`fault`]), time and tasks as a parameter ([`runtime`]), one thread's work ([`worker`]), all
 //! threads ([`engine`]), where the steady state starts ([`warm_up`]), what a run adds up to ([`summary`]) and what a
-//! fault did to it ([`outage`]), the search ([`objective`], [`search`], [`suspects`], [`mod@line`]), and how throughput
-//! grows with concurrency ([`scalability`]).
+//! fault did to it ([`outage`]), the search ([`objective`], [`beside`], [`search`], [`suspects`], [`mod@line`]), and how
+//! throughput grows with concurrency ([`scalability`]).
 //!
 //! It must not know MongoDB, HTTP, files or the command line.
 
 pub mod arrivals;
+pub mod beside;
 pub mod engine;
 pub mod fault;
 mod feed;

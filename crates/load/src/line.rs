@@ -5,6 +5,7 @@ use plimsoll_measure::interval::Tally;
 use plimsoll_measure::line::{Line, Probe, Stage};
 use plimsoll_measure::sample::ServerSample;
 
+use crate::beside::Beside;
 use crate::engine::Second;
 use crate::objective::{Objective, Window};
 use crate::search::{Found, Search, Settings, Try};
@@ -18,8 +19,11 @@ pub const SETTLE_S: u64 = 1;
 pub struct Measured {
     /// Nanoseconds from the run's start to the start of the arrivals.
     pub from_ns: u64,
-    /// The seconds of the arrivals, the settling ones included, what came after the last arrival left out.
+    /// The seconds of the arrivals, the settling ones included, what came after the last arrival left out: with nothing in
+    /// them but what the load did whose rate is searched.
     pub seconds: Vec<Second>,
+    /// The same of the loads that went on beside it.
+    pub beside: Vec<Beside>,
     /// Connections of the load.
     pub connections: u32,
     /// Cores that the server's process used; local servers only.
@@ -107,7 +111,8 @@ impl Quest {
     fn judge(&self, attempt: &Try, measured: &Measured) -> Probe {
         let judged = measured.seconds.get(SETTLE_S as usize..).unwrap_or_default();
         let window = Window::of(judged);
-        let reasons = self.objective.judge(&window);
+        let mut reasons = self.objective.judge(&window);
+        reasons.extend(measured.beside.iter().flat_map(|beside| beside.judge(&self.objective)));
         let tally = &window.tally;
         let busy_ns = tally.service.mean() * tally.service.count() as f64;
         let documents = self.documents_per_operation;
@@ -160,6 +165,9 @@ impl Quest {
             not_seen,
             probes: sides.into_iter().map(|side| side.probe).collect(),
             notes,
+            // Whoever probes knows which load it is.
+            load: String::new(),
+            beside: Vec::new(),
         }
     }
 

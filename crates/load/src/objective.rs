@@ -120,6 +120,12 @@ impl Objective {
 }
 
 impl Objective {
+    /// What did not hold of the bounds on errors, in sentences.
+    pub(crate) fn judge_errors(&self, window: &Window) -> Vec<String> {
+        let errors = self.bounds.iter().filter(|(metric, _)| *metric == Metric::Errors);
+        errors.filter_map(|(_, threshold)| judge_errors(threshold, window)).collect()
+    }
+
     /// Whether every bound holds in a short stretch taken by itself: percentiles as they are, without a confidence bound
     /// and without asking for support.
     pub fn holds_in(&self, tally: &Tally) -> bool {

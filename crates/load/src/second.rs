@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_measure::interval::Tally;
 use serde::{Deserialize, Serialize};
 
+use crate::phase::Load;
 use crate::worker::{Part, Slice, TENTH_NS, Tenth};
 
 /// One second of all workers together.
@@ -190,6 +191,23 @@ impl Second {
     pub fn of(&self, load: usize, operation: usize) -> Option<&Tally> {
         let apart = self.parts.iter().find(|part| (part.load, part.operation) == (load, operation));
         apart.map(|part| &part.tally).or_else(|| self.tallies.get(operation))
+    }
+
+    /// The same second with nothing in it but what one load of the phase did, all of its operations together.
+    #[must_use]
+    pub fn only(&self, index: usize, load: &Load) -> Self {
+        let mut sum = Tally::default();
+        let operations = load.mix.iter().filter_map(|(operation, _)| self.of(index, *operation));
+        operations.for_each(|tally| sum.merge(tally));
+        Self {
+            from_ns: self.from_ns,
+            to_ns: self.to_ns,
+            tallies: vec![sum],
+            cpu_ns: self.cpu_ns.clone(),
+            switches: self.switches,
+            reconnects: self.reconnects,
+            ..Self::default()
+        }
     }
 }
 

@@ -16,6 +16,12 @@ pub struct Line {
     pub high: Option<f64>,
     /// Whether both ends were confirmed as often as the search asks for.
     pub confirmed: bool,
+    /// The load whose rate was searched; empty where an older version searched.
+    #[serde(default)]
+    pub load: String,
+    /// The loads that went on beside it, each with how it arrived; no rate counts what they did.
+    #[serde(default)]
+    pub beside: Vec<String>,
     /// `documents/s`, `operations/s`, or `requests/s` of a service.
     pub unit: String,
     /// Documents in one operation: rates divided by it are operations per second.
@@ -133,7 +139,7 @@ mod tests {
         let suspect = Suspect { name: "wake".into(), ..Suspect::default() };
         let mut older =
             serde_json::to_value(Line { held_back_by: vec![suspect], ..Line::default() }).unwrap();
-        for key in ["unmoved", "not_seen"] {
+        for key in ["unmoved", "not_seen", "load", "beside"] {
             assert!(older.as_object_mut().unwrap().remove(key).is_some(), "{key}");
         }
         // A key that was always null and is not written any more.

@@ -28,6 +28,9 @@ pub(crate) enum Fault {
     /// The server said that it did not try (HTTP/2 only).
     #[error("the server refused the stream")]
     NotTried,
+    /// The server ends the connection and did not take the request, which may go by another (HTTP/2 only).
+    #[error("the server ends the connection and takes no more requests on it")]
+    Leaving,
 }
 
 /// An open connection. One request is in flight at a time.

@@ -117,13 +117,13 @@ async fn talk(
 ) -> Result<(), Fault> {
     // What fails before the request is handed over was never sent.
     let ready = session.sender.clone().ready().await;
-    let mut sender = ready.map_err(|_| not_tried(session))?;
+    let mut sender = ready.map_err(|_| leaving(session))?;
     let is_alone = body.is_empty();
-    let (response, mut sending) = sender.send_request(head, is_alone).map_err(|_| not_tried(session))?;
+    let (response, mut sending) = sender.send_request(head, is_alone).map_err(|_| leaving(session))?;
     if !is_alone {
         sending.send_data(body, true).map_err(|error| fault(session, error))?;
     }
-    let (parts, incoming) = response.await.map_err(|error| fault(session, error))?.into_parts();
+    let (parts, incoming) = response.await.map_err(|error| unanswered(session, error))?.into_parts();
     (taken.status, taken.headers) = (parts.status.as_u16(), parts.headers);
     receive(incoming, ask, taken, answer_bytes_max).await.map_err(|error| fault(session, error))
 }
@@ -144,9 +144,17 @@ async fn receive(mut incoming: RecvStream, ask: Ask, taken: &mut Taken, max: u64
     Ok(())
 }
 
-fn not_tried(session: &Session) -> Fault {
+/// Nothing more is taken on this connection; streams that are open there go on to their end.
+fn leaving(session: &Session) -> Fault {
     session.give_up();
-    Fault::NotTried
+    Fault::Leaving
+}
+
+/// Why a request that was handed over got no answer. A server that ends a connection in order names the last stream that it
+/// may have worked on; those after it, and only those, end with what it said.
+fn unanswered(session: &Session, error: h2::Error) -> Fault {
+    let in_order = error.is_remote() && error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
+    if in_order { leaving(session) } else { fault(session, error) }
 }
 
 /// What an error means; one of the connection breaks it for every lane.

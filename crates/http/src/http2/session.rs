@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
@@ -29,6 +30,12 @@ pub(crate) struct Session {
 impl Session {
     pub(super) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Whether no further request can be handed over, because the server said that it ends the connection.
+    fn is_leaving(&self) -> bool {
+        let ready = self.sender.clone().poll_ready(&mut Context::from_waker(Waker::noop()));
+        matches!(ready, Poll::Ready(Err(_)))
     }
 
     pub(super) fn give_up(&self) {
@@ -104,7 +111,8 @@ impl Pool {
     /// A connection with room for one more lane; a new one if there is none. The room is taken.
     pub(crate) async fn session(&self, endpoint: &Endpoint) -> Result<Arc<Session>, Error> {
         let mut sessions = self.sessions.lock().await;
-        sessions.retain(|session| session.upgrade().is_some_and(|session| !session.is_broken()));
+        let is_of_use = |session: Arc<Session>| !session.is_broken() && !session.is_leaving();
+        sessions.retain(|session| session.upgrade().is_some_and(is_of_use));
         let has_room = |session: &Arc<Session>| session.lanes.load(Ordering::Relaxed) < endpoint.streams_max;
         let session = match sessions.iter().filter_map(Weak::upgrade).find(has_room) {
             Some(session) => session,

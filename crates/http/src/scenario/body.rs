@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 
 /// The key of a batch.
 const BATCH: &str = "batch";
+/// The key of a workload.
+const WORKLOAD: &str = "workload";
 
-/// What a request sends, as typed: a text, `{batch: {…}}`, or any other object as a document.
+/// What a request sends, as typed: a text, `{batch: {…}}`, `{workload: {…}}`, or any other object as a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub enum Body {
@@ -20,6 +22,8 @@ pub enum Body {
     Document(Template),
     /// Several documents.
     Batch(Batch),
+    /// What a workload makes that is no template; whoever knows it reads its settings.
+    Workload(Map<String, Value>),
 }
 
 /// Several documents in one body.
@@ -57,6 +61,13 @@ impl TryFrom<Value> for Body {
                 let batch = serde_json::from_value(batch).map_err(|error| format!("batch: {error}"))?;
                 Ok(Self::Batch(batch))
             }
+            Value::Object(mut map) if map.len() == 1 && map.contains_key(WORKLOAD) => {
+                match map.remove(WORKLOAD) {
+                    Some(Value::Object(settings)) => Ok(Self::Workload(settings)),
+                    _ => Err("workload: give it by its name with its settings, for example {workload: {iot: {trucks: 4000}}}"
+                        .to_owned()),
+                }
+            }
             Value::Object(map) => Ok(Self::Document(map.into())),
             _ => Err("a body is a document, {batch: {documents: 100, document: {…}}}, or a text".to_owned()),
         }
@@ -73,6 +84,9 @@ impl From<Body> for Value {
                 let batch = serde_json::to_value(batch).unwrap_or_default();
                 Self::Object(Map::from_iter([(BATCH.to_owned(), batch)]))
             }
+            Body::Workload(settings) => {
+                Self::Object(Map::from_iter([(WORKLOAD.to_owned(), Self::Object(settings))]))
+            }
         }
     }
 }
@@ -86,10 +100,11 @@ impl JsonSchema for Body {
         let batch = generator.subschema_for::<Batch>();
         let document = generator.subschema_for::<Template>();
         json_schema!({
-            "description": "A text as it is, {batch: {documents, document, form}}, or any other object as a document in JSON.",
+            "description": "A text as it is, {batch: {documents, document, form}}, {workload: {NAME: settings}}, or any other object as a document in JSON.",
             "anyOf": [
                 {"type": "string"},
                 {"type": "object", "properties": {BATCH: batch}, "required": [BATCH], "additionalProperties": false},
+                {"type": "object", "properties": {WORKLOAD: {"type": "object"}}, "required": [WORKLOAD], "additionalProperties": false},
                 document,
             ],
         })
@@ -108,6 +123,7 @@ mod tests {
             json!("hello"),
             document.clone(),
             json!({"batch": {"documents": 3, "document": document, "form": "ndjson"}}),
+            json!({"workload": {"iot": {"trucks": 4}}}),
         ] {
             let body: Body = serde_json::from_value(typed.clone()).unwrap();
             assert_eq!(serde_json::to_value(&body).unwrap(), typed);
@@ -120,5 +136,7 @@ mod tests {
             serde_json::from_value::<Body>(json!({"batch": {"documents": 3, "template": {}}})).unwrap_err();
         assert!(error.to_string().contains("template"), "{error}");
         assert!(serde_json::from_value::<Body>(json!(5)).is_err());
+        let error = serde_json::from_value::<Body>(json!({"workload": "iot"})).unwrap_err();
+        assert!(error.to_string().contains("{workload: {iot:"), "{error}");
     }
 }

@@ -90,9 +90,10 @@ impl Request {
         }
     }
 
-    /// Whether it sends documents, of which a phase may send a limited number: whether its body is made from a template.
+    /// Whether it sends documents, of which a phase may send a limited number: whether its body is made from a template or by
+    /// a workload.
     pub const fn makes(&self) -> bool {
-        matches!(self.body, Some(Body::Document(_) | Body::Batch(_)))
+        matches!(self.body, Some(Body::Document(_) | Body::Batch(_) | Body::Workload(_)))
     }
 }
 
@@ -128,7 +129,8 @@ struct Typed {
     /// Headers of this request besides those of all; values may hold placeholders.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, String>,
-    /// What is sent: a document whose values may be generators, `{batch: {documents: 100, document: {…}}}`, or a text.
+    /// What is sent: a document whose values may be generators, `{batch: {documents: 100, document: {…}}}`,
+    /// `{workload: {NAME: {…}}}`, or a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Body>,
     /// What the answer must be like; a status from 200 to 399 if left out.
@@ -208,12 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_body_from_a_template_makes_documents() {
+    fn only_a_body_that_is_made_makes_documents() {
         for (yaml, documents, makes) in [
             ("get: /a", 1, false),
             ("post: /a\nbody: text", 1, false),
             ("post: /a\nbody: {n: 1}", 1, true),
             ("post: /a\nbody: {batch: {documents: 100, document: {n: 1}}}", 100, true),
+            ("post: /a\nbody: {workload: {iot: {trucks: 4}}}", 1, true),
         ] {
             let request = check(yaml).unwrap();
             assert_eq!((request.documents(), request.makes()), (documents, makes), "{yaml}");

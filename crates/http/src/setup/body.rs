@@ -1,8 +1,11 @@
 //! What a request sends, compiled.
 
+use std::sync::Arc;
+
 use plimsoll_document::Program;
 
 use super::template::{self, Settings};
+use super::workload::{Ground, Workload, Workloads};
 use super::{BATCH_MAX, BODY_BYTES_MAX, Error};
 use crate::json::{self, Stamps};
 use crate::scenario::{self, Form, Method, Request};
@@ -18,10 +21,17 @@ pub(crate) enum Body {
     Document(Program),
     /// Several documents.
     Batch(Program, Form),
+    /// What a workload makes.
+    Workload(Arc<dyn Workload>),
 }
 
 /// Compiles a request's body.
-pub(super) fn compile(place: &str, request: &Request, settings: Settings) -> Result<Body, Error> {
+pub(super) fn compile(
+    place: &str,
+    request: &Request,
+    settings: Settings,
+    workloads: Workloads<'_>,
+) -> Result<Body, Error> {
     let place = format!("{place}.body");
     let Some(body) = &request.body else { return Ok(Body::None) };
     if matches!(request.method, Method::Get | Method::Head) {
@@ -39,6 +49,11 @@ pub(super) fn compile(place: &str, request: &Request, settings: Settings) -> Res
             let inner = format!("{place}.batch.document");
             (Body::Batch(template::compile(&inner, &batch.document, settings)?, batch.form), batch.documents)
         }
+        scenario::Body::Workload(typed) => {
+            let made = workloads(typed, Ground { seed: settings.seed, start_ms: settings.start_ms });
+            let refuse = |problem| Error::Workload { place: format!("{place}.workload"), problem };
+            (Body::Workload(made.map_err(refuse)?), 1)
+        }
     };
     let bytes = body.bytes_of_one().saturating_mul(documents as usize);
     if bytes > BODY_BYTES_MAX { Err(Error::BodyTooLarge { place, bytes }) } else { Ok(body) }
@@ -50,7 +65,7 @@ impl Body {
         match self {
             Self::None => None,
             Self::Text(_) => Some("text/plain; charset=utf-8"),
-            Self::Document(_) | Self::Batch(_, Form::Array) => Some("application/json"),
+            Self::Document(_) | Self::Batch(_, Form::Array) | Self::Workload(_) => Some("application/json"),
             Self::Batch(_, Form::Ndjson) => Some("application/x-ndjson"),
         }
     }
@@ -61,7 +76,7 @@ impl Body {
         match self {
             Self::None => 0,
             Self::Text(text) => text.len(),
-            Self::Document(_) | Self::Batch(..) => {
+            Self::Document(_) | Self::Batch(..) | Self::Workload(_) => {
                 self.render(0, 1, &mut Vec::new(), &mut out, &mut Vec::new());
                 out.len()
             }
@@ -81,6 +96,7 @@ impl Body {
             Self::None => {}
             Self::Text(text) => out.extend_from_slice(text),
             Self::Document(program) => one(program, first, bson, out, stamps),
+            Self::Workload(workload) => workload.body(first, out),
             Self::Batch(program, form) => {
                 let (open, between, close) = match form {
                     Form::Array => (&b"["[..], &b","[..], &b"]"[..]),
@@ -109,9 +125,26 @@ fn one(program: &Program, number: u64, bson: &mut Vec<u8>, out: &mut Vec<u8>, st
 mod tests {
     use super::*;
 
+    /// The number of the request, times what the scenario says.
+    #[derive(Debug)]
+    struct Numbered(u64);
+
+    impl Workload for Numbered {
+        fn body(&self, number: u64, out: &mut Vec<u8>) {
+            out.extend_from_slice((number * self.0).to_string().as_bytes());
+        }
+    }
+
+    fn numbered(
+        typed: &serde_json::Map<String, serde_json::Value>,
+        _: Ground,
+    ) -> Result<Arc<dyn Workload>, String> {
+        Ok(Arc::new(Numbered(typed["times"].as_u64().unwrap())))
+    }
+
     fn check(yaml: &str, first: u64, count: u64, expected: &str) {
         let request: Request = serde_saphyr::from_str(yaml).unwrap();
-        let body = compile("op", &request, Settings { seed: 1, start_ms: 0 }).unwrap();
+        let body = compile("op", &request, Settings { seed: 1, start_ms: 0 }, &numbered).unwrap();
         let mut out = Vec::new();
         body.render(first, count, &mut Vec::new(), &mut out, &mut Vec::new());
         assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -129,6 +162,7 @@ mod tests {
         let lines = "post: /\nbody: {batch: {documents: 9, document: {n: {$number: {}}}, form: ndjson}}";
         check(lines, 4, 2, "{\"n\":4}\n{\"n\":5}\n");
         check("put: /\nbody: hello", 0, 1, "hello");
+        check("post: /\nbody: {workload: {times: 7}}", 6, 1, "42");
         check("delete: /", 0, 1, "");
     }
 }

@@ -84,6 +84,14 @@ pub enum Error {
         /// What is wrong with it.
         source: plimsoll_document::Error,
     },
+    /// A workload that is not known, or cannot be meant.
+    #[error("{place}: {problem}")]
+    Workload {
+        /// Where.
+        place: String,
+        /// What is wrong with it, and the mend.
+        problem: String,
+    },
     /// A value that JSON does not have.
     #[error("{place}: JSON has no {what}; leave it out, or write it as a text")]
     NoJson {

@@ -134,10 +134,9 @@ fn a_freeze_shows_in_response_times_and_nothing_is_dropped() {
 #[test]
 fn any_answer_of_the_null_server_is_well_for_the_ceiling() {
     let server = Server::start(&Options::default()).unwrap();
-    let section = "url: https://example.invalid\nprotocol: http2\n\
-                   auth: {login: {request: {post: /login}, token: token}}";
+    let section = "url: http://example.invalid\nauth: {login: {request: {post: /login}, token: token}}";
     let request = "post: /a\nbody: {n: {$number: {}}}\ncheck: {status: 201, json: {id: {exists: true}}}";
-    let setup = Arc::new(setup(section, &[("op", request)]).against(server.address()));
+    let setup = Arc::new(setup(section, &[("op", request)]).against(server.address()).unwrap());
     let stop = Stop { operations: Some(100), ..Stop::default() };
     let phase = phase(&[(0, 1.0)], closed(2), stop, Documents::Made);
     let (tallies, answers, _) = load(vec![Arc::new(Http::new(setup, Share::WHOLE))], 1, &[phase]);

@@ -9,6 +9,7 @@ mod service;
 
 mod allocations;
 mod engine;
+mod go_away;
 mod hostile;
 mod login;
 mod reach;

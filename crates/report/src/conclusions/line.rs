@@ -13,6 +13,7 @@ use crate::units::{exact_rate, percent, small, three_digits};
 pub(super) fn line(run: &Run) -> Vec<String> {
     let Some(line) = &run.line else { return Vec::new() };
     let mut sentences = vec![headline(line)];
+    sentences.extend(beside(line));
     if let Some(rate) = line.rate {
         sentences.extend(in_operations(line, rate));
         sentences.extend(held_back(line));
@@ -23,23 +24,23 @@ pub(super) fn line(run: &Run) -> Vec<String> {
 }
 
 fn headline(line: &Line) -> String {
-    let (unit, objective) = (&line.unit, objective(line));
+    let (unit, objective, of) = (&line.unit, objective(line), of(line));
     match (line.rate, line.low, line.high) {
-        (None, _, None) => format!("No load line was found: no rate that was tried held {objective}."),
+        (None, _, None) => format!("No load line{of} was found: no rate that was tried held {objective}."),
         (None, _, Some(high)) => format!(
-            "No load line was found: no rate that was tried held {objective}, and {} {unit}, the lowest, {}.",
+            "No load line{of} was found: no rate that was tried held {objective}, and {} {unit}, the lowest, {}.",
             exact_rate(high),
             Tries::of(line, high).failed()
         ),
         (Some(rate), _, None) => format!(
-            "The load line is at least {} {unit}: that rate {} to hold {objective}, and no rate that was tried failed.",
+            "The load line{of} is at least {} {unit}: that rate {} to hold {objective}, and no rate that was tried failed.",
             exact_rate(rate),
             established(line)
         ),
         (Some(rate), low, Some(high)) => {
             let low = low.unwrap_or(rate);
             format!(
-                "The load line is {} {unit}: the highest rate that {} to hold {objective}. It lies between {}, which {}, \
+                "The load line{of} is {} {unit}: the highest rate that {} to hold {objective}. It lies between {}, which {}, \
                  and {}, which {}.",
                 exact_rate(rate),
                 established(line),
@@ -50,6 +51,19 @@ fn headline(line: &Line) -> String {
             )
         }
     }
+}
+
+/// Whose line it is.
+fn of(line: &Line) -> String {
+    if line.load.is_empty() { String::new() } else { format!(" of {}", line.load) }
+}
+
+/// What went on beside the search, if anything did.
+fn beside(line: &Line) -> Option<String> {
+    let beside = line.beside.join("; ");
+    (!beside.is_empty()).then(|| {
+        format!("Beside it went on {beside}: these had to keep up without errors, and their latency was not judged.")
+    })
 }
 
 /// How sure it is that `rate` holds.

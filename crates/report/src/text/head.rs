@@ -57,6 +57,8 @@ fn details(line: &Line) -> Vec<String> {
     let held_back = if suspects.is_empty() { "not found".to_owned() } else { suspects.join(", ") };
     let unseen: Vec<_> = line.not_seen.iter().map(|suspect| suspect.name.as_str()).collect();
     let facts = [
+        ("load", Some(line.load.clone()).filter(|load| !load.is_empty())),
+        ("beside it", Some(line.beside.join("; ")).filter(|beside| !beside.is_empty())),
         ("interval", interval(line)),
         ("objective", Some(objective(line))),
         ("held back by", line.rate.map(|_| held_back)),

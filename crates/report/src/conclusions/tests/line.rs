@@ -32,6 +32,24 @@ fn a_line_of_batches_is_said_in_operations_too() {
 }
 
 #[test]
+fn the_load_that_was_searched_is_named_with_those_beside_it() {
+    check(
+        |run| {
+            let beside = ["feed (constant 200/s over 50 connections)", "hours (closed, 2 writers)"];
+            let beside = beside.map(str::to_owned).to_vec();
+            let line = line(Some(1_000.0), None);
+            run.line = Some(Line { load: "ingest".into(), beside, unit: "requests/s".into(), ..line });
+        },
+        &[
+            "The load line of ingest is at least 1,000 requests/s: that rate was confirmed to hold p99 response < 50 ms \
+             and no errors, and no rate that was tried failed.",
+            "Beside it went on feed (constant 200/s over 50 connections); hours (closed, 2 writers): these had to keep up \
+             without errors, and their latency was not judged.",
+        ],
+    );
+}
+
+#[test]
 fn several_suspects_are_listed_and_notes_are_kept() {
     check(
         |run| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::interval::Tally;
-use plimsoll_measure::run::Run;
+use plimsoll_measure::run::{Check, Run};
 use serde_json::{Map, Value, json};
 
 use crate::foreign::k6::assemble::SERVICE;
@@ -44,6 +44,7 @@ pub(super) fn of(run: &Run, tallies: &BTreeMap<String, Tally>) -> Metrics {
         metrics.extend(requests(tally, run.duration_s, &format!("{{name:{name}}}")));
         let id = fresh(id(name), &ids);
         metrics.extend(own(run, name, &id, tally));
+        metrics.extend(checked(run, name, &id));
         ids.push(id);
     }
     metrics.extend(integrity(run));
@@ -109,6 +110,15 @@ fn own(run: &Run, name: &str, id: &str, tally: &Tally) -> Metrics {
     let achieved = run.operations.get(name).and_then(|operation| operation.achieved);
     let achieved = achieved.map(|achieved| (format!("{id}_achieved"), Metric::gauge(achieved)));
     times.into_iter().chain(counts).chain([errors]).chain(achieved).collect()
+}
+
+/// How much of the answers to one operation was as expected, where they were checked.
+fn checked(run: &Run, name: &str, id: &str) -> Metrics {
+    let answers = run.answers.iter().find(|answers| answers.operation == name);
+    let Some(answers) = answers.filter(|answers| !answers.checks.is_empty()) else { return Metrics::new() };
+    let sum = |count: fn(&Check) -> u64| answers.checks.iter().map(count).sum::<u64>();
+    let share = Metric::share(sum(|check| check.passed), sum(|check| check.failed));
+    Metrics::from([(format!("checks{{name:{name}}}"), share.clone()), (format!("{id}_checks"), share)])
 }
 
 fn integrity(run: &Run) -> Metrics {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use md5::{Digest, Md5};
 use plimsoll_measure::interval::Tally;
-use plimsoll_measure::run::Run;
+use plimsoll_measure::run::{Answers, Run};
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value, json};
@@ -78,8 +78,24 @@ fn legacy(run: &Run, metrics: &BTreeMap<String, Metric>, checks: &[Check]) -> Va
     })
 }
 
-/// That each operation is done, and that the documents are there.
+/// Of a service, the checks of its answers: what an expectation of `checks` is judged by. Where answers are not checked, there
+/// is something to see all the same.
 fn checks(run: &Run, tallies: &BTreeMap<String, Tally>) -> Vec<Check> {
+    let answered: Vec<Check> = run.answers.iter().flat_map(answered).collect();
+    if answered.is_empty() { done(run, tallies) } else { answered }
+}
+
+/// The checks of the answers to one operation.
+fn answered(answers: &Answers) -> impl Iterator<Item = Check> + '_ {
+    answers.checks.iter().map(|check| Check {
+        name: format!("{}: {}", answers.operation, check.name),
+        passes: check.passed,
+        fails: check.failed,
+    })
+}
+
+/// That each operation is done, and that the documents are there.
+fn done(run: &Run, tallies: &BTreeMap<String, Tally>) -> Vec<Check> {
     let of_operation = |(name, tally): (&String, &Tally)| Check {
         name: format!("{name} is done"),
         passes: tally.count,
@@ -117,4 +133,82 @@ fn text(value: &Value, indent: &[u8]) -> String {
     debug_assert!(written.is_ok(), "a value that was made here is JSON");
     bytes.push(b'\n');
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::run::{Check as Counted, Expectation};
+
+    use super::*;
+
+    fn answers(operation: &str, checks: &[(&str, u64, u64)]) -> Answers {
+        let counted = |(name, passed, failed): &(&str, u64, u64)| Counted {
+            name: (*name).to_owned(),
+            passed: *passed,
+            failed: *failed,
+        };
+        let checks = checks.iter().map(counted).collect();
+        Answers { operation: operation.to_owned(), checks, ..Answers::default() }
+    }
+
+    fn expectation(metric: &str, expression: &str, value: f64, held: bool) -> Expectation {
+        let (metric, expression) = (metric.to_owned(), expression.to_owned());
+        Expectation { metric, expression, value: Some(value), held, reason: None }
+    }
+
+    /// A run over HTTP, in k6's form.
+    fn exported(shape: Shape) -> Value {
+        let run = Run {
+            duration_s: 10.0,
+            answers: vec![
+                answers("ingest", &[("status 201", 97, 3), ("json id", 90, 10)]),
+                answers("feed", &[("status 200", 50, 0)]),
+            ],
+            expectations: vec![
+                expectation("checks", "rate>0.95", 237.0 / 250.0, false),
+                expectation("feed.checks", "rate==1", 1.0, true),
+                expectation("checks{operation:ingest}", "rate>0.9", 187.0 / 200.0, true),
+            ],
+            ..Run::default()
+        };
+        let tallies = ["feed", "ingest"].map(|name| (name.to_owned(), Tally::default()));
+        serde_json::from_str(&export(&run, &BTreeMap::from(tallies), shape)).unwrap()
+    }
+
+    #[test]
+    fn the_checks_of_answers_are_exported_and_add_up_to_what_was_judged() {
+        let file = exported(Shape::Summary);
+        let checks = file["root_group"]["checks"].as_array().unwrap();
+        let told = |it: &Value| (it["name"].clone(), it["passes"].clone(), it["fails"].clone());
+        let expected =
+            [("ingest: status 201", 97, 3), ("ingest: json id", 90, 10), ("feed: status 200", 50, 0)];
+        let expected: [(Value, Value, Value); 3] =
+            expected.map(|(name, passes, fails)| (name.into(), passes.into(), fails.into()));
+        assert_eq!(checks.iter().map(told).collect::<Vec<_>>(), expected);
+        let metrics = &file["metrics"];
+        assert_eq!(metrics["checks"]["values"], json!({"rate": 0.948, "passes": 237, "fails": 13}));
+        assert_eq!(metrics["checks"]["thresholds"]["rate>0.95"]["ok"], false);
+        assert_eq!(metrics["feed_checks"]["values"], json!({"rate": 1, "passes": 50, "fails": 0}));
+        assert_eq!(metrics["feed_checks"]["thresholds"]["rate==1"]["ok"], true);
+        assert_eq!(metrics["checks{name:ingest}"]["values"]["fails"], 13);
+        let chosen = &metrics["checks{operation:ingest}"];
+        assert_eq!((&chosen["type"], &chosen["values"]["rate"]), (&json!("rate"), &json!(0.935)));
+    }
+
+    #[test]
+    fn the_older_form_has_the_same_checks() {
+        let file = exported(Shape::Legacy);
+        let check = &file["root_group"]["checks"]["ingest: json id"];
+        assert_eq!((&check["passes"], &check["fails"]), (&json!(90), &json!(10)));
+        assert_eq!(file["metrics"]["checks"]["value"], json!(0.948));
+        assert_eq!(file["metrics"]["checks"]["thresholds"]["rate>0.95"], true, "true is failed there");
+    }
+
+    #[test]
+    fn a_run_without_checked_answers_says_that_its_operations_are_done() {
+        let tallies = BTreeMap::from([("insert".to_owned(), Tally { count: 7, ..Tally::default() })]);
+        let found = checks(&Run::default(), &tallies);
+        let found: Vec<_> = found.iter().map(|it| (it.name.as_str(), it.passes, it.fails)).collect();
+        assert_eq!(found, [("insert is done", 7, 0)]);
+    }
 }

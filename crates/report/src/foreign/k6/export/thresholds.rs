@@ -42,7 +42,9 @@ fn name(metric: &str) -> String {
 fn kind(name: &str) -> (&'static str, &'static str) {
     match super::super::metric::base(name) {
         time if TIMES.iter().any(|ending| time.ends_with(ending)) => ("trend", "time"),
-        share if share.ends_with("errors") || share == "http_req_failed" => ("rate", "default"),
+        share if ["errors", "checks", "http_req_failed"].iter().any(|ending| share.ends_with(ending)) => {
+            ("rate", "default")
+        }
         achieved if achieved.ends_with("achieved") => ("gauge", "default"),
         data if data.contains("bytes_") || data.starts_with("data_") => ("counter", "data"),
         _ => ("counter", "default"),
