@@ -1,8 +1,10 @@
 //! A client that only asks: which partitions a topic has, and where they begin and end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_measure::clock;
+use plimsoll_pipeline::Lanes;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
@@ -19,6 +21,8 @@ const LISTEN: Duration = Duration::from_millis(100);
 pub(crate) struct Asker {
     client: BaseConsumer<Watch>,
     cluster: Cluster,
+    /// Those of the pipeline that waits for the answer, if one does.
+    lanes: Option<Arc<Lanes>>,
 }
 
 impl Asker {
@@ -26,7 +30,13 @@ impl Asker {
     pub(crate) fn of(cluster: &Cluster) -> Result<Self, Error> {
         let made = cluster.config().create_with_context(Watch::default());
         let client = made.map_err(|error| Error::Config(words(&error)))?;
-        Ok(Self { client, cluster: cluster.clone() })
+        Ok(Self { client, cluster: cluster.clone(), lanes: None })
+    }
+
+    /// The same for a pipeline: when that is ended at once, it asks no more.
+    #[must_use]
+    pub(crate) fn of_pipeline(self, lanes: &Arc<Lanes>) -> Self {
+        Self { lanes: Some(Arc::clone(lanes)), ..self }
     }
 
     /// The numbers of a topic's partitions, in order.
@@ -40,6 +50,20 @@ impl Asker {
             found.into_iter().flat_map(|topic| topic.partitions()).map(|partition| partition.id()).collect();
         numbers.sort_unstable();
         if numbers.is_empty() { Err(self.no_topic(topic)) } else { Ok(numbers) }
+    }
+
+    /// How many partitions a topic has, and how many brokers keep the best kept of them.
+    ///
+    /// # Errors
+    /// As [`Asker::partitions`].
+    pub(crate) fn shape(&self, topic: &str, limit: Duration) -> Result<(u16, u16), Error> {
+        let metadata = self.metadata(topic, limit)?;
+        let found = metadata.topics().iter().find(|found| found.name() == topic);
+        let partitions = found.map_or(&[][..], |topic| topic.partitions());
+        let replicas = partitions.iter().map(|partition| partition.replicas().len()).max();
+        let [partitions, replicas] = [Some(partitions.len()), replicas]
+            .map(|count| u16::try_from(count.unwrap_or_default()).unwrap_or(u16::MAX));
+        if partitions == 0 { Err(self.no_topic(topic)) } else { Ok((partitions, replicas)) }
     }
 
     /// The first offset of a partition and the one behind its last.
@@ -76,11 +100,15 @@ impl Asker {
                 (None, Ok(metadata)) => return Ok(metadata),
                 (Some(RDKafkaErrorCode::UnknownTopicOrPartition), _) => return Err(self.no_topic(topic)),
                 (Some(code), _) if !is_passing(code) => return Err(refused(topic, code)),
-                _ if left.is_zero() => return Err(self.unreachable(limit)),
+                _ if left.is_zero() || self.is_over() => return Err(self.unreachable(limit)),
                 // Nobody listens, or a leader is being chosen.
                 _ => drop(self.client.poll(LISTEN)),
             }
         }
+    }
+
+    fn is_over(&self) -> bool {
+        self.lanes.as_ref().is_some_and(|lanes| lanes.is_over())
     }
 
     pub(crate) fn no_topic(&self, topic: &str) -> Error {

@@ -15,11 +15,12 @@ impl Reasons {
     /// The record of the dead letter.
     pub(crate) fn record<'a>(&'a self, batch: &'a Batch, event: &Event) -> Parts<'a> {
         let ours = self.0.iter().map(|(name, value)| (*name, Some(value.as_bytes())));
+        let (read, headers) = batch.as_read(event);
         Parts {
-            key: batch.key(event),
-            payload: batch.original(event),
-            appended_ms: event.appended_ms,
-            headers: batch.headers(event).chain(ours).collect(),
+            key: read.key,
+            payload: read.payload,
+            appended_ms: read.appended_ms,
+            headers: headers.chain(ours).collect(),
             from: batch.partition().index,
         }
     }
@@ -28,20 +29,24 @@ impl Reasons {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_pipeline::{CauseClass, Partition, Record};
+    use plimsoll_pipeline::{CauseClass, Partition, Record, Span};
 
     #[test]
     fn a_dead_letter_has_the_original_its_headers_and_the_cause() {
         let mut batch = Batch::new(Partition::new("orders", 2));
         let record = Record { offset: 41, key: Some(b"k"), payload: Some(b"as read"), appended_ms: 7 };
         batch.push_with(record, [("theirs", Some(&b"1"[..]))]);
-        let changed = batch.keep(b"changed");
-        batch.events_mut()[0].payload = changed;
+        // As a transform does that takes events out of envelopes.
+        let mut event = batch.events()[0];
+        (event.key, event.payload) = (batch.keep(b"other"), batch.keep(b"changed"));
+        (event.headers, event.appended_ms) = (Span::NULL, 99);
+        batch.replace(0, event);
         let event = batch.events()[0];
         let cause = Cause::new("map", CauseClass::Invalid, "no field `at`");
         let reasons = Reasons::of(&batch, &event, &cause);
         let letter = reasons.record(&batch, &event);
-        assert_eq!(letter.payload, Some(&b"as read"[..]));
+        assert_eq!((letter.key, letter.payload), (Some(&b"k"[..]), Some(&b"as read"[..])));
+        assert_eq!(letter.appended_ms, 7);
         let header =
             |name| letter.headers.iter().find(|(known, _)| *known == name).and_then(|(_, value)| *value);
         assert_eq!(header("theirs"), Some(&b"1"[..]));

@@ -8,7 +8,10 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use plimsoll_measure::clock;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication, TopicResult};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, ConfigResource, ConfigSource, NewTopic, ResourceSpecifier, TopicReplication,
+    TopicResult,
+};
 use rdkafka::error::{KafkaResult, RDKafkaErrorCode};
 
 use crate::asker::Asker;
@@ -138,11 +141,31 @@ impl Admin {
         self.asker.partitions(name, self.limit)?.into_iter().map(extent).collect()
     }
 
+    /// A topic as it would have to be made anew: its partitions, how many brokers keep each, and the properties that were set on
+    /// itself. What it has from the brokers it would have again.
+    ///
+    /// # Errors
+    /// [`Error::NoTopic`], [`Error::Unreachable`]; [`Error::Refused`], also when its properties are not told.
+    pub fn as_made(&self, name: &str) -> Result<Topic, Error> {
+        let (partitions, replicas) = self.asker.shape(name, self.limit)?;
+        let refused =
+            |reason| Error::Refused { action: format!("asking how the topic {name:?} was made"), reason };
+        let own = self.config(name).map_err(refused)?.entries.into_iter();
+        let own = own.filter(|entry| entry.source == ConfigSource::DynamicTopic);
+        let properties = own.filter_map(|entry| Some((entry.name, entry.value?))).collect();
+        Ok(Topic { name: name.to_owned(), partitions, replicas, properties })
+    }
+
     /// The most bytes of a record that a topic takes, as far as the broker tells.
     pub(crate) fn record_bytes_max(&self, name: &str) -> Option<usize> {
+        self.config(name).ok()?.get("max.message.bytes")?.value.as_ref()?.parse().ok()
+    }
+
+    /// The properties of a topic, or why they are not told.
+    fn config(&self, name: &str) -> Result<ConfigResource, String> {
         let asked = wait(self.client.describe_configs([&ResourceSpecifier::Topic(name)], &self.options()));
-        let resource = asked.ok()?.pop()?.ok()?;
-        resource.get("max.message.bytes")?.value.as_ref()?.parse().ok()
+        let answer = asked.map_err(|error| words(&error))?.pop();
+        answer.ok_or_else(|| "the broker did not say".to_owned())?.map_err(said)
     }
 
     fn options(&self) -> AdminOptions {

@@ -49,8 +49,8 @@ pub enum Precision {
     /// 32 bits a number: what the model was trained to give.
     #[default]
     Fp32,
-    /// 8 bits a number where most of the work is: about three times as fast, and less exact ([`crate::Quality`] tells how
-    /// much). The scale of a product is that of its whole batch, so a vector depends a little on its neighbours, unless
+    /// 8 bits a number where most of the work is: faster, and less exact; `cargo xtask bench embed` shows both on your machine.
+    /// The scale of a product is that of its whole batch, so a vector depends a little on its neighbours, unless
     /// `batch_tokens_max` is 1.
     Int8,
 }

@@ -57,9 +57,15 @@ pub enum Refusal {
     /// Nobody keeps the source's positions.
     #[error(
         "the source keeps no positions itself and there is no `positions:` store, so {0} cannot be given: add one (a file, \
-         or a collection), or say `guarantee: at-most-once`"
+         or a collection)"
     )]
     NoPositions(Guarantee),
+    /// Two would keep the source's positions.
+    #[error(
+        "the source keeps its positions itself, so nobody would write to the `positions:` store, and every start would begin where \
+         that stands: leave the key out"
+    )]
+    PositionsTwice,
     /// The sink may forget.
     #[error(
         "the sink acknowledges what a crash may take back, so {0} cannot be given: choose a durable write concern"
@@ -78,7 +84,7 @@ pub enum Refusal {
     TransactionAtMostOnce,
     /// Offsets that are not the same when they are read again.
     #[error(
-        "the source numbers its events anew when it is read again, so the sink would take one event for another: name documents by what they say themselves (`identity: payload`), or use a transactional sink"
+        "the source numbers its events anew when it is read again, so the sink would take one event for another: name documents by what they say themselves (`identity: payload` of `insert`, `by: payload` of `vector`), or use a transactional sink"
     )]
     Unstable,
     /// A transform depends on how events are cut into batches.
@@ -87,6 +93,13 @@ pub enum Refusal {
          use a transactional sink, one that names documents anew (`identity: object_id`, at least once), or leave the transform out"
     )]
     NotRepeatable,
+    /// Dead letters whose names are not the same when their events are read again.
+    #[error(
+        "the source numbers its events anew when it is read again, so one dead letter would be taken for another and lost: name them \
+         by what they say themselves (`identity: payload` with `form: bson`), anew (`identity: object_id` with `guarantee: \
+         at-least-once`), or use a transactional sink, which keeps them itself"
+    )]
+    UnstableDeadLetters,
     /// Dead letters would be copied or lost.
     #[error("the dead letters cannot be kept {0}: give them a sink as strong as the pipeline's own")]
     WeakDeadLetters(Guarantee),
@@ -98,16 +111,10 @@ pub enum Refusal {
 ///
 /// The first thing that stands against it.
 pub fn check(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
+    check_positions(guarantee, means)?;
     if guarantee == Guarantee::AtMostOnce {
         let transaction = means.sink.identity == Identity::Transaction;
         return if transaction { Err(Refusal::TransactionAtMostOnce) } else { Ok(()) };
-    }
-    match means.replay {
-        Replay::Nothing => return Err(Refusal::NoReplay(guarantee)),
-        Replay::FromStore if !means.positions && means.sink.identity != Identity::Transaction => {
-            return Err(Refusal::NoPositions(guarantee));
-        }
-        Replay::FromStore | Replay::FromItself => {}
     }
     if !means.sink.durable {
         return Err(Refusal::NotDurable(guarantee));
@@ -117,8 +124,23 @@ pub fn check(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
     if guarantee == Guarantee::EffectivelyOnce { check_once(means) } else { Ok(()) }
 }
 
+/// Somebody keeps how far the source was read, and nobody else. Whoever promises at most once must not begin again either; only
+/// a source that gives nothing again needs no position for that.
+fn check_positions(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
+    let in_transactions = means.sink.identity == Identity::Transaction;
+    match means.replay {
+        Replay::Nothing if guarantee != Guarantee::AtMostOnce => Err(Refusal::NoReplay(guarantee)),
+        Replay::FromStore if !means.positions && !in_transactions => Err(Refusal::NoPositions(guarantee)),
+        Replay::FromItself if means.positions && !in_transactions => Err(Refusal::PositionsTwice),
+        Replay::Nothing | Replay::FromStore | Replay::FromItself => Ok(()),
+    }
+}
+
 fn check_letters(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
     let Some(letters) = means.dead_letters else { return Ok(()) };
+    if letters.identity == Identity::Once && !means.stable {
+        return Err(Refusal::UnstableDeadLetters);
+    }
     let copies = guarantee == Guarantee::EffectivelyOnce && letters.identity == Identity::Copies;
     if !letters.durable || (copies && !means.sink.buries) {
         Err(Refusal::WeakDeadLetters(guarantee))
@@ -180,6 +202,30 @@ mod tests {
                 Err(Refusal::NoPositions(AtLeastOnce)),
             ),
             (AtLeastOnce, Means { replay: Replay::FromStore, positions: true, ..MEANS }, Ok(())),
+            (
+                AtMostOnce,
+                Means { replay: Replay::FromStore, sink: copies(), ..MEANS },
+                Err(Refusal::NoPositions(AtMostOnce)),
+            ),
+            (AtMostOnce, Means { replay: Replay::FromStore, positions: true, ..MEANS }, Ok(())),
+            (AtMostOnce, Means { positions: true, ..MEANS }, Err(Refusal::PositionsTwice)),
+            (AtLeastOnce, Means { positions: true, ..MEANS }, Err(Refusal::PositionsTwice)),
+            (EffectivelyOnce, Means { positions: true, sink: transaction, ..MEANS }, Ok(())),
+            (
+                AtLeastOnce,
+                Means { stable: false, sink: named, dead_letters: Some(SINK), ..MEANS },
+                Err(Refusal::UnstableDeadLetters),
+            ),
+            (
+                AtLeastOnce,
+                Means { stable: false, sink: named, dead_letters: Some(copies()), ..MEANS },
+                Ok(()),
+            ),
+            (
+                EffectivelyOnce,
+                Means { stable: false, sink: named, dead_letters: Some(named), ..MEANS },
+                Ok(()),
+            ),
             (AtLeastOnce, Means { replay: Replay::FromStore, sink: transaction, ..MEANS }, Ok(())),
             (AtLeastOnce, Means { sink: forgets, ..MEANS }, Err(Refusal::NotDurable(AtLeastOnce))),
             (AtLeastOnce, Means { sink: copies(), ..MEANS }, Ok(())),

@@ -8,7 +8,8 @@ use std::sync::Arc;
 pub struct Partition {
     /// The topic, the file's path or the namespace.
     pub topic: Arc<str>,
-    /// Its number within the topic; zero where there is one only.
+    /// Its number within the topic. Where there is one only, of an event what tells it from others that had the name before, otherwise
+    /// zero.
     pub index: u32,
 }
 

@@ -102,7 +102,7 @@ impl Source for Topic {
     fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
         let refused = |error: Error| SourceError::Refused(error.to_string());
         Asker::of(&self.cluster)
-            .and_then(|asker| asker.partitions(&self.name, self.connect_limit))
+            .and_then(|asker| asker.of_pipeline(lanes).partitions(&self.name, self.connect_limit))
             .map_err(refused)?;
         let consumer = self.consumer().map_err(refused)?;
         let subscribed = consumer.subscribe(&[&self.name]);

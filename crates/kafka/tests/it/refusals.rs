@@ -2,10 +2,12 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_kafka::{Cluster, Error, Source, scenario, sink};
+use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
-use plimsoll_pipeline::{Claim, Partition, Parts, Position, PositionError, PositionStore};
+use plimsoll_pipeline::{Claim, Ended, Partition, Parts, Position, PositionError, PositionStore};
 
 use crate::stubborn::{Stubborn, stubborn};
 use crate::support::{broker, fill, from, parts, settings, start, to, topic, until};
@@ -40,6 +42,19 @@ fn a_broker_that_is_away_at_the_start_is_named_with_the_reason() {
     let error = sink::Topic::build(&scenario::Sink { connect_limit, ..to(&brokers, "t") }).err().unwrap();
     let Error::Unreachable { reason, seconds: 3, .. } = &error else { panic!("{error}") };
     assert!(reason.contains("refused") || reason.contains("failed"), "{error}");
+}
+
+#[test]
+fn a_pipeline_that_is_ended_at_once_asks_no_more_for_a_broker_that_is_away() {
+    // It would ask for 30 s.
+    let source = Source::build(&from(&nowhere(), "t", "g")).unwrap();
+    let parts = parts(Box::new(source), Box::new(stubborn(u64::MAX)));
+    let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
+    std::thread::sleep(Duration::from_millis(500));
+    let began = clock::now();
+    running.control.abort();
+    assert_eq!(running.pipeline.join().unwrap().unwrap(), Ended::Aborted);
+    assert!(clock::now().since(began) < 10 * clock::SECOND_NS, "it went on asking");
 }
 
 #[test]
@@ -93,7 +108,7 @@ fn a_topic_that_was_made_anew_is_not_gone_on_with() {
     let read = |next: u64, sink: Stubborn| {
         let source = Source::build(&from(&brokers, &source, "anew")).unwrap();
         let positions = Some(Arc::new(Kept(next)) as Arc<dyn PositionStore>);
-        let parts = Parts { positions, ..parts(Box::new(source), Box::new(sink)) };
+        let parts = Parts { positions, ..parts(Box::new(source), Box::new(sink.in_transactions())) };
         start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce))
     };
     let error = read(100, stubborn(u64::MAX)).pipeline.join().unwrap().unwrap_err().to_string();

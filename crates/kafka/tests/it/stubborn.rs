@@ -10,14 +10,20 @@ use plimsoll_pipeline::{Batch, Identity, Order, Promise, Settled, Sink, SinkErro
 /// A sink that never takes the batch with one offset, and takes all others in any order.
 pub struct Stubborn {
     offset: u64,
+    identity: Identity,
     written: Arc<AtomicU64>,
 }
 
 pub fn stubborn(offset: u64) -> Stubborn {
-    Stubborn { offset, written: Arc::default() }
+    Stubborn { offset, identity: Identity::Once, written: Arc::default() }
 }
 
 impl Stubborn {
+    /// The same, as a sink whose transactions keep the positions.
+    pub fn in_transactions(self) -> Self {
+        Self { identity: Identity::Transaction, ..self }
+    }
+
     /// How many events it took.
     pub fn written(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.written)
@@ -26,7 +32,7 @@ impl Stubborn {
 
 impl SinkFactory for Stubborn {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Once, order: Order::Any, buries: false }
+        Promise { durable: true, identity: self.identity, order: Order::Any, buries: false }
     }
 
     fn build(&self, _: usize) -> Result<Box<dyn Sink>, SinkError> {

@@ -30,6 +30,22 @@ fn a_topic_is_made_described_emptied_and_removed() {
 }
 
 #[test]
+fn a_topic_tells_how_it_was_made_so_that_it_can_be_made_again() {
+    let brokers = broker().bootstrap();
+    let admin = admin(&brokers);
+    let topic = Topic::new("as-made", 3).with("cleanup.policy", "compact").with("retention.ms", "86400000");
+    admin.create(&topic).unwrap();
+    let mut told = admin.as_made("as-made").unwrap();
+    told.properties.sort();
+    assert_eq!(told, topic, "what it has from the broker is not its own");
+    admin.reset(&told).unwrap();
+    let mut again = admin.as_made("as-made").unwrap();
+    again.properties.sort();
+    assert_eq!(again, topic);
+    assert!(matches!(admin.as_made("as-never-made"), Err(Error::NoTopic { .. })));
+}
+
+#[test]
 fn a_broker_that_was_killed_has_its_records_and_its_address_again() {
     let mut broker = own_broker();
     let (brokers, pid) = (broker.bootstrap(), broker.pid());

@@ -42,7 +42,8 @@ pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
     let runs = || a.iter().chain(&b).map(|it| it.run);
     let noise = Noise::of(runs().collect::<Vec<_>>().into_iter());
     let values = values(&a, &b);
-    let primary = choose(&values, primary.as_deref())?;
+    let idle = a.iter().chain(&b).any(|it| is_idle(it.run));
+    let (primary, stands_in) = choose(&values, primary.as_deref(), idle)?;
     let method = method(pairs);
     let mut metrics =
         if pairs == 1 { single(values, primary) } else { judge(values, primary, &settings, &noise) };
@@ -55,7 +56,7 @@ pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
         title: a.first().map(|it| it.run.scenario.title.clone()).unwrap_or_default(),
         started: begun.map(|run| run.started.clone()).unwrap_or_default(),
         started_ms: begun.map_or(0, |run| run.started_ms),
-        notes: [notes("A", &a), notes("B", &b)].concat(),
+        notes: [Vec::from_iter(stands_in), notes("A", &a), notes("B", &b)].concat(),
         a: side(name_a, &a),
         b: side(name_b, &b),
         differences,
@@ -90,6 +91,16 @@ fn side(name: String, runs: &[Subject<'_>]) -> Side {
         server: first.map(|it| it.run.server.clone()).unwrap_or_default(),
         environment: first.map(|it| it.run.environment.clone()).unwrap_or_default(),
         kept: runs.iter().all(|it| is_kept(it.run)),
+        idle: runs.iter().filter(|it| is_idle(it.run)).count() as u32,
+    }
+}
+
+/// Whether a run did nothing of what it was made for.
+fn is_idle(run: &Run) -> bool {
+    match run.command.as_str() {
+        "line" => run.line.as_ref().is_none_or(|line| line.rate.is_none()),
+        "ladder" => run.ladder.as_ref().is_none_or(|it| it.rungs.iter().all(|rung| rung.throughput <= 0.0)),
+        _ => run.operations.values().all(|operation| operation.count == 0),
     }
 }
 
@@ -107,20 +118,24 @@ fn values(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Values> {
     measures(&runs).into_iter().map(of).collect()
 }
 
-/// The index of the primary metric.
-fn choose(values: &[Values], asked: Option<&str>) -> Result<usize, Error> {
-    if values.is_empty() {
-        return Err(Error::NothingMeasured);
+/// The index of the primary metric, and why it is not the usual one. Where a run did nothing the usual one stays: what such a
+/// run costs or leaves out must not decide in its place.
+fn choose(values: &[Values], asked: Option<&str>, idle: bool) -> Result<(usize, Option<String>), Error> {
+    let Some(usual) = values.first() else { return Err(Error::NothingMeasured) };
+    if let Some(name) = asked {
+        let known = || values.iter().map(|it| it.measure.name.as_str()).collect::<Vec<_>>().join(", ");
+        let place = values.iter().position(|it| it.measure.name == name);
+        let unknown = || Error::NoSuchMetric { name: name.to_owned(), known: known() };
+        return place.map(|place| (place, None)).ok_or_else(unknown);
     }
-    let Some(name) = asked else {
-        let has_all = |it: &Values| it.pairs.iter().all(|pair| pair.ratio().is_some());
-        return Ok(values.iter().position(has_all).unwrap_or(0));
-    };
-    let unknown = || {
-        let known: Vec<_> = values.iter().map(|it| it.measure.name.as_str()).collect();
-        Error::NoSuchMetric { name: name.to_owned(), known: known.join(", ") }
-    };
-    values.iter().position(|it| it.measure.name == name).ok_or_else(unknown)
+    // A run with too few operations for a p99 is no reason to say nothing at all.
+    let is_known = |it: &Values| it.pairs.iter().all(|pair| pair.a.is_some() && pair.b.is_some());
+    let first_known = values.iter().position(is_known).filter(|_| !idle).unwrap_or(0);
+    let stands_in = (first_known > 0).then(|| {
+        let (of, in_place) = (&usual.measure.words, &values[first_known].measure.words);
+        format!("{of} is not known in every pair, so {in_place} is the primary metric in its place")
+    });
+    Ok((first_known, stands_in))
 }
 
 /// What speaks against the runs of a side, each reason with the number of runs that it is about.
@@ -153,5 +168,85 @@ impl Comparison {
     /// Whether there is a verdict at all.
     pub fn is_judged(&self) -> bool {
         self.verdict != Verdict::NoVerdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::histogram::Latency;
+    use crate::run::{Client, Operation, ScenarioFacts};
+
+    /// A run that did `count` operations; its client cost something in any case.
+    fn run(number: u64, count: u64, p99: Option<u64>) -> Run {
+        let response_ns = Latency { p50: (count > 0).then_some(500), p99, ..Latency::default() };
+        let operation = Operation {
+            count,
+            documents: count,
+            documents_per_s: count as f64,
+            response_ns,
+            ..Operation::default()
+        };
+        Run {
+            id: number.to_string(),
+            command: "run".into(),
+            started_ms: number,
+            scenario: ScenarioFacts { hash: "aa".into(), ..ScenarioFacts::default() },
+            operations: BTreeMap::from([("insert".to_owned(), operation)]),
+            client: Client { cpu_us_per_operation: Some(5.0), ..Client::default() },
+            ..Run::default()
+        }
+    }
+
+    fn compared(runs: &[Run]) -> Comparison {
+        let side = |rest: u64| {
+            let mine = runs.iter().filter(move |run| run.started_ms % 2 == rest);
+            mine.map(|run| Subject { name: run.id.clone(), run, scenario: None }).collect()
+        };
+        compare(Request {
+            names: ["A".into(), "B".into()],
+            a: side(1),
+            b: side(0),
+            varied: Vec::new(),
+            force: false,
+            primary: None,
+            settings: Settings::default(),
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_side_that_did_nothing_is_a_failure_and_no_other_metric_decides_in_its_place() {
+        for idle in [10, 1] {
+            let rejects = |number: u64| number.is_multiple_of(2) && number / 2 <= idle;
+            let one = |number| {
+                if rejects(number) { run(number, 0, None) } else { run(number, 1_000, Some(900)) }
+            };
+            let it = compared(&(1..=20).map(one).collect::<Vec<_>>());
+            assert_eq!(it.metrics[0].name, "insert.documents_per_s", "{idle}");
+            assert_eq!((it.verdict, it.is_regression()), (Verdict::NoVerdict, false), "{idle}");
+            assert!(it.is_failed(), "{idle}");
+            assert_eq!((it.a.idle, it.b.idle), (0, idle as u32));
+        }
+    }
+
+    #[test]
+    fn two_single_runs_that_both_did_something_are_no_failure() {
+        assert!(!compared(&[run(1, 10, Some(9)), run(2, 10, Some(9))]).is_failed());
+        assert!(compared(&[run(1, 10, Some(9)), run(2, 0, None)]).is_failed());
+    }
+
+    #[test]
+    fn a_metric_that_stands_in_for_the_usual_one_is_said_to() {
+        let mut runs: Vec<Run> = (1..=20).map(|number| run(number, 10, (number != 4).then_some(9))).collect();
+        // The schedule gives the rate, so the usual metric is p99.
+        let operations = runs.iter_mut().flat_map(|run| run.operations.values_mut());
+        operations.for_each(|operation| operation.achieved = Some(1.0));
+        let it = compared(&runs);
+        assert_eq!(it.metrics[0].name, "insert.response_ns.p50");
+        assert!(it.notes[0].contains("p99 response of insert is not known in every pair"), "{:?}", it.notes);
+        assert!(!it.is_failed());
     }
 }

@@ -56,6 +56,9 @@ pub struct Side {
     pub environment: Environment,
     /// Whether every document that was acknowledged in one of its runs is there.
     pub kept: bool,
+    /// Runs that did nothing: no operation was acknowledged, or no rate held.
+    #[serde(default)]
+    pub idle: u32,
 }
 
 /// One run of a side.
@@ -224,6 +227,12 @@ impl Comparison {
     /// Pairs of runs.
     pub fn pairs(&self) -> usize {
         self.a.runs.len().min(self.b.runs.len())
+    }
+
+    /// Whether it could not be judged although there are pairs, or a side did nothing: then nobody may take it for passed.
+    pub fn is_failed(&self) -> bool {
+        let unjudged = self.method != Method::Single && self.verdict == Verdict::NoVerdict;
+        unjudged || self.a.idle + self.b.idle > 0
     }
 
     /// Whether some metric of B is shown to be worse.

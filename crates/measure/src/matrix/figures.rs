@@ -179,6 +179,9 @@ impl OperationFigures {
 }
 
 impl Spread {
+    /// That of no values at all: it shows as no number, and no bound holds of it.
+    pub const NONE: Self = Self { median: f64::NAN, min: f64::NAN, max: f64::NAN, of: 0 };
+
     /// The spread of `values`; nothing if there is none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
@@ -230,6 +233,7 @@ mod tests {
         assert_eq!((spread.median, spread.min, spread.max, spread.of), (2.0, 1.0, 8.0, 4));
         assert_eq!(Spread::of([3.0, 1.0, 2.0]).unwrap().median, 2.0);
         assert_eq!(Spread::of([]), None);
+        assert!(Spread::NONE.median.is_nan());
     }
 
     #[test]

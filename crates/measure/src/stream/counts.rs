@@ -16,6 +16,8 @@ pub enum Count {
     Denied,
     /// Events that it could not judge, and so did not admit.
     Undecidable,
+    /// Events that the security stage admitted; where there is none, all that came to a worker.
+    Admitted,
     /// Events that came through all transforms.
     Processed,
     /// Events that transforms left out, as was meant.
@@ -26,14 +28,24 @@ pub enum Count {
     Replayed,
     /// Bytes of their payloads, as they left the transforms.
     WrittenBytes,
-    /// Batches written.
-    Flushes,
+    /// Batches written: a transaction or a flush of a client may hold many of them.
+    BatchesWritten,
     /// Events that are durable as dead letters.
     DeadLettered,
+    /// Admitted events that are durable: written, or dead letters.
+    Acknowledged,
     /// Events given up, at most once: neither written nor dead letters.
     Lost,
     /// Events of partitions that went to another process before they were written: it reads them again.
     Left,
+    /// Of those, events that had been admitted here.
+    HandedOver,
+    /// Texts that have their vectors.
+    Texts,
+    /// Their tokens, as the model read them.
+    Tokens,
+    /// Texts that were longer than the model reads, and were cut.
+    Truncated,
     /// Batches that were given to the sink again.
     Retries,
     /// Batches that were cut in half to find what is wrong in them.
@@ -56,22 +68,28 @@ pub enum Count {
 
 impl Count {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 30] = [
         Self::Read,
         Self::ReadBytes,
         Self::BatchesRead,
         Self::Decided,
         Self::Denied,
         Self::Undecidable,
+        Self::Admitted,
         Self::Processed,
         Self::Filtered,
         Self::Written,
         Self::Replayed,
         Self::WrittenBytes,
-        Self::Flushes,
+        Self::BatchesWritten,
         Self::DeadLettered,
+        Self::Acknowledged,
         Self::Lost,
         Self::Left,
+        Self::HandedOver,
+        Self::Texts,
+        Self::Tokens,
+        Self::Truncated,
         Self::Retries,
         Self::Splits,
         Self::Trips,
@@ -92,15 +110,21 @@ impl Count {
             Self::Decided => "security_decisions",
             Self::Denied => "security_denials",
             Self::Undecidable => "security_errors",
+            Self::Admitted => "admitted_events",
             Self::Processed => "processed_events",
             Self::Filtered => "filtered_events",
             Self::Written => "written_events",
             Self::Replayed => "replayed_events",
             Self::WrittenBytes => "written_bytes",
-            Self::Flushes => "sink_flushes",
+            Self::BatchesWritten => "written_batches",
             Self::DeadLettered => "dead_letter_events",
+            Self::Acknowledged => "acknowledged_events",
             Self::Lost => "lost_events",
             Self::Left => "left_events",
+            Self::HandedOver => "handed_over_events",
+            Self::Texts => "embedded_texts",
+            Self::Tokens => "embedded_tokens",
+            Self::Truncated => "truncated_texts",
             Self::Retries => "retried_batches",
             Self::Splits => "split_batches",
             Self::Trips => "circuit_trips",
@@ -122,17 +146,27 @@ impl Count {
             Self::Decided => "Events that the security stage looked at.",
             Self::Denied => "Events that it did not admit.",
             Self::Undecidable => "Events that it could not judge, and so did not admit.",
+            Self::Admitted => {
+                "Events that the security stage admitted; where there is none, all that came to a worker."
+            }
             Self::Processed => "Events that came through all transforms.",
             Self::Filtered => "Events that transforms left out, as was meant.",
             Self::Written => "Events that are durable in the sink, replayed ones included.",
             Self::Replayed => "Of those, events that an earlier run had written.",
             Self::WrittenBytes => "Bytes of their payloads, as they left the transforms.",
-            Self::Flushes => "Batches written.",
+            Self::BatchesWritten => {
+                "Batches written; a transaction or a flush of a client may hold many of them."
+            }
             Self::DeadLettered => "Events that are durable as dead letters.",
+            Self::Acknowledged => "Admitted events that are durable: written, or dead letters.",
             Self::Lost => "Events given up, at most once: neither written nor dead letters.",
             Self::Left => {
                 "Events of partitions that went to another process before they were written: it reads them again."
             }
+            Self::HandedOver => "Of those, events that had been admitted here.",
+            Self::Texts => "Texts that have their vectors.",
+            Self::Tokens => "Their tokens, as the model read them.",
+            Self::Truncated => "Texts that were longer than the model reads, and were cut.",
             Self::Retries => "Batches that were given to the sink again.",
             Self::Splits => "Batches that were cut in half to find what is wrong in them.",
             Self::Trips => "Times the circuit opened.",
@@ -170,13 +204,14 @@ impl Counts {
             + self.get(Count::Lost)
     }
 
-    /// The share of the events that were admitted and not left out that are durable, as written or as dead letters; 1 if there
-    /// was none. Events in flight count as not durable.
+    /// Acknowledged ÷ admitted: the share of the admitted events that are durable, as written or as dead letters, or that were
+    /// left out as was meant; 1 if there was none. Under every guarantee what is in flight is not acknowledged yet, and what was
+    /// given up never is. What another process reads again is not asked for here.
     pub fn integrity(&self) -> f64 {
-        let admitted =
-            self.get(Count::Read).saturating_sub(self.get(Count::Filtered) + self.get(Count::Left));
-        let durable = self.get(Count::Written) + self.get(Count::DeadLettered);
-        if admitted == 0 { 1.0 } else { durable as f64 / admitted as f64 }
+        let admitted = self.get(Count::Admitted).saturating_sub(self.get(Count::HandedOver));
+        let safe = self.get(Count::Acknowledged) + self.get(Count::Filtered);
+        // Counters are read one after the other while they rise.
+        if admitted == 0 { 1.0 } else { (safe as f64 / admitted as f64).min(1.0) }
     }
 }
 
@@ -189,5 +224,26 @@ mod tests {
         for (at, count) in Count::ALL.into_iter().enumerate() {
             assert_eq!(count as usize, at);
         }
+    }
+
+    #[test]
+    fn integrity_is_what_is_safe_of_what_was_admitted() {
+        let of = |pairs: &[(Count, u64)]| {
+            let value =
+                |count| pairs.iter().find(|(known, _)| *known == count).map_or(0, |(_, value)| *value);
+            Counts::new(Count::ALL.map(value)).integrity()
+        };
+        let check = |pairs: &[(Count, u64)], expected: f64| {
+            assert!((of(pairs) - expected).abs() < 1e-9, "{pairs:?}: {}", of(pairs));
+        };
+        use Count::{Acknowledged, Admitted, DeadLettered, Denied, Filtered, HandedOver, Lost, Read};
+        check(&[], 1.0);
+        // Ten are denied and buried, ninety are admitted: ten of these are still in flight, or were given up.
+        check(
+            &[(Read, 100), (Denied, 10), (DeadLettered, 10), (Admitted, 90), (Acknowledged, 80)],
+            80.0 / 90.0,
+        );
+        check(&[(Read, 90), (Admitted, 90), (Acknowledged, 80), (Lost, 10)], 80.0 / 90.0);
+        check(&[(Admitted, 90), (Acknowledged, 60), (Filtered, 20), (HandedOver, 10)], 1.0);
     }
 }

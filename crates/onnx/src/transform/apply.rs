@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use plimsoll_pipeline::meter::{Count, Tally};
 use plimsoll_pipeline::{Batch, Cause, CauseClass, Fate, Transform, TransformError, TransformFactory};
 
 use super::take::Take;
@@ -22,7 +23,7 @@ pub struct Factory {
     weights: Mutex<Option<Arc<Weights>>>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Counters {
     texts: AtomicU64,
     tokens: AtomicU64,
@@ -78,6 +79,21 @@ impl TransformFactory for Factory {
     /// [`crate::Precision::Int8`] by as much as that precision is wrong at all; no event is added or lost by that.
     fn repeatable(&self) -> bool {
         true
+    }
+
+    fn tally(&self) -> Option<Arc<dyn Tally>> {
+        Some(Arc::clone(&self.counters) as Arc<dyn Tally>)
+    }
+}
+
+impl Tally for Counters {
+    fn of(&self, count: Count) -> u64 {
+        match count {
+            Count::Texts => self.texts.load(Ordering::Relaxed),
+            Count::Tokens => self.tokens.load(Ordering::Relaxed),
+            Count::Truncated => self.truncated.load(Ordering::Relaxed),
+            _ => 0,
+        }
     }
 }
 
@@ -165,6 +181,24 @@ mod tests {
     use super::*;
     use crate::testing;
     use plimsoll_pipeline::{Partition, Record};
+
+    #[test]
+    fn the_pipeline_is_told_of_tokens_and_of_texts_that_were_cut() {
+        let tiny = testing::tiny();
+        let factory =
+            Factory::new("embed", Take::Whole, tiny.files(), Limits { tokens_max: 8, ..Limits::default() });
+        let tally = factory.tally().unwrap();
+        let mut batch = Batch::new(Partition::new("events", 0));
+        for (offset, text) in
+            ["one", "one two one two one two one two one two one two", "two"].iter().enumerate()
+        {
+            let payload = Some(text.as_bytes());
+            batch.push(Record { offset: offset as u64, appended_ms: 1, key: None, payload });
+        }
+        TransformFactory::build(&factory, 0).unwrap().apply(&mut batch).unwrap();
+        assert_eq!([Count::Texts, Count::Truncated, Count::Read].map(|count| tally.of(count)), [3, 1, 0]);
+        assert_eq!(tally.of(Count::Tokens), 1 + 8 + 1);
+    }
 
     #[test]
     fn one_text_without_a_vector_is_condemned_alone() {

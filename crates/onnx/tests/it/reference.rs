@@ -8,6 +8,8 @@ use serde_json::Value;
 use crate::installed::{embed, embedder};
 
 const VECTORS: &str = include_str!("../reference/vectors.json");
+/// Sentences of this project's documents: those that the benchmarks embed.
+const SENTENCES: &str = include_str!("../../benches/embed/sentences.txt");
 /// The widest that an exact vector may be off.
 const DISTANCE_MAX: f64 = 1e-3;
 
@@ -53,6 +55,17 @@ fn int8_is_near_and_says_how_near() {
     let quality = Quality::between(&exact, &vectors, 384).unwrap();
     println!("{quality}");
     assert!(quality.cosine_mean > 0.98 && quality.cosine_min > 0.95, "{quality}");
+}
+
+#[test]
+fn int8_finds_the_same_nearest_text_as_fp32_for_most_sentences() {
+    let texts: Vec<&str> = SENTENCES.lines().collect();
+    let [exact, small] = [Precision::Fp32, Precision::Int8]
+        .map(|precision| embed(&mut embedder(precision, Limits::default()), &texts));
+    let quality = Quality::between(&exact, &small, 384).unwrap();
+    println!("{quality}");
+    assert_eq!(quality.texts, texts.len());
+    assert!(quality.cosine_mean > 0.98 && quality.top1_agreement >= 0.8, "{quality}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_measure::clock;
 
 use super::shared::{Error, Shared};
-use crate::event::{Batch, Condemned, Record};
+use crate::event::{Batch, Condemned};
 use crate::guarantee::Guarantee;
 use crate::meter::Count;
 use crate::port::sink::{FailureClass, Identity, Sink, Verdict};
@@ -46,16 +46,23 @@ impl<'env> Burial<'env> {
             return Ok(());
         }
         if self.shared.promise.buries {
-            self.shared.meter.add(Count::DeadLettered, condemned);
+            self.count(batch);
         } else if self.sink.is_some() {
             self.write(letters(batch))?;
-            self.shared.meter.add(Count::DeadLettered, condemned);
+            self.count(batch);
         } else if self.shared.settings.guarantee == Guarantee::AtMostOnce {
             self.shared.meter.add(Count::Lost, condemned);
         } else {
             return Err(nowhere(batch, &batch.condemned()[0]));
         }
         Ok(())
+    }
+
+    /// Counts the dead letters of a batch, which are durable now; of those that were admitted nothing more is owed.
+    fn count(&self, batch: &Batch) {
+        let buried = batch.condemned().len() as u64;
+        self.shared.meter.add(Count::DeadLettered, buried);
+        self.shared.meter.add(Count::Acknowledged, buried - turned_away(batch));
     }
 
     fn note(&self, events: u64, condemned: u64) -> Result<(), Error> {
@@ -103,19 +110,23 @@ impl<'env> Burial<'env> {
     }
 }
 
+/// Events of a batch that security did not turn away.
+pub(super) fn admitted(batch: &Batch) -> u64 {
+    (batch.taken() as u64).saturating_sub(turned_away(batch))
+}
+
+fn turned_away(batch: &Batch) -> u64 {
+    batch.condemned().iter().filter(|one| one.cause.stage == crate::SECURITY).count() as u64
+}
+
 /// The dead letters of a batch: the events as they were read, with their headers and why they are here.
 fn letters(batch: &Batch) -> Batch {
     let mut letters = Batch::new(batch.partition().clone());
     for Condemned { event, cause } in batch.condemned() {
         let ours = cause.headers(batch.partition(), event.offset);
-        let record = Record {
-            offset: event.offset,
-            appended_ms: event.appended_ms,
-            key: batch.key(event),
-            payload: batch.original(event),
-        };
         let ours = ours.iter().map(|(name, value)| (*name, Some(value.as_bytes())));
-        letters.push_with(record, batch.headers(event).chain(ours));
+        let (record, headers) = batch.as_read(event);
+        letters.push_with(record, headers.chain(ours));
     }
     letters.note_submitted(clock::now());
     letters

@@ -59,6 +59,11 @@ impl Circuit {
         self.paused_until = Instant::from_ns(0);
     }
 
+    /// A batch came back, and nobody asked the sink: if it was the one that tries, another one may.
+    pub fn give_back(&mut self) {
+        self.probe_until = None;
+    }
+
     /// A batch failed at `now`; says whether this opened the circuit.
     pub fn failed(&mut self, now: Instant, chance: f64) -> bool {
         let was_open = self.is_open();
@@ -118,5 +123,16 @@ mod tests {
         circuit.succeeded();
         assert_eq!(circuit.permit(at(310)), Permit::Go);
         assert_eq!(circuit.permit(at(310)), Permit::Go);
+    }
+
+    #[test]
+    fn a_try_that_is_given_back_is_another_ones_at_once() {
+        let mut circuit = circuit();
+        circuit.failed(at(10), 1.0);
+        circuit.failed(at(110), 1.0);
+        assert_eq!(circuit.permit(at(310)), Permit::Go);
+        circuit.give_back();
+        assert_eq!(circuit.permit(at(311)), Permit::Go);
+        assert_eq!(circuit.permit(at(312)), Permit::Wait(at(412)), "it is open all the same");
     }
 }

@@ -1,14 +1,14 @@
 //! How a pipeline is ended from outside.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Ends a pipeline: gently, or at once.
 #[derive(Debug, Default)]
 pub struct Control {
     draining: AtomicBool,
-    aborted: AtomicBool,
+    aborted: Arc<AtomicBool>,
     lock: Mutex<()>,
     changed: Condvar,
 }
@@ -34,6 +34,11 @@ impl Control {
     /// Whether it ends at once.
     pub fn is_aborted(&self) -> bool {
         self.aborted.load(Ordering::Acquire)
+    }
+
+    /// What says whether it ends at once, for those who wait elsewhere.
+    pub(crate) fn aborted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.aborted)
     }
 
     /// Sleeps, but no longer than until it is ended at once.

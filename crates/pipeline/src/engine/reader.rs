@@ -172,7 +172,7 @@ impl<'env> Reader<'_, 'env> {
             Replay::FromItself => self.source.commit(&reached, last)?,
             Replay::FromStore => match self.lanes.positions().map(|store| store.keep(&reached)) {
                 Some(Err(error @ PositionError::Unavailable { .. })) if last == Last::No => {
-                    self.shared.meter.set_trouble(Part::Positions, Some(&error.to_string()));
+                    self.shared.meter.set_trouble(Part::Positions, Some(&error.for_now()));
                     return Ok(());
                 }
                 Some(kept) => {

@@ -70,7 +70,9 @@ impl Pipeline {
         check(&parts, &settings)?;
         guarantee::check(settings.guarantee, &means(&parts))?;
         let names: Vec<_> = parts.transforms.iter().map(|transform| transform.name()).collect();
-        let shared = Shared::new(settings, parts.sink.promise(), Arc::new(Meter::new(&names)), control);
+        let tallies = parts.transforms.iter().filter_map(|transform| transform.tally()).collect();
+        let meter = Arc::new(Meter::new(&names).with(tallies));
+        let shared = Shared::new(settings, parts.sink.promise(), meter, control);
         let Parts { sources, transforms, sink, dead_letters, positions } = parts;
         Ok(Self { sources, makers: Makers { transforms, sink, dead_letters }, positions, shared })
     }
@@ -124,7 +126,7 @@ fn start<'scope, 'env>(
     makers: &'env Makers,
 ) -> Result<(), Error> {
     let route = start_workers(scope, shared, makers)?;
-    let (count, lanes) = (sources.len(), Lanes::new(positions));
+    let (count, lanes) = (sources.len(), Lanes::new(positions).ended_by(shared.control.aborted()));
     for (number, source) in sources.into_iter().enumerate() {
         let reader = Reader {
             source,

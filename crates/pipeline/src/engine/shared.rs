@@ -165,9 +165,12 @@ impl Shared {
         }
     }
 
-    /// Ends the pipeline with an error; the first one counts.
+    /// Ends the pipeline with an error; the first one counts. To be ended at once cuts calls short: what they say after that is
+    /// no failure.
     pub(super) fn fail(&self, error: Error) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        if !self.control.is_aborted() {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
         self.control.abort();
     }
 

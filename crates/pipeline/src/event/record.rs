@@ -1,5 +1,7 @@
 //! One event: what a source gives for it, and what a batch holds of it.
 
+use std::num::NonZeroU32;
+
 use super::Span;
 
 /// One event of a batch: where it stands, and where its parts lie in the batch's memory.
@@ -19,6 +21,8 @@ pub struct Event {
     pub headers: Span,
     /// Its vector in the batch's vectors, if a transform made one.
     pub vector: Span,
+    /// Which of the batch's notes says with what key, headers and time it was read, once a transform replaced them.
+    pub(crate) read: Option<NonZeroU32>,
 }
 
 impl Event {

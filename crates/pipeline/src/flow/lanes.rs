@@ -1,7 +1,7 @@
 //! The partitions that this process holds.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ pub struct Lanes {
     positions: Option<Arc<dyn PositionStore>>,
     /// How many lanes the pipeline's sources opened together.
     opened: Arc<AtomicUsize>,
+    /// Whether the pipeline is ended at once.
+    over: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -28,13 +30,29 @@ struct Held {
 impl Lanes {
     /// No partitions yet; positions come from a store where the source keeps none itself.
     pub fn new(positions: Option<Arc<dyn PositionStore>>) -> Self {
-        Self { held: Mutex::default(), positions, opened: Arc::default() }
+        Self { positions, ..Self::default() }
     }
 
     /// Those of another source of the same pipeline: their lanes are numbered on.
     #[must_use]
     pub fn beside(&self) -> Self {
-        Self { held: Mutex::default(), positions: self.positions.clone(), opened: Arc::clone(&self.opened) }
+        Self {
+            held: Mutex::default(),
+            positions: self.positions.clone(),
+            opened: Arc::clone(&self.opened),
+            over: Arc::clone(&self.over),
+        }
+    }
+
+    /// The same, in a pipeline that `over` ends at once.
+    #[must_use]
+    pub(crate) fn ended_by(self, over: Arc<AtomicBool>) -> Self {
+        Self { over, ..self }
+    }
+
+    /// Whether the pipeline is ended at once: who waits for a system that is away waits no longer.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
     }
 
     /// Opens a partition, and says where to go on if a store knows. A lane that was open for it ends.

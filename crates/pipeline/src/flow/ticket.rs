@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::budget::{Budget, Space};
+use super::budget::{Budget, Limits, Space};
 use super::lane::Lane;
 
 /// A batch's place in its lane and its share of what is in flight.
@@ -58,6 +58,11 @@ impl Ticket {
     /// Lets the lane go on although nothing is settled; what it holds stays held until the ticket goes.
     pub fn forgo(&self) {
         self.claim.lane.settle(self.claim.sequence);
+    }
+
+    /// The limits of its pipeline.
+    pub fn limits(&self) -> Limits {
+        self.claim.budget.limits()
     }
 
     /// The number of the batch in its lane.

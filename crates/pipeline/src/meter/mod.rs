@@ -2,6 +2,7 @@
 
 mod stages;
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,10 +28,17 @@ struct Trouble {
     is_some: AtomicBool,
 }
 
+/// What a part of a pipeline counts by itself.
+pub trait Tally: fmt::Debug + Send + Sync {
+    /// What it counted of a kind so far; zero of every kind that is not its own.
+    fn of(&self, count: Count) -> u64;
+}
+
 /// The counters and clocks of a pipeline: its threads write, readers look.
 #[derive(Debug)]
 pub struct Meter {
     counts: [AtomicU64; Count::ALL.len()],
+    tallies: Vec<Arc<dyn Tally>>,
     names: Arc<[String]>,
     slots: Mutex<Vec<Arc<Slot>>>,
     troubles: [Trouble; 3],
@@ -43,10 +51,18 @@ impl Meter {
         let names = names.map(|name| (*name).to_owned()).collect();
         Self {
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
+            tallies: Vec::new(),
             names,
             slots: Mutex::default(),
             troubles: Default::default(),
         }
+    }
+
+    /// The same with what parts count by themselves.
+    #[must_use]
+    pub fn with(mut self, tallies: Vec<Arc<dyn Tally>>) -> Self {
+        self.tallies = tallies;
+        self
     }
 
     /// Adds to a counter.
@@ -58,7 +74,9 @@ impl Meter {
 
     /// What was counted so far.
     pub fn counts(&self) -> Counts {
-        Counts::new(std::array::from_fn(|at| self.counts[at].load(Ordering::Relaxed)))
+        let own = |count: Count| self.counts[count as usize].load(Ordering::Relaxed);
+        let beside = |count| self.tallies.iter().map(|tally| tally.of(count)).sum::<u64>();
+        Counts::new(Count::ALL.map(|count| own(count) + beside(count)))
     }
 
     /// The names of the stages that are timed, in the order of their events' way: `queue`, each transform, `sink`,
@@ -125,6 +143,21 @@ mod tests {
         assert_eq!(meter.take_times().of(1).count(), 0);
         first.record(1, 10, 1);
         assert_eq!(meter.take_times().of(1).count(), 1);
+    }
+
+    #[test]
+    fn what_a_part_counts_by_itself_is_counted_too() {
+        #[derive(Debug)]
+        struct Three;
+        impl Tally for Three {
+            fn of(&self, count: Count) -> u64 {
+                if count == Count::Tokens { 3 } else { 0 }
+            }
+        }
+        let meter = Meter::new(&[]).with(vec![Arc::new(Three), Arc::new(Three)]);
+        meter.add(Count::Read, 2);
+        let counts = meter.counts();
+        assert_eq!([Count::Tokens, Count::Texts, Count::Read].map(|count| counts.get(count)), [6, 0, 2]);
     }
 
     #[test]

@@ -33,6 +33,16 @@ pub enum PositionError {
     },
 }
 
+impl PositionError {
+    /// What is wrong, in the words of who does not stop at it but tries again.
+    pub fn for_now(&self) -> String {
+        match self {
+            Self::Unavailable { verb, reason } => format!("the positions cannot be {verb}: {reason}"),
+            Self::Fenced { .. } => self.to_string(),
+        }
+    }
+}
+
 /// Keeps the positions of a pipeline's partitions, durably.
 pub trait PositionStore: Send + Sync {
     /// Takes a partition over and says where to go on.

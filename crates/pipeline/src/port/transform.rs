@@ -1,8 +1,11 @@
 //! What happens to events on their way.
 
+use std::sync::Arc;
+
 use thiserror::Error;
 
 use crate::event::Batch;
+use crate::meter::Tally;
 
 /// Why a transform cannot go on at all; what is wrong with one event condemns that event only.
 #[derive(Debug, Error)]
@@ -47,5 +50,10 @@ pub trait TransformFactory: Send + Sync {
     /// Whether it gives the same for the same events however they are cut into batches.
     fn repeatable(&self) -> bool {
         true
+    }
+
+    /// What its transforms count by themselves, all workers together.
+    fn tally(&self) -> Option<Arc<dyn Tally>> {
+        None
     }
 }

@@ -1,7 +1,7 @@
 //! The dead letters of a file, from where they were read to last to where they end now.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,6 +10,8 @@ use super::returned::Returned;
 use crate::flow::{Lane, Lanes};
 use crate::place::{Partition, Position};
 use crate::port::source::{Intake, Last, Read, Replay, Source, SourceError};
+use crate::source::opened::{self, Opened};
+use crate::source::seen::Seen;
 
 /// No line is longer, in bytes.
 const LINE_BYTES_MAX: u64 = 256 << 20;
@@ -21,7 +23,7 @@ pub struct Letters {
     /// Letters that may still be read.
     left: u64,
     reader: Option<BufReader<fs::File>>,
-    lane: Option<Arc<Lane>>,
+    open: Option<(Arc<Lane>, Seen)>,
     at: u64,
     end: u64,
     line: Vec<u8>,
@@ -30,7 +32,7 @@ pub struct Letters {
 impl Letters {
     /// The letters of a file that is not open yet, so many at most.
     pub const fn new(path: PathBuf, limit: u64) -> Self {
-        Self { path, left: limit, reader: None, lane: None, at: 0, end: 0, line: Vec::new() }
+        Self { path, left: limit, reader: None, open: None, at: 0, end: 0, line: Vec::new() }
     }
 
     /// Reads the next line; false at the end, and at a line that is not whole.
@@ -60,30 +62,13 @@ impl Source for Letters {
     }
 
     fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        let refuse =
-            |error: std::io::Error| SourceError::Refused(format!("{}: {error}", self.path.display()));
-        let mut file = fs::File::open(&self.path).map_err(refuse)?;
-        self.end = file.metadata().map_err(refuse)?.len();
-        let whole = self.path.canonicalize().map_err(refuse)?;
-        let (lane, from) = lanes.open(Partition::new(whole.display().to_string(), 0))?;
-        self.at = from.map_or(0, |position| position.next);
-        if self.at > self.end {
-            let words = format!(
-                "{}: it has {} bytes, and was replayed to byte {} before; it is another file now: remove its position to \
-                 begin anew",
-                self.path.display(),
-                self.end,
-                self.at
-            );
-            return Err(SourceError::Refused(words));
-        }
-        file.seek(SeekFrom::Start(self.at)).map_err(refuse)?;
-        (self.reader, self.lane) = (Some(BufReader::with_capacity(1 << 16, file)), Some(lane));
+        let Opened { reader, lane, seen, at, end } = opened::open(&self.path, lanes, "replayed")?;
+        (self.reader, self.open, self.at, self.end) = (Some(reader), Some((lane, seen)), at, end);
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some(lane) = self.lane.clone() else { return Ok(Read::End) };
+        let Some((lane, seen)) = self.open.clone() else { return Ok(Read::End) };
         let mut returned = Returned::new(intake);
         let mut ended = self.left == 0;
         while !ended && returned.has_room() {
@@ -92,7 +77,7 @@ impl Source for Letters {
                 ended = true;
             } else if !self.line.trim_ascii().is_empty() {
                 let line = line::read(&self.line).map_err(|reason| self.failed(at, reason))?;
-                let taken = returned.take(&lane, &line.letter(), Position::at(self.at));
+                let taken = returned.take(&lane, &line.letter(), seen.position(self.at));
                 taken.map_err(|error| self.failed(at, format_args!("this {error}")))?;
                 self.left -= 1;
                 ended = self.left == 0;

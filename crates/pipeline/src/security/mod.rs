@@ -73,7 +73,8 @@ impl Security {
                 return Fate::Condemn(Cause::new(crate::SECURITY, CauseClass::Invalid, reason));
             }
         }
-        match self.verifier.as_ref().map(|verifier| verifier.verify(batch, event)) {
+        let principal = self.policy.principal_header();
+        match self.verifier.as_ref().map(|verifier| verifier.verify(batch, event, principal)) {
             None | Some(Ok(())) => Fate::Keep,
             Some(Err(reason)) => Fate::Condemn(Cause::new(crate::SECURITY, CauseClass::Denied, reason)),
         }

@@ -16,7 +16,9 @@ pub enum Principal {
     /// The same for all events: the identity with which the source connects (a certificate's subject, a SASL user), which
     /// the broker has checked.
     Fixed(String),
-    /// The value of this header. Whoever may write to the source can write any name there: sign events, or trust all writers.
+    /// The value of this header. Whoever may write to the source can write any name there, unless events carry a `signature`: it
+    /// covers this header, so that whoever has the key that signs can write any name there. It does not tell an event that is sent a
+    /// second time.
     Header(String),
 }
 
@@ -76,6 +78,14 @@ impl Policy {
     /// A policy of rules, the first of which that matches decides.
     pub const fn new(principal: Principal, rules: Vec<Rule>, otherwise: Otherwise) -> Self {
         Self { principal, rules, otherwise }
+    }
+
+    /// The header that names the principal, if one does.
+    pub(super) fn principal_header(&self) -> Option<&str> {
+        match &self.principal {
+            Principal::Header(header) => Some(header),
+            Principal::Nobody | Principal::Fixed(_) => None,
+        }
     }
 
     /// Decides about an event of a batch.

@@ -1,7 +1,8 @@
 //! Whether an event is what its sender signed.
 //!
-//! Signed are the key's length as four bytes, little-endian (zero without a key), the key, and the payload. The signature stands
-//! in a header, in hexadecimal.
+//! Signed are the key's length as four bytes, little-endian (zero without a key), the key, and the payload. Where a header names
+//! the principal, four bytes 255 (no key has that length), the length of its value and the value are signed before that. The
+//! signature stands in a header of its own, in hexadecimal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ use crate::port::transform::TransformError;
 const KEY_BYTES_MAX: u64 = 4096;
 /// Bytes of an HMAC key at least: fewer can be guessed.
 const HMAC_KEY_BYTES_MIN: usize = 16;
+/// What stands before the principal: the length that no key has.
+const PRINCIPAL: [u8; 4] = [0xff; 4];
 /// Bytes of an Ed25519 public key.
 const ED25519_KEY_BYTES: usize = 32;
 
@@ -93,15 +96,15 @@ impl Verifier {
         Ok(Self { header: settings.header, key })
     }
 
-    /// Checks the signature of an event.
-    pub(super) fn verify(&self, batch: &Batch, event: &Event) -> Result<(), String> {
+    /// Checks the signature of an event, whose principal this header names.
+    pub(super) fn verify(&self, batch: &Batch, event: &Event, principal: Option<&str>) -> Result<(), String> {
         let Some(Some(text)) = batch.headers(event).get(&self.header) else {
             return Err(format!("the header `{}`, which holds the signature, is missing", self.header));
         };
         let Some(given) = unhex(text) else {
             return Err(format!("the signature in `{}` is not hexadecimal", self.header));
         };
-        let signed = signed(batch, event);
+        let signed = signed(batch, event, principal);
         let right = match &self.key {
             Key::Hmac(key) => hmac::verify(key, &signed, &given),
             Key::Ed25519(key) => {
@@ -113,9 +116,15 @@ impl Verifier {
 }
 
 /// What is signed of an event.
-fn signed(batch: &Batch, event: &Event) -> Vec<u8> {
+fn signed(batch: &Batch, event: &Event, principal: Option<&str>) -> Vec<u8> {
     let (key, payload) = (batch.key(event).unwrap_or_default(), batch.payload(event).unwrap_or_default());
     let mut signed = Vec::with_capacity(4 + key.len() + payload.len());
+    if let Some(header) = principal {
+        let name = batch.headers(event).get(header).flatten().unwrap_or_default();
+        signed.extend_from_slice(&PRINCIPAL);
+        signed.extend_from_slice(&(name.len() as u32).to_le_bytes());
+        signed.extend_from_slice(name);
+    }
     signed.extend_from_slice(&(key.len() as u32).to_le_bytes());
     signed.extend_from_slice(key);
     signed.extend_from_slice(payload);
@@ -196,6 +205,33 @@ mod tests {
         let pair = signature::Ed25519KeyPair::from_seed_unchecked(&[9; 32]).unwrap();
         fs::write(&file, pair.public_key().as_ref()).unwrap();
         check(Algorithm::Ed25519(file), |signed| pair.sign(signed).as_ref().to_vec());
+    }
+
+    #[test]
+    fn who_an_event_comes_from_is_signed_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("key");
+        fs::write(&file, [7; 32]).unwrap();
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]);
+        let signature = |signed: &[u8]| hex(hmac::sign(&secret, signed).as_ref());
+        let named = signature(b"\xff\xff\xff\xff\x05\0\0\0alice\x01\0\0\0kpaid: 10");
+        let unnamed = signature(b"\x01\0\0\0kpaid: 10");
+        let mut batch = Batch::new(Partition::new("t", 0));
+        for (offset, who, signature) in [(0, "alice", &named), (1, "mallory", &named), (2, "alice", &unnamed)]
+        {
+            let record = Record { offset, key: Some(b"k"), payload: Some(b"paid: 10"), ..Record::default() };
+            let headers = [("who", Some(who.as_bytes())), ("signature", Some(signature.as_bytes()))];
+            batch.push_with(record, headers);
+        }
+        let algorithm = Algorithm::HmacSha256(file);
+        let settings = SecuritySettings {
+            principal: Principal::Header("who".into()),
+            rules: Vec::new(),
+            otherwise: Otherwise::Allow,
+            signature: Some(SignatureSettings { header: "signature".into(), algorithm }),
+        };
+        Security::build(settings).unwrap().apply(&mut batch).unwrap();
+        assert_eq!(batch.events().iter().map(|event| event.offset).collect::<Vec<_>>(), [0]);
     }
 
     #[test]

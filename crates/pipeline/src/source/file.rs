@@ -1,7 +1,7 @@
 //! Reads a file of JSON lines or BSON documents.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ use crate::event::{Batch, Cause, CauseClass, Fate, Record};
 use crate::flow::{Lane, Lanes};
 use crate::place::{Partition, Position};
 use crate::port::source::{Intake, Last, Read, Replay, Source, SourceError};
+use crate::source::opened::{self, Opened};
+use crate::source::seen::Seen;
 
 /// How a file holds its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -34,14 +36,24 @@ pub struct FileSettings {
     pub format: Format,
 }
 
-/// Reads a file from where it was to its end. An event's offset is where it begins, in bytes.
+/// Reads a file from where it was to its end. An event's offset is where it begins, in bytes; the number of its partition tells
+/// the file from another one that had its path.
 pub struct File {
     settings: FileSettings,
     reader: Option<BufReader<fs::File>>,
-    lane: Option<Arc<Lane>>,
+    open: Option<Open>,
     at: u64,
     appended_ms: u64,
     one: Vec<u8>,
+}
+
+/// What there is of a file that is open.
+#[derive(Clone)]
+struct Open {
+    lane: Arc<Lane>,
+    seen: Seen,
+    /// Where its events come from.
+    partition: Partition,
 }
 
 /// What came of reading one event.
@@ -62,7 +74,7 @@ const BSON_BYTES_MIN: usize = 5;
 impl File {
     /// A file that is not open yet.
     pub const fn new(settings: FileSettings) -> Self {
-        Self { settings, reader: None, lane: None, at: 0, appended_ms: 0, one: Vec::new() }
+        Self { settings, reader: None, open: None, at: 0, appended_ms: 0, one: Vec::new() }
     }
 
     fn failed(&self, reason: impl std::fmt::Display) -> SourceError {
@@ -156,33 +168,18 @@ impl Source for File {
     }
 
     fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        let path = &self.settings.path;
-        let refuse = |error: std::io::Error| SourceError::Refused(format!("{}: {error}", path.display()));
-        let mut file = fs::File::open(path).map_err(refuse)?;
-        let length = file.metadata().map_err(refuse)?.len();
-        // The same file has one name, from wherever it is read.
-        let whole = path.canonicalize().map_err(refuse)?;
-        let (lane, from) = lanes.open(Partition::new(whole.display().to_string(), 0))?;
-        self.at = from.map_or(0, |position| position.next);
-        if self.at > length {
-            let words = format!(
-                "{}: it has {length} bytes, and was read to byte {} before; it is another file now: remove its position to begin \
-                 anew",
-                path.display(),
-                self.at
-            );
-            return Err(SourceError::Refused(words));
-        }
-        file.seek(SeekFrom::Start(self.at)).map_err(refuse)?;
-        (self.reader, self.lane) = (Some(BufReader::with_capacity(1 << 16, file)), Some(lane));
+        let Opened { reader, lane, seen, at, .. } = opened::open(&self.settings.path, lanes, "read")?;
+        let partition = Partition::new(Arc::clone(&lane.partition().topic), seen.number());
+        (self.reader, self.at) = (Some(reader), at);
+        self.open = Some(Open { lane, seen, partition });
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some(lane) = self.lane.clone() else { return Ok(Read::End) };
+        let Some(Open { lane, seen, partition }) = self.open.clone() else { return Ok(Read::End) };
         let limits = intake.limits();
         self.appended_ms = clock::wall_ms();
-        let mut batch = intake.batch(lane.partition());
+        let mut batch = intake.batch(&partition);
         let mut ended = false;
         while batch.taken() < intake.space().events.min(limits.batch_events_max)
             && batch.bytes() < intake.space().bytes
@@ -202,7 +199,7 @@ impl Source for File {
             (0, false) => return Ok(Read::Idle),
             _ => Read::Some,
         };
-        batch.set_position(Position::at(self.at));
+        batch.set_position(seen.position(self.at));
         intake.hand_over(&lane, batch);
         Ok(read)
     }

@@ -82,7 +82,7 @@ impl Transform for Count {
             let Some((window, key, count)) = lasts.get(&event.offset) else { return Fate::Drop };
             let key = key.as_ref().map_or(Span::NULL, |key| batch.keep(key));
             let payload = batch.keep(format!(r#"{{"window":{window},"count":{count}}}"#).as_bytes());
-            batch.events_mut()[index] = Event { key, payload, vector: Span::NULL, ..event };
+            batch.replace(index, Event { key, payload, vector: Span::NULL, ..event });
             Fate::Keep
         });
         Ok(())

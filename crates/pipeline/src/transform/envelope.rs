@@ -160,13 +160,14 @@ impl Transform for Decode {
             };
             // The parts stay where they are: in the arena, inside of the envelope.
             let within = |(start, end): (usize, usize)| event.payload.within(start, end);
-            batch.events_mut()[index] = Event {
+            let event = Event {
                 appended_ms: held.appended_ms,
                 key: held.key.map_or(Span::NULL, within),
                 headers: within(held.headers),
                 payload: held.payload.map_or(Span::NULL, within),
                 ..event
             };
+            batch.replace(index, event);
             Fate::Keep
         });
         Ok(())

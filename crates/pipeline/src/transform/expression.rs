@@ -3,22 +3,23 @@
 //! The input of a program is the payload, read as JSON or as BSON (`transform/extended`). `$key` (text or null), `$timestamp`
 //! (milliseconds), `$topic`, `$partition` and `$offset` are its variables.
 
-use jaq_core::load::{Arena, File, Loader};
-use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
+use jaq_core::{Ctx, Exn, Vars};
 use jaq_json::{Val, read};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::bounds::{self, Beyond, Bounded, Bounds, STEPS_MAX};
 use super::extended::{self, Unmapped};
-use crate::event::{Batch, Event};
-
-type Program = jaq_core::compile::Filter<jaq_core::Native<data::JustLut<Val>>>;
+use super::program::{Program, compile};
+use crate::event::{Batch, CauseClass, Event};
 
 /// The names of a program's variables, in the order in which they are given.
 const VARIABLES: [&str; 5] = ["$key", "$timestamp", "$topic", "$partition", "$offset"];
 /// How deep the arrays and objects of a payload may be nested: the parser needs stack for each level.
 const DEPTH_MAX: usize = 256;
+/// Bytes of what a program says of its failure at most.
+const WORDS_BYTES_MAX: usize = 200;
 /// Bytes of a program at most.
 const PROGRAM_BYTES_MAX: usize = 64 << 10;
 
@@ -61,6 +62,34 @@ pub enum ExpressionError {
     /// It gave more than one value.
     #[error("the expression gave more than one value: an event stays one event")]
     Several,
+    /// It did not end.
+    #[error("the expression took more than {STEPS_MAX} steps: does it end?")]
+    Endless,
+    /// It went deeper and deeper.
+    #[error("the expression calls itself too deep: let it call itself last, or `reduce`")]
+    Deep,
+    /// It gave too much.
+    #[error("the expression gave more than {0} bytes: raise `in_flight.event`")]
+    Oversize(usize),
+}
+
+impl ExpressionError {
+    /// The class under which an event is condemned for it.
+    pub const fn class(&self) -> CauseClass {
+        match self {
+            Self::Oversize(_) => CauseClass::Oversize,
+            _ => CauseClass::Invalid,
+        }
+    }
+}
+
+impl From<Beyond> for ExpressionError {
+    fn from(beyond: Beyond) -> Self {
+        match beyond {
+            Beyond::Steps => Self::Endless,
+            Beyond::Stack => Self::Deep,
+        }
+    }
 }
 
 impl Expression {
@@ -75,13 +104,7 @@ impl Expression {
         if text.len() > PROGRAM_BYTES_MAX {
             return Err(refuse(format!("it is longer than {PROGRAM_BYTES_MAX} bytes")));
         }
-        let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
-        let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
-        let arena = Arena::default();
-        let modules = Loader::new(defs).load(&arena, File { code: text, path: () });
-        let modules = modules.map_err(|errors| refuse(load_reason(&errors)))?;
-        let compiler = Compiler::default().with_funs(funs).with_global_vars(VARIABLES);
-        let program = compiler.compile(modules).map_err(|errors| refuse(compile_reason(&errors)))?;
+        let program = compile(text, VARIABLES).map_err(refuse)?;
         Ok(Self { program })
     }
 
@@ -110,14 +133,45 @@ impl Expression {
     ///
     /// If it fails or gives more than one value.
     pub fn give(&self, input: Val, batch: &Batch, event: &Event) -> Result<Option<Val>, ExpressionError> {
-        let ctx = Ctx::<data::JustLut<Val>>::new(&self.program.lut, Vars::new(variables(batch, event)));
-        let mut out = self.program.id.run((ctx, input)).map(unwrap_valr);
-        let first =
-            out.next().transpose().map_err(|error| ExpressionError::Failed(brief(&error.to_string())))?;
-        match out.next() {
-            None => Ok(first),
-            Some(_) => Err(ExpressionError::Several),
-        }
+        let bounds = Bounds { steps_max: STEPS_MAX, bytes_max: batch.event_bytes_max() };
+        self.give_within(bounds, input, variables(batch, event))
+    }
+
+    fn give_within(
+        &self,
+        bounds: Bounds,
+        input: Val,
+        variables: [Val; 5],
+    ) -> Result<Option<Val>, ExpressionError> {
+        bounds::within(&self.program.lut, bounds, |run| {
+            let ctx = Ctx::<Bounded>::new(run, Vars::new(variables));
+            let mut out = self.program.id.run((ctx, input)).map(|given| given.map_err(failed));
+            let first = out.next().transpose()?;
+            match out.next() {
+                None => Ok(first),
+                Some(_) => Err(ExpressionError::Several),
+            }
+        })?
+    }
+}
+
+/// Why a program gave no value. What it says may hold a whole payload, so only its beginning is kept.
+fn failed(why: Exn<'_, Val>) -> ExpressionError {
+    ExpressionError::Failed(match why.get_err() {
+        Ok(error) => bounds::written(&error, WORDS_BYTES_MAX).0,
+        Err(_) => "it halted, and one event does not end a pipeline: let it give `empty`".to_owned(),
+    })
+}
+
+/// A value as JSON.
+///
+/// # Errors
+///
+/// If that is longer than so many bytes.
+pub(super) fn text(value: &Val, bytes_max: usize) -> Result<Vec<u8>, ExpressionError> {
+    match bounds::written(value, bytes_max) {
+        (text, true) => Ok(text.into_bytes()),
+        (_, false) => Err(ExpressionError::Oversize(bytes_max)),
     }
 }
 
@@ -155,33 +209,6 @@ fn variables(batch: &Batch, event: &Event) -> [Val; 5] {
         number(u64::from(batch.partition().index)),
         number(event.offset),
     ]
-}
-
-/// The beginning of what a program said: it may hold a whole payload.
-fn brief(words: &str) -> String {
-    words.chars().take(200).collect()
-}
-
-fn load_reason<P>(errors: &jaq_core::load::Errors<&str, P>) -> String {
-    match errors.first().map(|(_, error)| error) {
-        Some(jaq_core::load::Error::Lex(errors)) => {
-            errors.first().map_or_else(String::new, |(expected, at)| {
-                format!("expected {} at {:?}", expected.as_str(), brief(at))
-            })
-        }
-        Some(jaq_core::load::Error::Parse(errors)) => {
-            errors.first().map_or_else(String::new, |(expected, at)| {
-                format!("expected {} at {:?}", expected.as_str(), brief(at))
-            })
-        }
-        Some(jaq_core::load::Error::Io(_)) | None => "it names a file, and programs stand alone here".into(),
-    }
-}
-
-fn compile_reason<P>(errors: &jaq_core::compile::Errors<&str, P>) -> String {
-    let first = errors.first().and_then(|(_, errors)| errors.first());
-    first
-        .map_or_else(String::new, |(name, undefined)| format!("{} `{name}` is not known", undefined.as_str()))
 }
 
 #[cfg(test)]
@@ -228,5 +255,72 @@ mod tests {
             run(".", &format!("[\"{}\"]", "[".repeat(1000))).map(|text| text.map(|text| text.len())),
             Ok(Some(1004))
         );
+    }
+
+    /// What a program gives within so many steps, and a hundred bytes for a text that is repeated.
+    fn bounded(steps_max: u64, program: &str) -> Result<Option<String>, ExpressionError> {
+        let bounds = Bounds { steps_max, bytes_max: 100 };
+        let input = json(br#"{"n": 5000000000, "two": 2, "text": "ab"}"#)?;
+        let variables = VARIABLES.map(|_| Val::Null);
+        let given = Expression::compile(program)?.give_within(bounds, input, variables)?;
+        Ok(given.map(|value| value.to_string()))
+    }
+
+    #[test]
+    fn a_program_without_an_end_is_left_and_the_next_one_runs() {
+        for program in [
+            "last(repeat(.))",
+            "def f: f; f",
+            "last(range(0; 1; 0))",
+            "[range(.n)] | length",
+            "[limit(.n; repeat(1))] | length",
+            "until(. == 1; .)",
+            "try last(repeat(.)) catch 1",
+        ] {
+            assert_eq!(bounded(10_000, program), Err(ExpressionError::Endless), "{program}");
+        }
+        assert_eq!(bounded(u64::MAX, "def f: 1 + f; f"), Err(ExpressionError::Deep));
+        assert_eq!(bounded(10_000, "[range(3)] | add").unwrap().unwrap(), "3");
+        assert_eq!(bounded(10_000, "[range(5; 0; -2)]").unwrap().unwrap(), "[5,3,1]");
+    }
+
+    #[test]
+    fn a_text_that_is_repeated_too_often_is_refused_before_it_is_made() {
+        for program in [
+            r#""x" * .n"#,
+            r#".n * "x""#,
+            r#".text *= .n"#,
+            r#""x" * 99999999999999999999999999"#,
+            r#"{a: ["\("x" * .n)"]}"#,
+            r#"def f($x): .text * $x; f(.n)"#,
+            r#".[if .text * .n == "" then "a" else "b" end]"#,
+        ] {
+            let words = bounded(10_000, program).unwrap_err().to_string();
+            assert!(words.contains("bytes would be made, and 100 is the most"), "{program}: {words}");
+        }
+    }
+
+    #[test]
+    fn products_are_what_they_are_elsewhere() {
+        for (program, expected) in [
+            (".text * 3", r#""ababab""#),
+            (".two * .text", r#""abab""#),
+            (r#""x" * 0"#, "null"),
+            (r#""x" * -99999999999999999999999999"#, "null"),
+            (".two * .two * 3 + 1", "13"),
+            ("[(1, 2) * (3, 4)]", "[3,4,6,8]"),
+            ("{a: {b: 1}} * {a: {c: 2}}", r#"{"a":{"b":1,"c":2}}"#),
+            ("{n, two} | .n *= .two | .two *= 2", r#"{"n":10000000000,"two":4}"#),
+            (r#"try ("x" * .n) catch "much""#, r#""much""#),
+            ("2 as $x | .two *= $x | .two", "4"),
+        ] {
+            assert_eq!(bounded(10_000, program).unwrap().as_deref(), Some(expected), "{program}");
+        }
+    }
+
+    #[test]
+    fn what_halts_a_program_halts_nothing_else() {
+        let words = bounded(10_000, "halt").unwrap_err().to_string();
+        assert!(words.contains("one event does not end a pipeline"), "{words}");
     }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::expression::{Encoding, Expression};
-use crate::event::{Batch, Cause, CauseClass, Fate};
+use crate::event::{Batch, Cause, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
 /// What goes on, as typed.
@@ -58,7 +58,7 @@ impl Transform for Running {
         batch.sift(|batch, index| match self.0.run(self.1, batch, &batch.events()[index]) {
             Ok(None | Some(Val::Null | Val::Bool(false))) => Fate::Drop,
             Ok(Some(_)) => Fate::Keep,
-            Err(error) => Fate::Condemn(Cause::new("filter", CauseClass::Invalid, error.to_string())),
+            Err(error) => Fate::Condemn(Cause::new("filter", error.class(), error.to_string())),
         });
         Ok(())
     }

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use bson::RawDocument;
+use jaq_json::Val;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::expression::{Encoding, Expression, ExpressionError};
+use super::bounds::is_larger;
+use super::expression::{Encoding, Expression, ExpressionError, text};
 use super::extended::{self, Fields, Unmapped};
-use crate::event::{Batch, Cause, CauseClass, Event, Fate};
+use crate::event::{Batch, Cause, Event, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
 /// What becomes of a payload, as typed: what is given is done in this order.
@@ -76,18 +79,27 @@ impl Way {
         match self {
             Self::Json(program) => {
                 let given = program.run(Encoding::Json, batch, event)?;
-                Ok(given.map(|value| value.to_string().into_bytes()))
+                given.map(|value| text(&value, batch.event_bytes_max())).transpose()
             }
             Self::Bson(fields, program) => {
                 let payload = batch.payload(event).ok_or(Unmapped::Tombstone)?;
                 let kept = fields.apply(extended::document(payload)?)?;
                 let Some(program) = program else { return Ok(Some(kept.into_bytes())) };
                 let given = program.give(extended::read(&kept)?, batch, event)?;
-                let written = given.map(|value| extended::write(&value, &kept)).transpose()?;
-                Ok(written.map(bson::RawDocumentBuf::into_bytes))
+                given.map(|value| document(&value, &kept, batch.event_bytes_max())).transpose()
             }
         }
     }
+}
+
+/// The document of a value, if it is no larger than that.
+fn document(value: &Val, was: &RawDocument, bytes_max: usize) -> Result<Vec<u8>, ExpressionError> {
+    let oversize = ExpressionError::Oversize(bytes_max);
+    if is_larger(value, bytes_max) {
+        return Err(oversize);
+    }
+    let written = extended::write(value, was)?.into_bytes();
+    if written.len() > bytes_max { Err(oversize) } else { Ok(written) }
 }
 
 fn compile(program: &str) -> Result<Expression, TransformError> {
@@ -137,7 +149,7 @@ impl Transform for Running {
                 batch.events_mut()[index].payload = payload;
                 Fate::Keep
             }
-            Err(error) => Fate::Condemn(Cause::new("map", CauseClass::Invalid, error.to_string())),
+            Err(error) => Fate::Condemn(Cause::new("map", error.class(), error.to_string())),
         });
         Ok(())
     }
@@ -146,7 +158,7 @@ impl Transform for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Record;
+    use crate::event::{CauseClass, Record};
     use crate::place::Partition;
     use bson::{Bson, Document, doc};
 
@@ -247,6 +259,27 @@ mod tests {
         let rename = [("a".to_owned(), "b".to_owned())].into();
         let settings = MapSettings { rename, ..MapSettings::default() };
         assert!(refused(settings, doc! {"a": 1, "b": 2}).contains("`b` twice"));
+    }
+
+    #[test]
+    fn what_is_larger_than_an_event_may_be_condemns_it() {
+        let check = |condemned: &Batch| {
+            let cause = &condemned.condemned()[0].cause;
+            assert_eq!(cause.class, CauseClass::Oversize);
+            assert!(cause.message.contains("more than 1048576 bytes"), "{cause}");
+        };
+        // The second takes no room, for its parts are shared; written down it would have no end.
+        for program in ["{a: [range(300000)]}", "{a: reduce range(60) as $i (1; [., .])}"] {
+            for (format, payload) in
+                [(Encoding::Json, b"{}".to_vec()), (Encoding::Bson, doc! {}.to_vec().unwrap())]
+            {
+                let mut batch = Batch::new(Partition::new("t", 0));
+                batch.push(Record { payload: Some(&payload), ..Record::default() });
+                let map = Map::build(&MapSettings { format, ..expression(program) }).unwrap();
+                TransformFactory::build(&map, 0).unwrap().apply(&mut batch).unwrap();
+                check(&batch);
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Transforms that need nothing from outside.
 
+mod bounds;
 mod count;
 mod envelope;
 mod expression;
 mod extended;
 mod filter;
 mod map;
+mod program;
 mod sample;
 
 pub use count::{Count, CountSettings};

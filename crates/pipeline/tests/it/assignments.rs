@@ -1,6 +1,7 @@
 //! Partitions that come and go: what belongs to another process is left to it, and commits are asked for again.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,8 +9,8 @@ use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::{Count, Meter};
 use plimsoll_pipeline::port::source::Last;
 use plimsoll_pipeline::{
-    Control, Ended, Intake, Lanes, Partition, Parts, Pipeline, Position, Read, Replay, Settings, Source,
-    SourceError, Verdict,
+    Batch, Control, Ended, Executor, Intake, Lanes, Partition, Parts, Pipeline, Position, Promise, Read,
+    Replay, Settings, Settled, Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
 };
 
 use crate::outcome::settings;
@@ -46,22 +47,35 @@ impl Source for Loses {
     }
 }
 
-/// Runs a source that loses its partition; gives what its pipeline counted.
-fn lose(sink: &Scripted) -> (Arc<Meter>, Vec<u64>) {
-    let inner = Counting::new(1000, 10);
-    let committed = Arc::clone(&inner.committed);
-    let parts = Parts {
-        sources: vec![Box::new(Loses { inner, lanes: None })],
+/// From a source to a sink, and nothing else.
+fn parts(source: impl Source + 'static, sink: &Scripted) -> Parts {
+    Parts {
+        sources: vec![Box::new(source)],
         transforms: Vec::new(),
         sink: Box::new(sink.clone()),
         dead_letters: None,
         positions: None,
-    };
+    }
+}
+
+/// Runs them to the end of the source; gives what was counted.
+fn exhaust(parts: Parts) -> Arc<Meter> {
     let pipeline = Pipeline::build(parts, settings(), Arc::default()).unwrap();
     let meter = pipeline.meter();
     assert_eq!(pipeline.run().unwrap(), Ended::Exhausted);
-    let committed = committed.lock().unwrap().clone();
-    (meter, committed)
+    meter
+}
+
+/// Runs a source that loses its partition: every event is written all the same, and committed. Gives what was counted.
+fn lose(sink: &Scripted) -> Arc<Meter> {
+    let inner = Counting::new(1000, 10);
+    let committed = Arc::clone(&inner.committed);
+    let meter = exhaust(parts(Loses { inner, lanes: None }, sink));
+    let counts = meter.counts();
+    assert_eq!(counts.settled(), counts.get(Count::Read));
+    assert_eq!(each_once(sink.written()), (0..1000).collect::<Vec<_>>());
+    assert_eq!(committed.lock().unwrap().last(), Some(&1000));
+    meter
 }
 
 fn each_once(mut offsets: Vec<u64>) -> Vec<u64> {
@@ -72,13 +86,7 @@ fn each_once(mut offsets: Vec<u64>) -> Vec<u64> {
 
 #[test]
 fn what_belongs_to_another_process_is_left_to_it() {
-    let sink = Scripted::writing();
-    let (meter, committed) = lose(&sink);
-    let counts = meter.counts();
-    assert!(counts.get(Count::Left) > 0);
-    assert_eq!(counts.settled(), counts.get(Count::Read));
-    assert_eq!(each_once(sink.written()), (0..1000).collect::<Vec<_>>());
-    assert_eq!(committed.last(), Some(&1000));
+    assert!(lose(&Scripted::writing()).counts().get(Count::Left) > 0);
 }
 
 /// Lends its lanes, so that a sink can lose them.
@@ -115,21 +123,12 @@ fn what_a_sink_leaves_is_neither_written_nor_replayed() {
         lent.lock().unwrap().as_ref().unwrap().lose(std::slice::from_ref(batch.partition()));
         Verdict::Left
     });
-    let parts = Parts {
-        sources: vec![Box::new(Lends { inner: Counting::new(1000, 10), lanes })],
-        transforms: Vec::new(),
-        sink: Box::new(sink.clone()),
-        dead_letters: None,
-        positions: None,
-    };
-    let pipeline = Pipeline::build(parts, settings(), Arc::default()).unwrap();
-    let meter = pipeline.meter();
-    assert_eq!(pipeline.run().unwrap(), Ended::Exhausted);
-    let counts = meter.counts();
+    let counts = exhaust(parts(Lends { inner: Counting::new(1000, 10), lanes }, &sink)).counts();
     assert!(counts.get(Count::Left) > 0);
     assert_eq!(counts.get(Count::Left), counts.get(Count::Read));
+    assert_eq!(counts.get(Count::HandedOver), counts.get(Count::Admitted));
     assert_eq!(
-        (counts.get(Count::Written), counts.get(Count::Replayed), counts.get(Count::Flushes)),
+        (counts.get(Count::Written), counts.get(Count::Replayed), counts.get(Count::BatchesWritten)),
         (0, 0, 0)
     );
 }
@@ -137,14 +136,10 @@ fn what_a_sink_leaves_is_neither_written_nor_replayed() {
 #[test]
 fn what_a_sink_leaves_while_it_is_held_comes_again() {
     let first = Arc::new(AtomicBool::new(true));
-    let sink = Scripted::new(move |_| match first.swap(false, Ordering::Relaxed) {
+    lose(&Scripted::new(move |_| match first.swap(false, Ordering::Relaxed) {
         true => Verdict::Left,
         false => Verdict::WRITTEN,
-    });
-    let (meter, committed) = lose(&sink);
-    assert_eq!(meter.counts().settled(), meter.counts().get(Count::Read));
-    assert_eq!(each_once(sink.written()), (0..1000).collect::<Vec<_>>());
-    assert_eq!(committed.last(), Some(&1000));
+    }));
 }
 
 /// Never ends, and loses its partition within its first commit if it is told to.
@@ -186,15 +181,8 @@ impl Source for Commits {
 fn commits(loses: bool, guarantee: Guarantee, until: impl Fn(&[usize]) -> bool) -> (Scripted, Arc<Meter>) {
     let (sink, asked, control) = (Scripted::writing(), Arc::default(), Arc::new(Control::default()));
     let source = Commits { inner: Counting::new(1000, 10), lanes: None, loses, asked: Arc::clone(&asked) };
-    let parts = Parts {
-        sources: vec![Box::new(source)],
-        transforms: Vec::new(),
-        sink: Box::new(sink.clone()),
-        dead_letters: None,
-        positions: None,
-    };
     let settings = Settings { guarantee, commit_every: Duration::from_millis(1), ..settings() };
-    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
+    let pipeline = Pipeline::build(parts(source, &sink), settings, Arc::clone(&control)).unwrap();
     let meter = pipeline.meter();
     let running = std::thread::spawn(move || pipeline.run().unwrap());
     while !until(&asked.lock().unwrap()) {
@@ -219,4 +207,83 @@ fn at_most_once_writes_nothing_of_a_partition_that_went_while_it_was_committed()
     let (sink, meter) = commits(true, Guarantee::AtMostOnce, |asked| !asked.is_empty());
     assert_eq!(sink.written(), [] as [u64; 0]);
     assert!(meter.counts().get(Count::Left) > 0);
+}
+
+/// A sink that notes for which workers it is made, and how many of them there are at once.
+#[derive(Default)]
+struct Noted {
+    numbers: Mutex<Vec<usize>>,
+    alive: AtomicUsize,
+    alive_max: AtomicUsize,
+}
+
+struct Noting {
+    sink: Scripted,
+    noted: Arc<Noted>,
+}
+
+impl SinkFactory for Noting {
+    fn promise(&self) -> Promise {
+        self.sink.promise()
+    }
+
+    fn build(&self, worker: usize) -> Result<Box<dyn Sink>, SinkError> {
+        self.noted.numbers.lock().unwrap().push(worker);
+        let alive = self.noted.alive.fetch_add(1, Ordering::Relaxed) + 1;
+        self.noted.alive_max.fetch_max(alive, Ordering::Relaxed);
+        Ok(Box::new(Alive { sink: self.sink.build(worker)?, noted: Arc::clone(&self.noted) }))
+    }
+}
+
+struct Alive {
+    sink: Box<dyn Sink>,
+    noted: Arc<Noted>,
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.noted.alive.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Sink for Alive {
+    fn capacity(&self) -> usize {
+        self.sink.capacity()
+    }
+
+    fn submit(&mut self, batch: Batch) {
+        self.sink.submit(batch);
+    }
+
+    fn settle(&mut self, wait: Duration) -> Option<Settled> {
+        self.sink.settle(wait)
+    }
+}
+
+/// Runs a thread for each partition; every topic has one of the same number, and loses it once.
+fn noted(topics: &[&str]) -> Arc<Noted> {
+    let (sink, noted) = (Scripted::writing(), Arc::new(Noted::default()));
+    let sources = topics.iter().map(|topic| {
+        let inner = Counting { partition: Partition::new(*topic, 0), ..Counting::new(1000, 10) };
+        Box::new(Loses { inner, lanes: None }) as Box<dyn Source>
+    });
+    let sources = sources.collect();
+    let noting = Noting { sink: sink.clone(), noted: Arc::clone(&noted) };
+    let parts = Parts { sink: Box::new(noting), sources, ..parts(Counting::new(0, 1), &sink) };
+    let settings = Settings { executor: Executor::PerPartition, ..settings() };
+    assert_eq!(Pipeline::build(parts, settings, Arc::default()).unwrap().run().unwrap(), Ended::Exhausted);
+    noted
+}
+
+#[test]
+fn the_worker_of_a_partition_has_one_number_in_every_assignment_and_run() {
+    let orders = noted(&["orders"]);
+    let numbers = orders.numbers.lock().unwrap().clone();
+    assert!(numbers.len() > 1, "it was assigned twice");
+    assert!(numbers.iter().all(|number| *number == numbers[0]), "{numbers:?}");
+    assert_eq!(orders.alive_max.load(Ordering::Relaxed), 1, "two of one number would fence each other");
+    let both = noted(&["orders", "payments"]);
+    let both: BTreeSet<_> = both.numbers.lock().unwrap().iter().copied().collect();
+    assert_eq!(both.len(), 2, "the partitions of two topics have numbers of their own");
+    assert!(both.contains(&numbers[0]), "it is the same in the next run");
 }

@@ -32,6 +32,27 @@ fn at_most_once_commits_first_and_never_tries_again() {
 }
 
 #[test]
+fn one_poisoned_event_takes_no_other_with_it() {
+    let check = |letters: Option<&Scripted>, lost: u64| {
+        let sink = Scripted::new(|batch| match batch.events().iter().any(|event| event.offset == 555) {
+            true => Verdict::failed(FailureClass::Poisoned, "something is wrong"),
+            false => Verdict::WRITTEN,
+        });
+        let outcome = run(&sink, letters, at_most_once());
+        assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
+        let mut written = sink.written();
+        written.sort_unstable();
+        assert_eq!(written, (0..1000).filter(|offset| *offset != 555).collect::<Vec<_>>());
+        let counts = outcome.meter.counts();
+        assert_eq!((counts.get(Count::Lost), counts.settled()), (lost, 1000));
+    };
+    let letters = Scripted::writing();
+    check(Some(&letters), 0);
+    assert_eq!(letters.written(), [555]);
+    check(None, 1);
+}
+
+#[test]
 fn what_was_denied_is_a_dead_letter_though_its_batch_failed() {
     let (sink, letters) = (failing(), Scripted::writing());
     let outcome = run_through(vec![Box::new(Denies)], &sink, Some(&letters), at_most_once());
@@ -40,6 +61,8 @@ fn what_was_denied_is_a_dead_letter_though_its_batch_failed() {
     let counts = outcome.meter.counts();
     assert_eq!((counts.get(Count::Denied), counts.get(Count::DeadLettered)), (1, 1));
     assert_eq!((counts.get(Count::Lost), counts.get(Count::Written)), (9, 990));
+    assert_eq!((counts.get(Count::Admitted), counts.get(Count::Acknowledged)), (999, 990));
+    assert!((counts.integrity() - 990.0 / 999.0).abs() < 1e-9, "what was given up is never acknowledged");
     assert_eq!(counts.settled(), 1000);
 }
 

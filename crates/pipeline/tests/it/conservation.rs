@@ -68,6 +68,8 @@ fn the_parts_add_up_to_what_was_read() {
     assert_eq!(counts.get(Count::Filtered), 3334);
     assert_eq!(counts.get(Count::Written), sink.written().len() as u64);
     assert_eq!(counts.get(Count::DeadLettered), letters.written().len() as u64);
+    let durable = counts.get(Count::Written) + counts.get(Count::DeadLettered);
+    assert_eq!((counts.get(Count::Admitted), counts.get(Count::Acknowledged)), (10_000, durable));
     assert!((counts.integrity() - 1.0).abs() < f64::EPSILON);
     assert_eq!(budget.in_flight().events, 0);
     assert_eq!(committed.lock().unwrap().last(), Some(&10_000));

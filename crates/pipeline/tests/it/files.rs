@@ -46,6 +46,31 @@ fn a_file_is_read_from_where_it_was() {
 }
 
 #[test]
+fn events_of_another_file_of_the_same_path_have_names_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = |text: &str| {
+        fs::write(dir.path().join("in"), text).unwrap();
+        run(dir.path(), Format::Ndjson, Form::Whole, Limits::default())
+    };
+    read("a\n").unwrap();
+    let words = read("b\nc\n").unwrap_err().to_string();
+    assert!(
+        words.contains("begins otherwise than it did") && words.contains("remove its position"),
+        "{words}"
+    );
+    fs::remove_file(dir.path().join("positions")).unwrap();
+    read("b\nc\n").unwrap();
+    let out = fs::read_to_string(dir.path().join("out")).unwrap();
+    let places: Vec<_> = out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|line| (line["partition"].clone(), line["offset"].as_u64().unwrap()))
+        .collect();
+    assert_eq!([places[0].1, places[1].1, places[2].1], [0, 0, 2], "offsets are bytes");
+    assert!(places[0].0 != places[1].0 && places[1].0 == places[2].0, "{places:?}");
+}
+
+#[test]
 fn an_oversize_line_is_a_dead_letter_and_the_rest_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let text = format!("one\n{}\n\nthree", "x".repeat(5000));

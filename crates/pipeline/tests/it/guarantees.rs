@@ -1,18 +1,25 @@
 //! Generators, executors and ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::Count;
-use plimsoll_pipeline::source::{Generator, GeneratorSettings, Stop};
+use plimsoll_pipeline::positions::FilePositions;
+use plimsoll_pipeline::source::{File, FileSettings, Format, Generator, GeneratorSettings, Stop};
 use plimsoll_pipeline::{
-    Control, Ended, Error, Executor, Order, Partition, Parts, Pipeline, Settings, Source,
+    Claim, Control, Ended, Error, Executor, Order, Partition, Parts, Pipeline, Position, PositionError,
+    PositionStore, Settings, Source,
 };
 
 use crate::scripted::{Counting, Scripted};
 
 fn generator(index: u32, stop: Stop) -> Box<dyn Source> {
-    Box::new(Generator::new(GeneratorSettings {
+    Box::new(Generator::new(made_up(index, stop)))
+}
+
+fn made_up(index: u32, stop: Stop) -> GeneratorSettings {
+    GeneratorSettings {
         partition: Partition::new("generated", index),
         payload_bytes: 64,
         key: None,
@@ -20,7 +27,7 @@ fn generator(index: u32, stop: Stop) -> Box<dyn Source> {
         stop,
         resumes: false,
         seed: 7,
-    }))
+    }
 }
 
 fn parts(sources: Vec<Box<dyn Source>>, sink: &Scripted) -> Parts {
@@ -40,6 +47,64 @@ fn a_source_that_forgets_cannot_promise_and_says_so() {
         Pipeline::build(parts(vec![generator(0, Stop::Never)], &sink), Settings::default(), Arc::default());
     let words = refused.err().unwrap().to_string();
     assert!(words.contains("at-most-once"), "{words}");
+}
+
+fn refusal(parts: Parts, guarantee: Guarantee) -> String {
+    let settings = Settings { guarantee, ..Settings::default() };
+    Pipeline::build(parts, settings, Arc::default()).err().unwrap().to_string()
+}
+
+/// Its first half would arrive again with every start.
+#[test]
+fn a_file_that_would_be_read_from_its_beginning_again_is_refused_at_most_once_too() {
+    let file = File::new(FileSettings { path: "in".into(), format: Format::Ndjson });
+    let words = refusal(parts(vec![Box::new(file)], &Scripted::writing()), Guarantee::AtMostOnce);
+    assert!(words.contains("no `positions:` store, so at-most-once cannot be given"), "{words}");
+}
+
+#[test]
+fn positions_that_nobody_would_write_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let positions = FilePositions::open(dir.path().join("positions")).unwrap();
+    let parts = parts(vec![Box::new(Counting::new(1, 1))], &Scripted::writing());
+    let parts = Parts { positions: Some(Arc::new(positions)), ..parts };
+    let words = refusal(parts, Guarantee::AtLeastOnce);
+    assert!(words.contains("keeps its positions itself") && words.contains("leave the key out"), "{words}");
+}
+
+/// A store that cannot be written for now.
+struct Away;
+
+impl PositionStore for Away {
+    fn claim(&self, _partition: &Partition) -> Result<Claim, PositionError> {
+        Ok(Claim::default())
+    }
+
+    fn keep(&self, _positions: &[(Partition, Position)]) -> Result<(), PositionError> {
+        Err(PositionError::Unavailable { verb: "written", reason: "the store is away".into() })
+    }
+}
+
+#[test]
+fn positions_that_cannot_be_written_say_that_the_pipeline_stops_only_where_it_does() {
+    let settings = GeneratorSettings { resumes: true, rate_per_s: Some(1000.0), ..made_up(0, Stop::Never) };
+    let parts = parts(vec![Box::new(Generator::new(settings))], &Scripted::writing());
+    let parts = Parts { positions: Some(Arc::new(Away)), ..parts };
+    let settings = Settings { commit_every: Duration::from_millis(1), ..Settings::default() };
+    let control = Arc::new(Control::default());
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
+    let meter = pipeline.meter();
+    let running = std::thread::spawn(move || pipeline.run());
+    let trouble = loop {
+        match meter.trouble() {
+            Some(trouble) => break trouble,
+            None => std::thread::yield_now(),
+        }
+    };
+    assert_eq!(trouble, "the positions cannot be written: the store is away");
+    control.drain();
+    let words = running.join().unwrap().unwrap_err().to_string();
+    assert!(words.contains("the store is away; the pipeline stops"), "{words}");
 }
 
 #[test]

@@ -8,19 +8,34 @@ use plimsoll_pipeline::positions::FilePositions;
 use plimsoll_pipeline::replay::Letters;
 use plimsoll_pipeline::sink::{FileSink, FileSinkSettings, Form};
 use plimsoll_pipeline::source::{File, FileSettings, Format};
-use plimsoll_pipeline::transform::{Filter, FilterSettings};
-use plimsoll_pipeline::{Limits, Parts, Pipeline, Settings, Source, TransformFactory};
+use plimsoll_pipeline::transform::{Decode, Encode, Filter, FilterSettings};
+use plimsoll_pipeline::{
+    Batch, Limits, Partition, Parts, Pipeline, Record, Settings, Source, TransformFactory,
+};
 use serde_json::{Value, json};
 
 /// Bytes of an event at most.
 const EVENT_BYTES_MAX: usize = 1000;
 
-/// Runs a pipeline from a source; one that is strict fails with every tenth number.
-fn run(dir: &Path, source: Box<dyn Source>, positions: &str, strict: bool) {
-    let sink = |name: &str| FileSink::new(FileSinkSettings { path: dir.join(name), form: Form::Whole });
+/// Fails with every tenth number.
+fn strict() -> Box<dyn TransformFactory> {
     let condition = "if .n % 10 == 3 then error else true end".to_owned();
-    let filter = Filter::build(FilterSettings { condition, ..FilterSettings::default() }).unwrap();
-    let transforms: Vec<Box<dyn TransformFactory>> = if strict { vec![Box::new(filter)] } else { Vec::new() };
+    Box::new(Filter::build(FilterSettings { condition, ..FilterSettings::default() }).unwrap())
+}
+
+/// Runs a pipeline from a source; one that is strict fails with every tenth number.
+fn run(dir: &Path, source: Box<dyn Source>, positions: &str, is_strict: bool) {
+    let transforms = if is_strict { vec![strict()] } else { Vec::new() };
+    run_through(dir, source, positions, transforms);
+}
+
+fn run_through(
+    dir: &Path,
+    source: Box<dyn Source>,
+    positions: &str,
+    transforms: Vec<Box<dyn TransformFactory>>,
+) {
+    let sink = |name: &str| FileSink::new(FileSinkSettings { path: dir.join(name), form: Form::Whole });
     let parts = Parts {
         sources: vec![source],
         transforms,
@@ -65,10 +80,11 @@ fn a_letter_is_the_event_that_it_was_and_comes_through_once() {
     replay(dir, false, u64::MAX);
     replay(dir, false, u64::MAX);
     assert_eq!((count("out"), count("dead")), (100, 13));
-    let mut places: Vec<_> = lines(dir, "out")
+    let out = lines(dir, "out");
+    let mut places: Vec<_> = out
         .iter()
         .map(|line| {
-            assert_eq!((&line["headers"], &line["partition"]), (&json!({}), &json!(0)));
+            assert_eq!((&line["headers"], &line["partition"]), (&json!({}), &out[0]["partition"]));
             let (at, payload) = (line["offset"].as_u64().unwrap(), line["payload"].as_str().unwrap());
             assert!(text[at as usize..].starts_with(payload), "{line}");
             at
@@ -77,6 +93,44 @@ fn a_letter_is_the_event_that_it_was_and_comes_through_once() {
     places.sort_unstable();
     places.dedup();
     assert_eq!(places.len(), 100, "each stands where it stood in the file");
+}
+
+/// When the events in envelopes were appended, in milliseconds since 1970 UTC.
+const APPENDED_MS: u64 = 1;
+
+/// An event with a key and a header, in an envelope that is a line: no byte of it is a line break.
+fn envelope(payload: &str) -> Vec<u8> {
+    let mut batch = Batch::new(Partition::new("t", 0));
+    let record =
+        Record { offset: 0, appended_ms: APPENDED_MS, key: Some(b"k"), payload: Some(payload.as_bytes()) };
+    batch.push_with(record, [("theirs", Some(&b"1"[..]))]);
+    TransformFactory::build(&Encode, 0).unwrap().apply(&mut batch).unwrap();
+    batch.payload(&batch.events()[0]).unwrap().to_vec()
+}
+
+#[test]
+fn a_letter_from_behind_an_envelope_is_the_event_as_it_was_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let payloads = (0..).map(|pad: usize| format!("{{\"n\":3}}{}", " ".repeat(pad)));
+    let (payload, line) = payloads
+        .map(|payload| (payload.clone(), envelope(&payload)))
+        .find(|(_, line)| !line.contains(&b'\n'))
+        .unwrap();
+    fs::write(dir.join("in"), [line.as_slice(), b"\n"].concat()).unwrap();
+    let settings = FileSettings { path: dir.join("in"), format: Format::Ndjson };
+    run_through(dir, Box::new(File::new(settings)), "positions", vec![Box::new(Decode), strict()]);
+    let dead = lines(dir, "dead");
+    assert_eq!((dead.len(), &dead[0]["key"]), (1, &Value::Null), "in the file it had none: {}", dead[0]);
+    assert_eq!(dead[0]["headers"].get("theirs"), None, "{}", dead[0]);
+    assert_ne!(dead[0]["appended_ms"], APPENDED_MS, "that is the time in the envelope");
+    assert_eq!(dead[0]["headers"]["plimsoll-stage"], "filter");
+    // Mended, and through the same envelope.
+    run_through(dir, Box::new(Letters::new(dir.join("dead"), u64::MAX)), "replayed", vec![Box::new(Decode)]);
+    let out = lines(dir, "out");
+    assert_eq!((out.len(), lines(dir, "dead").len()), (1, 1));
+    assert_eq!((&out[0]["payload"], &out[0]["key"]), (&json!(payload), &json!("k")));
+    assert_eq!((&out[0]["headers"], &out[0]["appended_ms"]), (&json!({"theirs": "1"}), &json!(APPENDED_MS)));
 }
 
 #[test]

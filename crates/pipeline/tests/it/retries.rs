@@ -105,6 +105,23 @@ fn to_be_cut_in_half_uses_up_no_try() {
 }
 
 #[test]
+fn a_batch_that_tries_for_all_and_is_left_holds_nobody_up() {
+    let asked = AtomicU32::new(0);
+    let sink = Scripted::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        5 => Verdict::failed(FailureClass::Passing, "away"),
+        6 => Verdict::Left,
+        _ => Verdict::WRITTEN,
+    });
+    let retry = Retry { opens_after: 1, ..RETRY };
+    let began = plimsoll_measure::clock::now();
+    let outcome = run(&sink, None, Settings { retry, executor: Executor::Pool(1), ..settings() });
+    assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
+    assert_eq!(sink.written().len(), 1000);
+    let seconds = plimsoll_measure::clock::now().since(began) / plimsoll_measure::clock::SECOND_NS;
+    assert!(seconds < 30, "a try that nobody answers is forgotten after 60 s: {seconds} s");
+}
+
+#[test]
 fn an_idle_worker_does_not_keep_the_others_from_trying_again() {
     let failures = AtomicU32::new(0);
     let mut sink = Scripted::new(move |_| match failures.fetch_add(1, Ordering::Relaxed) {

@@ -400,6 +400,8 @@ pub fn search() -> Sample {
         rate: Some(18_000.0),
         low: Some(18_000.0),
         high: Some(19_000.0),
+        load: "insert".into(),
+        beside: Vec::new(),
         unit: "documents/s".into(),
         documents_per_operation: 1.0,
         objective: vec!["response p(99)<50ms".into(), "errors count==0".into()],

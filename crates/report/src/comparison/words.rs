@@ -51,6 +51,7 @@ pub fn conclusions(comparison: &Comparison) -> Vec<String> {
         comparison.primary().map(|metric| sentence(metric, comparison)).into_iter().collect();
     let others = || comparison.metrics.iter().filter(|metric| !metric.primary);
     let is_called = |metric: &&Metric| matches!(metric.verdict, Verdict::Better | Verdict::Worse);
+    said.extend(idle(comparison));
     said.extend(others().filter(is_called).map(|metric| sentence(metric, comparison)));
     let names = |verdict: Verdict| -> Vec<&str> {
         others().filter(|it| it.verdict == verdict).map(|it| it.words.as_str()).collect()
@@ -119,6 +120,18 @@ fn no_verdict(metric: &Metric, comparison: &Comparison) -> String {
         ),
         _ => format!("There is no verdict on {}: {reason}.", metric.words),
     }
+}
+
+/// A side that did nothing is not compared, and nobody may take that for passed.
+fn idle(comparison: &Comparison) -> Option<String> {
+    let pairs = counted(comparison.pairs() as u64, "pair");
+    let idle: Vec<String> = [("A", comparison.a.idle), ("B", comparison.b.idle)]
+        .into_iter()
+        .filter(|(_, runs)| *runs > 0)
+        .map(|(name, runs)| format!("{name} did nothing in {runs} of {pairs}"))
+        .collect();
+    let said = "no operation was acknowledged, or no rate held. That is a failure and no verdict: see to the errors first.";
+    (!idle.is_empty()).then(|| format!("{}: {said}", idle.join(", and ")))
 }
 
 /// What stands in the way of another metric's difference.
@@ -236,6 +249,15 @@ mod tests {
         assert!(noisy.starts_with("Too noisy") && noisy.contains("± 20.0 %"), "{noisy}");
         let single = first(1, 0.5, 0.0);
         assert!(single.contains("0.500 times") && single.contains("no verdict"), "{single}");
+    }
+
+    #[test]
+    fn a_side_that_did_nothing_is_said_to_have_failed() {
+        let mut comparison = sample(10, 1.0, 0.0);
+        comparison.b.idle = 9;
+        let said = conclusions(&comparison);
+        assert!(said[1].starts_with("B did nothing in 9 of 10 pairs: no operation"), "{said:?}");
+        assert!(said[1].contains("a failure and no verdict"), "{said:?}");
     }
 
     #[test]

@@ -46,8 +46,8 @@ pub(super) const GAUGES: [Gauge; 11] = [
     Gauge {
         name: "integrity_ratio",
         kind: "gauge",
-        help: "Events that are durable (written or dead letters) ÷ events read and not left out; what is in flight is not \
-               durable yet.",
+        help: "Acknowledged ÷ admitted: events that are durable (written or dead letters) or were left out as was meant ÷ events \
+               admitted and not handed over. What is in flight is not acknowledged yet, and what was given up never is.",
         value: |at| at.now.all_counts().integrity(),
     },
     Gauge {

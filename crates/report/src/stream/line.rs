@@ -17,7 +17,7 @@ pub fn line(before: &Second, now: &Second, delivery: Option<&Stage>) -> String {
         units::exact(now.in_flight_events),
         100.0 * now.fill(),
         100.0 * now.load_since(before),
-        100.0 * integrity_of_settled(now),
+        100.0 * counts.integrity(),
     );
     if let Some(stage) = delivery.filter(|stage| stage.events > 0) {
         words +=
@@ -37,10 +37,25 @@ pub fn line(before: &Second, now: &Second, delivery: Option<&Stage>) -> String {
     words
 }
 
-/// The share of the settled events that are durable: what is in flight is neither lost nor kept yet.
-fn integrity_of_settled(now: &Second) -> f64 {
-    let counts = now.all_counts();
-    let durable = counts.get(Count::Written) + counts.get(Count::DeadLettered);
-    let settled = durable + counts.get(Count::Lost);
-    if settled == 0 { 1.0 } else { durable as f64 / settled as f64 }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integrity_falls_below_100_percent_while_what_was_admitted_is_not_acknowledged() {
+        let second = |acknowledged: u64| {
+            let counts =
+                [("read_events", 110), ("admitted_events", 100), ("acknowledged_events", acknowledged)];
+            let counts = counts.into_iter().map(|(word, count)| (word.to_owned(), count)).collect();
+            Second {
+                elapsed_ns: 1_000_000_000,
+                in_flight_events: 100 - acknowledged,
+                counts,
+                ..Second::default()
+            }
+        };
+        let said = |acknowledged| line(&Second::default(), &second(acknowledged), None);
+        assert!(said(75).contains("integrity 75.00 %"), "{}", said(75));
+        assert!(said(100).contains("integrity 100.00 %"), "{}", said(100));
+    }
 }

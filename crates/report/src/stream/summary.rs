@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_measure::stream::{Count, Stream};
+use plimsoll_measure::stream::{Count, Counts, Stream};
 
 use crate::units;
 
@@ -52,6 +52,7 @@ pub fn summary(stream: &Stream) -> String {
             units::exact(open)
         );
     }
+    out += &texts(&counts);
     out += "\nTimes of events            p50        p95        p99      p99.9    longest\n";
     for stage in stream.last.stages.iter().filter(|stage| stage.events > 0) {
         let _ = write!(out, "  {:<18}", stage.name);
@@ -69,4 +70,39 @@ pub fn summary(stream: &Stream) -> String {
         stream.last.process.resident_bytes as f64 / f64::from(1 << 20),
     );
     out
+}
+
+/// What became of texts: a speed without their length says nothing, and a vector of half a text is not that of the text.
+fn texts(counts: &Counts) -> String {
+    let [texts, tokens, cut] = [Count::Texts, Count::Tokens, Count::Truncated].map(|count| counts.get(count));
+    if texts == 0 {
+        return String::new();
+    }
+    format!(
+        "\nTexts\n  {:<16} {:>16}  of {:.1} tokens on average\n  {:<16} {:>16}  {:.2} % were longer than the model reads\n",
+        "embedded",
+        units::exact(texts),
+        tokens as f64 / texts as f64,
+        "cut",
+        units::exact(cut),
+        100.0 * cut as f64 / texts as f64,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_tell_the_length_of_texts_and_how_many_were_cut() {
+        let mut stream = Stream { name: "vectors".into(), ..Stream::default() };
+        assert!(!summary(&stream).contains("tokens"), "a pipeline without texts has none to tell");
+        for (word, count) in [("embedded_texts", 1000), ("embedded_tokens", 16_500), ("truncated_texts", 25)]
+        {
+            stream.last.counts.insert(word.into(), count);
+        }
+        let said = summary(&stream);
+        assert!(said.contains("of 16.5 tokens on average"), "{said}");
+        assert!(said.contains("2.50 % were longer than the model reads"), "{said}");
+    }
 }

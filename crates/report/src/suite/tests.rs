@@ -144,11 +144,14 @@ fn what_is_said_on_the_way_fits_the_terminal() {
     let suite = sample();
     let mut lines = heading(&suite, &suite.runs[4]);
     assert!(lines[0].contains("[5/12] null, 2 of 3"), "{lines:?}");
-    lines.push(progress("running", 20.0, 123_456, 6_172.8, 2));
+    lines.push(progress("running", 20.0, (123_456, "operations"), 6_172.8, 2));
     assert!(
         lines[2].contains("20.0 s: 123,456 operations, 6,173/s since the last look; no progress at 2 looks"),
         "{lines:?}"
     );
+    let events = progress("fill", 20.0, (5, "events"), 0.5, 0);
+    assert!(events.contains("20.0 s: 5 events, ") && !events.contains("operations"), "{events}");
+    lines.push(events);
     lines.extend(ended(&suite.rows[0]));
     let text = lines.join(" ");
     for part in

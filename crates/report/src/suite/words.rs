@@ -25,14 +25,15 @@ pub fn heading(suite: &Suite, planned: &Planned) -> Vec<String> {
     std::iter::once(head).chain(said.into_iter().flatten()).collect()
 }
 
-/// How far a run is: `name` is what runs, `idle` the looks without progress.
-pub fn progress(name: &str, elapsed_s: f64, operations: u64, rate_per_s: f64, idle: u32) -> String {
+/// How far a run is: `name` is what runs, `done` how many of what, `idle` the looks without progress.
+pub fn progress(name: &str, elapsed_s: f64, done: (u64, &str), rate_per_s: f64, idle: u32) -> String {
+    let (count, unit) = done;
     let stuck =
         if idle > 0 { format!("; no progress at {}", counted(idle.into(), "look")) } else { String::new() };
     format!(
-        "  {name:<9} {}: {} operations, {}/s since the last look{stuck}",
+        "  {name:<9} {}: {} {unit}, {}/s since the last look{stuck}",
         duration(elapsed_s),
-        exact(operations),
+        exact(count),
         exact_rate(rate_per_s)
     )
 }

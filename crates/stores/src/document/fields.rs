@@ -1,16 +1,23 @@
 //! The fields of an event that is kept whole, of one of which only the measures are kept, and of a dead letter.
 
-use plimsoll_pipeline::{Batch, Cause, Event};
+use plimsoll_pipeline::{Batch, Cause, Event, Headers, Record};
 
 use super::identity::Identity;
 use crate::encode;
 
 /// Appends everything of an event but its name.
-pub fn full(out: &mut Vec<u8>, batch: &Batch, event: &Event, payload: Option<&[u8]>, more: &[(&str, &str)]) {
-    encode::binary(out, "key", batch.key(event));
+pub fn full(out: &mut Vec<u8>, batch: &Batch, event: &Event) {
+    let Event { offset, appended_ms, .. } = *event;
+    let record = Record { offset, appended_ms, key: batch.key(event), payload: batch.payload(event) };
+    whole(out, &record, batch.headers(event), &[]);
+}
+
+/// Appends key, headers and more of them, time and payload.
+fn whole(out: &mut Vec<u8>, record: &Record<'_>, headers: Headers<'_>, more: &[(&str, &str)]) {
+    encode::binary(out, "key", record.key);
     let more = more.iter().map(|(name, value)| (*name, Some(value.as_bytes())));
     encode::array(out, "headers", |out| {
-        for (index, (name, value)) in batch.headers(event).chain(more).enumerate() {
+        for (index, (name, value)) in headers.chain(more).enumerate() {
             encode::place(out, 0x03, index);
             encode::document(out, |out| {
                 encode::string(out, "name", name);
@@ -18,8 +25,8 @@ pub fn full(out: &mut Vec<u8>, batch: &Batch, event: &Event, payload: Option<&[u
             });
         }
     });
-    encode::date(out, "ts", event.appended_ms);
-    encode::binary(out, "payload", payload);
+    encode::date(out, "ts", record.appended_ms);
+    encode::binary(out, "payload", record.payload);
 }
 
 /// Appends all but the payload.
@@ -55,7 +62,8 @@ pub fn letter(out: &mut Vec<u8>, identity: Identity, batch: &Batch, event: &Even
     let more: Vec<_> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();
     encode::document(out, |out| {
         identity.append(out, "_id");
-        full(out, batch, event, batch.original(event), &more);
+        let (read, headers) = batch.as_read(event);
+        whole(out, &read, headers, &more);
     });
 }
 
@@ -63,7 +71,7 @@ pub fn letter(out: &mut Vec<u8>, identity: Identity, batch: &Batch, event: &Even
 mod tests {
     use super::*;
     use bson::{Bson, Document};
-    use plimsoll_pipeline::{CauseClass, Partition, Record};
+    use plimsoll_pipeline::{CauseClass, Partition, Span};
 
     const IDENTITY: Identity = Identity { topic: 1, partition: 2, offset: 3 };
 
@@ -81,13 +89,18 @@ mod tests {
     #[test]
     fn a_dead_letter_keeps_the_original_and_the_cause() {
         let (mut batch, mut out) = (batch(b"original"), Vec::new());
-        let span = batch.keep(b"changed");
-        batch.events_mut()[0].payload = span;
+        // As a transform does that takes events out of envelopes.
+        let mut event = batch.events()[0];
+        (event.key, event.payload) = (batch.keep(b"other"), batch.keep(b"changed"));
+        (event.headers, event.appended_ms) = (Span::NULL, 99);
+        batch.replace(0, event);
         let cause = Cause { attempts: 2, ..Cause::new("sink", CauseClass::Refused, "no") };
         let event = batch.events()[0];
         letter(&mut out, IDENTITY, &batch, &event, &cause);
         let written = Document::from_reader(out.as_slice()).unwrap();
         assert_eq!(written.get("payload"), Some(&binary(b"original")));
+        assert_eq!(written.get("key"), Some(&binary(b"sk")));
+        assert_eq!(written.get_datetime("ts").unwrap().timestamp_millis(), 9);
         let headers = written.get_array("headers").unwrap();
         let header = |name: &str| {
             let found = headers

@@ -124,7 +124,7 @@ impl<'a> Draft<'a> {
             self.append_id(out);
             match &self.body {
                 Body::Fields { document, own } => self.append_fields(out, document, own.as_ref()),
-                Body::Full => full(out, self.batch, self.event, self.batch.payload(self.event), &[]),
+                Body::Full => full(out, self.batch, self.event),
                 Body::Metadata => metadata(out, self.batch, self.event),
             }
             tail(out);

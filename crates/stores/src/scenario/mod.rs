@@ -78,6 +78,9 @@ mod tests {
     fn every_section_is_read_and_refused_by_its_own_words() {
         assert_eq!(refusal(r#""collection": "d.c", "stored": "float32", "by": "source""#, Vector::build), "");
         assert!(refusal(r#""collection": "d.c", "field": "source""#, Vector::build).contains("another name"));
+        assert!(
+            refusal(r#""collection": "d.c", "by": "payload""#, Vector::build).contains("say `form: bson`")
+        );
         let build = |typed: &Transactional| typed.build("p");
         assert_eq!(refusal(r#""collection": "d.c", "gather_wait": "100ms""#, build), "");
         assert!(refusal(r#""collection": "d.c", "gather_events": 0"#, build).contains("1 to 50000"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_measure::duration::Span;
-use plimsoll_pipeline::{Identity, Order, Promise};
+use plimsoll_pipeline::{Order, Promise};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,12 +82,7 @@ impl Vector {
         let timeout = timeout(self.timeout)?;
         check_connections(self.connections)?;
         check_concern(&self.write_concern)?;
-        check_field("field", &self.field)?;
-        if self.field == SOURCE {
-            return Err(Refusal(
-                "`field: source` is where the event's source is kept: take another name".into(),
-            ));
-        }
+        self.check_names()?;
         Ok(Vectors::new(Common {
             site: site(&self.uri, timeout)?,
             topics: Topics::of(&namespace, self.topics.clone()),
@@ -99,11 +94,23 @@ impl Vector {
             concern: self.write_concern.to_wire(timeout),
             promise: Promise {
                 durable: self.write_concern.is_durable(),
-                identity: Identity::Once,
+                identity: self.by.identity(),
                 order: Order::Kept,
                 buries: false,
             },
             connections: self.connections,
         }))
+    }
+
+    fn check_names(&self) -> Result<(), Refusal> {
+        if self.by == By::Payload && self.form != Form::Bson {
+            let words = "`by: payload` names documents by their own `_id`, so they must be stored as they are: say `form: bson`";
+            return Err(Refusal(words.into()));
+        }
+        if self.field == SOURCE {
+            let words = "`field: source` is where the event's source is kept: take another name";
+            return Err(Refusal(words.into()));
+        }
+        check_field("field", &self.field)
     }
 }

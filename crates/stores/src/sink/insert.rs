@@ -177,7 +177,7 @@ impl Lane {
         let mut fill = Fill { common, batch, topic, ids, scratch: &mut self.scratch };
         fill.command(command, &mut self.places, judgement);
         connection.write(command, &mut self.reply).await;
-        let taken = if common.named == Named::ObjectId { Taken::Refused } else { Taken::Replayed };
+        let taken = if common.named == Named::ObjectId { Taken::Anew } else { Taken::Replayed };
         judgement.take(&self.reply, &self.places, taken);
         if connection.is_broken() || judgement.has_failed(FailureClass::Passing) {
             self.open = None;

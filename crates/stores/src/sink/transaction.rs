@@ -117,20 +117,19 @@ impl Lane {
         planned: &mut bool,
     ) -> Result<u64, Trouble> {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else { return Ok(0) };
-        let partition = first.partition();
         if first.epoch() == 0 {
             let words = "nobody claimed the partition: give the pipeline the `positions` of this sink";
             return Err(stop(FailureClass::Final, words));
         }
         let connection = self.open(common).await.map_err(|error| stop(of_site(&error), error.to_string()))?;
-        let topic = common.topics.number(connection, &partition.topic).await;
+        let topic = common.topics.number(connection, &first.partition().topic).await;
         let topic = topic.map_err(|error| stop(of_topic(&error), error.to_string()))?;
         if !std::mem::replace(planned, true) {
             let bytes_max = (connection.limits().max_bson_object_bytes as usize).min(COMMAND_BYTES_MAX);
             self.plan.make(batches, topic, common.form, bytes_max);
         }
         self.number += 1;
-        let next = self.move_on(common, partition, first.epoch(), last.position()).await?;
+        let next = self.move_on(common, first.kept_in(), first.epoch(), last.position()).await?;
         if is_written(next, batches, last.position()) {
             self.end(common, "abortTransaction").await.unwrap_or_default();
             return Ok(next);

@@ -129,7 +129,7 @@ impl Sink for Transactional {
         self.in_hand += 1;
         self.flushing = false;
         let Some(batch) = self.fenced.join(batch) else { return };
-        let gathered = self.gathered.entry(batch.partition().clone()).or_default();
+        let gathered = self.gathered.entry(batch.kept_in().clone()).or_default();
         match gathered.take(batch, clock::now()) {
             Took::In { stale } => {
                 // The next assignment has begun, so these are read again in it.

@@ -1,4 +1,4 @@
-//! The statement that replaces a document by a newer event, and by no other.
+//! The statement that replaces a document by a newer event, and by no other where the source says which is newer.
 
 use plimsoll_pipeline::{Batch, Event};
 use plimsoll_wire::WriteBatch;
@@ -22,6 +22,7 @@ pub fn push(
     let id = match common.by {
         By::Source => Id::Source(source),
         By::Key => Id::Key(batch.key(event).unwrap_or_default()),
+        By::Payload => Id::Payload,
     };
     let draft = Draft::of(common.form, id, batch, event, scratch).map_err(|unfit| unfit.to_string())?;
     let vector = batch.vector(event).unwrap_or_default();
@@ -35,23 +36,19 @@ pub fn push(
             encode::int64(out, "offset", offset(source));
         });
     };
+    let literal = |out: &mut Vec<u8>| {
+        encode::name(out, 0x03, "$literal");
+        draft.write(out, tail);
+    };
     let written = command.push(|out| {
         encode::document(out, |out| {
             encode::nested(out, "q", |out| draft.append_id(out));
             encode::array(out, "u", |out| {
                 encode::place(out, 0x03, 0);
                 encode::document(out, |out| {
-                    encode::nested(out, "$replaceWith", |out| {
-                        encode::array(out, "$cond", |out| {
-                            append_newer(out, source);
-                            encode::place(out, 0x03, 1);
-                            encode::document(out, |out| {
-                                encode::name(out, 0x03, "$literal");
-                                draft.write(out, tail);
-                            });
-                            encode::place(out, 0x02, 2);
-                            encode::text(out, "$$ROOT");
-                        });
+                    encode::nested(out, "$replaceWith", |out| match common.by {
+                        By::Payload => literal(out),
+                        By::Key | By::Source => append_if_newer(out, source, literal),
                     });
                 });
             });
@@ -59,6 +56,17 @@ pub fn push(
         });
     });
     written.map_err(|large| large.to_string())
+}
+
+/// Appends a choice: the new document if it is newer, otherwise the one that is there.
+fn append_if_newer(out: &mut Vec<u8>, source: Identity, literal: impl FnOnce(&mut Vec<u8>)) {
+    encode::array(out, "$cond", |out| {
+        append_newer(out, source);
+        encode::place(out, 0x03, 1);
+        encode::document(out, literal);
+        encode::place(out, 0x02, 2);
+        encode::text(out, "$$ROOT");
+    });
 }
 
 /// Appends, as the first item of an array, whether an event is newer than the document that is there: of another partition, or

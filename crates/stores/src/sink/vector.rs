@@ -2,7 +2,8 @@
 //!
 //! One batch is under way at a time, its keys spread over the connections by their hash: a key is never in two commands at once.
 //! Of several events of one key in a batch the last counts. A document keeps where its event was read, and an event that is not
-//! newer changes nothing, so a replay cannot roll back. It is the `update` command with an array of statements, which servers
+//! newer changes nothing, so a replay cannot roll back. Where documents are named by what they say themselves, an event that comes
+//! again is written again: its source may number it anew, and a changed document must get a new vector. It is the `update` command with an array of statements, which servers
 //! below 8.0 know too.
 
 use std::collections::HashMap;
@@ -10,7 +11,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_pipeline::{Batch, FailureClass, Promise, Settled, Sink, SinkError, SinkFactory, Verdict};
+use plimsoll_pipeline::{
+    Batch, Event, FailureClass, Identity as Promised, Promise, Settled, Sink, SinkError, SinkFactory, Verdict,
+};
 use plimsoll_wire::{Connection, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +28,7 @@ use crate::document::identity::Identity;
 use crate::namespace::Namespace;
 use crate::site::{Site, SiteError};
 use crate::topics::Topics;
+use crate::walk;
 
 /// A command of fewer events is not worth a connection of its own.
 const EVENTS_MIN: usize = 32;
@@ -38,6 +42,9 @@ pub enum By {
     Key,
     /// None but copies of itself: the `_id` is topic, partition and offset.
     Source,
+    /// Those of one document: the `_id` is the payload's own, which a payload of BSON has. What is read last stays, also what a
+    /// `scan` read again.
+    Payload,
 }
 
 /// How a vector is stored.
@@ -98,6 +105,28 @@ struct Lane {
     /// Which event each statement is of.
     places: Vec<u32>,
     scratch: Vec<u8>,
+}
+
+impl By {
+    /// What names the document of an event, if events can share one.
+    fn name<'a>(self, batch: &'a Batch, event: &Event) -> Option<&'a [u8]> {
+        match self {
+            Self::Key => batch.key(event),
+            Self::Source => None,
+            Self::Payload => {
+                let payload = batch.payload(event)?;
+                payload.get(walk::check(payload).ok()??)
+            }
+        }
+    }
+
+    /// What writing an event twice does.
+    pub(crate) const fn identity(self) -> Promised {
+        match self {
+            Self::Key | Self::Source => Promised::Once,
+            Self::Payload => Promised::Named,
+        }
+    }
 }
 
 impl Vectors {
@@ -162,15 +191,15 @@ impl Vector {
     /// halves, until the earlier one is the last of its key.
     fn judged(&self, batch: &Batch, verdict: Verdict) -> Verdict {
         let Verdict::Written { refused, .. } = &verdict else { return verdict };
-        if self.common.by != By::Key || refused.is_empty() {
+        if refused.is_empty() {
             return verdict;
         }
+        let names = self.names(batch);
         let is_refused = |index: usize| refused.iter().any(|one| one.index as usize == index);
         let taken = refused.iter().any(|one| {
             let last = one.index as usize;
-            let Some(key) = batch.key(&batch.events()[last]) else { return false };
-            let mut before = batch.events()[..last].iter().enumerate();
-            before.any(|(index, event)| batch.key(event) == Some(key) && !is_refused(index))
+            let mut before = names[..last].iter().enumerate();
+            names[last].is_some() && before.any(|(index, name)| *name == names[last] && !is_refused(index))
         });
         if taken {
             return Verdict::failed(
@@ -181,37 +210,46 @@ impl Vector {
         verdict
     }
 
-    /// Which events each connection writes: of each key the last, and all of a key on one connection.
+    /// Which events each connection writes: of each name the last, and all of a name on one connection.
     fn deal(&self, batch: &Batch, judgement: &mut Judgement) -> Vec<Vec<u32>> {
         let most = batch.events().len().div_ceil(EVENTS_MIN).clamp(1, self.common.connections);
         let mut parts = vec![Vec::new(); most];
-        let last = self.last_of_keys(batch);
-        for (index, event) in (0_u32..).zip(batch.events()) {
+        let names = self.names(batch);
+        let last: HashMap<_, _> = (0_u32..)
+            .zip(batch.events())
+            .zip(&names)
+            .filter(|((_, event), _)| batch.vector(event).is_some())
+            .filter_map(|((index, _), name)| Some(((*name)?, index)))
+            .collect();
+        for ((index, event), name) in (0_u32..).zip(batch.events()).zip(&names) {
             if batch.vector(event).is_none() {
                 judgement.refuse(index, "it has no vector: put an embedding before the sink");
                 continue;
             }
-            match (self.common.by, batch.key(event)) {
+            match (self.common.by, name) {
                 (By::Source, _) => parts[index as usize % most].push(index),
                 (By::Key, None) => {
                     judgement.refuse(index, "it has no key, and `by: key` names documents by it")
                 }
-                (By::Key, Some(key)) if last.get(key) == Some(&index) => {
+                (By::Payload, None) => judgement.refuse(
+                    index,
+                    "its payload is no BSON document with an `_id`, and `by: payload` names documents by that",
+                ),
+                (_, Some(name)) if last.get(name) == Some(&index) => {
                     let mut hasher = self.hash.build_hasher();
-                    hasher.write(key);
+                    hasher.write(name);
                     parts[hasher.finish() as usize % most].push(index);
                 }
-                // A later event of the same key is in the same batch, and takes its place.
-                (By::Key, Some(_)) => {}
+                // A later event of the same name is in the same batch, and takes its place.
+                (_, Some(_)) => {}
             }
         }
         parts.retain(|part| !part.is_empty());
         parts
     }
 
-    fn last_of_keys<'a>(&self, batch: &'a Batch) -> HashMap<&'a [u8], u32> {
-        let with_vector = (0_u32..).zip(batch.events()).filter(|(_, event)| batch.vector(event).is_some());
-        with_vector.filter_map(|(index, event)| Some((batch.key(event)?, index))).collect()
+    fn names<'a>(&self, batch: &'a Batch) -> Vec<Option<&'a [u8]>> {
+        batch.events().iter().map(|event| self.common.by.name(batch, event)).collect()
     }
 }
 

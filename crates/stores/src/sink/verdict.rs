@@ -24,13 +24,18 @@ pub enum Taken {
     Replayed,
     /// It is another document.
     Refused,
+    /// The same, and no event is known again: each gets another `_id` whenever it is sent.
+    Anew,
 }
 
-/// The first error of a reply, and whether some of its documents were there before.
+/// The first error of a reply, and what became of others of its documents.
 struct Told<'a> {
     code: i32,
     words: &'a str,
+    /// Whether some were there before.
     replays: bool,
+    /// Whether the batch may come again in halves: nothing of it was written, or what was is known again.
+    halves: bool,
 }
 
 /// Adds up what became of a batch's documents.
@@ -63,6 +68,8 @@ impl Judgement {
     pub fn take(&mut self, reply: &WriteReply, places: &[u32], taken: Taken) {
         let (code, words) = reply.first_error().unwrap_or((0, "no reason was given"));
         let replays = reply.spans().iter().any(|span| span.outcome == Outcome::Rejected(Class::DuplicateId));
+        let written = reply.spans().iter().any(|span| span.outcome == Outcome::Acknowledged);
+        let halves = taken != Taken::Anew || !written;
         for span in reply.spans() {
             match span.outcome {
                 Outcome::Acknowledged => {}
@@ -70,13 +77,15 @@ impl Judgement {
                 Outcome::Rejected(Class::DuplicateId) if taken == Taken::Replayed => {
                     self.replayed += span.count
                 }
-                Outcome::Rejected(class) => self.reject(*span, class, Told { code, words, replays }, places),
+                Outcome::Rejected(class) => {
+                    self.reject(*span, class, Told { code, words, replays, halves }, places)
+                }
             }
         }
     }
 
     fn reject(&mut self, span: Span, class: Class, first: Told<'_>, places: &[u32]) {
-        let Told { code, words, replays } = first;
+        let Told { code, words, replays, halves } = first;
         let told = Class::of_code(code) == class;
         let of_one = matches!(class, Class::DuplicateKey | Class::DuplicateId)
             || (class == Class::Validation && code == VALIDATION);
@@ -85,7 +94,7 @@ impl Judgement {
             Class::Unauthorized => return self.fail(FailureClass::Final, words),
             _ if told && passing_code(code) => return self.fail(FailureClass::Passing, words),
             _ if told && OF_COMMAND.contains(&code) => return self.fail(FailureClass::Final, words),
-            _ if span.count > 1 && !of_one => return self.fail(FailureClass::Poisoned, words),
+            _ if span.count > 1 && !of_one && halves => return self.fail(FailureClass::Poisoned, words),
             _ => {}
         }
         let reason = match class {

@@ -1,18 +1,18 @@
 //! The changes of a collection, a database or a deployment, from where they were last read.
 //!
 //! The offset of an event counts the changes that were read; its place in the stream is its resume token, which goes with the
-//! position. Both together follow from the stream alone, so what is read again has the same offsets. The driver follows the
-//! primary; what it gives up is opened again behind the last event. While nothing comes, the place moves on with the server's
+//! position. Both together follow from the stream alone, so what is read again has the same offsets. For that the place where the
+//! stream begins is kept before anything of it is handed over. The number of an event's partition tells its stream from another
+//! one of the same collection, which counts from zero as well. The driver follows the primary; what it gives up is opened again behind the last event. While nothing comes, the place moves on with the server's
 //! history: a place that stays would be forgotten one day, and with it the way to go on.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bson::{Document, RawDocument, RawDocumentBuf, doc};
+use bson::{Document, RawDocument, RawDocumentBuf};
 use futures_util::{FutureExt, StreamExt};
 use mongodb::Client;
 use mongodb::change_stream::ChangeStream as Stream;
-use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{Error, ErrorKind};
 use mongodb::options::{ChangeStreamOptions, FullDocumentType};
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
@@ -23,6 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
+use super::token;
 use crate::site;
 
 /// How long nothing comes before the place moves on without an event. A new stream says where the server's history is; the
@@ -66,6 +67,8 @@ pub struct ChangeStream {
     client: Option<Client>,
     stream: Option<Stream<RawDocumentBuf>>,
     lane: Option<Arc<Lane>>,
+    /// Where its events come from.
+    events: Partition,
     /// Where the stream is open.
     at: Position,
     /// Whether a place without an event is still to be handed over.
@@ -74,44 +77,65 @@ pub struct ChangeStream {
     moved_at: Instant,
 }
 
-/// A token as it is kept: a document of nothing else.
-#[derive(Deserialize)]
-struct Token {
-    #[serde(rename = "_id")]
-    token: ResumeToken,
+/// The number of the partition of a stream's events, by a position of the stream.
+pub fn number(position: &Position) -> u32 {
+    position.token.as_deref().map_or(0, token::stream)
+}
+
+impl Watched {
+    /// Where its positions are kept.
+    fn partition(&self) -> Partition {
+        let words: Vec<_> = [&self.db, &self.collection].into_iter().flatten().cloned().collect();
+        Partition::new(if words.is_empty() { "*".to_owned() } else { words.join(".") }, 0)
+    }
 }
 
 impl ChangeStream {
     pub(crate) fn new(watched: Watched, runtime: Runtime) -> Self {
         let (client, stream, lane, at) = (None, None, None, Position::default());
-        Self { watched, runtime, client, stream, lane, at, fresh: false, moved_at: clock::now() }
-    }
-
-    fn partition(&self) -> Partition {
-        let words: Vec<_> =
-            [&self.watched.db, &self.watched.collection].into_iter().flatten().cloned().collect();
-        Partition::new(if words.is_empty() { "*".to_owned() } else { words.join(".") }, 0)
+        let events = watched.partition();
+        Self { watched, runtime, client, stream, lane, events, at, fresh: false, moved_at: clock::now() }
     }
 
     /// Opens the stream where it was.
     fn watch(&mut self) -> Result<(), Error> {
-        let token = self.at.token.clone();
+        let known = self.at.token.clone();
         let Self { runtime, client, watched, .. } = self;
         let stream = runtime.block_on(async {
             let client = match client {
                 Some(client) => client,
                 None => client.insert(connect(&watched.uri).await?),
             };
-            watch(client, watched, token.as_deref()).await
+            watch(client, watched, known.as_deref()).await
         })?;
-        let token = stream.resume_token().and_then(|token| kept(&token));
-        if token.is_some() && token != self.at.token {
+        let token = stream.resume_token().and_then(|token| match &known {
+            Some(known) => token::of_driver(&token, token::stream(known)),
+            None => token::begin(&token),
+        });
+        if token.is_some() && token != known {
             // From now on this is where the pipeline goes on, even if it ends before the next event.
             self.at.token = token;
             self.fresh = true;
         }
         self.moved_at = clock::now();
         self.stream = Some(stream);
+        Ok(())
+    }
+
+    /// Keeps where the stream begins: a pipeline that ends before its first commit would begin elsewhere, and count other changes
+    /// from zero.
+    fn keep_beginning(&mut self, lanes: &Lanes) -> Result<(), SourceError> {
+        if self.at.token.is_none() {
+            return Err(SourceError::Refused(
+                "the server does not say where the changes begin, so nothing could go on there after a crash: use a server of \
+                 version 4.2 or later"
+                    .into(),
+            ));
+        }
+        if let Some(store) = lanes.positions() {
+            store.keep(&[(self.watched.partition(), self.at.clone())])?;
+            self.fresh = false;
+        }
         Ok(())
     }
 
@@ -140,8 +164,6 @@ impl ChangeStream {
     fn take(&mut self, batch: &mut Batch, event: &RawDocument) -> Result<(), SourceError> {
         let failed = |words: &str| SourceError::Failed(format!("a change {words}"));
         let token = event.get("_id").ok().flatten().ok_or_else(|| failed("has no resume token"))?;
-        let mut holder = RawDocumentBuf::new();
-        holder.append(bson::cstr!("_id"), token);
         let operation = event.get_str("operationType").unwrap_or("?");
         if operation == "invalidate" {
             return Err(failed("ended the stream: the collection was dropped or renamed"));
@@ -156,7 +178,7 @@ impl ChangeStream {
             batch.push_with(record, [("operation", Some(operation.as_bytes()))]);
             self.at.next += 1;
         }
-        self.at.token = Some(Arc::from(holder.as_bytes()));
+        self.at.token = Some(token::of_change(token, self.events.index));
         Ok(())
     }
 
@@ -164,8 +186,8 @@ impl ChangeStream {
     fn fail(&mut self, error: &Error, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
         if is_fatal(error) {
             return Err(SourceError::Failed(format!(
-                "{error}; if the server has forgotten that part of its history, the changes in between are lost: read the \
-                 collection anew with a scan, and start under another pipeline's name"
+                "{error}; if the server has forgotten that part of its history, the changes in between are lost: start under another \
+                 name of the pipeline, then read the collection anew with a scan, best both to another destination"
             )));
         }
         self.stream = None;
@@ -173,12 +195,6 @@ impl ChangeStream {
         std::thread::sleep(intake.wait());
         Ok(Read::Idle)
     }
-}
-
-/// A token as it is kept.
-fn kept(token: &ResumeToken) -> Option<Arc<[u8]>> {
-    let token = bson::serialize_to_bson(token).ok()?;
-    bson::serialize_to_vec(&doc! {"_id": token}).ok().map(Arc::from)
 }
 
 async fn connect(uri: &str) -> Result<Client, Error> {
@@ -196,9 +212,10 @@ async fn watch(
     if watched.payload == Payload::Document {
         options.full_document = Some(FullDocumentType::UpdateLookup);
     }
-    if let Some(token) = token {
-        let token: Token = bson::deserialize_from_slice(token)?;
-        options.resume_after = Some(token.token);
+    match token {
+        Some(token) => options.resume_after = Some(token::to_driver(token)?),
+        // Without changes in its first answer the server says in every case where the stream begins.
+        None => options.batch_size = Some(0),
     }
     let stages = watched.stages.clone();
     let stream = match (&watched.db, &watched.collection) {
@@ -236,9 +253,15 @@ impl Source for ChangeStream {
     }
 
     fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        let (lane, from) = lanes.open(self.partition())?;
+        let (lane, from) = lanes.open(self.watched.partition())?;
         (self.lane, self.at) = (Some(lane), from.unwrap_or_default());
-        self.watch().map_err(|error| SourceError::Refused(format!("the changes cannot be read: {error}")))
+        let begins = self.at.token.is_none();
+        self.watch().map_err(|error| SourceError::Refused(format!("the changes cannot be read: {error}")))?;
+        if begins {
+            self.keep_beginning(lanes)?;
+        }
+        self.events.index = number(&self.at);
+        Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
@@ -252,7 +275,7 @@ impl Source for ChangeStream {
             return self.fail(&error, intake);
         }
         let most = intake.space().events.min(intake.limits().batch_events_max);
-        let mut batch = intake.batch(lane.partition());
+        let mut batch = intake.batch(&self.events);
         let (mut moved, mut wait) = (std::mem::take(&mut self.fresh), Some(intake.wait()));
         let mut ended = None;
         while batch.taken() < most && batch.bytes() < intake.space().bytes {

@@ -7,3 +7,5 @@ pub mod scan;
 pub mod letters;
 
 pub(crate) mod order;
+
+mod token;

@@ -1,22 +1,34 @@
 //! The change stream source.
 
+use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bson::{Document, doc};
 use plimsoll_measure::clock;
-use plimsoll_pipeline::{Control, Ended, Partition};
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::{
+    Claim, Control, Ended, Error, Executor, Partition, Parts, Pipeline, Position, PositionError,
+    PositionStore, Settings, SinkFactory,
+};
 use plimsoll_server::Server;
+use plimsoll_stores::document::form::Form;
 use plimsoll_stores::positions::Positions;
-use plimsoll_stores::scenario;
+use plimsoll_stores::scenario::{self, Insert, Transactional};
+use plimsoll_stores::sink::insert::Inserts;
 use plimsoll_stores::source::change_stream::Payload;
 
-use crate::bench::{LIMIT, ask, shared, start, uri};
+use crate::bench::{LIMIT, ask, documents, shared, start, uri};
 use crate::collect::{Arrived, Collect, run};
 
 fn positions(server: &Server, db: &str) -> Positions {
+    positions_of(server, db, "p")
+}
+
+fn positions_of(server: &Server, db: &str, pipeline: &str) -> Positions {
     let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
-    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build("p").unwrap()
+    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build(pipeline).unwrap()
 }
 
 fn source(
@@ -101,6 +113,159 @@ fn the_whole_event_can_be_the_payload() {
     let event = events[2].document();
     assert_eq!(event.get_str("operationType").unwrap(), "insert");
     assert_eq!(event.get_document("fullDocument").unwrap(), &doc! {"_id": 2, "n": 2});
+}
+
+/// Moves changes while `meanwhile` is at work, and is ended at once then. Nothing is committed before that.
+fn follow(
+    server: &Server,
+    db: &str,
+    sink: impl SinkFactory + 'static,
+    positions: impl PositionStore + 'static,
+    meanwhile: impl FnOnce(),
+) -> Result<Ended, Error> {
+    let control = Arc::new(Control::default());
+    let parts = Parts {
+        sources: vec![Box::new(source(server, db, Payload::Document))],
+        transforms: vec![],
+        sink: Box::new(sink),
+        dead_letters: None,
+        positions: Some(Arc::new(positions)),
+    };
+    let settings = Settings {
+        guarantee: Guarantee::EffectivelyOnce,
+        executor: Executor::Pool(1),
+        commit_every: LIMIT,
+        ..Settings::default()
+    };
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(move || pipeline.run());
+        meanwhile();
+        control.abort();
+        running.join().unwrap()
+    })
+}
+
+/// A sink beside the collection that is watched, which knows changes by their source.
+fn beside(server: &Server, db: &str) -> Inserts {
+    let typed = Insert { form: Form::Bson, ..Insert::new(uri(server), format!("{db}.out")) };
+    typed.build().unwrap()
+}
+
+/// The numbers that arrived beside it, in order.
+fn numbers(server: &Server, db: &str) -> Vec<i32> {
+    let found = documents(server, db, "out");
+    let mut numbers: Vec<_> = found.iter().map(|found| found.get_i32("n").unwrap()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Positions of a process that may be dead: what it keeps then is not kept.
+struct Mortal {
+    positions: Positions,
+    dead: Arc<AtomicBool>,
+}
+
+impl PositionStore for Mortal {
+    fn claim(&self, partition: &Partition) -> Result<Claim, PositionError> {
+        self.positions.claim(partition)
+    }
+
+    fn keep(&self, positions: &[(Partition, Position)]) -> Result<(), PositionError> {
+        match self.dead.load(Ordering::Relaxed) {
+            true => Err(PositionError::Unavailable { verb: "written", reason: "killed".into() }),
+            false => self.positions.keep(positions),
+        }
+    }
+}
+
+#[test]
+fn who_is_killed_before_its_first_commit_reads_the_same_changes_again() {
+    let (server, db) = (shared(), "cs_first");
+    ask(&server, db, doc! {"create": "c"});
+    let (dead, next) = (Arc::new(AtomicBool::new(false)), Cell::new(0));
+    let change = |count: i32| {
+        insert(&server, db, next.get()..next.get() + count);
+        next.set(next.get() + count);
+    };
+    let mortal = Mortal { positions: positions(&server, db), dead: Arc::clone(&dead) };
+    let ended = follow(&server, db, beside(&server, db), mortal, || {
+        wait_for("it reads", || {
+            change(1);
+            numbers(&server, db).len() >= 5
+        });
+        dead.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(ended.unwrap(), Ended::Aborted);
+    let first = numbers(&server, db)[0];
+    // Nobody reads while these happen.
+    change(20);
+    let ended = follow(&server, db, beside(&server, db), positions(&server, db), || {
+        change(3);
+        wait_for("the last arrives", || numbers(&server, db).last() == Some(&(next.get() - 1)));
+    });
+    assert_eq!(ended.unwrap(), Ended::Aborted);
+    assert_eq!(numbers(&server, db), (first..next.get()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stream_whose_beginning_cannot_be_kept_is_not_read() {
+    let (server, db) = (shared(), "cs_unkept");
+    ask(&server, db, doc! {"create": "c"});
+    let mortal = Mortal { positions: positions(&server, db), dead: Arc::new(AtomicBool::new(true)) };
+    let error = follow(&server, db, beside(&server, db), mortal, || {
+        std::thread::sleep(Duration::from_millis(500));
+        insert(&server, db, 0..3);
+    });
+    let words = error.unwrap_err().to_string();
+    assert!(words.contains("positions cannot be written: killed; the pipeline stops"), "{words}");
+    assert!(numbers(&server, db).is_empty());
+}
+
+/// Another pipeline counts other changes from zero: the destination must not take them for those that it has.
+#[test]
+fn a_stream_that_begins_anew_has_other_names_for_its_changes() {
+    let (server, db) = (shared(), "cs_anew");
+    ask(&server, db, doc! {"create": "c"});
+    let at = Partition::new(format!("{db}.c"), 0);
+    for (pipeline, changes) in [("p", 0..5), ("q", 5..10)] {
+        let store = positions_of(&server, db, pipeline);
+        let ended = follow(&server, db, beside(&server, db), positions_of(&server, db, pipeline), || {
+            wait_for("it begins", || store.look(&at).unwrap().position.is_some());
+            let count = changes.end as usize;
+            insert(&server, db, changes);
+            wait_for("all arrive", || numbers(&server, db).len() == count);
+        });
+        assert_eq!(ended.unwrap(), Ended::Aborted);
+    }
+    assert_eq!(numbers(&server, db), (0..10).collect::<Vec<_>>());
+}
+
+#[test]
+fn changes_and_their_place_are_written_in_one_transaction() {
+    let (server, db) = (shared(), "cs_tx");
+    ask(&server, db, doc! {"create": "c"});
+    let typed = Transactional {
+        form: Form::Bson,
+        gather_events: 20,
+        gather_wait: "20ms".parse().unwrap(),
+        ..Transactional::new(uri(&server), format!("{db}.out"))
+    };
+    let (store, at) = (typed.positions("p").unwrap(), Partition::new(format!("{db}.c"), 0));
+    let next = || store.look(&at).unwrap().position.map(|position| position.next);
+    for round in 0..4_i32 {
+        let (sink, positions) = (typed.build("p").unwrap(), typed.positions("p").unwrap());
+        let ended = follow(&server, db, sink, positions, || {
+            wait_for("it begins", || next().is_some());
+            let first = round * 200;
+            (0..10).for_each(|part| insert(&server, db, first + part * 20..first + part * 20 + 20));
+            // It is ended at once in the midst of them; the last time when all are there.
+            let enough = if round == 3 { 800 } else { round as u64 * 200 + 30 };
+            wait_for("some arrive", || next() >= Some(enough));
+        });
+        assert_eq!(ended.unwrap(), Ended::Aborted);
+    }
+    assert_eq!((numbers(&server, db), next()), ((0..800).collect::<Vec<_>>(), Some(800)));
 }
 
 /// Otherwise a quiet collection of a busy server could not be gone on with one day: the history before its last change is gone.

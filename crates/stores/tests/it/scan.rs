@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use bson::{Bson, Document, doc};
-use plimsoll_pipeline::{Control, Ended};
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::{
+    Batch, Control, Ended, Error, Parts, Pipeline, Settings, Transform, TransformError, TransformFactory,
+};
 use plimsoll_server::Server;
+use plimsoll_stores::document::form::Form;
 use plimsoll_stores::positions::Positions;
-use plimsoll_stores::scenario;
+use plimsoll_stores::scenario::{self, Vector};
+use plimsoll_stores::sink::vector::By;
 
 use crate::bench::{ask, documents, shared, uri};
 use crate::collect::{Collect, run};
@@ -17,8 +22,12 @@ fn scan(server: &Server, db: &str, more: &str) -> plimsoll_stores::source::scan:
 }
 
 fn positions(server: &Server, db: &str) -> Positions {
+    positions_of(server, db, "p")
+}
+
+fn positions_of(server: &Server, db: &str, pipeline: &str) -> Positions {
     let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
-    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build("p").unwrap()
+    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build(pipeline).unwrap()
 }
 
 /// Documents whose `_id`s are of many types.
@@ -108,4 +117,59 @@ fn a_scan_goes_on_behind_what_was_settled() {
     }
     let found: Vec<_> = arrived.iter().map(|arrived| arrived.document()).collect();
     assert_eq!(found, all, "drained pipelines commit what they settled, so nothing comes twice");
+}
+
+/// Gives every event a vector, as an embedding does.
+struct Embeds;
+
+impl TransformFactory for Embeds {
+    fn build(&self, _: usize) -> Result<Box<dyn Transform>, TransformError> {
+        Ok(Box::new(Self))
+    }
+
+    fn name(&self) -> &str {
+        "embeds"
+    }
+}
+
+impl Transform for Embeds {
+    fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
+        (0..batch.events().len()).for_each(|index| batch.set_vector(index, &[0.5]));
+        Ok(())
+    }
+}
+
+/// Embeds the numbers of a collection, under a name of the pipeline.
+fn embed(server: &Server, db: &str, pipeline: &str, by: By) -> Result<Ended, Error> {
+    let vector = Vector { form: Form::Bson, by, ..Vector::new(uri(server), format!("{db}.embedded")) };
+    let parts = Parts {
+        sources: vec![Box::new(scan(server, db, r#", "filter": {"n": {"$gte": 0}}"#))],
+        transforms: vec![Box::new(Embeds)],
+        sink: Box::new(vector.build().unwrap()),
+        dead_letters: None,
+        positions: Some(Arc::new(positions_of(server, db, pipeline))),
+    };
+    let settings = Settings { guarantee: Guarantee::EffectivelyOnce, ..Settings::default() };
+    Pipeline::build(parts, settings, Arc::new(Control::default()))?.run()
+}
+
+#[test]
+fn a_collection_is_embedded_under_its_own_ids_and_again_when_it_has_changed() {
+    let (server, db) = (shared(), "sc_embed");
+    let all = fill(&server, db);
+    let words = embed(&server, db, "p", By::Key).unwrap_err().to_string();
+    assert!(words.contains("`by: payload`"), "{words}");
+    assert_eq!(embed(&server, db, "p", By::Payload).unwrap(), Ended::Exhausted);
+    let all = all.iter().filter(|one| one.get_i32("n").unwrap() >= 0);
+    let ids: Vec<_> = all.map(|one| one.get("_id").cloned().unwrap()).collect();
+    let embedded = || documents(&server, db, "embedded");
+    assert_eq!(embedded().iter().map(|one| one.get("_id").cloned().unwrap()).collect::<Vec<_>>(), ids);
+    assert!(embedded().iter().all(|one| one.get_array("vector").is_ok()));
+    // The one that changed has another number by now, for one before it is gone.
+    ask(&server, db, doc! {"delete": "c", "deletes": [{"q": {"_id": 0}, "limit": 1}]});
+    ask(&server, db, doc! {"update": "c", "updates": [{"q": {"_id": 100}, "u": {"$set": {"n": 7777}}}]});
+    assert_eq!(embed(&server, db, "again", By::Payload).unwrap(), Ended::Exhausted);
+    let found = embedded();
+    let changed = found.iter().find(|one| one.get("_id") == Some(&Bson::Int32(100))).unwrap();
+    assert_eq!((changed.get_i32("n").unwrap(), found.len()), (7777, ids.len()));
 }

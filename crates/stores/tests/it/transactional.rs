@@ -164,7 +164,7 @@ fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_the_pipeline_is_ende
             Transactional { form: Form::Bson, gather_events: 200, ..Transactional::new(deployment, "d.c") };
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
-                let numbers = Numbers::new(2, 6000 * (round + 1), 100);
+                let numbers = Numbers::new(2, 20_000 * (round + 1), 100);
                 numbers::run(numbers, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control)
             });
             wait_for(|| running.is_finished() || next(&server, "d", 0).unwrap() >= before + at);
@@ -179,8 +179,8 @@ fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_the_pipeline_is_ende
             assert!(ended == Ended::Exhausted || round == 1, "{ended:?}");
         });
     }
-    check_numbers(&server, "d", 36_000);
-    assert_eq!([0, 1].map(|partition| next(&server, "d", partition)), [Some(18_000); 2]);
+    check_numbers(&server, "d", 120_000);
+    assert_eq!([0, 1].map(|partition| next(&server, "d", partition)), [Some(60_000); 2]);
 }
 
 fn wait_for(holds: impl Fn() -> bool) {

@@ -1,7 +1,7 @@
 //! The vector sink.
 
-use bson::Bson;
-use plimsoll_pipeline::{Batch, FailureClass, Partition, Record, SinkFactory, Verdict};
+use bson::{Bson, doc};
+use plimsoll_pipeline::{Batch, FailureClass, Identity, Partition, Record, SinkFactory, Verdict};
 use plimsoll_server::Server;
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::scenario::Vector;
@@ -54,6 +54,40 @@ fn the_newest_event_of_a_key_stays_whatever_comes_again() {
     // A key that moved to another partition counts by what is written last.
     assert_eq!(write(&mut *sink, keyed(1, &[("a", 0)])), Verdict::WRITTEN);
     assert_eq!(numbers(&server, "ve_key")[0], ("a".into(), 0));
+}
+
+/// Events from an offset on whose payloads name themselves, or do not.
+fn named(first: u64, documents: &[(Option<&str>, i64)]) -> Batch {
+    let mut batch = Batch::new(Partition::new("t", 0));
+    for (index, (id, number)) in documents.iter().enumerate() {
+        let payload = match id {
+            Some(id) => doc! {"_id": *id, "n": *number},
+            None => doc! {"n": *number},
+        };
+        let payload = payload.to_vec().unwrap();
+        batch.push(Record {
+            offset: first + index as u64,
+            appended_ms: 0,
+            key: None,
+            payload: Some(&payload),
+        });
+        batch.set_vector(index, &[*number as f32]);
+    }
+    batch
+}
+
+#[test]
+fn documents_that_name_themselves_are_as_they_were_read_last() {
+    let server = shared();
+    let factory = vectors(&server, "ve_payload", |typed| typed.by = By::Payload);
+    assert_eq!(factory.promise().identity, Identity::Named);
+    let mut sink = sink(&factory);
+    let verdict = write(&mut *sink, named(10, &[(Some("a"), 1), (Some("b"), 2), (None, 5), (Some("a"), 3)]));
+    assert_eq!(refused(&verdict), [2]);
+    assert_eq!(numbers(&server, "ve_payload"), [("a".into(), 3), ("b".into(), 2)]);
+    // A source that numbers its events anew reads a document that was changed under a number that is no later.
+    assert_eq!(write(&mut *sink, named(0, &[(Some("a"), 4)])), Verdict::WRITTEN);
+    assert_eq!(numbers(&server, "ve_payload"), [("a".into(), 4), ("b".into(), 2)]);
 }
 
 #[test]

@@ -65,6 +65,12 @@ fn a_refusal_that_names_no_document_is_looked_for_by_halves() {
 }
 
 #[test]
+fn documents_that_get_names_of_their_own_never_come_again_in_halves_when_some_are_written() {
+    assert_eq!(refused(&judged(errors(16755, &[1, 2]))), [1, 2]);
+    check(errors(16755, &[0, 1, 2, 3, 4]), FailureClass::Poisoned);
+}
+
+#[test]
 fn what_concerns_one_document_refuses_that_one() {
     for code in [11000, 121, 16755] {
         assert_eq!(refused(&judged(errors(code, &[3, 1]))), [1, 3], "{code}");

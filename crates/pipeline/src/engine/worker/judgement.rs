@@ -3,6 +3,7 @@
 use plimsoll_measure::clock;
 
 use super::Worker;
+use crate::engine::burial::admitted;
 use crate::engine::retry::Exhausted;
 use crate::engine::shared::Error;
 use crate::event::{Batch, Cause, CauseClass, Event, Fate};
@@ -18,25 +19,32 @@ impl Worker<'_> {
                 self.reached();
                 self.written(batch, replayed, &refused)
             }
-            Verdict::Left if batch.is_taken_away() => {
-                self.leave(&batch);
-                Ok(())
-            }
-            // The sink heard of it before the lane did.
             Verdict::Left => {
-                self.again.put_back(batch);
+                self.left(batch);
                 Ok(())
             }
             Verdict::Failed(failure) if failure.class == FailureClass::Final => {
                 Err(Error::Final(failure.reason))
             }
+            // Nothing of it is written, or the sink knows what is: to cut it doubles nothing, whatever is promised.
+            Verdict::Failed(failure) if failure.class == FailureClass::Poisoned => {
+                self.poisoned(batch, &failure)
+            }
             Verdict::Failed(failure) if self.shared.settings.guarantee == Guarantee::AtMostOnce => {
                 self.give_up(batch, &failure)
             }
-            Verdict::Failed(failure) if failure.class == FailureClass::Passing => {
-                self.passing(batch, failure)
-            }
-            Verdict::Failed(failure) => self.poisoned(batch, &failure),
+            Verdict::Failed(failure) => self.passing(batch, failure),
+        }
+    }
+
+    /// The sink wrote nothing of a batch, for its assignment has ended.
+    fn left(&mut self, batch: Box<Batch>) {
+        self.circuit().give_back();
+        if batch.is_taken_away() {
+            self.hand_over(&batch);
+        } else {
+            // The sink heard of it before the lane did.
+            self.again.put_back(batch);
         }
     }
 
@@ -63,7 +71,8 @@ impl Worker<'_> {
         meter.add(Count::Written, batch.events().len() as u64);
         meter.add(Count::WrittenBytes, payload_bytes(&batch));
         meter.add(Count::Replayed, replayed);
-        meter.add(Count::Flushes, u64::from(!batch.events().is_empty()));
+        meter.add(Count::Acknowledged, batch.events().len() as u64);
+        meter.add(Count::BatchesWritten, u64::from(!batch.events().is_empty()));
         self.end(batch);
         Ok(())
     }
@@ -98,6 +107,12 @@ impl Worker<'_> {
     /// Whether another process reads a batch again, because its partition went there. At most once nobody does.
     pub(super) fn is_taken_away(&self, batch: &Batch) -> bool {
         self.shared.settings.guarantee != Guarantee::AtMostOnce && batch.is_taken_away()
+    }
+
+    /// Lets go of a batch that came through the transforms, likewise.
+    pub(super) fn hand_over(&self, batch: &Batch) {
+        self.shared.meter.add(Count::HandedOver, admitted(batch));
+        self.leave(batch);
     }
 
     /// Lets go of a batch whose partition went to another process: that one reads it again.

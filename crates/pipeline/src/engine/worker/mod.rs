@@ -5,7 +5,7 @@ mod judgement;
 mod passage;
 
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::thread::{Builder, Scope};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
@@ -76,7 +76,10 @@ impl<'env> Worker<'env> {
         })
     }
 
-    pub(super) fn start<'scope>(self, scope: &'scope Scope<'scope, 'env>) -> Result<(), Error>
+    pub(super) fn start<'scope>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+    ) -> Result<ScopedJoinHandle<'scope, ()>, Error>
     where
         'env: 'scope,
     {
@@ -85,7 +88,7 @@ impl<'env> Worker<'env> {
             let shared = self.shared;
             watched(shared, || self.run());
         });
-        started.map(drop).map_err(|error| Error::Thread(format!("could not be started: {error}")))
+        started.map_err(|error| Error::Thread(format!("could not be started: {error}")))
     }
 
     fn run(mut self) {
@@ -136,7 +139,7 @@ impl<'env> Worker<'env> {
     fn submit_first(&mut self) -> Took {
         if self.again.first().is_some_and(|batch| self.is_taken_away(batch)) {
             let left = self.again.take_first();
-            left.iter().for_each(|batch| self.leave(batch));
+            left.iter().for_each(|batch| self.hand_over(batch));
             return Took::Something;
         }
         let now = clock::now();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_measure::clock;
 
+use crate::engine::burial::admitted;
 use crate::engine::run::Makers;
 use crate::engine::shared::{Error, Shared};
 use crate::event::{Batch, CauseClass, Condemned};
@@ -61,6 +62,7 @@ impl<'env> Passage<'env> {
             }
         }
         batch.note_growth(bytes);
+        self.shared.meter.add(Count::Admitted, admitted(batch));
         self.shared.meter.add(Count::Processed, batch.events().len() as u64);
         self.shared.meter.add(Count::BusyNs, at.since(begun));
         Ok(())

@@ -46,6 +46,7 @@ impl Batch {
             original: payload,
             headers,
             vector: Span::NULL,
+            read: None,
         });
         self.taken += 1;
     }

@@ -1,6 +1,7 @@
 //! How a batch is cut in half, to find what is wrong in it.
 
 use super::Batch;
+use super::as_read::AsRead;
 use crate::event::{Event, Span};
 use crate::flow::Ticket;
 
@@ -34,13 +35,16 @@ impl Batch {
             (None, Some(bytes)) => self.keep(bytes),
         };
         let (key, payload, headers) = (part(event.key), part(event.payload), part(event.headers));
+        let noted = from.noted(&event);
+        let noted = noted.map(|it| AsRead { key: part(it.key), headers: part(it.headers), ..it });
+        let read = noted.and_then(|it| self.note_read(it));
         let mut vector = Span::NULL;
         if let Some(numbers) = event.vector.of(&from.vectors) {
             let start = self.vectors.len();
             self.vectors.extend_from_slice(numbers);
             vector = Span::new(start, self.vectors.len());
         }
-        Event { key, payload, original, headers, vector, ..event }
+        Event { key, payload, original, headers, vector, read, ..event }
     }
 }
 

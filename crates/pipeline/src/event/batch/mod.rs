@@ -1,5 +1,6 @@
 //! Events of one partition that move together, and the memory they share.
 
+mod as_read;
 mod fate;
 mod fill;
 mod halves;
@@ -12,8 +13,9 @@ use plimsoll_measure::clock::Instant;
 pub use fate::Fate;
 
 use super::{Condemned, Event, Headers};
-use crate::flow::{Lane, Ticket};
+use crate::flow::{Lane, Limits, Ticket};
 use crate::place::{Partition, Position};
+use as_read::AsRead;
 use journey::Journey;
 
 /// Events of one partition, in order, and the memory they share.
@@ -29,6 +31,7 @@ pub struct Batch {
     arena: Vec<u8>,
     vectors: Vec<f32>,
     condemned: Vec<Condemned>,
+    as_read: Vec<AsRead>,
     taken: usize,
     journey: Journey,
 }
@@ -44,6 +47,7 @@ impl Batch {
             arena: Vec::new(),
             vectors: Vec::new(),
             condemned: Vec::new(),
+            as_read: Vec::new(),
             taken: 0,
             journey: Journey::default(),
         }
@@ -58,6 +62,7 @@ impl Batch {
         self.arena.clear();
         self.vectors.clear();
         self.condemned.clear();
+        self.as_read.clear();
         self.taken = 0;
         self.journey = Journey::default();
     }
@@ -98,7 +103,8 @@ impl Batch {
         &self.events
     }
 
-    /// The same, to change: spans must lie in this batch's memory.
+    /// The same, to change: spans must lie in this batch's memory. Who changes more than payload and vector says
+    /// [`Batch::replace`].
     pub fn events_mut(&mut self) -> &mut [Event] {
         &mut self.events
     }
@@ -164,6 +170,12 @@ impl Batch {
         self.arena.capacity()
             + self.events.capacity() * size_of::<Event>()
             + self.vectors.capacity() * size_of::<f32>()
+            + self.as_read.capacity() * size_of::<AsRead>()
+    }
+
+    /// Bytes of an event at most in its pipeline: as many as anywhere else while it belongs to none.
+    pub(crate) fn event_bytes_max(&self) -> usize {
+        self.ticket.as_ref().map_or(Limits::default(), Ticket::limits).event_bytes_max
     }
 
     /// Lets its lane go on as if it were settled, which it may never be: at most once.
