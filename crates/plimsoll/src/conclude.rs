@@ -191,7 +191,8 @@ fn ceiling(account: &Account<'_>) -> (Option<f64>, f64) {
     let ceiling = account.known.client.canary_null_per_s.first().copied();
     if let Some(line) = &account.known.line {
         let most = line.probes.iter().map(|probe| probe.achieved).fold(0.0, f64::max);
-        return (ceiling, most / line.documents_per_operation.max(1.0));
+        // The ceiling is one of all loads together.
+        return (ceiling, most / line.documents_per_operation.max(1.0) + account.plan.beside_per_s());
     }
     if let Some(ladder) = &account.known.ladder {
         let most = ladder.rungs.iter().map(|rung| rung.throughput).fold(0.0, f64::max);

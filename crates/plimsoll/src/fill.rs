@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
+use plimsoll_telemetry::feeds::Design;
 use plimsoll_telemetry::settings::Settings;
 use plimsoll_telemetry::workload::{Fill, fill as store};
 
@@ -24,6 +25,11 @@ const READINGS_MAX: u64 = 1_000_000_000;
 const USERS_MAX: u64 = 1_000_000;
 const FOLLOWS_MAX: u64 = 1_000;
 const ACTIVITIES_MAX: u64 = 10_000;
+/// Bounds of what is filled in for all users together.
+const ALL_FOLLOWS_MAX: u64 = 100_000_000;
+const ALL_ACTIVITIES_MAX: u64 = 100_000_000;
+/// Of the design that copies each activity to everyone who follows.
+const COPIES_MAX: u64 = 1_000_000_000;
 
 /// Stores what a service has stored before the load; says what, if there is anything.
 ///
@@ -35,7 +41,7 @@ pub fn fill(start: Start<'_>, uri: &str) -> Outcome<Option<String>> {
     let mut settings = telemetry.settings.clone();
     uri.clone_into(&mut settings.database.uri);
     let settings = settings.build(Path::new(".")).context("service.telemetry.settings")?;
-    let wanted = meant(wanted, start.seed)?;
+    let wanted = meant(wanted, settings.feeds.design, start.seed)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start the runtime")?;
     let filled = runtime.block_on(async {
@@ -67,8 +73,8 @@ pub fn fill(start: Start<'_>, uri: &str) -> Outcome<Option<String>> {
 /// What is wrong, with its place.
 pub fn check(staging: &Staging) -> anyhow::Result<()> {
     let Staging::Telemetry(telemetry) = staging;
-    telemetry.settings.clone().build(Path::new(".")).context("service.telemetry.settings")?;
-    telemetry.fill.as_ref().map_or(Ok(()), |fill| meant(fill, 0).map(drop))
+    let settings = telemetry.settings.clone().build(Path::new(".")).context("service.telemetry.settings")?;
+    telemetry.fill.as_ref().map_or(Ok(()), |fill| meant(fill, settings.feeds.design, 0).map(drop))
 }
 
 async fn stopped(control: &Control) {
@@ -88,7 +94,7 @@ async fn pour(settings: &Settings, wanted: &Fill, quiet: bool) -> anyhow::Result
     store(settings, wanted, tell).await.context("fill the service's database")
 }
 
-fn meant(fill: &scenario::Fill, seed: u64) -> anyhow::Result<Fill> {
+fn meant(fill: &scenario::Fill, design: Design, seed: u64) -> anyhow::Result<Fill> {
     let (over_ms, every_ms) = (fill.over.as_ns() / 1_000_000, fill.every.as_ns() / 1_000_000);
     anyhow::ensure!(every_ms > 0, "service.telemetry.fill.every: give at least 1ms");
     for (key, number, most) in [
@@ -103,6 +109,7 @@ fn meant(fill: &scenario::Fill, seed: u64) -> anyhow::Result<Fill> {
         fill.sensors.saturating_mul(over_ms / every_ms) <= READINGS_MAX,
         "service.telemetry.fill: more than {READINGS_MAX} readings; take fewer sensors, a shorter time, or readings further apart"
     );
+    bounded(fill, design)?;
     Ok(Fill {
         seed,
         end_ms: i64::try_from(clock::wall_ms()).context("this clock is out of bounds")?,
@@ -113,4 +120,65 @@ fn meant(fill: &scenario::Fill, seed: u64) -> anyhow::Result<Fill> {
         follows: fill.follows,
         activities: fill.activities,
     })
+}
+
+/// Numbers that are well each for themselves may be too many together.
+fn bounded(fill: &scenario::Fill, design: Design) -> anyhow::Result<()> {
+    let (users, follows, activities) =
+        (("users", fill.users), ("follows", fill.follows), ("activities", fill.activities));
+    few(&[users, follows], "edges", ALL_FOLLOWS_MAX)?;
+    few(&[users, activities], "activities", ALL_ACTIVITIES_MAX)?;
+    if design == Design::OnWrite {
+        few(&[users, follows, activities], "copies of activities, which feeds `on_write` hold", COPIES_MAX)?;
+    }
+    Ok(())
+}
+
+/// Whether so many of everything make no more than `most`.
+fn few(factors: &[(&str, u64)], what: &str, most: u64) -> anyhow::Result<()> {
+    let product = factors.iter().fold(1, |product: u64, (_, number)| product.saturating_mul(*number));
+    let shown: Vec<_> = factors.iter().map(|(key, number)| format!("{number} {key}")).collect();
+    let keys: Vec<_> = factors.iter().map(|(key, _)| format!("`{key}`")).collect();
+    anyhow::ensure!(
+        product <= most,
+        "service.telemetry.fill: {} are {product} {what}, over {most}: lower {}",
+        shown.join(" × "),
+        keys.join(" or ")
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::duration::Span;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(numbers: [u64; 3], design: Design, refusal: Option<&str>) {
+        let [users, follows, activities] = numbers;
+        let (over, every) = (Span::from_secs(3600), Span::from_secs(10));
+        let fill = scenario::Fill { sensors: 10, over, every, users, follows, activities };
+        match (meant(&fill, design, 1), refusal) {
+            (Ok(meant), None) => assert_eq!(meant.users, users),
+            (Err(error), Some(words)) => assert!(error.to_string().contains(words), "{error}"),
+            (found, _) => panic!("{numbers:?}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_together_is_refused_with_the_numbers_and_what_to_lower() {
+        check([5_000, 20, 10], Design::OnWrite, None);
+        check([1_000_000, 100, 100], Design::Hybrid, None);
+        check(
+            [1_000_000, 0, 10_000],
+            Design::Hybrid,
+            Some(
+                "1000000 users × 10000 activities are 10000000000 activities, over 100000000: lower `users` or `activities`",
+            ),
+        );
+        check([1_000_000, 1_000, 0], Design::Hybrid, Some("lower `users` or `follows`"));
+        check([1_000_000, 100, 100], Design::OnWrite, Some("lower `users` or `follows` or `activities`"));
+        check([2_000_000, 0, 0], Design::Hybrid, Some("users: 2000000 is over 1000000"));
+    }
 }

@@ -1,174 +1,48 @@
 //! Faults of the plan, tied to the server or to the proxies before it. Each undoes what it did and nothing else.
 
-use std::error::Error as StdError;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use plimsoll_load::fault::Fault;
-use plimsoll_server::Server;
 use plimsoll_server::fault::{Fault as Injection, Network};
 use plimsoll_server::proxy::{Lasting, Proxy};
 use plimsoll_server::service::Service;
 
-use crate::system::Staged;
+pub use owned::Owned;
+use owned::{Done, Hurt, Process};
 
-type Done = Result<(), Box<dyn StdError + Send + Sync>>;
-
-/// A server of ours that the timeline of faults may kill and start again.
-#[derive(Clone, Debug)]
-pub struct Owned {
-    server: Arc<Mutex<Server>>,
-    hurt: Arc<Mutex<Hurt>>,
-}
-
-/// What lasts of what was done to the process of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Hurt {
-    /// Kills that keep it down.
-    down: u32,
-    /// Freezes.
-    frozen: u32,
-}
-
-/// What has to be done to a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
-    Kill,
-    Restart,
-    Pause,
-    Resume,
-}
-
-impl Hurt {
-    /// A kill begins: a process that is down already stays so.
-    fn kill(&mut self) -> &'static [Act] {
-        self.down += 1;
-        if self.down == 1 { &[Act::Kill] } else { &[] }
-    }
-
-    /// A kill ends: with the last one the server is started, and stopped where it is if a freeze still lasts.
-    fn restart(&mut self) -> &'static [Act] {
-        self.down = self.down.saturating_sub(1);
-        match (self.down, self.frozen) {
-            (0, 0) => &[Act::Restart],
-            (0, _) => &[Act::Restart, Act::Pause],
-            _ => &[],
-        }
-    }
-
-    /// A freeze begins: one that is down is frozen when it is back.
-    fn freeze(&mut self) -> &'static [Act] {
-        self.frozen += 1;
-        if self.down == 0 && self.frozen == 1 { &[Act::Pause] } else { &[] }
-    }
-
-    /// A freeze ends: with the last one the process goes on.
-    fn thaw(&mut self) -> &'static [Act] {
-        self.frozen = self.frozen.saturating_sub(1);
-        if self.down == 0 && self.frozen == 0 { &[Act::Resume] } else { &[] }
-    }
-}
-
-impl Owned {
-    /// Shares a server with its faults.
-    pub fn new(server: Server) -> Self {
-        Self { server: Arc::new(Mutex::new(server)), hurt: Arc::default() }
-    }
-
-    /// The server.
-    pub fn server(&self) -> MutexGuard<'_, Server> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The server for good, once nobody else has it.
-    pub fn into_server(self) -> Option<Server> {
-        let server = Arc::into_inner(self.server)?;
-        Some(server.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn hurt(&self) -> MutexGuard<'_, Hurt> {
-        self.hurt.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins a fault. One that could not be begun is not undone later, so it does not count.
-    fn begin(&self, step: fn(&mut Hurt) -> &'static [Act]) -> Done {
-        let mut hurt = self.hurt();
-        let before = *hurt;
-        let acts = step(&mut hurt);
-        self.act(acts).inspect_err(|_| *hurt = before)
-    }
-
-    fn end(&self, step: fn(&mut Hurt) -> &'static [Act]) -> Done {
-        let acts = step(&mut self.hurt());
-        self.act(acts)
-    }
-
-    fn act(&self, acts: &[Act]) -> Done {
-        let mut server = self.server();
-        for act in acts {
-            match act {
-                Act::Kill => server.kill()?,
-                Act::Restart => server.restart()?,
-                Act::Pause => server.pause()?,
-                Act::Resume => server.resume()?,
-            }
-        }
-        Ok(())
-    }
-}
+mod owned;
 
 /// Ties a fault of the plan to what it is done to; nothing if there is no such thing here, which was refused before.
 pub fn tie(injection: &Injection, server: Option<&Owned>, proxies: &[Arc<Proxy>]) -> Option<Box<dyn Fault>> {
+    tie_to(injection, server, proxies)
+}
+
+/// The same of a service that we started, and of the proxies before it.
+pub fn tie_service(
+    injection: &Injection,
+    service: Option<&Owned<Service>>,
+    proxies: &[Arc<Proxy>],
+) -> Option<Box<dyn Fault>> {
+    tie_to(injection, service, proxies)
+}
+
+fn tie_to<P: Process>(
+    injection: &Injection,
+    process: Option<&Owned<P>>,
+    proxies: &[Arc<Proxy>],
+) -> Option<Box<dyn Fault>> {
     Some(match injection {
-        Injection::Kill { .. } => Box::new(Kill(server?.clone())),
-        Injection::Freeze { .. } => Box::new(Freeze(server?.clone())),
+        Injection::Kill { .. } => Box::new(Kill(process?.clone())),
+        Injection::Freeze { .. } => Box::new(Freeze(process?.clone())),
         Injection::Network { how, .. } => {
             Box::new(Disturbed { proxies: proxies.to_vec(), how: *how, lasting: Vec::new() })
         }
     })
 }
 
-/// Ties a fault of the plan to a service that we started.
-pub fn tie_service(injection: &Injection, staged: &Staged) -> Option<Box<dyn Fault>> {
-    Some(match injection {
-        Injection::Kill { .. } => Box::new(KillService(staged.process.clone())),
-        Injection::Freeze { .. } => Box::new(FreezeService(staged.process.clone())),
-        Injection::Network { how, .. } => {
-            Box::new(Disturbed { proxies: staged.proxies.clone(), how: *how, lasting: Vec::new() })
-        }
-    })
-}
+struct Kill<P>(Owned<P>);
 
-struct KillService(Arc<Mutex<Service>>);
-
-impl Fault for KillService {
-    fn begin(&mut self) -> Done {
-        Ok(lock(&self.0).kill()?)
-    }
-
-    fn end(&mut self) -> Done {
-        Ok(lock(&self.0).restart()?)
-    }
-}
-
-struct FreezeService(Arc<Mutex<Service>>);
-
-impl Fault for FreezeService {
-    fn begin(&mut self) -> Done {
-        Ok(lock(&self.0).pause()?)
-    }
-
-    fn end(&mut self) -> Done {
-        Ok(lock(&self.0).resume()?)
-    }
-}
-
-fn lock(service: &Mutex<Service>) -> MutexGuard<'_, Service> {
-    service.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-struct Kill(Owned);
-
-impl Fault for Kill {
+impl<P: Process> Fault for Kill<P> {
     fn begin(&mut self) -> Done {
         self.0.begin(Hurt::kill)
     }
@@ -178,9 +52,9 @@ impl Fault for Kill {
     }
 }
 
-struct Freeze(Owned);
+struct Freeze<P>(Owned<P>);
 
-impl Fault for Freeze {
+impl<P: Process> Fault for Freeze<P> {
     fn begin(&mut self) -> Done {
         self.0.begin(Hurt::freeze)
     }
@@ -228,30 +102,6 @@ mod tests {
     use plimsoll_server::fault::Direction;
 
     use super::*;
-
-    #[test]
-    fn a_process_goes_on_when_the_last_fault_that_stopped_it_ends() {
-        for (steps, expected) in [
-            (
-                vec![Hurt::freeze as fn(&mut Hurt) -> _, Hurt::freeze, Hurt::thaw, Hurt::thaw],
-                vec![Act::Pause, Act::Resume],
-            ),
-            (vec![Hurt::kill, Hurt::kill, Hurt::restart, Hurt::restart], vec![Act::Kill, Act::Restart]),
-            (
-                vec![Hurt::freeze, Hurt::kill, Hurt::restart, Hurt::thaw],
-                vec![Act::Pause, Act::Kill, Act::Restart, Act::Pause, Act::Resume],
-            ),
-            (
-                vec![Hurt::freeze, Hurt::kill, Hurt::thaw, Hurt::restart],
-                vec![Act::Pause, Act::Kill, Act::Restart],
-            ),
-            (vec![Hurt::kill, Hurt::freeze, Hurt::thaw, Hurt::restart], vec![Act::Kill, Act::Restart]),
-        ] {
-            let mut hurt = Hurt::default();
-            let acts: Vec<Act> = steps.iter().flat_map(|step| step(&mut hurt).iter().copied()).collect();
-            assert_eq!((acts, hurt), (expected, Hurt::default()));
-        }
-    }
 
     /// Two ends of a connection through a proxy, and two faults of its network.
     fn disturbed(hows: [Network; 2]) -> (TcpStream, TcpStream, [Box<dyn Fault>; 2]) {

@@ -31,6 +31,7 @@ mod suite;
 mod system;
 mod terminal;
 mod work;
+mod workload;
 
 use std::process::ExitCode;
 

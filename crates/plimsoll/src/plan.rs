@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use bson::Document;
 use plimsoll_http::Request;
-use plimsoll_load::arrivals::{Arrivals, CONNECTIONS_DEFAULT, Share};
+use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::fault::{FAULTS_MAX, Planned};
 use plimsoll_load::objective::{Metric, Objective};
 use plimsoll_load::phase::{Documents, Load, Phase, Timing};
@@ -21,6 +21,10 @@ use plimsoll_server::fault::Fault as Injection;
 use crate::scenario::{self, Loaded};
 use crate::work::Work;
 
+mod search;
+
+pub use search::Searched;
+
 /// A scenario, resolved.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -32,6 +36,8 @@ pub struct Plan {
     pub expectations: Vec<Wanted>,
     /// What must hold at the load line.
     pub objective: Objective,
+    /// The load of the last phase that a search or a ladder varies; nothing if it has several and none was named.
+    pub varied: Option<usize>,
     /// The indexes that are made before each phase: their keys.
     pub indexes: Vec<Vec<Document>>,
     /// What is done to the server on the way: the keys of the phases' faults.
@@ -69,6 +75,7 @@ impl Plan {
         Ok(Self {
             expectations: expectations(&scenario.expect, &phases, &names)?,
             objective: objective(&scenario.line.objective)?,
+            varied: search::varied(&phases, scenario.line.load.as_deref())?,
             operations,
             phases,
             indexes: indexes(loaded)?,
@@ -103,27 +110,6 @@ impl Plan {
     pub fn connections(&self) -> u32 {
         let phase = |phase: &Phase| phase.loads.iter().map(|load| load.arrivals.connections()).sum();
         self.phases.iter().map(phase).max().unwrap_or(1)
-    }
-
-    /// The load that the search varies: the first of the last phase.
-    pub fn searched(&self) -> Option<&Load> {
-        self.phases.last()?.loads.first()
-    }
-
-    /// Connections of the search's constant arrivals.
-    pub fn search_connections(&self, scenario: &scenario::Scenario) -> u32 {
-        let own = self.searched().map_or(1, |load| load.arrivals.connections());
-        scenario.line.connections.unwrap_or(own.max(CONNECTIONS_DEFAULT))
-    }
-
-    /// Mean documents of one operation of the searched load.
-    pub fn documents_per_operation(&self) -> f64 {
-        let Some(load) = self.searched() else { return 1.0 };
-        let weight: f64 = load.mix.iter().map(|(_, weight)| weight).sum();
-        let documents = |(operation, weight): &(usize, f64)| {
-            f64::from(self.operations[*operation].1.documents()) * weight
-        };
-        load.mix.iter().map(documents).sum::<f64>() / weight
     }
 }
 

@@ -2,7 +2,16 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C and SIGTERM, which mean the same.
+/// Who asks. Both mean the same; only what can be said to them differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A person at a terminal: Ctrl-C.
+    AtTerminal,
+    /// A program, such as a supervisor: SIGTERM.
+    ByProgram,
+}
+
+/// Ctrl-C and SIGTERM.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -18,10 +27,10 @@ impl Signals {
     }
 
     /// Waits for the next of them.
-    pub async fn next(&mut self) {
+    pub async fn next(&mut self) -> Asked {
         tokio::select! {
-            _ = self.terminate.recv() => (),
-            _ = self.interrupt.recv() => (),
+            _ = self.terminate.recv() => Asked::ByProgram,
+            _ = self.interrupt.recv() => Asked::AtTerminal,
         }
     }
 }

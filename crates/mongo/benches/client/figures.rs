@@ -1,19 +1,10 @@
 //! Medians and ratios of what was measured, and the bars that they are held against.
 
+use plimsoll_measure::matrix::Spread;
+
 use crate::client::Client;
 use crate::rounds::{Measured, Round};
 use crate::workload::{Cost, Workload};
-
-/// A median with its extremes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spread {
-    /// Half of the rounds lie below.
-    pub(crate) median: f64,
-    /// The least.
-    pub(crate) min: f64,
-    /// The most.
-    pub(crate) max: f64,
-}
 
 /// What a client did with a workload.
 #[derive(Clone, Copy, Debug)]
@@ -65,16 +56,6 @@ impl Figures {
     }
 }
 
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-        let last = values.len().saturating_sub(1);
-        Spread { median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), min: at(0), max: at(last) }
-    }
-}
-
 fn table(measured: &Measured) -> Table {
     let rows = Client::ALL.into_iter().map(|client| row(client, measured)).collect();
     Table { workload: measured.workload, rows }
@@ -82,7 +63,8 @@ fn table(measured: &Measured) -> Table {
 
 fn row(client: Client, measured: &Measured) -> Row {
     let documents = f64::from(measured.commands) * f64::from(measured.workload.documents());
-    let over = |value: &dyn Fn(&Round) -> f64| Spread::of(measured.rounds.iter().map(value));
+    let over =
+        |value: &dyn Fn(&Round) -> f64| Spread::of(measured.rounds.iter().map(value)).unwrap_or(Spread::NONE);
     Row {
         client,
         cpu_us: over(&|round| cpu_us(round, client) / documents),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::figures::{Bar, Figures, Row, Spread, Table};
+use crate::figures::{Bar, Figures, Row, Table};
 use crate::place::Place;
 use crate::rounds::Plan;
 use crate::workload::Workload;
@@ -80,15 +80,11 @@ fn table_json(table: &Table) -> Value {
 fn row_json(row: &Row) -> Value {
     json!({
         "client": row.client.name(),
-        "cpu_us_per_document": spread_json(row.cpu_us),
-        "documents_per_s": spread_json(row.per_s),
-        "times_bare": spread_json(row.times_bare),
-        "below_driver": spread_json(row.below_driver),
+        "cpu_us_per_document": row.cpu_us,
+        "documents_per_s": row.per_s,
+        "times_bare": row.times_bare,
+        "below_driver": row.below_driver,
     })
-}
-
-fn spread_json(spread: Spread) -> Value {
-    json!({"median": spread.median, "min": spread.min, "max": spread.max})
 }
 
 fn bar_json(bar: &Bar) -> Value {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plimsoll_measure::clock;
 use plimsoll_pipeline::{
     Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
@@ -49,15 +50,11 @@ impl Source for Canned {
         }
         let space = intake.space();
         let batch_max = intake.limits().batch_events_max.min(space.events);
-        let mut batch = intake.batch(lane.partition());
+        let (mut batch, appended_ms) = (intake.batch(lane.partition()), clock::wall_ms());
         while batch.taken() < batch_max && batch.bytes() < space.bytes && self.next < self.events {
             let can = &self.cans[(self.next % self.cans.len() as u64) as usize];
-            let record = Record {
-                offset: self.next,
-                appended_ms: 0,
-                key: Some(b"canned"),
-                payload: Some(&can.payload),
-            };
+            let record =
+                Record { offset: self.next, appended_ms, key: Some(b"canned"), payload: Some(&can.payload) };
             batch.push_with(record, can.signature.as_ref().map(|text| (SIGNATURE, Some(text.as_bytes()))));
             self.next += 1;
         }

@@ -24,7 +24,7 @@ use crate::marks::{Marks, Name};
 use crate::place::{DB, Log, PARTITIONS, Place, Store};
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Row, Turn};
-use crate::running::{self, parts, settings};
+use crate::running::{self, p999, parts, settings};
 use crate::watch::{Seen, watch};
 
 const TOPIC: &str = "connect";
@@ -87,7 +87,7 @@ impl Shared {
         self.store.borrow_mut().drop_collection(COLLECTION)?;
         let (from, name) = ((&*self.log, TOPIC), self.name());
         let store = self.store.borrow();
-        let mut connector = Connector::start(&self.cache, from, (&store, COLLECTION), (&name, writes))?;
+        let connector = Connector::start(&self.cache, from, (&store, COLLECTION), (&name, writes))?;
         drop(store);
         let name = |partition, offset| Bson::String(format!("{TOPIC}#{partition}#{offset}"));
         self.watch(Box::new(name), || connector.cpu_ns())
@@ -104,13 +104,14 @@ impl Shared {
         let parts = parts(source, Vec::new(), sink.build()?);
         let settings = settings(Guarantee::EffectivelyOnce, BATCH);
         let pipeline = Pipeline::build(parts, settings, Arc::clone(&control))?;
+        let meter = pipeline.meter();
         let thread = thread::spawn(move || pipeline.run());
         let turn = self.watch(our_name(TOPIC_NUMBER), || {
             if thread.is_finished() { Err("the pipeline ended".into()) } else { Ok(clock::process_cpu_ns()) }
         });
         control.drain();
         thread.join().map_err(|_| "the pipeline panicked")??;
-        turn
+        Ok(Turn { p999: p999(&meter), ..turn? }.of_what_was_there())
     }
 
     /// Looks at the collection until every record is there, and counts it then.

@@ -1,10 +1,10 @@
 //! The peer: Kafka Connect, standalone, with MongoDB's sink connector. It is a Java machine of its own.
 
-use std::fs::{self, File};
-use std::net::TcpListener;
+use std::ffi::OsString;
+use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
+use plimsoll_child::{Child, Lifetime, Program, log, port};
 use plimsoll_kafka::broker::{self, Jars};
 use plimsoll_server::process;
 use tempfile::TempDir;
@@ -25,6 +25,10 @@ pub(crate) const VERSIONS: &str =
 /// The Java machine: a heap that it never fills, and the collector that it takes by itself on a server.
 const JAVA: [&str; 4] =
     ["-Xms512m", "-Xmx1g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"];
+/// The program in it.
+const STANDALONE: &str = "org.apache.kafka.connect.cli.ConnectStandalone";
+/// What it prints, in its home.
+const LOG: &str = "connect.log";
 /// Tasks: as many as there are partitions, more have nothing to do.
 const TASKS: u16 = crate::place::PARTITIONS;
 /// Records that a task takes at once; the default of 500 is slower.
@@ -60,6 +64,7 @@ impl Writes {
 
 /// A connector at work. Dropping it ends its process.
 pub(crate) struct Connector {
+    // The process must go before its home: fields are dropped in this order.
     child: Child,
     home: TempDir,
 }
@@ -77,40 +82,31 @@ impl Connector {
         fs::write(&worker, worker_properties(log, home.path())?)?;
         fs::write(&sink, sink_properties(topic, store, collection, name, writes))?;
         let classes = [broker::directory(cache), JARS.directory(cache)].map(|jars| jars.join("*"));
-        let output = File::create(home.path().join("connect.log"))?;
-        let mut java = Command::new("java");
-        java.args(JAVA).arg("-cp").arg(std::env::join_paths(classes)?);
-        java.arg("org.apache.kafka.connect.cli.ConnectStandalone").arg(worker).arg(sink);
-        java.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        Ok(Self { child: java.current_dir(home.path()).spawn()?, home })
+        let mut args = JAVA.map(OsString::from).to_vec();
+        args.extend([OsString::from("-cp"), std::env::join_paths(classes)?, OsString::from(STANDALONE)]);
+        args.extend([worker, sink].map(OsString::from));
+        let (log, directory) = (home.path().join(LOG), home.path().to_owned());
+        let java = Program { path: "java".into(), args, log, directory, hidden_variables: &[] };
+        Ok(Self { child: Child::spawn(&java, None, Lifetime::Bound)?, home })
     }
 
     /// CPU time of its process so far, in nanoseconds.
     ///
     /// # Errors
     /// The end of its log, if it has ended.
-    pub(crate) fn cpu_ns(&mut self) -> Result<u64, Failure> {
-        if let Some(status) = self.child.try_wait()? {
-            let log = fs::read_to_string(self.home.path().join("connect.log")).unwrap_or_default();
-            let last: Vec<&str> = log.lines().rev().take(20).collect();
-            let last: Vec<&str> = last.into_iter().rev().collect();
-            return Err(format!("Kafka Connect ended ({status}):\n{}", last.join("\n")).into());
+    pub(crate) fn cpu_ns(&self) -> Result<u64, Failure> {
+        if let Some(status) = self.child.ended() {
+            let last = log::tail(&self.home.path().join(LOG));
+            return Err(format!("Kafka Connect ended ({status}):\n{last}").into());
         }
-        let usage = process::usage(self.child.id()).ok_or("Kafka Connect cannot be looked at")?;
+        let usage = process::usage(self.child.pid()).ok_or("Kafka Connect cannot be looked at")?;
         Ok(usage.cpu_ns)
-    }
-}
-
-impl Drop for Connector {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
 fn worker_properties(log: &Log, home: &Path) -> Result<String, Failure> {
     // Its REST interface cannot be turned off; nobody asks there.
-    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+    let [port] = port::free::<1>()?;
     Ok(format!(
         "bootstrap.servers={}\n\
          key.converter=org.apache.kafka.connect.converters.ByteArrayConverter\n\

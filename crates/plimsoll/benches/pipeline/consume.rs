@@ -9,11 +9,13 @@ use plimsoll_pipeline::sink::Noop;
 use crate::Failure;
 use crate::place::{LIMIT, Log, PARTITIONS, Place};
 use crate::plan::Plan;
-use crate::row::{Bound, Goal, Of, Row, Turn};
+use crate::row::{Bound, Goal, Of, Published, Row, Turn};
 use crate::running::{self, parts, settings};
 
 const TOPIC: &str = "consume";
 const PAYLOAD_BYTES: usize = 200;
+const KAFKA_TO_NOWHERE: &str =
+    "StreamKernel, Kafka → nowhere, published 2026-03-22 of an i9-8950HK (6 cores, 32 GB)";
 
 pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
     let (log, records) = (place.broker()?, plan.consumed);
@@ -30,8 +32,11 @@ pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
         .subject("pipeline", move || {
             turns += 1;
             let source = Source::build(&running::topic(&log, TOPIC, &format!("consume-{turns}"))?)?;
-            running::run(parts(source, Vec::new(), Noop), settings(Guarantee::AtLeastOnce, 1000), records)
-        });
+            let parts = parts(source, Vec::new(), Noop);
+            let turn = running::run(parts, settings(Guarantee::AtLeastOnce, 1000), records)?;
+            Ok(turn.of_what_was_there())
+        })
+        .published(Published { subject: 1, per_s: 955_000.0, of: KAFKA_TO_NOWHERE });
     Ok(Some(row))
 }
 
@@ -40,7 +45,8 @@ fn bare_turn(log: &Log, records: u64) -> Result<Turn, Failure> {
     if count.records < records {
         return Err(format!("only {} of {records} records came", count.records).into());
     }
-    Ok(Turn { events: count.records, wall_ns: count.elapsed_ns, cpu_ns: count.cpu_ns, stored_bytes: None })
+    let (events, wall_ns, cpu_ns) = (count.records, count.elapsed_ns, count.cpu_ns);
+    Ok(Turn { events, wall_ns, cpu_ns, ..Turn::default() })
 }
 
 /// Bytes that differ from record to record and compress as text does: no two are the same, and none is noise.

@@ -1,19 +1,9 @@
 //! Medians and ratios of what was measured, and the goals that they are held against.
 
+use plimsoll_measure::matrix::Spread;
 use serde_json::{Value, json};
 
 use crate::row::{Bound, Goal, Measured, Of, Turn};
-
-/// A median with its extremes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spread {
-    /// Half of the rounds lie below.
-    pub(crate) median: f64,
-    /// The least.
-    pub(crate) min: f64,
-    /// The most.
-    pub(crate) max: f64,
-}
 
 /// What is said of a subject.
 pub(crate) struct Line {
@@ -31,6 +21,8 @@ pub(crate) struct Line {
     pub(crate) cpu_more_ns: Spread,
     /// Bytes of an event where it is stored.
     pub(crate) stored_bytes: Option<f64>,
+    /// p99.9 of the sink and of delivery, in nanoseconds.
+    pub(crate) p999_ns: [Option<Spread>; 2],
 }
 
 /// A goal, and what was measured.
@@ -60,24 +52,11 @@ impl Figures {
     }
 }
 
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-        let last = values.len().saturating_sub(1);
-        Self { median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), min: at(0), max: at(last) }
-    }
-
-    fn json(self) -> Value {
-        json!({"median": self.median, "min": self.min, "max": self.max})
-    }
-}
-
 fn line(turns: &[Turn], first: &[Turn]) -> Line {
-    let each = |of: fn(&Turn) -> f64| Spread::of(turns.iter().map(of));
+    let each = |of: fn(&Turn) -> f64| Spread::of(turns.iter().map(of)).unwrap_or(Spread::NONE);
     let beside = |of: &dyn Fn(&Turn, &Turn) -> f64| {
-        Spread::of(turns.iter().zip(first).map(|(turn, first)| of(turn, first)))
+        let values = turns.iter().zip(first).map(|(turn, first)| of(turn, first));
+        Spread::of(values).unwrap_or(Spread::NONE)
     };
     Line {
         ratio: beside(&|turn, first| turn.per_s() / first.per_s()),
@@ -87,7 +66,16 @@ fn line(turns: &[Turn], first: &[Turn]) -> Line {
         cpu_ratio: beside(&|turn, first| turn.cpu_ns_each() / first.cpu_ns_each()),
         cpu_more_ns: beside(&|turn, first| turn.cpu_ns_each() - first.cpu_ns_each()),
         stored_bytes: turns.last().and_then(|turn| turn.stored_bytes),
+        p999_ns: [
+            known(turns, |turn| turn.p999.map(|it| it.sink_ns)),
+            known(turns, |turn| turn.p999.and_then(|it| it.delivery_ns)),
+        ],
     }
+}
+
+/// A time over all rounds, where it is known.
+fn known(turns: &[Turn], of: fn(&Turn) -> Option<u64>) -> Option<Spread> {
+    Spread::of(turns.iter().filter_map(of).map(|ns| ns as f64))
 }
 
 fn held(goal: &Goal, line: &Line) -> Held {
@@ -106,13 +94,15 @@ fn held(goal: &Goal, line: &Line) -> Held {
 impl Line {
     pub(crate) fn json(&self) -> Value {
         json!({
-            "ratio": self.ratio.json(),
-            "events_per_s": self.per_s.json(),
-            "events_per_cpu_s": self.per_cpu_s.json(),
-            "cpu_ns_each": self.cpu_ns.json(),
-            "cpu_ratio": self.cpu_ratio.json(),
-            "cpu_more_ns_each": self.cpu_more_ns.json(),
+            "ratio": self.ratio,
+            "events_per_s": self.per_s,
+            "events_per_cpu_s": self.per_cpu_s,
+            "cpu_ns_each": self.cpu_ns,
+            "cpu_ratio": self.cpu_ratio,
+            "cpu_more_ns_each": self.cpu_more_ns,
             "stored_bytes_each": self.stored_bytes,
+            "sink_p999_ns": self.p999_ns[0],
+            "delivery_p999_ns": self.p999_ns[1],
         })
     }
 }

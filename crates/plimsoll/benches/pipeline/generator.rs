@@ -13,7 +13,7 @@ use crate::Failure;
 use crate::place::Place;
 use crate::plan::Plan;
 use crate::row::{Bound, Goal, Of, Row, Turn};
-use crate::running::{parts, settings};
+use crate::running::{p999, parts, settings};
 
 /// Events of a batch, and bytes of a payload.
 const SHAPES: [(usize, usize); 4] = [(1000, 64), (1000, 512), (5000, 64), (100, 64)];
@@ -47,7 +47,7 @@ fn measure(batch: usize, payload_bytes: usize, time: Duration) -> Result<Turn, F
     if events == 0 {
         Err("no event was moved".into())
     } else {
-        Ok(Turn { events, wall_ns, cpu_ns, stored_bytes: None })
+        Ok(Turn { events, wall_ns, cpu_ns, stored_bytes: None, p999: p999(&meter) })
     }
 }
 

@@ -79,7 +79,7 @@ impl Raw {
             Ok::<(), Failure>(())
         })?;
         let (wall_ns, cpu_ns) = (clock::now().since(begun), clock::process_cpu_ns() - cpu_ns);
-        Ok(Turn { events, wall_ns, cpu_ns, stored_bytes: None })
+        Ok(Turn { events, wall_ns, cpu_ns, ..Turn::default() })
     }
 }
 

@@ -16,6 +16,28 @@ pub(crate) struct Turn {
     pub(crate) cpu_ns: u64,
     /// Bytes of BSON that are stored of each event, where that is asked.
     pub(crate) stored_bytes: Option<f64>,
+    /// The time that all but one of a thousand events took at most, where a pipeline of this process moved them.
+    pub(crate) p999: Option<P999>,
+}
+
+/// The time that all but one of a thousand events took at most, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct P999 {
+    /// From the sink's taking them to its acknowledgement.
+    pub(crate) sink_ns: u64,
+    /// From the source's append to that; absent where the events were there long before.
+    pub(crate) delivery_ns: Option<u64>,
+}
+
+/// What somebody else published of a subject's like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Published {
+    /// Which subject stands beside it, by its place.
+    pub(crate) subject: usize,
+    /// Events a second.
+    pub(crate) per_s: f64,
+    /// Of what, and of which machine.
+    pub(crate) of: &'static str,
 }
 
 /// Measures a subject once.
@@ -24,6 +46,8 @@ pub(crate) type Measure = Box<dyn FnMut() -> Result<Turn, Failure>>;
 /// Something that is measured.
 pub(crate) struct Subject {
     name: String,
+    /// What must be known beside its speed.
+    remark: Option<String>,
     measure: Measure,
 }
 
@@ -68,6 +92,7 @@ pub(crate) struct Row {
     setup: String,
     subjects: Vec<Subject>,
     goals: Vec<Goal>,
+    published: Vec<Published>,
 }
 
 /// A row that was measured.
@@ -78,13 +103,18 @@ pub(crate) struct Measured {
     pub(crate) setup: String,
     /// The subjects, each with its turns, one a round.
     pub(crate) subjects: Vec<(String, Vec<Turn>)>,
+    /// What must be known beside the speed of each.
+    pub(crate) remarks: Vec<Option<String>>,
     /// What they were to reach.
     pub(crate) goals: Vec<Goal>,
+    /// What others published.
+    pub(crate) published: Vec<Published>,
 }
 
 impl Row {
     pub(crate) fn new(title: impl Into<String>, setup: impl Into<String>) -> Self {
-        Self { title: title.into(), setup: setup.into(), subjects: Vec::new(), goals: Vec::new() }
+        let (subjects, goals, published) = (Vec::new(), Vec::new(), Vec::new());
+        Self { title: title.into(), setup: setup.into(), subjects, goals, published }
     }
 
     /// Adds a subject; the first is the one that the others are measured beside.
@@ -93,7 +123,21 @@ impl Row {
         name: impl Into<String>,
         measure: impl FnMut() -> Result<Turn, Failure> + 'static,
     ) -> Self {
-        self.subjects.push(Subject { name: name.into(), measure: Box::new(measure) });
+        self.subjects.push(Subject { name: name.into(), remark: None, measure: Box::new(measure) });
+        self
+    }
+
+    /// What must be known beside the speed of the subject that was added last.
+    pub(crate) fn remark(mut self, remark: Option<String>) -> Self {
+        if let Some(subject) = self.subjects.last_mut() {
+            subject.remark = remark;
+        }
+        self
+    }
+
+    /// What somebody else published.
+    pub(crate) fn published(mut self, published: Published) -> Self {
+        self.published.push(published);
         self
     }
 
@@ -110,7 +154,7 @@ impl Row {
         for round in 0..rounds + warm_up {
             for place in 0..self.subjects.len() {
                 let at = (round + place) % self.subjects.len();
-                let Subject { name, measure } = &mut self.subjects[at];
+                let Subject { name, measure, .. } = &mut self.subjects[at];
                 let turn = measure().map_err(|failure| format!("{}, {name}: {failure}", self.title))?;
                 eprintln!("  {:>2} {name}: {:.0} events/s", round + 1 - warm_up, turn.per_s());
                 if round >= warm_up {
@@ -123,7 +167,9 @@ impl Row {
             title: self.title.clone(),
             setup: self.setup.clone(),
             subjects: names.zip(turns).collect(),
+            remarks: self.subjects.iter().map(|subject| subject.remark.clone()).collect(),
             goals: self.goals.clone(),
+            published: self.published.clone(),
         })
     }
 }
@@ -144,9 +190,18 @@ impl Turn {
         self.cpu_ns.max(1) as f64 / self.events.max(1) as f64
     }
 
+    /// The same where the events were there long before: from append to acknowledgement is how long they lay there.
+    pub(crate) fn of_what_was_there(mut self) -> Self {
+        self.p999 = self.p999.map(|p999| P999 { delivery_ns: None, ..p999 });
+        self
+    }
+
     fn json(&self) -> Value {
-        let Self { events, wall_ns, cpu_ns, stored_bytes } = self;
-        json!({"events": events, "wall_ns": wall_ns, "cpu_ns": cpu_ns, "stored_bytes_each": stored_bytes})
+        let Self { events, wall_ns, cpu_ns, stored_bytes, p999 } = self;
+        json!({
+            "events": events, "wall_ns": wall_ns, "cpu_ns": cpu_ns, "stored_bytes_each": stored_bytes,
+            "sink_p999_ns": p999.map(|it| it.sink_ns), "delivery_p999_ns": p999.and_then(|it| it.delivery_ns),
+        })
     }
 }
 
@@ -154,13 +209,17 @@ impl Measured {
     /// All of it, with what follows.
     pub(crate) fn json(&self, name: &str) -> Value {
         let figures = Figures::of(self);
-        let subjects = self.subjects.iter().zip(&figures.lines).map(|((name, turns), line)| {
+        let subjects = self.subjects.iter().zip(&figures.lines).zip(&self.remarks);
+        let subjects = subjects.map(|(((name, turns), line), remark)| {
             let turns: Vec<Value> = turns.iter().map(Turn::json).collect();
-            json!({"name": name, "figures": line.json(), "turns": turns})
+            json!({"name": name, "remark": remark, "figures": line.json(), "turns": turns})
         });
+        let published =
+            |it: &Published| json!({"subject": it.subject, "events_per_s": it.per_s, "of": it.of});
         json!({
             "row": name, "title": self.title, "setup": self.setup, "subjects": subjects.collect::<Vec<_>>(),
             "goals": figures.goals.iter().map(|goal| goal.json()).collect::<Vec<_>>(),
+            "published": self.published.iter().map(published).collect::<Vec<_>>(),
         })
     }
 }

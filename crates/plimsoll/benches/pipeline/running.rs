@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_measure::clock;
 use plimsoll_pipeline::guarantee::Guarantee;
-use plimsoll_pipeline::meter::Count;
+use plimsoll_pipeline::meter::{Count, Meter};
 use plimsoll_pipeline::{
     Control, Executor, Limits, Parts, Pipeline, Settings, SinkFactory, Source, TransformFactory,
 };
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::Failure;
 use crate::place::Log;
-use crate::row::Turn;
+use crate::row::{P999, Turn};
 use crate::watch::{Seen, watch};
 
 /// How often a pipeline's counters are looked at: seldom enough to cost nothing.
@@ -79,5 +79,14 @@ pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn,
     if astray != [0; 3] {
         return Err(format!("{astray:?} events were lost, buried, or written before").into());
     }
-    turn
+    Ok(Turn { p999: p999(&meter), ..turn? })
+}
+
+/// What a pipeline that has ended says of its slowest events, of which the first ones are a part.
+pub(crate) fn p999(meter: &Meter) -> Option<P999> {
+    let times = meter.take_times();
+    let delivery = meter.stages().len().checked_sub(1)?;
+    let of = |stage: usize| times.of(stage).at(99.9);
+    let moved = times.of(delivery).count() > 0;
+    moved.then(|| P999 { sink_ns: of(delivery - 1), delivery_ns: Some(of(delivery)) })
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::figures::{Figures, Held, Line, Spread};
+use plimsoll_measure::matrix::Spread;
+
+use crate::figures::{Figures, Held, Line};
 use crate::place::Place;
 use crate::row::Measured;
 use crate::steady::Steady;
@@ -29,18 +31,32 @@ pub(crate) fn row(measured: &Measured) -> String {
             "", "ratio", "events/s", "CPU ns", "× CPU", "CPU ns +", "events/core/s"
         ),
     );
-    for ((name, _), figures) in measured.subjects.iter().zip(&figures.lines) {
+    for (((name, _), figures), remark) in measured.subjects.iter().zip(&figures.lines).zip(&measured.remarks)
+    {
         line(&mut out, format_args!("  {name:<42}{}", cells(figures)));
+        remark.iter().for_each(|remark| line(&mut out, format_args!("    {remark}")));
+    }
+    for it in &measured.published {
+        let (name, ours) = (&measured.subjects[it.subject].0, figures.lines[it.subject].per_s.median);
+        let ratio = ours / it.per_s;
+        line(
+            &mut out,
+            format_args!("  beside {name}: {:.0} events/s of {}; here {ratio:.2} × that", it.per_s, it.of),
+        );
     }
     figures.goals.iter().for_each(|goal| line(&mut out, format_args!("  {}", words(goal))));
     out
 }
 
 fn cells(figures: &Line) -> String {
-    let Line { ratio, per_s, per_cpu_s, cpu_ns, cpu_ratio, cpu_more_ns, stored_bytes } = figures;
+    let Line { ratio, per_s, per_cpu_s, cpu_ns, cpu_ratio, cpu_more_ns, stored_bytes, p999_ns } = figures;
     let stored = stored_bytes.map_or(String::new(), |bytes| format!("  {bytes:.0} bytes stored"));
+    let slowest = |what: &str, p999: &Option<Spread>| {
+        p999.as_ref().map_or(String::new(), |ns| format!("  {what} p99.9 {:.2} ms", ns.median / 1e6))
+    };
+    let slowest = slowest("sink", &p999_ns[0]) + &slowest("delivery", &p999_ns[1]);
     format!(
-        "{:>22}{:>32}{:>10.0}{:>9.2}{:>11.0}{:>14.0}{stored}",
+        "{:>22}{:>32}{:>10.0}{:>9.2}{:>11.0}{:>14.0}{stored}{slowest}",
         spread(ratio, 3),
         spread(per_s, 0),
         cpu_ns.median,
@@ -51,7 +67,7 @@ fn cells(figures: &Line) -> String {
 }
 
 fn spread(spread: &Spread, digits: usize) -> String {
-    let Spread { median, min, max } = spread;
+    let Spread { median, min, max, .. } = spread;
     format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
 }
 

@@ -7,15 +7,15 @@ mod memory;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use plimsoll_child::{Child, Lifetime};
 use plimsoll_kafka::bench;
 use plimsoll_kafka::topic::Topic;
 use plimsoll_measure::clock::{self, SECOND_NS};
 use plimsoll_measure::stream::{Second, Stage, Stream};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::Failure;
@@ -55,9 +55,9 @@ pub(crate) fn run(place: &Place, plan: &Plan, out: Option<&Path>) -> Result<Stea
         KEPT.into_iter().fold(Topic::new(NAME, PARTITIONS), |topic, (name, value)| topic.with(name, value));
     log.reset(&topic)?;
     let records = plan.steady_s * plan.steady_per_s;
-    let mut program = Program::start(home.path(), &log, &store.borrow())?;
+    let program = Program::start(home.path(), &log, &store.borrow())?;
     let sent = bench::produce(&log.cluster(), NAME, records, &mut paced(plan.steady_per_s))?.records;
-    arrival(&log, &mut store.borrow_mut(), &mut program, sent)?;
+    arrival(&log, &mut store.borrow_mut(), &program, sent)?;
     let (seconds, stream) = program.end()?;
     if let Some(out) = out {
         fs::write(out.join("steady.csv"), csv(&seconds)?)?;
@@ -90,7 +90,7 @@ fn paced(per_s: u64) -> impl FnMut(u64, &mut Vec<u8>) {
 }
 
 /// Waits until all that was sent is there, once each.
-fn arrival(log: &Log, store: &mut Store, program: &mut Program, sent: u64) -> Result<(), Failure> {
+fn arrival(log: &Log, store: &mut Store, program: &Program, sent: u64) -> Result<(), Failure> {
     let began = clock::now();
     let mut marks = Marks::of(&log.extents(NAME)?, NAME, connect::our_name(TOPIC_NUMBER));
     loop {
@@ -98,7 +98,7 @@ fn arrival(log: &Log, store: &mut Store, program: &mut Program, sent: u64) -> Re
         if come >= sent {
             return store.wait_for_count(NAME, sent);
         }
-        if let Some(status) = program.child.try_wait()? {
+        if let Some(status) = program.child.ended() {
             return Err(format!("the program ended ({status}) with {come} of {sent} documents").into());
         }
         if u128::from(clock::now().since(began)) > LIMIT.as_nanos() {
@@ -127,28 +127,20 @@ impl Program {
         fs::write(&file, pipeline.to_string())?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
         command.args(["pipeline", "run"]).arg(file).arg("--out").arg(&out).arg("-q");
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
-        Ok(Self { child, out })
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Ok(Self { child: Child::run(command, Lifetime::Bound)?, out })
     }
 
     /// Lets it finish; gives what it noted.
-    fn end(mut self) -> Result<(Vec<Second>, Stream), Failure> {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).ok_or("no such process")?;
-        kill_process(pid, Signal::TERM)?;
-        let status = self.child.wait()?;
+    fn end(self) -> Result<(Vec<Second>, Stream), Failure> {
+        self.child.terminate(LIMIT)?;
+        let status = self.child.ended().ok_or("the program did not end in time")?;
         if !status.success() {
             return Err(format!("the program ended with {status}").into());
         }
         let seconds = fs::read_to_string(self.out.join("seconds.ndjson"))?;
         let seconds = seconds.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         Ok((seconds, serde_json::from_str(&fs::read_to_string(self.out.join("pipeline.json"))?)?))
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn watch(
                 events: seen.events - at_first.events,
                 wall_ns: now.since(began),
                 cpu_ns: seen.cpu_ns - at_first.cpu_ns,
-                stored_bytes: None,
+                ..Turn::default()
             });
         }
         if seen.has_begun {

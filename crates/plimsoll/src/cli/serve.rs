@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use plimsoll_measure::size::Bytes;
 
 /// Services.
 #[derive(Debug, Subcommand)]
@@ -23,9 +24,12 @@ pub struct TelemetryArgs {
     /// or `embedded:relaxed`; `database.uri` of the settings if left out.
     #[arg(long, value_name = "URI|embedded[:profile]")]
     pub server: Option<String>,
-    /// Where a server that is started keeps its data; a temporary directory if left out.
+    /// Where a server that is started keeps its data; if left out, a temporary directory that is gone when it ends.
     #[arg(long, value_name = "DIR")]
     pub storage: Option<PathBuf>,
+    /// The storage engine's cache of a server that is started, such as 512MB; the server's own default if left out.
+    #[arg(long, value_name = "SIZE")]
+    pub cache: Option<Bytes>,
     /// The settings, as YAML; the guide of the service lists them.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

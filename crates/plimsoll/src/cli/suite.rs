@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub struct SuiteArgs {
     /// A file, .csv or .yaml, or the name of a shipped suite.
-    #[arg(required_unless_present_any = ["resume", "bound_to"])]
+    #[arg(required_unless_present = "resume")]
     pub file: Option<String>,
     /// Make the runs that are missing in this directory of an earlier suite; of a complete one print its summary again.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "out", "server", "repetitions", "only", "list"])]
@@ -37,12 +37,6 @@ pub struct SuiteArgs {
     /// Print the runs in their order, and do nothing.
     #[arg(long)]
     pub list: bool,
-    /// For the suite itself: become the program with the words behind `--`, asked to end when this process does.
-    #[arg(long, value_name = "PID", hide = true, requires = "words")]
-    pub bound_to: Option<u32>,
-    /// These words.
-    #[arg(last = true, hide = true, requires = "bound_to")]
-    pub words: Vec<String>,
     /// The suite directory itself.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -116,12 +116,13 @@ pub fn tell(comparison: &Comparison, path: &Path, json: bool) -> Outcome<()> {
     Ok(())
 }
 
-/// A regression ends like an expectation that failed: what was measured is sound, and it is not what it had to be. Documents
-/// that are not there weigh more.
+/// A regression ends like an expectation that failed: what was measured is sound, and it is not what it had to be. So does a
+/// side that did nothing, or pairs that leave the primary metric without a verdict: a gate must not open for what could not be
+/// judged. Documents that are not there weigh more.
 pub fn exit(comparison: &Comparison) -> Exit {
     if !(comparison.a.kept && comparison.b.kept) {
         Exit::Integrity
-    } else if comparison.is_regression() {
+    } else if comparison.is_regression() || comparison.is_failed() {
         Exit::Expectation
     } else {
         Exit::Held

@@ -1,11 +1,11 @@
 //! `plimsoll ladder`: the same load with more and more writers, and the law that its throughput follows.
 
-use anyhow::{anyhow, ensure};
+use anyhow::ensure;
 use plimsoll_load::arrivals::CONNECTIONS_MAX;
 use plimsoll_load::engine::Second;
 use plimsoll_load::ladder::{Unit, ladder, rung};
 use plimsoll_load::line::SETTLE_S;
-use plimsoll_load::phase::{Load, Phase};
+use plimsoll_load::phase::Phase;
 use plimsoll_load::stop::Stop;
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::duration::Span;
@@ -15,7 +15,7 @@ use plimsoll_measure::ladder::Rung;
 use super::load;
 use crate::cli::LadderArgs;
 use crate::exit::{Deserves, Exit, Outcome};
-use crate::plan::closed;
+use crate::plan::{Searched, closed};
 use crate::session::Session;
 
 /// More rungs than this are refused.
@@ -28,22 +28,17 @@ const RUNGS_MAX: usize = 64;
 pub fn climb(args: &LadderArgs) -> Outcome<Exit> {
     check(&args.writers, args.step).deserves(Exit::Usage)?;
     let mut session = load::open(&args.scenario, &args.load)?;
-    let load = session.plan.searched().cloned();
-    let load = load.ok_or_else(|| anyhow!("phases: there is no load to climb with")).deserves(Exit::Usage)?;
-    let unit = match session.sends() {
-        _ if session.plan.documents_per_operation() > 1.0 => Unit::Documents,
-        Sends::Operations => Unit::Operations,
-        Sends::Requests => Unit::Requests,
-    };
+    let searched = session.plan.searched().deserves(Exit::Usage)?;
+    searched.note().into_iter().for_each(|note| session.note(note));
     load::prepare(&mut session)?;
     let mut rungs = Vec::new();
     for writers in &args.writers {
         if session.is_over() {
             break;
         }
-        rungs.push(step(&mut session, &load, *writers, args.step, unit)?);
+        rungs.push(step(&mut session, &searched, *writers, args.step)?);
     }
-    session.ladder = Some(ladder(rungs, unit));
+    session.ladder = Some(ladder(rungs, unit(&session)));
     load::close(session, &args.load, "ladder", None)
 }
 
@@ -60,13 +55,22 @@ fn check(writers: &[u32], step_s: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the rungs count.
+fn unit(session: &Session) -> Unit {
+    match session.sends() {
+        _ if session.plan.documents_per_operation() > 1.0 => Unit::Documents,
+        Sends::Operations => Unit::Operations,
+        Sends::Requests => Unit::Requests,
+    }
+}
+
 /// One closed load; its first second only settles.
-fn step(session: &mut Session, load: &Load, writers: u32, step_s: u64, unit: Unit) -> Outcome<Rung> {
+fn step(session: &mut Session, searched: &Searched, writers: u32, step_s: u64) -> Outcome<Rung> {
     let name = if writers == 1 { "1 writer".to_owned() } else { format!("{writers} writers") };
     let phase = Phase {
         name,
         key: None,
-        loads: vec![closed(load, writers)],
+        loads: searched.loads(closed(&searched.load, writers)),
         stop: Stop { duration: Some(Span::from_secs(SETTLE_S + step_s)), ..Stop::default() },
         drain: Span::from_secs(0),
         unreachable_for: session.loaded.scenario.unreachable_for,
@@ -84,8 +88,8 @@ fn step(session: &mut Session, load: &Load, writers: u32, step_s: u64, unit: Uni
     let mut seconds: Vec<Second> = Vec::new();
     session.run(&phase, |second| {
         if second.from_ns >= SETTLE_S * SECOND_NS && second.to_ns <= (SETTLE_S + step_s) * SECOND_NS {
-            seconds.push(second.clone());
+            seconds.push(second.only(0, &searched.load));
         }
     })?;
-    Ok(rung(writers, &seconds, unit))
+    Ok(rung(writers, &seconds, unit(session)))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use plimsoll_load::arrivals::Arrivals;
+use plimsoll_load::beside::Beside;
 use plimsoll_load::engine::Second;
 use plimsoll_load::line::{Measured, Prober, Quest, SETTLE_S, find};
 use plimsoll_load::phase::{Load, Phase};
@@ -23,8 +24,8 @@ use plimsoll_server::machine;
 
 use super::load;
 use crate::cli::LineArgs;
-use crate::exit::{Exit, Failure, Outcome};
-use crate::plan::closed;
+use crate::exit::{Deserves, Exit, Failure, Outcome};
+use crate::plan::{Searched, closed};
 use crate::session::Session;
 use crate::system::cpu_ns;
 
@@ -45,9 +46,8 @@ const THOROUGH_WINDOW_S: f64 = 130.0;
 /// What kept the search from being made.
 pub fn line(args: &LineArgs) -> Outcome<Exit> {
     let mut session = load::open(&args.scenario, &args.load)?;
-    let Some(searched) = session.plan.searched().cloned() else {
-        return Err(Failure { exit: Exit::Usage, error: anyhow!("phases: there is no load to search with") });
-    };
+    let searched = session.plan.searched().deserves(Exit::Usage)?;
+    searched.note().into_iter().for_each(|note| session.note(note));
     load::prepare(&mut session)?;
     let start = warm_up(&mut session, &searched)?;
     let line = if session.is_over() {
@@ -55,13 +55,15 @@ pub fn line(args: &LineArgs) -> Outcome<Exit> {
     } else {
         search(&mut session, &searched, start, args.thorough)?
     };
+    let line = Line { load: searched.load.name.clone(), beside: searched.described(), ..line };
     load::close(session, &args.load, "line", Some(line))
 }
 
 /// Brings the server to a steady state under a closed load; gives the first rate of the climb.
-fn warm_up(session: &mut Session, searched: &Load) -> Outcome<f64> {
+fn warm_up(session: &mut Session, searched: &Searched) -> Outcome<f64> {
     let connections = session.plan.search_connections(&session.loaded.scenario);
-    let phase = phase(session, WARM_UP, closed(searched, connections), WARM_UP_S);
+    let loads = searched.loads(closed(&searched.load, connections));
+    let phase = phase(session, WARM_UP, loads, WARM_UP_S);
     let at_ns = session.elapsed_ns();
     session.emit(&Event::Phase {
         at_ns,
@@ -72,7 +74,7 @@ fn warm_up(session: &mut Session, searched: &Load) -> Outcome<f64> {
     let (mut late, mut late_ns) = (0, 0);
     session.run(&phase, |second| {
         if second.from_ns >= WARM_UP_S / 2 * SECOND_NS {
-            late += second.tallies.iter().map(|tally| tally.count).sum::<u64>();
+            late += second.only(0, &searched.load).tallies.iter().map(|tally| tally.count).sum::<u64>();
             late_ns += second.to_ns - second.from_ns;
         }
     })?;
@@ -85,7 +87,7 @@ fn warm_up(session: &mut Session, searched: &Load) -> Outcome<f64> {
     Ok(session.loaded.scenario.line.start.unwrap_or(reached * START_SHARE).max(1.0))
 }
 
-fn search(session: &mut Session, searched: &Load, start: f64, thorough: bool) -> Outcome<Line> {
+fn search(session: &mut Session, searched: &Searched, start: f64, thorough: bool) -> Outcome<Line> {
     let objective = session.plan.objective.clone();
     let documents = session.plan.documents_per_operation();
     let mut settings = Settings::standard(start, objective.operations_min());
@@ -149,11 +151,11 @@ fn checkpoint_note(session: &Session) -> Option<String> {
     }
 }
 
-fn phase(session: &Session, name: &str, load: Load, seconds: u64) -> Phase {
+fn phase(session: &Session, name: &str, loads: Vec<Load>, seconds: u64) -> Phase {
     Phase {
         name: name.to_owned(),
         key: None,
-        loads: vec![load],
+        loads,
         stop: Stop { duration: Some(Span::from_secs(seconds)), ..Stop::default() },
         drain: Span::from_secs(0),
         unreachable_for: session.loaded.scenario.unreachable_for,
@@ -165,7 +167,7 @@ fn phase(session: &Session, name: &str, load: Load, seconds: u64) -> Phase {
 
 struct SessionProber<'a> {
     session: &'a mut Session,
-    searched: &'a Load,
+    searched: &'a Searched,
     connections: u32,
     documents: f64,
     unit: String,
@@ -186,14 +188,18 @@ impl Prober for SessionProber<'_> {
         };
         self.session.emit(&trying);
         let arrivals = Arrivals::Constant { rate: attempt.rate, connections: self.connections };
-        let load = self.searched.arriving(arrivals);
-        let phase = phase(self.session, &name(attempt.stage, rate, &self.unit), load, seconds);
-        let mut measured = Measured { from_ns: at_ns, connections: self.connections, ..Measured::default() };
+        let loads = self.searched.loads(self.searched.load.arriving(arrivals));
+        let phase = phase(self.session, &name(attempt.stage, rate, &self.unit), loads, seconds);
+        let beside = self.searched.beside.iter().map(beside).collect();
+        let mut measured =
+            Measured { from_ns: at_ns, beside, connections: self.connections, ..Measured::default() };
         let mut cpu = CpuMeter { pids: self.session.system.pids(), first: None, last: None };
         let finished = self.session.run(&phase, |second| {
             if second.to_ns <= seconds * SECOND_NS && second.to_ns > second.from_ns {
                 cpu.look(second);
-                measured.seconds.push(second.clone());
+                measured.seconds.push(second.only(0, &self.searched.load));
+                let others = self.searched.beside.iter().zip(&mut measured.beside).zip(1..);
+                others.for_each(|((load, seen), place)| seen.seconds.push(second.only(place, load)));
             }
         });
         let finished = finished.map_err(|failure| failure.error)?;
@@ -215,6 +221,11 @@ impl SessionProber<'_> {
         let samples = &self.session.samples;
         samples[samples.partition_point(|sample| sample.at_ns < from_ns)..].to_vec()
     }
+}
+
+/// A load beside the search, of which nothing was seen yet.
+fn beside(load: &Load) -> Beside {
+    Beside { name: load.name.clone(), connections: load.arrivals.connections(), ..Beside::default() }
 }
 
 fn name(stage: Stage, rate: f64, unit: &str) -> String {

@@ -36,23 +36,34 @@ use crate::terminal::{print, say, style};
 /// A moment that is proposed lies so far ahead, in milliseconds: time for every shard to get ready.
 const SHARDS_AHEAD_MS: u64 = 60_000;
 
-/// Reads the words, finds the server and opens a session.
+/// Reads the words, finds the server and opens a session in which one load is varied: which one is known before anything is
+/// started.
 ///
 /// # Errors
 /// What cannot be meant, reached or begun.
 pub fn open(name: &str, args: &LoadArgs) -> Outcome<Session> {
-    open_at(name, args, None)
+    open_if(name, args, None, |plan| plan.searched().map(drop))
 }
 
-/// The same for a load that begins at a moment of its own.
+/// The same for a load that is sent as it is, perhaps from a moment of its own on.
 ///
 /// # Errors
 /// What cannot be meant, reached or begun.
 pub fn open_at(name: &str, args: &LoadArgs, start: Option<Moment>) -> Outcome<Session> {
+    open_if(name, args, start, |_| Ok(()))
+}
+
+fn open_if(
+    name: &str,
+    args: &LoadArgs,
+    start: Option<Moment>,
+    check: fn(&Plan) -> anyhow::Result<()>,
+) -> Outcome<Session> {
     let shard = plan::shard(&args.shard).deserves(Exit::Usage)?;
     let loaded = scenario::load(name, &args.overrides, args.seed).deserves(Exit::Usage)?;
     check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
-    let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
+    let plan = Plan::build(&loaded).and_then(|plan| check(&plan).map(|()| plan));
+    let plan = plan.with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
     let subject = Subject::of(&loaded, &plan, args).deserves(Exit::Usage)?;
     check_shard(shard, &loaded.scenario, &subject, start).deserves(Exit::Usage)?;
     let control = Control::listening(signals().context("listen to signals")?);
@@ -77,7 +88,17 @@ pub fn open_at(name: &str, args: &LoadArgs, start: Option<Moment>) -> Outcome<Se
         if shard != Share::WHOLE {
             readers.shard = Some(Recorder::create(&path)?);
         }
-        let opening = Opening { loaded, plan, system, readers, control, shard, run, started_ms, canary: !args.no_canary };
+        let opening = Opening {
+            loaded,
+            plan,
+            system,
+            readers,
+            control,
+            shard,
+            run,
+            started_ms,
+            canary: !args.no_canary,
+        };
         let mut session = Session::open(opening)?;
         session.start_at_ms = start.map(|start| start.wall_ms);
         Ok(session)

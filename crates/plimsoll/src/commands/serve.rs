@@ -4,7 +4,8 @@ use std::fs;
 use std::io::stderr;
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
+use plimsoll_measure::size::Bytes;
 use plimsoll_server::embedded::{self, Options};
 use plimsoll_server::{Server, Storage, mongod};
 use plimsoll_telemetry::serve::{self, Ending, Running};
@@ -93,7 +94,7 @@ async fn end(service: Running, signals: &mut Signals) -> Outcome {
                 Exit::Failed
             }
         }),
-        () = signals.next() => {
+        _ = signals.next() => {
             say("plimsoll: ended at once; what was not acknowledged may not be stored");
             Ok(Exit::Interrupted)
         }
@@ -138,24 +139,37 @@ fn set(tree: &mut Value, assignment: &str) -> anyhow::Result<()> {
 /// The server that we start, if one is to be started. It ends with the value.
 fn start_server(choice: &Choice, args: &TelemetryArgs) -> Outcome<Option<Server>> {
     let storage = args.storage.clone().map_or(Storage::Temporary, Storage::At);
-    match choice {
-        Choice::Uri(_) if args.storage.is_some() => {
-            Err(anyhow!("--storage: a server with a URI has its own; say --server embedded"))
-                .deserves(Exit::Usage)
-        }
-        Choice::Uri(_) => Ok(None),
+    let cache_bytes = args.cache.map(Bytes::get);
+    let server = match choice {
+        Choice::Uri(_) => return leave_as_it_is(args).map(|()| None).deserves(Exit::Usage),
         Choice::Embedded(profile) => {
             install(false).deserves(Exit::Failed)?;
-            let options = Options { profile: *profile, storage, ..Options::default() };
-            let server = embedded::start(&cache()?, &options).context("start the embedded server");
-            server.map(Some).deserves(Exit::Server)
+            let options = Options { profile: *profile, storage, cache_bytes, ..Options::default() };
+            let server = embedded::start(&cache()?, &options);
+            server.context("start the embedded server").deserves(Exit::Server)?
         }
         Choice::Mongod => {
-            let options = mongod::Options { storage, ..mongod::Options::default() };
-            mongod::start(&options).map(Some).context("start mongod").deserves(Exit::Server)
+            let options = mongod::Options { storage, cache_bytes, ..mongod::Options::default() };
+            mongod::start(&options).context("start mongod").deserves(Exit::Server)?
         }
-        Choice::Any | Choice::Several(_) => Err(anyhow!("--server: name one server")).deserves(Exit::Usage),
+        Choice::Any | Choice::Several(_) => {
+            return Err(anyhow!("--server: name one server")).deserves(Exit::Usage);
+        }
+    };
+    if args.storage.is_none() {
+        tracing::warn!(
+            "everything lies in a temporary directory and is gone when this service ends: say --storage DIR to keep it"
+        );
     }
+    Ok(Some(server))
+}
+
+/// A server that runs has its storage and its cache already.
+fn leave_as_it_is(args: &TelemetryArgs) -> anyhow::Result<()> {
+    for (word, is_said) in [("--storage", args.storage.is_some()), ("--cache", args.cache.is_some())] {
+        ensure!(!is_said, "{word}: a server with a URI has its own; say --server embedded");
+    }
+    Ok(())
 }
 
 fn log_to_stderr(level: LogLevel) {

@@ -13,7 +13,6 @@ use super::load;
 use crate::cli::SuiteArgs;
 use crate::exit::{Deserves, Exit, Outcome, worst_of_runs};
 use crate::matrix::machine::check_same;
-use crate::suite::child::transform;
 use crate::suite::dir::{SuiteDir, read as read_results, resumed};
 use crate::suite::drive::{Drive, Settings};
 use crate::suite::meant::{Test, Words, build, kept, title, told};
@@ -29,9 +28,6 @@ const WATCH_NS_MIN: u64 = 100 * MILLISECOND_NS;
 /// # Errors
 /// What cannot be meant, or kept the suite from being made.
 pub fn suite(args: &SuiteArgs) -> Outcome<Exit> {
-    if let Some(parent) = args.bound_to {
-        return Err(transform(&args.words, parent).into());
-    }
     let settings = settings(args).deserves(Exit::Usage)?;
     let begun = match &args.resume {
         Some(path) => match made_already(path, args).deserves(Exit::Usage)? {

@@ -1,5 +1,6 @@
 //! The destination of a pipeline held against its topic.
 
+mod envelopes;
 mod topic;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,8 @@ use plimsoll_kafka::{Cluster, scenario as kafka};
 use plimsoll_stores::audit::{Expected, Identified, Part, Report, checksum, scan};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::namespace::Namespace;
-use plimsoll_stores::scenario::{Insert, Named, Transactional};
+use plimsoll_stores::scenario::{Insert, Named, Transactional, Vector};
+use plimsoll_stores::sink::vector::By;
 use plimsoll_stores::topics::Topics;
 
 use topic::Topic;
@@ -98,8 +100,9 @@ impl Collections {
         let (uri, namespace, mut parts, topics) = match &file.sink {
             SinkSection::Insert(insert) => of_insert(insert)?,
             SinkSection::Transactional(transactional) => of_transactional(transactional)?,
+            SinkSection::Vector(vector) => of_vector(vector)?,
             other => bail!(
-                "a destination `{}` does not say which events it holds: audit inserts, transactions and topics",
+                "a destination `{}` does not say which events it holds: audit inserts, transactions, vectors and topics",
                 other.kind()
             ),
         };
@@ -113,8 +116,10 @@ impl Collections {
         let elsewhere =
             file.dead_letters.as_ref().filter(|letters| !matches!(letters, SinkSection::Insert(_)));
         let letters_elsewhere = elsewhere.map(SinkSection::kind);
-        let summed = file.transforms.is_empty()
-            && parts.iter().all(|part| matches!(part.form, Form::Bson | Form::Full));
+        let summed = file.transforms.iter().all(keeps_payload)
+            && parts.iter().all(|part| matches!(part.form, Form::Bson | Form::Full))
+            // A vector stands among the fields of a payload that is the document.
+            && !matches!(&file.sink, SinkSection::Vector(vector) if vector.form != Form::Full);
         Ok(Self { uri, parts, topics: Topics::of(&namespace, topics), summed, letters_elsewhere })
     }
 
@@ -209,6 +214,17 @@ fn leaves_out(transform: &TransformSection) -> bool {
     }
 }
 
+/// Whether the payload of an event is what it was when this is done.
+fn keeps_payload(transform: &TransformSection) -> bool {
+    match transform {
+        TransformSection::Filter(_) | TransformSection::Sample(_) => true,
+        TransformSection::Count(_) | TransformSection::Map(_) => false,
+        TransformSection::Encode(_) | TransformSection::Decode(_) => false,
+        #[cfg(feature = "embedding")]
+        TransformSection::Embed(_) => true,
+    }
+}
+
 type Found = (String, Namespace, Vec<Part>, BTreeMap<String, u32>);
 
 fn of_insert(insert: &Insert) -> anyhow::Result<Found> {
@@ -222,6 +238,18 @@ fn of_insert(insert: &Insert) -> anyhow::Result<Found> {
     };
     let part = Part { namespace: namespace.clone(), identified, form: insert.form };
     Ok((insert.uri.clone(), namespace, vec![part], insert.topics.clone()))
+}
+
+fn of_vector(vector: &Vector) -> anyhow::Result<Found> {
+    if vector.by != By::Source {
+        bail!(
+            "documents of `by: key` hold the newest event of a key, so nobody can say which ones should be there: audit vectors \
+             that are kept `by: source`"
+        );
+    }
+    let namespace: Namespace = vector.collection.parse().context("read `collection`")?;
+    let part = Part { namespace: namespace.clone(), identified: Identified::ById, form: vector.form };
+    Ok((vector.uri.clone(), namespace, vec![part], vector.topics.clone()))
 }
 
 fn of_transactional(sink: &Transactional) -> anyhow::Result<Found> {
@@ -280,6 +308,31 @@ pub fn words(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn question(rest: &str) -> anyhow::Result<Question> {
+        let text = format!("source: {{kafka: {{brokers: 'b:1', topic: t, group: g}}}}\n{rest}");
+        Question::of(&serde_saphyr::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn vectors_by_source_and_envelopes_in_a_topic_can_be_asked_for() {
+        let vector = |by: &str| {
+            question(&format!(
+                "sink: {{vector: {{uri: 'mongodb://a', collection: d.c, by: {by}, form: full}}}}\n"
+            ))
+        };
+        let asked = vector("source").unwrap();
+        let Destination::Collections(collections) = asked.destination else { panic!("it is a collection") };
+        assert!(collections.summed, "a document of the full form has the payload as it was");
+        let refused = vector("key").err().unwrap().to_string();
+        assert!(refused.contains("`by: source`"), "{refused}");
+        let topic = |transforms: &str| {
+            question(&format!("transforms: {transforms}\nsink: {{kafka: {{brokers: 'b:1', topic: u}}}}\n"))
+        };
+        topic("[encode: {}]").unwrap();
+        let refused = topic("[map: {project: [a]}]").err().unwrap().to_string();
+        assert!(refused.contains("`encode` and `decode` at most"), "{refused}");
+    }
 
     #[test]
     fn offsets_that_no_record_has_are_holes() {

@@ -8,7 +8,8 @@ use anyhow::{Context, anyhow};
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::stream::{FORMAT, Moved, Second, Stage, Stream};
 use plimsoll_pipeline::flow::Budget;
-use plimsoll_pipeline::meter::{Meter, Stages};
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::meter::{Count, Meter, Stages};
 use plimsoll_pipeline::{Control, Ended, Error};
 use plimsoll_report::stream::{Labels, Told, exposition, line};
 use tokio::sync::oneshot;
@@ -19,11 +20,14 @@ use super::metrics::{self, Board};
 use super::motion::{End, Motion};
 use super::process;
 use super::recent::Recent;
-use crate::signals::Signals;
+use crate::signals::{Asked, Signals};
 use crate::terminal::say;
 
 /// How often it is looked at whether events move, and whether it has done what it was to do.
 const MOTION_EVERY: Duration = Duration::from_millis(20);
+/// How long its threads may take to end once they are to end at once, in nanoseconds. They look whenever a call comes back, and
+/// some calls take their time.
+const LEAVING_NS: u64 = 3 * clock::SECOND_NS;
 
 /// Where a running pipeline is seen, and when it ends.
 pub struct Seen<'a> {
@@ -42,12 +46,12 @@ pub struct Seen<'a> {
 ///
 /// # Errors
 /// When it cannot be seen: an address that is taken, a directory that cannot be written.
-pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(Stream, Option<Error>)> {
+pub fn drive(built: Built, started_ms: u64, mut seen: Seen<'_>) -> anyhow::Result<(Stream, Option<Error>)> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
     let board = Board::default();
     let mut watch = Watch::new(&built, board.clone(), started_ms);
-    let (ended, mut over) = oneshot::channel();
+    let (ended, over) = oneshot::channel();
     let Built { pipeline, control, guarantee, path, labels, .. } = built;
     let ended = runtime.block_on(async {
         if let Some(address) = seen.listen {
@@ -56,33 +60,17 @@ pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(S
         }
         let thread = std::thread::Builder::new().name("pipeline".into());
         thread.spawn(move || drop(ended.send(pipeline.run()))).context("start the pipeline")?;
-        let mut signals = Signals::listen().context("listen to signals")?;
-        let mut tick = tokio::time::interval(Duration::from_secs(1));
-        tick.tick().await;
-        let mut motion_tick = tokio::time::interval(MOTION_EVERY);
-        let mut unseen = None;
-        let ended = loop {
-            tokio::select! {
-                result = &mut over => break result.map_err(|_| anyhow!("the pipeline's thread ended without a word"))?,
-                _ = tick.tick(), if unseen.is_none() => if let Err(error) = watch.look(seen.dir, seen.lines) {
-                    // Nobody sees it any more, but what it has read is still written.
-                    control.drain();
-                    unseen = Some(error);
-                },
-                _ = motion_tick.tick() => watch.follow(&control, seen.end),
-                () = signals.next() => interrupt(&control),
-            }
-        };
-        unseen.map_or(Ok(ended), Err)
+        attend(&mut watch, &control, over, &mut seen).await
     })?;
+    let undone = ended.is_none().then(|| watch.abandon(guarantee));
     watch.look(seen.dir, false)?;
     let moved = watch.moved();
     let (word, failure) = match ended {
-        Ok(Ended::Exhausted) => ("exhausted", None),
-        Ok(Ended::Drained) if watch.finished => ("finished", None),
-        Ok(Ended::Drained) => ("drained", None),
-        Ok(Ended::Aborted) => ("aborted", None),
-        Err(error) => ("failed", Some(error)),
+        None | Some(Ok(Ended::Aborted)) => ("aborted", None),
+        Some(Ok(Ended::Exhausted)) => ("exhausted", None),
+        Some(Ok(Ended::Drained)) if watch.finished => ("finished", None),
+        Some(Ok(Ended::Drained)) => ("drained", None),
+        Some(Err(error)) => ("failed", Some(error)),
     };
     let stream = Stream {
         format: FORMAT,
@@ -90,7 +78,7 @@ pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(S
         guarantee: guarantee.to_string(),
         path,
         ended: word.into(),
-        failure: failure.as_ref().map(Error::to_string),
+        failure: failure.as_ref().map(Error::to_string).or(undone),
         started_ms,
         version: env!("CARGO_PKG_VERSION").into(),
         moved,
@@ -99,13 +87,62 @@ pub fn drive(built: Built, started_ms: u64, seen: Seen<'_>) -> anyhow::Result<(S
     Ok((stream, failure))
 }
 
-fn interrupt(control: &Control) {
+/// Looks at a pipeline until it has ended. Gives nothing if it was to end at once and its threads did not in time: whatever they
+/// do, they end with the process.
+async fn attend(
+    watch: &mut Watch,
+    control: &Control,
+    mut over: oneshot::Receiver<Result<Ended, Error>>,
+    seen: &mut Seen<'_>,
+) -> anyhow::Result<Option<Result<Ended, Error>>> {
+    let mut signals = Signals::listen().context("listen to signals")?;
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    tick.tick().await;
+    let mut motion_tick = tokio::time::interval(MOTION_EVERY);
+    let (mut unseen, mut leave_at) = (None, None);
+    let ended = loop {
+        tokio::select! {
+            result = &mut over => break Some(result.map_err(|_| anyhow!("the pipeline's thread ended without a word"))?),
+            _ = tick.tick(), if unseen.is_none() => if let Err(error) = watch.look(seen.dir, seen.lines) {
+                // Nobody sees it any more, but what it has read is still written.
+                control.drain();
+                unseen = Some(error);
+            },
+            _ = motion_tick.tick() => watch.follow(control, seen.end),
+            asked = signals.next() => if interrupt(control, asked) == Ends::AtOnce {
+                leave_at.get_or_insert_with(|| clock::now() + LEAVING_NS);
+            },
+        }
+        if leave_at.is_some_and(|at| clock::now() >= at) {
+            break None;
+        }
+    };
+    unseen.map_or(Ok(ended), Err)
+}
+
+/// How a pipeline that was asked to end does so.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Gently,
+    AtOnce,
+}
+
+fn interrupt(control: &Control, asked: Asked) -> Ends {
     if control.is_draining() {
         control.abort();
-        return;
+        return Ends::AtOnce;
     }
-    say("what is read is written and committed; press Ctrl-C again to end at once");
+    say(drains(asked));
     control.drain();
+    Ends::Gently
+}
+
+/// What is said of the end to who asks for it.
+const fn drains(asked: Asked) -> &'static str {
+    match asked {
+        Asked::AtTerminal => "what is read is written and committed; press Ctrl-C again to end at once",
+        Asked::ByProgram => "what is read is written and committed",
+    }
 }
 
 /// Looks at a pipeline once a second.
@@ -152,6 +189,23 @@ impl Watch {
             self.finished = true;
             control.drain();
         }
+    }
+
+    /// Notes that nobody waits for the pipeline's threads any more; gives the words for it, and says them. What is read and not
+    /// settled is lost where its positions are committed.
+    fn abandon(&self, guarantee: Guarantee) -> String {
+        let counts = self.meter.counts();
+        let open = counts.get(Count::Read).saturating_sub(counts.settled());
+        if guarantee == Guarantee::AtMostOnce {
+            self.meter.add(Count::Lost, open);
+        }
+        let words = format!(
+            "ended at once: a call that did not come back within {} s was not waited for, and {open} events that were read are not \
+             settled",
+            LEAVING_NS / clock::SECOND_NS
+        );
+        say(&format!("plimsoll: {words}"));
+        words
     }
 
     /// From when to when events moved, now that none does any more.
@@ -212,5 +266,16 @@ impl Watch {
     /// The last look, with the times of the whole run.
     fn whole(&self) -> Second {
         Second { stages: self.stages(&self.whole), ..self.before.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_pressed_ctrl_c_is_told_to_press_it_again() {
+        assert!(drains(Asked::AtTerminal).contains("press Ctrl-C again"));
+        assert!(!drains(Asked::ByProgram).contains("Ctrl-C"));
     }
 }

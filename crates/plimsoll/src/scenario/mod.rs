@@ -249,6 +249,10 @@ pub struct Weighted {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Line {
+    /// The load of the last phase whose rate is searched, which has to be said where that phase has several: the others go
+    /// on beside it as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
     /// What must hold, by metric (`response`, `service`, `errors`); p99 response under 50 ms and no errors if left out.
     pub objective: BTreeMap<String, Vec<String>>,
     /// Connections of the constant arrivals; those of the scenario, 16 at least, if left out.

@@ -11,7 +11,7 @@ use plimsoll_mongo::scenario::Existing;
 use plimsoll_report::suite as report;
 
 use super::cpus::{Cpus, held};
-use super::topics::{Broker, Topics};
+use super::topics::{Broker, PARTITIONS, Topics};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place;
 
@@ -86,15 +86,24 @@ impl Brokers {
     /// When it is in the way, or the brokers refuse.
     pub fn make(&self, name: &str, topics: &Topics) -> Outcome<Option<String>> {
         let was = self.topic(name).deserves(Exit::Server)?;
-        let partitions = u16::try_from(topics.partitions).unwrap_or(u16::MAX);
-        let wanted = Topic::new(name, partitions);
         match (was.exists, topics.rule) {
-            (false, _) => self.admin.create(&wanted).deserves(Exit::Server)?,
-            (true, Existing::Drop) => self.admin.reset(&wanted).deserves(Exit::Server)?,
+            (false, _) => self.create(name, topics).deserves(Exit::Server)?,
+            (true, Existing::Drop) => self.reset(name, topics).deserves(Exit::Server)?,
             (true, _) if was.offsets() > 0 => return Err(in_the_way(&was)).deserves(Exit::Usage),
             (true, _) => {}
         }
         Ok((was.offsets() > 0).then(|| report::made_anew(name, was.offsets())))
+    }
+
+    fn create(&self, name: &str, topics: &Topics) -> Result<(), Error> {
+        self.admin.create(&Topic::new(name, count(topics.partitions.unwrap_or(PARTITIONS))))
+    }
+
+    /// Makes a topic anew as somebody had made it: only what it held goes. The row alone may change its partitions.
+    fn reset(&self, name: &str, topics: &Topics) -> Result<(), Error> {
+        let was = self.admin.as_made(name)?;
+        let partitions = topics.partitions.map_or(was.partitions, count);
+        self.admin.reset(&Topic { partitions, ..was })
     }
 
     /// Lets the groups that are the run's read the topic from its beginning.
@@ -123,6 +132,10 @@ fn start(cpus: Option<&Cpus>) -> Outcome<Process> {
     let cache = place::cache()?;
     let started = held(cpus, || Process::start(cache.root(), Settings::default())).deserves(Exit::Failed)?;
     started.context("start the broker").deserves(Exit::Server)
+}
+
+fn count(partitions: u32) -> u16 {
+    u16::try_from(partitions).unwrap_or(u16::MAX)
 }
 
 fn in_the_way(topic: &inspection::Topic) -> anyhow::Error {

@@ -1,16 +1,17 @@
 //! One load as a process of its own, watched until it ends.
 
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_child::log::last_lines;
+use plimsoll_child::process::started_by;
+use plimsoll_child::{Child, Lifetime};
 use plimsoll_measure::clock;
 use plimsoll_server::process;
-use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 
 use super::cpus::{Cpus, held};
 use super::progress::Progress;
@@ -19,8 +20,7 @@ use crate::itself;
 
 /// How often a process is looked at, and the wish to stop passed on.
 const POLL: Duration = Duration::from_millis(50);
-/// What is read of a log, in bytes, and told of it, in lines.
-const LOG_BYTES_MAX: usize = 4096;
+/// What is told of a log, in lines.
 const LOG_LINES: usize = 3;
 
 /// What is run, and where to.
@@ -52,25 +52,24 @@ pub struct Over {
 }
 
 impl Start<'_> {
-    /// Starts it in a process group of its own, so that Ctrl-C comes to it through us and once only.
+    /// Starts it out of the terminal's reach, so that Ctrl-C comes to it through us and once only. It is asked to end when this
+    /// process is gone, even if that was killed: nobody would watch it.
     ///
     /// # Errors
     /// When the program cannot be started.
     fn spawn(&self) -> anyhow::Result<Child> {
-        let log = || File::create(self.log).with_context(|| format!("write {}", self.log.display()));
+        let log = File::create(self.log).with_context(|| format!("write {}", self.log.display()))?;
         let mut command = itself::command();
-        let own = std::process::id().to_string();
-        command.args(["suite", "--bound-to", &own, "--"]);
         command.args(self.words).arg("--out").arg(self.out).arg("--json");
         command.args(self.server.into_iter().flat_map(|server| ["--server", server]));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log()?).process_group(0);
-        held(self.cpus, || command.spawn())?.context("start this program again")
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        held(self.cpus, || Child::run(command, Lifetime::Asked))?.context("start this program again")
     }
 
     /// Runs it to its end, or ends it when the watchdog says so.
     ///
     /// # Errors
-    /// When it cannot be started, or the system does not tell how it is.
+    /// When it cannot be started.
     pub fn watched(
         &self,
         guard: &mut Guard<'_>,
@@ -78,34 +77,16 @@ impl Start<'_> {
         settings: super::watch::Settings,
     ) -> anyhow::Result<Over> {
         let from_ms = clock::wall_ms();
-        let mut child = self.spawn()?;
+        let child = self.spawn()?;
         let mut watch = Watch::new(settings, clock::now());
         let status = loop {
-            if let Some(status) = child.try_wait().context("wait for a run")? {
+            if let Some(status) = child.wait(POLL) {
                 break status;
             }
             guard.step(&mut watch, progress, &child);
-            std::thread::sleep(POLL);
         };
         Ok(Over { from_ms, to_ms: clock::wall_ms(), status, cause: watch.ended_for() })
     }
-}
-
-/// Becomes this program with other words, asked to end with SIGINT when the suite that started it is gone, even if that was
-/// killed: nobody would watch it. What a process asks of its parent's death outlives its becoming another program.
-///
-/// # Errors
-/// Always: it comes back only when it cannot be done.
-pub fn transform(words: &[String], parent: u32) -> anyhow::Error {
-    let bound = set_parent_process_death_signal(Some(Signal::INT)).context("be bound to the suite");
-    if let Err(error) = bound {
-        return error;
-    }
-    // The parent may have gone before the bond was there.
-    if getppid().is_none_or(|pid| pid.as_raw_nonzero().get() as u32 != parent) {
-        return anyhow::anyhow!("the suite that started this run is gone");
-    }
-    anyhow::Error::from(itself::command().args(words).exec()).context("become a run")
 }
 
 /// Who watches, and whom it tells.
@@ -134,7 +115,7 @@ impl Guard<'_> {
         let now = clock::now();
         if watch.is_due(now) {
             // What the run starts by itself, such as a server, works for it.
-            let pids = self.servers.iter().copied().chain([child.id()]).chain(started_by(child.id()));
+            let pids = self.servers.iter().copied().chain([child.pid()]).chain(started_by(child.pid()));
             let cpu_ns = pids.filter_map(process::usage).map(|usage| usage.cpu_ns).sum();
             if let Action::Say(report) = watch.look(now, Look { seen: progress.look(), cpu_ns }) {
                 (self.say)(Said::Far(report));
@@ -143,39 +124,23 @@ impl Guard<'_> {
         match watch.step(now, self.flag.load(Ordering::Relaxed)) {
             Some(Action::Ask(cause)) => {
                 (self.say)(Said::Asked(cause));
-                send(child, Signal::INT);
+                // One that cannot hear it is killed when its time is over.
+                child.interrupt().unwrap_or_default();
             }
             Some(Action::Kill(_)) => {
                 (self.say)(Said::Killed);
-                send(child, Signal::KILL);
+                // One that does not die at once is waited for.
+                child.kill().unwrap_or_default();
             }
             _ => {}
         }
     }
 }
 
-/// The processes that a process has started and that are still there; none where the system does not tell.
-fn started_by(pid: u32) -> Vec<u32> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let told = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    told.flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
-        .collect()
-}
-
-/// The process has not been waited for, so its number is still its own.
-fn send(child: &Child, signal: Signal) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // One that has just ended needs no word.
-        kill_process(pid, signal).unwrap_or_default();
-    }
-}
-
 /// The last lines that a process said, as one.
 pub fn last_words(log: &Path) -> Option<String> {
-    let bytes = std::fs::read(log).ok()?;
-    let tail = &bytes[bytes.len().saturating_sub(LOG_BYTES_MAX)..];
-    let text = String::from_utf8_lossy(tail);
-    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let told = last_lines(log);
+    let lines: Vec<_> = told.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LOG_LINES)..].join(" ");
     let last = last.trim_start_matches("plimsoll: ").to_owned();
     (!last.is_empty()).then_some(last)
@@ -184,15 +149,6 @@ pub fn last_words(log: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_process_has_started_is_found_while_it_is_there() {
-        let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
-        assert!(started_by(std::process::id()).contains(&child.id()));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!started_by(std::process::id()).contains(&child.id()));
-    }
 
     #[test]
     fn the_last_lines_of_a_log_are_told_as_one() {

@@ -41,7 +41,13 @@ impl<'a> Footing<'a> {
         let cpus = test.server_cpus.as_ref();
         let hosted = match (&test.job.host, test.job.namespace(number)) {
             (Host::Suite(choice, _), Some(namespace)) => {
-                let start = host::Start { choice, cpus, cache_bytes: test.job.cache_bytes, quiet };
+                let start = host::Start {
+                    choice,
+                    cpus,
+                    cache_bytes: test.job.cache_bytes,
+                    patience: test.job.patience,
+                    quiet,
+                };
                 Some((Hosted::open(start, runtime)?, namespace))
             }
             _ => None,

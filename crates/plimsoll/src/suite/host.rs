@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use bson::rawdoc;
+use plimsoll_measure::duration::Span;
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::inspection::{Collection, Inspection};
 use plimsoll_mongo::collection;
@@ -19,8 +20,6 @@ use super::hosted_as::HostedAs;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, Manner, Place};
 
-/// How long the server may take for one answer to the suite itself.
-const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one look may take in all: scans of large collections end by themselves before.
 const LOOK_MAX: Duration = Duration::from_secs(180);
 /// Documents that are kept of the collection after a run.
@@ -35,6 +34,8 @@ pub struct Start<'a> {
     pub cpus: Option<&'a Cpus>,
     /// The storage engine's cache, in bytes.
     pub cache_bytes: Option<u64>,
+    /// How long it may take for one answer to the suite itself.
+    pub patience: Span,
     /// Whether nothing is said on the way.
     pub quiet: bool,
 }
@@ -63,7 +64,8 @@ impl<'a> Hosted<'a> {
     /// # Errors
     /// When it cannot be installed, started or reached.
     pub fn open(start: Start<'_>, runtime: &'a Runtime) -> Outcome<Self> {
-        let manner = Manner { timeout: TIMEOUT, quiet: start.quiet, cache_bytes: start.cache_bytes };
+        let timeout = Duration::from_nanos(start.patience.as_ns());
+        let manner = Manner { timeout, quiet: start.quiet, cache_bytes: start.cache_bytes };
         let place =
             held(start.cpus, || Place::open(start.choice, manner, runtime)).deserves(Exit::Failed)??;
         let uri = match start.choice {

@@ -16,7 +16,7 @@ const READ_BYTES_MAX: u64 = 8 << 20;
 /// What was seen of a run so far. Every number only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Operations acknowledged.
+    /// Operations acknowledged; of a pipeline, events settled.
     pub operations: u64,
     /// Stretches of load that were written down, whether anything was acknowledged in them or not.
     pub stretches: u64,
@@ -30,6 +30,9 @@ pub struct Seen {
 pub trait Progress {
     /// What was seen so far.
     fn look(&mut self) -> Seen;
+
+    /// What it calls that which it counts.
+    fn unit(&self) -> &'static str;
 }
 
 /// A file that grows by lines, read on from where the last look ended.
@@ -92,6 +95,10 @@ impl Progress for Events {
         }
         self.seen
     }
+
+    fn unit(&self) -> &'static str {
+        "operations"
+    }
 }
 
 /// The seconds of a pipeline's directory, likewise. What a pipeline has settled is its progress.
@@ -118,6 +125,10 @@ impl Progress for Seconds {
             self.seen.stretches += 1;
         }
         self.seen
+    }
+
+    fn unit(&self) -> &'static str {
+        "events"
     }
 }
 
@@ -159,6 +170,7 @@ mod tests {
         file.write_all((audit.clone() + &audit).as_bytes()).unwrap();
         assert_eq!(events.look(), Seen { operations: 12, stretches: 2, signs: 3, audits: 2 });
     }
+
     #[test]
     fn what_a_pipeline_has_settled_is_its_progress() {
         let dir = tempfile::tempdir().unwrap();
@@ -171,5 +183,6 @@ mod tests {
         assert_eq!(seconds.look(), Seen::default());
         std::fs::write(dir.path().join(SECONDS), second(5, 1) + &second(7, 2)).unwrap();
         assert_eq!(seconds.look(), Seen { operations: 9, stretches: 2, ..Seen::default() });
+        assert_eq!((seconds.unit(), Events::of(dir.path()).unit()), ("events", "operations"));
     }
 }

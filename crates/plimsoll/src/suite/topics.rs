@@ -11,8 +11,8 @@ use super::fill::{Each, Fill};
 use super::typed::Row;
 use crate::pipeline::PipelineFile;
 
-/// Partitions of a topic that is made where the row does not say.
-const PARTITIONS: u32 = 4;
+/// Partitions of a topic that is made where the row does not say; one that is made anew keeps its own.
+pub const PARTITIONS: u32 = 4;
 /// No topic has more: a generator has a thread for each.
 const PARTITIONS_MAX: u32 = 64;
 
@@ -53,8 +53,8 @@ pub struct Topics {
     pub written: Vec<String>,
     /// What the one that it reads is filled with before.
     pub fill: Option<Fill>,
-    /// Partitions of those that are made.
-    pub partitions: u32,
+    /// Partitions of those that are made, where the row says so.
+    pub partitions: Option<u32>,
     /// What happens to one that is not empty; with `append` none is made or touched.
     pub rule: Existing,
     /// Properties of the client, as the file's own section says them.
@@ -82,7 +82,7 @@ impl Topics {
             (Some(_), existing) => existing.map_or(Existing::Refuse, Into::into),
         };
         let written = file.topics_written().into_iter().map(str::to_owned).collect();
-        let partitions = row.partitions.unwrap_or(PARTITIONS);
+        let partitions = row.partitions;
         let properties = properties(file);
         Ok(Some(Self { broker, read, group, written, fill: row.fill, partitions, rule, properties }))
     }

@@ -50,7 +50,7 @@ pub enum Action {
 pub struct Report {
     /// Since it began, in seconds.
     pub elapsed_s: f64,
-    /// Operations acknowledged.
+    /// Operations acknowledged; of a pipeline, events settled.
     pub operations: u64,
     /// How many of them a second since the last look.
     pub rate_per_s: f64,

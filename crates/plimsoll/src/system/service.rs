@@ -20,6 +20,7 @@ use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
 use plimsoll_mongo::scenario::Section;
+use plimsoll_server::service::Service as Process;
 use plimsoll_wire::ConnectOptions;
 use tokio::runtime::Runtime;
 
@@ -27,9 +28,10 @@ use super::staged::Staged;
 use super::{Crew, Ground, System, store};
 use crate::canary;
 use crate::exit::{Deserves, Exit, Outcome};
-use crate::injection;
+use crate::injection::{self, Owned};
 use crate::plan::Plan;
 use crate::scenario::{Loaded, Scenario};
+use crate::workload;
 
 /// Round trips of which the median is told.
 const PINGS: usize = 20;
@@ -37,6 +39,9 @@ const PINGS: usize = 20;
 /// A service under load.
 #[derive(Debug)]
 pub struct Service {
+    /// The process that we started, as faults see it: what one of them did is known to the others, also in a later phase.
+    /// Fields are dropped in their order: what was started has the process to itself when it ends.
+    process: Option<Owned<Process>>,
     /// What we started for it, if anything.
     staged: Option<Staged>,
     setup: Arc<Setup>,
@@ -60,7 +65,7 @@ pub fn compile(loaded: &Loaded, plan: &Plan, start_ms: u64, url: Option<&str>) -
     }
     let start_ms = i64::try_from(start_ms).unwrap_or(i64::MAX);
     let context = plimsoll_http::Context { seed: loaded.scenario.seed, start_ms, base: &loaded.base };
-    Ok(Setup::build(&section, &plan.service(), context)?)
+    Ok(Setup::build_with(&section, &plan.service(), context, &workload::make)?)
 }
 
 impl Service {
@@ -89,7 +94,9 @@ impl Service {
         let setup = Arc::new(setup);
         let operations = ground.plan.operations.len();
         let engine = engine(&setup, operations, ground.shard, crew).context("start the workers")?;
+        let process = staged.as_ref().map(|staged| Owned::sharing(Arc::clone(&staged.process)));
         let mut service = Self {
+            process,
             staged,
             setup,
             facts,
@@ -204,7 +211,9 @@ impl System for Service {
         let Some(staged) = &self.staged else { return Vec::new() };
         let injections = phase.faults.iter().filter_map(|planned| plan.injections.get(planned.key));
         let tied = injections.filter_map(|aimed| match aimed.victim {
-            crate::scenario::Victim::Service => injection::tie_service(&aimed.fault, staged),
+            crate::scenario::Victim::Service => {
+                injection::tie_service(&aimed.fault, self.process.as_ref(), &staged.proxies)
+            }
             crate::scenario::Victim::Server => {
                 injection::tie(&aimed.fault, staged.place.server.as_ref(), &staged.place.proxies)
             }
@@ -241,9 +250,10 @@ impl System for Service {
         trips.get(PINGS / 2).copied()
     }
 
+    /// None, as zero operations, where the null server does not speak as the service does.
     fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {
         let server = NullServer::start(&null_options()).context("start the null server")?;
-        let setup = Arc::new(self.setup.against(server.address()));
+        let Some(setup) = self.setup.against(server.address()).map(Arc::new) else { return Ok((0.0, 0.0)) };
         let operations = self.setup.names().count();
         let crew = Crew { spin: Spin::Off, ..self.crew };
         let mut engine = engine(&setup, operations, Share::WHOLE, crew)?;
@@ -276,7 +286,9 @@ impl System for Service {
     }
 
     fn keep(self: Box<Self>, run: &Path) -> anyhow::Result<bool> {
-        self.staged.map_or(Ok(false), |staged| staged.keep(run))
+        let Self { process, staged, .. } = *self;
+        drop(process);
+        staged.map_or(Ok(false), |staged| staged.keep(run))
     }
 }
 

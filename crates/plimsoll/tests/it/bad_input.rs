@@ -28,12 +28,12 @@ fn good() -> String {
 #[test]
 fn a_misspelt_key() {
     let text = good().replace("batch:", "bacth:");
-    check(&text, &[], 2, &["scenario.yaml", "line 9", "unknown field `bacth`", "did you mean `batch`?"]);
+    check(&text, &[], 2, &["scenario.yaml", "line 10", "unknown field `bacth`", "did you mean `batch`?"]);
 }
 
 #[test]
 fn a_wrong_type() {
-    check(&good().replace("batch: 10", "batch: many"), &[], 2, &["scenario.yaml", "line 9", "many"]);
+    check(&good().replace("batch: 10", "batch: many"), &[], 2, &["scenario.yaml", "line 10", "many"]);
 }
 
 #[test]

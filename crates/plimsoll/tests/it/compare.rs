@@ -88,6 +88,25 @@ fn a_regression_ends_with_99_and_everything_is_written_down() {
 }
 
 #[test]
+fn a_side_that_rejected_everything_is_no_comparison_that_held() {
+    let dir = tempfile::tempdir().unwrap();
+    let costs = |run: &mut Run| run.client.cpu_us_per_operation = Some(5.0);
+    let a = group(dir.path(), "a", 1, &around(5_000.0, 10), costs);
+    let b = group(dir.path(), "b", 2, &[0.0; 10], |run| {
+        costs(run);
+        let rejected = run.operations.get_mut("insert").unwrap();
+        (rejected.count, rejected.documents) = (0, 0);
+        rejected.errors.insert("Unauthorized".into(), 1_000);
+    });
+    let output = compare(dir.path(), &[a.to_str().unwrap(), "--with", b.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(99), "{}", stdout(&output));
+    let said = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["There is no verdict on documents per second of insert", "B did nothing in 10 of 10 pairs"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
 fn a_against_a_shows_no_difference_and_says_how_many_pairs_would() {
     let dir = tempfile::tempdir().unwrap();
     let rates = |shift: usize| {

@@ -12,13 +12,15 @@ use plimsoll_server::{Cache, Profile, Server, Storage};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::program::{inserts, json, plimsoll, plimsoll_with, python, scenario, server, stderr, uri};
+use crate::program::{
+    impatient, inserts, json, plimsoll, plimsoll_with, python, scenario, server, stderr, uri,
+};
 
 /// How long a run may take to put its first seconds on record.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn start(dir: &Path, server: &str, out: &Path) -> Child {
-    let file = scenario(dir, &inserts("faults", 100, "{duration: 120s}"));
+    let file = scenario(dir, &impatient(&inserts("faults", 100, "{duration: 120s}")));
     let args = ["run", file.to_str().unwrap(), "--server", server, "--out", out.to_str().unwrap(), "--json"];
     plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -112,8 +114,7 @@ fn a_server_that_comes_back_is_reached_again() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
     let mut server = server(Profile::Journaled, &[]);
-    let text = inserts("back", 100, "{duration: 6s}").replace("unreachable_for: 2s", "unreachable_for: 20s");
-    let file = scenario(dir.path(), &text);
+    let file = scenario(dir.path(), &inserts("back", 100, "{duration: 6s}"));
     let args =
         ["run", file.to_str().unwrap(), "--server", &uri(&server), "--out", out.to_str().unwrap(), "--json"];
     let run = plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_http::NullServer;
+use plimsoll_http::null::Options;
 use serde_json::Value;
 
 use crate::program::{inserts, json, plimsoll_with, scenario, shared, stderr, stdout};
@@ -100,6 +102,42 @@ fn a_run_is_written_in_both_forms_of_k6_and_shown_again() {
         assert_eq!((&insert["count"], &insert["failed"]), (&40.into(), &0.into()));
         assert_eq!(insert["times"][0]["since"], "due");
     }
+}
+
+#[test]
+fn the_checks_of_a_service_are_exported_as_they_were_judged() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = NullServer::start(&Options::default()).unwrap();
+    let url = format!("http://{}", server.address());
+    let text = "title: test\nhttp: {url: \"http://127.0.0.1:1\"}\nphases:\n  - load:\n      read:\n        \
+                request: {get: /a, check: {status: 200, headers: {x-none: {exists: false}}}}\n        \
+                arrivals: {closed: {writers: 2}}\n    stop: {operations: 40}\nexpect: {checks: [\"rate==1\"]}\n";
+    let file = scenario(dir.path(), text);
+    let [summary, out] = ["k6.json", "run"].map(|name| dir.path().join(name));
+    let [file, summary_word, out] = [&file, &summary, &out].map(|path| path.to_str().unwrap());
+    let ran = plimsoll_with(&[
+        "run",
+        file,
+        "--server",
+        &url,
+        "--json",
+        "--out",
+        out,
+        "--summary-export",
+        summary_word,
+    ]);
+    let run = json(&ran);
+    let exported: Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
+    let counted = run["answers"][0]["checks"].as_array().unwrap();
+    let checks = exported["root_group"]["checks"].as_array().unwrap();
+    assert_eq!((counted.len(), checks.len()), (2, 2), "{exported}");
+    for (counted, check) in counted.iter().zip(checks) {
+        assert_eq!(check["name"], format!("read: {}", counted["name"].as_str().unwrap()));
+        assert_eq!((&check["passes"], &check["fails"]), (&counted["passed"], &counted["failed"]));
+    }
+    let checks = &exported["metrics"]["checks"];
+    assert_eq!((&checks["values"]["rate"], &checks["values"]["passes"]), (&1.into(), &80.into()));
+    assert_eq!(checks["thresholds"]["rate==1"]["ok"], true);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{guarded, inserts, json, plimsoll_with, scenario, shared, stderr};
+use crate::program::{guarded, impatient, inserts, json, plimsoll_with, scenario, shared, stderr};
 
 /// Runs a scenario over embedded servers.
 fn run(text: &str, words: &[&str]) -> Value {
@@ -35,7 +35,7 @@ fn four_servers_have_even_shares_and_every_document_is_found_on_one_of_them() {
 
 #[test]
 fn a_server_that_is_killed_is_named_passed_over_and_audited_when_it_is_back() {
-    let text = inserts("killed", 10, "{duration: 5s}").replace(
+    let text = impatient(&inserts("killed", 10, "{duration: 5s}")).replace(
         "    stop: {duration: 5s}\n",
         "    stop: {duration: 5s}\n    faults: [{at: 1s, server: 2, inject: {kill: {down: 60s}}}]\n",
     );

@@ -55,8 +55,60 @@ fn a_check_that_fails_is_an_error_of_its_operation() {
     assert_eq!(run["answers"][0]["checks"][0]["failed"], 50);
 }
 
+/// Writes without end, and a few reads beside them.
+fn two_loads(line: &str) -> String {
+    let read = "      read:\n        request: {get: /things, check: {status: 200}}\n        \
+                arrivals: {constant: {rate: 50, connections: 4}}\n";
+    text(&format!(
+        "{read}    stop: {{duration: 2s}}\nline: {{objective: {{response: [\"med<1s\"]}}, start: 200{line}}}\n"
+    ))
+}
+
 #[test]
-fn the_line_of_a_service_is_searched_as_that_of_a_database() {
+fn the_line_of_one_load_is_searched_while_the_other_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = NullServer::start(&Options::default()).unwrap();
+    let (file, out) = (scenario(dir.path(), &two_loads(", load: write")), dir.path().join("run"));
+    let url = format!("http://{}", server.address());
+    let args = ["line", file.to_str().unwrap(), "--server", &url, "--json", "--out", out.to_str().unwrap()];
+    let mut child = plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // A search that goes to its end takes minutes. One try shows what is searched; the rest is shown by the engine's own tests.
+    let events = || std::fs::read_to_string(out.join("events.ndjson")).unwrap_or_default();
+    while !events().contains("\"event\":\"probed\"") {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its first try");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let run = json(&output);
+    let line = &run["line"];
+    assert_eq!((&line["load"], &line["unit"]), (&"write".into(), &"requests/s".into()), "{run}");
+    assert_eq!(line["beside"], serde_json::json!(["read (constant 50/s over 4 connections)"]));
+    let first = &line["probes"][0];
+    assert_eq!(first["rate"], 200.0, "{line}");
+    // The reads are in no rate: with them it would be 250.
+    let achieved = first["achieved"].as_f64().unwrap();
+    assert!((50.0..225.0).contains(&achieved), "{line}");
+    assert!(run["operations"]["read"]["count"].as_u64() > Some(500), "they went on all the time: {run}");
+    assert!(run["conclusions"].to_string().contains("Beside it went on read"), "{run}");
+}
+
+#[test]
+fn of_several_loads_the_one_that_is_searched_must_be_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &two_loads(""));
+    for command in ["line", "ladder"] {
+        let output = plimsoll_with(&[command, file.to_str().unwrap(), "--server", "http://127.0.0.1:1"]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("several loads (read, write)") && said.contains("line.load=read"), "{said}");
+    }
+}
+
+#[test]
+fn a_ladder_of_a_service_is_climbed_as_that_of_a_database() {
     let dir = tempfile::tempdir().unwrap();
     let server = NullServer::start(&Options::default()).unwrap();
     let file = scenario(dir.path(), &text("    stop: {duration: 2s}\nline: {start: 200}\n"));
@@ -78,6 +130,22 @@ fn the_line_of_a_service_is_searched_as_that_of_a_database() {
     let run = json(&output);
     assert_eq!(run["ladder"]["rungs"].as_array().unwrap().len(), 2, "{run}");
     assert!(run["ladder"]["rungs"][0]["throughput"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_ladder_of_one_load_counts_nothing_of_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    // An answer after 100 ms: one writer gets through ten a second, and the reads would be fifty more.
+    let options = Options { delay: Duration::from_millis(100), ..Options::default() };
+    let server = NullServer::start(&options).unwrap();
+    let (file, out) = (scenario(dir.path(), &two_loads(", load: write")), dir.path().join("run"));
+    let url = format!("http://{}", server.address());
+    let fixed =
+        ["ladder", file.to_str().unwrap(), "--server", &url, "--json", "--out", out.to_str().unwrap()];
+    let run = json(&plimsoll_with(&[&fixed[..], &["--writers", "1", "--step", "2"]].concat()));
+    let reached = run["ladder"]["rungs"][0]["throughput"].as_f64().unwrap();
+    assert!((1.0..=11.0).contains(&reached), "{run}");
+    assert!(run["operations"]["read"]["count"].as_u64() > Some(0), "{run}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod baseline;
 mod bound;
 mod compare;
 mod concepts;
@@ -15,6 +16,7 @@ mod http;
 mod http_ab;
 mod http_matrix;
 mod inspect;
+mod iot;
 mod matrix;
 mod merge;
 mod operations;
@@ -32,3 +34,4 @@ mod stream;
 mod stream_kills;
 mod suite;
 mod told;
+mod writer;

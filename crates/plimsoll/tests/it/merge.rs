@@ -8,11 +8,11 @@ use plimsoll_measure::clock;
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::{Value, json};
 
-use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr};
+use crate::program::{inserts, json, measured, plimsoll, plimsoll_with, scenario, shared, stderr};
 
 const SHARDS: u64 = 3;
 /// How far ahead the shards are told to begin, in milliseconds: a busy machine is given more time to get ready.
-const AHEAD_MS: [u64; 3] = [15_000, 45_000, 120_000];
+const AHEAD_MS: [u64; 3] = [5_000, 45_000, 120_000];
 
 /// Runs all shards of a scenario at one moment; gives their directories.
 fn shards(dir: &Path, file: &str, more: &[&str]) -> Vec<PathBuf> {
@@ -255,12 +255,12 @@ fn a_load_begins_at_its_moment_or_not_at_all() {
     ] {
         let out = dir.path().join("refused");
         let words = ["run", file, "--server", &server, "--out", out.to_str().unwrap(), "--quiet"];
-        let output = plimsoll_with(&[&words[..], more].concat());
+        let output = measured().args(words).args(more).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));
         assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
         assert!(!out.exists(), "nothing that `show` would take for the latest run: {part}");
     }
-    let run = ["+15s", "+60s"].iter().find_map(|ahead| {
+    let run = ["+4s", "+60s"].iter().find_map(|ahead| {
         let out = dir.path().join(ahead);
         let words = ["run", file, "--server", &server, "--out", out.to_str().unwrap()];
         let output = plimsoll_with(&[&words[..], &["--json", "--start-at", ahead]].concat());

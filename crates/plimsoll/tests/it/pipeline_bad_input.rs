@@ -1,11 +1,14 @@
 //! Pipelines that cannot go on as they were asked to: each says what is wrong, and a look changes nothing.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use plimsoll_measure::clock::{self, SECOND_NS};
+use plimsoll_pipeline::transform::Encode;
+use plimsoll_pipeline::{Batch, Partition, Record, TransformFactory};
 
 use crate::program::{plimsoll, plimsoll_with, stderr};
 
@@ -49,6 +52,52 @@ fn an_event_that_is_too_large_and_one_that_is_in_no_envelope_are_dead_letters_th
     assert!(dead.contains("this is no envelope: it does not begin with `PW`"), "{dead}");
     assert!(dead.contains("it is longer than 100 bytes"), "{dead}");
     assert_eq!(dead.lines().count(), 2);
+}
+
+/// An event in an envelope that is a line: no byte of it is a line break.
+fn envelope() -> (String, Vec<u8>) {
+    let make = |payload: String| {
+        let mut batch = Batch::new(Partition::new("t", 0));
+        batch.push(Record { payload: Some(payload.as_bytes()), ..Record::default() });
+        TransformFactory::build(&Encode, 0).unwrap().apply(&mut batch).unwrap();
+        let line = batch.payload(&batch.events()[0]).unwrap().to_vec();
+        (payload, line)
+    };
+    let payloads = (1..).map(|times| "payload".repeat(times));
+    payloads.map(make).find(|(_, line)| !line.contains(&b'\n')).unwrap()
+}
+
+#[test]
+fn an_envelope_of_a_later_version_and_one_with_a_flipped_bit_are_dead_letters_that_say_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (payload, good) = envelope();
+    let (mut later, mut flipped) = (good.clone(), good.clone());
+    later[2] = 9;
+    *flipped.last_mut().unwrap() ^= 1;
+    fs::write(
+        dir.path().join("in"),
+        [later, good.clone(), flipped].map(|line| [line, vec![b'\n']].concat()).concat(),
+    )
+    .unwrap();
+    let text = "source: {file: {path: in, format: ndjson}}\npositions: {file: positions}\ntransforms: [{decode: {}}]\n\
+                sink: {file: {path: out}}\ndead_letters: {file: {path: dead, form: whole}}\n";
+    let output = run(dir.path(), text);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(dir.path().join("out")).unwrap(), payload + "\n");
+    let dead = fs::read_to_string(dir.path().join("dead")).unwrap();
+    let said: Vec<_> = dead
+        .lines()
+        .map(|line| {
+            let letter: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(letter["headers"]["plimsoll-stage"], "decode");
+            let message = letter["headers"]["plimsoll-message"].as_str().unwrap().to_owned();
+            (letter["offset"].as_u64().unwrap(), message)
+        })
+        .collect();
+    let length = good.len() as u64 + 1;
+    assert_eq!(said.len(), 2, "{dead}");
+    assert_eq!(said[0], (0, "the envelope has version 9, and this program reads version 1".to_owned()));
+    assert!(said[1].0 == 2 * length && said[1].1.starts_with("the envelope's checksum is 0x"), "{said:?}");
 }
 
 #[cfg(feature = "embedding")]
@@ -123,4 +172,46 @@ fn to_check_a_pipeline_takes_nothing_from_one_that_runs() {
     let second = start("second").output().unwrap();
     assert_eq!(second.status.code(), Some(3), "{}", stderr(&second));
     assert!(stderr(&second).contains("another process uses this file"), "{}", stderr(&second));
+}
+
+/// Waits until something holds.
+fn until(what: &str, limit_ns: u64, mut holds: impl FnMut() -> bool) {
+    let began = clock::now();
+    while !holds() {
+        assert!(clock::now().since(began) < limit_ns, "no {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_second_signal_ends_a_pipeline_whatever_its_threads_do() {
+    let dir = tempfile::tempdir().unwrap();
+    // Each event takes as many steps as an expression may, and one batch holds all of them.
+    fs::write(dir.path().join("in"), "{}\n".repeat(1000)).unwrap();
+    let text = "source: {file: {path: in, format: ndjson}}\npositions: {file: positions}\nsink: {noop: {}}\n\
+                transforms: [{filter: {where: 'last(repeat(.))'}}]\ndead_letters: {file: {path: dead, form: whole}}\n";
+    let (path, out) = (write(dir.path(), text), dir.path().join("run"));
+    let mut command = plimsoll();
+    command.args(["pipeline", "run", &path, "--out", out.to_str().unwrap()]);
+    let mut running = Ends(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut said = BufReader::new(running.0.stderr.take().unwrap());
+    until("first second", PATIENCE_NS, || {
+        fs::read_to_string(out.join("seconds.ndjson")).is_ok_and(|seconds| !seconds.is_empty())
+    });
+    let pid = running.0.id().to_string();
+    let interrupt = || assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    interrupt();
+    let mut line = String::new();
+    while !line.contains("press Ctrl-C again") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended with the first signal");
+    }
+    interrupt();
+    until("end", 10 * SECOND_NS, || running.0.try_wait().unwrap().is_some());
+    assert_eq!(running.0.wait().unwrap().code(), Some(130));
+    let mut words = String::new();
+    said.read_to_string(&mut words).unwrap();
+    assert!(words.contains("was not waited for, and 1000 events that were read are not settled"), "{words}");
+    let summary = fs::read_to_string(out.join("pipeline.json")).unwrap();
+    assert!(summary.contains("\"ended\": \"aborted\""), "{summary}");
 }

@@ -99,11 +99,24 @@ pub fn scenario(dir: &Path, text: &str) -> PathBuf {
     path
 }
 
+/// How long [`inserts`] waits for a server that many tests share: it may stand still for seconds when the machine is busy.
+const PATIENT: &str = "unreachable_for: 60s\ntimeout: 60s";
+
+/// A scenario of [`inserts`] that soon gives up a server which says nothing more.
+pub fn impatient(scenario: &str) -> String {
+    scenario.replace(PATIENT, "unreachable_for: 2s")
+}
+
+/// The same, for one that never does.
+pub fn endlessly_patient(scenario: &str) -> String {
+    scenario.replace(PATIENT, "unreachable_for: 300s\ntimeout: 300s")
+}
+
 /// A small scenario with one phase of inserts.
 pub fn inserts(collection: &str, batch: u32, stop: &str) -> String {
     format!(
         "title: test\ncollection: plimsoll_test.{collection}\ndocument: {{n: {{$number: {{}}}}, text: {{$text: {{bytes: 40}}}}}}\n\
-         write_concern: {{w: 1, j: true}}\nunreachable_for: 2s\nphases:\n  - load:\n      insert:\n        \
+         write_concern: {{w: 1, j: true}}\n{PATIENT}\nphases:\n  - load:\n      insert:\n        \
          operation: {{insert: {{batch: {batch}}}}}\n        arrivals: {{closed: {{writers: 2}}}}\n    stop: {stop}\n"
     )
 }

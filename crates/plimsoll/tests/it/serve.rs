@@ -1,6 +1,5 @@
 //! `plimsoll serve telemetry` as a process: its beginning, its end, and what a kill leaves.
 
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -9,31 +8,23 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
 
 use crate::program::{plimsoll, plimsoll_with, shared, stderr, stdout};
 use crate::service::{Client, Service};
-
-const INGEST: &str = "/api/telemetry/ingest";
+use crate::writer::{INGEST, Writer, reading, stored};
 
 const START_MS: i64 = 1_790_000_000_000;
 const WRITERS: usize = 8;
+/// Answers before the end.
+const BEFORE: u64 = 600;
 
-fn reading(sensor: &str, at_ms: i64) -> String {
-    json!({"sensorId": sensor, "timestamp": at_ms, "temperature": 21.5}).to_string()
-}
-
-/// Sends readings until the connection ends or an answer is not 201, and tells the times of those that were.
-fn load(address: &str, sensor: &str, acknowledged: &AtomicU64) -> Vec<i64> {
-    let (mut client, mut times) = (Client::connect(address), Vec::new());
-    for at_ms in START_MS - 1_000_000_000.. {
-        match client.send("POST", INGEST, &reading(sensor, at_ms)) {
-            Ok((201, _)) => times.push(at_ms),
-            _ => break,
-        }
+/// Sends readings, batches and activities until the connection ends or an answer is not 201.
+fn load(address: &str, name: String, acknowledged: &AtomicU64) -> Writer {
+    let (mut client, mut writer) = (Client::connect(address), Writer::new(name, START_MS - 1_000_000_000));
+    while let Ok(201) = writer.send(&mut client) {
         acknowledged.fetch_add(1, Ordering::Relaxed);
     }
-    times
+    writer
 }
 
 /// Loads a service, ends it under load, starts another one on the same database, and looks for what was acknowledged.
@@ -43,38 +34,19 @@ fn ended_under_load(database: &str, end: impl FnOnce(&mut Service)) {
     let writers: Vec<_> = (0..WRITERS)
         .map(|n| {
             let (address, acknowledged) = (service.address.clone(), acknowledged.clone());
-            thread::spawn(move || load(&address, &format!("s{n}"), &acknowledged))
+            thread::spawn(move || load(&address, format!("s{n}"), &acknowledged))
         })
         .collect();
-    while acknowledged.load(Ordering::Relaxed) < 1_000 {
+    while acknowledged.load(Ordering::Relaxed) < BEFORE {
         assert!(service.process.try_wait().unwrap().is_none(), "it ended by itself");
         thread::sleep(Duration::from_millis(2));
     }
     end(&mut service);
     let again = Service::on_shared(database);
-    for (n, writer) in writers.into_iter().enumerate() {
-        let times = writer.join().unwrap();
-        let found = stored(&mut again.client(), &format!("s{n}"));
-        let lost: Vec<_> = times.iter().filter(|at_ms| !found.contains(at_ms)).collect();
-        assert!(lost.is_empty(), "{} of {} acknowledged readings are lost", lost.len(), times.len());
-        // One reading of each writer may have been on its way; sent again it counts once.
-        assert!(found.len() <= times.len() + 1);
-        let (status, _) = again.client().send("POST", INGEST, &reading(&format!("s{n}"), times[0])).unwrap();
-        assert_eq!((status, stored(&mut again.client(), &format!("s{n}")).len()), (201, found.len()));
-    }
-}
-
-/// The times of all readings of a sensor.
-pub fn stored(client: &mut Client, sensor: &str) -> BTreeSet<i64> {
-    let (mut found, mut cursor) = (BTreeSet::new(), String::new());
-    loop {
-        let page = client.get(&format!("/api/telemetry/{sensor}?from=0&to={START_MS}&limit=1000{cursor}"));
-        let readings = page["readings"].as_array().unwrap();
-        found.extend(readings.iter().map(|it| it["timestamp"].as_i64().unwrap()));
-        match page["next"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return found,
-        }
+    for writer in writers {
+        let writer = writer.join().unwrap();
+        writer.check(&mut again.client());
+        writer.check_once(&mut again.client());
     }
 }
 
@@ -98,11 +70,47 @@ fn a_sigterm_under_load_finishes_what_was_accepted() {
 fn with_an_embedded_server_nothing_else_is_needed() {
     let mut service = Service::start(&["--server", "embedded:relaxed"]);
     let mut client = service.client();
-    assert_eq!(client.send("POST", INGEST, &reading("s", START_MS - 1)).unwrap().0, 201);
-    assert_eq!(stored(&mut client, "s").len(), 1);
+    assert_eq!(client.send("POST", INGEST, &reading("s", START_MS - 1).to_string()).unwrap().0, 201);
+    assert_eq!(stored(&mut client, "s", START_MS).len(), 1);
     assert_eq!(client.get("/readyz")["status"], "ready");
     service.signal(Signal::INT);
     assert_eq!(service.wait().code(), Some(0));
+}
+
+#[test]
+fn with_a_storage_of_its_own_the_server_goes_on_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = dir.path().join("data");
+    let args = ["--server", "embedded", "--storage", storage.to_str().unwrap()];
+    let mut service = Service::start(&args);
+    let sent = service.client().send("POST", INGEST, &reading("s", START_MS - 1).to_string());
+    assert_eq!(sent.unwrap().0, 201);
+    service.signal(Signal::TERM);
+    assert_eq!(service.wait().code(), Some(0));
+    let again = Service::start(&args);
+    assert_eq!(stored(&mut again.client(), "s", START_MS).len(), 1);
+}
+
+#[test]
+fn a_server_that_is_started_has_the_cache_asked_for_and_a_temporary_one_is_warned_of() {
+    let own = ["--server", "embedded:relaxed", "--cache", "77MiB"];
+    let said = logged(&own, || assert!(is_running(["--cache-size", "77M"]), "no server has this cache"));
+    for part in ["gone when this service ends", "--storage DIR"] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let storage = dir.path().join("data");
+    let kept = ["--server", "embedded:relaxed", "--storage", storage.to_str().unwrap()];
+    let said = logged(&kept, || ());
+    assert!(said.contains("listening") && !said.contains("temporary directory"), "{said}");
+}
+
+/// Whether some process was started with these two words next to each other.
+fn is_running(words: [&str; 2]) -> bool {
+    let words = words.join("\0");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = processes.filter_map(|it| std::fs::read(it.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(&words))
 }
 
 #[test]
@@ -164,7 +172,9 @@ fn what_cannot_be_meant_is_refused_before_anything_starts() {
         (&["--set", "readings.gather"], 2, "write path=value"),
         (&["--set", "readings.commit=5"], 2, "commit"),
         (&["--server", "localhost:27017"], 2, "mongodb://localhost:27017"),
-        (&["--server", &shared(), "--storage", "x"], 2, "--server embedded"),
+        (&["--server", &shared(), "--storage", "x"], 2, "--storage: a server with a URI has its own"),
+        (&["--server", &shared(), "--cache", "64MB"], 2, "--cache: a server with a URI has its own"),
+        (&["--server", "embedded", "--cache", "much"], 2, "for example 512MB"),
         (
             &["--server", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300", "--listen", "127.0.0.1:0"],
             3,
@@ -184,21 +194,26 @@ fn what_cannot_be_meant_is_refused_before_anything_starts() {
     assert!(stderr(&output).contains("cannot be listened on"), "{}", stderr(&output));
 }
 
-#[test]
-fn without_security_the_log_says_so() {
+/// Serves until it says where, does something meanwhile, and ends it; gives what was logged.
+fn logged(args: &[&str], meanwhile: impl FnOnce()) -> String {
     let mut process = plimsoll()
-        .args(["serve", "telemetry", "--listen", "127.0.0.1:0", "--server", &shared()])
-        .args(["--set", "database.name=serve_log"])
+        .args(["serve", "telemetry", "--listen", "127.0.0.1:0"])
+        .args(args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut url = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    meanwhile();
     let pid = Pid::from_raw(process.id().try_into().unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
-    let output = process.wait_with_output().unwrap();
-    let said = stderr(&output);
+    stderr(&process.wait_with_output().unwrap())
+}
+
+#[test]
+fn without_security_the_log_says_so() {
+    let said = logged(&["--server", &shared(), "--set", "database.name=serve_log"], || ());
     for part in ["no security: everyone on this machine", "listening", "finishing what was accepted", "ended"]
     {
         assert!(said.contains(part), "{part} is not in {said}");

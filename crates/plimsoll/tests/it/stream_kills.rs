@@ -12,7 +12,7 @@ use campaign::{Plan, deal, share};
 #[test]
 fn a_small_campaign_holds_and_notices_a_guard_that_is_missing() {
     let dir = tempfile::tempdir().unwrap();
-    let only = ["exactly-once", "changes", "ids-of-their-own"].map(str::to_owned);
+    let only = ["envelope-once", "changes", "ids-of-their-own"].map(str::to_owned);
     let seed = plimsoll_measure::clock::wall_ms();
     let plan = Plan { kills: 5, seed, out: dir.path().to_owned(), only: only.to_vec() };
     let held = campaign::run(&plan).unwrap();

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::program::{inserts, json, plimsoll, plimsoll_with, shared, stderr, stdout};
+use crate::program::{endlessly_patient, inserts, json, plimsoll, plimsoll_with, shared, stderr, stdout};
 
 /// How long a suite may take to reach a moment.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -30,14 +30,16 @@ fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
 
 /// Scenarios of which each does one thing.
 fn scenarios(dir: &Path, prefix: &str) {
-    let named = |name: &str, stop: &str| inserts(&format!("{prefix}_{name}"), 20, stop);
+    // A suite looks at everything in its database before each test: at what all other tests have left, in theirs.
+    let named = |name: &str, stop: &str| {
+        inserts(&format!("{prefix}_{name}"), 20, stop).replace("plimsoll_test.", "plimsoll_suite.")
+    };
     write(dir, "quick.yaml", &named("quick", "{documents: 2_000}"));
     write(dir, "long.yaml", &named("long", "{duration: 8s}"));
     let fails = named("fails", "{documents: 500}") + "expect:\n  insert.documents: ['count>1000000']\n";
     write(dir, "fails.yaml", &fails);
     // The server's process is stopped after a second, and nothing is acknowledged any more.
-    let hangs = named("hangs", "{duration: 300s}")
-        .replace("unreachable_for: 2s", "unreachable_for: 300s\ntimeout: 300s");
+    let hangs = endlessly_patient(&named("hangs", "{duration: 300s}"));
     write(dir, "hangs.yaml", &(hangs + "    faults:\n      - {at: 1s, inject: {freeze: {lasts: 300s}}}\n"));
 }
 
@@ -160,7 +162,7 @@ fn command(command: &bson::RawDocumentBuf) -> bson::Document {
     let (runtime, options) = client();
     runtime.block_on(async {
         let mut connection = plimsoll_wire::Connection::connect(&options).await.unwrap();
-        let reply = connection.command("plimsoll_test", command).await.unwrap();
+        let reply = connection.command("plimsoll_suite", command).await.unwrap();
         bson::Document::try_from(reply.as_ref()).unwrap()
     })
 }
@@ -195,7 +197,7 @@ fn repetitions_are_interleaved_and_each_run_is_looked_at_before_and_after() {
         let (was, is) = (&before["collections"][0], &after["collections"][0]);
         assert_eq!(
             (&was["exists"], &was["namespace"]),
-            (&json!(false), &json!("plimsoll_test.suite_turns_quick"))
+            (&json!(false), &json!("plimsoll_suite.suite_turns_quick"))
         );
         assert_eq!((&is["documents"], is["samples"].as_array().unwrap().len()), (&json!(2000), 2));
         assert!(

@@ -1,4 +1,8 @@
 //! Fills a database with what a service would have stored before: an hour of readings, and feeds that hold something.
+//! Everything is made as it is stored, a bounded piece at a time.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 use mongodb::Client;
 
@@ -6,12 +10,14 @@ use super::preload::{Preload, PreloadError, Progress, preload};
 use super::random::between;
 use super::sensors::Sensors;
 use crate::clock::Clock;
-use crate::feeds::{self, Activity, Feeds};
+use crate::feeds::{self, Activity, Design, Feeds};
 use crate::readings::{self, Readings};
 use crate::settings::Settings;
 
 /// Milliseconds between two activities of a user.
 const APART_MS: i64 = 60_000;
+/// Activities, or edges of who follows whom, that are in memory at once; more only where a single user follows more.
+const PIECE: u64 = 100_000;
 
 /// What to fill in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +69,7 @@ impl Fill {
     }
 
     /// The users whom a user follows: others, spread over all by the seed.
-    fn followed(&self, user: u64) -> Vec<String> {
+    fn followed(&self, user: u64) -> Vec<u64> {
         let others = self.users.saturating_sub(1);
         let mut authors: Vec<u64> = (0..self.follows.min(others))
             .map(|number| {
@@ -73,7 +79,35 @@ impl Fill {
             .collect();
         authors.sort_unstable();
         authors.dedup();
-        authors.into_iter().map(|author| format!("user-{author}")).collect()
+        authors
+    }
+
+    /// Whom each of these users follows.
+    fn follows(&self, users: Range<u64>) -> Vec<(String, Vec<String>)> {
+        users.map(|user| (name(user), self.followed(user).into_iter().map(name).collect())).collect()
+    }
+
+    /// These users and everybody whom they follow.
+    fn seen_by(&self, users: Range<u64>) -> Vec<u64> {
+        let seen: BTreeSet<u64> =
+            users.flat_map(|user| self.followed(user).into_iter().chain([user])).collect();
+        seen.into_iter().collect()
+    }
+
+    /// Users in pieces whose edges, and the activities of `each` user of these edges, have room at once.
+    fn users_by_piece(&self, each: u64) -> impl Iterator<Item = Range<u64>> {
+        let edges = self.follows.min(self.users).saturating_add(1);
+        pieces(self.users, PIECE / edges.saturating_mul(each.max(1)))
+    }
+
+    /// Activities of so many users in pieces, by their numbers.
+    fn numbers_by_piece(&self, users: usize) -> impl Iterator<Item = Range<u64>> {
+        pieces(self.activities, PIECE / (users as u64).max(1))
+    }
+
+    /// The activities of these users with these numbers, the oldest first.
+    fn activities(&self, users: &[u64], numbers: Range<u64>) -> Vec<Activity> {
+        numbers.flat_map(|number| users.iter().map(move |user| self.activity(*user, number))).collect()
     }
 
     /// An activity of a user; number 0 is the oldest.
@@ -82,7 +116,7 @@ impl Fill {
         let apart = between(0.0, APART_MS as f64, &[self.seed, user, number]) as i64;
         Activity {
             id: format!("fill-{user}-{number}"),
-            user: format!("user-{user}"),
+            user: name(user),
             at_ms: self.end_ms.saturating_sub(back.saturating_mul(APART_MS)) + apart.min(APART_MS - 1),
             kind: "post".to_owned(),
             text: Some(format!("number {number} of user {user}")),
@@ -103,10 +137,48 @@ pub async fn fill(settings: &Settings, fill: &Fill, tell: impl FnMut(Progress)) 
     preload(&readings, &Preload { sensors: fill.sensors(), ticks: fill.ticks }, tell).await?;
     readings.close().await;
     let feeds = Feeds::open(&database, settings.feeds, Clock::start()).await?;
-    let follows: Vec<_> = (0..fill.users).map(|user| (format!("user-{user}"), fill.followed(user))).collect();
-    let numbers = 0..fill.activities;
-    let all = numbers.flat_map(|number| (0..fill.users).map(move |user| fill.activity(user, number)));
-    Ok(feeds.fill(&follows, &all.collect::<Vec<_>>()).await?)
+    match settings.feeds.design {
+        Design::OnWrite => copied(&feeds, fill).await?,
+        Design::OnRead | Design::Hybrid => kept_once(&feeds, fill).await?,
+    }
+    Ok(())
+}
+
+/// Fills feeds of a design that copies activities to those who follow: with the edges of some users go the activities that they
+/// see. One that others see as well comes again, and is stored once.
+async fn copied(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
+    let is_small = fill.users.saturating_mul(fill.activities) <= PIECE;
+    for users in fill.users_by_piece(if is_small { 1 } else { fill.activities }) {
+        let (follows, seen) = (fill.follows(users.clone()), fill.seen_by(users));
+        for numbers in fill.numbers_by_piece(seen.len()) {
+            feeds.fill(&follows, &fill.activities(&seen, numbers)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Fills feeds of a design that keeps each activity once until somebody reads.
+async fn kept_once(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
+    for users in pieces(fill.users, PIECE) {
+        let users: Vec<u64> = users.collect();
+        for numbers in fill.numbers_by_piece(users.len()) {
+            feeds.fill(&[], &fill.activities(&users, numbers)).await?;
+        }
+    }
+    for users in fill.users_by_piece(1) {
+        feeds.fill(&fill.follows(users), &[]).await?;
+    }
+    Ok(())
+}
+
+/// `0..count` in pieces of `size`, which is 1 at least; one empty piece of nothing.
+fn pieces(count: u64, size: u64) -> impl Iterator<Item = Range<u64>> {
+    let size = size.clamp(1, PIECE);
+    (0..count.max(1)).step_by(size as usize).map(move |start| start..count.min(start + size))
+}
+
+fn name(user: u64) -> String {
+    format!("user-{user}")
 }
 
 #[cfg(test)]
@@ -129,7 +201,7 @@ mod tests {
         for user in 0..FILL.users {
             let followed = FILL.followed(user);
             assert!(!followed.is_empty() && followed.len() <= 20, "{user}: {followed:?}");
-            assert!(!followed.contains(&format!("user-{user}")), "{user}");
+            assert!(!followed.contains(&user), "{user}");
             assert_eq!(followed, FILL.followed(user), "always the same");
         }
         assert!(Fill { users: 1, ..FILL }.followed(0).is_empty());
@@ -141,5 +213,46 @@ mod tests {
         assert_eq!(sensors.reading(0, 359).at_ms, FILL.end_ms - 10_000);
         let times: Vec<_> = (0..5).map(|number| FILL.activity(9, number).at_ms).collect();
         assert!(times.is_sorted() && *times.last().unwrap() < FILL.end_ms, "{times:?}");
+    }
+
+    /// As large as what is refused leaves room for.
+    const LARGE: Fill = Fill { users: 1_000_000, follows: 100, activities: 100, ..FILL };
+
+    #[test]
+    fn nothing_is_made_before_there_is_room_for_it() {
+        for fill in [LARGE, Fill { users: 100_000, follows: 1_000, activities: 1_000, ..FILL }] {
+            for each in [1, fill.activities] {
+                let users = fill.users_by_piece(each).next().unwrap();
+                let edges: usize = fill.follows(users.clone()).iter().map(|(_, authors)| authors.len()).sum();
+                assert!(edges as u64 <= PIECE, "{edges} edges");
+                let seen = fill.seen_by(users);
+                let numbers = fill.numbers_by_piece(seen.len()).next().unwrap();
+                let activities = fill.activities(&seen, numbers).len();
+                assert!(activities as u64 <= PIECE, "{activities} activities");
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_are_the_whole_and_none_is_too_large() {
+        for (count, size, expected) in [
+            (0, 5, vec![(0, 0)]),
+            (5, 5, vec![(0, 5)]),
+            (11, 5, vec![(0, 5), (5, 10), (10, 11)]),
+            (2, 0, vec![(0, 1), (1, 2)]),
+        ] {
+            let found: Vec<_> = pieces(count, size).map(|piece| (piece.start, piece.end)).collect();
+            assert_eq!(found, expected, "{count} by {size}");
+        }
+    }
+
+    #[test]
+    fn everybody_sees_themself_and_whom_they_follow() {
+        let seen = FILL.seen_by(7..9);
+        for user in 7..9 {
+            assert!(seen.contains(&user) && FILL.followed(user).iter().all(|author| seen.contains(author)));
+        }
+        let names: Vec<_> = FILL.follows(7..9).into_iter().map(|(user, _)| user).collect();
+        assert_eq!(names, ["user-7", "user-8"]);
     }
 }

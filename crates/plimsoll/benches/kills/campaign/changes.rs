@@ -8,10 +8,11 @@ use std::time::Duration;
 use anyhow::{anyhow, bail, ensure};
 use bson::{RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc};
 use plimsoll_measure::clock::{self, SECOND_NS};
-use plimsoll_pipeline::Partition;
+use plimsoll_pipeline::{Partition, Position};
 use plimsoll_stores::audit::{Expected, Identified, Part, Report, checksum, scan};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::scenario::Positions;
+use plimsoll_stores::source::change_stream::number;
 use plimsoll_stores::topics::Topics;
 use plimsoll_wire::{ConnectOptions, Connection};
 
@@ -70,10 +71,14 @@ pub fn make(uri: &str, collection: &str) -> anyhow::Result<()> {
 
 /// Whether the place where the pipeline begins is kept: what is inserted from now on is a change that it must read.
 pub fn is_watched(uri: &str, profile: &Profile) -> anyhow::Result<bool> {
+    Ok(position(uri, profile)?.is_some())
+}
+
+fn position(uri: &str, profile: &Profile) -> anyhow::Result<Option<Position>> {
     let typed = serde_json::json!({"uri": uri, "collection": "kills.positions"});
     let positions: Positions = serde_json::from_value(typed)?;
     let positions = positions.build(profile.name)?;
-    Ok(positions.look(&Partition::new(watched(profile), 0))?.position.is_some())
+    Ok(positions.look(&Partition::new(watched(profile), 0))?.position)
 }
 
 /// Holds the destination against so many inserts.
@@ -85,7 +90,7 @@ pub fn audit(uri: &str, profile: &Profile, inserted: u64) -> anyhow::Result<Repo
     let expected = Expected {
         number: Topics::of(&namespace, Default::default()).wished(&topic),
         topic,
-        partition: 0,
+        partition: position(uri, profile)?.as_ref().map_or(0, number),
         offsets: 0..inserted,
         holes: Vec::new(),
         // Documents with another name do not give their payload back.

@@ -1,25 +1,26 @@
 //! The process of a pipeline: started, killed, looked at, and started again if it ended by itself.
 
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use plimsoll_measure::clock::{self, SECOND_NS};
+use plimsoll_child::{Child, Lifetime, Program};
 use plimsoll_measure::stream::{Count, Second};
-use rustix::process::{Pid, Signal, kill_process};
 
-/// How long an end in order may take, in nanoseconds.
-const END_NS_MAX: u64 = 120 * SECOND_NS;
+/// The program, as a user runs it.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_plimsoll");
+/// How long an end in order may take.
+const END_LIMIT: Duration = Duration::from_secs(120);
 /// How long it stays down when it ended by itself, as under a supervisor.
 const DOWN: Duration = Duration::from_millis(500);
 /// More often it must not end by itself.
 const ENDS_MAX: u32 = 20;
-const LOOK: Duration = Duration::from_millis(20);
 
-/// The process of a pipeline. It ends with this value.
+/// The process of a pipeline. It ends with this value, and with this process, however that ends.
 pub struct Engine {
     name: String,
     dir: PathBuf,
@@ -30,9 +31,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The program, as a user runs it.
+    /// The program, for what it says once.
     pub fn program() -> Command {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let mut program = Command::new(PROGRAM);
         program.stdin(Stdio::null()).env("NO_COLOR", "1");
         program
     }
@@ -52,7 +53,7 @@ impl Engine {
 
     /// Kills it, and starts it again after a time.
     pub fn kill(&mut self, down: Duration) -> anyhow::Result<()> {
-        self.end_at_once()?;
+        self.child.kill()?;
         thread::sleep(down);
         self.again()
     }
@@ -64,13 +65,13 @@ impl Engine {
             return Ok(());
         }
         self.overrides = overrides;
-        terminate(&mut self.child)?;
+        terminate(&self.child)?;
         self.again()
     }
 
     /// Starts it again if it ended by itself.
     pub fn tend(&mut self) -> anyhow::Result<()> {
-        let Some(status) = self.child.try_wait()? else { return Ok(()) };
+        let Some(status) = self.child.ended() else { return Ok(()) };
         self.ends += 1;
         ensure!(
             self.ends <= ENDS_MAX,
@@ -100,27 +101,14 @@ impl Engine {
     }
 
     /// Asks it to write and commit what it has read, and waits for its end.
-    pub fn finish(mut self) -> anyhow::Result<ExitStatus> {
-        terminate(&mut self.child)
+    pub fn finish(self) -> anyhow::Result<ExitStatus> {
+        terminate(&self.child)
     }
 
     fn again(&mut self) -> anyhow::Result<()> {
         self.runs += 1;
         self.child = launch(&self.dir, &self.name, self.runs, &self.overrides)?;
         Ok(())
-    }
-
-    fn end_at_once(&mut self) -> anyhow::Result<()> {
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        // One that has ended is no failure, and nobody is left to tell another.
-        let _ = self.end_at_once();
     }
 }
 
@@ -133,34 +121,18 @@ fn run_dir(dir: &Path, name: &str, run: u32) -> PathBuf {
 }
 
 fn launch(dir: &Path, name: &str, run: u32, overrides: &[String]) -> anyhow::Result<Child> {
-    let log = log(dir, name);
-    let said = File::options().create(true).append(true).open(&log);
-    let said = said.with_context(|| format!("write {}", log.display()))?;
-    let mut command = Engine::program();
-    command.args(["pipeline", "run"]).arg(dir.join(format!("{name}.yaml"))).arg("--out");
-    command.arg(run_dir(dir, name, run)).stdout(said.try_clone()?).stderr(said);
-    for one in overrides {
-        command.args(["--set", one]);
-    }
-    command.spawn().with_context(|| format!("start {name}"))
+    let mut args = ["pipeline", "run"].map(OsString::from).to_vec();
+    args.push(dir.join(format!("{name}.yaml")).into());
+    args.extend([OsString::from("--out"), OsString::from(run_dir(dir, name, run))]);
+    args.extend(overrides.iter().flat_map(|one| [OsString::from("--set"), OsString::from(one)]));
+    // It runs where this process does: `dir` may be a path from here.
+    let (path, log, directory) = (PROGRAM.into(), log(dir, name), ".".into());
+    let program = Program { path, args, log, directory, hidden_variables: &[] };
+    Child::spawn(&program, None, Lifetime::Bound).with_context(|| format!("start {name}, or write its log"))
 }
 
-fn terminate(child: &mut Child) -> anyhow::Result<ExitStatus> {
-    let began = clock::now();
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-        && child.try_wait()?.is_none()
-    {
-        kill_process(pid, Signal::TERM).context("ask a pipeline to end")?;
-    }
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        ensure!(
-            clock::now().since(began) < END_NS_MAX,
-            "a pipeline did not end within {} s after it was asked to",
-            END_NS_MAX / SECOND_NS
-        );
-        thread::sleep(LOOK);
-    }
+fn terminate(child: &Child) -> anyhow::Result<ExitStatus> {
+    child.terminate(END_LIMIT).context("ask a pipeline to end")?;
+    let late = || format!("a pipeline did not end within {} s after it was asked to", END_LIMIT.as_secs());
+    child.ended().with_context(late)
 }

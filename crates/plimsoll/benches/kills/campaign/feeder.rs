@@ -8,10 +8,7 @@ use anyhow::Context;
 use super::changes::Changes;
 use super::engine::Engine;
 use super::place::{PARTITIONS, Place};
-use super::profile::{Profile, Source};
-
-/// Events a second: more than nothing at any moment, and little enough for two cores.
-const RATE: u32 = 2000;
+use super::profile::{Feed, Profile, Source};
 
 /// What fills a source.
 pub enum Feeder {
@@ -34,7 +31,7 @@ impl Feeder {
             Source::Changes => Self::Changes(Changes::start(&place.uri(), profile.name, done)?),
             Source::Topic => {
                 let name = format!("{}-feed-{part}", profile.name);
-                fs::write(file(dir, &name), made_up(&place.brokers(), profile.name, part))
+                fs::write(file(dir, &name), made_up(&place.brokers(), profile, part))
                     .with_context(|| format!("write into {}", dir.display()))?;
                 Self::Topic(Engine::start(dir, &name)?)
             }
@@ -62,12 +59,12 @@ fn file(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.yaml"))
 }
 
-fn made_up(brokers: &str, name: &str, part: usize) -> String {
+fn made_up(brokers: &str, profile: &Profile, part: usize) -> String {
     // Parts differ by their seeds; generators of one part by those next to it.
-    let seed = (part + 1) * 1000;
+    let (seed, name, Feed { rate, event }) = ((part + 1) * 1000, profile.name, profile.feed);
     format!(
         "guarantee: at-most-once\n\
-         source: {{generator: {{partitions: {PARTITIONS}, rate: {RATE}, payload: 120B, seed: {seed}}}}}\n\
+         source: {{generator: {{partitions: {PARTITIONS}, rate: {rate}, {event}, seed: {seed}}}}}\n\
          sink: {{kafka: {{brokers: '{brokers}', topic: {name}-in, placing: same}}}}\n"
     )
 }

@@ -1,15 +1,12 @@
 //! One run of a comparison: `plimsoll run` as a process of its own, which ends with this one, even if this one is killed.
 
-use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
+use plimsoll_child::{Child, Lifetime};
 
 use super::prepare::Prepared;
 use crate::cli::LoadArgs;
@@ -32,44 +29,20 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Starts it in a process group of its own, so that Ctrl-C comes to it through us and once only.
+    /// Starts it out of the terminal's reach, so that Ctrl-C comes to it through us and once only.
     ///
     /// # Errors
     /// When the program cannot be started.
     pub fn start(&self, side: &Prepared) -> anyhow::Result<Child> {
         let binary = side.side.binary.as_deref();
-        let mut command = binary.map_or_else(own, other);
+        let mut command = binary.map_or_else(itself::command, Command::new);
         command.arg("run").arg(self.scenario).arg("--out").arg(self.path);
         command.args(words(&side.args)).args(self.own.into_iter().flat_map(|own| ["--set", own]));
         command.args(self.quiet.then_some("--quiet"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-        command.spawn().with_context(|| format!("start {}", binary.unwrap_or(itself::program()).display()))
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let start = || format!("start {}", binary.unwrap_or(itself::program()).display());
+        Child::run(command, Lifetime::Asked).with_context(start)
     }
-}
-
-/// This program, as suites start it: asked to end when this process is gone.
-fn own() -> Command {
-    let mut command = itself::command();
-    command.args(["suite", "--bound-to", &std::process::id().to_string(), "--"]);
-    command
-}
-
-/// Another program, which may be of a version that does not know how to be bound: it is bound before it begins.
-fn other(binary: &Path) -> Command {
-    let mut command = Command::new(binary);
-    let owner = getpid();
-    // SAFETY: between fork and exec only calls that are safe after a signal are allowed. `bind` makes two system calls,
-    // allocates nothing, takes no lock and does not unwind.
-    unsafe { command.pre_exec(move || bind(owner)) };
-    command
-}
-
-/// In the child, before it becomes the program: it is asked to end when the thread that started it does, which is the one
-/// that waits for it.
-fn bind(owner: Pid) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::INT))?;
-    // The owner may have died before the line above.
-    if getppid() == Some(owner) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
 /// Words of the command line as `plimsoll run` takes them.
@@ -87,20 +60,16 @@ fn words(args: &LoadArgs) -> Vec<String> {
 /// Waits for a run to end, and passes the wish to stop on to it, once. The code that it ended with.
 ///
 /// # Errors
-/// When the system does not tell.
-pub fn wait(mut child: Child, flag: &AtomicBool) -> anyhow::Result<Option<u8>> {
+/// When it cannot be told.
+pub fn wait(child: &Child, flag: &AtomicBool) -> anyhow::Result<Option<u8>> {
     let mut is_told = false;
     loop {
-        if let Some(status) = child.try_wait().context("wait for a run")? {
+        if let Some(status) = child.wait(LOOK) {
             return Ok(status.code().and_then(|code| u8::try_from(code).ok()));
         }
         if flag.load(Ordering::Relaxed) && !is_told {
             is_told = true;
-            if let Some(pid) = Pid::from_raw(child.id() as i32) {
-                // One that has just ended needs no word.
-                kill_process(pid, Signal::INT).unwrap_or_default();
-            }
+            child.interrupt().context("ask a run to end")?;
         }
-        std::thread::sleep(LOOK);
     }
 }

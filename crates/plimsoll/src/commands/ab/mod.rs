@@ -149,7 +149,7 @@ impl<'a> Drive<'a> {
         let own = side.own.word(turn.number);
         let run =
             child::Run { scenario: &self.args.scenario, path: &path, own: own.as_deref(), quiet: self.quiet };
-        let code = child::wait(run.start(side)?, &self.flag)?;
+        let code = child::wait(&run.start(side)?, &self.flag)?;
         let run = run_dir::read_run(&path);
         if !stood {
             rooms.clear(run.as_ref().ok())?;

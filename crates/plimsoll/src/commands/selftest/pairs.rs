@@ -29,9 +29,7 @@ const HANDICAP: f64 = 1.1;
 /// # Errors
 /// When the load cannot be sent.
 pub fn same() -> anyhow::Result<Finding> {
-    finding("A against A shows no difference", 1.0, |verdict| {
-        verdict != Verdict::Better && verdict != Verdict::Worse
-    })
+    finding("A against A shows no difference", 1.0, Verdict::NoDifference)
 }
 
 /// One that takes 10 % more time for each answer is found to be slower.
@@ -39,11 +37,15 @@ pub fn same() -> anyhow::Result<Finding> {
 /// # Errors
 /// When the load cannot be sent.
 pub fn handicap() -> anyhow::Result<Finding> {
-    finding("a handicap of 10 % is found", HANDICAP, |verdict| verdict == Verdict::Worse)
+    finding("a handicap of 10 % is found", HANDICAP, Verdict::Worse)
 }
 
-fn finding(name: &'static str, factor: f64, passes: fn(Verdict) -> bool) -> anyhow::Result<Finding> {
-    let comparison = measure(factor)?;
+fn finding(name: &'static str, factor: f64, expected: Verdict) -> anyhow::Result<Finding> {
+    judged(name, &measure(factor)?, expected)
+}
+
+/// Only the verdict that was expected passes: one that could not be reached has shown nothing.
+fn judged(name: &'static str, comparison: &Comparison, expected: Verdict) -> anyhow::Result<Finding> {
     let metric = comparison.primary().context("nothing was measured")?;
     let told = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| change(ratio - 1.0));
     let figure = format!(
@@ -53,7 +55,12 @@ fn finding(name: &'static str, factor: f64, passes: fn(Verdict) -> bool) -> anyh
         told(metric.high),
         metric.p.unwrap_or(1.0)
     );
-    Ok(Finding { name, passed: passes(comparison.verdict), figure })
+    let advice = match comparison.verdict {
+        Verdict::TooNoisy => "; too noisy to tell: run it again on a quiet machine",
+        Verdict::NoVerdict => "; no verdict: not every run could be measured",
+        _ => "",
+    };
+    Ok(Finding { name, passed: comparison.verdict == expected, figure: figure + advice })
 }
 
 /// Runs of both in turns. Which comes first alternates.
@@ -91,4 +98,48 @@ fn measure(factor: f64) -> anyhow::Result<Comparison> {
 
 fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
     runs.iter().map(|run| Subject { name: run.id.clone(), run, scenario: None }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::comparison::{Better as Good, Metric, Unit};
+
+    use super::*;
+
+    fn judged_as(verdict: Verdict, expected: Verdict) -> Finding {
+        let metric = Metric {
+            name: PRIMARY.into(),
+            words: "median".into(),
+            unit: Unit::Ns,
+            better: Good::Less,
+            primary: true,
+            pairs: Vec::new(),
+            a: None,
+            b: None,
+            ratio: None,
+            low: None,
+            high: None,
+            p: None,
+            p_adjusted: None,
+            must_show: None,
+            verdict,
+            reason: None,
+            pairs_needed: None,
+        };
+        let comparison = Comparison { verdict, metrics: vec![metric], ..Comparison::default() };
+        judged("claim", &comparison, expected).unwrap()
+    }
+
+    #[test]
+    fn only_the_verdict_that_was_expected_passes() {
+        use Verdict::{Better, NoDifference, NoVerdict, TooNoisy, Worse};
+        for expected in [NoDifference, Worse] {
+            for verdict in [Better, Worse, NoDifference, TooNoisy, NoVerdict] {
+                let found = judged_as(verdict, expected);
+                assert_eq!(found.passed, verdict == expected, "{verdict:?} for {expected:?}");
+            }
+        }
+        let noisy = judged_as(TooNoisy, NoDifference).figure;
+        assert!(noisy.contains("too noisy to tell: run it again on a quiet machine"), "{noisy}");
+    }
 }

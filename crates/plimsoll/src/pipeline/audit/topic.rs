@@ -6,6 +6,7 @@ use plimsoll_kafka::{Cluster, scenario as kafka};
 use plimsoll_stores::audit::{Found, Known, Learner, Likeness, Payload, Reconcile, Report};
 use plimsoll_stores::document::identity::Identity;
 
+use super::envelopes::{Envelopes, opened};
 use super::{Record, SILENCE, elsewhere, learn};
 use crate::pipeline::typed::{PipelineFile, SinkSection};
 
@@ -19,16 +20,14 @@ pub(super) struct Topic {
     letters: Option<String>,
     /// Whether each record is in the partition with the number of its own.
     placed: bool,
+    /// What the records of both topics are in.
+    envelopes: Envelopes,
 }
 
 impl Topic {
     pub(super) fn of(file: &PipelineFile, sink: &kafka::Sink) -> anyhow::Result<Self> {
-        if !file.transforms.is_empty() {
-            bail!(
-                "records in a topic are known by what they say, and a transform changes that: audit a pipeline without transforms"
-            );
-        }
         Ok(Self {
+            envelopes: Envelopes::of(&file.transforms)?,
             cluster: Cluster::build(&sink.brokers, &sink.properties)?,
             topic: sink.topic.clone(),
             letters: letters(file, sink)?,
@@ -38,19 +37,35 @@ impl Topic {
 
     pub(super) fn answer(&self, source: &kafka::Source) -> anyhow::Result<Report> {
         let mut learner = Learner::default();
-        let expected = learn(source, NUMBER, &mut |record| {
-            Ok(learner.learn(likeness(record), record.partition, record.offset)?)
+        let mut expected = learn(source, NUMBER, &mut |record| {
+            Ok(learner.learn(self.as_read(record, Likeness::of), record.partition, record.offset)?)
         })?;
+        if self.envelopes.source > 0 {
+            // The sums are of the envelopes, and what is found is what was in them.
+            expected.iter_mut().for_each(|partition| partition.checksum = None);
+        }
         let (mut known, mut fold) = (learner.known(), Reconcile::new(expected)?);
         survey(&self.cluster, &self.topic, SILENCE, &mut |record| {
-            find(&record, self.placed.then_some(record.partition), &mut known, &mut fold);
+            let within = self.placed.then_some(record.partition);
+            let found = opened(&record, self.envelopes.found, |key, payload| {
+                find((key, payload), within, &mut known, &mut fold);
+            });
+            if found.is_none() {
+                fold.see(Found::Unexpected);
+            }
         })?;
         if let Some(letters) = &self.letters {
             survey(&self.cluster, letters, SILENCE, &mut |record| {
-                find(&record, None, &mut known, &mut fold)
+                self.as_read(&record, |key, payload| find((key, payload), None, &mut known, &mut fold));
             })?;
         }
         Ok(fold.finish())
+    }
+
+    /// Tells what a record of the source says, or a dead letter, which has the original bytes. What should be in an envelope and is
+    /// not becomes a dead letter as it is.
+    fn as_read<T>(&self, record: &Record<'_>, mut tell: impl FnMut(Option<&[u8]>, Option<&[u8]>) -> T) -> T {
+        opened(record, self.envelopes.source, &mut tell).unwrap_or_else(|| tell(record.key, record.payload))
     }
 }
 
@@ -69,16 +84,15 @@ fn letters(file: &PipelineFile, sink: &kafka::Sink) -> anyhow::Result<Option<Str
     }
 }
 
-fn likeness(record: &Record<'_>) -> Likeness {
-    Likeness::of(record.key, record.payload)
-}
+/// A key and a payload, as a record says them.
+type Said<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
-fn find(record: &Record<'_>, within: Option<u32>, known: &mut Known, fold: &mut Reconcile) {
-    let Some((partition, offset)) = known.find(likeness(record), within) else {
+fn find((key, payload): Said<'_>, within: Option<u32>, known: &mut Known, fold: &mut Reconcile) {
+    let Some((partition, offset)) = known.find(Likeness::of(key, payload), within) else {
         return fold.see(Found::Unexpected);
     };
     let identity = Identity { topic: NUMBER, partition, offset };
-    let pieces = [record.payload.unwrap_or_default()];
-    let payload = if record.payload.is_some() { Payload::Pieces(&pieces) } else { Payload::Null };
+    let pieces = [payload.unwrap_or_default()];
+    let payload = if payload.is_some() { Payload::Pieces(&pieces) } else { Payload::Null };
     fold.see(Found::Event { identity, payload });
 }

@@ -1,15 +1,13 @@
 //! One pipeline as a process of its own, which ends with this one, even if this one is killed.
 
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child as Process, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use plimsoll_measure::clock;
+use plimsoll_child::{Child as Process, Lifetime};
 use plimsoll_measure::stream::Second;
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::exit::Exit;
 use crate::itself;
@@ -40,15 +38,15 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `plimsoll pipeline run` in a process group of its own: Ctrl-C comes to it through us.
+    /// Starts `plimsoll pipeline run` out of the terminal's reach: Ctrl-C comes to it through us. It dies with this process, as
+    /// its servers do: without them it could not finish anything.
     ///
     /// # Errors
     /// When the program cannot be started.
     pub fn start(name: &str, file: &Path, out: PathBuf, said: Said) -> anyhow::Result<Self> {
         let mut command = itself::command();
-        let own = std::process::id().to_string();
-        command.args(["suite", "--bound-to", &own, "--", "pipeline", "run"]).arg(file).arg("--out").arg(&out);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        command.args(["pipeline", "run"]).arg(file).arg("--out").arg(&out);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         let log = match said {
             Said::Aloud(address) => {
                 command.arg("--listen").arg(address.to_string());
@@ -61,7 +59,7 @@ impl Child {
                 Some(log)
             }
         };
-        let process = command.spawn().with_context(|| format!("start {name}"))?;
+        let process = Process::run(command, Lifetime::Bound).with_context(|| format!("start {name}"))?;
         Ok(Self { process, name: name.to_owned(), out, log })
     }
 
@@ -69,8 +67,8 @@ impl Child {
     ///
     /// # Errors
     /// That it has, and what it said last.
-    pub fn check(&mut self) -> anyhow::Result<()> {
-        match self.process.try_wait().context("wait for a process")? {
+    pub fn check(&self) -> anyhow::Result<()> {
+        match self.process.ended() {
             None => Ok(()),
             Some(status) => bail!("{}", self.ended(status)),
         }
@@ -92,37 +90,23 @@ impl Child {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn kill(&mut self) -> anyhow::Result<()> {
-        self.process.kill().with_context(|| format!("kill {}", self.name))?;
-        self.process.wait().context("wait for a process").map(drop)
+    pub fn kill(&self) -> anyhow::Result<()> {
+        self.process.kill().with_context(|| format!("kill {}", self.name))
     }
 
     /// Asks it to write what it has read, and to end.
     ///
     /// # Errors
     /// When it does not end in time, or ends with a failure.
-    pub fn drain(&mut self) -> anyhow::Result<()> {
-        if let Some(pid) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
-            // It has not been waited for, so the number is its own.
-            kill_process(pid, Signal::TERM).with_context(|| format!("ask {} to end", self.name))?;
-        }
-        let began = clock::now();
-        while u128::from(clock::now().since(began)) < DRAIN_LIMIT.as_nanos() {
-            match self.process.try_wait().context("wait for a process")? {
-                None => std::thread::sleep(LOOK),
-                Some(status) if status.code() == Some(i32::from(Exit::Held.code())) => return Ok(()),
-                Some(status) => bail!("{}", self.ended(status)),
+    pub fn drain(&self) -> anyhow::Result<()> {
+        self.process.terminate(DRAIN_LIMIT).with_context(|| format!("ask {} to end", self.name))?;
+        match self.process.ended() {
+            Some(status) if status.code() == Some(i32::from(Exit::Held.code())) => Ok(()),
+            Some(status) => bail!("{}", self.ended(status)),
+            None => {
+                self.kill()?;
+                bail!("{} did not end within {} s and was killed", self.name, DRAIN_LIMIT.as_secs())
             }
         }
-        self.kill()?;
-        bail!("{} did not end within {} s and was killed", self.name, DRAIN_LIMIT.as_secs())
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        // One that has ended already needs nothing, and an error has no receiver here.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

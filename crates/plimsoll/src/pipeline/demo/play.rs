@@ -1,11 +1,12 @@
 //! The demonstration itself: load, kills, the end of the load, and the audit.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use plimsoll_child::port;
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::stream::Count;
 use plimsoll_stores::audit::Report;
@@ -118,7 +119,7 @@ impl<'a> Play<'a> {
     }
 
     /// Waits until the pipeline has written something since it was started; false if the user wanted it to end meanwhile.
-    fn is_at_work(&mut self) -> Outcome<bool> {
+    fn is_at_work(&self) -> Outcome<bool> {
         let began = clock::now();
         while self.shown.second().is_none_or(|second| second.count(Count::Written) == 0) {
             if u128::from(clock::now().since(began)) >= START_LIMIT.as_nanos() {
@@ -136,7 +137,7 @@ impl<'a> Play<'a> {
     }
 
     /// Lets the pipeline work until so long after `began`; false if the user wanted it to end meanwhile.
-    fn rest(&mut self, began: Instant, at: Duration) -> anyhow::Result<bool> {
+    fn rest(&self, began: Instant, at: Duration) -> anyhow::Result<bool> {
         while u128::from(clock::now().since(began)) < at.as_nanos() {
             if is_over(self.flag) {
                 return Ok(false);
@@ -178,7 +179,7 @@ impl<'a> Play<'a> {
     }
 
     /// Waits until the audit misses nothing; false if the user wanted it to end meanwhile.
-    fn arrive(&mut self) -> Outcome<bool> {
+    fn arrive(&self) -> Outcome<bool> {
         let began = clock::now();
         while self.audited()?.lost() > 0 {
             if !self.rest(clock::now(), ASK_EVERY)? {
@@ -201,6 +202,6 @@ fn start(stage: &Stage, run: u32, metrics: SocketAddr) -> anyhow::Result<Child> 
 
 /// An address for the metrics that stays the same over a restart.
 fn free_address() -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).context("find a free port")?;
-    listener.local_addr().context("find a free port")
+    let [port] = port::free::<1>().context("find a free port")?;
+    Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }

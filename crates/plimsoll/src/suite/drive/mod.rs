@@ -214,9 +214,10 @@ impl Drive {
         };
         let words = &[words, &told[..]].concat();
         let start = Start { words, server, out: &out, log, cpus: test.client_cpus.as_ref() };
-        let mut say = |said: Said| self.say([tell(name, said)]);
-        let mut guard = Guard { flag: &self.flag, servers: footing.pids(), say: &mut say };
         let mut progress = test.kind.progress(&out);
+        let unit = progress.unit();
+        let mut say = |said: Said| self.say([tell(name, unit, said)]);
+        let mut guard = Guard { flag: &self.flag, servers: footing.pids(), say: &mut say };
         let settings = watch::Settings {
             interval_ns: self.settings.watch.as_ns(),
             hung_after: self.settings.hung_after,
@@ -226,10 +227,12 @@ impl Drive {
     }
 }
 
-fn tell(name: &str, said: Said) -> String {
+fn tell(name: &str, unit: &str, said: Said) -> String {
     let name = if name == RUN { "running" } else { name };
     match said {
-        Said::Far(far) => report::progress(name, far.elapsed_s, far.operations, far.rate_per_s, far.idle),
+        Said::Far(far) => {
+            report::progress(name, far.elapsed_s, (far.operations, unit), far.rate_per_s, far.idle)
+        }
         Said::Asked(cause) => format!("  {name:<9} {}: it is asked to end", crate::suite::judge::why(cause)),
         Said::Killed => format!("  {name:<9} it does not end, and is killed"),
     }

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use anyhow::bail;
+use plimsoll_measure::duration::Span;
 use plimsoll_measure::inspection::Inspection;
 use plimsoll_measure::suite::{self, Measured};
 use plimsoll_mongo::scenario::Existing;
@@ -100,6 +101,8 @@ pub struct Job {
     pub is_theirs: bool,
     /// The storage engine's cache of a server that is started, in bytes.
     pub cache_bytes: Option<u64>,
+    /// How long the server may take for one answer to the suite itself.
+    pub patience: Span,
     /// What is done with topics of Kafka, where there are any.
     pub topics: Option<Topics>,
 }

@@ -61,6 +61,7 @@ impl Kind for Scenario {
             existing: existing(row, &loaded),
             is_theirs: false,
             cache_bytes: loaded.scenario.cache.map(Bytes::get),
+            patience: loaded.scenario.timeout,
             topics: None,
             host,
         };

@@ -44,7 +44,7 @@ impl Ground {
             "fill.yaml",
             &format!(
                 "guarantee: at-most-once\nsource: {{file: {{path: in, format: ndjson}}}}\n\
-                 sink: {{kafka: {{brokers: '{brokers}', topic: lines}}}}\n"
+                 sink: {{kafka: {{brokers: '{brokers}', topic: lines}}}}\npositions: {{file: filled}}\n"
             ),
         );
         assert_eq!(ground.counts(&["run"], &fill)["written_events"], EVENTS);

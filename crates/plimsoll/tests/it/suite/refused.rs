@@ -13,7 +13,7 @@ fn a_collection_that_is_not_empty_is_refused_or_dropped_as_the_row_says() {
     let server = shared();
     // The first test has a collection of its own; the second one drops the one that its scenario names.
     for collection in ["suite_full_quick_1", "suite_full_quick"] {
-        let (first, named) = (dir.path().join(collection), format!("collection=plimsoll_test.{collection}"));
+        let (first, named) = (dir.path().join(collection), format!("collection=plimsoll_suite.{collection}"));
         let run = ["run", quick.to_str().unwrap(), "--server", &server, "--set", &named, "-q", "--out"];
         let filled = plimsoll_with(&[&run[..], &[first.to_str().unwrap()]].concat());
         assert_eq!(filled.status.code(), Some(0), "{}", stderr(&filled));

@@ -45,7 +45,11 @@ fn pipelines_are_held_against_each_other_on_topics_and_collections_of_their_own(
     let rows = results(&out);
     assert!(rows[0]["total"].parse::<u64>().unwrap() > 1000, "{:?}", rows[0]);
     assert_eq!(column(&out, "total")[1..], ["20000"; 3]);
-    assert_eq!(column(&out, "lost"), ["", "", "", "0"], "only a collection says which events it holds");
+    assert_eq!(
+        column(&out, "lost"),
+        ["", "", "0", "0"],
+        "a topic of envelopes is read back as a collection is"
+    );
     assert!(
         rows.iter().all(|row| row["unit"] == "events" && row["rate_per_s"].parse::<f64>().unwrap() > 0.0)
     );
@@ -115,8 +119,9 @@ fn on_a_broker_that_stays_a_topic_in_the_way_is_refused_or_made_anew_and_what_wa
         .map(|(at, line)| format!("{line},{}\n", if at == 0 { "broker" } else { address.as_str() }));
     let file = write(dir.path(), "stays.csv", &table.collect::<String>());
     let out = dir.path().join("out");
-    // What somebody else has in the topic is theirs until a row says otherwise.
-    admin.create(&Topic::new("full", 1)).unwrap();
+    // What somebody else has in the topic is theirs until a row says otherwise, and how they made it is theirs even then.
+    let theirs = Topic::new("full", 3).with("retention.ms", "86400000");
+    admin.create(&theirs).unwrap();
     let fill = json!({
         "guarantee": "at-most-once", "source": {"generator": {"events": 500}},
         "sink": {"kafka": {"brokers": address, "topic": "full"}},
@@ -140,6 +145,7 @@ fn on_a_broker_that_stays_a_topic_in_the_way_is_refused_or_made_anew_and_what_wa
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(admin.describe("plimsoll-in").is_err() && admin.describe("plimsoll-out").is_err());
+    assert_eq!(admin.as_made("full").unwrap(), theirs);
     assert_eq!(admin.describe("full").unwrap().iter().map(|extent| extent.end).sum::<u64>(), 2_000);
 }
 
@@ -148,7 +154,7 @@ fn a_server_that_only_the_file_names_is_looked_at_and_left_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let yaml = format!(
         "tests:\n  - name: own\n    pipeline: generator-to-mongodb\n    duration: 1s\n    overrides: ['sink.insert.uri={}', \
-         sink.insert.collection=plimsoll_test.suite_streams_own]\n    repetitions: 2\n",
+         sink.insert.collection=plimsoll_suite.suite_streams_own]\n    repetitions: 2\n",
         shared()
     );
     let file = write(dir.path(), "own.yaml", &yaml);
@@ -159,7 +165,7 @@ fn a_server_that_only_the_file_names_is_looked_at_and_left_as_it_is() {
     assert_eq!(count("suite_streams_own"), i64::try_from(totals).unwrap(), "nothing is dropped");
     let after = read(&out, "001-own-r1/after.json");
     let own = &after["collections"][0];
-    assert_eq!(own["namespace"], "plimsoll_test.suite_streams_own");
+    assert_eq!(own["namespace"], "plimsoll_suite.suite_streams_own");
     assert!(!own["times"].as_array().unwrap().is_empty(), "{own}");
     assert!(!out.join("001-own-r1/warm-up").exists(), "nothing is sent there that the row does not ask for");
 }
@@ -175,6 +181,7 @@ fn texts_of_a_stated_length_get_their_vectors() {
     let made = suite(&[file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     assert_eq!(column(&out, "outcome"), ["completed"; 2], "{}", stderr(&made));
     assert_eq!(column(&out, "total"), ["200"; 2]);
+    assert_eq!(column(&out, "lost"), ["0"; 2], "vectors by source say which events they are");
     let after = read(&out, "002-vector/after.json");
     let kept = &after["collections"][0];
     assert_eq!(kept["documents"], 200);

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, ensure};
+use plimsoll_measure::duration::Span;
 use plimsoll_measure::size::Bytes;
 use plimsoll_measure::suite;
 use plimsoll_mongo::scenario::Existing;
@@ -26,6 +27,8 @@ use crate::suite::typed::Row;
 
 /// Where a pipeline's directory has its summary.
 const SUMMARY: &str = "pipeline.json";
+/// How long its server may take for one answer to the suite itself.
+const PATIENCE: Span = Span::from_secs(10);
 
 /// A test that runs a pipeline.
 #[derive(Debug)]
@@ -63,6 +66,7 @@ impl Kind for Pipeline {
             existing,
             is_theirs: row.server.is_none(),
             cache_bytes: row.cache.map(Bytes::get),
+            patience: PATIENCE,
             topics,
         })
     }

@@ -1,0 +1,162 @@
+//! Which load a search or a ladder varies, and what goes on beside it.
+
+use anyhow::{Context, bail};
+use plimsoll_load::arrivals::CONNECTIONS_DEFAULT;
+use plimsoll_load::phase::{Load, Phase, Timing};
+
+use super::Plan;
+use crate::scenario::Scenario;
+
+/// The load that is varied, and those of its phase that go on beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Searched {
+    /// The load that is varied.
+    pub load: Load,
+    /// The others: they arrive as they do in their phase, from the beginning of each try to its end.
+    pub beside: Vec<Load>,
+}
+
+impl Searched {
+    /// What goes on beside, each load with how it arrives.
+    pub fn described(&self) -> Vec<String> {
+        self.beside.iter().map(|load| format!("{} ({})", load.name, load.describe())).collect()
+    }
+
+    /// The loads of a try, the one that is varied first.
+    pub fn loads(&self, varied: Load) -> Vec<Load> {
+        std::iter::once(varied).chain(self.beside.iter().cloned()).collect()
+    }
+
+    /// For whoever watches, if there is something beside: what is varied, and that the rest goes on.
+    pub fn note(&self) -> Option<String> {
+        let beside = self.described().join("; ");
+        (!beside.is_empty()).then(|| format!("{} is varied; beside it go on {beside}", self.load.name))
+    }
+}
+
+/// The place of the load that is varied among those of the last phase: the one that is named, or the only one.
+pub(super) fn varied(phases: &[Phase], named: Option<&str>) -> anyhow::Result<Option<usize>> {
+    let loads = of_last(phases);
+    let Some(name) = named else { return Ok((loads.len() == 1).then_some(0)) };
+    let place = loads.iter().position(|load| load.name == name);
+    let none = || format!("line.load: the last phase has no load `{name}`, but {}", names(loads));
+    place.with_context(none).map(Some)
+}
+
+fn of_last(phases: &[Phase]) -> &[Load] {
+    phases.last().map_or(&[], |phase| phase.loads.as_slice())
+}
+
+fn names(loads: &[Load]) -> String {
+    let names: Vec<_> = loads.iter().map(|load| load.name.as_str()).collect();
+    names.join(", ")
+}
+
+impl Plan {
+    /// The load that a search or a ladder varies.
+    ///
+    /// # Errors
+    /// When nobody can know which it is.
+    pub fn searched(&self) -> anyhow::Result<Searched> {
+        let loads = of_last(&self.phases);
+        let Some(varied) = self.varied else {
+            bail!(
+                "line.load: the last phase has several loads ({}), of which one is varied while the others go on as they \
+                 are: say which, for example --set line.load={}",
+                names(loads),
+                loads.first().map_or("", |load| load.name.as_str())
+            );
+        };
+        let beside = self.beside().map(whole).collect();
+        Ok(Searched { load: loads[varied].clone(), beside })
+    }
+
+    /// Connections of the search's constant arrivals.
+    pub fn search_connections(&self, scenario: &Scenario) -> u32 {
+        let own = self.varied_load().map_or(1, |load| load.arrivals.connections());
+        scenario.line.connections.unwrap_or(own.max(CONNECTIONS_DEFAULT))
+    }
+
+    /// Mean documents of one operation of the load that is varied.
+    pub fn documents_per_operation(&self) -> f64 {
+        let Some(load) = self.varied_load() else { return 1.0 };
+        let weight: f64 = load.mix.iter().map(|(_, weight)| weight).sum();
+        let documents = |(operation, weight): &(usize, f64)| {
+            f64::from(self.operations[*operation].1.documents()) * weight
+        };
+        load.mix.iter().map(documents).sum::<f64>() / weight
+    }
+
+    /// Operations a second that the open loads beside a search send, at their peaks.
+    pub fn beside_per_s(&self) -> f64 {
+        self.beside().filter_map(|load| load.arrivals.peak()).sum()
+    }
+
+    /// The load that is varied, if that is known.
+    fn varied_load(&self) -> Option<&Load> {
+        of_last(&self.phases).get(self.varied?)
+    }
+
+    fn beside(&self) -> impl Iterator<Item = &Load> {
+        let loads = of_last(&self.phases).iter().enumerate();
+        loads.filter(|(place, _)| Some(*place) != self.varied).map(|(_, load)| load)
+    }
+}
+
+/// A load that goes on for as long as the phase does: a try is no phase with a beginning and an end of its own.
+fn whole(load: &Load) -> Load {
+    Load { timing: Timing { think: load.timing.think, ..Timing::default() }, ..load.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{builtins, load};
+
+    fn plan(name: &str, assignments: &[&str]) -> anyhow::Result<Plan> {
+        let assignments: Vec<_> = assignments.iter().map(|&text| text.to_owned()).collect();
+        Plan::build(&load(name, &assignments, None)?)
+    }
+
+    #[test]
+    fn the_load_that_is_named_is_searched_and_the_others_go_on_beside_it() {
+        let plan = plan("baseline", &["phases.0.load.feed.start=10s"]).unwrap();
+        let searched = plan.searched().unwrap();
+        assert_eq!(searched.load.name, "ingest");
+        assert_eq!(
+            searched.described(),
+            ["feed (constant 200/s over 50 connections)", "statistics (constant 20/s over 10 connections)"],
+            "from the beginning of each try on"
+        );
+        let names: Vec<_> = searched.loads(searched.load.clone()).into_iter().map(|load| load.name).collect();
+        assert_eq!(names, ["ingest", "feed", "statistics"]);
+        assert!(searched.note().unwrap().starts_with("ingest is varied; beside it go on feed ("));
+        assert_eq!(plan.beside_per_s(), 220.0);
+    }
+
+    #[test]
+    fn several_loads_of_which_none_is_named_can_be_run_and_not_searched() {
+        let several = plan("baseline", &["line={}"]).unwrap();
+        let said = several.searched().unwrap_err().to_string();
+        assert!(said.contains("(feed, ingest, statistics)") && said.contains("--set line.load="), "{said}");
+        let unknown = format!("{:#}", plan("baseline", &["line.load=ingets"]).unwrap_err());
+        assert!(unknown.contains("no load `ingets`, but feed, ingest, statistics"), "{unknown}");
+    }
+
+    #[test]
+    fn the_only_load_need_not_be_named_and_has_nothing_beside_it() {
+        let searched = plan("bulk-baseline", &[]).unwrap().searched().unwrap();
+        assert_eq!((searched.load.name.as_str(), searched.note()), ("insert", None));
+    }
+
+    #[test]
+    fn every_shipped_scenario_says_which_load_is_searched() {
+        // A matrix is many scenarios, of which a search takes one cell.
+        for builtin in builtins() {
+            let loaded = load(builtin.name, &[], None).unwrap();
+            if loaded.scenario.matrix.is_none() {
+                Plan::build(&loaded).unwrap().searched().unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Workloads that make the bodies of requests where no template can: those of the services that are shipped.
+
+use std::sync::Arc;
+
+use plimsoll_http::setup::{Ground, Workload};
+use plimsoll_measure::duration::Span;
+use plimsoll_telemetry::workload::Iot;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Trucks at most.
+const TRUCKS_MAX: u64 = 10_000_000;
+/// Points in a batch of theirs: requests of one reading each count ten a batch.
+const POINTS: u64 = 10;
+
+/// A workload, as typed.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Typed {
+    /// Trucks whose readings come late, out of order, incomplete and twice.
+    Iot(Trucks),
+}
+
+/// The trucks, as typed.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Trucks {
+    /// How many there are.
+    trucks: u64,
+    /// Between two points of a truck, in the time of the points.
+    #[serde(default = "interval_default")]
+    interval: Span,
+    /// How long before the run's start the first points are. Who sends faster than the trucks would runs ahead of the clock,
+    /// and the service takes nothing from the future.
+    #[serde(default = "before_default")]
+    before: Span,
+}
+
+const fn interval_default() -> Span {
+    Span::from_secs(10)
+}
+
+const fn before_default() -> Span {
+    Span::from_secs(3600)
+}
+
+/// The workload that a scenario names.
+///
+/// # Errors
+/// What is wrong with its name or its settings.
+pub fn make(typed: &Map<String, Value>, ground: Ground) -> Result<Arc<dyn Workload>, String> {
+    let typed = serde_json::from_value(Value::Object(typed.clone()));
+    let Typed::Iot(trucks) = typed.map_err(|error| format!("{error}; there is {{iot: {{trucks: 4000}}}}"))?;
+    if trucks.trucks == 0 || trucks.trucks > TRUCKS_MAX {
+        return Err(format!("iot.trucks: {}; give a number from 1 to {TRUCKS_MAX}", trucks.trucks));
+    }
+    let interval_ms = milliseconds(trucks.interval);
+    if interval_ms == 0 {
+        return Err("iot.interval: points of a truck lie 1ms apart or more".to_owned());
+    }
+    let start_ms = ground.start_ms.saturating_sub(milliseconds(trucks.before));
+    Ok(Arc::new(Fleet(Iot { seed: ground.seed, trucks: trucks.trucks, start_ms, interval_ms })))
+}
+
+fn milliseconds(span: Span) -> i64 {
+    i64::try_from(span.as_ns() / 1_000_000).unwrap_or(i64::MAX)
+}
+
+/// Batches of the trucks' points.
+#[derive(Clone, Copy, Debug)]
+struct Fleet(Iot);
+
+impl Workload for Fleet {
+    /// Where a batch went missing, a point of the one before is sent again: a batch has one reading or more.
+    fn body(&self, number: u64, out: &mut Vec<u8>) {
+        let points = self.0.batch_json(number);
+        let is_missing = points.as_array().is_none_or(Vec::is_empty);
+        let again = || Value::from(vec![self.0.single_json(number.saturating_mul(POINTS))]);
+        let points = if is_missing { again() } else { points };
+        out.extend_from_slice(points.to_string().as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fleet(settings: &str) -> Result<Arc<dyn Workload>, String> {
+        make(&serde_saphyr::from_str(settings).unwrap(), Ground { seed: 7, start_ms: 1_790_000_000_000 })
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_the_mend() {
+        for (settings, part) in [
+            ("iott: {trucks: 4}", "iott"),
+            ("iot: {trucks: 0}", "from 1 to"),
+            ("iot: {truck: 4}", "truck"),
+            ("iot: {trucks: 4, interval: 0s}", "1ms apart"),
+            ("{}", "there is {iot: {trucks: 4000}}"),
+        ] {
+            let error = fleet(settings).unwrap_err();
+            assert!(error.contains(part), "{settings}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_body_is_empty_and_each_follows_from_its_number() {
+        let fleet = fleet("iot: {trucks: 20}").unwrap();
+        let body = |number| {
+            let mut out = Vec::new();
+            fleet.body(number, &mut out);
+            serde_json::from_slice::<Vec<Value>>(&out).unwrap()
+        };
+        // One batch in two hundred never comes.
+        let lengths: Vec<_> = (0..3000).map(|number| body(number).len()).collect();
+        assert!(lengths.iter().all(|length| *length > 0) && lengths.contains(&1));
+        assert_eq!(body(1234), body(1234));
+    }
+}

@@ -1,0 +1,131 @@
+//! The trucks as a run sends them: what a service gets is late, out of order, incomplete and repeated, and the same each time.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::program::{json, plimsoll_with, scenario};
+
+/// Batches that are sent, of ten points each if all of them came.
+const BATCHES: usize = 400;
+/// With readings and diagnostics of five trucks a batch is a moment of all of them.
+const SCENARIO: &str = "title: test\nhttp: {url: \"http://127.0.0.1:1\"}\nseed: 5\nworkers: 1\nphases:\n  - load:\n      \
+    fleet:\n        request: {post: /batch, body: {workload: {iot: {trucks: 5}}}, check: {status: 201}}\n        \
+    arrivals: {closed: {writers: 1}}\n    stop: {documents: 400}\n";
+
+/// The arrays that a service was sent.
+type Kept = Mutex<Vec<Vec<Value>>>;
+
+/// A service that answers 201 to everything and keeps the arrays that it is sent. It ends with the test program.
+fn keeper() -> (SocketAddr, Arc<Kept>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, kept) = (listener.local_addr().unwrap(), Arc::<Kept>::default());
+    let shared = Arc::clone(&kept);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let shared = Arc::clone(&shared);
+            // A connection that ends is no news.
+            thread::spawn(move || serve(stream, &shared).unwrap_or_default());
+        }
+    });
+    (address, kept)
+}
+
+fn serve(stream: TcpStream, kept: &Kept) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+            if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = text.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body)?;
+        if let Ok(points) = serde_json::from_slice(&body) {
+            kept.lock().unwrap().push(points);
+        }
+        stream.get_mut().write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}")?;
+    }
+}
+
+/// What a run of the trucks sends, batch by batch, with times that count from the first.
+fn sent() -> Vec<Vec<Value>> {
+    let (address, kept) = keeper();
+    let dir = tempfile::tempdir().unwrap();
+    let (file, out) = (scenario(dir.path(), SCENARIO), dir.path().join("run"));
+    let server = format!("http://{address}");
+    let args = ["run", file.to_str().unwrap(), "--server", &server, "--json", "--out", out.to_str().unwrap()];
+    let run = json(&plimsoll_with(&args));
+    assert_eq!(run["operations"]["fleet"]["count"], BATCHES, "{run}");
+    let mut sent = std::mem::take(&mut *kept.lock().unwrap());
+    let first = sent.iter().flatten().map(at).min().unwrap();
+    sent.iter_mut().flatten().for_each(|point| point["timestamp"] = (at(point) - first).into());
+    sent
+}
+
+fn at(point: &Value) -> i64 {
+    point["timestamp"].as_i64().unwrap()
+}
+
+/// Its place among the points of its moment: truck by truck, readings before diagnostics.
+fn place(point: &Value) -> (u64, bool) {
+    let (truck, kind) = point["sensorId"].as_str().unwrap().split_once('.').unwrap();
+    (truck.trim_start_matches("truck-").parse().unwrap(), kind == "diagnostics")
+}
+
+/// Each as a share of all points: repeated, late by a batch or more, out of order within a moment.
+fn disorder(sent: &[Vec<Value>]) -> [f64; 3] {
+    let (mut known, mut newest) = (BTreeMap::new(), i64::MIN);
+    let (mut repeated, mut late, mut disordered) = (0, 0, 0);
+    for batch in sent {
+        for point in batch {
+            if let Some(before) = known.insert((place(point), at(point)), point) {
+                assert_eq!(before, point, "what is sent again is the same to the bit");
+                repeated += 1;
+            }
+            late += usize::from(at(point) < newest);
+            newest = newest.max(at(point));
+        }
+        let backwards = |pair: &&[Value]| at(&pair[0]) == at(&pair[1]) && place(&pair[1]) < place(&pair[0]);
+        disordered += batch.windows(2).filter(backwards).count();
+    }
+    let all = sent.iter().flatten().count() as f64;
+    [repeated, late, disordered].map(|count: usize| count as f64 / all)
+}
+
+#[test]
+fn a_run_sends_the_trucks_late_out_of_order_incomplete_and_twice() {
+    let sent = sent();
+    assert_eq!(sent.len(), BATCHES);
+    let [repeated, late, disordered] = disorder(&sent);
+    // Half of a tenth of the points are the one before; one batch in twenty comes later; three points in ten are moved.
+    assert!((0.02..0.10).contains(&repeated), "{repeated}");
+    assert!((0.02..0.12).contains(&late), "{late}");
+    assert!((0.05..0.40).contains(&disordered), "{disordered}");
+    let distinct: std::collections::BTreeSet<_> =
+        sent.iter().flatten().map(|it| (place(it), at(it))).collect();
+    let missing = 1.0 - distinct.len() as f64 / (BATCHES * 10) as f64;
+    assert!((0.05..0.20).contains(&missing), "a tenth of the points do not come: {missing}");
+    let readings = || sent.iter().flatten().filter(|it| !place(it).1);
+    // Sensor, time and seven metrics.
+    let thin = readings().filter(|it| it.as_object().unwrap().len() == 8).count() as f64;
+    let thin = thin / readings().count() as f64;
+    assert!((0.05..0.15).contains(&thin), "a tenth of the readings lack a metric: {thin}");
+}
+
+#[test]
+fn the_same_seed_sends_the_same_trucks() {
+    assert_eq!(sent(), sent());
+}
