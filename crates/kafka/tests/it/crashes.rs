@@ -29,7 +29,6 @@ fn kill_and_restart(broker: &mut Broker, target: &str, running: &Running) {
 }
 
 #[test]
-#[ignore = "takes minutes, and has been seen to stall: run it with --ignored"]
 fn a_broker_that_is_killed_twice_costs_no_record() {
     let mut broker = own_broker();
     let brokers = broker.bootstrap();
@@ -44,7 +43,6 @@ fn a_broker_that_is_killed_twice_costs_no_record() {
 }
 
 #[test]
-#[ignore = "takes minutes, and has been seen to stall: run it with --ignored"]
 fn with_transactions_a_broker_that_is_killed_twice_costs_and_doubles_no_record() {
     let mut broker = own_broker();
     let brokers = broker.bootstrap();

@@ -12,6 +12,8 @@ use crate::support::{
 const PARTITIONS: u16 = 3;
 const EACH: u64 = 15_000;
 const KILLS: u64 = 4;
+/// How often that is tried until a kill hits something.
+const ROUNDS: u64 = 4;
 /// Says to a process what it is to run: the guarantee, the brokers, and the name of the test.
 const WORDS: &str = "PLIMSOLL_KAFKA_CHILD";
 
@@ -76,15 +78,17 @@ fn kill_some(guarantee: &str, name: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-#[ignore = "takes minutes, and has been seen to stall: run it with --ignored"]
 fn at_least_once_loses_nothing_when_its_process_is_killed() {
-    let (missing, doubled) = kill_some("alo", "kill-alo");
-    assert_eq!(missing, Vec::<String>::new());
-    assert!(!doubled.is_empty(), "no kill hit anything: nothing was tried here");
+    // Kills may all fall where nothing is on its way: then nothing was tried.
+    let hit = (1..=ROUNDS).any(|round| {
+        let (missing, doubled) = kill_some("alo", &format!("kill-alo-{round}"));
+        assert_eq!(missing, Vec::<String>::new());
+        !doubled.is_empty()
+    });
+    assert!(hit, "no kill hit anything");
 }
 
 #[test]
-#[ignore = "takes minutes, and has been seen to stall: run it with --ignored"]
 fn exactly_once_loses_and_doubles_nothing_when_its_process_is_killed() {
     assert_eq!(kill_some("once", "kill-once"), (vec![], vec![]));
 }
