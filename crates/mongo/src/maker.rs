@@ -2,6 +2,7 @@
 //! worker's books.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_document::{Encoded, Identity, Source};
@@ -26,6 +27,8 @@ pub struct Maker {
     pub setup: Arc<Setup>,
     books: Mutex<Books>,
     checker: Mutex<Checker>,
+    /// How many phases have begun.
+    phases: AtomicU32,
 }
 
 /// What one operation is for.
@@ -53,7 +56,13 @@ impl Aim {
 impl Maker {
     /// A maker for one worker.
     pub fn new(setup: Arc<Setup>, books: Books) -> Self {
-        Self { setup, books: Mutex::new(books), checker: Mutex::default() }
+        Self { setup, books: Mutex::new(books), checker: Mutex::default(), phases: AtomicU32::new(0) }
+    }
+
+    /// A phase begins; `documents` is this worker's share of those to insert, if they are limited.
+    pub fn begin(&self, documents: Option<u64>) {
+        self.phases.fetch_add(1, Ordering::Relaxed);
+        self.books().limit(documents);
     }
 
     /// The worker's books.
@@ -147,16 +156,22 @@ impl Maker {
         statement::from_receipt(out, self.setup.id, &self.identity(named(aim)));
     }
 
+    /// The version of the updates of this phase. Operations are numbered anew in each phase, and in each try of a search, so
+    /// that they choose the same documents again: an update that sets what is there already changes nothing, and costs the
+    /// server less.
+    fn version_of_updates(&self) -> u32 {
+        self.phases.load(Ordering::Relaxed).saturating_sub(1)
+    }
+
     /// Appends what an update or a replacement puts in place.
     pub fn write_update(&self, out: &mut Vec<u8>, command: &Command, aim: Aim) {
-        match command.updates() {
-            Some([only]) => only.encode(aim.number, &self.identity(aim.number), out),
-            Some(several) => {
-                let index = scramble(UPDATE_SALT, aim.number) % several.len() as u64;
-                several[index as usize].encode(aim.number, &self.identity(aim.number), out);
-            }
-            None => self.write_version(out, version(aim), named(aim)),
-        }
+        let Some(updates) = command.updates() else {
+            return self.write_version(out, version(aim), named(aim));
+        };
+        let index =
+            if updates.len() > 1 { scramble(UPDATE_SALT, aim.number) % updates.len() as u64 } else { 0 };
+        let (version, identity) = (self.version_of_updates(), self.identity(aim.number));
+        updates[index as usize].encode_version(version, aim.number, &identity, out);
     }
 
     fn identity(&self, number: u64) -> Identity {
@@ -191,4 +206,32 @@ pub fn identity_of(run: Run, version: u32, number: u64) -> Identity {
 fn append(source: Option<&Source>, version: u32, number: u64, identity: &Identity, out: &mut Vec<u8>) {
     let encoded = source.map(|source| source.encode_version(version, number, identity, out));
     debug_assert_eq!(encoded, Some(Encoded::Document), "number {number} has a document");
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_ledger::Deal;
+
+    use super::*;
+    use crate::testing::setup;
+
+    #[test]
+    fn a_later_phase_aims_as_the_first_did_and_writes_other_values() {
+        let update = r#"{"update": {"filter": {"n": {"$number": {}}}, "update": {"$set": {"t": {"$text": {"bytes": 20}}}}}}"#;
+        let setup =
+            Arc::new(setup(r#"{"collection": "d.c", "document": {"a": 1}}"#, &[("update", update)]).unwrap());
+        let maker = Maker::new(setup.clone(), Books::new(Deal::new(10, 1, None).unwrap(), 0, None));
+        let written = || {
+            maker.begin(None);
+            let (mut filter, mut update) = (Vec::new(), Vec::new());
+            let aim = maker.aim(0, 7).unwrap();
+            maker.write_filter(&mut filter, &setup.commands[0], aim);
+            maker.write_update(&mut update, &setup.commands[0], aim);
+            (filter, update)
+        };
+        let (first, second) = (written(), written());
+        assert_eq!(first.0, second.0);
+        assert_ne!(first.1, second.1);
+        assert_eq!(first.1.len(), second.1.len());
+    }
 }

@@ -199,7 +199,7 @@ impl Target for Spread {
     type Lane = Lane;
 
     fn begin(&self, documents: Option<u64>) {
-        self.maker.books().limit(documents);
+        self.maker.begin(documents);
     }
 
     /// Connects to every server that can be reached; one is enough once the load runs. Nobody waits for a server that is

@@ -222,7 +222,7 @@ impl Target for Driver {
     type Lane = Lane;
 
     fn begin(&self, documents: Option<u64>) {
-        self.maker.books().limit(documents);
+        self.maker.begin(documents);
     }
 
     async fn open(&self) -> Result<Lane, Box<dyn StdError + Send + Sync>> {

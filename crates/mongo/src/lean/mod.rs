@@ -189,7 +189,7 @@ impl Target for Lean {
     type Lane = Lane;
 
     fn begin(&self, documents: Option<u64>) {
-        self.maker.books().limit(documents);
+        self.maker.begin(documents);
     }
 
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {

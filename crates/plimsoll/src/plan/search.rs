@@ -12,7 +12,8 @@ use crate::scenario::Scenario;
 pub struct Searched {
     /// The load that is varied.
     pub load: Load,
-    /// The others: they arrive as they do in their phase, from the beginning of each try to its end.
+    /// The others: they arrive as they do in their phase, from the beginning of each try to its end. They send no document
+    /// twice: a target goes on with the numbers of documents where the last try left off.
     pub beside: Vec<Load>,
 }
 

@@ -4,7 +4,7 @@ use plimsoll_measure::line::{Line, NotSeen, Suspect};
 use plimsoll_measure::run::Run;
 use plimsoll_measure::scalability::Scalability;
 
-use super::tries::Tries;
+use super::tries::{Tries, failed_between};
 use crate::expectation::in_words;
 use crate::prose::sentence;
 use crate::units::{exact_rate, percent, small, three_digits};
@@ -13,6 +13,7 @@ use crate::units::{exact_rate, percent, small, three_digits};
 pub(super) fn line(run: &Run) -> Vec<String> {
     let Some(line) = &run.line else { return Vec::new() };
     let mut sentences = vec![headline(line)];
+    sentences.extend(failed_within(line));
     sentences.extend(beside(line));
     if let Some(rate) = line.rate {
         sentences.extend(in_operations(line, rate));
@@ -53,6 +54,13 @@ fn headline(line: &Line) -> String {
     }
 }
 
+/// The lowest rate that failed: no end of the interval where it, or a higher one, has held as well.
+fn failed_within(line: &Line) -> Option<String> {
+    let lowest = failed_between(line)?;
+    let failed = Tries::of(line, lowest).failed();
+    Some(format!("The lowest rate that failed is {}, which {failed}.", exact_rate(lowest)))
+}
+
 /// Whose line it is.
 fn of(line: &Line) -> String {
     if line.load.is_empty() { String::new() } else { format!(" of {}", line.load) }
@@ -69,6 +77,11 @@ fn beside(line: &Line) -> Option<String> {
 /// How sure it is that `rate` holds.
 fn established(line: &Line) -> &'static str {
     if line.confirmed { "was confirmed" } else { "was found, but not confirmed," }
+}
+
+/// That the rate that is told was not confirmed to hold, if that is so.
+pub(crate) fn doubt(line: &Line) -> Option<&'static str> {
+    (line.rate.is_some() && !line.confirmed).then_some("not confirmed")
 }
 
 /// What had to hold, as an enumeration.

@@ -9,7 +9,7 @@ mod tries;
 mod validity;
 
 pub(crate) use integrity::promise;
-pub(crate) use line::{interval, objective};
+pub(crate) use line::{doubt, interval, objective};
 pub(crate) use load::{ACHIEVED_MIN, classes};
 use plimsoll_measure::run::Run;
 pub(crate) use tries::at as probes_at;

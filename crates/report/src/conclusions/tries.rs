@@ -32,10 +32,22 @@ impl Tries {
     }
 }
 
+/// The lowest rate that failed, if it lies between the ends of the interval.
+pub(super) fn failed_between(line: &Line) -> Option<f64> {
+    let (low, high) = (line.low?, line.high?);
+    let failed = judged(line).filter(|probe| !probe.held).map(|probe| probe.rate);
+    let lowest = failed.min_by(f64::total_cmp)?;
+    (lowest > low * (1.0 + SAME) && lowest < high * (1.0 - SAME)).then_some(lowest)
+}
+
 /// The probes of `rate` that were judged, in order.
 pub(crate) fn at(line: &Line, rate: f64) -> impl DoubleEndedIterator<Item = &Probe> {
     let is_same = move |probe: &&Probe| (probe.rate - rate).abs() <= rate * SAME;
-    line.probes.iter().filter(|probe| probe.stage != Stage::WarmUp).filter(is_same)
+    judged(line).filter(is_same)
+}
+
+fn judged(line: &Line) -> impl DoubleEndedIterator<Item = &Probe> {
+    line.probes.iter().filter(|probe| probe.stage != Stage::WarmUp)
 }
 
 fn times(what: &str, count: u64, tries: u64) -> String {

@@ -8,7 +8,7 @@ use plimsoll_measure::run::Run;
 
 use super::mark::mark;
 use super::table::tone;
-use crate::conclusions::{HEADROOM_MIN, interval, objective, probes_at};
+use crate::conclusions::{HEADROOM_MIN, doubt, interval, objective, probes_at};
 use crate::prose::glued;
 use crate::tables::server_in_words;
 use crate::text::verdict_word;
@@ -91,6 +91,10 @@ fn line_tiles(line: &Line) -> Vec<Tile> {
         (Some(_), Some(_)) => format!("{}while {}", interval.unwrap_or_default(), objective(line)),
         (Some(_), None) => format!("at least, while {}; no rate failed", objective(line)),
         (None, _) => format!("no rate held {}", objective(line)),
+    };
+    let note = match doubt(line) {
+        Some(doubt) => format!("{doubt}; {note}"),
+        None => note,
     };
     let headline = Tile { value, unit, name: "The load line".to_owned(), note, kind: "line" };
     let latency = at_the_line(line).map(|probe| latency_tile("at the line", &probe.response_ns));

@@ -5,7 +5,7 @@ use plimsoll_measure::run::{Run, Verdict};
 
 use super::table::{paint, wrap};
 use super::{Style, WIDTH};
-use crate::conclusions::{interval, objective};
+use crate::conclusions::{doubt, interval, objective};
 use crate::tables::{Tone, server_in_words};
 use crate::units::{duration, exact_rate};
 
@@ -48,7 +48,8 @@ pub(super) fn line(run: &Run, style: Style) -> Vec<String> {
     let rate = line
         .rate
         .map_or_else(|| "none found".to_owned(), |rate| format!("{} {}", exact_rate(rate), line.unit));
-    let headline = format!("{LABEL}{}", paint(&rate, Tone::Strong, style));
+    let doubt = doubt(line).map(|doubt| format!(", {doubt}")).unwrap_or_default();
+    let headline = format!("{LABEL}{}{doubt}", paint(&rate, Tone::Strong, style));
     std::iter::once(headline).chain(details(line)).collect()
 }
 

@@ -266,7 +266,7 @@ wiredTiger
 
 PASS
 
-LOAD LINE  16,000 documents/s
+LOAD LINE  16,000 documents/s, not confirmed
            interval      16,000 to 19,000 documents/s
            objective     p99 response < 50 ms and no errors
            held back by  server CPU

@@ -145,6 +145,24 @@ fn a_line_that_was_not_confirmed_is_not_called_confirmed() {
 }
 
 #[test]
+fn a_rate_that_failed_between_the_ends_is_said() {
+    check(
+        |run| {
+            let mut line = line(Some(40_500.0), Some(43_699.0));
+            let failed = |rate| Probe { stage: Stage::Confirm, rate, ..Probe::default() };
+            line.probes.extend([failed(42_606.0), failed(40_577.0)]);
+            run.line = Some(line);
+        },
+        &[
+            "The load line is 40,500 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
+             and no errors. It lies between 40,500, which held all 3 times it was tried, and 43,699, which failed all 3 times it was tried.",
+            "The lowest rate that failed is 40,577, which failed the one time it was tried.",
+            "What held it back was not found.",
+        ],
+    );
+}
+
+#[test]
 fn no_load_line_is_said_to_be_none() {
     check(
         |run| run.line = Some(line(None, Some(500.0))),
