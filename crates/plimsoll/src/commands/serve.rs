@@ -16,7 +16,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::cli::{LogLevel, ServeCommand, TelemetryArgs};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, cache, install};
-use crate::scenario::put;
+use crate::scenario::{put, rendered};
 use crate::signals::Signals;
 use crate::terminal::{print, say};
 
@@ -103,9 +103,11 @@ async fn end(service: Running, signals: &mut Signals) -> Outcome {
 
 /// The settings of the file, changed by `--set` and by the options that have names of their own.
 fn typed(args: &TelemetryArgs) -> anyhow::Result<Typed> {
-    let text = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
+    let file = args.config.as_deref();
+    let text = file.map(read).transpose()?.unwrap_or_default();
     // A file that cannot be read is told with its line; with `--set` that is lost.
-    let mut typed = Typed::read(&text)?;
+    let of = || format!("--config {}", file.map_or_else(String::new, |file| file.display().to_string()));
+    let mut typed = Typed::read(&text).with_context(of)?;
     if !args.overrides.is_empty() {
         let mut tree = serde_json::to_value(&typed).context("write the settings as a tree")?;
         for assignment in &args.overrides {
@@ -131,8 +133,9 @@ fn set(tree: &mut Value, assignment: &str) -> anyhow::Result<()> {
     let Some((path, text)) = assignment.split_once('=') else {
         bail!("--set {assignment}: write path=value, for example --set readings.design=bucket");
     };
-    let value =
-        serde_saphyr::from_str(text).with_context(|| format!("--set {path}: read the value `{text}`"))?;
+    let value = serde_saphyr::from_str(text).map_err(|error| {
+        anyhow!("--set {path}: read the value `{text}`: {}", rendered(&error, &format!("--set {path}")))
+    })?;
     put(tree, path, value).with_context(|| format!("--set {path}"))
 }
 

@@ -32,7 +32,7 @@ mod staging;
 pub use builtin::{Builtin, all as builtins, pipelines, suites};
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
 pub use overrides::put;
-pub use read::{Loaded, Text, load, nearest, parse_with};
+pub use read::{Loaded, Text, load, nearest, parse_with, rendered};
 pub use staging::{Fill, Staging};
 
 /// A scenario, as typed.

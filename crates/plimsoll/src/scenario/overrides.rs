@@ -1,7 +1,9 @@
 //! `--set path=value`: replaces one value of a scenario.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value};
+
+use super::read::rendered;
 
 /// Sets the value at a dotted path; numbers index lists. The value is read as YAML, so that `5s`, `3`, `true` and
 /// `{w: 1}` mean what they mean in the file.
@@ -12,8 +14,9 @@ pub fn set(scenario: &mut Value, assignment: &str) -> anyhow::Result<()> {
     let Some((path, text)) = assignment.split_once('=') else {
         bail!("--set {assignment}: write path=value, for example --set phases.0.stop.duration=5s");
     };
-    let value: Value =
-        serde_saphyr::from_str(text).with_context(|| format!("--set {path}: read the value `{text}`"))?;
+    let value: Value = serde_saphyr::from_str(text).map_err(|error| {
+        anyhow!("--set {path}: read the value `{text}`: {}", rendered(&error, &format!("--set {path}")))
+    })?;
     put(scenario, path, value).with_context(|| format!("--set {path}"))
 }
 

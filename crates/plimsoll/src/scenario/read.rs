@@ -163,7 +163,13 @@ pub fn parse_with<T: DeserializeOwned>(
 }
 
 fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
-    serde_saphyr::from_str(text).map_err(|error| anyhow!("{origin}: {}", explained(&error.to_string())))
+    serde_saphyr::from_str(text)
+        .map_err(|error| anyhow!("{origin}: {}", explained(&rendered(&error, origin))))
+}
+
+/// What the parser says, with the lines around the fault as lines of `origin`.
+pub fn rendered(error: &serde_saphyr::Error, origin: &str) -> String {
+    error.render_with_options(serde_saphyr::render_options! { source_name: Some(origin) })
 }
 
 /// What a parser says, with the nearest known key if it met an unknown one.
@@ -245,6 +251,18 @@ mod tests {
     fn a_wrong_type_names_the_line() {
         let message = message(&SOUND.replace("batch: 10", "batch: ten"));
         assert!(message.contains("my.yaml") && message.contains('5') && message.contains("ten"), "{message}");
+    }
+
+    #[test]
+    fn the_lines_around_a_fault_stand_under_the_name_of_their_file() {
+        let fault = SOUND.replace("title:", "titel:");
+        let plain = message(&fault);
+        assert!(plain.contains("--> my.yaml:1:") && !plain.contains("<input>"), "{plain}");
+        // They are those of the file as changed, which has other lines than the file.
+        let changed = parse_with::<Scenario>(&fault, "my.yaml", &["seed=1".into()]).unwrap_err().to_string();
+        assert!(changed.contains("--> my.yaml with --set seed=1:"), "{changed}");
+        let value = parse_with::<Scenario>(SOUND, "my.yaml", &["seed={".into()]).unwrap_err();
+        assert!(!format!("{value:#}").contains("<input>"), "{value:#}");
     }
 
     #[test]

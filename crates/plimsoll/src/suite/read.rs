@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use super::columns::COLUMNS;
 use super::table;
 use super::typed::{Row, Suite};
-use crate::scenario::{nearest, suites};
+use crate::scenario::{nearest, rendered, suites};
 
 /// No suite's file is larger, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -72,7 +72,7 @@ pub fn parse(name: &str, origin: &str, text: &str, base: PathBuf) -> anyhow::Res
 
 fn yaml(text: &str, origin: &str) -> anyhow::Result<(Suite, Vec<String>)> {
     let suite: Suite = serde_saphyr::from_str(text).map_err(|error| {
-        let message = error.to_string();
+        let message = rendered(&error, origin);
         let hint = unknown(&message).map(|near| format!("\ndid you mean `{near}`?")).unwrap_or_default();
         anyhow!("{origin}: {message}{hint}")
     })?;
@@ -169,7 +169,11 @@ mod tests {
             ),
             ("s.csv", "name,scenario\na,x,y\n", &["line 2: 3 values, and there are 2 columns"]),
             ("s.csv", "", &["the file is empty"]),
-            ("s.yaml", "tests:\n  - {name: a, scenarios: x}\n", &["line 2", "did you mean `scenario`?"]),
+            (
+                "s.yaml",
+                "tests:\n  - {name: a, scenarios: x}\n",
+                &["--> s.yaml:2:", "did you mean `scenario`?"],
+            ),
             ("s.yaml", "tests:\n  - {name: a, scenario: x, duration: 5}\n", &["line 2"]),
             ("s.txt", "", &["ends in .csv or .yaml"]),
         ] {

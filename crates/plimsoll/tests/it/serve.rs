@@ -167,6 +167,7 @@ fn what_cannot_be_meant_is_refused_before_anything_starts() {
     for (args, code, part) in [
         (&["--listen", "0.0.0.0:0"][..], 2, "without `security` everyone"),
         (&["--config", path.to_str().unwrap()], 2, "desing"),
+        (&["--config", path.to_str().unwrap()], 2, "telemetry.yaml: the settings cannot be read"),
         (&["--config", "none.yaml"], 2, "none.yaml"),
         (&["--set", "readings.gather=5"], 2, "a length of time with its unit"),
         (&["--set", "readings.gather"], 2, "write path=value"),
