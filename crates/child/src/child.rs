@@ -11,10 +11,13 @@ use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::keeper::{self, Exit};
+use crate::process::threads;
 use crate::program::Program;
 
-/// How long a child that is dropped may take over a graceful end, and the kernel over one that was killed.
+/// How long a child that is dropped may take over a graceful end.
 const DROP_LIMIT: Duration = Duration::from_secs(10);
+/// How long the kernel may take over one that was killed: a thread that waits for the disk goes when the disk has answered.
+const KILL_LIMIT: Duration = Duration::from_secs(60);
 
 /// What becomes of a child when its owner goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +95,9 @@ impl Child {
     /// It cannot be signalled, or does not die.
     pub fn kill(&self) -> io::Result<()> {
         self.signal(Signal::KILL)?;
-        match self.wait(DROP_LIMIT) {
+        match self.wait(KILL_LIMIT) {
             Some(_) => Ok(()),
-            None => Err(io::Error::new(io::ErrorKind::TimedOut, "the process does not die")),
+            None => Err(io::Error::new(io::ErrorKind::TimedOut, self.stuck())),
         }
     }
 
@@ -146,6 +149,11 @@ impl Child {
     /// Lets a detached child go; gives its process.
     pub fn release(self) -> u32 {
         self.pid
+    }
+
+    fn stuck(&self) -> String {
+        let (pid, limit, threads) = (self.pid, KILL_LIMIT.as_secs(), threads(self.pid).join(", "));
+        format!("process {pid} was killed and is still there after {limit} s; its threads: {threads}")
     }
 
     fn ask(&self, signal: Signal) -> io::Result<()> {

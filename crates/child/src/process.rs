@@ -35,6 +35,19 @@ pub fn stat_field(stat: &str, number: usize) -> Option<u64> {
     fields.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
+/// What the threads of a process do, each as its name, its state in a letter as proc(5) has it, and where in the kernel it
+/// waits, if the system tells.
+pub(crate) fn threads(pid: u32) -> Vec<String> {
+    let threads = fs::read_dir(directory(pid).join("task")).into_iter().flatten().flatten();
+    let told = threads.filter_map(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).ok()?;
+        let place = fs::read_to_string(thread.path().join("wchan")).unwrap_or_default();
+        let (name, fields) = stat.split_once(" (")?.1.rsplit_once(") ")?;
+        Some(format!("{name} {} {place}", fields.get(..1)?).trim_end().to_owned())
+    });
+    told.collect()
+}
+
 /// A handle that names this process for good, though its id may be used again.
 pub(crate) fn handle(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
@@ -68,6 +81,13 @@ mod tests {
         assert!(is_alive(pid) && started(pid).is_some() && handle(pid).is_ok());
         // Above the kernel's greatest process id.
         assert!(!is_alive(5_000_000) && started(5_000_000).is_none() && handle(5_000_000).is_err());
+    }
+
+    #[test]
+    fn what_the_threads_of_a_process_do_is_told_as_far_as_the_system_tells() {
+        let running = threads(std::process::id());
+        assert!(running.iter().any(|thread| thread.contains(" R")), "this one runs: {running:?}");
+        assert!(threads(5_000_000).is_empty());
     }
 
     #[test]
