@@ -8,11 +8,24 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+/// Properties that give a client a certificate of its own.
+const CERTIFICATES: [&str; 3] = ["ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location"];
+
 /// Properties of the client library (librdkafka), by name: TLS, SASL, buffers, compression. Those that keep the pipeline's
 /// promises are refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Properties(pub BTreeMap<String, Property>);
+
+impl Properties {
+    /// Whether a client with them tells the brokers who it is: by SASL, or by a certificate.
+    pub fn authenticate(&self) -> bool {
+        let property = |name: &str| self.0.get(name).map(|value| value.0.as_str());
+        let protocol = property("security.protocol").unwrap_or_default().to_ascii_lowercase();
+        let certified = CERTIFICATES.into_iter().any(|name| property(name).is_some());
+        protocol.starts_with("sasl_") || (protocol == "ssl" && certified)
+    }
+}
 
 /// The value of a property: a text, a whole number, `true` or `false`.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -196,4 +209,25 @@ const fn records_min() -> u32 {
 
 const fn age_max() -> Span {
     Span::from_ns(500_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_tells_who_it_is_by_sasl_or_by_a_certificate_and_not_by_tls_alone() {
+        let check = |properties: &[(&str, &str)], expected: bool| {
+            let named = |(name, value): &(&str, &str)| ((*name).to_owned(), Property((*value).to_owned()));
+            let properties = Properties(properties.iter().map(named).collect());
+            assert_eq!(properties.authenticate(), expected, "{:?}", properties.0.keys());
+        };
+        check(&[], false);
+        check(&[("sasl.username", "ann")], false);
+        check(&[("security.protocol", "SASL_PLAINTEXT")], true);
+        check(&[("security.protocol", "sasl_ssl")], true);
+        check(&[("security.protocol", "ssl")], false);
+        check(&[("security.protocol", "ssl"), ("ssl.keystore.location", "/k.p12")], true);
+        check(&[("ssl.keystore.location", "/k.p12")], false);
+    }
 }

@@ -7,7 +7,9 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use mongodb::Client;
-use mongodb::options::{AuthMechanism, ClientOptions, Compressor as DriverCompressor, Tls as DriverTls};
+use mongodb::options::{
+    AuthMechanism, ClientOptions, Compressor as DriverCompressor, ConnectionString, Tls as DriverTls,
+};
 use plimsoll_wire::{Address, Compressor, ConnectOptions, Connection, Credential, Mechanism, Tls, Trust};
 
 /// How long a connection, or the search for a primary, may take when the URI does not say.
@@ -128,6 +130,13 @@ pub async fn parse(uri: &str) -> Result<ClientOptions, SiteError> {
     Ok(options)
 }
 
+/// Whether a URI tells the server who connects: by a user, or by a certificate. Nothing is resolved for it.
+pub fn authenticates(uri: &str) -> bool {
+    let Ok(parsed) = ConnectionString::parse(uri) else { return false };
+    let certified = matches!(&parsed.tls, Some(DriverTls::Enabled(tls)) if tls.cert_key_file_path.is_some());
+    parsed.credential.is_some() || certified
+}
+
 fn takes_writes(connection: &Connection) -> bool {
     let hello = connection.hello();
     hello.is_writable_primary || hello.is_mongos
@@ -216,6 +225,15 @@ mod tests {
     fn refusal(uri: &str) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(Site::new(uri, Duration::from_secs(1))).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_uri_tells_who_connects_by_a_user_or_a_certificate_and_not_by_tls_alone() {
+        assert!(authenticates("mongodb://ann:x@localhost/?authSource=admin"));
+        assert!(authenticates("mongodb://localhost/?tls=true&tlsCertificateKeyFile=/k.pem"));
+        for uri in ["mongodb://localhost", "mongodb://localhost/?tls=true", "localhost"] {
+            assert!(!authenticates(uri), "{uri}");
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub enum Principal {
     /// Nobody known: its name is empty.
     #[default]
     Nobody,
-    /// The same for all events: the identity with which the source connects (a certificate's subject, a SASL user), which
-    /// the broker has checked.
+    /// The same for all events: the identity with which the source connects (a certificate's subject, a SASL user). It is taken as
+    /// it is written here: where the source connects as nobody, nobody has checked it.
     Fixed(String),
     /// The value of this header. Whoever may write to the source can write any name there, unless events carry a `signature`: it
     /// covers this header, so that whoever has the key that signs can write any name there. It does not tell an event that is sent a

@@ -3,6 +3,9 @@
 //! Whatever a program does, it asks for the table of its terms step by step: there its steps are counted, and there the depth of
 //! the stack is looked at. A run that goes too far is left by unwinding, as there is no other way out. Steps are counted, not
 //! seconds, so that an event that comes again fares as it did before. A text that is repeated is measured before it is made.
+//!
+//! Memory is not bounded: a sum, an array of what was, or one function of the library makes much in one step, and has no table to
+//! ask. Programs are the operator's own; the guide says what they must mind.
 
 use std::cell::Cell;
 use std::fmt::{self, Write as _};

@@ -1,23 +1,19 @@
 //! Programs of the jq language over an event.
 //!
-//! The input of a program is the payload, read as JSON or as BSON (`transform/extended`). `$key` (text or null), `$timestamp`
-//! (milliseconds), `$topic`, `$partition` and `$offset` are its variables.
+//! The input of a program is the payload (`transform/input`); what a run may use up is bounded (`transform/bounds`).
 
 use jaq_core::{Ctx, Exn, Vars};
-use jaq_json::{Val, read};
+use jaq_json::Val;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::bounds::{self, Beyond, Bounded, Bounds, STEPS_MAX};
-use super::extended::{self, Unmapped};
+use super::extended::Unmapped;
+use super::input::{VARIABLES, payload, variables};
 use super::program::{Program, compile};
 use crate::event::{Batch, CauseClass, Event};
 
-/// The names of a program's variables, in the order in which they are given.
-const VARIABLES: [&str; 5] = ["$key", "$timestamp", "$topic", "$partition", "$offset"];
-/// How deep the arrays and objects of a payload may be nested: the parser needs stack for each level.
-const DEPTH_MAX: usize = 256;
 /// Bytes of what a program says of its failure at most.
 const WORDS_BYTES_MAX: usize = 200;
 /// Bytes of a program at most.
@@ -119,12 +115,7 @@ impl Expression {
         batch: &Batch,
         event: &Event,
     ) -> Result<Option<Val>, ExpressionError> {
-        let input = match (encoding, batch.payload(event)) {
-            (_, None) => Val::Null,
-            (Encoding::Json, Some(payload)) => json(payload)?,
-            (Encoding::Bson, Some(payload)) => extended::read(extended::document(payload)?)?,
-        };
-        self.give(input, batch, event)
+        self.give(payload(encoding, batch, event)?, batch, event)
     }
 
     /// What it gives for a value that an event holds: nothing, or one value.
@@ -175,47 +166,12 @@ pub(super) fn text(value: &Val, bytes_max: usize) -> Result<Vec<u8>, ExpressionE
     }
 }
 
-fn json(payload: &[u8]) -> Result<Val, ExpressionError> {
-    if depth(payload) > DEPTH_MAX {
-        return Err(ExpressionError::Payload(format!("it is nested more than {DEPTH_MAX} deep")));
-    }
-    read::parse_single(payload).map_err(|error| ExpressionError::Payload(error.to_string()))
-}
-
-/// How deep the brackets outside of texts are nested at most.
-fn depth(json: &[u8]) -> usize {
-    let (mut depth, mut most, mut text, mut escaped) = (0_usize, 0, false, false);
-    for byte in json {
-        match (text, escaped, byte) {
-            (true, true, _) => escaped = false,
-            (true, false, b'\\') => escaped = true,
-            (_, _, b'"') => text = !text,
-            (false, _, b'[' | b'{') => depth += 1,
-            (false, _, b']' | b'}') => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        most = most.max(depth);
-    }
-    most
-}
-
-fn variables(batch: &Batch, event: &Event) -> [Val; 5] {
-    let text = |bytes: &[u8]| Val::from(String::from_utf8_lossy(bytes).into_owned());
-    let number = |number: u64| isize::try_from(number).map_or(Val::Null, Val::from);
-    [
-        batch.key(event).map_or(Val::Null, text),
-        number(event.appended_ms),
-        text(batch.partition().topic.as_bytes()),
-        number(u64::from(batch.partition().index)),
-        number(event.offset),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::event::Record;
     use crate::place::Partition;
+    use crate::transform::input::json;
 
     fn run(program: &str, payload: &str) -> Result<Option<String>, ExpressionError> {
         let mut batch = Batch::new(Partition::new("orders", 2));

@@ -6,6 +6,7 @@ mod envelope;
 mod expression;
 mod extended;
 mod filter;
+mod input;
 mod map;
 mod program;
 mod sample;

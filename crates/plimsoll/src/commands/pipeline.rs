@@ -23,6 +23,9 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
         PipelineCommand::Run(args) => {
             let (file, base) = read_as(&args.what)?;
             let built = build(&file, &base).deserves(Exit::Usage)?;
+            if !args.quiet {
+                caution(&file);
+            }
             run(args, &file, built)
         }
         PipelineCommand::Replay(args) => {
@@ -40,6 +43,7 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
         PipelineCommand::Check(args) => {
             let (file, base) = read_as(args)?;
             let built = build(&file, &base).deserves(Exit::Usage)?;
+            caution(&file);
             print(&format!("{}: {}, {}\n", file.name, built.path.join(" → "), built.guarantee));
             Ok(Exit::Held)
         }
@@ -51,6 +55,12 @@ fn read_as(args: &PipelineArgs) -> Outcome<(PipelineFile, PathBuf)> {
     let (mut file, base) = read(&args.file, &args.overrides).deserves(Exit::Usage)?;
     file.point(args.server.as_deref(), args.brokers.as_deref());
     Ok((file, base))
+}
+
+fn caution(file: &PipelineFile) {
+    if let Some(words) = file.caution() {
+        say(&words);
+    }
 }
 
 fn run(args: &PipelineRunArgs, file: &PipelineFile, built: Built) -> Outcome {

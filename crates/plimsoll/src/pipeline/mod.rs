@@ -3,6 +3,7 @@
 #[cfg(feature = "kafka")]
 pub mod audit;
 mod build;
+mod caution;
 #[cfg(feature = "kafka")]
 pub mod demo;
 mod dir;

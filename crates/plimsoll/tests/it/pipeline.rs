@@ -200,3 +200,25 @@ fn what_cannot_be_meant_is_said_before_anything_is_read() {
     let missing = plimsoll_with(&["pipeline", "run", "nowhere.yaml"]);
     assert!(stderr(&missing).contains("there is no pipeline `nowhere.yaml`"), "{}", stderr(&missing));
 }
+
+#[test]
+fn a_fixed_principal_of_a_source_that_connects_as_nobody_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |source: &str| {
+        let text = format!(
+            "source: {source}\nsecurity: {{principal: {{fixed: billing}}, otherwise: allow}}\n\
+             sink: {{file: {{path: out}}}}\npositions: {{file: positions}}\n"
+        );
+        let path = file(dir.path(), "fixed.yaml", &text);
+        let output = plimsoll_with(&["pipeline", "check", path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{source}: {}", stderr(&output));
+        stderr(&output)
+    };
+    let words = said("{scan: {uri: 'mongodb://localhost', collection: d.c}}");
+    assert!(words.contains("`billing`") && words.contains("a user and a password"), "{words}");
+    for checked in
+        ["{scan: {uri: 'mongodb://ann:x@localhost', collection: d.c}}", "{file: {path: in, format: ndjson}}"]
+    {
+        assert_eq!(said(checked), "", "{checked}");
+    }
+}

@@ -11,6 +11,7 @@ use super::{POSITIONS, Refusal, timeout};
 use crate::control::runtime;
 use crate::namespace::Namespace;
 use crate::positions;
+use crate::site::authenticates;
 use crate::source::change_stream::{self, Payload, Watched};
 use crate::source::{order, scan};
 
@@ -52,6 +53,11 @@ impl ChangeStream {
         let watched = Watched { uri: self.uri.clone(), db, collection, payload: self.payload, stages };
         Ok(change_stream::ChangeStream::new(watched, runtime().map_err(Refusal::of)?))
     }
+
+    /// Whether it tells the server who reads.
+    pub fn authenticates(&self) -> bool {
+        authenticates(&self.uri)
+    }
 }
 
 /// A collection from its first `_id` to its last.
@@ -91,6 +97,11 @@ impl Scan {
         }
         let splits = self.splits.iter().map(id).collect::<Result<_, _>>()?;
         Ok(scan::Scan::new(site, namespace, filter, splits, runtime().map_err(Refusal::of)?))
+    }
+
+    /// Whether it tells the server who reads.
+    pub fn authenticates(&self) -> bool {
+        authenticates(&self.uri)
     }
 }
 

@@ -10,6 +10,7 @@ mod numbers;
 mod audit;
 mod change_stream;
 mod contract;
+mod fence;
 mod insert;
 mod positions;
 mod scan;

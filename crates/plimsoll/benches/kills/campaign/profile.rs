@@ -167,8 +167,10 @@ pub const GUARDED: &[Profile] = &[
 /// Without one guard each. The one with another server comes last.
 ///
 /// What keeps `insert` and `changes` is the name of a document, what keeps `transactional` that the position is in the
-/// transaction of the documents; rows without either are those that name documents anew. No setting takes away the epoch that
-/// fences a process whose partition went to another: tests of the sinks show it.
+/// transaction of the documents; rows without either are those that name documents anew. There is no row without what fences a
+/// process whose partition went to another: tests of the sinks show it. Without the epoch of `transactional` an audit would find
+/// nothing here, as records of a topic have the same numbers for whoever reads them and the position tells what is there; documents
+/// of a scan have not, and a test of `stores` takes the epoch away there.
 pub const UNGUARDED: &[Profile] = &[
     Profile {
         name: "kept-before-written",
