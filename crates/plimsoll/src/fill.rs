@@ -109,6 +109,11 @@ fn meant(fill: &scenario::Fill, design: Design, seed: u64) -> anyhow::Result<Fil
         fill.sensors.saturating_mul(over_ms / every_ms) <= READINGS_MAX,
         "service.telemetry.fill: more than {READINGS_MAX} readings; take fewer sensors, a shorter time, or readings further apart"
     );
+    let (readers, users) = (fill.readers, fill.users);
+    anyhow::ensure!(
+        readers <= users,
+        "service.telemetry.fill.readers: {readers} of {users} users cannot have read; give as many as `users` or fewer"
+    );
     bounded(fill, design)?;
     Ok(Fill {
         seed,
@@ -119,6 +124,7 @@ fn meant(fill: &scenario::Fill, design: Design, seed: u64) -> anyhow::Result<Fil
         users: fill.users,
         follows: fill.follows,
         activities: fill.activities,
+        readers: fill.readers,
     })
 }
 
@@ -158,7 +164,7 @@ mod tests {
     fn check(numbers: [u64; 3], design: Design, refusal: Option<&str>) {
         let [users, follows, activities] = numbers;
         let (over, every) = (Span::from_secs(3600), Span::from_secs(10));
-        let fill = scenario::Fill { sensors: 10, over, every, users, follows, activities };
+        let fill = scenario::Fill { sensors: 10, over, every, users, follows, activities, readers: 0 };
         match (meant(&fill, design, 1), refusal) {
             (Ok(meant), None) => assert_eq!(meant.users, users),
             (Err(error), Some(words)) => assert!(error.to_string().contains(words), "{error}"),
@@ -180,5 +186,17 @@ mod tests {
         check([1_000_000, 1_000, 0], Design::Hybrid, Some("lower `users` or `follows`"));
         check([1_000_000, 100, 100], Design::OnWrite, Some("lower `users` or `follows` or `activities`"));
         check([2_000_000, 0, 0], Design::Hybrid, Some("users: 2000000 is over 1000000"));
+    }
+
+    #[test]
+    fn no_more_users_have_read_than_there_are() {
+        let (over, every) = (Span::from_secs(3600), Span::from_secs(10));
+        let fill = |readers| {
+            let fill =
+                scenario::Fill { sensors: 1, over, every, users: 10, follows: 2, activities: 1, readers };
+            meant(&fill, Design::Hybrid, 1)
+        };
+        assert_eq!(fill(10).unwrap().readers, 10);
+        assert!(fill(11).unwrap_err().to_string().contains("11 of 10 users"));
     }
 }

@@ -47,6 +47,9 @@ pub struct Fill {
     /// Activities of each user.
     #[serde(default)]
     pub activities: u64,
+    /// Users who have read their feeds, from `user-0` on: what the design of feeds keeps for those who read is there.
+    #[serde(default)]
+    pub readers: u64,
 }
 
 impl Fill {

@@ -10,7 +10,7 @@ use plimsoll_server::Profile;
 
 use crate::program::{server, uri};
 use crate::service::{Client, Service};
-use crate::writer::Writer;
+use crate::writer::{Writer, feed, follow};
 
 const WRITERS: usize = 8;
 /// Times of readings count from here.
@@ -18,6 +18,8 @@ const START_MS: i64 = 1_789_000_000_000;
 /// Answers that acknowledge something before the kill, and after the database is back.
 const BEFORE: u64 = 600;
 const AFTER: u64 = 200;
+/// Users who follow all writers, and have read: what is posted is pushed to them.
+const FOLLOWERS: usize = 4;
 /// How long a moment may take to come, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
@@ -61,12 +63,28 @@ fn killed_under_load(design: &str) {
     let address = database.address();
     let patience = format!("{}&serverSelectionTimeoutMS=2000", uri(&database));
     let design_word = format!("readings.design={design}");
-    let mut service = Service::start(&["--server", &patience, "--set", &design_word]);
+    let mut service = Service::start(&[
+        "--server",
+        &patience,
+        "--set",
+        &design_word,
+        "--set",
+        "feeds.depth=10000",
+        "--set",
+        "feeds.cache=1000",
+    ]);
+    let names: Vec<_> = (0..WRITERS).map(|n| format!("s{n}")).collect();
+    let followers: Vec<_> = (0..FOLLOWERS).map(|n| format!("follower-{n}")).collect();
+    for follower in &followers {
+        follow(&mut service.client(), follower, &names);
+        assert!(feed(&mut service.client(), follower).is_empty(), "nothing yet");
+    }
     let told = Arc::new(Told::default());
-    let writers: Vec<_> = (0..WRITERS)
-        .map(|n| {
+    let writers: Vec<_> = names
+        .into_iter()
+        .map(|name| {
             let (address, told) = (service.address.clone(), Arc::clone(&told));
-            thread::spawn(move || load(&address, format!("s{n}"), &told))
+            thread::spawn(move || load(&address, name, &told))
         })
         .collect();
     let acknowledged = || told.acknowledged.load(Ordering::Relaxed);
@@ -79,8 +97,13 @@ fn killed_under_load(design: &str) {
     wait_for("the load after the restart", || acknowledged() >= before + AFTER);
     told.over.store(true, Ordering::Relaxed);
     assert!(service.process.try_wait().unwrap().is_none(), "the service lived through it");
-    for writer in writers {
-        writer.join().unwrap().check(&mut service.client());
+    let writers: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+    writers.iter().for_each(|writer| writer.check(&mut service.client()));
+    for follower in followers {
+        let seen = feed(&mut service.client(), &follower);
+        let posted = writers.iter().flat_map(|writer| &writer.activities);
+        let unseen: Vec<_> = posted.filter(|id| !seen.contains(*id)).collect();
+        assert!(unseen.is_empty(), "{follower} does not see {unseen:?}");
     }
     assert!(acknowledged() >= BEFORE + AFTER);
 }

@@ -37,8 +37,15 @@ pub fn stored(client: &mut Client, sensor: &str, to_ms: i64) -> BTreeSet<i64> {
     pages.iter().map(|it| it["timestamp"].as_i64().unwrap()).collect()
 }
 
+/// A user follows others from now on.
+pub fn follow(client: &mut Client, user: &str, authors: &[String]) {
+    let path = format!("{ACTIVITIES}/{user}/following");
+    let (status, answer) = client.send("POST", &path, &json!({"userIds": authors}).to_string()).unwrap();
+    assert!(status < 300, "{status}: {answer}");
+}
+
 /// The ids in a user's feed.
-fn feed(client: &mut Client, user: &str) -> BTreeSet<String> {
+pub fn feed(client: &mut Client, user: &str) -> BTreeSet<String> {
     let pages = pages(client, &format!("{ACTIVITIES}/{user}?limit=1000"), "activities");
     pages.iter().map(|it| it["activityId"].as_str().unwrap().to_owned()).collect()
 }

@@ -4,13 +4,15 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use mongodb::Client;
 
 use super::preload::{Preload, PreloadError, Progress, preload};
 use super::random::between;
 use super::sensors::Sensors;
+use crate::budget::Hold;
 use crate::clock::Clock;
-use crate::feeds::{self, Activity, Design, Feeds};
+use crate::feeds::{self, Activity, Design, FeedQuery, Feeds};
 use crate::readings::{self, Readings};
 use crate::settings::Settings;
 
@@ -18,6 +20,8 @@ use crate::settings::Settings;
 const APART_MS: i64 = 60_000;
 /// Activities, or edges of who follows whom, that are in memory at once; more only where a single user follows more.
 const PIECE: u64 = 100_000;
+/// Feeds that are read at once.
+const READ_AT_ONCE: usize = 8;
 
 /// What to fill in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct Fill {
     pub follows: u64,
     /// Activities of each user.
     pub activities: u64,
+    /// Users who have read their feeds, from `user-0` on: what a design keeps for those who read is there.
+    pub readers: u64,
 }
 
 /// It was given up.
@@ -141,7 +147,17 @@ pub async fn fill(settings: &Settings, fill: &Fill, tell: impl FnMut(Progress)) 
         Design::OnWrite => copied(&feeds, fill).await?,
         Design::OnRead | Design::Hybrid => kept_once(&feeds, fill).await?,
     }
-    Ok(())
+    Ok(read(&feeds, fill).await?)
+}
+
+/// Reads the first page of those who have read theirs.
+async fn read(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
+    let page = |user| async move {
+        let query = FeedQuery { user: name(user), cursor: None, limit: 1 };
+        feeds.read(&query, &Hold::unlimited()).await.map(drop)
+    };
+    let readers = stream::iter(0..fill.readers.min(fill.users)).map(page);
+    readers.buffer_unordered(READ_AT_ONCE).try_collect().await
 }
 
 /// Fills feeds of a design that copies activities to those who follow: with the edges of some users go the activities that they
@@ -194,6 +210,7 @@ mod tests {
         users: 50,
         follows: 20,
         activities: 5,
+        readers: 0,
     };
 
     #[test]

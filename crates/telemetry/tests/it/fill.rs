@@ -19,6 +19,7 @@ const FILL: Fill = Fill {
     users: 12,
     follows: 3,
     activities: 5,
+    readers: 7,
 };
 
 #[tokio::test]
@@ -35,6 +36,9 @@ async fn every_feeds_design_shows_the_same_of_what_was_filled_in() {
         }
         let stored = database.collection::<bson::Document>("readings").count_documents(bson::doc! {}).await;
         assert_eq!(stored.unwrap(), 120, "filling again changes nothing");
+        let caches =
+            database.collection::<bson::Document>("feed_caches").count_documents(bson::doc! {}).await;
+        assert_eq!(caches.unwrap(), if design == "hybrid" { FILL.readers } else { 0 }, "{design}");
         let feeds = Feeds::open(&database, settings.feeds, Clock::start()).await.unwrap();
         let mut shown = Vec::new();
         for user in 0..FILL.users {
