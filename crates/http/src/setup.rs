@@ -6,11 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::scenario::{Auth, Method, Protocol, Request, Section};
+use crate::scenario::{Method, Protocol, Request, Section};
 
 pub(crate) use auth::is_token;
 pub(crate) use body::Body;
 pub(crate) use check::{Checks, Condition, TextWant, ValueWant};
+use compile::Compiler;
+pub(crate) use compile::Token;
 pub(crate) use endpoint::Endpoint;
 pub use error::Error;
 pub(crate) use head::{Head, Piece};
@@ -21,6 +23,7 @@ pub use workload::{Ground, Workload, Workloads};
 mod auth;
 mod body;
 mod check;
+mod compile;
 mod endpoint;
 mod error;
 mod head;
@@ -162,77 +165,6 @@ impl Setup {
     }
 }
 
-/// Whether a request carries a token that is asked for at run time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Token {
-    None,
-    Asked,
-}
-
-impl Token {
-    fn of(section: &Section) -> Self {
-        if matches!(section.auth, Auth::Login { .. }) { Self::Asked } else { Self::None }
-    }
-}
-
-/// A section and its surroundings.
-struct Compiler<'a> {
-    section: &'a Section,
-    url: &'a Url,
-    authorization: Option<&'a str>,
-    context: Context<'a>,
-    workloads: Workloads<'a>,
-}
-
-impl Compiler<'_> {
-    fn call(&self, name: &str, request: &Request, token: Token) -> Result<Call, Error> {
-        let place = format!("{name}.request");
-        let settings =
-            template::Settings { seed: salted(self.context.seed, name), start_ms: self.context.start_ms };
-        let with = request.with.as_ref();
-        let with = with.map(|with| Values::compile(&format!("{place}.with"), with, settings)).transpose()?;
-        let body = body::compile(&place, request, settings, self.workloads)?;
-        let parts = head::Parts {
-            place: &place,
-            url: self.url,
-            request,
-            common: &self.section.headers,
-            fields: with.as_ref().map_or(&[], |with| with.names.as_slice()),
-            body: &body,
-            authorization: self.authorization,
-            token,
-        };
-        Ok(Call {
-            name: name.to_owned(),
-            method: request.method,
-            head: head::compile(parts)?,
-            checks: Checks::compile(&place, &request.check, request.method)?,
-            makes: request.makes(),
-            documents: request.documents(),
-            with,
-            body,
-        })
-    }
-
-    fn login(&self) -> Result<Option<Login>, Error> {
-        let Auth::Login { request, token } = &self.section.auth else { return Ok(None) };
-        let path = crate::json::Path::parse(token);
-        let path = path
-            .ok_or_else(|| Error::JsonPath { place: "http.auth.login.token".into(), path: token.clone() })?;
-        let call = self.call("http.auth.login", request, Token::None)?;
-        Ok(Some(Login { call, token: path, place: token.clone() }))
-    }
-}
-
-/// A seed for something by name, so that operations do not draw the same values.
-fn salted(seed: u64, name: &str) -> u64 {
-    // FNV-1a, 64 bits.
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    plimsoll_load::mix::scramble(seed, hash)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,12 +255,5 @@ mod tests {
             assert_eq!(null.is_some(), is_spoken, "{section}");
             assert!(null.is_none_or(|null| null.login.is_none() && null.takes_any), "{section}");
         }
-    }
-
-    #[test]
-    fn operations_do_not_draw_the_same_values() {
-        assert_ne!(salted(1, "a"), salted(1, "b"));
-        assert_ne!(salted(1, "a"), salted(2, "a"));
-        assert_eq!(salted(1, "a"), salted(1, "a"));
     }
 }

@@ -5,11 +5,15 @@ use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use change::{Change, Returns, Updates};
+pub use keys::{By, Keys, Limit};
 pub use operation::{
-    Aggregate, By, Change, Count, Delete, Find, FindAndModify, Insert, Keys, Limit, Operation, Range,
-    ReadModifyWrite, Replace, Returns, Transaction, Update, Updates,
+    Aggregate, Count, Delete, Find, FindAndModify, Insert, Operation, Range, ReadModifyWrite, Replace,
+    Transaction, Update,
 };
 
+mod change;
+mod keys;
 mod operation;
 
 /// How long an operation may take when the scenario does not say.

@@ -5,19 +5,19 @@
 //! anything else the driver's topology monitoring finds the primary. A server that says it is a member of a replica set
 //! names the others, so that one address is enough to follow the set, unless the URI says `directConnection=true`.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use mongodb::Client;
-use mongodb::options::{
-    Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor, ServerAddress,
-    Tls as DriverTls,
-};
-use plimsoll_wire::{
-    Address, Compressor, ConnectOptions, Connection, Credential, Hello, Mechanism, Tls, Trust,
-};
+use mongodb::options::{ClientOptions, ServerAddress};
+use plimsoll_wire::{Address, ConnectOptions, Connection, Hello};
+
+pub use error::Error;
+use uri::{addresses, check_promise, connect_options};
+
+mod error;
+mod uri;
 
 /// How long the driver may look for a primary when the URI does not say.
 const SELECTION_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,44 +44,6 @@ struct Set {
     name: Option<String>,
     /// Its members by the names that the set has for them.
     members: Vec<String>,
-}
-
-/// Why a deployment cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The text is no connection string.
-    #[error("the server's address cannot be read: {0}; write for example mongodb://localhost:27017")]
-    Uri(String),
-    /// A part of the URI that the lean client does not speak.
-    #[error("{0}; use `client: driver`, or another user")]
-    Unsupported(String),
-    /// A file named by the URI cannot be read.
-    #[error("cannot read {path}: {source}; correct tlsCAFile")]
-    CaFile {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The server cannot be reached, or refused us.
-    #[error(transparent)]
-    Wire(#[from] plimsoll_wire::Error),
-    /// No member takes writes.
-    #[error(
-        "no primary was found ({0}): check that the replica set has one, and that its members' names resolve here"
-    )]
-    NoPrimary(String),
-    /// The URI says that nothing is to be promised.
-    #[error(
-        "the server's address says w=0, and what is promised is the scenario's to say: leave w=0 out of the address, and \
-         write `write_concern: {{w: 0}}` in the scenario if nothing is to be promised"
-    )]
-    NoPromise,
-    /// Its certificate names its address, not that of a proxy.
-    #[error(
-        "faults: the network to a server with TLS cannot be disturbed, for its certificate names another address; try without TLS"
-    )]
-    NoWay,
 }
 
 impl Site {
@@ -252,13 +214,6 @@ impl Site {
     }
 }
 
-/// The write concern is the scenario's. One in the URI does no harm, unless it says that nobody waits for an answer: then
-/// what was meant is not what would be measured.
-fn check_promise(options: &ClientOptions) -> Result<(), Error> {
-    let w = options.write_concern.as_ref().and_then(|concern| concern.w.as_ref());
-    if w == Some(&Acknowledgment::Nodes(0)) { Err(Error::NoPromise) } else { Ok(()) }
-}
-
 fn takes_writes(hello: &Hello) -> bool {
     hello.is_writable_primary || hello.is_mongos
 }
@@ -281,85 +236,6 @@ async fn primary(uri: &str, set: Set) -> Result<Address, Box<dyn std::error::Err
     let hello = hello?;
     let name = hello.get_str("me").or_else(|_| hello.get_str("primary"))?;
     Ok(name.parse()?)
-}
-
-fn addresses(options: &ClientOptions) -> Result<Vec<Address>, Error> {
-    let read = |host: &ServerAddress| {
-        host.to_string().parse().map_err(|error: plimsoll_wire::AddressError| Error::Uri(error.to_string()))
-    };
-    let addresses: Vec<_> = options.hosts.iter().map(read).collect::<Result<_, _>>()?;
-    if addresses.is_empty() { Err(Error::Uri("it names no host".into())) } else { Ok(addresses) }
-}
-
-fn connect_options(
-    options: &ClientOptions,
-    address: Address,
-    timeout: Duration,
-) -> Result<ConnectOptions, Error> {
-    let mut connect = ConnectOptions::new(address);
-    connect.credential = credential(options)?;
-    connect.tls = tls(options)?;
-    connect.connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
-    connect.timeout = Some(timeout);
-    if let Some(name) = &options.app_name {
-        connect.application.clone_from(name);
-    }
-    compress(options, &mut connect)?;
-    Ok(connect)
-}
-
-fn compress(options: &ClientOptions, connect: &mut ConnectOptions) -> Result<(), Error> {
-    for compressor in options.compressors.iter().flatten() {
-        match compressor {
-            DriverCompressor::Zstd { .. } => connect.compression.push(Compressor::Zstd),
-            DriverCompressor::Zlib { level } => {
-                connect.compression.push(Compressor::Zlib);
-                connect.zlib_level = level.and_then(|level| i32::try_from(level).ok());
-            }
-            other => {
-                return Err(Error::Unsupported(format!(
-                    "{other:?} is not spoken by the lean client, only zstd and zlib"
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn credential(options: &ClientOptions) -> Result<Option<Credential>, Error> {
-    let Some(credential) = &options.credential else { return Ok(None) };
-    let mechanism = match &credential.mechanism {
-        None => None,
-        Some(AuthMechanism::ScramSha1) => Some(Mechanism::ScramSha1),
-        Some(AuthMechanism::ScramSha256) => Some(Mechanism::ScramSha256),
-        Some(other) => {
-            return Err(Error::Unsupported(format!(
-                "{other:?} is not spoken by the lean client, only SCRAM-SHA-1 and SCRAM-SHA-256"
-            )));
-        }
-    };
-    let (Some(user), Some(password)) = (&credential.username, &credential.password) else {
-        return Err(Error::Unsupported("a user without a password".into()));
-    };
-    let source = credential.source.clone().or_else(|| options.default_database.clone());
-    let mut credential = Credential::new(user, password, source.unwrap_or_else(|| "admin".into()));
-    credential.mechanism = mechanism;
-    Ok(Some(credential))
-}
-
-fn tls(options: &ClientOptions) -> Result<Option<Tls>, Error> {
-    let Some(DriverTls::Enabled(settings)) = &options.tls else { return Ok(None) };
-    if settings.cert_key_file_path.is_some() {
-        return Err(Error::Unsupported("client certificates are not spoken by the lean client".into()));
-    }
-    let trust = match (&settings.allow_invalid_certificates, &settings.ca_file_path) {
-        (Some(true), _) => Trust::Anyone,
-        (_, Some(path)) => Trust::Authorities(
-            std::fs::read(path).map_err(|source| Error::CaFile { path: path.clone(), source })?,
-        ),
-        _ => Trust::PublicRoots,
-    };
-    Ok(Some(Tls::new(&trust)?))
 }
 
 #[cfg(test)]

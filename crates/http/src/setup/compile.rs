@@ -1,0 +1,87 @@
+//! From the requests of a section as typed to the calls that workers send.
+
+use super::{Call, Checks, Context, Error, Login, Url, Values, Workloads, body, head, template};
+use crate::scenario::{Auth, Request, Section};
+
+/// Whether a request carries a token that is asked for at run time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Token {
+    None,
+    Asked,
+}
+
+impl Token {
+    pub(super) fn of(section: &Section) -> Self {
+        if matches!(section.auth, Auth::Login { .. }) { Self::Asked } else { Self::None }
+    }
+}
+
+/// A section and its surroundings.
+pub(super) struct Compiler<'a> {
+    pub(super) section: &'a Section,
+    pub(super) url: &'a Url,
+    pub(super) authorization: Option<&'a str>,
+    pub(super) context: Context<'a>,
+    pub(super) workloads: Workloads<'a>,
+}
+
+impl Compiler<'_> {
+    pub(super) fn call(&self, name: &str, request: &Request, token: Token) -> Result<Call, Error> {
+        let place = format!("{name}.request");
+        let settings =
+            template::Settings { seed: salted(self.context.seed, name), start_ms: self.context.start_ms };
+        let with = request.with.as_ref();
+        let with = with.map(|with| Values::compile(&format!("{place}.with"), with, settings)).transpose()?;
+        let body = body::compile(&place, request, settings, self.workloads)?;
+        let parts = head::Parts {
+            place: &place,
+            url: self.url,
+            request,
+            common: &self.section.headers,
+            fields: with.as_ref().map_or(&[], |with| with.names.as_slice()),
+            body: &body,
+            authorization: self.authorization,
+            token,
+        };
+        Ok(Call {
+            name: name.to_owned(),
+            method: request.method,
+            head: head::compile(parts)?,
+            checks: Checks::compile(&place, &request.check, request.method)?,
+            makes: request.makes(),
+            documents: request.documents(),
+            with,
+            body,
+        })
+    }
+
+    pub(super) fn login(&self) -> Result<Option<Login>, Error> {
+        let Auth::Login { request, token } = &self.section.auth else { return Ok(None) };
+        let path = crate::json::Path::parse(token);
+        let path = path
+            .ok_or_else(|| Error::JsonPath { place: "http.auth.login.token".into(), path: token.clone() })?;
+        let call = self.call("http.auth.login", request, Token::None)?;
+        Ok(Some(Login { call, token: path, place: token.clone() }))
+    }
+}
+
+/// A seed for something by name, so that operations do not draw the same values.
+fn salted(seed: u64, name: &str) -> u64 {
+    // FNV-1a, 64 bits.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    plimsoll_load::mix::scramble(seed, hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_do_not_draw_the_same_values() {
+        assert_ne!(salted(1, "a"), salted(1, "b"));
+        assert_ne!(salted(1, "a"), salted(2, "a"));
+        assert_eq!(salted(1, "a"), salted(1, "a"));
+    }
+}

@@ -1,0 +1,248 @@
+//! Every promise, kept and broken, as an audit finds it.
+
+use super::*;
+use crate::changes::Changes;
+use crate::numbers::Deal;
+use crate::receipt::Run;
+
+const RUN: Run = Run { time_s: 1, tag: [200, 2, 3] };
+
+/// Numbers 0..20 acknowledged, 20..30 rejected, 30..40 unknown, 40..50 not sent, 50 the limit.
+fn ledger() -> Ledger {
+    let mut ledger = Ledger::new(RUN, Deal::new(4, 3, Some(50)).unwrap());
+    ledger.set(0..20, State::Acknowledged);
+    ledger.set(20..30, State::Rejected);
+    ledger.set(30..40, State::Unknown);
+    ledger
+}
+
+fn intact(number: u64) -> Found {
+    let stamp = Some(RUN.receipt(number).stamp());
+    Found::Receipt { number, content: Content::Follows(0), stamp }
+}
+
+fn promised() -> Vec<Found> {
+    (0..20).map(intact).collect()
+}
+
+fn check(extra: &[Found], expected: impl FnOnce(&mut Findings)) {
+    check_with(&Touched::None, Neighbours::Expected, extra, expected);
+}
+
+fn check_with(touched: &Touched, n: Neighbours, extra: &[Found], expected: impl FnOnce(&mut Findings)) {
+    let ledger = ledger();
+    let mut audit = Audit::with(&ledger, touched, n);
+    promised().iter().chain(extra).for_each(|found| audit.see(*found));
+    let mut findings =
+        Findings { acknowledged: 20, found: 20, rejected: 10, unknown_absent: 10, ..Default::default() };
+    expected(&mut findings);
+    assert_eq!(audit.finish(), findings);
+}
+
+#[test]
+fn a_kept_promise_holds() {
+    check(&[], |f| assert!(f.holds()));
+}
+
+#[test]
+fn an_acknowledged_document_that_is_absent_is_lost() {
+    let ledger = ledger();
+    let mut audit = Audit::new(&ledger);
+    promised().iter().filter(|f| **f != intact(7)).for_each(|f| audit.see(*f));
+    let findings = audit.finish();
+    assert_eq!((findings.found, findings.lost, &findings.examples.lost[..]), (19, 1, &[7][..]));
+    assert!(!findings.holds());
+}
+
+#[test]
+fn what_was_rejected_never_sent_or_outside_the_deal_is_a_phantom() {
+    check(&[intact(25), intact(45), intact(50), intact(1 << 39)], |f| {
+        f.phantom = 4;
+        f.examples.phantom = vec![25, 45, 50, 1 << 39];
+    });
+}
+
+#[test]
+fn a_receipt_seen_more_than_once_is_duplicated_once() {
+    check(&[intact(3), intact(3), intact(4)], |f| {
+        f.duplicated = 2;
+        f.examples.duplicated = vec![3, 4];
+    });
+}
+
+#[test]
+fn a_known_stamp_under_another_id_is_a_duplicate() {
+    check(&[Found::Foreign { stamp: Some(RUN.receipt(5).stamp()) }], |f| {
+        f.duplicated = 1;
+        f.examples.duplicated = vec![5];
+    });
+}
+
+#[test]
+fn a_stamp_of_this_run_that_was_never_sent_is_a_phantom() {
+    check(&[Found::Foreign { stamp: Some(RUN.receipt(45).stamp()) }], |f| {
+        f.phantom = 1;
+        f.examples.phantom = vec![45];
+    });
+}
+
+#[test]
+fn a_strange_document_is_foreign_among_neighbours_and_a_phantom_alone() {
+    let other_run = Run { tag: [9, 9, 9], ..RUN }.receipt(5).stamp();
+    let strange = [Found::Foreign { stamp: None }, Found::Foreign { stamp: Some(other_run) }];
+    check(&strange, |f| f.foreign = 2);
+    check_with(&Touched::None, Neighbours::Excluded, &strange, |f| f.phantom = 2);
+}
+
+#[test]
+fn an_unknown_document_may_be_there() {
+    check(&[intact(30), intact(39)], |f| {
+        (f.unknown_present, f.unknown_absent) = (2, 8);
+        assert!(f.holds());
+    });
+}
+
+#[test]
+fn wrong_content_or_a_contradicting_stamp_is_corrupted() {
+    let ledger = ledger();
+    let mut audit = Audit::new(&ledger);
+    promised().iter().skip(3).for_each(|f| audit.see(*f));
+    audit.see(Found::Receipt { number: 0, content: Content::Differs, stamp: None });
+    let stamp = Some(RUN.receipt(2).stamp());
+    audit.see(Found::Receipt { number: 1, content: Content::Follows(0), stamp });
+    audit.see(Found::Receipt { number: 2, content: Content::Differs, stamp });
+    let findings = audit.finish();
+    assert_eq!((findings.found, findings.lost, findings.corrupted), (20, 0, 3));
+    assert_eq!(findings.examples.corrupted, [0, 1, 2]);
+}
+
+#[test]
+fn a_touched_document_is_not_audited() {
+    let deal = ledger().deal();
+    let mut touched = Touched::None;
+    touched.mark(&deal, 18..22);
+    touched.mark(&deal, 45..46);
+    let changed = Found::Receipt { number: 18, content: Content::Differs, stamp: None };
+    let ledger = ledger();
+    let mut audit = Audit::with(&ledger, &touched, Neighbours::Expected);
+    promised().iter().take(18).for_each(|f| audit.see(*f));
+    [changed, intact(20), intact(45)].into_iter().for_each(|found| audit.see(found));
+    let findings = audit.finish();
+    let expected = Findings {
+        acknowledged: 18,
+        found: 18,
+        rejected: 8,
+        unknown_absent: 10,
+        not_audited: 5,
+        ..Findings::default()
+    };
+    assert_eq!(findings, expected);
+}
+
+/// The ledger with number 0 replaced twice, 1 replaced and in doubt, 2 deleted, and the deletion of 3 in doubt.
+fn changed_ledger() -> Ledger {
+    let (mut ledger, mut changes) = (ledger(), Changes::default());
+    let place = |number| ledger.deal().locate(number).unwrap();
+    for number in [0, 0, 1] {
+        changes.versions.replace(place(number));
+        changes.versions.acknowledge(place(number));
+    }
+    changes.versions.replace(place(1));
+    changes.versions.delete(place(2));
+    changes.versions.acknowledge(place(2));
+    changes.versions.delete(place(3));
+    ledger.set_changes(Some(changes));
+    ledger
+}
+
+fn check_changed(seen: &[(u64, u32)], expected: impl FnOnce(&mut Findings)) {
+    let ledger = changed_ledger();
+    let mut audit = Audit::with(&ledger, &Touched::None, Neighbours::Expected);
+    (4..20).for_each(|number| audit.see(intact(number)));
+    for (number, version) in seen {
+        audit.see(Found::Receipt { number: *number, content: Content::Follows(*version), stamp: None });
+    }
+    let mut findings = Findings {
+        acknowledged: 18,
+        found: 18,
+        rejected: 10,
+        unknown_absent: 10,
+        deleted: 1,
+        not_audited: 1,
+        ..Findings::default()
+    };
+    expected(&mut findings);
+    assert_eq!(audit.finish(), findings);
+}
+
+#[test]
+fn a_replaced_document_is_found_in_any_version_from_the_acknowledged_to_the_sent() {
+    for seen in [[(0, 2), (1, 1)], [(0, 2), (1, 2)]] {
+        check_changed(&seen, |findings| assert!(findings.holds()));
+    }
+}
+
+#[test]
+fn an_update_that_was_undone_is_lost_once() {
+    check_changed(&[(0, 1), (1, 1)], |f| {
+        (f.found, f.lost, f.examples.lost) = (17, 1, vec![0]);
+    });
+    check_changed(&[(1, 0), (0, 2)], |f| {
+        (f.found, f.lost, f.examples.lost) = (17, 1, vec![1]);
+    });
+    let ledger = changed_ledger();
+    let mut audit = Audit::with(&ledger, &Touched::None, Neighbours::Expected);
+    (1..20).for_each(|number| audit.see(intact(number)));
+    audit.see(Found::Receipt { number: 0, content: Content::Follows(1), stamp: None });
+    assert_eq!(audit.lost().collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn a_version_that_was_never_sent_is_corrupted() {
+    check_changed(&[(0, 3), (1, 2)], |f| {
+        (f.corrupted, f.examples.corrupted) = (1, vec![0]);
+    });
+}
+
+#[test]
+fn a_deleted_document_must_be_gone_and_one_in_doubt_may_be() {
+    check_changed(&[(0, 2), (1, 2), (3, 0)], |findings| assert!(findings.holds()));
+    check_changed(&[(0, 2), (1, 2), (2, 0)], |f| {
+        (f.phantom, f.examples.phantom) = (1, vec![2]);
+    });
+}
+
+#[test]
+fn a_copy_of_any_version_under_another_id_is_a_duplicate() {
+    let copy = |number, version| Found::Foreign { stamp: Some(RUN.receipt(number).stamp_of(version)) };
+    let audit = |copies: &[Found]| {
+        let ledger = changed_ledger();
+        let mut audit = Audit::with(&ledger, &Touched::None, Neighbours::Expected);
+        copies.iter().for_each(|copy| audit.see(*copy));
+        let findings = audit.finish();
+        (findings.duplicated, findings.foreign, findings.phantom, findings.examples.duplicated)
+    };
+    assert_eq!(audit(&[copy(0, 0), copy(0, 1), copy(0, 2), copy(1, 2)]), (4, 0, 0, vec![0, 1]));
+    assert_eq!(audit(&[copy(2, 0), copy(3, 0)]), (2, 0, 0, vec![2, 3]));
+    assert_eq!(audit(&[copy(0, 3), copy(45, 1), copy(1 << 39, 2)]), (0, 3, 0, vec![]), "never sent");
+}
+
+#[test]
+fn when_all_is_touched_only_duplicates_are_judged() {
+    check_with(&Touched::All, Neighbours::Expected, &[intact(3)], |f| {
+        let examples = Examples { duplicated: vec![3], ..Examples::default() };
+        *f = Findings { not_audited: 40, duplicated: 1, examples, ..Findings::default() };
+    });
+}
+
+#[test]
+fn examples_are_the_lowest_hundred_in_any_order() {
+    let mut ledger = Ledger::new(RUN, Deal::new(10, 7, Some(10_000)).unwrap());
+    ledger.set(0..5000, State::Acknowledged);
+    let mut audit = Audit::new(&ledger);
+    (5000..6000).rev().for_each(|number| audit.see(intact(number)));
+    let findings = audit.finish();
+    assert_eq!((findings.lost, findings.phantom), (5000, 1000));
+    assert_eq!(findings.examples.lost, (0..100).collect::<Vec<_>>());
+    assert_eq!(findings.examples.phantom, (5000..5100).collect::<Vec<_>>());
+}

@@ -1,0 +1,57 @@
+//! What a run cost: the tool itself, and the server.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the tool itself cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Client {
+    /// Worker threads.
+    pub workers: u32,
+    /// Connections.
+    pub connections: u32,
+    /// CPU of the workers ÷ operations, in microseconds.
+    pub cpu_us_per_operation: Option<f64>,
+    /// CPU of the workers ÷ documents, in microseconds.
+    pub cpu_us_per_document: Option<f64>,
+    /// CPU of the busiest worker, 0 to 1.
+    pub cpu_busiest_worker: f64,
+    /// Context switches of the workers' threads ÷ operations; absent where the system does not tell.
+    pub switches_per_operation: Option<f64>,
+    /// Bytes sent and received ÷ documents.
+    pub wire_bytes_per_document: Option<f64>,
+    /// Largest resident memory of this process, in bytes.
+    pub rss_bytes_max: u64,
+    /// What the tool can do against a server that answers at once, in operations per second; absent if not measured.
+    pub null_server_per_s: Option<f64>,
+    /// That ceiling ÷ what was achieved.
+    pub headroom: Option<f64>,
+    /// Whether the tool, not the server, held the load back.
+    pub limited: bool,
+    /// Whether the pacer spun for the last microseconds.
+    pub spin: bool,
+    /// Reconnections after a connection was lost.
+    pub reconnects: u64,
+    /// Median round trip of an empty command before and after the load, in nanoseconds.
+    pub canary_ping_ns: Vec<u64>,
+    /// What the tool reached against a server that answers at once before and after the load, in operations per second.
+    #[serde(default)]
+    pub canary_null_per_s: Vec<f64>,
+}
+
+/// What the server cost. CPU and memory are known of local servers only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerCost {
+    /// CPU of the server's process ÷ operations, in microseconds.
+    pub cpu_us_per_operation: Option<f64>,
+    /// CPU of the server's process ÷ documents, in microseconds.
+    pub cpu_us_per_document: Option<f64>,
+    /// Cores it used on average under load.
+    pub cores: Option<f64>,
+    /// Largest resident memory in bytes.
+    pub rss_bytes_max: Option<u64>,
+    /// Bytes that the storage engine wrote to disk ÷ documents; absent where the server does not tell.
+    pub written_bytes_per_document: Option<f64>,
+    /// Bytes that it wrote to its journal ÷ documents.
+    pub journal_bytes_per_document: Option<f64>,
+}

@@ -1,0 +1,68 @@
+//! What an operation does to a document, as typed.
+
+use plimsoll_document::Template;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An update such as `{$set: {seen: {$sequence: {}}}}`, or `{one_of: [...]}` with several, of which one is drawn at random
+/// for each operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Template", into = "Template")]
+#[schemars(with = "Template")]
+pub enum Updates {
+    /// This.
+    One(Template),
+    /// One of these, each as likely.
+    OneOf(Vec<Template>),
+}
+
+/// The field that lists several updates.
+const ONE_OF: &str = "one_of";
+
+impl TryFrom<Template> for Updates {
+    type Error = String;
+
+    fn try_from(typed: Template) -> Result<Self, String> {
+        let Some(several) = typed.fields().get(ONE_OF) else { return Ok(Self::One(typed)) };
+        if typed.fields().len() > 1 {
+            return Err("one_of: give the updates in its list, and nothing beside it".to_owned());
+        }
+        let several = serde_json::from_value(several.clone());
+        several.map(Self::OneOf).map_err(|error| format!("one_of: give a list of updates ({error})"))
+    }
+}
+
+impl From<Updates> for Template {
+    fn from(updates: Updates) -> Self {
+        match updates {
+            Updates::One(update) => update,
+            Updates::OneOf(several) => {
+                let list = several.into_iter().map(|update| update.fields().clone().into()).collect();
+                serde_json::Map::from_iter([(ONE_OF.to_owned(), serde_json::Value::Array(list))]).into()
+            }
+        }
+    }
+}
+
+/// What is done to a document that was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Change {
+    /// It is updated.
+    Update(Updates),
+    /// It is replaced by its next version.
+    Replace,
+    /// It is removed.
+    Remove,
+}
+
+/// Which state of the document an operation gives back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Returns {
+    /// As it was before.
+    #[default]
+    Old,
+    /// As it is now.
+    New,
+}
