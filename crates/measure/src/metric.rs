@@ -229,6 +229,12 @@ mod tests {
             ("integrity.los", "there is no metric `los`"),
             ("checks{load:readers}", "not by load or phase"),
             ("vus", "of k6's names there are http_req_duration"),
+            ("http_req_waiting", "there is no metric `http_req_waiting`"),
+            ("iteration_duration", "of k6's names there are http_req_duration"),
+            ("http_req_duration{status:200}", "no operation has these tags"),
+            ("http_reqs{method:GET}", "no operation has these tags"),
+            ("http_req_duration{group:::cart}", "no operation has these tags"),
+            ("http_req_failed{expected_response:false}", "no operation has these tags"),
         ] {
             let problem = matched(text).unwrap_err();
             assert!(problem.contains(part), "{text}: {problem}");

@@ -1,13 +1,22 @@
 //! The token: asked for once a worker, carried by every request, asked for again when it is no longer taken.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use plimsoll_http::Http;
 use plimsoll_load::target::Target;
 use plimsoll_measure::outcome::{Outcome, Rejection};
+use tokio::task::{LocalSet, spawn_local};
 
 use crate::client::{run, send, target};
 use crate::service::{Answer, Seen, Service, WAYS, Way};
+
+/// How long a login takes: others come meanwhile.
+const LOGIN: Duration = Duration::from_millis(50);
+/// Lanes that come at once.
+const LANES: usize = 4;
 
 /// A service that gives tokens and takes only the newest.
 struct Gate {
@@ -25,6 +34,7 @@ impl Gate {
 
     fn answer(&self, seen: &Seen) -> Answer {
         if seen.uri == "/login" {
+            std::thread::sleep(LOGIN);
             let right = seen.body == br#"{"user":"eve"}"#;
             let number = self.logins.fetch_add(u64::from(right), Ordering::SeqCst) + 1;
             let body = format!(r#"{{"data": {{"token": "token-{number}"}}}}"#);
@@ -69,6 +79,48 @@ fn a_token_is_asked_for_once_and_again_when_it_is_no_longer_taken() {
             }
             assert_eq!(gate.logins.load(Ordering::SeqCst), 3, "{way:?}");
         });
+    }
+}
+
+/// What all of them give, begun together.
+async fn at_once<F>(calls: impl Iterator<Item = F>) -> Vec<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let tasks: Vec<_> = calls.map(spawn_local).collect();
+    let mut all = Vec::new();
+    for task in tasks {
+        all.push(task.await.unwrap());
+    }
+    all
+}
+
+/// Opens a lane, if it has none yet, and sends on it.
+async fn ask(target: Rc<Http>, lane: Option<<Http as Target>::Lane>) -> <Http as Target>::Lane {
+    let mut lane = match lane {
+        Some(lane) => lane,
+        None => target.open().await.unwrap(),
+    };
+    assert_eq!(send(&target, &mut lane, 0, 0).await.outcome, Outcome::Acknowledged);
+    lane
+}
+
+#[test]
+fn lanes_that_need_a_token_at_once_ask_for_one_together() {
+    for way in WAYS {
+        let (gate, service) = Gate::start(way);
+        let section = section(&service, "eve", "data.token");
+        let target = Rc::new(target(&section, &[("op", "put: /a\nbody: {n: 1}")]));
+        let local = LocalSet::new();
+        run(local.run_until(async {
+            let lanes = at_once((0..LANES).map(|_| ask(Rc::clone(&target), None))).await;
+            assert_eq!(gate.logins.load(Ordering::SeqCst), 1, "{way:?}: all of them opened");
+            gate.expired.store(1, Ordering::SeqCst);
+            let lanes = lanes.into_iter().map(|lane| ask(Rc::clone(&target), Some(lane)));
+            drop(at_once(lanes).await);
+            assert_eq!(gate.logins.load(Ordering::SeqCst), 2, "{way:?}: all of them were answered 401");
+        }));
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod activities;
+mod concern;
 mod fill;
 mod plans;
 mod readings;

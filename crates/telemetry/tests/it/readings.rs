@@ -305,19 +305,3 @@ async fn kill_9_of_the_server_loses_no_acknowledged_reading_of_a_bucket() {
 async fn kill_9_of_the_server_loses_no_acknowledged_reading_of_a_time_series() {
     kill_during_ingest(Design::TimeSeries).await;
 }
-
-#[tokio::test]
-async fn the_write_concern_of_the_database_is_asked_for() {
-    // Fourteen members do not exist: the embedded server says so instead of acknowledging.
-    for design in [Design::Document, Design::Bucket] {
-        let uri = crate::server::uri(shared()).replace("w=majority", "w=14&wtimeoutMS=50");
-        let database = mongodb::Client::with_uri_str(uri).await.unwrap().database("concern");
-        let said = match Readings::open(&database, settings(design)).await {
-            Ok(readings) => {
-                readings.ingest(reading("s", START_MS, 1.0)).await.map(|_| ()).map_err(|e| e.to_string())
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        assert!(said.is_err(), "{design:?}");
-    }
-}

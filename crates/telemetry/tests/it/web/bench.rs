@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
+use plimsoll_server::Server;
 use plimsoll_telemetry::serve::{self, Running};
 use plimsoll_telemetry::settings::Typed;
 use serde_json::{Value, json};
@@ -19,9 +20,18 @@ pub async fn start(name: &str, settings: &str) -> Running {
 
 /// The same; files that the settings name lie in `base`.
 pub async fn start_in(name: &str, settings: &str, base: &Path) -> Running {
+    start_before(server::shared(), name, settings, base).await
+}
+
+/// The same on a server of the test's own.
+pub async fn start_on(server: &Server, settings: &str) -> Running {
+    start_before(server, "own", settings, Path::new(".")).await
+}
+
+async fn start_before(server: &Server, name: &str, settings: &str, base: &Path) -> Running {
     let mut typed = Typed::read(settings).unwrap();
     typed.listen = "127.0.0.1:0".parse().unwrap();
-    typed.database.uri = server::uri(server::shared());
+    typed.database.uri = server::uri(server);
     typed.database.name = format!("web_{name}");
     serve::start(typed.build(base).unwrap()).await.unwrap()
 }

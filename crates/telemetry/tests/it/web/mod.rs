@@ -8,6 +8,7 @@ mod refused;
 mod routes;
 mod security;
 
+mod away;
 pub mod feeds;
 mod limits;
 mod shutdown;
