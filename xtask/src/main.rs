@@ -23,7 +23,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Word {
-    /// Install what the tests need into the cache: the embedded server, a Kafka broker, a Python with PyMongo and the embedding model.
+    /// Install what the tests need into the cache: the embedded server, a Kafka broker, Prometheus, a Python with PyMongo and the embedding model.
     Setup,
     /// Check everything: format, lints, tests, documentation. Stops at the first failure.
     Test,

@@ -3,8 +3,8 @@
 //! In reading order: what is asked for ([`arrivals`], [`k6`], [`mix`], [`think`], [`stop`], [`reach`], [`retry`],
 //! [`phase`]), the ports to the thing
 //! under load ([`target`], [`fault`]), time and tasks as a parameter ([`runtime`]), one thread's work ([`worker`]), all
-//! threads ([`engine`]), where the steady state starts ([`warm_up`]), what a run adds up to ([`summary`]) and what a
-//! fault did to it ([`outage`]), the search ([`objective`], [`beside`], [`search`], [`suspects`], [`mod@line`]), and how
+//! threads ([`engine`]), several processes as one ([`shards`]), where the steady state starts ([`warm_up`]), what a run
+//! adds up to ([`summary`]) and what a fault did to it ([`outage`]), the search ([`objective`], [`beside`], [`search`], [`suspects`], [`mod@line`]), and how
 //! throughput grows with concurrency ([`scalability`]).
 //!
 //! It must not know MongoDB, HTTP, files or the command line.
@@ -28,6 +28,7 @@ pub mod scalability;
 mod schedule;
 pub mod search;
 pub mod second;
+pub mod shards;
 mod shift;
 pub mod stop;
 pub mod summary;

@@ -26,6 +26,13 @@ pub fn hides(path: &str) -> bool {
     path.split('.').any(is_secret)
 }
 
+/// Whether a text of any form, perhaps one that cannot be read, may hold a secret: rather too often than too seldom.
+pub fn may_hold(text: &str) -> bool {
+    let between = |c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_'));
+    text.contains('@')
+        || text.split(between).any(|word| is_secret(word) || word.eq_ignore_ascii_case(PROPERTIES))
+}
+
 /// A value that stands at `path` without what is secret in it; of texts that are addresses only their passwords go.
 #[must_use]
 pub fn masked(path: &str, value: &Value) -> Value {
@@ -103,6 +110,22 @@ mod tests {
             ("lean", "lean"),
         ] {
             assert_eq!(without_password(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_read_is_taken_for_secret_by_its_words() {
+        for (text, expected) in [
+            ("{duration: 5s", false),
+            ("mongodb://localhost:27017", false),
+            ("the authors of it", false),
+            ("mongodb://ann:swordfish@h", true),
+            ("{auth: {basic: swordfish", true),
+            ("HEADERS:\n  x-any: [swordfish", true),
+            ("x: {api-key: 'swordfish", true),
+            ("h/?authMechanismProperties=swordfish", true),
+        ] {
+            assert_eq!(may_hold(text), expected, "{text}");
         }
     }
 

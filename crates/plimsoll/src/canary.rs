@@ -23,7 +23,10 @@ use plimsoll_wire::{Address, ConnectOptions, Connection};
 use crate::fleet::Fleet;
 use crate::plan;
 
-const PINGS: usize = 50;
+mod trips;
+
+pub use trips::Trips;
+
 /// Length of the load against the null server, in seconds; its first second only warms up.
 const CEILING_S: u64 = 2;
 /// Documents of one operation against the null server at most: more cost the same for each, and memory besides.
@@ -37,17 +40,16 @@ const LOAD_NS_MIN: u64 = 1_000_000_000;
 /// Numbers that the null run may name by receipt.
 const PRETENDED: u64 = 1000;
 
-/// Median round trip of an empty command, in nanoseconds; nothing if the server does not answer.
+/// Median round trip of an empty command once it has settled, in nanoseconds; nothing if the server does not answer.
 pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
     let mut connection = Connection::connect(options).await.ok()?;
-    let mut trips = Vec::with_capacity(PINGS);
-    for _ in 0..PINGS {
+    let mut trips = Trips::default();
+    while !trips.are_enough() {
         let sent = clock::now();
         connection.ping().await.ok()?;
-        trips.push(clock::now().since(sent));
+        trips.add(clock::now().since(sent));
     }
-    trips.sort_unstable();
-    trips.get(PINGS / 2).copied()
+    trips.median_ns()
 }
 
 /// What the tool reaches with this very load against a server that acknowledges at once, closed, with as many writers

@@ -41,7 +41,7 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    match commands::execute(&Cli::parse()) {
+    match commands::execute(&Cli::parse_from(itself::words())) {
         // Who asked for data and has none of it must not take that for success.
         Ok(Exit::Held) if terminal::has_lost() => Exit::Failed.into(),
         Ok(exit) => exit.into(),

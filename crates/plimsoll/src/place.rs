@@ -1,39 +1,26 @@
 //! The server that load goes to: given by its address, found on the PATH, or embedded.
 
-use std::io::{IsTerminal, Write, stderr};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use plimsoll_measure::environment::ServerKind;
 use plimsoll_mongo::topology::Site;
-use plimsoll_server::embedded::{self, Progress, Step};
 use plimsoll_server::proxy::Proxy;
-use plimsoll_server::{Cache, Profile, Server, Storage, mongod, process};
+use plimsoll_server::{Profile, Server, Storage, embedded, mongod, process};
 use plimsoll_wire::Address;
 
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::injection::Owned;
 use crate::run_dir;
-use crate::terminal::say;
 
-/// Which server, as meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// A `mongod` from the PATH if there is one, else the embedded server.
-    Any,
-    /// The embedded server with a durability profile.
-    Embedded(Profile),
-    /// A `mongod` from the PATH.
-    Mongod,
-    /// A connection string.
-    Uri(String),
-    /// Several servers that know nothing of each other.
-    Several(Vec<Choice>),
-}
+mod choice;
+mod install;
+
+pub use choice::{Choice, choice, profile};
+pub use install::{cache, install};
 
 /// How servers are found and started.
 #[derive(Clone, Copy, Debug)]
@@ -72,81 +59,8 @@ pub struct Place {
     pub others: Vec<Place>,
 }
 
-impl FromStr for Choice {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<Self> {
-        match text {
-            "embedded" => Ok(Self::Embedded(Profile::Journaled)),
-            "mongod" => Ok(Self::Mongod),
-            _ if text.starts_with("mongodb://") || text.starts_with("mongodb+srv://") => {
-                Ok(Self::Uri(text.to_owned()))
-            }
-            _ => match text.strip_prefix("embedded:") {
-                Some(profile) => Ok(Self::Embedded(self::profile(profile)?)),
-                None => bail!(
-                    "--server {text}: write a URI such as mongodb://localhost:27017, or mongod, embedded, embedded:relaxed"
-                ),
-            },
-        }
-    }
-}
-
 /// How long one of several addresses of a name may take to answer.
 const RESOLVE_LIMIT: Duration = Duration::from_secs(2);
-/// More servers than this are refused.
-const SERVERS_MAX: usize = 64;
-
-/// The servers that the words name: one by `server`, several by `hosts`, or `count` embedded ones.
-///
-/// # Errors
-/// When the words contradict each other, or name no server.
-pub fn choice(server: Option<&str>, hosts: &[String], count: usize) -> anyhow::Result<Choice> {
-    if count == 0 || count > SERVERS_MAX || hosts.len() > SERVERS_MAX {
-        bail!("--count and --hosts: give from 1 to {SERVERS_MAX} servers");
-    }
-    match (server, hosts) {
-        (Some(_), [_, ..]) => {
-            bail!("--hosts names the servers already: leave out --server, or name one server only")
-        }
-        (None, [host]) => uri(host).parse(),
-        (None, [_, ..]) => several(hosts),
-        (server, []) if count > 1 => match server.map_or(Ok(Choice::Any), str::parse)? {
-            Choice::Any => Ok(Choice::Several(vec![Choice::Embedded(Profile::Journaled); count])),
-            Choice::Embedded(profile) => Ok(Choice::Several(vec![Choice::Embedded(profile); count])),
-            _ => bail!(
-                "--count starts embedded servers: say --server embedded, or name the servers with --hosts"
-            ),
-        },
-        (server, []) => server.map_or(Ok(Choice::Any), str::parse),
-    }
-}
-
-fn several(hosts: &[String]) -> anyhow::Result<Choice> {
-    for (index, host) in hosts.iter().enumerate() {
-        if hosts[..index].contains(host) {
-            bail!("--hosts: {host} is named twice; name each server once");
-        }
-    }
-    Ok(Choice::Several(hosts.iter().map(|host| uri(host).parse()).collect::<anyhow::Result<_>>()?))
-}
-
-/// `host:port` as a connection string to that server alone.
-fn uri(host: &str) -> String {
-    if host.contains("://") { host.to_owned() } else { format!("mongodb://{host}/?directConnection=true") }
-}
-
-/// A durability profile by its name.
-///
-/// # Errors
-/// When there is none of that name.
-pub fn profile(name: &str) -> anyhow::Result<Profile> {
-    match name {
-        "journaled" => Ok(Profile::Journaled),
-        "relaxed" => Ok(Profile::Relaxed),
-        other => Err(anyhow!("there is no profile `{other}`; there are journaled and relaxed")),
-    }
-}
 
 impl Place {
     /// Finds or starts the server.
@@ -299,76 +213,9 @@ fn local_pid(address: &Address) -> Option<u32> {
     process::listener(ip, address.port)
 }
 
-/// The cache for what is installed.
-///
-/// # Errors
-/// When no place for it is known.
-pub fn cache() -> anyhow::Result<Cache> {
-    Ok(Cache::locate()?)
-}
-
-/// Installs the embedded server unless it is there, and shows how far that is.
-///
-/// # Errors
-/// What went wrong, and what is needed.
-pub fn install(quiet: bool) -> anyhow::Result<()> {
-    let cache = cache()?;
-    if embedded::is_installed(&cache) {
-        return Ok(());
-    }
-    if !quiet {
-        say("Installing the embedded server. This takes some minutes and is done once.");
-    }
-    let mut shown = 0;
-    embedded::install(&cache, &mut |progress| {
-        if !quiet {
-            show(&progress, &mut shown);
-        }
-    })?;
-    Ok(())
-}
-
-fn show(progress: &Progress, shown: &mut u32) {
-    let seconds = progress.elapsed_ns / 1_000_000_000;
-    let text = match &progress.step {
-        Step::Waiting => "another process installs it, waiting".to_owned(),
-        Step::Fetching => "fetching the sources".to_owned(),
-        Step::Compiling { begun, expected, name } => format!("compiling {begun} of about {expected}: {name}"),
-        Step::Installed => "installed".to_owned(),
-    };
-    if stderr().is_terminal() {
-        let end = if progress.step == Step::Installed { "\n" } else { "" };
-        write!(stderr(), "\r\x1b[K  {seconds:>4} s  {text}{end}").unwrap_or_default();
-        return;
-    }
-    // A log gets a line for every twentieth crate, not for each.
-    let part = if let Step::Compiling { begun, .. } = progress.step { 1 + begun / 20 } else { 0 };
-    if part == 0 || part > *shown {
-        *shown = part.max(*shown);
-        say(&format!("  {seconds:>4} s  {text}"));
-    }
-}
-
 fn start_embedded(profile: Profile, storage: Storage, manner: Manner) -> Outcome<Server> {
     install(manner.quiet).deserves(Exit::Failed)?;
     let cache_bytes = manner.cache_bytes;
     let options = embedded::Options { profile, storage, cache_bytes, ..embedded::Options::default() };
     embedded::start(&cache()?, &options).context("start the embedded server").deserves(Exit::Server)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_is_named_by_uri_or_by_kind() {
-        assert_eq!("embedded".parse::<Choice>().unwrap(), Choice::Embedded(Profile::Journaled));
-        assert_eq!("embedded:relaxed".parse::<Choice>().unwrap(), Choice::Embedded(Profile::Relaxed));
-        assert_eq!("mongodb://h".parse::<Choice>().unwrap(), Choice::Uri("mongodb://h".into()));
-        for (text, part) in
-            [("localhost:27017", "mongodb://localhost:27017"), ("embedded:fast", "journaled and relaxed")]
-        {
-            assert!(text.parse::<Choice>().unwrap_err().to_string().contains(part), "{text}");
-        }
-    }
 }

@@ -6,13 +6,11 @@ use anyhow::{Context, bail};
 use bson::Document;
 use plimsoll_http::Request;
 use plimsoll_load::arrivals::{Arrivals, Share};
-use plimsoll_load::fault::{FAULTS_MAX, Planned};
 use plimsoll_load::objective::{Metric, Objective};
-use plimsoll_load::phase::{Documents, Load, Phase, Timing};
+use plimsoll_load::phase::{Documents, Load, Phase};
 use plimsoll_load::retry::Retry;
-use plimsoll_load::stop::Stop;
 use plimsoll_measure::expectation::{self, Wanted};
-use plimsoll_measure::metric::{Subject, Tags, is_reserved};
+use plimsoll_measure::metric::Subject;
 use plimsoll_measure::rule::Rule;
 use plimsoll_mongo::scenario::{Client, Operation};
 use plimsoll_mongo::setup::{Context as SetupContext, index_key};
@@ -21,8 +19,12 @@ use plimsoll_server::fault::Fault as Injection;
 use crate::scenario::{self, Loaded};
 use crate::work::Work;
 
+mod operations;
+mod phase;
 mod search;
 
+use operations::operations;
+use phase::build_phase;
 pub use search::Searched;
 
 /// A scenario, resolved.
@@ -113,56 +115,6 @@ impl Plan {
     }
 }
 
-/// Every operation by name; the same name may stand in several phases if it means the same.
-fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(String, Work)>> {
-    let mut known: Vec<(String, Work)> = Vec::new();
-    let mut all = Vec::new();
-    for (name, load) in scenario.phases.iter().flat_map(|phase| &phase.load) {
-        all.extend(named(name, load)?);
-    }
-    for (name, operation) in all {
-        check_system(scenario, &name, &operation)?;
-        match known.iter().find(|(other, _)| *other == name) {
-            Some((_, other)) if *other == operation => {}
-            Some(_) => bail!("operation `{name}` means two different things: give them different names"),
-            None => known.push((name, operation)),
-        }
-    }
-    Ok(known)
-}
-
-/// The operations of a load: a single one with the load's name, or those of its mix.
-fn named(name: &str, load: &scenario::Load) -> anyhow::Result<Vec<(String, Work)>> {
-    let single = load.operation.iter().cloned().map(Work::Database);
-    let single: Vec<_> = single.chain(load.request.iter().cloned().map(Work::Service)).collect();
-    if single.len() + usize::from(!load.mix.is_empty()) != 1 {
-        bail!("load.{name}: give one of `operation`, `request` and `mix`");
-    }
-    let mut works: Vec<_> = single.into_iter().map(|work| (name.to_owned(), work)).collect();
-    for (part, weighted) in &load.mix {
-        let work = match (&weighted.operation, &weighted.request) {
-            (Some(operation), None) => Work::Database(operation.clone()),
-            (None, Some(request)) => Work::Service(request.clone()),
-            _ => bail!("load.{name}.mix.{part}: give either `operation` or `request`"),
-        };
-        works.push((part.clone(), work));
-    }
-    Ok(works)
-}
-
-/// A scenario with a section `http` sends requests, one without it operations.
-fn check_system(scenario: &scenario::Scenario, name: &str, work: &Work) -> anyhow::Result<()> {
-    match (scenario.http.is_some(), work) {
-        (true, Work::Database(_)) => bail!(
-            "operation `{name}` is one of a database, and this scenario has a section `http`: give it a `request`"
-        ),
-        (false, Work::Service(_)) => bail!(
-            "operation `{name}` is a request, and nothing says where to: add a section `http`, such as `http: {{url: \"http://127.0.0.1:8080\"}}`"
-        ),
-        _ => Ok(()),
-    }
-}
-
 /// The keys of the indexes of every phase, in order.
 fn indexes(loaded: &Loaded) -> anyhow::Result<Vec<Vec<Document>>> {
     let run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
@@ -182,94 +134,6 @@ fn injections(scenario: &scenario::Scenario) -> Vec<Aimed> {
     faults
         .map(|fault| Aimed { victim: fault.victim, server: fault.server, fault: fault.inject.clone() })
         .collect()
-}
-
-/// The faults of a phase; the first has the key `key`. One that is repeated without a limit happens as often as may be.
-fn faults(phase: &scenario::Phase, key: usize) -> Vec<Planned> {
-    let planned = |(index, fault): (usize, &scenario::Fault)| Planned {
-        name: fault.inject.name(),
-        key: key + index,
-        at: fault.at,
-        lasts: fault.inject.lasts(),
-        every: fault.every,
-        times: fault.times.unwrap_or(if fault.every.is_some() { FAULTS_MAX as u32 } else { 1 }),
-        spacing: fault.spacing,
-    };
-    phase.faults.iter().enumerate().map(planned).collect()
-}
-
-fn build_phase(
-    scenario: &scenario::Scenario,
-    index: usize,
-    phase: &scenario::Phase,
-    operations: &[(String, Work)],
-) -> anyhow::Result<Phase> {
-    let name = phase.name.clone().unwrap_or_else(|| format!("phase {}", index + 1));
-    let loads = phase.load.iter().map(|(name, load)| build_load(name, load, phase, operations));
-    let loads: Vec<_> = loads.collect::<anyhow::Result<_>>().with_context(|| format!("phases.{index}"))?;
-    let built = Phase {
-        name,
-        key: Some(index),
-        stop: ending(phase.stop, &loads),
-        loads,
-        drain: phase.drain,
-        unreachable_for: scenario.unreachable_for,
-        seed: scenario.seed,
-        retry: scenario.retry,
-        faults: faults(phase, scenario.phases[..index].iter().map(|phase| phase.faults.len()).sum()),
-    };
-    built.check().with_context(|| format!("phases.{index}"))?;
-    Ok(built)
-}
-
-/// A phase whose loads all end by themselves lasts as long as the longest of them.
-fn ending(stop: Stop, loads: &[Load]) -> Stop {
-    let ends: Option<Vec<_>> = loads.iter().map(|load| load.end(stop)).collect();
-    Stop { duration: ends.and_then(|ends| ends.into_iter().max()), ..stop }
-}
-
-fn build_load(
-    name: &str,
-    load: &scenario::Load,
-    phase: &scenario::Phase,
-    operations: &[(String, Work)],
-) -> anyhow::Result<Load> {
-    let index = |name: &str| operations.iter().position(|(known, _)| known == name).unwrap_or(0);
-    let mix = match load.mix.is_empty() {
-        true => vec![(index(name), 1.0)],
-        false => load.mix.iter().map(|(name, weighted)| (index(name), weighted.weight)).collect(),
-    };
-    let inserts = mix.iter().any(|(index, _)| operations[*index].1.makes());
-    let meant = load.arrivals.meant();
-    let timing = Timing {
-        start: load.start.unwrap_or_default().0,
-        stop: meant.stop.and(load.stop),
-        graceful_stop: load.graceful_stop.map(|time| time.0),
-        think: load.think,
-        reach: load.reach.or(phase.reach.filter(|_| meant.arrivals.is_open())),
-    };
-    let own = load.mix.iter().map(|(name, weighted)| (index(name), &weighted.tags));
-    let single = load.mix.is_empty().then(|| (index(name), &load.tags)).into_iter();
-    let tags = own.chain(single).map(|(operation, own)| Ok((operation, tags(name, &load.tags, own)?)));
-    Ok(Load {
-        name: name.to_owned(),
-        mix,
-        mix_by: load.mix_by,
-        arrivals: meant.arrivals,
-        overdue: load.overdue,
-        documents: if inserts { Documents::Made } else { Documents::Used },
-        timing,
-        tags: tags.collect::<anyhow::Result<_>>()?,
-    })
-}
-
-/// The tags of an operation: its load's, and its own, which win.
-fn tags(load: &str, shared: &Tags, own: &Tags) -> anyhow::Result<Tags> {
-    let tags: Tags = shared.iter().chain(own).map(|(name, value)| (name.clone(), value.clone())).collect();
-    if let Some(name) = tags.keys().find(|name| is_reserved(name)) {
-        bail!("load.{load}.tags: every operation has the tag `{name}` already; choose another name");
-    }
-    Ok(tags)
 }
 
 /// A batch that is sent again must go past what the server has already.

@@ -1,13 +1,18 @@
 //! What was typed, without what nobody else should read in it.
 
-pub use plimsoll_measure::secret::without_password;
 use plimsoll_measure::secret::{HIDDEN, masked};
+pub use plimsoll_measure::secret::{hides, may_hold, without_password};
 use serde_json::Value;
+
+/// The path and the text of the value of `path=value`. An address is no path, though there may be a `=` behind it.
+pub fn halves(assignment: &str) -> Option<(&str, &str)> {
+    assignment.split_once('=').filter(|(path, _)| !path.contains("://") && !path.contains('@'))
+}
 
 /// `path=value`, as `--set` takes it, without passwords, tokens and what requests are sent with. What holds no secret stays
 /// as it was typed; a value that cannot be read may hold anything, and is hidden.
 pub fn shown(assignment: &str) -> String {
-    let Some((path, text)) = assignment.split_once('=') else { return without_password(assignment) };
+    let Some((path, text)) = halves(assignment) else { return without_password(assignment) };
     let Ok(value) = serde_saphyr::from_str::<Value>(text) else { return format!("{path}={HIDDEN}") };
     match masked(path.trim(), &value) {
         masked if masked == value => assignment.to_owned(),
@@ -16,8 +21,62 @@ pub fn shown(assignment: &str) -> String {
     }
 }
 
+/// A text that was typed in the place of something else, if it can hold no secret.
+pub fn repeated(text: &str) -> &str {
+    if may_hold(text) { HIDDEN } else { text }
+}
+
+/// Whether a word of a command line, or a text in a file, holds a secret.
+pub fn is_in(text: &str) -> bool {
+    without_password(text) != text || shown(text) != text
+}
+
+/// The texts and numbers in a tree that are secret, or hold something secret.
+pub fn in_tree(tree: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    gather("", tree, &mut found);
+    found
+}
+
+fn gather(path: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            map.iter().for_each(|(key, value)| gather(&format!("{path}.{key}"), value, found));
+        }
+        Value::Array(list) => list.iter().for_each(|value| gather(path, value, found)),
+        Value::String(text) if !text.is_empty() && (hides(path) || is_in(text)) => found.push(text.clone()),
+        Value::Number(number) if hides(path) => found.push(number.to_string()),
+        _ => {}
+    }
+}
+
+/// The same of YAML, with the lines, comments too, in which an address has a password; nothing where it cannot be read and may
+/// hold any secret.
+pub fn in_yaml(text: &str) -> Option<Vec<String>> {
+    let Ok(tree) = serde_saphyr::from_str::<Value>(text) else {
+        return (!may_hold(text)).then(Vec::new);
+    };
+    let lines = text.lines().filter(|line| without_password(line) != **line).map(str::to_owned);
+    Some(in_tree(&tree).into_iter().chain(lines).collect())
+}
+
+/// Whether a message repeats one of the secrets, as it is or as a quoted text.
+pub fn are_in(message: &str, secrets: &[String]) -> bool {
+    secrets.iter().any(|it| repeats(message, it) || message.contains(&format!("{it:?}")))
+}
+
+/// A short secret may be a part of any word.
+fn repeats(message: &str, secret: &str) -> bool {
+    message.match_indices(secret).any(|(at, _)| {
+        let around = [message[..at].chars().next_back(), message[at + secret.len()..].chars().next()];
+        !around.into_iter().flatten().any(char::is_alphanumeric)
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -35,8 +94,35 @@ mod tests {
             ("server=mongodb://ann:swordfish@h:1/?w=1", "server=mongodb://…@h:1/?w=1"),
             ("http.auth={basic: {password: swordfish", "http.auth=…"),
             ("ann:swordfish@h", "…@h"),
+            ("mongodb://ann:swordfish@h/?w=1", "mongodb://…@h/?w=1"),
+            ("ann:swordfish@h/?w=1", "…@h/?w=1"),
         ] {
             assert_eq!(shown(typed), expected);
+            assert_eq!(is_in(typed), typed != expected, "{typed}");
         }
+    }
+
+    #[test]
+    fn secrets_are_found_wherever_they_stand_in_a_tree() {
+        let tree = json!({
+            "title": "t", "server": "mongodb://ann:a@h", "http": {"auth": {"basic": {"user": "eve", "password": ""}}},
+            "keys": [{"api_key": 7}], "overrides": ["http.auth.bearer.token=b", "seed=1"], "seed": 1,
+        });
+        let found = ["eve", "7", "http.auth.bearer.token=b", "mongodb://ann:a@h"];
+        let mut secrets = in_tree(&tree);
+        secrets.sort_by_key(|it| found.iter().position(|expected| expected == it));
+        assert_eq!(secrets, found);
+        assert!(are_in("invalid type: string \"mongodb://ann:a@h\", expected a map", &secrets));
+        assert!(!are_in("unknown field `server`", &secrets));
+        let short = ["x".to_owned()];
+        assert!(!are_in("unknown field `a`, expected `b`", &short) && are_in("unknown variant `x`", &short));
+        assert!(are_in(r#"string "a\"b""#, &["a\"b".to_owned()]));
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_read_may_hold_anything() {
+        assert_eq!(in_yaml("a: [1"), Some(Vec::new()));
+        assert_eq!(in_yaml("password: [swordfish"), None);
+        assert_eq!(in_yaml("a: 1 # mongodb://ann:b@h"), Some(vec!["a: 1 # mongodb://ann:b@h".to_owned()]));
     }
 }

@@ -10,12 +10,10 @@ use plimsoll_load::summary::Summary;
 use plimsoll_load::suspects::alone::Watched;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{self, Instant};
-use plimsoll_measure::duration::Span;
-use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::event::{Event, Sends};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::ladder::Ladder;
-use plimsoll_measure::run::{Run, ScenarioFacts, ServerShare};
+use plimsoll_measure::run::ServerShare;
 use plimsoll_measure::sample::ServerSample;
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -24,7 +22,14 @@ use crate::observer::Observer;
 use crate::plan::Plan;
 use crate::readers::Readers;
 use crate::scenario::Loaded;
-use crate::system::{Ground, System, cpu_ns};
+use crate::system::{System, cpu_ns};
+
+mod announcement;
+mod open;
+
+use announcement::sends;
+pub use announcement::{announcement, phase_event};
+pub use open::Opening;
 
 /// Connections are opened so long before the moment that the load begins at: none is left idle until it is closed for that.
 const CONNECT_NS: u64 = 10 * clock::SECOND_NS;
@@ -87,72 +92,7 @@ pub struct Session {
     observer: Option<Observer>,
 }
 
-/// What a session is opened with.
-#[derive(Debug)]
-pub struct Opening {
-    /// The scenario.
-    pub loaded: Loaded,
-    /// The plan.
-    pub plan: Plan,
-    /// What is under load.
-    pub system: Box<dyn System>,
-    /// Those who hear of the run's events.
-    pub readers: Readers,
-    /// The user's wish to stop.
-    pub control: Control,
-    /// This process among all shards.
-    pub shard: Share,
-    /// The run's identity.
-    pub run: RunId,
-    /// Wall time of the start in milliseconds.
-    pub started_ms: u64,
-    /// Whether the load is sent to a server that answers at once as well, before and after.
-    pub canary: bool,
-}
-
 impl Session {
-    /// Gets everything ready: nothing of the load is sent yet.
-    ///
-    /// # Errors
-    /// What cannot be meant, reached or begun.
-    pub fn open(opening: Opening) -> Outcome<Self> {
-        let Opening { loaded, plan, system, readers, control, shard, run, started_ms, canary } = opening;
-        let summary = Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations);
-        let mut session = Self {
-            loaded,
-            plan,
-            system,
-            readers,
-            control,
-            shard,
-            run,
-            start: clock::now(),
-            started_ms,
-            start_at_ms: None,
-            began_ms: None,
-            summary,
-            samples: Vec::new(),
-            ladder: None,
-            ended: Ended::Duration,
-            pings_ns: Vec::new(),
-            ceilings: Vec::new(),
-            spread: Vec::new(),
-            connections: 0,
-            server_cpu_ns: 0,
-            server_restarted: false,
-            watched: Watched::default(),
-            watched_cpu_ns: None,
-            canary,
-            observer: None,
-        };
-        session.announce()?;
-        session.begin()?;
-        session.ping();
-        session.measure_ceiling()?;
-        session.observer = session.system.observed().map(|options| Observer::start(options, session.start));
-        Ok(session)
-    }
-
     /// Tells every reader of the run's events.
     pub fn emit(&mut self, event: &Event) {
         self.readers.emit(event, &self.control);
@@ -285,25 +225,6 @@ impl Session {
         sends(&self.loaded)
     }
 
-    fn announce(&mut self) -> Outcome<()> {
-        let resolved = self.loaded.resolved()?;
-        self.readers.dir.scenario(&resolved)?;
-        let scenario = ScenarioFacts { name: self.loaded.name.clone(), ..ScenarioFacts::default() };
-        let server = self.system.facts().clone();
-        let (id, started_ms) = (id(self.run), self.started_ms);
-        let run = Run { id, started_ms, scenario, server, ..Run::default() };
-        let event = announcement(&self.loaded, &run);
-        self.emit(&event);
-        Ok(())
-    }
-
-    fn begin(&mut self) -> Outcome<()> {
-        let ground = Ground { loaded: &self.loaded, plan: &self.plan, run: self.run, shard: self.shard };
-        let ledger = self.readers.dir.ledger();
-        let (readers, control, start) = (&mut self.readers, &self.control, self.start);
-        self.system.begin(ground, &ledger, &mut |text| readers.note(start, text, control))
-    }
-
     fn ping(&mut self) {
         self.pings_ns.extend(self.system.ping_ns());
     }
@@ -347,37 +268,4 @@ fn run_failure(error: RunError) -> Failure {
         RunError::Panicked => Exit::Failed,
     };
     Failure { exit, error: error.into() }
-}
-
-const fn sends(loaded: &Loaded) -> Sends {
-    if loaded.scenario.http.is_some() { Sends::Requests } else { Sends::Operations }
-}
-
-/// That a run starts, of which who, when and where is known.
-pub fn announcement(loaded: &Loaded, run: &Run) -> Event {
-    Event::Started {
-        id: run.id.clone(),
-        scenario: run.scenario.name.clone(),
-        title: loaded.scenario.title.clone(),
-        server: describe(&run.server),
-        wall_ms: run.started_ms,
-        sends: sends(loaded),
-    }
-}
-
-/// That a phase starts.
-pub fn phase_event(phase: &Phase, at_ns: u64) -> Event {
-    Event::Phase {
-        at_ns,
-        name: phase.name.clone(),
-        duration_s: phase.stop.duration.map(Span::as_secs),
-        documents: phase.stop.documents,
-    }
-}
-
-/// The server in a few words.
-pub fn describe(facts: &ServerFacts) -> String {
-    let what = facts.product.clone().or_else(|| facts.version.clone()).unwrap_or_else(|| "server".into());
-    let profile = facts.profile.as_ref().map(|profile| format!(", {profile}")).unwrap_or_default();
-    format!("{what}{profile} at {}", facts.addresses.join(", "))
 }

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use clap::builder::FalseyValueParser;
+use plimsoll_install::digest;
 use serde_json::{Value, json};
 
 use crate::command::{self, cargo};
@@ -37,6 +39,9 @@ pub(crate) struct Compare {
     /// What B has to carry. A document of 1,300 bytes more costs client and server together about a tenth more CPU.
     #[arg(long, value_name = "PATH=VALUE", default_value = "document.note.$text.bytes=1300")]
     handicap: String,
+    /// Leave out what Plimsoll measures of itself around each run: four seconds less, and a comparison sees less of the noise.
+    #[arg(long, env = "PLIMSOLL_NO_CANARY", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    no_canary: bool,
     /// Where everything is kept; what is there already is not made again.
     #[arg(long, value_name = "DIR", default_value = "target/bench-compare")]
     out: PathBuf,
@@ -68,10 +73,7 @@ pub(crate) fn run(compare: &Compare) -> Result<()> {
     let out = command::root().join(&compare.out);
     fs::create_dir_all(&out).with_context(|| format!("make {}", out.display()))?;
     let binary = program(compare)?;
-    let asked = json!({
-        "scenario": SCENARIO, "server": SERVER, "pairs": compare.pairs, "length_ms": compare.length_ms,
-        "handicap": compare.handicap,
-    });
+    let asked = asked(compare, &binary)?;
     check_asked(&out, &asked)?;
     println!(
         "{:<6}{:<10}{:>18}{:>10}{:>22}{:>9}{:>8}",
@@ -101,21 +103,37 @@ fn program(compare: &Compare) -> Result<PathBuf> {
     Ok(command::root().join("target/release/plimsoll"))
 }
 
-/// What is gone on with was begun with the same words.
+/// What all comparisons have in common. The program is named by its content: one that was built anew is another.
+fn asked(compare: &Compare, binary: &Path) -> Result<Value> {
+    let (sha256, _) = digest::of_file(binary).with_context(|| format!("read {}", binary.display()))?;
+    Ok(json!({
+        "scenario": SCENARIO, "server": SERVER, "pairs": compare.pairs, "length_ms": compare.length_ms,
+        "handicap": compare.handicap, "canary": !compare.no_canary, "program_sha256": sha256,
+    }))
+}
+
+/// What is gone on with was begun with the same words and the same program.
 fn check_asked(out: &Path, asked: &Value) -> Result<()> {
     let file = out.join("asked.json");
-    let text = format!("{}\n", serde_json::to_string_pretty(asked)?);
-    match fs::read_to_string(&file) {
-        Ok(before) => {
-            ensure!(
-                before == text,
-                "{} was begun with other words: give the same, or another --out",
-                out.display()
-            );
-            Ok(())
-        }
-        Err(_) => fs::write(&file, text).with_context(|| format!("write {}", file.display())),
-    }
+    let Ok(text) = fs::read_to_string(&file) else {
+        let text = format!("{}\n", serde_json::to_string_pretty(asked)?);
+        return fs::write(&file, text).with_context(|| format!("write {}", file.display()));
+    };
+    let before: Value =
+        serde_json::from_str(&text).with_context(|| format!("understand {}", file.display()))?;
+    let (different, out) = (different(&before, asked).join(", "), out.display());
+    ensure!(
+        different.is_empty(),
+        "{out} was begun otherwise ({different}): give the same words and the same program, or another --out"
+    );
+    Ok(())
+}
+
+/// What was asked otherwise before, in words.
+fn different(before: &Value, asked: &Value) -> Vec<String> {
+    let keys = asked.as_object().into_iter().flat_map(|asked| asked.keys());
+    let other = keys.filter(|key| before[*key] != asked[*key]);
+    other.map(|key| format!("{key}: {}, and now {}", before[key], asked[key])).collect()
 }
 
 /// One comparison, unless it is there.
@@ -148,6 +166,7 @@ fn words(compare: &Compare, binary: &Path, dir: &Path, kind: Kind) -> Command {
         Kind::Same => command.arg("--same"),
         Kind::Handicap => command.args(["--b", &format!("set {}", compare.handicap)]),
     };
+    command.args(compare.no_canary.then_some("--no-canary"));
     let begun = dir.join("ab.json").is_file();
     command.arg(if begun { "--resume" } else { "--out" }).arg(dir);
     command
@@ -221,6 +240,12 @@ fn now() -> Instant {
 mod tests {
     use super::*;
 
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        compare: Compare,
+    }
+
     fn made(kind: Kind, verdict: &str) -> Value {
         let metric =
             json!({"name": "insert.documents_per_s", "ratio": 0.9, "low": 0.88, "high": 0.92, "p": 0.002});
@@ -249,14 +274,27 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_with_other_words_is_not_gone_on_with() {
+    fn what_was_begun_with_other_words_or_another_program_is_not_gone_on_with() {
         let dir = std::env::temp_dir().join(format!("plimsoll-asked-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
-        let asked = json!({"pairs": 10});
-        check_asked(&dir, &asked).unwrap();
-        check_asked(&dir, &asked).unwrap();
-        let message = check_asked(&dir, &json!({"pairs": 8})).unwrap_err().to_string();
+        let program = dir.join("plimsoll");
+        let begun = |pairs: &str, no_canary: bool, content: &str| {
+            fs::write(&program, content).unwrap();
+            let Words { compare } = <Words as clap::Parser>::parse_from(["compare", "--pairs", pairs]);
+            let asked = asked(&Compare { no_canary, ..compare }, &program).unwrap();
+            check_asked(&dir, &asked).map_err(|error| error.to_string())
+        };
+        let same = [begun("10", false, "one"), begun("10", false, "one")];
+        let others = [
+            (begun("8", false, "one"), "pairs: 10, and now 8"),
+            (begun("10", true, "one"), "canary: true, and now false"),
+            (begun("10", false, "another"), "program_sha256: "),
+        ];
         fs::remove_dir_all(&dir).unwrap();
-        assert!(message.contains("was begun with other words"), "{message}");
+        assert_eq!(same, [Ok(()), Ok(())]);
+        for (refused, part) in others {
+            let message = refused.unwrap_err();
+            assert!(message.contains("was begun otherwise") && message.contains(part), "{part}: {message}");
+        }
     }
 }

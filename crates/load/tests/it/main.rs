@@ -9,6 +9,7 @@ mod grace;
 mod k6;
 mod line;
 mod live;
+mod processes;
 mod scripted;
 mod shards;
 mod worker;

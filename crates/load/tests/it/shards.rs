@@ -1,130 +1,29 @@
 //! Shards of one plan, added up, against one run: equal in every counter and every histogram.
 
-use std::sync::{Arc, Mutex};
-
-use plimsoll_load::arrivals::{Arrivals, Share, Stage};
-use plimsoll_load::engine::{Collector, Finished, Second};
+use plimsoll_load::arrivals::{Arrivals, Stage};
+use plimsoll_load::engine::Finished;
 use plimsoll_load::fault::Happening;
 use plimsoll_load::mix::By;
 use plimsoll_load::objective::Objective;
 use plimsoll_load::phase::{Documents, Overdue, Phase, Timing};
 use plimsoll_load::retry::Retry;
-use plimsoll_load::runtime::Simulated;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::summary::Summary;
 use plimsoll_load::think::{Random, Think};
-use plimsoll_load::worker::{self, Control, Ended, Order, Supply};
-use plimsoll_measure::clock::{Instant, MILLISECOND_NS};
+use plimsoll_load::worker::Ended;
+use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::expectation::{self, Wanted};
 use plimsoll_measure::metric::Subject;
 use plimsoll_measure::rule::Rule;
 
-use crate::scripted::{Script, Scripted, phase};
+use crate::processes::{Measured, Plan, joined, merged, operations, shards, whole};
+use crate::scripted::{Script, phase};
 
 const MS: u64 = MILLISECOND_NS;
 /// Shards that a plan is tried with.
 const SHARDS: [u64; 4] = [1, 2, 3, 5];
 const NAMES: [&str; 2] = ["insert", "find"];
-
-/// What a process has of a phase: all of it, or a shard's part.
-#[derive(Debug, PartialEq)]
-struct Measured {
-    seconds: Vec<Second>,
-    ended: Ended,
-    to_ns: u64,
-}
-
-/// How a plan is shared.
-#[derive(Clone, Copy, Debug)]
-struct Plan<'a> {
-    phase: &'a Phase,
-    script: Script,
-    shards: u64,
-    /// Workers of each shard.
-    crew: u64,
-}
-
-/// The operations of a phase that are counted.
-fn operations(phase: &Phase) -> usize {
-    let used = phase.loads.iter().flat_map(|load| &load.mix).map(|(operation, _)| operation + 1);
-    used.max().unwrap()
-}
-
-/// Runs some of a plan's workers on a virtual clock, as one process does, each with a server of its own.
-fn process(plan: Plan<'_>, workers: std::ops::Range<u64>) -> Measured {
-    let Plan { phase, script, .. } = plan;
-    let (world, crew, counted) = (Simulated::default(), workers.clone().count(), operations(phase));
-    let shares: Vec<_> = workers.map(|index| Share { index, of: plan.shards * plan.crew }).collect();
-    let phase = Arc::new(phase.clone());
-    let supply = Arc::new(Supply::shared(&phase, shares.iter().copied()));
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let (inside, sink) = (world.clone(), told.clone());
-    let ends = world.run(async move {
-        let work = shares.into_iter().enumerate().map(|(index, share)| {
-            let target = Scripted::new(&inside, script);
-            let (supply, start) = (supply.clone(), Instant::default());
-            let order = Order { phase: phase.clone(), operations: counted, share, start, supply };
-            let sink = sink.clone();
-            worker::run(inside.clone(), target, Vec::new(), order, Control::default(), move |slice| {
-                sink.lock().unwrap().push((index, slice));
-            })
-        });
-        let ends = futures_util::future::join_all(work).await;
-        ends.into_iter().map(|end| (end.ended, end.to_ns)).collect::<Vec<_>>()
-    });
-    let mut collector = Collector::new(crew);
-    let mut seconds = Vec::new();
-    for (worker, slice) in std::mem::take(&mut *told.lock().unwrap()) {
-        collector.add(worker, slice);
-        while let Some(second) = collector.complete() {
-            seconds.push(second);
-        }
-    }
-    seconds.extend(collector.finish());
-    let ended = ends.iter().map(|(ended, _)| *ended).max().unwrap();
-    Measured { seconds, ended, to_ns: ends.iter().map(|(_, to_ns)| *to_ns).max().unwrap() }
-}
-
-/// The whole plan in one process of as many workers as all shards have together.
-fn whole(plan: Plan<'_>) -> Measured {
-    process(plan, 0..plan.shards * plan.crew)
-}
-
-fn shards(plan: Plan<'_>) -> Vec<Measured> {
-    (0..plan.shards).map(|index| process(plan, index * plan.crew..(index + 1) * plan.crew)).collect()
-}
-
-/// A second as it comes from a file.
-fn read_back(second: &Second) -> Second {
-    serde_json::from_str(&serde_json::to_string(second).unwrap()).unwrap()
-}
-
-/// Adds the shards up as they come from their files: through their text, one second of each after the other.
-fn merged(plan: Plan<'_>) -> Measured {
-    let shards = shards(plan);
-    let mut collector = Collector::of(&vec![plan.crew as usize; shards.len()]);
-    let (mut seconds, mut finished) = (Vec::new(), Finished::default());
-    let mut left: Vec<_> =
-        shards.iter().map(|shard| shard.seconds.iter().map(read_back).peekable()).collect();
-    while left.iter_mut().any(|seconds| seconds.peek().is_some()) {
-        for (number, seconds) in left.iter_mut().enumerate() {
-            match seconds.next() {
-                Some(second) => collector.add(number, second),
-                None => collector.end(number),
-            }
-            seconds.next_if(Second::is_rest).into_iter().for_each(|rest| collector.add(number, rest));
-        }
-        while let Some(second) = collector.complete() {
-            seconds.push(second);
-        }
-    }
-    seconds.extend(collector.finish());
-    for shard in &shards {
-        finished.merge(&Finished { to_ns: shard.to_ns, ended: shard.ended, ..Finished::default() });
-    }
-    Measured { seconds, ended: finished.ended, to_ns: finished.to_ns }
-}
 
 /// What a run says of it.
 fn summary(phase: &Phase, measured: &Measured) -> String {
@@ -264,6 +163,20 @@ fn a_shard_without_a_connection_adds_nothing() {
     check("2 writers", &phase(Arrivals::Closed { writers: 2 }, lasting(1_100)), Script::steady(20 * MS));
     let constant = Arrivals::Constant { rate: 100.0, connections: 1 };
     check("one connection", &phase(constant, lasting(1_100)), Script::steady(MS));
+}
+
+/// A shard that was stopped before a later phase is not waited for, and its workers keep their places.
+#[test]
+fn a_shard_that_did_not_come_to_a_phase_adds_nothing_to_it() {
+    let phase = phase(Arrivals::Closed { writers: 10 }, lasting(1_350));
+    let parts = shards(Plan { phase: &phase, script: Script::steady(30 * MS), shards: 3, crew: 2 });
+    let counted = |measured: &Measured| -> u64 {
+        measured.seconds.iter().filter_map(|it| it.tallies.first()).map(|it| it.count).sum()
+    };
+    let two = joined(vec![Some(&parts[0]), None, Some(&parts[2])], 2);
+    assert_eq!(counted(&two), counted(&parts[0]) + counted(&parts[2]));
+    assert_eq!((two.seconds[0].cpu_ns.len(), two.to_ns), (6, parts[0].to_ns.max(parts[2].to_ns)));
+    assert_eq!(counted(&joined(vec![None, Some(&parts[1])], 2)), counted(&parts[1]));
 }
 
 /// The one thing that no shard can know: that the others have sent their documents. What goes on beside them until then

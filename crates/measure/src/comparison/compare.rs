@@ -4,6 +4,7 @@ use super::form::{Comparison, FORMAT, Method, Noise, Pair, Settings, Side, SideR
 use super::judge::{judge, single};
 use super::measures::{Measure, measures};
 use super::sign_flip::{PAIRS_EXACT, SAMPLES};
+use super::soundness::{broken, canary, failed, invalid, is_idle, is_kept, notes};
 use super::subject::{Error, Subject, in_pairs, look};
 use super::values::Values;
 use crate::run::Run;
@@ -56,7 +57,9 @@ pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
         title: a.first().map(|it| it.run.scenario.title.clone()).unwrap_or_default(),
         started: begun.map(|run| run.started.clone()).unwrap_or_default(),
         started_ms: begun.map_or(0, |run| run.started_ms),
-        notes: [Vec::from_iter(stands_in), notes("A", &a), notes("B", &b)].concat(),
+        notes: [Vec::from_iter(stands_in), Vec::from_iter(canary(&a, &b)), notes("A", &a), notes("B", &b)]
+            .concat(),
+        broken: broken(&a, &b),
         a: side(name_a, &a),
         b: side(name_b, &b),
         differences,
@@ -68,6 +71,18 @@ pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
         metrics,
         conclusions: Vec::new(),
     })
+}
+
+/// Whether these runs, in pairs already, can be compared once there are enough of them.
+///
+/// # Errors
+/// Why they never can be, and what to do.
+pub fn check(request: &Request<'_>) -> Result<(), Error> {
+    let Request { a, b, varied, force, primary, .. } = request;
+    if let Some(error) = look(a, b, varied).1.into_iter().next().filter(|_| !force) {
+        return Err(error);
+    }
+    choose(&values(a, b), primary.as_deref(), false).map(|_| ())
 }
 
 fn method(pairs: usize) -> Method {
@@ -92,20 +107,9 @@ fn side(name: String, runs: &[Subject<'_>]) -> Side {
         environment: first.map(|it| it.run.environment.clone()).unwrap_or_default(),
         kept: runs.iter().all(|it| is_kept(it.run)),
         idle: runs.iter().filter(|it| is_idle(it.run)).count() as u32,
+        invalid: invalid(runs),
+        failed: failed(runs),
     }
-}
-
-/// Whether a run did nothing of what it was made for.
-fn is_idle(run: &Run) -> bool {
-    match run.command.as_str() {
-        "line" => run.line.as_ref().is_none_or(|line| line.rate.is_none()),
-        "ladder" => run.ladder.as_ref().is_none_or(|it| it.rungs.iter().all(|rung| rung.throughput <= 0.0)),
-        _ => run.operations.values().all(|operation| operation.count == 0),
-    }
-}
-
-fn is_kept(run: &Run) -> bool {
-    run.integrity.as_ref().is_none_or(|integrity| integrity.holds())
 }
 
 fn values(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Values> {
@@ -138,32 +142,6 @@ fn choose(values: &[Values], asked: Option<&str>, idle: bool) -> Result<(usize, 
     Ok((first_known, stands_in))
 }
 
-/// What speaks against the runs of a side, each reason with the number of runs that it is about.
-fn notes(side: &str, runs: &[Subject<'_>]) -> Vec<String> {
-    let mut known: Vec<(&String, usize)> = Vec::new();
-    for reason in runs.iter().flat_map(|it| &it.run.reasons) {
-        match known.iter_mut().find(|(other, _)| *other == reason) {
-            Some((_, count)) => *count += 1,
-            None => known.push((reason, 1)),
-        }
-    }
-    let of = runs.len();
-    let told = |(reason, count): (&String, usize)| match of {
-        1 => format!("{side}: {reason}"),
-        _ => format!("{side}, {count} of {of} runs: {reason}"),
-    };
-    let mut notes: Vec<String> = known.into_iter().map(told).collect();
-    let failed: u64 =
-        runs.iter().flat_map(|it| it.run.operations.values()).flat_map(|it| it.errors.values()).sum();
-    notes.extend((failed > 0).then(|| {
-        let sent: u64 = runs.iter().flat_map(|it| it.run.operations.values()).map(|it| it.count).sum();
-        format!(
-            "{side}: {failed} operations failed and {sent} were acknowledged; latencies are of the latter"
-        )
-    }));
-    notes
-}
-
 impl Comparison {
     /// Whether there is a verdict at all.
     pub fn is_judged(&self) -> bool {
@@ -177,7 +155,7 @@ mod tests {
 
     use super::*;
     use crate::histogram::Latency;
-    use crate::run::{Client, Operation, ScenarioFacts};
+    use crate::run::{Client, Expectation, Operation, ScenarioFacts};
 
     /// A run that did `count` operations; its client cost something in any case.
     fn run(number: u64, count: u64, p99: Option<u64>) -> Run {
@@ -230,6 +208,38 @@ mod tests {
             assert!(it.is_failed(), "{idle}");
             assert_eq!((it.a.idle, it.b.idle), (0, idle as u32));
         }
+    }
+
+    #[test]
+    fn an_expectation_that_b_breaks_more_often_than_a_is_known_and_no_verdict_hides_it() {
+        for (a, b, expected) in [(0, 1, true), (2, 10, true), (1, 1, false), (3, 0, false)] {
+            let one = |number: u64| {
+                let broken = if number.is_multiple_of(2) { b } else { a };
+                let held = number.div_ceil(2) > broken;
+                let expectations = vec![Expectation { held, ..Expectation::default() }];
+                Run { expectations, ..run(number, 1_000, Some(900)) }
+            };
+            let it = compared(&(1..=20).map(one).collect::<Vec<_>>());
+            assert_eq!((it.verdict, it.is_broken()), (Verdict::NoDifference, expected), "{a} and {b}");
+            assert_eq!((u64::from(it.broken[0].a), u64::from(it.broken[0].b)), (a, b));
+        }
+    }
+
+    #[test]
+    fn whether_runs_can_be_compared_is_known_from_the_first_pair_on() {
+        let (a, mut b) = (run(1, 10, Some(9)), run(2, 10, Some(9)));
+        b.scenario.hash = "bb".into();
+        let subject = |run| Subject { name: String::new(), run, scenario: None };
+        let checked = |varied: &[&str], force: bool, primary: Option<&str>| {
+            let varied = varied.iter().map(|&key| key.to_owned()).collect();
+            let (primary, settings) = (primary.map(str::to_owned), Settings::default());
+            let (names, a, b) = (["A".into(), "B".into()], vec![subject(&a)], vec![subject(&b)]);
+            check(&Request { names, a, b, varied, force, primary, settings })
+        };
+        assert!(matches!(checked(&[], false, None), Err(Error::Incomparable { .. })));
+        assert_eq!(checked(&["scenario"], false, None), Ok(()));
+        assert_eq!(checked(&[], true, None), Ok(()));
+        assert!(matches!(checked(&[], true, Some("speed")), Err(Error::NoSuchMetric { .. })));
     }
 
     #[test]

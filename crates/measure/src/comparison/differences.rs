@@ -40,6 +40,13 @@ pub(super) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
     found
 }
 
+/// The keys in which two scenarios as resolved differ, of those that change the load of a `run`.
+pub fn differing_keys(a: &Value, b: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    children("", &meant(a, false), &meant(b, false), &mut found);
+    found.into_iter().map(|it| it.path).collect()
+}
+
 /// Whether `path` is one of those that are varied, or lies below one.
 pub(super) fn is_varied(path: &str, varied: &[String]) -> bool {
     varied.iter().any(|key| {
@@ -52,12 +59,13 @@ fn scenarios(a: &Subject<'_>, b: &Subject<'_>, found: &mut Found) {
         return plain("scenario.hash", &a.run.scenario.hash, &b.run.scenario.hash, found);
     };
     let is_search = a.run.command == LINE;
-    let meant = |scenario: &Value| -> Map<String, Value> {
-        let keys = scenario.as_object().cloned().unwrap_or_default().into_iter();
-        keys.filter(|(key, _)| !WORDS.contains(&key.as_str()) || (is_search && key == LINE)).collect()
-    };
-    let (left, right) = (meant(left), meant(right));
-    children("", &left, &right, found);
+    children("", &meant(left, is_search), &meant(right, is_search), found);
+}
+
+/// What of a scenario changes the load; of a search also what is searched for.
+fn meant(scenario: &Value, is_search: bool) -> Map<String, Value> {
+    let keys = scenario.as_object().cloned().unwrap_or_default().into_iter();
+    keys.filter(|(key, _)| !WORDS.contains(&key.as_str()) || (is_search && key == LINE)).collect()
 }
 
 /// The server of a run, without what changes whenever it is started.
@@ -81,6 +89,13 @@ fn walk(path: &str, a: Option<&Value>, b: Option<&Value>, found: &mut Found) {
     match (a, b) {
         _ if a == b => {}
         (Some(Value::Object(a)), Some(Value::Object(b))) => children(path, a, b, found),
+        // What only one of them has is told by its leaves: the key that is varied may be one of them.
+        (Some(Value::Object(a)), None | Some(Value::Null)) if !a.is_empty() => {
+            children(path, a, &Map::new(), found);
+        }
+        (None | Some(Value::Null), Some(Value::Object(b))) if !b.is_empty() => {
+            children(path, &Map::new(), b, found);
+        }
         (Some(Value::Array(a)), Some(Value::Array(b))) if a.len() == b.len() => {
             let pairs = a.iter().zip(b).enumerate();
             pairs.for_each(|(index, (a, b))| walk(&below(path, &index.to_string()), Some(a), Some(b), found));
@@ -171,8 +186,30 @@ mod tests {
         check(
             (&run("aa"), Some(bearer("one"))),
             (&run("bb"), Some(json!({"service": "mongodb://ann:two@h"}))),
-            &[("http", "{\"auth\":\"…\"}", "-"), ("service", "-", "\"mongodb://…@h\"")],
+            &[("http.auth.bearer.token", "\"…\"", "-"), ("service", "-", "\"mongodb://…@h\"")],
         );
+    }
+
+    #[test]
+    fn what_one_side_alone_has_is_told_by_its_leaves() {
+        let plain = || json!({"document": {"n": 1}, "reach": null, "id": {}});
+        let added =
+            || json!({"document": {"n": 1, "extra": {"$text": {"bytes": 100}}}, "reach": {"share": 0.9}});
+        let leaves =
+            [("document.extra.$text.bytes", "-", "100"), ("id", "{}", "-"), ("reach.share", "-", "0.9")];
+        check((&run("aa"), Some(plain())), (&run("bb"), Some(added())), &leaves);
+        let turned = leaves.map(|(path, a, b)| (path, b, a));
+        check((&run("aa"), Some(added())), (&run("bb"), Some(plain())), &turned);
+        let varied = ["document.extra.$text.bytes".to_owned()];
+        assert!(is_varied(leaves[0].0, &varied) && !is_varied(leaves[2].0, &varied));
+    }
+
+    #[test]
+    fn the_keys_in_which_two_scenarios_differ_are_those_that_change_the_load() {
+        let a = json!({"title": "x", "retry": "none", "line": {"start": 1}, "document": {"n": 1}});
+        let b = json!({"title": "y", "retry": {"attempts": 3}, "line": {"start": 2}, "document": {"n": 1, "m": {"o": 2}}});
+        assert_eq!(differing_keys(&a, &b), ["document.m.o", "retry"]);
+        assert!(differing_keys(&a, &a).is_empty());
     }
 
     #[test]

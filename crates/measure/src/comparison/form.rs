@@ -19,6 +19,9 @@ pub struct Comparison {
     pub started: String,
     /// The same in milliseconds since 1970.
     pub started_ms: u64,
+    /// Expectations of the scenario that did not hold in some run of either side.
+    #[serde(default)]
+    pub broken: Vec<Broken>,
     /// What B is compared with.
     pub a: Side,
     /// What is judged.
@@ -59,6 +62,25 @@ pub struct Side {
     /// Runs that did nothing: no operation was acknowledged, or no rate held.
     #[serde(default)]
     pub idle: u32,
+    /// Runs whose figures mean less than they seem: their own verdict is `invalid`.
+    #[serde(default)]
+    pub invalid: u32,
+    /// Operations that failed, in all of its runs.
+    #[serde(default)]
+    pub failed: u64,
+}
+
+/// An expectation that did not hold in some run of either side.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Broken {
+    /// The metric, such as `insert.response`.
+    pub metric: String,
+    /// The expression, such as `p(99)<50ms`.
+    pub expression: String,
+    /// Runs of A in which it did not hold.
+    pub a: u32,
+    /// Runs of B, likewise.
+    pub b: u32,
 }
 
 /// One run of a side.
@@ -233,6 +255,11 @@ impl Comparison {
     pub fn is_failed(&self) -> bool {
         let unjudged = self.method != Method::Single && self.verdict == Verdict::NoVerdict;
         unjudged || self.a.idle + self.b.idle > 0
+    }
+
+    /// Whether B breaks an expectation in more runs than A does: whatever else it gains, it does not hold what A holds.
+    pub fn is_broken(&self) -> bool {
+        self.broken.iter().any(|it| it.b > it.a)
     }
 
     /// Whether some metric of B is shown to be worse.

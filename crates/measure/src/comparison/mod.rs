@@ -14,6 +14,8 @@ mod values;
 mod measures;
 mod subject;
 
+mod soundness;
+
 mod differences;
 mod noise;
 
@@ -27,10 +29,11 @@ mod recorded;
 #[cfg(test)]
 mod trials;
 
-pub use compare::{Request, compare};
+pub use compare::{Request, check, compare};
+pub use differences::differing_keys;
 pub use form::{
-    Better, Comparison, Difference, FORMAT, Method, Metric, Noise, Pair, Settings, Side, SideRun, Unit,
-    Verdict,
+    Better, Broken, Comparison, Difference, FORMAT, Method, Metric, Noise, Pair, Settings, Side, SideRun,
+    Unit, Verdict,
 };
 pub use judge::{MIN_EFFECT, TOO_WIDE};
 pub use measures::{Measure, measures};

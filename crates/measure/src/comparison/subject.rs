@@ -87,7 +87,7 @@ pub enum Error {
     },
     /// What the machine did in between would count as a difference.
     #[error(
-        "A and B were not measured in turns: what changed on the machine between {0} and {1} would count as a difference. \
+        "A and B were not measured in turns: what changed on the machine between {0} and {1} would count as a difference.\n\
          Measure them in turns with `plimsoll ab`, or compare them all the same with --force"
     )]
     NotInTurns(String, String),
@@ -102,6 +102,16 @@ pub enum Error {
     /// Nothing was measured.
     #[error("the runs have nothing in them that could be compared: no operation was acknowledged")]
     NothingMeasured,
+}
+
+impl Error {
+    /// What is wrong, without what `plimsoll compare` is to be told about it, where that can compare all the same.
+    pub fn forcible(&self) -> Option<String> {
+        let is_forcible =
+            matches!(self, Self::Unlike { .. } | Self::Incomparable { .. } | Self::NotInTurns(..));
+        let told = self.to_string();
+        told.rsplit_once('\n').filter(|_| is_forcible).map(|(found, _)| found.to_owned())
+    }
 }
 
 fn too_few(pairs: usize) -> String {
@@ -247,6 +257,8 @@ mod tests {
         assert_eq!(turns(&[1, 4, 5], &[2, 3, 6]), None, "A B B A A B");
         let error = turns(&[1, 2, 3], &[4, 5, 6]).unwrap().to_string();
         assert!(error.contains("between a2 and b4") && error.contains("plimsoll ab"), "{error}");
+        let found = turns(&[1, 2, 3], &[4, 5, 6]).unwrap().forcible().unwrap();
+        assert!(found.ends_with("count as a difference."), "{found}");
     }
 
     #[test]
@@ -264,6 +276,9 @@ mod tests {
             text.contains("server.version: nothing in A, \"8.0\" in B") && text.contains("--varies"),
             "{text}"
         );
+        let found = against[0].forcible().unwrap();
+        assert!(found.contains("\"8.0\" in B") && !found.contains("--"), "{found}");
+        assert_eq!(Error::NothingMeasured.forcible(), None);
         assert_eq!(told(&["server"]).1, []);
         assert_eq!(told(&["server"]).0.len(), 1, "what is varied is still told");
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::FalseyValueParser;
 
 /// Options of every command that sends load.
 #[derive(Clone, Debug, Args)]
@@ -33,7 +34,7 @@ pub struct LoadArgs {
     pub keep: bool,
     /// Do not measure before and after the load what Plimsoll itself could send: two seconds less each, but no headroom, and a
     /// comparison sees less of what the machine did by itself.
-    #[arg(long, env = "PLIMSOLL_NO_CANARY", hide_env_values = true)]
+    #[arg(long, env = "PLIMSOLL_NO_CANARY", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub no_canary: bool,
     /// Print run.json (of a matrix: matrix.json) on standard output and nothing else.
     #[arg(long)]

@@ -88,7 +88,21 @@ pub struct Asked {
 /// # Errors
 /// Why the two cannot be compared.
 pub fn weigh(a: &[Measured], b: &[Measured], asked: Asked, judge: &JudgeArgs) -> Outcome<Comparison> {
-    let request = Request {
+    let mut comparison = comparison::compare(request(a, b, asked, judge)).deserves(Exit::Usage)?;
+    comparison.conclusions = conclusions(&comparison);
+    Ok(comparison)
+}
+
+/// Looks whether pairs could be compared if there were enough of them.
+///
+/// # Errors
+/// Why they never can be.
+pub fn check(a: &[Measured], b: &[Measured], asked: Asked, judge: &JudgeArgs) -> Outcome<()> {
+    comparison::check(&request(a, b, asked, judge)).deserves(Exit::Usage)
+}
+
+fn request<'a>(a: &'a [Measured], b: &'a [Measured], asked: Asked, judge: &JudgeArgs) -> Request<'a> {
+    Request {
         names: asked.names,
         a: a.iter().map(Measured::subject).collect(),
         b: b.iter().map(Measured::subject).collect(),
@@ -96,10 +110,7 @@ pub fn weigh(a: &[Measured], b: &[Measured], asked: Asked, judge: &JudgeArgs) ->
         force: asked.force,
         primary: judge.primary.clone(),
         settings: Settings { min_effect: judge.min_effect, ..Settings::default() },
-    };
-    let mut comparison = comparison::compare(request).deserves(Exit::Usage)?;
-    comparison.conclusions = conclusions(&comparison);
-    Ok(comparison)
+    }
 }
 
 /// Prints a comparison.
@@ -116,13 +127,13 @@ pub fn tell(comparison: &Comparison, path: &Path, json: bool) -> Outcome<()> {
     Ok(())
 }
 
-/// A regression ends like an expectation that failed: what was measured is sound, and it is not what it had to be. So does a
-/// side that did nothing, or pairs that leave the primary metric without a verdict: a gate must not open for what could not be
-/// judged. Documents that are not there weigh more.
+/// A regression ends like an expectation that failed: what was measured is sound, and it is not what it had to be. So does an
+/// expectation that B breaks in more runs than A, a side that did nothing, or pairs that leave the primary metric without a
+/// verdict: a gate must not open for what could not be judged. Documents that are not there weigh more.
 pub fn exit(comparison: &Comparison) -> Exit {
     if !(comparison.a.kept && comparison.b.kept) {
         Exit::Integrity
-    } else if comparison.is_regression() || comparison.is_failed() {
+    } else if comparison.is_regression() || comparison.is_broken() || comparison.is_failed() {
         Exit::Expectation
     } else {
         Exit::Held

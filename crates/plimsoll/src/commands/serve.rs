@@ -10,13 +10,14 @@ use plimsoll_server::embedded::{self, Options};
 use plimsoll_server::{Server, Storage, mongod};
 use plimsoll_telemetry::serve::{self, Ending, Running};
 use plimsoll_telemetry::settings::Typed;
+use serde::Deserialize;
 use serde_json::Value;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::cli::{LogLevel, ServeCommand, TelemetryArgs};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, cache, install};
-use crate::scenario::{put, rendered};
+use crate::scenario::{assigned, of_tree, put};
 use crate::signals::Signals;
 use crate::terminal::{print, say};
 
@@ -113,7 +114,7 @@ fn typed(args: &TelemetryArgs) -> anyhow::Result<Typed> {
         for assignment in &args.overrides {
             set(&mut tree, assignment)?;
         }
-        typed = serde_json::from_value(tree).map_err(|error| anyhow!("--set: {error}"))?;
+        typed = Typed::deserialize(&tree).map_err(|error| anyhow!("--set: {}", of_tree(&error, &tree)))?;
     }
     if let Some(listen) = args.listen {
         typed.listen = listen;
@@ -130,12 +131,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 fn set(tree: &mut Value, assignment: &str) -> anyhow::Result<()> {
-    let Some((path, text)) = assignment.split_once('=') else {
-        bail!("--set {assignment}: write path=value, for example --set readings.design=bucket");
-    };
-    let value = serde_saphyr::from_str(text).map_err(|error| {
-        anyhow!("--set {path}: read the value `{text}`: {}", rendered(&error, &format!("--set {path}")))
-    })?;
+    let (path, value) = assigned(assignment, "readings.design=bucket")?;
     put(tree, path, value).with_context(|| format!("--set {path}"))
 }
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use plimsoll_ledger::Ledger;
-use plimsoll_load::engine::{Collector, Finished, Second};
+use plimsoll_load::engine::{Finished, Second};
 use plimsoll_load::phase::Phase;
+use plimsoll_load::shards::{self, Entry, Record};
 use plimsoll_load::summary::Summary;
 use plimsoll_load::suspects::alone::Watched;
 use plimsoll_load::worker::{Control, Ended};
@@ -222,49 +223,56 @@ impl<'a> Joint<'a> {
     }
 }
 
+/// A shard's file, which says whose it is if it is damaged.
+struct Named<'a> {
+    name: &'a str,
+    reader: &'a mut Reader,
+}
+
+impl<'a> Named<'a> {
+    fn enter(shard: &'a Shard, reader: &'a mut Reader) -> anyhow::Result<Self> {
+        let mut named = Self { name: &shard.name, reader };
+        named.read(Reader::enter)?;
+        Ok(named)
+    }
+
+    fn read<T>(&mut self, what: impl FnOnce(&mut Reader) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        what(self.reader).with_context(|| format!("read {}", self.name))
+    }
+}
+
+impl Record for Named<'_> {
+    type Error = anyhow::Error;
+
+    fn second(&mut self) -> anyhow::Result<Option<Second>> {
+        self.read(Reader::second)
+    }
+
+    fn rest(&mut self) -> anyhow::Result<Option<Second>> {
+        self.read(Reader::rest)
+    }
+
+    fn leave(&mut self) -> anyhow::Result<Finished> {
+        self.read(Reader::leave)
+    }
+}
+
 /// Adds up a phase of those shards that began it, second by second; tells how it ended.
 fn add_up(
     shards: &[Shard],
     inputs: &mut [Reader],
     began: &[Option<Began>],
-    mut sink: impl FnMut(Second),
+    sink: impl FnMut(Second),
 ) -> anyhow::Result<Finished> {
-    let workers: Vec<_> = shards.iter().map(|shard| shard.run.client.workers as usize).collect();
-    let mut collector = Collector::of(&workers);
-    let mut left: Vec<bool> = began.iter().map(Option::is_some).collect();
-    let damaged = |index: usize| format!("read {}", shards[index].name);
-    for (index, input) in inputs.iter_mut().enumerate() {
-        if left[index] {
-            input.enter().with_context(|| damaged(index))?;
-        } else {
-            collector.end(index);
-        }
-    }
-    while left.contains(&true) {
-        for (index, input) in inputs.iter_mut().enumerate() {
-            if !left[index] {
-                continue;
-            }
-            match input.second().with_context(|| damaged(index))? {
-                Some(second) => collector.add(index, second),
-                None => {
-                    collector.end(index);
-                    left[index] = false;
-                }
-            }
-            let rest = input.rest().with_context(|| damaged(index))?;
-            rest.into_iter().for_each(|rest| collector.add(index, rest));
-        }
-        while let Some(second) = collector.complete() {
-            sink(second);
-        }
-    }
-    collector.finish().into_iter().for_each(sink);
-    let mut finished = Finished::default();
-    for (index, input) in inputs.iter_mut().enumerate().filter(|(index, _)| began[*index].is_some()) {
-        finished.merge(&input.leave().with_context(|| damaged(index))?);
-    }
-    Ok(finished)
+    let parts = shards.iter().zip(inputs).zip(began);
+    let entries = parts.map(|((shard, reader), began)| -> anyhow::Result<_> {
+        let record = match began {
+            Some(_) => Some(Named::enter(shard, reader)?),
+            None => None,
+        };
+        Ok(Entry { workers: shard.run.client.workers as usize, record })
+    });
+    shards::join(&mut entries.collect::<anyhow::Result<Vec<_>>>()?, sink)
 }
 
 /// Joins what the shards remember of their documents, where they made some that are proven.

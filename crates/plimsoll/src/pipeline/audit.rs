@@ -1,5 +1,6 @@
 //! The destination of a pipeline held against its topic.
 
+mod collections;
 mod envelopes;
 mod topic;
 
@@ -7,16 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use plimsoll_kafka::survey::{Seen as Record, survey};
 use plimsoll_kafka::{Cluster, scenario as kafka};
-use plimsoll_stores::audit::{Expected, Identified, Part, Report, checksum, scan};
-use plimsoll_stores::document::form::Form;
-use plimsoll_stores::namespace::Namespace;
-use plimsoll_stores::scenario::{Insert, Named, Transactional, Vector};
-use plimsoll_stores::sink::vector::By;
-use plimsoll_stores::topics::Topics;
+use plimsoll_stores::audit::{Expected, Report, checksum};
 
+use collections::Collections;
 use topic::Topic;
 
 use super::typed::{PipelineFile, SinkSection, SourceSection, TransformSection};
@@ -37,16 +34,6 @@ enum Destination {
     Collections(Collections),
     /// Topics, whose records are known by what they say.
     Topics(Topic),
-}
-
-struct Collections {
-    uri: String,
-    parts: Vec<Part>,
-    topics: Topics,
-    /// Whether they hold payloads as they were in the topic.
-    summed: bool,
-    /// The kind of sink of dead letters, if they are in no collection.
-    letters_elsewhere: Option<&'static str>,
 }
 
 impl Question {
@@ -92,44 +79,6 @@ impl Question {
             Destination::Collections(collections) => collections.answer(&self.source),
             Destination::Topics(topic) => topic.answer(&self.source),
         }
-    }
-}
-
-impl Collections {
-    fn of(file: &PipelineFile) -> anyhow::Result<Self> {
-        let (uri, namespace, mut parts, topics) = match &file.sink {
-            SinkSection::Insert(insert) => of_insert(insert)?,
-            SinkSection::Transactional(transactional) => of_transactional(transactional)?,
-            SinkSection::Vector(vector) => of_vector(vector)?,
-            other => bail!(
-                "a destination `{}` does not say which events it holds: audit inserts, transactions, vectors and topics",
-                other.kind()
-            ),
-        };
-        if let Some(SinkSection::Insert(letters)) = &file.dead_letters {
-            let (letters_uri, _, more, _) = of_insert(letters).context("read `dead_letters`")?;
-            if letters_uri != uri {
-                bail!("the dead letters are in another deployment than the events: audit needs both in one");
-            }
-            parts.extend(more);
-        }
-        let elsewhere =
-            file.dead_letters.as_ref().filter(|letters| !matches!(letters, SinkSection::Insert(_)));
-        let letters_elsewhere = elsewhere.map(SinkSection::kind);
-        let summed = file.transforms.iter().all(keeps_payload)
-            && parts.iter().all(|part| matches!(part.form, Form::Bson | Form::Full))
-            // A vector stands among the fields of a payload that is the document.
-            && !matches!(&file.sink, SinkSection::Vector(vector) if vector.form != Form::Full);
-        Ok(Self { uri, parts, topics: Topics::of(&namespace, topics), summed, letters_elsewhere })
-    }
-
-    fn answer(&self, source: &kafka::Source) -> anyhow::Result<Report> {
-        let number = self.topics.wished(&source.topic);
-        let mut expected = learn(source, number, &mut |_| Ok(()))?;
-        if !self.summed {
-            expected.iter_mut().for_each(|partition| partition.checksum = None);
-        }
-        Ok(scan(&self.uri, expected, &self.parts)?)
     }
 }
 
@@ -212,55 +161,6 @@ fn leaves_out(transform: &TransformSection) -> bool {
         #[cfg(feature = "embedding")]
         TransformSection::Embed(_) => false,
     }
-}
-
-/// Whether the payload of an event is what it was when this is done.
-fn keeps_payload(transform: &TransformSection) -> bool {
-    match transform {
-        TransformSection::Filter(_) | TransformSection::Sample(_) => true,
-        TransformSection::Count(_) | TransformSection::Map(_) => false,
-        TransformSection::Encode(_) | TransformSection::Decode(_) => false,
-        #[cfg(feature = "embedding")]
-        TransformSection::Embed(_) => true,
-    }
-}
-
-type Found = (String, Namespace, Vec<Part>, BTreeMap<String, u32>);
-
-fn of_insert(insert: &Insert) -> anyhow::Result<Found> {
-    let namespace: Namespace = insert.collection.parse().context("read `collection`")?;
-    let identified = match (&insert.identity, &insert.source_field) {
-        (Named::Source, _) => Identified::ById,
-        (_, Some(field)) => Identified::ByField(field.clone()),
-        (_, None) => bail!(
-            "documents with ids of their own do not say which events they are: give the sink a `source_field`"
-        ),
-    };
-    let part = Part { namespace: namespace.clone(), identified, form: insert.form };
-    Ok((insert.uri.clone(), namespace, vec![part], insert.topics.clone()))
-}
-
-fn of_vector(vector: &Vector) -> anyhow::Result<Found> {
-    if vector.by != By::Source {
-        bail!(
-            "documents of `by: key` hold the newest event of a key, so nobody can say which ones should be there: audit vectors \
-             that are kept `by: source`"
-        );
-    }
-    let namespace: Namespace = vector.collection.parse().context("read `collection`")?;
-    let part = Part { namespace: namespace.clone(), identified: Identified::ById, form: vector.form };
-    Ok((vector.uri.clone(), namespace, vec![part], vector.topics.clone()))
-}
-
-fn of_transactional(sink: &Transactional) -> anyhow::Result<Found> {
-    let namespace: Namespace = sink.collection.parse().context("read `collection`")?;
-    let letters = match &sink.dead_letters {
-        Some(name) => name.parse().context("read `dead_letters`")?,
-        None => namespace.beside(&format!("{}_dead_letters", namespace.collection)),
-    };
-    let data = Part { namespace: namespace.clone(), identified: Identified::ById, form: sink.form };
-    let letters = Part { namespace: letters, identified: Identified::ById, form: Form::Full };
-    Ok((sink.uri.clone(), namespace, vec![data, letters], sink.topics.clone()))
 }
 
 /// An audit as text.

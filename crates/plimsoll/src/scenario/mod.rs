@@ -28,12 +28,14 @@ mod matrix;
 mod overrides;
 mod read;
 mod staging;
+mod told;
 
 pub use builtin::{Builtin, all as builtins, pipelines, suites};
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
-pub use overrides::put;
-pub use read::{Loaded, Text, load, nearest, parse_with, rendered};
+pub use overrides::{assigned, put};
+pub use read::{Loaded, Text, load, nearest, parse_with};
 pub use staging::{Fill, Staging};
+pub use told::{of_tree, rendered};
 
 /// A scenario, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

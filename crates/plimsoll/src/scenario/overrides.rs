@@ -3,21 +3,39 @@
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::read::rendered;
+use super::told::{rendered, unsaid};
+use crate::secret;
 
-/// Sets the value at a dotted path; numbers index lists. The value is read as YAML, so that `5s`, `3`, `true` and
-/// `{w: 1}` mean what they mean in the file.
+/// Sets the value at a dotted path; numbers index lists.
 ///
 /// # Errors
 /// When the path leads through something that is neither a map nor a list, or the value cannot be read.
 pub fn set(scenario: &mut Value, assignment: &str) -> anyhow::Result<()> {
-    let Some((path, text)) = assignment.split_once('=') else {
-        bail!("--set {assignment}: write path=value, for example --set phases.0.stop.duration=5s");
-    };
-    let value: Value = serde_saphyr::from_str(text).map_err(|error| {
-        anyhow!("--set {path}: read the value `{text}`: {}", rendered(&error, &format!("--set {path}")))
-    })?;
+    let (path, value) = assigned(assignment, "phases.0.stop.duration=5s")?;
     put(scenario, path, value).with_context(|| format!("--set {path}"))
+}
+
+/// The path and the value of `path=value`. The value is read as YAML, so that `5s`, `3`, `true` and `{w: 1}` mean what they
+/// mean in the file.
+///
+/// # Errors
+/// When it is no such thing, with an example of one, or the value cannot be read.
+pub fn assigned<'a>(assignment: &'a str, example: &str) -> anyhow::Result<(&'a str, Value)> {
+    let Some((path, text)) = secret::halves(assignment) else {
+        let repeated = secret::repeated(assignment);
+        bail!("--set {repeated}: write path=value, for example --set {example}");
+    };
+    let value = serde_saphyr::from_str(text).map_err(|error| unreadable(path, text, &error))?;
+    Ok((path, value))
+}
+
+/// A value that may hold a secret is not repeated.
+fn unreadable(path: &str, text: &str, error: &serde_saphyr::Error) -> anyhow::Error {
+    let origin = format!("--set {path}");
+    if secret::hides(path) || secret::may_hold(text) {
+        return anyhow!("{origin}: read the value: {}", unsaid(error));
+    }
+    anyhow!("{origin}: read the value `{text}`: {}", rendered(error, text, &origin))
 }
 
 /// Puts `value` at a dotted path; numbers index lists.
@@ -62,6 +80,21 @@ mod tests {
             "phases": [{"stop": {"duration": "5s"}}], "write_concern": {"w": 1}, "title": "a = b", "existing": "drop"
         });
         assert_eq!(scenario, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_repeated_only_if_it_holds_no_secret() {
+        for (assignment, part) in [
+            ("stop={duration: 5s", "read the value `{duration: 5s`"),
+            ("server={uri: mongodb://ann:swordfish@h", "--set server: read the value: "),
+            ("http.auth.bearer.token=[swordfish", "--set http.auth.bearer.token: read the value: "),
+            ("http={auth: {basic: swordfish", "is not repeated"),
+            ("mongodb://ann:swordfish@h/?w=1", "--set …: write path=value"),
+            ("http.auth.bearer.token swordfish", "--set …: write path=value"),
+        ] {
+            let message = format!("{:#}", set(&mut json!({}), assignment).unwrap_err());
+            assert!(message.contains(part) && !message.contains("swordfish"), "{message}");
+        }
     }
 
     #[test]

@@ -4,11 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::told::{of_tree, rendered};
 use super::{Scenario, alias, builtins, overrides};
+use crate::secret;
 
 /// No scenario file is larger, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -58,7 +61,7 @@ impl Loaded {
     /// # Errors
     /// What in it cannot be understood.
     pub fn with_tree(&self, tree: Value) -> anyhow::Result<Self> {
-        let scenario = serde_json::from_value(tree).map_err(|error| explained(&error.to_string()))?;
+        let scenario = Scenario::deserialize(&tree).map_err(|error| explained(&of_tree(&error, &tree)))?;
         Ok(Self { scenario, ..self.clone() })
     }
 
@@ -159,17 +162,13 @@ pub fn parse_with<T: DeserializeOwned>(
         overrides::set(&mut value, assignment)?;
     }
     let text = serde_saphyr::to_string(&value).map_err(|error| anyhow!("apply --set: {error}"))?;
-    parse(&text, &format!("{origin} with --set {}", assignments.join(" --set ")))
+    let shown: Vec<_> = assignments.iter().map(|it| secret::shown(it)).collect();
+    parse(&text, &format!("{origin} with --set {}", shown.join(" --set ")))
 }
 
 fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
     serde_saphyr::from_str(text)
-        .map_err(|error| anyhow!("{origin}: {}", explained(&rendered(&error, origin))))
-}
-
-/// What the parser says, with the lines around the fault as lines of `origin`.
-pub fn rendered(error: &serde_saphyr::Error, origin: &str) -> String {
-    error.render_with_options(serde_saphyr::render_options! { source_name: Some(origin) })
+        .map_err(|error| anyhow!("{origin}: {}", explained(&rendered(&error, text, origin))))
 }
 
 /// What a parser says, with the nearest known key if it met an unknown one.
@@ -263,6 +262,22 @@ mod tests {
         assert!(changed.contains("--> my.yaml with --set seed=1:"), "{changed}");
         let value = parse_with::<Scenario>(SOUND, "my.yaml", &["seed={".into()]).unwrap_err();
         assert!(!format!("{value:#}").contains("<input>"), "{value:#}");
+    }
+
+    #[test]
+    fn a_password_in_a_replaced_value_is_not_told() {
+        let fault = SOUND.replace("title:", "titel:");
+        for (assignment, part) in [
+            ("server=mongodb://ann:swordfish@h", "did you mean `title`?"),
+            ("http.auth={bearer: {token: swordfish}}", "my.yaml with --set http.auth=…: "),
+        ] {
+            let said = parse_with::<Scenario>(&fault, "my.yaml", &[assignment.into()]).unwrap_err();
+            assert!(said.to_string().contains(part), "{said:#}");
+            assert!(!format!("{said:#}").contains("swordfish"), "{said:#}");
+        }
+        let wrong = ["seed=mongodb://ann:swordfish@h".into()];
+        let said = parse_with::<Scenario>(SOUND, "my.yaml", &wrong).unwrap_err().to_string();
+        assert!(said.contains("--set seed=mongodb://…@h: ") && !said.contains("swordfish"), "{said}");
     }
 
     #[test]

@@ -60,8 +60,9 @@ impl Start<'_> {
     fn spawn(&self) -> anyhow::Result<Child> {
         let log = File::create(self.log).with_context(|| format!("write {}", self.log.display()))?;
         let mut command = itself::command();
-        command.args(self.words).arg("--out").arg(self.out).arg("--json");
-        command.args(self.server.into_iter().flat_map(|server| ["--server", server]));
+        let server = self.server.into_iter().flat_map(|server| ["--server", server]).map(str::to_owned);
+        itself::give(&mut command, self.words.iter().cloned().chain(server));
+        command.arg("--out").arg(self.out).arg("--json");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         held(self.cpus, || Child::run(command, Lifetime::Asked))?.context("start this program again")
     }

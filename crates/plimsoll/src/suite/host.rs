@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use bson::rawdoc;
+use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::inspection::{Collection, Inspection};
@@ -88,7 +89,18 @@ impl<'a> Hosted<'a> {
         let Some(server) = &self.place.server else { return Vec::new() };
         let mut facts = ServerFacts::default();
         server.server().describe(&mut facts);
-        vec!["--hosted-as".to_owned(), HostedAs::of(facts, self.cache_bytes).to_string()]
+        let cache_bytes = self.cache_bytes.map(|asked| self.cache_bytes_max().unwrap_or(asked));
+        vec!["--hosted-as".to_owned(), HostedAs::of(facts, cache_bytes).to_string()]
+    }
+
+    /// The storage engine's cache as the server has it, in bytes: some round what they are given. Nothing where it does not
+    /// say.
+    fn cache_bytes_max(&self) -> Option<u64> {
+        let told = self.within(async {
+            let mut probe = Probe::connect(&self.place.site.options()).await?;
+            Ok(probe.sample(clock::now()).await?.cache_bytes_max)
+        });
+        told.ok().flatten()
     }
 
     /// Its process, if it runs on this machine.

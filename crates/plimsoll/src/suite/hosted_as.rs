@@ -20,7 +20,7 @@ pub struct HostedAs {
     pub profile: Option<String>,
     /// Its own name and version.
     pub product: Option<String>,
-    /// The storage engine's cache that it was given, in bytes; its own default if absent.
+    /// The storage engine's cache that it was given, in bytes as the server has it; its own default if absent.
     pub cache_bytes: Option<u64>,
 }
 

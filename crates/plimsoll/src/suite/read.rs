@@ -72,7 +72,7 @@ pub fn parse(name: &str, origin: &str, text: &str, base: PathBuf) -> anyhow::Res
 
 fn yaml(text: &str, origin: &str) -> anyhow::Result<(Suite, Vec<String>)> {
     let suite: Suite = serde_saphyr::from_str(text).map_err(|error| {
-        let message = rendered(&error, origin);
+        let message = rendered(&error, text, origin);
         let hint = unknown(&message).map(|near| format!("\ndid you mean `{near}`?")).unwrap_or_default();
         anyhow!("{origin}: {message}{hint}")
     })?;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use plimsoll_document::IdForm;
-use plimsoll_ledger::{Deal, Ledger, Neighbours, Run as RunId, Touched};
+use plimsoll_ledger::{Deal, Run as RunId};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
 use plimsoll_load::fault::Fault;
@@ -18,27 +17,32 @@ use plimsoll_measure::inspection::Collection;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::ServerShare;
 use plimsoll_mongo::audit::Listener;
-use plimsoll_mongo::books::{Books, Closed};
 use plimsoll_mongo::collection::{self, Before};
 use plimsoll_mongo::inspect::brief;
 use plimsoll_mongo::keeper::KeeperThread;
 use plimsoll_mongo::scenario::Client;
-use plimsoll_mongo::setup::{Command, Context as SetupContext, Setup};
+use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_mongo::sharding;
-use plimsoll_server::probe::Probe;
 use plimsoll_wire::{ConnectOptions, Connection};
 use tokio::runtime::Runtime;
 
 use super::{Crew, Ground, System};
 use crate::audit::{Subject, audit};
 use crate::canary;
-use crate::exit::{Deserves, Exit, Failure, Outcome};
+use crate::exit::{Deserves, Exit, Outcome};
 use crate::fleet::Fleet;
 use crate::injection;
 use crate::place::Place;
 use crate::plan::Plan;
 use crate::scenario::Loaded;
 use crate::suite::hosted_as::HostedAs;
+
+mod books;
+mod greet;
+
+use books::{Promised, gather};
+pub use greet::describe;
+use greet::greet;
 
 /// A database under load.
 #[derive(Debug)]
@@ -57,15 +61,6 @@ pub struct Database {
     fleet: Option<Fleet>,
     keeper: Option<KeeperThread>,
     promised: Option<Promised>,
-}
-
-/// The documents after the load.
-#[derive(Debug)]
-struct Promised {
-    /// What became of each.
-    ledger: Ledger,
-    /// Which others may have changed.
-    touched: Touched,
 }
 
 /// The documents and commands of a scenario, compiled for one run.
@@ -132,39 +127,6 @@ impl Database {
             let mut connection = Connection::connect(&self.place.site.options()).await.ok()?;
             brief(&mut connection, &self.setup.namespace).await.ok()
         })
-    }
-
-    /// Starts the keeper and the workers.
-    fn hire(&mut self, ground: Ground<'_>, ledger: &Path) -> Outcome<()> {
-        let first = ground.shard.index * self.crew.workers as u64;
-        let workers = first..first + self.crew.workers as u64;
-        let keeper = KeeperThread::start(ledger, self.setup.run, self.deal, workers.clone());
-        let keeper = keeper.context("start the ledger")?;
-        let books =
-            workers.map(|worker| Books::new(self.deal, worker, keeper.reservations(worker))).collect();
-        let fleet = Fleet::new(&self.setup, &self.place.roads(), books, ground.shard, self.crew.spin);
-        self.fleet = Some(fleet.context("start the workers")?);
-        self.keeper = Some(keeper);
-        Ok(())
-    }
-
-    /// An empty ledger. A shard that has one identity with the others answers for its own documents; the first one for
-    /// strangers' besides.
-    fn ledger(&self, closed: &[Closed]) -> Ledger {
-        let (run, deal) = (self.setup.run, self.deal);
-        let workers = closed.iter().map(|books| books.worker);
-        match workers.clone().min().zip(workers.max()).filter(|_| self.knows_all) {
-            Some((first, last)) => Ledger::of_shard(run, deal, first..last + 1),
-            None => Ledger::new(run, deal),
-        }
-    }
-
-    /// Whether documents of others may be in the collection.
-    fn neighbours(&self) -> Neighbours {
-        let upserts = |command: &Command| matches!(command, Command::Update { upsert: true, .. });
-        let own = self.setup.id == IdForm::Own || self.setup.commands.iter().any(upserts);
-        let alone = self.before.documents == 0 && self.knows_all && !own;
-        if alone { Neighbours::Excluded } else { Neighbours::Expected }
     }
 }
 
@@ -330,69 +292,4 @@ impl Listener for Watched<'_> {
     fn read(&mut self, documents: u64) {
         (self.progress)(documents, self.expected);
     }
-}
-
-/// Asks the server what it is, and looks at the collection.
-async fn greet(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<(ServerFacts, Before)> {
-    let mut facts = describe(place).await?;
-    let mut before = look_at(place, setup, loaded).await?;
-    for other in &place.others {
-        facts.addresses.extend(other.site.addresses().iter().map(ToString::to_string));
-        facts.open &= other.site.is_open();
-        let more = look_at(other, setup, loaded).await?;
-        before.documents += more.documents;
-        before.vanishing = before.vanishing.or(more.vanishing);
-    }
-    Ok((facts, before))
-}
-
-/// What a server says it is.
-///
-/// # Errors
-/// When it cannot be asked.
-pub async fn describe(place: &Place) -> Outcome<ServerFacts> {
-    let mut probe = Probe::connect(&place.site.options()).await.deserves(Exit::Server)?;
-    let mut facts = probe.facts().await.deserves(Exit::Server)?;
-    facts.kind = place.kind;
-    facts.open = place.site.is_open();
-    facts.addresses = place.site.addresses().iter().map(ToString::to_string).collect();
-    if let Some(server) = &place.server {
-        server.server().describe(&mut facts);
-    }
-    Ok(facts)
-}
-
-/// Looks at the collection on one server and makes it ready.
-async fn look_at(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<Before> {
-    let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
-    let prepared = collection::prepare(&mut connection, &setup.namespace, loaded.scenario.existing).await;
-    let before = prepared.map_err(|error| {
-        let exit =
-            if matches!(error, collection::Error::NotEmpty { .. }) { Exit::Usage } else { Exit::Server };
-        Failure { exit, error: error.into() }
-    })?;
-    check_size(setup, &connection)?;
-    Ok(before)
-}
-
-/// Documents over the server's limit are refused before any load.
-fn check_size(setup: &Setup, connection: &Connection) -> Outcome<()> {
-    let limit = connection.limits().max_bson_object_bytes as usize;
-    let (_, largest) = setup.source.as_ref().map_or((0, 0), |source| source.len_bounds());
-    if largest > limit {
-        let error = anyhow::anyhow!(
-            "document: up to {largest} bytes, and this server takes {limit}; make its texts or arrays smaller"
-        );
-        return Err(Failure { exit: Exit::Usage, error });
-    }
-    Ok(())
-}
-
-fn gather(mut ledger: Ledger, closed: Vec<Closed>) -> Promised {
-    let mut touched = Touched::None;
-    for books in closed {
-        touched.merge(&books.touched);
-        ledger.adopt(books.worker, books.ledger);
-    }
-    Promised { ledger, touched }
 }

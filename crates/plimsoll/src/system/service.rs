@@ -11,7 +11,6 @@ use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Engine, Finished, Progress, RunError};
 use plimsoll_load::fault::Fault;
 use plimsoll_load::phase::Phase;
-use plimsoll_load::retry::Retry;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
@@ -19,22 +18,25 @@ use plimsoll_measure::environment::{ServerFacts, ServerKind};
 use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
-use plimsoll_mongo::scenario::Section;
 use plimsoll_server::service::Service as Process;
 use plimsoll_wire::ConnectOptions;
 use tokio::runtime::Runtime;
 
 use super::staged::Staged;
 use super::{Crew, Ground, System, store};
-use crate::canary;
+use crate::canary::{self, Trips};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::injection::{self, Owned};
 use crate::plan::Plan;
-use crate::scenario::{Loaded, Scenario};
+use crate::scenario::Loaded;
 use crate::workload;
 
-/// Round trips of which the median is told.
-const PINGS: usize = 20;
+mod check;
+
+pub use check::check;
+
+/// Round trips by which it is judged how many more there is time for.
+const PINGS: usize = 10;
 
 /// A service under load.
 #[derive(Debug)]
@@ -245,9 +247,10 @@ impl System for Service {
 
     /// The round trip of a bare request for the URL's path, on a connection that is open and logged in.
     fn ping_ns(&self) -> Option<u64> {
-        let mut trips = self.runtime.block_on(round_trips(&self.setup, PINGS)).ok()?;
-        trips.sort_unstable();
-        trips.get(PINGS / 2).copied()
+        let pings = |count| self.runtime.block_on(round_trips(&self.setup, count)).ok();
+        let first: Trips = pings(PINGS)?.into_iter().collect();
+        let trips: Trips = pings(first.worth())?.into_iter().collect();
+        trips.median_ns()
     }
 
     /// None, as zero operations, where the null server does not speak as the service does.
@@ -294,53 +297,4 @@ impl System for Service {
 
 fn null_options() -> plimsoll_http::null::Options {
     plimsoll_http::null::Options::default()
-}
-
-/// What a scenario says of a database has no meaning for a service.
-///
-/// # Errors
-/// The first such key, and what to say instead.
-pub fn check(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
-    let database = Section::default();
-    let meant = [
-        (
-            "document",
-            scenario.document.is_some(),
-            "the documents of a service are the bodies of its requests",
-        ),
-        (
-            "documents_from",
-            scenario.documents_from.is_some(),
-            "the documents of a service are the bodies of its requests",
-        ),
-        ("existing", scenario.existing != database.existing, "a service keeps its collections itself"),
-        (
-            "write_concern",
-            scenario.write_concern != database.write_concern,
-            "a service has settings of its own for that",
-        ),
-        ("client", scenario.client != database.client, "say `http.protocol`"),
-        ("timeout", scenario.timeout != database.timeout, "say `http.timeout`"),
-        ("shard", scenario.shard.is_some(), "a service keeps its collections itself"),
-        (
-            "retry",
-            scenario.retry != Retry::default(),
-            "requests are sent once: the service may have done them",
-        ),
-        ("servers", !scenario.servers.is_empty(), "a service is loaded at one URL"),
-        ("indexes", plan.indexes.iter().any(|keys| !keys.is_empty()), "a service makes its indexes itself"),
-    ];
-    for (key, is_there, instead) in meant {
-        anyhow::ensure!(
-            !is_there,
-            "{key}: this is of a database, and the scenario loads a service: {instead}"
-        );
-    }
-    let proof = scenario.expect.keys().find(|metric| metric.starts_with("integrity."));
-    anyhow::ensure!(
-        proof.is_none(),
-        "expect.{}: a service proves nothing by itself, so there is no audit; expect its checks or errors",
-        proof.map_or("", String::as_str)
-    );
-    Ok(())
 }

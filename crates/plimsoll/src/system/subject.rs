@@ -15,6 +15,7 @@ use crate::place::{Choice, Manner, Place};
 use crate::plan::Plan;
 use crate::run_dir::RunDir;
 use crate::scenario::{Loaded, Staging, Victim};
+use crate::secret::without_password;
 
 /// A system, as meant.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,7 +153,8 @@ fn url(typed: &str, args: &LoadArgs) -> anyhow::Result<String> {
     let url = args.server.as_deref().unwrap_or(typed);
     ensure!(
         url.is_empty() || url.contains("://"),
-        "{url}: the URL of a service begins with http:// or https://; a database has no place in a scenario that sends requests"
+        "{}: the URL of a service begins with http:// or https://; a database has no place in a scenario that sends requests",
+        without_password(url)
     );
     ensure!(
         url.starts_with("http://") || url.starts_with("https://"),

@@ -32,6 +32,20 @@ fn a_misspelt_key() {
 }
 
 #[test]
+fn what_leaves_the_canary_out_may_be_said_in_any_usual_way() {
+    for value in ["1", "0", "yes", "off", "true", ""] {
+        let mut command = plimsoll();
+        let output =
+            command.env("PLIMSOLL_NO_CANARY", value).args(["run", "no-such-scenario"]).output().unwrap();
+        let message = stderr(&output);
+        assert!(
+            message.contains("no-such-scenario") && !message.contains("invalid value"),
+            "{value}: {message}"
+        );
+    }
+}
+
+#[test]
 fn a_wrong_type() {
     check(&good().replace("batch: 10", "batch: many"), &[], 2, &["scenario.yaml", "line 10", "many"]);
 }

@@ -1,19 +1,13 @@
-//! Comparisons: what they say, how they end, and what they refuse.
+//! Runs that were measured already, compared: what is said, how it ends, and what is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::process::Output;
 
-use plimsoll_measure::run::{FORMAT, Operation, Run, ScenarioFacts};
-use rustix::process::{Pid, Signal, kill_process};
+use plimsoll_measure::run::{Expectation, FORMAT, Operation, Run, ScenarioFacts, Verdict};
 use serde_json::json;
 
-use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
-
-/// How long a comparison may take to reach a moment.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::program::{json, plimsoll_with, stderr, stdout};
 
 /// A run directory with a summary that says what `change` makes of it.
 fn keep(dir: &Path, name: &str, at: u64, rate: f64, change: impl Fn(&mut Run)) -> PathBuf {
@@ -24,6 +18,7 @@ fn keep(dir: &Path, name: &str, at: u64, rate: f64, change: impl Fn(&mut Run)) -
         id: format!("{}-{name}", dir.display()),
         command: "run".into(),
         started_ms: at,
+        verdict: Verdict::Pass,
         scenario: ScenarioFacts { hash: "aa".into(), title: "writes".into(), ..ScenarioFacts::default() },
         operations: [("insert".to_owned(), operation)].into(),
         ..Run::default()
@@ -49,7 +44,8 @@ fn around(centre: f64, pairs: usize) -> Vec<f64> {
     (0..pairs).map(|index| centre * (1.0 + 0.01 * ((index * 7 % 5) as f64 - 2.0))).collect()
 }
 
-fn compare(dir: &Path, args: &[&str]) -> Output {
+/// Compares, with everything kept in a directory of its own.
+pub fn compare(dir: &Path, args: &[&str]) -> Output {
     let out = dir.join("comparison");
     if out.exists() {
         fs::remove_dir_all(&out).unwrap();
@@ -107,16 +103,17 @@ fn a_side_that_rejected_everything_is_no_comparison_that_held() {
 }
 
 #[test]
-fn a_against_a_shows_no_difference_and_says_how_many_pairs_would() {
+fn a_against_a_shows_no_difference_and_says_how_many_pairs_of_a_new_comparison_would() {
     let dir = tempfile::tempdir().unwrap();
     let rates = |shift: usize| {
-        (0..10).map(|index| 5_000.0 * (1.0 + 0.05 * ((index * 3 + shift) % 7) as f64)).collect::<Vec<_>>()
+        (0..10).map(|index| 5_000.0 * (1.0 + 0.02 * ((index * 3 + shift) % 7) as f64)).collect::<Vec<_>>()
     };
     let a = group(dir.path(), "a", 1, &rates(0), |_| ());
     let b = group(dir.path(), "b", 2, &rates(2), |_| ());
     let output = compare(dir.path(), &[a.to_str().unwrap(), b.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    for part in ["NO DIFFERENCE SHOWN", "more pairs would narrow that to ± 3.0 %"] {
+    for part in ["NO DIFFERENCE SHOWN", "a new comparison with about", "pairs would narrow that to ± 3.0 %"]
+    {
         let said = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -197,105 +194,25 @@ fn what_cannot_be_compared_is_refused_with_the_mend() {
 }
 
 #[test]
-fn two_things_that_cannot_be_measured_in_turns_are_refused_before_a_server_is_looked_for() {
+fn a_faster_b_that_breaks_what_a_holds_ends_with_99_and_that_is_said_first() {
     let dir = tempfile::tempdir().unwrap();
-    let file = scenario(dir.path(), &inserts("ab_refused", 10, "{documents: 100}"));
-    let nowhere = "mongodb://no-such-host.invalid:27017/?directConnection=true";
-    let driver = ["--b", "set client=driver"];
-    for (args, part) in [
-        (&[][..], "A and B are the same thing"),
-        (&["--a", "set client=driver", "--b", "set client=driver"], "A and B are the same thing"),
-        (&["--same", driver[0], driver[1]], "--same: A and B differ"),
-        (
-            &["--pairs", "7", driver[0], driver[1]],
-            "--pairs 7: the smallest p that so few pairs can give is 0.0156",
-        ),
-        (&["--pairs", "500", driver[0], driver[1]], "at most 200"),
-        (&["--b", "client=driver"], "write server=URI, set PATH=VALUE or binary=FILE"),
-        (&["--b", "set client=drivers"], "driver"),
-        (&["--b", "set phases.7.stop=1"], "`phases` has no `7`"),
-        (&["--b", "binary=/nowhere/plimsoll"], "there is no such file"),
-        (&["--shard", "0/2", driver[0], driver[1]], "--shard: a comparison measures the whole load"),
-        (&["--resume", "/nowhere", driver[0], driver[1]], "a directory that `plimsoll ab` made"),
-    ] {
-        let server = if args.contains(&"--resume") { shared() } else { nowhere.to_owned() };
-        let all = [&["ab", file.to_str().unwrap(), "--server", &server], args].concat();
-        let output = plimsoll_with(&all);
-        assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));
-        assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
-    }
-}
-
-/// Waits until `path` is there.
-fn wait_for(path: &Path) {
-    for _ in 0..PATIENCE.as_millis() / 50 {
-        if path.exists() {
-            return;
+    let expecting = |held: bool| {
+        move |run: &mut Run| {
+            let (metric, expression) = ("insert.response".into(), "p(99)<5ms".into());
+            run.expectations = vec![Expectation { metric, expression, held, ..Expectation::default() }];
+            run.verdict = if held { Verdict::Pass } else { Verdict::Fail };
         }
-        sleep(Duration::from_millis(50));
-    }
-    panic!("{} is not there", path.display());
-}
-
-#[test]
-fn a_comparison_that_was_interrupted_goes_on_and_finds_that_large_batches_cost_more_each() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = scenario(dir.path(), &inserts("ab", 500, "{documents: 2_000}"));
-    let (out, server) = (dir.path().join("ab"), shared());
-    let words = [
-        "ab",
-        file.to_str().unwrap(),
-        "--pairs",
-        "8",
-        "--server",
-        &server,
-        "--a",
-        "set phases.0.load.insert.operation.insert.batch=1",
-        "--primary",
-        "client.cpu_us_per_operation",
-    ];
-    let begun = [&words[..], &["--out", out.to_str().unwrap()]].concat();
-    let begun = plimsoll().args(begun).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // In the middle of the second pair.
-    wait_for(&out.join("002-b/events.ndjson"));
-    kill_process(Pid::from_raw(i32::try_from(begun.id()).unwrap()).unwrap(), Signal::INT).unwrap();
-    let begun = begun.wait_with_output().unwrap();
-    assert_eq!(begun.status.code(), Some(130), "{}", stderr(&begun));
-    assert!(
-        stderr(&begun).contains("1 of 8 pairs are measured and kept. Go on with --resume"),
-        "{}",
-        stderr(&begun)
-    );
-    let first = fs::read_to_string(out.join("001-a/run.json")).unwrap();
-
-    let resume = ["--resume", out.to_str().unwrap()];
-    let other = plimsoll_with(
-        &[&["ab", file.to_str().unwrap(), "--server", &server, "--b", "set seed=5"], &resume[..]].concat(),
-    );
-    assert!(stderr(&other).contains("give the same"), "{}", stderr(&other));
-    let ended = plimsoll_with(&[&words[..], &resume, &["--json"]].concat());
-    assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(99), ""));
-    assert_eq!(
-        first,
-        fs::read_to_string(out.join("001-a/run.json")).unwrap(),
-        "what was made is not made again"
-    );
-    let found = json(&ended);
-    assert_eq!(
-        (&found["verdict"], &found["method"]),
-        (&json!("worse"), &json!({"kind": "exact", "pairs": 8}))
-    );
-    assert_eq!(found["differences"][0]["path"], "phases.0.load.insert.operation.insert.batch");
-    assert_eq!(found["b"]["runs"][7]["directory"], "008-b");
-    assert!(found["metrics"][0]["p"].as_f64().unwrap() <= 0.01);
-    assert!(fs::read_to_string(out.join("comparison.html")).unwrap().contains("008-b/report.html"));
-
-    // Two of its runs, by themselves.
-    let [a, b] = ["001-a", "001-b"].map(|name| out.join(name).to_str().unwrap().to_owned());
-    let single = compare(dir.path(), &[&a, &b, "--varies", "phases"]);
-    assert_eq!(single.status.code(), Some(0), "{}", stderr(&single));
-    let said = stdout(&single).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("NO VERDICT") && said.contains("That is a ratio and no verdict"), "{said}");
-    let refused = compare(dir.path(), &[&a, &b]);
-    assert!(stderr(&refused).contains("insert.batch: 1 in A, 500 in B"), "{}", stderr(&refused));
+    };
+    let a = group(dir.path(), "a", 1, &around(5_000.0, 8), expecting(true));
+    let b = group(dir.path(), "b", 2, &around(9_000.0, 8), expecting(false));
+    let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
+    let output = compare(dir.path(), &[a, "--with", b, "--json"]);
+    assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
+    let found = json(&output);
+    assert_eq!(found["verdict"], json!("better"));
+    let first = found["conclusions"][0].as_str().unwrap();
+    let said = "insert.response p(99)<5ms did not hold in 8 of 8 runs of B and 0 of 8 of A: B breaks";
+    assert!(first.starts_with(said), "{first}");
+    let turned = compare(dir.path(), &[b, "--with", a, "--min-effect", "90%"]);
+    assert_eq!(turned.status.code(), Some(0), "A alone breaks it: {}", stdout(&turned));
 }

@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::program::{json, plimsoll, plimsoll_with, scenario, shared, stderr};
 
-fn text(more: &str) -> String {
+/// A closed load of writes, one document a request.
+pub fn text(more: &str) -> String {
     format!(
         "title: test\nhttp: {{url: \"http://127.0.0.1:1\"}}\nphases:\n  - load:\n      write:\n        \
          request: {{post: \"/things/{{n}}\", with: {{n: {{$sequence: {{}}}}}}, body: {{n: {{$number: {{}}}}}}, check: {{status: 200}}}}\n        \

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod ab;
 mod bad_input;
 mod baseline;
 mod bound;
@@ -14,6 +15,7 @@ mod foreign;
 mod hosts;
 mod http;
 mod http_ab;
+mod http_early;
 mod http_matrix;
 mod inspect;
 mod iot;
@@ -28,6 +30,7 @@ mod resume;
 mod runs;
 mod secrets;
 mod serve;
+mod serve_http2;
 mod serve_kill;
 mod service;
 mod stream;

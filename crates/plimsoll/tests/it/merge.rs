@@ -153,18 +153,32 @@ fn counters_add_up(run: &Value, parts: &[Value]) {
         "/operations/insert/count",
         "/operations/insert/documents",
         "/operations/insert/due",
+        "/operations/insert/skipped",
+        "/operations/insert/retries",
         "/operations/insert/bytes_sent",
         "/operations/insert/bytes_received",
         "/operations/insert/response_ns/count",
         "/operations/insert/wake_ns/count",
+        "/operations/insert/failed_response_ns/count",
         "/phases/0/operations",
         "/integrity/acknowledged",
         "/integrity/found",
+        "/integrity/rejected",
+        "/integrity/unknown_present",
+        "/integrity/unknown_absent",
+        "/integrity/not_audited",
         "/client/workers",
         "/client/connections",
     ] {
         let sum: u64 = parts.iter().map(|part| number(part, pointer)).sum();
         assert_eq!(number(run, pointer), sum, "{pointer}");
+    }
+    for (name, operation) in run["operations"].as_object().unwrap() {
+        let of = |run: &Value, class: &str| run["operations"][name]["errors"][class].as_u64().unwrap_or(0);
+        for class in operation["errors"].as_object().unwrap().keys() {
+            let sum: u64 = parts.iter().map(|part| of(part, class)).sum();
+            assert_eq!(of(run, class), sum, "{name}: {class}");
+        }
     }
     let largest = |pointer: &str| parts.iter().map(|part| number(part, pointer)).max().unwrap();
     let max = "/operations/insert/response_ns/max";
@@ -225,15 +239,27 @@ fn an_open_load_of_three_processes_is_due_as_one() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("merge_open", 1, "{duration: 2s}")
         .replace("{closed: {writers: 2}}", "{constant: {rate: 150, connections: 6}}");
-    let file = scenario(dir.path(), &format!("{text}workers: 1\n"));
+    // A text cannot be increased, so each operation of the second phase is refused.
+    let refused = "  - load:\n      refused: {operation: {update: {update: {$inc: {text: 1}}}}, \
+                   arrivals: {closed: {writers: 6}}}\n    stop: {operations: 60}\n";
+    let file = scenario(dir.path(), &format!("{text}{refused}workers: 1\n"));
     let file = file.to_str().unwrap();
     let parts = shards(dir.path(), file, &[]);
     let joined = dir.path().join("joined");
     let output = merge(&parts, &joined);
     let run = json(&output);
-    let insert = &run["operations"]["insert"];
+    let parts_json: Vec<_> = parts.iter().map(|part| run_json(part)).collect();
+    counters_add_up(&run, &parts_json);
+    let (insert, failed) = (&run["operations"]["insert"], &run["operations"]["refused"]);
     assert_eq!((&insert["due"], &insert["count"]), (&json!(300), &json!(300)), "{insert}");
-    assert_eq!(run["integrity"]["found"], 300, "{}", run["integrity"]);
+    assert_eq!((&failed["count"], &failed["errors"]), (&json!(0), &json!({"bad_command": 60})), "{failed}");
+    let attempts = |run: &Value| number(run, "/operations/refused/failed_response_ns/count");
+    assert_eq!((attempts(&run), parts_json.iter().map(attempts).sum::<u64>()), (60, 60), "{failed}");
+    assert_eq!(run["phases"].as_array().unwrap().len(), 2, "{}", run["phases"]);
+    let kept = &run["integrity"];
+    // What a refused update was meant for is not vouched for.
+    assert_eq!(number(kept, "/found") + number(kept, "/not_audited"), 300, "{kept}");
+    assert_eq!((number(kept, "/lost"), number(kept, "/foreign")), (0, 0), "{kept}");
     assert_eq!(count(file), 300);
     assert!(insert["achieved"].as_f64().is_some(), "{insert}");
 }

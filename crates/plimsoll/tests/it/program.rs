@@ -13,7 +13,7 @@ use serde_json::Value;
 /// seconds each time: tests of that say so.
 pub fn plimsoll() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    command.stdin(Stdio::null()).env("NO_COLOR", "1").env("PLIMSOLL_NO_CANARY", "true");
+    command.stdin(Stdio::null()).env("NO_COLOR", "1").env("PLIMSOLL_NO_CANARY", "1");
     command
 }
 

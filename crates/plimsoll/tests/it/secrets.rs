@@ -2,10 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use plimsoll_measure::run::{FORMAT, Operation, Run, ScenarioFacts};
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{inserts, plimsoll_with, scenario, stderr, stdout};
+use crate::program::{guarded, inserts, plimsoll, plimsoll_with, scenario, stderr, stdout};
+
+/// How long the first run of several may take to begin.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A run of a service that asks for a token.
 fn keep(dir: &Path, token: &str) -> PathBuf {
@@ -59,4 +66,70 @@ fn words_that_are_not_understood_are_not_repeated_with_what_is_secret_in_them() 
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
     assert!(said.contains("http.auth=…") && !said.contains("swordfish"), "{said}");
+}
+
+/// Runs of processes that are at work in `dir`, as everybody sees them.
+fn runs(dir: &Path) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(" run ") && line.contains(dir.to_str().unwrap())).collect()
+}
+
+/// Starts words of the program that make runs as processes of their own, and looks at the first one, in `run`, while it sends
+/// its load to a server that asks for a password.
+fn seen(dir: &Path, words: &[&str], run: &str) -> Output {
+    let out = dir.join("out");
+    let mut command = plimsoll();
+    command.args(words).args(["--out", out.to_str().unwrap()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let begun = command.spawn().unwrap();
+    let events = out.join(run).join("events.ndjson");
+    let has_load = || fs::read_to_string(&events).unwrap_or_default().contains(r#""event":"interval""#);
+    let is_there = (0..PATIENCE.as_millis() / 50).any(|_| {
+        sleep(Duration::from_millis(50));
+        has_load()
+    });
+    let lines = runs(dir);
+    kill_process(Pid::from_raw(i32::try_from(begun.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    let ended = begun.wait_with_output().unwrap();
+    assert!(is_there, "no load, so the server let nobody in: {}", stderr(&ended));
+    assert!(!lines.is_empty(), "a run is a process of its own");
+    assert!(lines.iter().all(|line| !line.contains("ann:right")), "{lines:?}");
+    ended
+}
+
+#[test]
+fn no_process_of_a_suite_or_of_a_comparison_shows_the_password_of_its_server() {
+    let server = guarded();
+    let uri = format!("mongodb://ann:right@{}/?directConnection=true", server.address());
+    let dir = tempfile::tempdir().unwrap();
+    scenario(dir.path(), &inserts("seen", 10, "{duration: 60s}"));
+    let suite = dir.path().join("suite.yaml");
+    let row = format!("{{name: one, scenario: scenario.yaml, server: '{uri}', warm_up: 0s}}");
+    fs::write(&suite, format!("tests:\n  - {row}\n")).unwrap();
+    let ended = seen(dir.path(), &["suite", suite.to_str().unwrap()], "001-one/run");
+    assert_eq!(ended.status.code(), Some(130), "{}", stderr(&ended));
+
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("seen_in_turns", 10, "{duration: 60s}"));
+    let b = format!("server={uri}");
+    // What is typed shows in the process that it is typed for; its runs are others.
+    let words = ["ab", file.to_str().unwrap(), "--server", &uri, "--b", &b, "--b", "set seed=2"];
+    let ended = seen(dir.path(), &words, "001-a");
+    assert_eq!(ended.status.code(), Some(130), "{}", stderr(&ended));
+}
+
+#[test]
+fn a_fault_is_told_without_the_password_in_another_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("told", 10, "{documents: 100}"));
+    let sets = ["--set", "server=mongodb://ann:swordfish@h", "--set", "titel=x"];
+    let output = plimsoll_with(&[&["run", file.to_str().unwrap()], &sets[..]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("did you mean `title`?") && !said.contains("swordfish"), "{said}");
+    let output = plimsoll_with(&["serve", "telemetry", "--set", "database=mongodb://ann:swordfish@h"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("--set: ") && !said.contains("swordfish"), "{said}");
 }

@@ -31,9 +31,8 @@ impl Service {
             .unwrap();
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        let address =
-            url.trim().strip_prefix("http://").unwrap_or_else(|| panic!("no URL but `{url}`")).to_owned();
-        Self { process, address }
+        let address = url.trim().split_once("://").unwrap_or_else(|| panic!("no URL but `{url}`")).1;
+        Self { process, address: address.to_owned() }
     }
 
     pub fn on_shared(database: &str) -> Self {

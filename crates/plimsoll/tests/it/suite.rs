@@ -1,5 +1,6 @@
 //! Suites: that what happens to one test ends no other, and that they go on where they were.
 
+mod held;
 mod pipelines;
 mod refused;
 mod resumed;
@@ -132,6 +133,10 @@ fn of_six_tests_one_fails_one_hangs_one_is_interrupted_and_the_suite_goes_on_to_
         ("documents", "2000", "0")
     );
     assert!(rows[0]["rate_per_s"].parse::<f64>().unwrap() > 0.0);
+    let warmed: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("001-first/warm-up/run.json")).unwrap()).unwrap();
+    assert!(warmed["operations"]["insert"]["count"].as_u64() > Some(0), "{}", warmed["operations"]);
+    assert!(!out.join("002-fails/warm-up").exists(), "its row says 0s");
     assert_eq!(printed, whole(&out));
     assert_eq!((&printed["complete"], &printed["question"]), (&json!(true), &json!("What can happen?")));
     assert_eq!(printed["tests"][3]["delta"]["above"], "first", "what failed or hung is passed over");
@@ -214,7 +219,8 @@ fn repetitions_are_interleaved_and_each_run_is_looked_at_before_and_after() {
             (&json!("embedded"), &json!("relaxed"), &before["server"]["product"]),
             "a run knows what its server promises, though it only has an address"
         );
-        assert_eq!(server["parameters"]["cache_bytes"], "256000000");
+        // The server itself says what it has: whole mebibytes of the 256 MB that were asked for.
+        assert_eq!(server["parameters"]["cache_bytes"], (244_u64 << 20).to_string());
         let events = fs::read_to_string(out.join(run).join("run/events.ndjson")).unwrap();
         assert!(events.contains(r#""event":"auditing""#), "who watches the run sees its audit");
     }

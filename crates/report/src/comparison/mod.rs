@@ -1,8 +1,10 @@
 //! What a comparison says, for a terminal and as a page.
 
 mod figures;
+mod needed;
 mod page;
 mod tables;
+mod unsound;
 mod words;
 
 pub use page::{Links, page};
@@ -24,8 +26,8 @@ pub fn summary(comparison: &Comparison, directory: Option<&str>, style: Style) -
     let facts = wrap(&facts(comparison).join(" · "), "", WIDTH);
     let sides =
         sides(comparison).into_iter().flat_map(|(name, said)| wrap(&said, &format!("{name}  "), WIDTH));
-    let (word, tone) = word(comparison.verdict);
-    let mut sections = vec![title.chain(facts).collect(), sides.collect(), vec![paint(word, tone, style)]];
+    let (word, tone) = word(comparison);
+    let mut sections = vec![title.chain(facts).collect(), sides.collect(), vec![paint(&word, tone, style)]];
     let table = tables::brief(comparison);
     let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
     sections.push(heading.chain(lines(&table, WIDTH, style)).collect());
@@ -38,8 +40,16 @@ pub fn summary(comparison: &Comparison, directory: Option<&str>, style: Style) -
     text.join("\n\n") + "\n"
 }
 
-/// A verdict as a headline.
-fn word(verdict: Verdict) -> (&'static str, Tone) {
+/// A verdict as a headline. Nobody may take a B that is better for one that holds what A holds.
+fn word(comparison: &Comparison) -> (String, Tone) {
+    let (word, tone) = verdict(comparison.verdict);
+    if comparison.is_broken() {
+        return (format!("{word}, AND B BREAKS AN EXPECTATION"), Tone::Bad);
+    }
+    (word.to_owned(), tone)
+}
+
+const fn verdict(verdict: Verdict) -> (&'static str, Tone) {
     match verdict {
         Verdict::Better => ("B IS BETTER", Tone::Good),
         Verdict::Worse => ("B IS WORSE", Tone::Bad),
@@ -76,9 +86,9 @@ fn sides(comparison: &Comparison) -> [(&'static str, String); 2] {
 pub(crate) mod tests {
     use std::collections::BTreeMap;
 
-    use plimsoll_measure::comparison::{Request, Settings, Subject, compare};
+    use plimsoll_measure::comparison::{Broken, Request, Settings, Subject, compare};
     use plimsoll_measure::histogram::Latency;
-    use plimsoll_measure::run::{Client, Operation, Run, ScenarioFacts};
+    use plimsoll_measure::run::{Client, Operation, Run, ScenarioFacts, Verdict as Worth};
 
     use super::*;
 
@@ -101,6 +111,7 @@ pub(crate) mod tests {
             command: "run".into(),
             started: "2026-11-21T12:00:00Z".into(),
             started_ms: number,
+            verdict: Worth::Pass,
             scenario: ScenarioFacts {
                 title: "single <inserts>".into(),
                 hash: if number.is_multiple_of(2) { "bb" } else { "aa" }.into(),
@@ -182,6 +193,9 @@ pub(crate) mod tests {
             let text = summary(&comparison, None, Style::Plain);
             assert!(text.contains(expected), "{expected}: {text}");
             assert!(page(&comparison, Links::None).contains(expected), "{expected}");
+            let broken = Comparison { broken: vec![Broken { b: 1, ..Broken::default() }], ..comparison };
+            let expected = format!("{expected}, AND B BREAKS AN EXPECTATION");
+            assert!(summary(&broken, None, Style::Plain).contains(&expected), "{expected}");
         }
     }
 }

@@ -64,7 +64,7 @@ pub fn page(comparison: &Comparison, links: Links) -> String {
 }
 
 fn head(comparison: &Comparison) -> Markup {
-    let (headline, colour) = word(comparison.verdict);
+    let (headline, colour) = word(comparison);
     let primary = comparison.primary().map(|metric| format!("by {}", metric.words));
     html! {
         header {

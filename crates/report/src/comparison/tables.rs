@@ -2,6 +2,7 @@
 
 use plimsoll_measure::comparison::{Comparison, Difference, Metric, Verdict};
 
+use super::needed::pairs_needed;
 use super::words::{change, p, value};
 use crate::tables::{Cell, Column, Table, Tone, left, right};
 use crate::units::NONE;
@@ -13,8 +14,8 @@ pub(super) fn brief(comparison: &Comparison) -> Table {
     let row = |metric: &Metric| {
         let mut row = figures(metric);
         if comparison.pairs() > 1 {
-            let needed = metric.pairs_needed.map_or_else(|| NONE.to_owned(), |pairs| pairs.to_string());
-            row.extend([interval(metric), probability(metric.p_adjusted), verdict(metric), needed.into()]);
+            let needed = pairs_needed(metric).into();
+            row.extend([interval(metric), probability(metric.p_adjusted), verdict(metric), needed]);
         } else {
             row.push(verdict(metric));
         }
@@ -34,7 +35,6 @@ pub(super) fn full(comparison: &Comparison) -> Table {
     let names = ["A", "B", "change", "interval", "p", "p among all", "had to show", "pairs"];
     let columns = [vec![left("metric")], names.map(right).into(), vec![left("verdict")]].concat();
     let row = |metric: &Metric| {
-        let needed = metric.pairs_needed.map_or_else(|| NONE.to_owned(), |pairs| pairs.to_string());
         let least =
             metric.must_show.map_or_else(|| NONE.to_owned(), |share| change(share).replace('+', "± "));
         let mut row = figures(metric);
@@ -43,7 +43,7 @@ pub(super) fn full(comparison: &Comparison) -> Table {
             probability(metric.p),
             probability(metric.p_adjusted),
             least.into(),
-            needed.into(),
+            pairs_needed(metric).into(),
             verdict(metric),
         ]);
         row

@@ -2,7 +2,9 @@
 
 use plimsoll_measure::comparison::{Better, Comparison, Metric, Noise, Unit, Verdict};
 
-use crate::units::{bytes, counted, exact_rate, latency, short};
+use super::needed::{held_up, more};
+use super::unsound::unsound;
+use crate::units::{NONE, bytes, counted, exact_rate, latency, short};
 
 /// Pairs that a verdict needs.
 const PAIRS_MIN: usize = plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
@@ -45,10 +47,11 @@ pub(super) fn value(unit: Unit, value: f64) -> String {
     }
 }
 
-/// What it all says: the primary metric first, then the others that differ, then everything that has to be known of it.
+/// What it all says: first what the figures are worth, where that is less than they seem; then the primary metric, the others
+/// that differ, and everything that has to be known of it.
 pub fn conclusions(comparison: &Comparison) -> Vec<String> {
-    let mut said: Vec<String> =
-        comparison.primary().map(|metric| sentence(metric, comparison)).into_iter().collect();
+    let mut said = unsound(comparison);
+    said.extend(comparison.primary().map(|metric| sentence(metric, comparison)));
     let others = || comparison.metrics.iter().filter(|metric| !metric.primary);
     let is_called = |metric: &&Metric| matches!(metric.verdict, Verdict::Better | Verdict::Worse);
     said.extend(idle(comparison));
@@ -97,14 +100,14 @@ fn sentence(metric: &Metric, comparison: &Comparison) -> String {
             metric.words,
             interval(metric),
             reason(metric),
-            more(metric, comparison, comparison.settings.min_effect),
+            more(metric, comparison.settings.min_effect),
         ),
         Verdict::TooNoisy => format!(
             "Too noisy to tell whether there is a difference in {}: the change lies between {} ({p}, {pairs}){}{}.",
             metric.words,
             interval(metric),
             reason(metric),
-            more(metric, comparison, plimsoll_measure::comparison::TOO_WIDE),
+            more(metric, plimsoll_measure::comparison::TOO_WIDE),
         ),
         Verdict::NoVerdict => no_verdict(metric, comparison),
     }
@@ -134,26 +137,8 @@ fn idle(comparison: &Comparison) -> Option<String> {
     (!idle.is_empty()).then(|| format!("{}: {said}", idle.join(", and ")))
 }
 
-/// What stands in the way of another metric's difference.
-fn held_up(metric: &Metric) -> Option<String> {
-    let reason = metric.reason.as_ref()?;
-    let enough = metric.pairs_needed.map(|pairs| format!("; that takes {pairs} pairs")).unwrap_or_default();
-    Some(crate::prose::sentence(&format!("{}: {reason}{enough}", metric.words)))
-}
-
 fn reason(metric: &Metric) -> String {
     metric.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default()
-}
-
-/// How many pairs would do.
-fn more(metric: &Metric, comparison: &Comparison, width: f64) -> String {
-    let Some(needed) = metric.pairs_needed else { return String::new() };
-    let more = u64::from(needed).saturating_sub(comparison.pairs() as u64);
-    format!(
-        "; about {} would narrow that to ± {}",
-        counted(more, "more pair"),
-        change(width).trim_start_matches('+')
-    )
 }
 
 /// `is faster`, `costs less` and their like.
@@ -180,8 +165,7 @@ fn moved(metric: &Metric) -> String {
 
 /// `−11.5 % and −8.0 %`.
 fn interval(metric: &Metric) -> String {
-    let end =
-        |ratio: Option<f64>| ratio.map_or_else(|| crate::units::NONE.to_owned(), |ratio| change(ratio - 1.0));
+    let end = |ratio: Option<f64>| ratio.map_or_else(|| NONE.to_owned(), |ratio| change(ratio - 1.0));
     format!("{} and {}", end(metric.low), end(metric.high))
 }
 
@@ -244,7 +228,8 @@ mod tests {
         assert!(slower.starts_with("B is slower: documents per second of insert 9.8 % less"), "{slower}");
         assert!(slower.contains("p = 0.002, 10 pairs"), "{slower}");
         let none = first(10, 1.0, 0.03);
-        assert!(none.starts_with("No difference is shown") && none.contains("more pair"), "{none}");
+        assert!(none.starts_with("No difference is shown"), "{none}");
+        assert!(none.contains("a new comparison with about"), "{none}");
         let noisy = first(10, 1.0, 0.6);
         assert!(noisy.starts_with("Too noisy") && noisy.contains("± 20.0 %"), "{noisy}");
         let single = first(1, 0.5, 0.0);

@@ -36,8 +36,9 @@ impl Run<'_> {
     pub fn start(&self, side: &Prepared) -> anyhow::Result<Child> {
         let binary = side.side.binary.as_deref();
         let mut command = binary.map_or_else(itself::command, Command::new);
+        let own = self.own.into_iter().flat_map(|own| ["--set", own]).map(str::to_owned);
         command.arg("run").arg(self.scenario).arg("--out").arg(self.path);
-        command.args(words(&side.args)).args(self.own.into_iter().flat_map(|own| ["--set", own]));
+        itself::give(&mut command, words(&side.args).into_iter().chain(own));
         command.args(self.quiet.then_some("--quiet"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let start = || format!("start {}", binary.unwrap_or(itself::program()).display());

@@ -2,6 +2,7 @@
 
 mod child;
 mod prepare;
+mod refusal;
 mod rooms;
 
 use std::path::PathBuf;
@@ -11,15 +12,15 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use plimsoll_measure::clock;
-use plimsoll_measure::comparison::Comparison;
 use plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
+use plimsoll_measure::comparison::{Comparison, differing_keys};
 use plimsoll_report::comparison::Links;
 use plimsoll_report::matrix::brief;
 
 use prepare::{Prepared, prepare};
 use rooms::Rooms;
 
-use super::compare::{Asked, exit, tell, weigh};
+use super::compare::{Asked, check, exit, tell, weigh};
 use super::load;
 use crate::ab::dir::{self, Plan as Begun};
 use crate::ab::gather::{Measured, read};
@@ -48,6 +49,8 @@ pub fn ab(args: &AbArgs) -> Outcome<Exit> {
 struct Drive<'a> {
     args: &'a AbArgs,
     sides: [Prepared; 2],
+    /// In what the runs of A and B may differ.
+    varied: Vec<String>,
     path: PathBuf,
     runs: MatrixDir,
     runtime: tokio::runtime::Runtime,
@@ -97,11 +100,14 @@ impl<'a> Drive<'a> {
                 say("  A service that is there keeps what each run leaves: later runs find more in it.");
             }
         }
-        Ok(Self { args, sides, path, runs, runtime, flag, quiet })
+        let varied = varied(&sides)?;
+        Ok(Self { args, sides, varied, path, runs, runtime, flag, quiet })
     }
 
     /// Makes every pair that is not there yet; tells how the runs ended.
     fn make_all(&mut self) -> Outcome<Exit> {
+        // What an earlier comparison left may be such that no further run mends it.
+        self.save()?;
         for pair in turns(self.args.pairs) {
             if pair.iter().all(|turn| self.is_made(turn)) {
                 continue;
@@ -166,7 +172,14 @@ impl<'a> Drive<'a> {
         if !self.quiet {
             say(&format!("      {}", brief(&run)));
         }
-        Ok(if run.interrupted { code.and_then(Exit::of).unwrap_or(Exit::Interrupted) } else { Exit::Held })
+        if let Some(reason) = &run.aborted {
+            let letter = turn.which.letter();
+            say(&format!(
+                "      the scenario ended the run of {letter} early, and half a run is compared with none: {reason}"
+            ));
+        }
+        let is_cut = run.interrupted || run.aborted.is_some();
+        Ok(if is_cut { code.and_then(Exit::of).unwrap_or(Exit::Interrupted) } else { Exit::Held })
     }
 
     /// The runs of all whole pairs.
@@ -186,19 +199,18 @@ impl<'a> Drive<'a> {
         Ok(sides)
     }
 
-    /// Writes down what the pairs say that there are; nothing while they are too few.
+    /// Writes down what the pairs say that there are; nothing while they are too few. Pairs that can never be compared are
+    /// refused from the first one on.
     fn save(&self) -> Outcome<Option<Comparison>> {
         let [a, b] = self.measured()?;
+        let Some(last) = a.last() else { return Ok(None) };
+        let names = [self.sides[0].side.name(), self.sides[1].side.name()];
+        let asked = Asked { names, varied: self.varied.clone(), force: false };
+        let refused = |failure| refusal::with_way_out(failure, &self.path, a.len(), &last.name);
         if a.len() < PAIRS_MIN {
-            return Ok(None);
+            return check(&a, &b, asked, &self.args.judge).map(|()| None).map_err(refused);
         }
-        let [one, other] = [&self.sides[0].side, &self.sides[1].side];
-        let asked = Asked {
-            names: [one.name(), other.name()],
-            varied: [one.varied(), other.varied()].concat(),
-            force: false,
-        };
-        let comparison = weigh(&a, &b, asked, &self.args.judge)?;
+        let comparison = weigh(&a, &b, asked, &self.args.judge).map_err(refused)?;
         dir::save(&self.path, &comparison, Links::Beside)?;
         Ok(Some(comparison))
     }
@@ -226,4 +238,11 @@ impl<'a> Drive<'a> {
         let none = || Failure { exit: Exit::Failed, error: anyhow!("{shown} holds no pair") };
         Ok(exit(&comparison.ok_or_else(none)?))
     }
+}
+
+/// The keys in which the runs of A and B may differ: what was said, and what follows from it in the scenario. A value below a key
+/// that was not there brings other values with it.
+fn varied([a, b]: &[Prepared; 2]) -> anyhow::Result<Vec<String>> {
+    let follows = differing_keys(&a.loaded.tree()?, &b.loaded.tree()?);
+    Ok([a.side.varied(), b.side.varied(), follows].concat())
 }

@@ -5,6 +5,7 @@ use plimsoll_measure::comparison::sign_flip::{ALPHA, PAIRS_MAX, PAIRS_MIN, small
 use plimsoll_mongo::scenario::Existing;
 
 use crate::ab::own::Own;
+use crate::ab::same::{Thing, is_same};
 use crate::ab::side::Side;
 use crate::cli::{AbArgs, LoadArgs};
 use crate::matrix::venue::Venue;
@@ -42,6 +43,11 @@ impl Prepared {
         }
     }
 
+    /// What of it decides what is measured.
+    fn thing(&self) -> Thing<'_> {
+        Thing { side: &self.side, scenario: &self.loaded.scenario, subject: &self.subject }
+    }
+
     /// The servers that it was asked to be measured on, without passwords.
     pub fn servers(&self) -> String {
         let named = self.args.server.iter().chain(&self.args.hosts).map(|server| without_password(server));
@@ -72,8 +78,7 @@ pub fn prepare(args: &AbArgs) -> anyhow::Result<[Prepared; 2]> {
     );
     let a = side("--a", args, &args.a)?;
     let b = side("--b", args, &args.b)?;
-    let is_same =
-        a.loaded.scenario == b.loaded.scenario && a.subject == b.subject && a.side.binary == b.side.binary;
+    let is_same = is_same(a.thing(), b.thing());
     ensure!(
         args.same || !is_same,
         "A and B are the same thing: say what B is with --b 'server=…', --b 'set PATH=VALUE' or --b 'binary=FILE', or ask with \

@@ -1,0 +1,71 @@
+//! The shards of one plan, added up as one process: second by second, as each wrote them down.
+
+use crate::engine::{Collector, Finished, Second};
+
+/// What a shard wrote down of a phase.
+pub trait Record {
+    /// Why it cannot be read.
+    type Error;
+
+    /// The next second of the phase; nothing when it has ended.
+    ///
+    /// # Errors
+    /// What is damaged.
+    fn second(&mut self) -> Result<Option<Second>, Self::Error>;
+
+    /// What the phase leaves over beside its seconds, if that is next.
+    ///
+    /// # Errors
+    /// What is damaged.
+    fn rest(&mut self) -> Result<Option<Second>, Self::Error>;
+
+    /// How the phase ended, after its last second.
+    ///
+    /// # Errors
+    /// When that is not what comes next.
+    fn leave(&mut self) -> Result<Finished, Self::Error>;
+}
+
+/// A shard in a phase.
+#[derive(Debug)]
+pub struct Entry<R> {
+    /// Workers that it has, whether it came to the phase or not.
+    pub workers: usize,
+    /// What it wrote down; nothing if it did not come to this phase.
+    pub record: Option<R>,
+}
+
+/// Adds up a phase of all shards, and gives its seconds to `sink` in order; tells how it ended. Of each shard no more than a
+/// second is kept that the others do not have yet.
+///
+/// # Errors
+/// What is damaged in one of them.
+pub fn join<R: Record>(entries: &mut [Entry<R>], mut sink: impl FnMut(Second)) -> Result<Finished, R::Error> {
+    let workers: Vec<_> = entries.iter().map(|entry| entry.workers).collect();
+    let mut collector = Collector::of(&workers);
+    let mut left: Vec<bool> = entries.iter().map(|entry| entry.record.is_some()).collect();
+    let absent = left.iter().enumerate().filter(|(_, is_left)| !**is_left);
+    absent.for_each(|(index, _)| collector.end(index));
+    while left.contains(&true) {
+        for (index, entry) in entries.iter_mut().enumerate() {
+            let Some(record) = entry.record.as_mut().filter(|_| left[index]) else { continue };
+            match record.second()? {
+                Some(second) => collector.add(index, second),
+                None => {
+                    collector.end(index);
+                    left[index] = false;
+                }
+            }
+            record.rest()?.into_iter().for_each(|rest| collector.add(index, rest));
+        }
+        while let Some(second) = collector.complete() {
+            sink(second);
+        }
+    }
+    collector.finish().into_iter().for_each(sink);
+    let mut finished = Finished::default();
+    for record in entries.iter_mut().filter_map(|entry| entry.record.as_mut()) {
+        finished.merge(&record.leave()?);
+    }
+    Ok(finished)
+}

@@ -1,0 +1,124 @@
+//! A plan in one process and in several, on a virtual clock, and what its shards come to when they are joined.
+
+use std::sync::{Arc, Mutex};
+
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::engine::{Collector, Finished, Second};
+use plimsoll_load::phase::Phase;
+use plimsoll_load::runtime::Simulated;
+use plimsoll_load::shards::{Entry, Record, join};
+use plimsoll_load::worker::{self, Control, Ended, Order, Supply};
+use plimsoll_measure::clock::Instant;
+
+use crate::scripted::{Script, Scripted};
+
+/// What a process has of a phase: all of it, or a shard's part.
+#[derive(Debug, PartialEq)]
+pub struct Measured {
+    pub seconds: Vec<Second>,
+    pub ended: Ended,
+    pub to_ns: u64,
+}
+
+/// How a plan is shared.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    pub phase: &'a Phase,
+    pub script: Script,
+    pub shards: u64,
+    /// Workers of each shard.
+    pub crew: u64,
+}
+
+/// The operations of a phase that are counted.
+pub fn operations(phase: &Phase) -> usize {
+    let used = phase.loads.iter().flat_map(|load| &load.mix).map(|(operation, _)| operation + 1);
+    used.max().unwrap()
+}
+
+/// Runs some of a plan's workers on a virtual clock, as one process does, each with a server of its own.
+fn process(plan: Plan<'_>, workers: std::ops::Range<u64>) -> Measured {
+    let Plan { phase, script, .. } = plan;
+    let (world, crew, counted) = (Simulated::default(), workers.clone().count(), operations(phase));
+    let shares: Vec<_> = workers.map(|index| Share { index, of: plan.shards * plan.crew }).collect();
+    let phase = Arc::new(phase.clone());
+    let supply = Arc::new(Supply::shared(&phase, shares.iter().copied()));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (inside, sink) = (world.clone(), told.clone());
+    let ends = world.run(async move {
+        let work = shares.into_iter().enumerate().map(|(index, share)| {
+            let target = Scripted::new(&inside, script);
+            let (supply, start) = (supply.clone(), Instant::default());
+            let order = Order { phase: phase.clone(), operations: counted, share, start, supply };
+            let sink = sink.clone();
+            worker::run(inside.clone(), target, Vec::new(), order, Control::default(), move |slice| {
+                sink.lock().unwrap().push((index, slice));
+            })
+        });
+        let ends = futures_util::future::join_all(work).await;
+        ends.into_iter().map(|end| (end.ended, end.to_ns)).collect::<Vec<_>>()
+    });
+    let mut collector = Collector::new(crew);
+    let mut seconds = Vec::new();
+    for (worker, slice) in std::mem::take(&mut *told.lock().unwrap()) {
+        collector.add(worker, slice);
+        while let Some(second) = collector.complete() {
+            seconds.push(second);
+        }
+    }
+    seconds.extend(collector.finish());
+    let ended = ends.iter().map(|(ended, _)| *ended).max().unwrap();
+    Measured { seconds, ended, to_ns: ends.iter().map(|(_, to_ns)| *to_ns).max().unwrap() }
+}
+
+/// The whole plan in one process of as many workers as all shards have together.
+pub fn whole(plan: Plan<'_>) -> Measured {
+    process(plan, 0..plan.shards * plan.crew)
+}
+
+pub fn shards(plan: Plan<'_>) -> Vec<Measured> {
+    (0..plan.shards).map(|index| process(plan, index * plan.crew..(index + 1) * plan.crew)).collect()
+}
+
+/// A shard's part as its file has it: through its text, and then how the phase ended.
+struct File(std::iter::Peekable<std::vec::IntoIter<Second>>, Finished);
+
+impl File {
+    fn of(shard: &Measured) -> Self {
+        let read = |second: &Second| -> Second {
+            serde_json::from_str(&serde_json::to_string(second).unwrap()).unwrap()
+        };
+        let seconds: Vec<_> = shard.seconds.iter().map(read).collect();
+        let ended = Finished { to_ns: shard.to_ns, ended: shard.ended, ..Finished::default() };
+        Self(seconds.into_iter().peekable(), ended)
+    }
+}
+
+impl Record for File {
+    type Error = std::convert::Infallible;
+
+    fn second(&mut self) -> Result<Option<Second>, Self::Error> {
+        Ok(self.0.next())
+    }
+
+    fn rest(&mut self) -> Result<Option<Second>, Self::Error> {
+        Ok(self.0.next_if(Second::is_rest))
+    }
+
+    fn leave(&mut self) -> Result<Finished, Self::Error> {
+        Ok(self.1.clone())
+    }
+}
+
+/// Adds up what came to a phase, as `merge` does.
+pub fn joined(came: Vec<Option<&Measured>>, crew: u64) -> Measured {
+    let entry = |came: Option<&Measured>| Entry { workers: crew as usize, record: came.map(File::of) };
+    let mut entries: Vec<_> = came.into_iter().map(entry).collect();
+    let mut seconds = Vec::new();
+    let Ok(finished) = join(&mut entries, |second| seconds.push(second));
+    Measured { seconds, ended: finished.ended, to_ns: finished.to_ns }
+}
+
+pub fn merged(plan: Plan<'_>) -> Measured {
+    joined(shards(plan).iter().map(Some).collect(), plan.crew)
+}

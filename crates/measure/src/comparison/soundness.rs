@@ -1,0 +1,146 @@
+//! What speaks against the runs themselves, whatever their figures say of A and B.
+
+use std::collections::BTreeMap;
+
+use super::form::Broken;
+use super::subject::Subject;
+use crate::run::{Run, Verdict};
+
+/// Whether a run did nothing of what it was made for.
+pub(super) fn is_idle(run: &Run) -> bool {
+    match run.command.as_str() {
+        "line" => run.line.as_ref().is_none_or(|line| line.rate.is_none()),
+        "ladder" => run.ladder.as_ref().is_none_or(|it| it.rungs.iter().all(|rung| rung.throughput <= 0.0)),
+        _ => run.operations.values().all(|operation| operation.count == 0),
+    }
+}
+
+/// Whether a run has every document that was acknowledged to it.
+pub(super) fn is_kept(run: &Run) -> bool {
+    run.integrity.as_ref().is_none_or(|integrity| integrity.holds())
+}
+
+/// Runs whose own verdict is that their figures mean less than they seem.
+pub(super) fn invalid(runs: &[Subject<'_>]) -> u32 {
+    runs.iter().filter(|it| it.run.verdict == Verdict::Invalid).count() as u32
+}
+
+/// Operations that failed in all runs of a side.
+pub(super) fn failed(runs: &[Subject<'_>]) -> u64 {
+    runs.iter().flat_map(|it| it.run.operations.values()).flat_map(|it| it.errors.values()).sum()
+}
+
+/// Expectations that did not hold in some run, each with the number of runs of either side.
+pub(super) fn broken(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Broken> {
+    let mut counts: BTreeMap<(&str, &str), [u32; 2]> = BTreeMap::new();
+    for (side, runs) in [a, b].into_iter().enumerate() {
+        for (metric, expression) in runs.iter().flat_map(|it| unheld(it.run)) {
+            counts.entry((metric, expression)).or_default()[side] += 1;
+        }
+    }
+    let told = |((metric, expression), [a, b]): ((&str, &str), [u32; 2])| Broken {
+        metric: metric.to_owned(),
+        expression: expression.to_owned(),
+        a,
+        b,
+    };
+    counts.into_iter().map(told).collect()
+}
+
+fn unheld(run: &Run) -> impl Iterator<Item = (&str, &str)> {
+    let unheld = run.expectations.iter().filter(|it| !it.held);
+    unheld.map(|it| (it.metric.as_str(), it.expression.as_str()))
+}
+
+/// Runs that measured themselves before and after their load were not measured like runs that did not, and only of them it is
+/// known how much the machine moved.
+pub(super) fn canary(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<String> {
+    let took =
+        |runs: &[Subject<'_>]| runs.iter().filter(|it| !it.run.client.canary_null_per_s.is_empty()).count();
+    let (in_a, in_b) = (took(a), took(b));
+    (in_a != in_b).then(|| {
+        format!(
+            "the canary was taken in {in_a} of {} runs of A and in {in_b} of {} of B (--no-canary leaves it out): they were not \
+             measured alike, and of the others nobody knows how much the machine moved",
+            a.len(),
+            b.len()
+        )
+    })
+}
+
+/// What the runs of a side have to say against themselves, each reason with the number of runs that it is about.
+pub(super) fn notes(side: &str, runs: &[Subject<'_>]) -> Vec<String> {
+    let mut known: Vec<(&String, usize)> = Vec::new();
+    for reason in runs.iter().flat_map(|it| &it.run.reasons) {
+        match known.iter_mut().find(|(other, _)| *other == reason) {
+            Some((_, count)) => *count += 1,
+            None => known.push((reason, 1)),
+        }
+    }
+    let of = runs.len();
+    let told = |(reason, count): (&String, usize)| match of {
+        1 => format!("{side}: {reason}"),
+        _ => format!("{side}, {count} of {of} runs: {reason}"),
+    };
+    let mut notes: Vec<String> = known.into_iter().map(told).collect();
+    let failed = failed(runs);
+    notes.extend((failed > 0).then(|| {
+        let sent: u64 = runs.iter().flat_map(|it| it.run.operations.values()).map(|it| it.count).sum();
+        format!(
+            "{side}: {failed} operations failed and {sent} were acknowledged; latencies are of the latter"
+        )
+    }));
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Client, Expectation, Operation};
+
+    fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
+        runs.iter().map(|run| Subject { name: run.id.clone(), run, scenario: None }).collect()
+    }
+
+    fn expecting(held: [bool; 2]) -> Run {
+        let one = |(expression, held): (&str, bool)| Expectation {
+            metric: "insert.response".into(),
+            expression: expression.into(),
+            held,
+            ..Expectation::default()
+        };
+        let expectations = ["p(50)<1ms", "p(99)<5ms"].into_iter().zip(held).map(one).collect();
+        Run { expectations, verdict: Verdict::Pass, ..Run::default() }
+    }
+
+    #[test]
+    fn expectations_are_counted_by_the_runs_of_each_side_that_break_them() {
+        let a = [expecting([true, true]), expecting([true, false])];
+        let b = [expecting([true, false]), expecting([true, false])];
+        let found = broken(&subjects(&a), &subjects(&b));
+        let expected =
+            Broken { metric: "insert.response".into(), expression: "p(99)<5ms".into(), a: 1, b: 2 };
+        assert_eq!(found, [expected]);
+        assert!(broken(&subjects(&a[..1]), &subjects(&a[..1])).is_empty());
+    }
+
+    #[test]
+    fn invalid_runs_and_failed_operations_are_counted() {
+        let mut runs = [expecting([true; 2]), expecting([false; 2])];
+        runs[0].verdict = Verdict::Invalid;
+        runs[1].verdict = Verdict::Fail;
+        let errors = [("Timeout".to_owned(), 3), ("Refused".to_owned(), 4)].into();
+        runs[1].operations = [("insert".to_owned(), Operation { errors, ..Operation::default() })].into();
+        assert_eq!((invalid(&subjects(&runs)), failed(&subjects(&runs))), (1, 7));
+    }
+
+    #[test]
+    fn a_canary_that_one_side_alone_took_is_a_note() {
+        let client = || Client { canary_null_per_s: vec![1e5, 1e5], ..Client::default() };
+        let (with, without) = ([Run { client: client(), ..Run::default() }], [Run::default()]);
+        let said = canary(&subjects(&with), &subjects(&without)).unwrap();
+        assert!(said.contains("in 1 of 1 runs of A and in 0 of 1 of B"), "{said}");
+        assert_eq!(canary(&subjects(&with), &subjects(&with)), None);
+        assert_eq!(canary(&subjects(&without), &subjects(&without)), None);
+    }
+}

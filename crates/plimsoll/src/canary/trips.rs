@@ -1,0 +1,113 @@
+//! Round trips of an empty request, and what is taken of them: the first ones to a server that was just started are long,
+//! and would make the machine look quieter after the load than before it.
+
+use plimsoll_measure::clock;
+
+/// Round trips of which the median is told, and that are held against as many before them.
+const PART: usize = 100;
+/// They still settle while the median of a part is under this share of the one before it, in percent.
+const STEADY_PERCENT: u64 = 95;
+/// Round trips at most.
+const TRIPS_MAX: usize = 2_000;
+/// Time for them at most, in nanoseconds: what there is by then is taken.
+const TIME_NS_MAX: u64 = clock::SECOND_NS;
+
+/// Round trips in nanoseconds, in the order in which they were made.
+#[derive(Debug, Default)]
+pub struct Trips {
+    all_ns: Vec<u64>,
+    sum_ns: u64,
+}
+
+impl Trips {
+    /// One more.
+    pub fn add(&mut self, ns: u64) {
+        self.all_ns.push(ns);
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+    }
+
+    /// Whether no more are needed: they get no shorter, or there is no more time.
+    pub fn are_enough(&self) -> bool {
+        let len = self.all_ns.len();
+        let is_over = len >= TRIPS_MAX || self.sum_ns >= TIME_NS_MAX;
+        is_over || (len >= 2 * PART && len.is_multiple_of(PART) && self.have_settled())
+    }
+
+    /// How many more are worth making where that has to be known before: two parts, or as many as there is time for.
+    pub fn worth(&self) -> usize {
+        let own_ns = self.median_ns().unwrap_or(TIME_NS_MAX).max(1);
+        usize::try_from(TIME_NS_MAX / own_ns).unwrap_or(usize::MAX).clamp(1, 2 * PART)
+    }
+
+    /// The median of the last part, or of the last half where there are fewer than two parts.
+    pub fn median_ns(&self) -> Option<u64> {
+        let taken = PART.min(self.all_ns.len().div_ceil(2));
+        median(&self.all_ns[self.all_ns.len() - taken..])
+    }
+
+    fn have_settled(&self) -> bool {
+        let (rest, last) = self.all_ns.split_at(self.all_ns.len() - PART);
+        let before = &rest[rest.len() - PART..];
+        let (Some(before), Some(last)) = (median(before), median(last)) else { return true };
+        last.saturating_mul(100) >= before.saturating_mul(STEADY_PERCENT)
+    }
+}
+
+impl FromIterator<u64> for Trips {
+    fn from_iter<I: IntoIterator<Item = u64>>(all_ns: I) -> Self {
+        let mut trips = Self::default();
+        all_ns.into_iter().for_each(|ns| trips.add(ns));
+        trips
+    }
+}
+
+fn median(all_ns: &[u64]) -> Option<u64> {
+    let mut sorted = all_ns.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pings until there are enough: how many, and what is taken of them.
+    fn pinged(trip_ns: impl Fn(usize) -> u64) -> (usize, u64) {
+        let mut trips = Trips::default();
+        let mut made = 0;
+        while !trips.are_enough() {
+            trips.add(trip_ns(made));
+            made += 1;
+        }
+        (made, trips.median_ns().unwrap())
+    }
+
+    #[test]
+    fn what_a_server_takes_while_it_starts_up_is_not_taken_for_noise() {
+        assert_eq!(pinged(|_| 30_000), (200, 30_000), "it stands already");
+        assert_eq!(pinged(|at| if at < 70 { 326_000 } else { 30_000 }), (300, 30_000));
+        let (made, ns) = pinged(|at| 30_000 + 300_000 / (1 + at as u64 / 50));
+        assert!((300..=2_000).contains(&made) && ns < 70_000, "it gets shorter for a while: {made} {ns}");
+        let spiky = |at: usize| if at.is_multiple_of(10) { 5_000_000 } else { 30_000 + (at as u64 % 3) };
+        assert_eq!(pinged(spiky).1, 30_001, "a busy machine");
+    }
+
+    #[test]
+    fn pings_end_whatever_a_server_does() {
+        assert_eq!(pinged(|_| 50_000_000), (20, 50_000_000), "of a slow one there are fewer");
+        assert_eq!(pinged(|_| 3_000_000_000), (1, 3_000_000_000));
+        let shorter = |at: usize| 400_000_u64 >> (at / PART).min(18);
+        assert_eq!(pinged(shorter).0, TRIPS_MAX, "each part is half of the one before");
+        assert_eq!(Trips::default().median_ns(), None);
+    }
+
+    #[test]
+    fn of_a_list_the_first_part_is_thrown_away() {
+        let trips = |all: &[u64]| all.iter().copied().collect::<Trips>();
+        assert_eq!(trips(&[900, 800, 30, 31, 32]).median_ns(), Some(31));
+        assert_eq!(trips(&[7]).median_ns(), Some(7));
+        for (ns, worth) in [(30_000, 2 * PART), (50_000_000, 20), (2_000_000_000, 1), (0, 2 * PART)] {
+            assert_eq!(trips(&[ns]).worth(), worth, "{ns}");
+        }
+    }
+}

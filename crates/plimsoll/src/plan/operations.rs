@@ -1,0 +1,56 @@
+//! The operations of a scenario, by name.
+
+use anyhow::bail;
+
+use crate::scenario;
+use crate::work::Work;
+
+/// Every operation by name; the same name may stand in several phases if it means the same.
+pub(super) fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(String, Work)>> {
+    let mut known: Vec<(String, Work)> = Vec::new();
+    let mut all = Vec::new();
+    for (name, load) in scenario.phases.iter().flat_map(|phase| &phase.load) {
+        all.extend(named(name, load)?);
+    }
+    for (name, operation) in all {
+        check_system(scenario, &name, &operation)?;
+        match known.iter().find(|(other, _)| *other == name) {
+            Some((_, other)) if *other == operation => {}
+            Some(_) => bail!("operation `{name}` means two different things: give them different names"),
+            None => known.push((name, operation)),
+        }
+    }
+    Ok(known)
+}
+
+/// The operations of a load: a single one with the load's name, or those of its mix.
+fn named(name: &str, load: &scenario::Load) -> anyhow::Result<Vec<(String, Work)>> {
+    let single = load.operation.iter().cloned().map(Work::Database);
+    let single: Vec<_> = single.chain(load.request.iter().cloned().map(Work::Service)).collect();
+    if single.len() + usize::from(!load.mix.is_empty()) != 1 {
+        bail!("load.{name}: give one of `operation`, `request` and `mix`");
+    }
+    let mut works: Vec<_> = single.into_iter().map(|work| (name.to_owned(), work)).collect();
+    for (part, weighted) in &load.mix {
+        let work = match (&weighted.operation, &weighted.request) {
+            (Some(operation), None) => Work::Database(operation.clone()),
+            (None, Some(request)) => Work::Service(request.clone()),
+            _ => bail!("load.{name}.mix.{part}: give either `operation` or `request`"),
+        };
+        works.push((part.clone(), work));
+    }
+    Ok(works)
+}
+
+/// A scenario with a section `http` sends requests, one without it operations.
+fn check_system(scenario: &scenario::Scenario, name: &str, work: &Work) -> anyhow::Result<()> {
+    match (scenario.http.is_some(), work) {
+        (true, Work::Database(_)) => bail!(
+            "operation `{name}` is one of a database, and this scenario has a section `http`: give it a `request`"
+        ),
+        (false, Work::Service(_)) => bail!(
+            "operation `{name}` is a request, and nothing says where to: add a section `http`, such as `http: {{url: \"http://127.0.0.1:8080\"}}`"
+        ),
+        _ => Ok(()),
+    }
+}

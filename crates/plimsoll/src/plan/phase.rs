@@ -1,0 +1,98 @@
+//! A phase as typed, with its loads and its faults, as the engine runs it.
+
+use anyhow::{Context, bail};
+use plimsoll_load::fault::{FAULTS_MAX, Planned};
+use plimsoll_load::phase::{Documents, Load, Phase, Timing};
+use plimsoll_load::stop::Stop;
+use plimsoll_measure::metric::{Tags, is_reserved};
+
+use crate::scenario;
+use crate::work::Work;
+
+pub(super) fn build_phase(
+    scenario: &scenario::Scenario,
+    index: usize,
+    phase: &scenario::Phase,
+    operations: &[(String, Work)],
+) -> anyhow::Result<Phase> {
+    let name = phase.name.clone().unwrap_or_else(|| format!("phase {}", index + 1));
+    let loads = phase.load.iter().map(|(name, load)| build_load(name, load, phase, operations));
+    let loads: Vec<_> = loads.collect::<anyhow::Result<_>>().with_context(|| format!("phases.{index}"))?;
+    let built = Phase {
+        name,
+        key: Some(index),
+        stop: ending(phase.stop, &loads),
+        loads,
+        drain: phase.drain,
+        unreachable_for: scenario.unreachable_for,
+        seed: scenario.seed,
+        retry: scenario.retry,
+        faults: faults(phase, scenario.phases[..index].iter().map(|phase| phase.faults.len()).sum()),
+    };
+    built.check().with_context(|| format!("phases.{index}"))?;
+    Ok(built)
+}
+
+/// A phase whose loads all end by themselves lasts as long as the longest of them.
+fn ending(stop: Stop, loads: &[Load]) -> Stop {
+    let ends: Option<Vec<_>> = loads.iter().map(|load| load.end(stop)).collect();
+    Stop { duration: ends.and_then(|ends| ends.into_iter().max()), ..stop }
+}
+
+/// The faults of a phase; the first has the key `key`. One that is repeated without a limit happens as often as may be.
+fn faults(phase: &scenario::Phase, key: usize) -> Vec<Planned> {
+    let planned = |(index, fault): (usize, &scenario::Fault)| Planned {
+        name: fault.inject.name(),
+        key: key + index,
+        at: fault.at,
+        lasts: fault.inject.lasts(),
+        every: fault.every,
+        times: fault.times.unwrap_or(if fault.every.is_some() { FAULTS_MAX as u32 } else { 1 }),
+        spacing: fault.spacing,
+    };
+    phase.faults.iter().enumerate().map(planned).collect()
+}
+
+fn build_load(
+    name: &str,
+    load: &scenario::Load,
+    phase: &scenario::Phase,
+    operations: &[(String, Work)],
+) -> anyhow::Result<Load> {
+    let index = |name: &str| operations.iter().position(|(known, _)| known == name).unwrap_or(0);
+    let mix = match load.mix.is_empty() {
+        true => vec![(index(name), 1.0)],
+        false => load.mix.iter().map(|(name, weighted)| (index(name), weighted.weight)).collect(),
+    };
+    let inserts = mix.iter().any(|(index, _)| operations[*index].1.makes());
+    let meant = load.arrivals.meant();
+    let timing = Timing {
+        start: load.start.unwrap_or_default().0,
+        stop: meant.stop.and(load.stop),
+        graceful_stop: load.graceful_stop.map(|time| time.0),
+        think: load.think,
+        reach: load.reach.or(phase.reach.filter(|_| meant.arrivals.is_open())),
+    };
+    let own = load.mix.iter().map(|(name, weighted)| (index(name), &weighted.tags));
+    let single = load.mix.is_empty().then(|| (index(name), &load.tags)).into_iter();
+    let tags = own.chain(single).map(|(operation, own)| Ok((operation, tags(name, &load.tags, own)?)));
+    Ok(Load {
+        name: name.to_owned(),
+        mix,
+        mix_by: load.mix_by,
+        arrivals: meant.arrivals,
+        overdue: load.overdue,
+        documents: if inserts { Documents::Made } else { Documents::Used },
+        timing,
+        tags: tags.collect::<anyhow::Result<_>>()?,
+    })
+}
+
+/// The tags of an operation: its load's, and its own, which win.
+fn tags(load: &str, shared: &Tags, own: &Tags) -> anyhow::Result<Tags> {
+    let tags: Tags = shared.iter().chain(own).map(|(name, value)| (name.clone(), value.clone())).collect();
+    if let Some(name) = tags.keys().find(|name| is_reserved(name)) {
+        bail!("load.{load}.tags: every operation has the tag `{name}` already; choose another name");
+    }
+    Ok(tags)
+}

@@ -1,0 +1,85 @@
+//! What is told of a text that cannot be understood: as much as can be told without a secret that stands in it.
+
+use serde_json::Value;
+use serde_saphyr::SnippetMode;
+
+use crate::secret;
+
+/// What is said where every word more could be a secret.
+const UNSAID: &str = "it cannot be understood, and is not repeated, since it may hold a password or a token: look there for \
+                      a key, a quote or a bracket that is wrong";
+
+/// What the parser says of `text`, with the lines around the fault as lines of `origin`. Where something in the text is secret,
+/// these lines are left out, and a message that would repeat it says no more than the place.
+pub fn rendered(error: &serde_saphyr::Error, text: &str, origin: &str) -> String {
+    let Some(secrets) = secret::in_yaml(text) else { return unsaid(error) };
+    let snippets = if secrets.is_empty() { SnippetMode::Auto } else { SnippetMode::Off };
+    let options = serde_saphyr::render_options! { source_name: Some(origin), snippets: snippets };
+    let said = error.render_with_options(options);
+    if secret::are_in(&said, &secrets) { unsaid(error) } else { said }
+}
+
+/// Where the fault is, and nothing else.
+pub fn unsaid(error: &serde_saphyr::Error) -> String {
+    let place = error.location().map(|at| format!("line {}, column {}: ", at.line(), at.column()));
+    format!("{}{UNSAID}", place.unwrap_or_default())
+}
+
+/// What is said of a tree that cannot be understood, if that repeats no secret in it.
+pub fn of_tree(error: &serde_json::Error, tree: &Value) -> String {
+    let said = error.to_string();
+    if secret::are_in(&said, &secret::in_tree(tree)) { UNSAID.to_owned() } else { said }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    enum Kind {
+        Embedded,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Typed {
+        #[serde(rename = "server")]
+        _server: Option<Kind>,
+        #[serde(rename = "auth")]
+        _auth: Option<Value>,
+    }
+
+    #[track_caller]
+    fn check(text: &str, parts: &[&str]) {
+        let said = rendered(&serde_saphyr::from_str::<Typed>(text).unwrap_err(), text, "my.yaml");
+        assert!(!said.contains("swordfish"), "{said}");
+        parts.iter().for_each(|part| assert!(said.contains(part), "{part}: {said}"));
+    }
+
+    #[test]
+    fn a_fault_is_told_without_the_secrets_around_it() {
+        check("servr: 1\n", &["unknown field `servr`", "--> my.yaml:1:"]);
+        check("servr: 1\nauth: {basic: swordfish}\n", &["unknown field `servr`", "line 1"]);
+        check("# mongodb://ann:swordfish@h\nservr: 1\n", &["unknown field `servr`", "line 2"]);
+    }
+
+    #[test]
+    fn a_message_that_would_repeat_a_secret_tells_the_place_alone() {
+        check("server: mongodb://ann:swordfish@h\n", &["is not repeated"]);
+        check("auth: {token: 'swordfish\n", &["is not repeated"]);
+    }
+
+    #[test]
+    fn a_tree_is_told_without_its_secrets_too() {
+        for (tree, part) in [
+            (json!({"server": "mongodb://ann:swordfish@h"}), "is not repeated"),
+            (json!({"servr": 1, "auth": "swordfish"}), "unknown field `servr`"),
+        ] {
+            let error = serde_json::from_value::<Typed>(tree.clone()).unwrap_err();
+            let said = of_tree(&error, &tree);
+            assert!(said.contains(part) && !said.contains("swordfish"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a scenario must not say of a service.
+
+use plimsoll_load::retry::Retry;
+use plimsoll_mongo::scenario::Section;
+
+use crate::plan::Plan;
+use crate::scenario::Scenario;
+
+/// What a scenario says of a database has no meaning for a service.
+///
+/// # Errors
+/// The first such key, and what to say instead.
+pub fn check(scenario: &Scenario, plan: &Plan) -> anyhow::Result<()> {
+    let database = Section::default();
+    let meant = [
+        (
+            "document",
+            scenario.document.is_some(),
+            "the documents of a service are the bodies of its requests",
+        ),
+        (
+            "documents_from",
+            scenario.documents_from.is_some(),
+            "the documents of a service are the bodies of its requests",
+        ),
+        ("existing", scenario.existing != database.existing, "a service keeps its collections itself"),
+        (
+            "write_concern",
+            scenario.write_concern != database.write_concern,
+            "a service has settings of its own for that",
+        ),
+        ("client", scenario.client != database.client, "say `http.protocol`"),
+        ("timeout", scenario.timeout != database.timeout, "say `http.timeout`"),
+        ("shard", scenario.shard.is_some(), "a service keeps its collections itself"),
+        (
+            "retry",
+            scenario.retry != Retry::default(),
+            "requests are sent once: the service may have done them",
+        ),
+        ("servers", !scenario.servers.is_empty(), "a service is loaded at one URL"),
+        ("indexes", plan.indexes.iter().any(|keys| !keys.is_empty()), "a service makes its indexes itself"),
+    ];
+    for (key, is_there, instead) in meant {
+        anyhow::ensure!(
+            !is_there,
+            "{key}: this is of a database, and the scenario loads a service: {instead}"
+        );
+    }
+    let proof = scenario.expect.keys().find(|metric| metric.starts_with("integrity."));
+    anyhow::ensure!(
+        proof.is_none(),
+        "expect.{}: a service proves nothing by itself, so there is no audit; expect its checks or errors",
+        proof.map_or("", String::as_str)
+    );
+    Ok(())
+}

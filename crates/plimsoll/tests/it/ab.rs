@@ -1,0 +1,181 @@
+//! Comparisons whose runs are made in turns: what they refuse, when, and how they are gone on with.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::compare::compare;
+use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
+
+/// How long a comparison may take to reach a moment.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[test]
+fn two_things_that_cannot_be_measured_in_turns_are_refused_before_a_server_is_looked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("ab_refused", 10, "{documents: 100}"));
+    let nowhere = "mongodb://no-such-host.invalid:27017/?directConnection=true";
+    let driver = ["--b", "set client=driver"];
+    let itself = concat!("binary=", env!("CARGO_BIN_EXE_plimsoll"));
+    for (args, part) in [
+        (&[][..], "A and B are the same thing"),
+        (&["--a", "set client=driver", "--b", "set client=driver"], "A and B are the same thing"),
+        (&["--b", "set title=another"], "A and B are the same thing"),
+        (&["--b", itself], "A and B are the same thing"),
+        (&["--same", driver[0], driver[1]], "--same: A and B differ"),
+        (
+            &["--pairs", "7", driver[0], driver[1]],
+            "--pairs 7: the smallest p that so few pairs can give is 0.0156",
+        ),
+        (&["--pairs", "500", driver[0], driver[1]], "at most 200"),
+        (&["--b", "client=driver"], "write server=URI, set PATH=VALUE or binary=FILE"),
+        (&["--b", "set client=drivers"], "driver"),
+        (&["--b", "set phases.7.stop=1"], "`phases` has no `7`"),
+        (&["--b", "binary=/nowhere/plimsoll"], "there is no such file"),
+        (&["--shard", "0/2", driver[0], driver[1]], "--shard: a comparison measures the whole load"),
+        (&["--resume", "/nowhere", driver[0], driver[1]], "a directory that `plimsoll ab` made"),
+    ] {
+        let server = if args.contains(&"--resume") { shared() } else { nowhere.to_owned() };
+        let all = [&["ab", file.to_str().unwrap(), "--server", &server], args].concat();
+        let output = plimsoll_with(&all);
+        assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+    }
+}
+
+/// Waits until `path` is there.
+fn wait_for(path: &Path) {
+    for _ in 0..PATIENCE.as_millis() / 50 {
+        if path.exists() {
+            return;
+        }
+        sleep(Duration::from_millis(50));
+    }
+    panic!("{} is not there", path.display());
+}
+
+#[test]
+fn a_comparison_that_was_interrupted_goes_on_and_finds_that_large_batches_cost_more_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("ab", 500, "{documents: 2_000}"));
+    let (out, server) = (dir.path().join("ab"), shared());
+    let words = [
+        "ab",
+        file.to_str().unwrap(),
+        "--pairs",
+        "8",
+        "--server",
+        &server,
+        "--a",
+        "set phases.0.load.insert.operation.insert.batch=1",
+        "--primary",
+        "client.cpu_us_per_operation",
+    ];
+    let begun = [&words[..], &["--out", out.to_str().unwrap()]].concat();
+    let begun = plimsoll().args(begun).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // In the middle of the second pair.
+    wait_for(&out.join("002-b/events.ndjson"));
+    kill_process(Pid::from_raw(i32::try_from(begun.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    let begun = begun.wait_with_output().unwrap();
+    assert_eq!(begun.status.code(), Some(130), "{}", stderr(&begun));
+    assert!(
+        stderr(&begun).contains("1 of 8 pairs are measured and kept. Go on with --resume"),
+        "{}",
+        stderr(&begun)
+    );
+    let first = fs::read_to_string(out.join("001-a/run.json")).unwrap();
+
+    let resume = ["--resume", out.to_str().unwrap()];
+    let other = plimsoll_with(
+        &[&["ab", file.to_str().unwrap(), "--server", &server, "--b", "set seed=5"], &resume[..]].concat(),
+    );
+    assert!(stderr(&other).contains("give the same"), "{}", stderr(&other));
+    let ended = plimsoll_with(&[&words[..], &resume, &["--json"]].concat());
+    assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(99), ""));
+    assert_eq!(
+        first,
+        fs::read_to_string(out.join("001-a/run.json")).unwrap(),
+        "what was made is not made again"
+    );
+    let found = json(&ended);
+    assert_eq!(
+        (&found["verdict"], &found["method"]),
+        (&json!("worse"), &json!({"kind": "exact", "pairs": 8}))
+    );
+    assert_eq!(found["differences"][0]["path"], "phases.0.load.insert.operation.insert.batch");
+    assert_eq!(found["b"]["runs"][7]["directory"], "008-b");
+    assert!(found["metrics"][0]["p"].as_f64().unwrap() <= 0.01);
+    assert!(fs::read_to_string(out.join("comparison.html")).unwrap().contains("008-b/report.html"));
+
+    // Two of its runs, by themselves.
+    let [a, b] = ["001-a", "001-b"].map(|name| out.join(name).to_str().unwrap().to_owned());
+    let single = compare(dir.path(), &[&a, &b, "--varies", "phases"]);
+    assert_eq!(single.status.code(), Some(0), "{}", stderr(&single));
+    let said = stdout(&single).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("NO VERDICT") && said.contains("That is a ratio and no verdict"), "{said}");
+    let refused = compare(dir.path(), &[&a, &b]);
+    assert!(stderr(&refused).contains("insert.batch: 1 in A, 500 in B"), "{}", stderr(&refused));
+}
+
+#[test]
+fn sides_that_differ_in_more_than_was_said_are_refused_after_the_first_pair_with_the_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("ab_unlike", 10, "{documents: 100}"));
+    // Another program, which measures something else without saying so.
+    let other = dir.path().join("other");
+    let script = format!("#!/bin/sh\nexec {} \"$@\" --set seed=5\n", env!("CARGO_BIN_EXE_plimsoll"));
+    fs::write(&other, script).unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+    let out = dir.path().join("ab");
+    let binary = format!("binary={}", other.display());
+    let output = plimsoll_with(&[
+        "ab",
+        file.to_str().unwrap(),
+        "--server",
+        &shared(),
+        "--out",
+        out.to_str().unwrap(),
+        "--b",
+        &binary,
+        "--b",
+        "set document.extra.$text.bytes=100",
+    ]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let shown = out.display();
+    let forced = format!("plimsoll compare {shown}/*-a --with {shown}/*-b --force");
+    for part in ["seed: 0 in A, 5 in B", &forced, &format!("remove {shown}/001-a and {shown}/001-b")] {
+        assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+    }
+    let said = stderr(&output);
+    let (_, refusal) = said.rsplit_once("plimsoll: ").unwrap();
+    assert!(!refusal.contains("document.extra"), "that was said: {refusal}");
+    assert!(out.join("001-b/run.json").exists() && !out.join("002-b").exists());
+}
+
+#[test]
+fn a_run_that_the_scenario_ended_early_ends_the_comparison_like_its_expectation() {
+    let dir = tempfile::tempdir().unwrap();
+    let expect = "expect: {insert.response: [{threshold: \"med<1us\", abort_on_fail: true}]}\n";
+    let text = inserts("ab_aborted", 10, "{duration: 60s}") + expect;
+    let file = scenario(dir.path(), &text);
+    let out = dir.path().join("ab");
+    let output = plimsoll_with(&[
+        "ab",
+        file.to_str().unwrap(),
+        "--same",
+        "--server",
+        &shared(),
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the scenario ended the run of A early"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("0 of 10 pairs are measured and kept"), "{}", stderr(&output));
+    assert!(!out.join("001-b").exists());
+}

@@ -1,0 +1,74 @@
+//! What the runs hold against themselves: it comes before what their figures say.
+
+use plimsoll_measure::comparison::{Broken, Comparison};
+
+/// Expectations that did not hold, runs that are invalid, and operations that failed on B alone.
+pub(super) fn unsound(comparison: &Comparison) -> Vec<String> {
+    let pairs = comparison.pairs();
+    let mut said: Vec<String> = comparison.broken.iter().map(|it| broken(it, pairs)).collect();
+    said.extend(invalid(comparison));
+    said.extend(failed(comparison));
+    said
+}
+
+fn broken(it: &Broken, pairs: usize) -> String {
+    let follows = match (it.a, it.b) {
+        (a, b) if b > a => ": B breaks what it has to hold, and that is a failure whatever its figures say",
+        _ => "",
+    };
+    let Broken { metric, expression, a, b } = it;
+    format!(
+        "{metric} {expression} did not hold in {b} of {pairs} runs of B and {a} of {pairs} of A{follows}."
+    )
+}
+
+fn invalid(comparison: &Comparison) -> Option<String> {
+    let pairs = comparison.pairs();
+    let (a, b) = (comparison.a.invalid, comparison.b.invalid);
+    (a + b > 0).then(|| {
+        format!(
+            "Invalid are {a} of {pairs} runs of A and {b} of {pairs} of B: their figures mean less than they seem, and so does \
+             what is said of them here; why stands below."
+        )
+    })
+}
+
+fn failed(comparison: &Comparison) -> Option<String> {
+    let (a, b) = (comparison.a.failed, comparison.b.failed);
+    (a == 0 && b > 0).then(|| {
+        format!("Operations of B failed ({b} in all), and none of A: its figures are of those that did not.")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::super::words::conclusions;
+    use super::*;
+
+    #[track_caller]
+    fn check(change: impl Fn(&mut Comparison), expected: &str) {
+        let mut comparison = sample(10, 1.2, 0.03);
+        assert!(conclusions(&comparison)[0].starts_with("B is faster"));
+        change(&mut comparison);
+        let said = conclusions(&comparison);
+        assert!(said[0].contains(expected) && said[1].starts_with("B is faster"), "{said:?}");
+    }
+
+    #[test]
+    fn what_the_runs_hold_against_themselves_comes_first() {
+        let broken = |a, b| Broken { metric: "insert.response".into(), expression: "p(99)<5ms".into(), a, b };
+        let both = "insert.response p(99)<5ms did not hold in 10 of 10 runs of B and 0 of 10 of A: B breaks";
+        check(|it| it.broken = vec![broken(0, 10)], both);
+        check(|it| it.broken = vec![broken(3, 3)], "in 3 of 10 runs of B and 3 of 10 of A.");
+        check(|it| it.b.invalid = 4, "Invalid are 0 of 10 runs of A and 4 of 10 of B");
+        check(|it| it.b.failed = 7, "Operations of B failed (7 in all), and none of A");
+    }
+
+    #[test]
+    fn what_fails_on_both_sides_alike_is_a_note_and_no_more() {
+        let mut comparison = sample(10, 1.2, 0.03);
+        (comparison.a.failed, comparison.b.failed) = (3, 7);
+        assert!(unsound(&comparison).is_empty());
+    }
+}
