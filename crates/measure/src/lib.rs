@@ -11,6 +11,7 @@ pub mod event;
 pub mod expectation;
 pub mod hdr_log;
 pub mod histogram;
+pub mod history;
 pub mod inspection;
 pub mod integrity;
 pub mod interval;

@@ -8,6 +8,7 @@ pub mod comparison;
 pub mod conclusions;
 mod expectation;
 pub mod foreign;
+pub mod history;
 pub mod inspection;
 pub mod live;
 pub mod matrix;

@@ -23,7 +23,7 @@ type Found = Vec<Difference>;
 
 /// Everything that differs between two runs. Of the scenario it is what changes the load, by the scenarios as resolved; where
 /// one of them is not there, by their hashes alone.
-pub(super) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
+pub(crate) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
     let mut found = Vec::new();
     let (one, other) = (a.run, b.run);
     plain("command", &one.command, &other.command, &mut found);
@@ -48,7 +48,7 @@ pub fn differing_keys(a: &Value, b: &Value) -> Vec<String> {
 }
 
 /// Whether `path` is one of those that are varied, or lies below one.
-pub(super) fn is_varied(path: &str, varied: &[String]) -> bool {
+pub(crate) fn is_varied(path: &str, varied: &[String]) -> bool {
     varied.iter().any(|key| {
         path.strip_prefix(key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     })

@@ -31,10 +31,14 @@ mod trials;
 
 pub use compare::{Request, check, compare};
 pub use differences::differing_keys;
+pub(crate) use differences::{differences, is_varied};
 pub use form::{
     Better, Broken, Comparison, Difference, FORMAT, Method, Metric, Noise, Pair, Settings, Side, SideRun,
     Unit, Verdict,
 };
 pub use judge::{MIN_EFFECT, TOO_WIDE};
 pub use measures::{Measure, measures};
+pub(crate) use random::Random;
+pub(crate) use soundness::{is_idle, is_kept};
+pub(crate) use subject::listed;
 pub use subject::{Error, Subject};

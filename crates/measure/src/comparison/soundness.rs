@@ -7,7 +7,7 @@ use super::subject::Subject;
 use crate::run::{Run, Verdict};
 
 /// Whether a run did nothing of what it was made for.
-pub(super) fn is_idle(run: &Run) -> bool {
+pub(crate) fn is_idle(run: &Run) -> bool {
     match run.command.as_str() {
         "line" => run.line.as_ref().is_none_or(|line| line.rate.is_none()),
         "ladder" => run.ladder.as_ref().is_none_or(|it| it.rungs.iter().all(|rung| rung.throughput <= 0.0)),
@@ -16,7 +16,7 @@ pub(super) fn is_idle(run: &Run) -> bool {
 }
 
 /// Whether a run has every document that was acknowledged to it.
-pub(super) fn is_kept(run: &Run) -> bool {
+pub(crate) fn is_kept(run: &Run) -> bool {
     run.integrity.as_ref().is_none_or(|integrity| integrity.holds())
 }
 

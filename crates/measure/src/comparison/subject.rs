@@ -124,7 +124,7 @@ fn too_few(pairs: usize) -> String {
 }
 
 /// Differences a line each.
-fn listed(differences: &[Difference], [a, b]: [&str; 2]) -> String {
+pub(crate) fn listed(differences: &[Difference], [a, b]: [&str; 2]) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());
     let line = |it: &Difference| format!("  {}: {} in {a}, {} in {b}", it.path, word(&it.a), word(&it.b));
     let mut lines: Vec<String> = differences.iter().take(LISTED_MAX).map(line).collect();

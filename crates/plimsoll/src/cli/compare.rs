@@ -1,4 +1,4 @@
-//! Commands that hold one thing against another: `compare`, `ab`.
+//! Commands that hold runs against each other: `compare`, `ab`, `history`.
 
 use std::path::PathBuf;
 
@@ -60,4 +60,24 @@ pub struct AbArgs {
     /// How and where both are measured.
     #[command(flatten)]
     pub load: LoadArgs,
+}
+
+/// Follow a scenario through its runs.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Run directories, run.json files, or directories that hold several runs; their order does not matter.
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Look at this metric alone, for example insert.response_ns.p99; it is then the primary one.
+    #[arg(long, value_name = "METRIC")]
+    pub metric: Option<String>,
+    /// End with 99 if the newest change of the primary metric is for the worse, or there are too few runs to tell.
+    #[arg(long)]
+    pub gate: bool,
+    /// Follow runs that are not alike all the same.
+    #[arg(long)]
+    pub force: bool,
+    /// Print the history as JSON on standard output and nothing else.
+    #[arg(long)]
+    pub json: bool,
 }

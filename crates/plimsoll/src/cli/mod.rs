@@ -15,7 +15,7 @@ mod shared;
 
 use clap::{Parser, Subcommand};
 
-pub use compare::{AbArgs, CompareArgs};
+pub use compare::{AbArgs, CompareArgs, HistoryArgs};
 pub use load::{LadderArgs, LineArgs, MergeArgs, RunArgs};
 pub use pipeline::{PipelineArgs, PipelineCommand, PipelineRunArgs};
 #[cfg(feature = "kafka")]
@@ -54,6 +54,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Measure two servers, settings, clients or binaries in turns, and compare them.
     Ab(AbArgs),
+    /// Follow a scenario through its runs: when its figures changed, by how much, and for better or worse.
+    History(HistoryArgs),
     /// Make the tests of a table one after the other, all night if need be.
     Suite(SuiteArgs),
     /// Move events from a source through transforms to a sink, with a stated delivery guarantee.

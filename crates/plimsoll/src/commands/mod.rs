@@ -4,6 +4,7 @@ mod ab;
 mod audit;
 mod compare;
 mod completions;
+mod history;
 mod inspect;
 mod ladder;
 mod line;
@@ -38,6 +39,7 @@ pub fn execute(cli: &Cli) -> Outcome<Exit> {
         Command::Merge(args) => merge::merge(args),
         Command::Compare(args) => compare::compare(args),
         Command::Ab(args) => ab::ab(args),
+        Command::History(args) => history::history(args),
         Command::Suite(args) => suite::suite(args),
         Command::Pipeline(command) => pipeline::pipeline(command),
         #[cfg(feature = "embedding")]

@@ -12,6 +12,7 @@ mod crash;
 mod dashboard;
 mod faults;
 mod foreign;
+mod history;
 mod hosts;
 mod http;
 mod http_ab;

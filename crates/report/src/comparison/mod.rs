@@ -8,7 +8,9 @@ mod unsound;
 mod words;
 
 pub use page::{Links, page};
+pub(crate) use tables::short;
 pub use words::{change, conclusions};
+pub(crate) use words::{p, value};
 
 use plimsoll_measure::comparison::{Comparison, Method, Verdict};
 

@@ -79,14 +79,13 @@ fn title(comparison: &Comparison) -> String {
 fn figures(metric: &Metric) -> Vec<Cell> {
     let mean = |mean: Option<f64>| mean.map_or_else(|| NONE.to_owned(), |mean| value(metric.unit, mean));
     let moved = metric.change().map_or_else(|| NONE.to_owned(), change);
-    vec![short(metric).into(), mean(metric.a).into(), mean(metric.b).into(), moved.into()]
+    vec![short(&metric.words).into(), mean(metric.a).into(), mean(metric.b).into(), moved.into()]
 }
 
 /// What a metric is, where room is short.
-fn short(metric: &Metric) -> String {
+pub(crate) fn short(words: &str) -> String {
     let units = [(" per second", "/s"), (" per operation", "/operation"), (" per document", "/document")];
-    let words =
-        metric.words.replace("the server's", "server's").replace("written by the server", "server's writes");
+    let words = words.replace("the server's", "server's").replace("written by the server", "server's writes");
     units.iter().fold(words, |words, (long, short)| words.replace(long, short))
 }
 

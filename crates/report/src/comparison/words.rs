@@ -28,7 +28,7 @@ pub(super) fn log_change(log: f64) -> String {
 }
 
 /// A p, never rounded down to zero.
-pub(super) fn p(p: f64) -> String {
+pub(crate) fn p(p: f64) -> String {
     match p {
         tiny if tiny < 0.0005 => "< 0.001".to_owned(),
         small if small < 0.1 => format!("{small:.3}"),
@@ -37,7 +37,7 @@ pub(super) fn p(p: f64) -> String {
 }
 
 /// A value of a metric.
-pub(super) fn value(unit: Unit, value: f64) -> String {
+pub(crate) fn value(unit: Unit, value: f64) -> String {
     match unit {
         Unit::DocumentsPerS | Unit::OperationsPerS | Unit::RequestsPerS => exact_rate(value),
         Unit::Ns => latency(value.round() as u64),

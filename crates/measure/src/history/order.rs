@@ -1,0 +1,154 @@
+//! The runs of a history in order of time; and what is no history, with what to do about it.
+
+use std::collections::BTreeSet;
+
+use crate::comparison::{self, Difference, Subject};
+
+/// One run has no history.
+pub const RUNS_MIN: usize = 2;
+/// More runs than this are refused.
+pub const RUNS_MAX: usize = 500;
+/// What may differ from run to run, because a history is there to tell what it does.
+pub const VARYING: [&str; 3] = ["server.version", "server.product", "environment.plimsoll"];
+
+/// Why runs are not followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// There is nothing to follow.
+    #[error("{runs} run has no history: name {RUNS_MIN} runs at least, or the directory that holds them")]
+    TooFew {
+        /// Runs.
+        runs: usize,
+    },
+    /// More than anybody needs.
+    #[error("{runs} runs: at most {RUNS_MAX} are followed; leave out the oldest")]
+    TooMany {
+        /// Runs.
+        runs: usize,
+    },
+    /// A run is there twice.
+    #[error("{0} is there twice: name each run once")]
+    Twice(String),
+    /// A run was ended early.
+    #[error("{0} was ended early: what it measured is only a part; leave it out, or measure it again")]
+    Cut(String),
+    /// The runs are not of one thing.
+    #[error(
+        "the runs are not alike, {first} and {second} differ in:\n{}\nname runs of one scenario on one machine (the versions of \
+         the server and of Plimsoll may differ), or follow them all the same with --force",
+        comparison::listed(differences, ["the first", "the second"])
+    )]
+    Unlike {
+        /// The oldest run.
+        first: String,
+        /// One that differs from it.
+        second: String,
+        /// In what.
+        differences: Vec<Difference>,
+    },
+    /// There is no such metric.
+    #[error("--metric {name}: there is no such metric; there are {known}")]
+    NoSuchMetric {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Nothing was measured.
+    #[error("the runs have nothing in them that could be followed: no operation was acknowledged")]
+    NothingMeasured,
+}
+
+/// Sorts runs by when they were started.
+///
+/// # Errors
+/// What is too few, too many, there twice or only half a run.
+pub(super) fn in_order(runs: &mut [Subject<'_>]) -> Result<(), Error> {
+    match runs.len() {
+        runs if runs < RUNS_MIN => return Err(Error::TooFew { runs }),
+        runs if runs > RUNS_MAX => return Err(Error::TooMany { runs }),
+        _ => {}
+    }
+    let mut known = BTreeSet::new();
+    for it in &*runs {
+        let id = if it.run.id.is_empty() { &it.name } else { &it.run.id };
+        if !known.insert(id) {
+            return Err(Error::Twice(it.name.clone()));
+        }
+        if it.run.interrupted || it.run.aborted.is_some() {
+            return Err(Error::Cut(it.name.clone()));
+        }
+    }
+    runs.sort_by_key(|it| it.run.started_ms);
+    Ok(())
+}
+
+/// The first run that is not like the oldest one, in more than a history may differ in.
+pub(super) fn unlike(runs: &[Subject<'_>]) -> Option<Error> {
+    let (first, others) = runs.split_first()?;
+    let varying = VARYING.map(str::to_owned);
+    others.iter().find_map(|second| {
+        let mut differences = comparison::differences(first, second);
+        differences.retain(|it| !comparison::is_varied(&it.path, &varying));
+        (!differences.is_empty()).then(|| Error::Unlike {
+            first: first.name.clone(),
+            second: second.name.clone(),
+            differences,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Run;
+
+    fn runs(started: &[u64]) -> Vec<Run> {
+        let run = |at: &u64| Run { id: format!("r{at}"), started_ms: *at, ..Run::default() };
+        started.iter().map(run).collect()
+    }
+
+    fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
+        runs.iter().map(|run| Subject { name: run.id.clone(), run, scenario: None }).collect()
+    }
+
+    #[track_caller]
+    fn check(runs: &[Run], part: &str) {
+        let error = in_order(&mut subjects(runs)).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_history_is_refused_with_the_mend() {
+        check(&runs(&[1]), "1 run has no history: name 2 runs at least");
+        check(&runs(&(0..=RUNS_MAX as u64).collect::<Vec<_>>()), "at most 500 are followed");
+        check(&runs(&[1, 2, 1]), "r1 is there twice");
+        let mut cut = runs(&[1, 2]);
+        cut[1].interrupted = true;
+        check(&cut, "r2 was ended early");
+    }
+
+    #[test]
+    fn runs_are_followed_in_the_order_in_which_they_were_made() {
+        let runs = runs(&[3, 1, 2]);
+        let mut subjects = subjects(&runs);
+        in_order(&mut subjects).unwrap();
+        assert_eq!(subjects.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["r1", "r2", "r3"]);
+    }
+
+    #[test]
+    fn versions_may_differ_and_nothing_else_may() {
+        let mut runs = runs(&[1, 2, 3]);
+        runs[1].server.version = Some("8.1".into());
+        runs[1].server.product = Some("other 8.1".into());
+        runs[2].environment.plimsoll = "0.2.0".into();
+        assert_eq!(unlike(&subjects(&runs)), None);
+        runs[2].environment.cores = 8;
+        let text = unlike(&subjects(&runs)).unwrap().to_string();
+        let parts = ["r1 and r3 differ in", "environment.cores: 0 in the first, 8 in the second", "--force"];
+        for part in parts {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("environment.plimsoll"), "{text}");
+    }
+}

@@ -1,0 +1,135 @@
+//! What a history says, for a terminal.
+
+mod table;
+mod words;
+
+pub use words::conclusions;
+
+use plimsoll_measure::comparison::Verdict;
+use plimsoll_measure::history::{History, Track};
+
+use crate::tables::Tone;
+use crate::text::{Style, lines, paint, wrap};
+use crate::units::counted;
+
+/// Columns of the summary at most.
+const WIDTH: usize = 100;
+
+/// The summary of a history, at most 100 columns wide, with a line feed at its end. The conclusions shown are its own: see
+/// [`conclusions`].
+pub fn summary(history: &History, style: Style) -> String {
+    let title = wrap(&history.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
+    let facts = wrap(&facts(history), "", WIDTH);
+    let (word, tone) = word(history);
+    let table = table::changes(history);
+    let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
+    let said = history.conclusions.iter().flat_map(|said| wrap(said, "  • ", WIDTH));
+    let mut sections: Vec<Vec<String>> = vec![
+        title.chain(facts).collect(),
+        vec![paint(word, tone, style)],
+        heading.chain(lines(&table, WIDTH, style)).collect(),
+        said.collect(),
+    ];
+    sections.retain(|section| !section.is_empty());
+    let text: Vec<_> = sections.iter().map(|section| section.join("\n")).collect();
+    text.join("\n\n") + "\n"
+}
+
+/// How many runs there are, and of what time.
+fn facts(history: &History) -> String {
+    let runs = counted(history.runs.len() as u64, "run");
+    match (history.runs.first(), history.runs.last()) {
+        (Some(first), Some(last)) => {
+            format!("{runs} · {} to {}", words::moment(&first.started), words::moment(&last.started))
+        }
+        _ => runs,
+    }
+}
+
+/// The newest change of the primary metric as a headline.
+fn word(history: &History) -> (&'static str, Tone) {
+    match history.primary().and_then(Track::newest).map(|change| change.verdict) {
+        Some(Verdict::Worse) => ("THE NEWEST CHANGE IS FOR THE WORSE", Tone::Bad),
+        Some(_) => ("THE NEWEST CHANGE IS FOR THE BETTER", Tone::Good),
+        None if history.is_failed() => ("TOO FEW RUNS TO TELL", Tone::Doubtful),
+        None => ("NO CHANGE SHOWN", Tone::Strong),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use plimsoll_measure::comparison::Subject;
+    use plimsoll_measure::environment::ServerFacts;
+    use plimsoll_measure::history::{Request, Settings, follow};
+    use plimsoll_measure::run::{Client, Operation, Run, ScenarioFacts, Verdict as Worth};
+
+    use super::*;
+
+    /// A day, in milliseconds.
+    const DAY_MS: u64 = 86_400_000;
+
+    fn run(day: usize, rate: f64, version: &str) -> Run {
+        let rate = rate * (1.0 + 0.005 * ((day * 7 % 5) as f64 - 2.0));
+        let operation =
+            Operation { count: 1_000, documents: 1_000, documents_per_s: rate, ..Operation::default() };
+        Run {
+            id: format!("{day}"),
+            command: "run".into(),
+            started_ms: 1_774_137_600_000 + day as u64 * DAY_MS,
+            verdict: Worth::Pass,
+            scenario: ScenarioFacts { title: "single <inserts>".into(), ..ScenarioFacts::default() },
+            server: ServerFacts { version: Some(version.into()), ..ServerFacts::default() },
+            operations: [("insert".to_owned(), operation)].into(),
+            client: Client { cpu_us_per_operation: Some(5.0), ..Client::default() },
+            ..Run::default()
+        }
+    }
+
+    /// A run a day at these rates, each with so many runs; the server becomes a newer one after the first.
+    pub(crate) fn sample(levels: &[(f64, usize)]) -> History {
+        let first = levels.first().map_or(0, |(_, runs)| *runs);
+        let version = |day| if day < first { "8.0" } else { "8.1" };
+        let rates = levels.iter().flat_map(|(rate, runs)| std::iter::repeat_n(*rate, *runs));
+        let runs: Vec<Run> = rates.enumerate().map(|(day, rate)| run(day, rate, version(day))).collect();
+        let subject = |(day, run)| Subject { name: format!("runs/{day:03}"), run, scenario: None };
+        let request = Request {
+            runs: runs.iter().enumerate().map(subject).collect(),
+            metric: None,
+            force: false,
+            settings: Settings::default(),
+        };
+        let mut history = follow(request).unwrap();
+        history.conclusions = conclusions(&history);
+        history
+    }
+
+    #[test]
+    fn a_history_is_summed_up() {
+        let found = summary(&sample(&[(5_000.0, 12), (4_500.0, 10)]), Style::Plain);
+        for part in [
+            "single <inserts>",
+            "22 runs · 2026-03-22 00:00 to 2026-04-12 00:00",
+            "THE NEWEST CHANGE IS FOR THE WORSE",
+            "documents/s of insert",
+            "2026-04-03 00:00",
+            "worse",
+            "none shown",
+            "  • Worse: ",
+        ] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+        assert!(found.lines().all(|line| line.chars().count() <= WIDTH), "{found}");
+    }
+
+    #[test]
+    fn every_history_has_a_headline() {
+        for (levels, expected) in [
+            (&[(5_000.0, 12), (6_000.0, 10)][..], "THE NEWEST CHANGE IS FOR THE BETTER"),
+            (&[(5_000.0, 20)], "NO CHANGE SHOWN"),
+            (&[(5_000.0, 9)], "TOO FEW RUNS TO TELL"),
+        ] {
+            let text = summary(&sample(levels), Style::Plain);
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+}
