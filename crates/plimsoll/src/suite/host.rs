@@ -119,7 +119,7 @@ impl<'a> Hosted<'a> {
     /// When the server does not answer.
     pub fn look(&self, namespace: &Namespace, when: When) -> anyhow::Result<Inspection> {
         self.within(async {
-            let server = self.facts().await?;
+            let server = self.place.facts().await?;
             let mut connection = self.connect().await?;
             let ours = self.place.server.is_some();
             if when == When::After && ours {
@@ -166,17 +166,6 @@ impl<'a> Hosted<'a> {
 
     async fn connect(&self) -> anyhow::Result<Connection> {
         Ok(Connection::connect(&self.place.site.options()).await?)
-    }
-
-    async fn facts(&self) -> anyhow::Result<ServerFacts> {
-        let mut facts = Probe::connect(&self.place.site.options()).await?.facts().await?;
-        facts.kind = self.place.kind;
-        facts.open = self.place.site.is_open();
-        facts.addresses = self.place.site.addresses().iter().map(ToString::to_string).collect();
-        if let Some(server) = &self.place.server {
-            server.server().describe(&mut facts);
-        }
-        Ok(facts)
     }
 
     fn within<T>(&self, asked: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

@@ -41,7 +41,6 @@ mod books;
 mod greet;
 
 use books::{Promised, gather};
-pub use greet::describe;
 use greet::greet;
 
 /// A database under load.

@@ -14,7 +14,6 @@ use plimsoll_server::proxy::Proxy;
 use plimsoll_server::service;
 use tokio::runtime::Runtime;
 
-use super::database::describe;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::fill;
 use crate::itself;
@@ -64,7 +63,7 @@ impl Staged {
     /// When the database refuses, or the service does not start.
     pub fn start(start: Start<'_>, place: Place, runtime: &Runtime) -> Outcome<Self> {
         let Start { staging, run, seed, wants_proxy, .. } = start;
-        let facts = runtime.block_on(describe(&place))?;
+        let facts = runtime.block_on(place.facts()).deserves(Exit::Server)?;
         let uri = uri(&place).deserves(Exit::Usage)?;
         let settings = run.join(run_dir::SERVICE_SETTINGS);
         run_dir::write_private(&settings, &staging.settings()?)?;

@@ -3,7 +3,6 @@
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_mongo::collection::{self, Before};
 use plimsoll_mongo::setup::Setup;
-use plimsoll_server::probe::Probe;
 use plimsoll_wire::Connection;
 
 use crate::exit::{Deserves, Exit, Failure, Outcome};
@@ -12,7 +11,7 @@ use crate::scenario::Loaded;
 
 /// Asks the server what it is, and looks at the collection.
 pub(super) async fn greet(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<(ServerFacts, Before)> {
-    let mut facts = describe(place).await?;
+    let mut facts = place.facts().await.deserves(Exit::Server)?;
     let mut before = look_at(place, setup, loaded).await?;
     for other in &place.others {
         facts.addresses.extend(other.site.addresses().iter().map(ToString::to_string));
@@ -22,22 +21,6 @@ pub(super) async fn greet(place: &Place, setup: &Setup, loaded: &Loaded) -> Outc
         before.vanishing = before.vanishing.or(more.vanishing);
     }
     Ok((facts, before))
-}
-
-/// What a server says it is.
-///
-/// # Errors
-/// When it cannot be asked.
-pub async fn describe(place: &Place) -> Outcome<ServerFacts> {
-    let mut probe = Probe::connect(&place.site.options()).await.deserves(Exit::Server)?;
-    let mut facts = probe.facts().await.deserves(Exit::Server)?;
-    facts.kind = place.kind;
-    facts.open = place.site.is_open();
-    facts.addresses = place.site.addresses().iter().map(ToString::to_string).collect();
-    if let Some(server) = &place.server {
-        server.server().describe(&mut facts);
-    }
-    Ok(facts)
 }
 
 /// Looks at the collection on one server and makes it ready.

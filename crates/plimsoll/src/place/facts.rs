@@ -1,0 +1,23 @@
+//! What a server says that it is.
+
+use plimsoll_measure::environment::ServerFacts;
+use plimsoll_server::probe::Probe;
+
+use super::Place;
+
+impl Place {
+    /// What the server says that it is, and what we know of it because we started it.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub async fn facts(&self) -> anyhow::Result<ServerFacts> {
+        let mut facts = Probe::connect(&self.site.options()).await?.facts().await?;
+        facts.kind = self.kind;
+        facts.open = self.site.is_open();
+        facts.addresses = self.site.addresses().iter().map(ToString::to_string).collect();
+        if let Some(server) = &self.server {
+            server.server().describe(&mut facts);
+        }
+        Ok(facts)
+    }
+}
