@@ -43,6 +43,7 @@ pub fn consume(cluster: &Cluster, topic: &str, records: u64, limit: Duration) ->
     let partitions = Asker::of(cluster)?.partitions(topic, limit)?;
     let mut config = crate::source::tuned(cluster);
     config.set("group.id", "plimsoll-bench").set("enable.auto.commit", "false");
+    config.set("enable.auto.offset.store", "false");
     let made = config.create_with_context(Watch::default());
     let consumer: BaseConsumer<Watch> = made.map_err(|error| Error::Config(words(&error)))?;
     let mut assignment = TopicPartitionList::new();

@@ -48,10 +48,13 @@ impl Membership {
     }
 
     /// The generation in which all these batches may be committed; `None` if some were read in an earlier assignment.
-    pub(crate) fn generation(&self, batches: &[Batch]) -> Option<Arc<ConsumerGroupMetadata>> {
+    pub(crate) fn generation<'a>(
+        &self,
+        mut batches: impl Iterator<Item = &'a Batch>,
+    ) -> Option<Arc<ConsumerGroupMetadata>> {
         let state = self.lock();
         let current = |batch: &Batch| state.held.get(batch.kept_in()) == Some(&batch.epoch());
-        if batches.iter().all(current) { state.generation.clone() } else { None }
+        if batches.all(current) { state.generation.clone() } else { None }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -87,7 +90,10 @@ mod tests {
         assert!(second > first);
         let stray = Batch::new(partition.clone());
         assert!(!membership.holds(&stray), "a batch without an assignment is nobody's");
-        assert!(membership.generation(&[]).is_none(), "there is no generation before the group gave one");
+        assert!(
+            membership.generation(std::iter::empty()).is_none(),
+            "there is no generation before the group gave one"
+        );
         membership.release(std::slice::from_ref(&partition));
         assert!(membership.lock().held.is_empty());
     }

@@ -1,17 +1,24 @@
 //! The batches of one transaction, and how far their records are in the producer's queue.
 
+use std::sync::Arc;
+
 use plimsoll_pipeline::{Batch, Cause, CauseClass, Event, Refused, Settled, Verdict};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::dead_letter::Reasons;
 use crate::error::words;
 use crate::sink::class::{self, Class};
+use crate::sink::gate::Gate;
 use crate::sink::record::Parts;
+use crate::sink::reports::note;
 use crate::sink::{Producer, Target};
+
+/// The lane of dead letters: no partition has this number, and they are few.
+const LETTERS: u32 = u32::MAX;
 
 /// Where the records and the dead letters of a transaction go.
 pub(super) struct Outlets {
-    pub(super) producer: Producer,
+    pub(super) producer: Arc<Producer>,
     pub(super) to: Target,
     pub(super) letters: Option<Target>,
 }
@@ -19,12 +26,19 @@ pub(super) struct Outlets {
 /// The batches of one transaction, in order.
 #[derive(Default)]
 pub(super) struct Gathered {
-    batches: Vec<Batch>,
-    /// For each batch the events that are dead letters because the topic will not have them.
-    refused: Vec<Vec<Refused>>,
-    /// The batch that is put into the queue next, and its event; its dead letters follow its events.
-    next: (usize, usize),
+    members: Vec<Member>,
+    /// The first that is not wholly in the queue.
+    first: usize,
     records: u64,
+}
+
+/// A batch, and how much of it is in the queue.
+struct Member {
+    batch: Batch,
+    /// The event that is next; its dead letters follow its events.
+    next: usize,
+    /// Events that are dead letters because the topic will not have them.
+    refused: Vec<Refused>,
 }
 
 /// Why a record is not in the queue.
@@ -41,12 +55,16 @@ pub(super) enum Trouble {
 impl Gathered {
     pub(super) fn add(&mut self, batch: Batch) {
         self.records += batch.events().len() as u64;
-        self.batches.push(batch);
-        self.refused.push(Vec::new());
+        self.members.push(Member { batch, next: 0, refused: Vec::new() });
     }
 
-    pub(super) fn batches(&self) -> &[Batch] {
-        &self.batches
+    pub(super) fn batches(&self) -> impl Iterator<Item = &Batch> {
+        self.members.iter().map(|member| &member.batch)
+    }
+
+    /// How many batches there are.
+    pub(super) const fn len(&self) -> usize {
+        self.members.len()
     }
 
     /// Records of all batches, without dead letters.
@@ -56,59 +74,78 @@ impl Gathered {
 
     /// The batches, as they are written.
     pub(super) fn written(self) -> impl Iterator<Item = Settled> {
-        let each = self.batches.into_iter().zip(self.refused);
-        each.map(|(batch, refused)| Settled { batch, verdict: Verdict::Written { replayed: 0, refused } })
+        let verdict = |refused| Verdict::Written { replayed: 0, refused };
+        self.members.into_iter().map(move |one| Settled { batch: one.batch, verdict: verdict(one.refused) })
     }
 
     /// The batches, as they came.
-    pub(super) fn into_batches(self) -> Vec<Batch> {
-        self.batches
+    pub(super) fn into_batches(self) -> impl Iterator<Item = Batch> {
+        self.members.into_iter().map(|member| member.batch)
     }
 
-    /// Puts records into the producer's queue until all are.
-    pub(super) fn enqueue(&mut self, outlets: &Outlets) -> Result<(), Trouble> {
-        while let Some(batch) = self.batches.get(self.next.0) {
-            if self.next.1 == batch.events().len() + batch.condemned().len() {
-                self.next = (self.next.0 + 1, 0);
-            } else {
-                self.send(outlets)?;
-                self.next.1 += 1;
-            }
+    /// Puts records into the producer's queue, as many as go on their way at once; whether all are there.
+    pub(super) fn enqueue(&mut self, outlets: &Outlets, gate: &mut Gate) -> Result<bool, Trouble> {
+        for member in &mut self.members[self.first..] {
+            member.enqueue(outlets, gate)?;
+        }
+        let is_there = |member: &&Member| member.is_there();
+        self.first += self.members[self.first..].iter().take_while(is_there).count();
+        Ok(self.first == self.members.len())
+    }
+}
+
+impl Member {
+    fn is_there(&self) -> bool {
+        self.next == self.batch.events().len() + self.batch.condemned().len()
+    }
+
+    /// As far as its partition takes records now.
+    fn enqueue(&mut self, outlets: &Outlets, gate: &mut Gate) -> Result<(), Trouble> {
+        while !self.is_there() && self.send(outlets, gate)? {
+            self.next += 1;
         }
         Ok(())
     }
 
-    fn send(&mut self, outlets: &Outlets) -> Result<(), Trouble> {
-        let (at, index) = self.next;
-        let batch = &self.batches[at];
+    /// Sends the next event; false if its partition takes no more now.
+    fn send(&mut self, outlets: &Outlets, gate: &mut Gate) -> Result<bool, Trouble> {
+        let (batch, index) = (&self.batch, self.next);
         let Some(event) = batch.events().get(index) else {
             let condemned = &batch.condemned()[index - batch.events().len()];
-            return outlets.bury(batch, &condemned.event, &condemned.cause);
+            outlets.bury(batch, &condemned.event, &condemned.cause, gate)?;
+            return Ok(true);
         };
         let record = Parts::of(batch, event);
         let Some(reason) = outlets.to.refuses(&record) else {
-            return outlets.put(&outlets.to, &record);
+            let lane = outlets.to.lane(batch);
+            if !gate.round(lane).admits(record.bytes(), outlets.to.round_bytes(&record)) {
+                return Ok(false);
+            }
+            outlets.put(&outlets.to, &record, lane, gate)?;
+            return Ok(true);
         };
         let attempts = batch.attempts() + 1;
         let cause = Cause { attempts, ..Cause::new("sink", CauseClass::Refused, reason.clone()) };
-        outlets.bury(batch, event, &cause)?;
-        self.refused[at].push(Refused { index: u32::try_from(index).unwrap_or(u32::MAX), reason });
-        Ok(())
+        outlets.bury(batch, event, &cause, gate)?;
+        self.refused.push(Refused { index: u32::try_from(index).unwrap_or(u32::MAX), reason });
+        Ok(true)
     }
 }
 
 impl Outlets {
-    fn put(&self, to: &Target, record: &Parts<'_>) -> Result<(), Trouble> {
-        to.send(&self.producer, record, 0).map_err(|error| trouble(&error))
+    fn put(&self, to: &Target, record: &Parts<'_>, lane: u32, gate: &mut Gate) -> Result<(), Trouble> {
+        to.send(&self.producer, record, note(lane, 0)).map_err(|error| trouble(&error))?;
+        gate.round(lane).sent(record.bytes());
+        Ok(())
     }
 
-    fn bury(&self, batch: &Batch, event: &Event, cause: &Cause) -> Result<(), Trouble> {
+    fn bury(&self, batch: &Batch, event: &Event, cause: &Cause, gate: &mut Gate) -> Result<(), Trouble> {
         let reasons = Reasons::of(batch, event, cause);
         let letter = reasons.record(batch, event);
         let why = match &self.letters {
             None => "there is no `dead_letters` topic".to_owned(),
             Some(letters) => match letters.refuses(&letter) {
-                None => return self.put(letters, &letter),
+                None => return self.put(letters, &letter, LETTERS, gate),
                 Some(reason) => reason,
             },
         };

@@ -1,7 +1,8 @@
 //! A topic as a sink, exactly once: records, dead letters and the offsets of the source become visible together.
 //!
-//! A transaction costs 10 to 20 ms, so batches are gathered. It is given up as a whole, and its batches come again. What a
-//! crash leaves open is ended by the next writer of the same name; readers must read what is committed only.
+//! A commit takes 10 to 20 ms, so batches are gathered, and two producers take turns: the next transaction is written while
+//! one is committed. It is given up as a whole, with the one behind it, and their batches come again. What a crash leaves
+//! open is ended by the next writers of the same names; readers must read what is committed only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +18,13 @@ use crate::membership::Membership;
 use crate::scenario::{self, Placing};
 use crate::sink::{Producer, Target, producer, target};
 
+use ender::Ender;
 use gathered::Outlets;
 use writer::{Rules, Writer};
 
 mod writer;
 
+mod ender;
 mod gathered;
 mod step;
 
@@ -71,8 +74,7 @@ impl Topic {
     }
 
     /// A producer that has ended what an earlier one of its name left open.
-    fn producer(&self, worker: usize) -> Result<Producer, Error> {
-        let id = format!("{}-{worker}", self.transactional_id);
+    fn producer(&self, id: &str) -> Result<Producer, Error> {
         let limits =
             [self.to.bytes_max, self.letters.as_ref().map_or(self.to.bytes_max, |letters| letters.bytes_max)];
         // A transaction may not be younger than its records may be old.
@@ -80,7 +82,7 @@ impl Topic {
             .min(Duration::from_secs(900))
             .as_millis()
             .to_string();
-        let more = [("transactional.id", id.as_str()), ("transaction.timeout.ms", &lives)];
+        let more = [("transactional.id", id), ("transaction.timeout.ms", &lives)];
         let timeout = self.delivery_timeout.min(Duration::from_secs(840));
         let producer = producer(&self.cluster, &limits, timeout, &more)?;
         let began = clock::now();
@@ -103,8 +105,15 @@ impl SinkFactory for Topic {
     }
 
     fn build(&self, worker: usize) -> Result<Box<dyn Sink>, SinkError> {
-        let producer = self.producer(worker).map_err(|error| SinkError::Refused(error.to_string()))?;
-        let outlets = Outlets { producer, to: self.to.clone(), letters: self.letters.clone() };
-        Ok(Box::new(Writer::new(outlets, Arc::clone(&self.membership), self.rules)))
+        let refused = |error: &dyn std::fmt::Display| SinkError::Refused(error.to_string());
+        let outlets = |id: &str| -> Result<Outlets, SinkError> {
+            let producer = Arc::new(self.producer(id).map_err(|error| refused(&error))?);
+            Ok(Outlets { producer, to: self.to.clone(), letters: self.letters.clone() })
+        };
+        let id = format!("{}-{worker}", self.transactional_id);
+        // No worker's name ends like the second: none is taken for the first of another.
+        let both = [outlets(&id)?, outlets(&format!("{id}.next"))?];
+        let ender = Ender::start().map_err(|error| refused(&error))?;
+        Ok(Box::new(Writer::new(both, ender, Arc::clone(&self.membership), self.rules)))
     }
 }

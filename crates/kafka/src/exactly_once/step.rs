@@ -1,8 +1,10 @@
 //! One step of a transaction, and what its error means.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_pipeline::Batch;
+use rdkafka::TopicPartitionList;
 use rdkafka::consumer::ConsumerGroupMetadata;
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::producer::{Producer as _, PurgeConfig};
@@ -33,19 +35,21 @@ pub(super) fn begin(producer: &Producer) -> Step {
     judge(producer.begin_transaction())
 }
 
-/// Adds the offsets behind the batches.
+/// The offsets behind the batches. Of several batches of a partition the last one counts: they are in order.
+pub(super) fn offsets_behind<'a>(
+    batches: impl Iterator<Item = &'a Batch>,
+) -> Result<TopicPartitionList, Step> {
+    let last: BTreeMap<_, _> = batches.map(|batch| (batch.kept_in(), batch.position())).collect();
+    offsets(last).map_err(|error| Step::Over(error.to_string()))
+}
+
+/// Adds offsets to the transaction.
 pub(super) fn send_offsets(
     producer: &Producer,
-    batches: &[Batch],
+    offsets: &TopicPartitionList,
     generation: &ConsumerGroupMetadata,
 ) -> Step {
-    // Of several batches of a partition the last one counts: they are in order.
-    let last: std::collections::BTreeMap<_, _> =
-        batches.iter().map(|batch| (batch.kept_in(), batch.position())).collect();
-    match offsets(last) {
-        Ok(list) => judge(producer.send_offsets_to_transaction(&list, generation, WAIT)),
-        Err(error) => Step::Over(error.to_string()),
-    }
+    judge(producer.send_offsets_to_transaction(offsets, generation, WAIT))
 }
 
 /// Makes everything visible. Every record must have been reported: the library's own flush looks only every 100 ms.

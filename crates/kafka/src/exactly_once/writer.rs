@@ -1,4 +1,8 @@
-//! The writer of one worker: gathers batches to a transaction, and ends it.
+//! The writer of one worker: gathers batches to a transaction, and ends it while the next one is written.
+//!
+//! Two producers take turns. The records of a transaction go on their way when those before them in their partition were
+//! acknowledged; its offsets are sent when the transaction before it is committed. So what is committed is always all up
+//! to some place, and a transaction that fails takes the one behind it with it.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -7,15 +11,18 @@ use std::time::Duration;
 
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_pipeline::{Batch, FailureClass, Settled, Sink, Verdict};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::Producer as _;
 
 use super::BATCHES_MAX;
+use super::ender::{Commit, Ender};
 use super::gathered::{Gathered, Outlets, Trouble};
 use super::step::{self, Step};
 use crate::error::said;
 use crate::membership::Membership;
 use crate::nap::Nap;
 use crate::sink::class::{self, Class};
+use crate::sink::gate::Gate;
 
 /// When a transaction is committed.
 #[derive(Clone, Copy, Debug)]
@@ -26,42 +33,74 @@ pub(super) struct Rules {
     pub(super) age_max_ns: u64,
 }
 
-/// Where a transaction stands.
+/// A producer, and the transaction that it has.
+struct Transaction {
+    outlets: Outlets,
+    gathered: Gathered,
+    /// Whether the brokers may know of it.
+    is_begun: bool,
+}
+
+/// Where the transaction stands that is written.
 #[derive(Debug)]
 enum Stage {
     /// There is none.
     None,
     /// It gathers since then.
     Open(Instant),
-    /// It is being committed; the offsets are in it already, or not.
-    Committing { offsets: bool },
-    /// It is being given up.
+    /// It is being given up, and the one before it if that failed.
     Aborting(String),
+}
+
+/// Where the transaction before it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// There is none.
+    None,
+    /// Its records are on their way.
+    Reporting,
+    /// It is being committed.
+    Committing,
+    /// It cannot be committed.
+    Failed,
 }
 
 /// Writes batches in transactions.
 pub(super) struct Writer {
-    outlets: Outlets,
+    ender: Ender,
+    written: Transaction,
+    ended: Transaction,
+    stage: Stage,
+    before: Before,
+    gate: Gate,
     membership: Arc<Membership>,
     rules: Rules,
-    stage: Stage,
-    gathered: Gathered,
-    /// Batches that came while a transaction was being ended.
+    /// Batches that came while there was no transaction.
     waiting: VecDeque<Batch>,
     done: VecDeque<Settled>,
     hurry: bool,
-    /// Why the pipeline cannot go on once the transaction is given up.
+    /// Why the pipeline cannot go on once the transactions are given up.
     over: Option<String>,
 }
 
 impl Writer {
-    pub(super) fn new(outlets: Outlets, membership: Arc<Membership>, rules: Rules) -> Self {
+    pub(super) fn new(
+        outlets: [Outlets; 2],
+        ender: Ender,
+        membership: Arc<Membership>,
+        rules: Rules,
+    ) -> Self {
+        let [written, ended] =
+            outlets.map(|outlets| Transaction { outlets, gathered: Gathered::default(), is_begun: false });
         Self {
-            outlets,
+            ender,
+            written,
+            ended,
+            stage: Stage::None,
+            before: Before::None,
+            gate: Gate::default(),
             membership,
             rules,
-            stage: Stage::None,
-            gathered: Gathered::default(),
             waiting: VecDeque::new(),
             done: VecDeque::new(),
             hurry: false,
@@ -69,35 +108,40 @@ impl Writer {
         }
     }
 
-    /// One turn of the transaction.
+    /// One turn of both transactions.
     fn turn(&mut self) {
         self.listen();
+        match self.before {
+            Before::Reporting if self.ended.outlets.producer.in_flight_count() == 0 => self.commit(),
+            Before::Committing => self.hear(),
+            Before::None | Before::Reporting | Before::Failed => {}
+        }
         match &self.stage {
             Stage::None => self.begin(),
             Stage::Open(since) => self.fill(*since),
-            Stage::Committing { .. } if self.outlets.producer.in_flight_count() > 0 => {}
-            Stage::Committing { offsets: false } => self.send_offsets(),
-            Stage::Committing { offsets: true } => match step::commit(&self.outlets.producer) {
-                Step::Done => {
-                    self.done.extend(mem::take(&mut self.gathered).written());
-                    self.stage = Stage::None;
-                }
-                step => self.follow(step),
-            },
-            Stage::Aborting(reason) => self.abort(reason.clone()),
+            Stage::Aborting(reason) => self.abort(&reason.clone()),
+        }
+        self.gate.close();
+    }
+
+    /// Takes reports; a record that was not acknowledged ends its transaction, and the one behind it.
+    fn listen(&mut self) {
+        let before = reports(&self.ended, &mut self.gate);
+        let now = reports(&self.written, &mut self.gate);
+        if let (Some(code), Before::Reporting) = (before, self.before) {
+            self.before = Before::Failed;
+            self.refuse(code);
+        }
+        // What is given up is reported as well, and says nothing new.
+        if let (Some(code), Stage::Open(_)) = (now, &self.stage) {
+            self.refuse(code);
         }
     }
 
-    /// Takes reports; a record that was not acknowledged ends the transaction.
-    fn listen(&mut self) {
-        let tally = self.outlets.producer.client().context().take();
-        if matches!(self.stage, Stage::None | Stage::Aborting(_)) {
-            return;
-        }
-        let worst = tally.failed.iter().map(|(_, _, code)| *code).max_by_key(|code| class::of(*code));
-        let Some(code) = worst else { return };
+    fn refuse(&mut self, code: RDKafkaErrorCode) {
         if class::of(code) != Class::Passing {
-            self.over = Some(format!("a record of {:?} was refused ({})", self.outlets.to.topic, said(code)));
+            let topic = &self.written.outlets.to.topic;
+            self.over = Some(format!("a record of {topic:?} was refused ({})", said(code)));
         }
         self.stage = Stage::Aborting(said(code));
     }
@@ -107,8 +151,9 @@ impl Writer {
         if self.waiting.is_empty() {
             return;
         }
-        match step::begin(&self.outlets.producer) {
+        match step::begin(&self.written.outlets.producer) {
             Step::Done => {
+                self.written.is_begun = true;
                 self.stage = Stage::Open(clock::now());
                 self.gather();
             }
@@ -118,7 +163,7 @@ impl Writer {
 
     fn gather(&mut self) {
         self.let_go_of_stale();
-        self.waiting.drain(..).for_each(|batch| self.gathered.add(batch));
+        self.waiting.drain(..).for_each(|batch| self.written.gathered.add(batch));
     }
 
     /// A batch of an assignment that has ended is read by another member, or by this one again: it must not be written.
@@ -130,36 +175,65 @@ impl Writer {
     }
 
     fn fill(&mut self, since: Instant) {
-        match self.gathered.enqueue(&self.outlets) {
-            Ok(()) => {}
-            Err(Trouble::Full) => return,
-            Err(Trouble::Ends(reason)) => {
-                self.stage = Stage::Aborting(reason);
-                return;
-            }
+        match self.written.gathered.enqueue(&self.written.outlets, &mut self.gate) {
+            Ok(true) if self.is_ripe(since) => self.pass_on(),
+            Ok(_) | Err(Trouble::Full) => {}
+            Err(Trouble::Ends(reason)) => self.stage = Stage::Aborting(reason),
             Err(Trouble::Nowhere(reason)) => {
                 self.over = Some(reason.clone());
                 self.stage = Stage::Aborting(reason);
-                return;
             }
-        }
-        let old = clock::now().since(since) >= self.rules.age_max_ns;
-        let many =
-            self.gathered.records() >= self.rules.records_min || self.gathered.batches().len() >= BATCHES_MAX;
-        if old || many || self.hurry {
-            self.stage = Stage::Committing { offsets: false };
         }
     }
 
-    fn send_offsets(&mut self) {
-        let Some(generation) = self.membership.generation(self.gathered.batches()) else {
-            self.stage = Stage::Aborting("a partition went to another member".to_owned());
-            return;
+    /// Whether it is large or old enough. While the one before it is not committed it goes on to grow: a commit takes as
+    /// long for much as for little.
+    fn is_ripe(&self, since: Instant) -> bool {
+        let gathered = &self.written.gathered;
+        let old = clock::now().since(since) >= self.rules.age_max_ns;
+        let many = gathered.records() >= self.rules.records_min || gathered.len() >= BATCHES_MAX;
+        self.before == Before::None && (old || many || self.hurry)
+    }
+
+    /// All of it is on its way: the other producer takes what comes now.
+    fn pass_on(&mut self) {
+        mem::swap(&mut self.written, &mut self.ended);
+        self.before = Before::Reporting;
+        self.stage = Stage::None;
+    }
+
+    /// Every record was reported.
+    fn commit(&mut self) {
+        let Some(generation) = self.membership.generation(self.ended.gathered.batches()) else {
+            return self.fail_before("a partition went to another member".to_owned());
         };
-        match step::send_offsets(&self.outlets.producer, self.gathered.batches(), &generation) {
-            Step::Done => self.stage = Stage::Committing { offsets: true },
-            step => self.follow(step),
+        match step::offsets_behind(self.ended.gathered.batches()) {
+            Ok(offsets) => {
+                let producer = Arc::clone(&self.ended.outlets.producer);
+                self.ender.ask(Commit { producer, offsets, generation });
+                self.before = Before::Committing;
+            }
+            Err(step) => self.follow(step),
         }
+    }
+
+    fn hear(&mut self) {
+        match self.ender.outcome() {
+            Some(Step::Done) => {
+                self.done.extend(mem::take(&mut self.ended.gathered).written());
+                self.ended.is_begun = false;
+                self.before = Before::None;
+            }
+            Some(Step::Abort(reason)) => self.fail_before(reason),
+            Some(step) => self.follow(step),
+            None => {}
+        }
+    }
+
+    /// What is behind it is not committed either.
+    fn fail_before(&mut self, reason: String) {
+        self.before = Before::Failed;
+        self.stage = Stage::Aborting(reason);
     }
 
     fn follow(&mut self, step: Step) {
@@ -170,24 +244,61 @@ impl Writer {
         }
     }
 
-    fn abort(&mut self, reason: String) {
-        match (step::abort(&self.outlets.producer), self.over.take()) {
+    /// Gives up what is written, as soon as it is known what becomes of the transaction before it: that one comes first.
+    fn abort(&mut self, reason: &str) {
+        let before = match self.before {
+            Before::Reporting | Before::Committing => return,
+            Before::Failed => self.ended.give_up(),
+            Before::None => Step::Done,
+        };
+        let step = if before == Step::Done { self.written.give_up() } else { before };
+        match (step, self.over.take()) {
             (Step::Over(reason), _) | (Step::Done, Some(reason)) => {
                 self.fail_all(FailureClass::Final, &reason)
             }
-            (Step::Done, None) => self.fail_all(FailureClass::Passing, &reason),
+            (Step::Done, None) => self.fail_all(FailureClass::Passing, reason),
             (Step::Again | Step::Abort(_), over) => self.over = over,
         }
     }
 
     /// Gives everything back in order, also what waited: an offset behind a gap must never be committed.
     fn fail_all(&mut self, class: FailureClass, reason: &str) {
-        let batches = mem::take(&mut self.gathered).into_batches();
-        for batch in batches.into_iter().chain(self.waiting.drain(..)) {
+        let [before, now] = [&mut self.ended, &mut self.written].map(|one| mem::take(&mut one.gathered));
+        let batches = before.into_batches().chain(now.into_batches());
+        for batch in batches.chain(self.waiting.drain(..)) {
             self.done.push_back(Settled { batch, verdict: Verdict::failed(class, reason) });
         }
-        self.stage = Stage::None;
+        self.gate.clear();
+        (self.stage, self.before) = (Stage::None, Before::None);
     }
+
+    fn in_flight(&self) -> i32 {
+        [&self.written, &self.ended].map(|one| one.outlets.producer.in_flight_count()).iter().sum()
+    }
+}
+
+impl Transaction {
+    /// Ends it without a trace; done as well if it was never begun.
+    fn give_up(&mut self) -> Step {
+        if !self.is_begun {
+            return Step::Done;
+        }
+        let step = step::abort(&self.outlets.producer);
+        self.is_begun = step != Step::Done;
+        step
+    }
+}
+
+/// Takes the reports of one producer: why the worst of its records was not acknowledged.
+fn reports(of: &Transaction, gate: &mut Gate) -> Option<RDKafkaErrorCode> {
+    let tally = of.outlets.producer.client().context().take();
+    for (lane, count) in tally.delivered {
+        gate.round(lane).reported(count);
+    }
+    for (lane, ..) in &tally.failed {
+        gate.round(*lane).reported(1);
+    }
+    tally.failed.into_iter().map(|(_, _, code)| code).max_by_key(|code| class::of(*code))
 }
 
 impl Sink for Writer {
@@ -207,8 +318,10 @@ impl Sink for Writer {
         let began = clock::now();
         let mut nap = Nap::new();
         loop {
-            let before = self.outlets.producer.in_flight_count();
-            self.outlets.producer.poll(Duration::ZERO);
+            let before = self.in_flight();
+            for one in [&self.written, &self.ended] {
+                one.outlets.producer.poll(Duration::ZERO);
+            }
             if self.done.is_empty() {
                 self.turn();
             }
@@ -216,7 +329,7 @@ impl Sink for Writer {
             if !self.done.is_empty() || left.is_zero() {
                 return self.done.pop_front();
             }
-            let came = self.outlets.producer.in_flight_count() < before;
+            let came = self.in_flight() < before;
             if came { nap.wake() } else { nap.take(left) }
         }
     }
@@ -238,11 +351,18 @@ mod tests {
     fn a_batch_of_an_assignment_that_has_ended_is_left_and_not_called_written() {
         // Nobody listens there, and nobody has to: what is left is never sent.
         let cluster = Cluster::at("127.0.0.1:1");
-        let producer = producer(&cluster, &[1_000_000], Duration::from_secs(1), &[]).unwrap();
-        let to = Target { topic: "orders".to_owned(), placing: Placing::Same, bytes_max: 1_000_000 };
-        let outlets = Outlets { producer, to, letters: None };
+        let to = Target {
+            topic: "orders".to_owned(),
+            placing: Placing::Same,
+            bytes_max: 1_000_000,
+            partitions: 1,
+        };
+        let outlets = [(); 2].map(|()| {
+            let producer = producer(&cluster, &[1_000_000], Duration::from_secs(1), &[]).unwrap();
+            Outlets { producer: Arc::new(producer), to: to.clone(), letters: None }
+        });
         let rules = Rules { records_min: 1, age_max_ns: 1 };
-        let mut writer = Writer::new(outlets, Arc::default(), rules);
+        let mut writer = Writer::new(outlets, Ender::start().unwrap(), Arc::default(), rules);
         let mut batch = Batch::new(Partition::new("t", 0));
         batch.push(Record::default());
         writer.submit(batch);

@@ -13,12 +13,15 @@ use crate::scenario::{self, Placing};
 use crate::topic::Admin;
 
 pub(crate) use record::Target;
+use record::request_bytes;
 pub(crate) use reports::{Producer, Reports};
 use writer::Writer;
 
+mod pending;
 mod writer;
 
 pub(crate) mod class;
+pub(crate) mod gate;
 pub(crate) mod record;
 pub(crate) mod reports;
 
@@ -82,9 +85,10 @@ pub(crate) fn target(
     placing: Placing,
     limit: Duration,
 ) -> Result<Target, Error> {
-    Asker::of(cluster)?.partitions(topic, limit)?;
+    let partitions = Asker::of(cluster)?.partitions(topic, limit)?.len();
     let told = Admin::of(cluster, limit)?.record_bytes_max(topic);
-    Ok(Target { topic: topic.to_owned(), placing, bytes_max: told.unwrap_or(RECORD_BYTES_MAX) })
+    let bytes_max = told.unwrap_or(RECORD_BYTES_MAX);
+    Ok(Target { topic: topic.to_owned(), placing, bytes_max, partitions })
 }
 
 /// A producer for topics that take records of so many bytes. Sets of records are no larger than the smallest limit: a
@@ -95,7 +99,7 @@ pub(crate) fn producer(
     timeout: Duration,
     more: &[(&str, &str)],
 ) -> Result<Producer, Error> {
-    let least = bytes_max.iter().min().copied().unwrap_or(RECORD_BYTES_MAX).clamp(1000, 1_000_000);
+    let least = request_bytes(bytes_max.iter().min().copied().unwrap_or(RECORD_BYTES_MAX));
     let most = bytes_max.iter().max().copied().unwrap_or(RECORD_BYTES_MAX).clamp(1000, 1_000_000_000);
     let mut config = cluster.config_with(DEFAULTS);
     config.set("enable.idempotence", "true").set("acks", "all");

@@ -20,7 +20,14 @@ pub(crate) struct Target {
     pub(crate) placing: Placing,
     /// The most bytes of a record that it takes.
     pub(crate) bytes_max: usize,
+    /// How many partitions it had when it was asked for.
+    pub(crate) partitions: usize,
 }
+
+/// The lane of records that may go to any partition.
+const ANYWHERE: u32 = 0;
+/// More than so many partitions are not filled at once.
+const PARTITIONS_MAX: usize = 16;
 
 /// A record that is ready to be sent.
 pub(crate) struct Parts<'a> {
@@ -64,6 +71,24 @@ impl Target {
         })
     }
 
+    /// What orders the records of a batch on their way: the partition they go to, or one lane where their keys say that.
+    pub(crate) fn lane(&self, batch: &Batch) -> u32 {
+        match self.placing {
+            Placing::Same => batch.partition().index,
+            Placing::Key => ANYWHERE,
+        }
+    }
+
+    /// How much of a lane goes to the brokers at once: what one request of a partition takes. Keys are spread over all
+    /// partitions, so half of their requests are filled; records without a key go to one partition for a while.
+    pub(crate) fn round_bytes(&self, record: &Parts<'_>) -> usize {
+        let request = request_bytes(self.bytes_max);
+        match (self.placing, record.key) {
+            (Placing::Key, Some(_)) => request * (self.partitions.min(PARTITIONS_MAX) / 2).max(1),
+            _ => request,
+        }
+    }
+
     /// Puts a record into the producer's queue; `note` comes back with its report.
     pub(crate) fn send(
         &self,
@@ -85,6 +110,11 @@ impl Target {
     }
 }
 
+/// The most bytes of one request of a partition.
+pub(crate) fn request_bytes(bytes_max: usize) -> usize {
+    bytes_max.clamp(1000, 1_000_000)
+}
+
 fn headers(all: &[(&str, Option<&[u8]>)]) -> OwnedHeaders {
     let empty = OwnedHeaders::new_with_capacity(all.len());
     all.iter().fold(empty, |headers, &(key, value)| headers.insert(Header { key, value }))
@@ -102,8 +132,22 @@ mod tests {
         batch.push_with(record, [("name", Some(&b"value"[..])), ("none", None)]);
         let parts = Parts::of(&batch, &batch.events()[0]);
         assert_eq!(parts.bytes(), FRAME_BYTES + 3 + 100 + (4 + 5 + 10) + (4 + 10));
-        let target = |bytes_max| Target { topic: "t".to_owned(), placing: Placing::Key, bytes_max };
+        let target =
+            |bytes_max| Target { topic: "t".to_owned(), placing: Placing::Key, bytes_max, partitions: 1 };
         assert_eq!(target(parts.bytes()).refuses(&parts), None);
         assert!(target(parts.bytes() - 1).refuses(&parts).unwrap().contains("max.message.bytes"));
+    }
+
+    #[test]
+    fn a_round_fills_one_request_or_half_of_those_that_keys_are_spread_over() {
+        let target = |placing| Target { topic: "t".to_owned(), placing, bytes_max: 4_000_000, partitions: 6 };
+        let mut batch = Batch::new(Partition::new("t", 3));
+        batch.push(Record { key: Some(b"key"), ..Record::default() });
+        batch.push(Record::default());
+        let [keyed, plain] = [0, 1].map(|at| Parts::of(&batch, &batch.events()[at]));
+        assert_eq!((target(Placing::Same).lane(&batch), target(Placing::Key).lane(&batch)), (3, ANYWHERE));
+        assert_eq!(target(Placing::Key).round_bytes(&keyed), 3_000_000);
+        assert_eq!(target(Placing::Key).round_bytes(&plain), 1_000_000);
+        assert_eq!(target(Placing::Same).round_bytes(&keyed), 1_000_000);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Tally {
     pub(crate) failed: Vec<(u32, u32, RDKafkaErrorCode)>,
 }
 
-/// Counts reports. Only the thread that polls the producer reaches it, so its lock is never waited for.
+/// Counts reports. One thread polls the producer nearly always, so its lock is hardly ever waited for.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     pub(crate) watch: Watch,

@@ -34,6 +34,8 @@ pub(super) type Answered = (KafkaResult<()>, BTreeMap<Partition, u64>);
 pub(super) struct Member {
     watch: Watch,
     changes: Mutex<VecDeque<Change>>,
+    /// Whether there are changes, for those who ask with every message.
+    is_changing: AtomicBool,
     commits: Mutex<VecDeque<Answered>>,
     closing: AtomicBool,
 }
@@ -41,12 +43,15 @@ pub(super) struct Member {
 impl Member {
     /// The next change that waits to be made.
     pub(super) fn next_change(&self) -> Option<Change> {
-        lock(&self.changes).pop_front()
+        let mut changes = lock(&self.changes);
+        let next = changes.pop_front();
+        self.is_changing.store(!changes.is_empty(), Ordering::Release);
+        next
     }
 
     /// Whether a change waits.
     pub(super) fn is_changing(&self) -> bool {
-        !lock(&self.changes).is_empty()
+        self.is_changing.load(Ordering::Acquire)
     }
 
     /// The next commit that was answered.
@@ -97,7 +102,9 @@ impl ConsumerContext for Member {
             false if consumer.assignment_lost() => Change::Lost(list),
             false => Change::Revoked(list),
         };
-        lock(&self.changes).push_back(change);
+        let mut changes = lock(&self.changes);
+        changes.push_back(change);
+        self.is_changing.store(true, Ordering::Release);
     }
 
     fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {

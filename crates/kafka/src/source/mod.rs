@@ -88,9 +88,13 @@ impl Topic {
 }
 
 /// The settings of a consumer that reads fast: the library's own wait a second when its queue was full once, and fill 64 MB
-/// beside what the engine counts.
+/// beside what the engine counts. It checks the checksums that Kafka's own clients check, and it does not by itself.
 pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
-    cluster.config_with(&[("fetch.queue.backoff.ms", "5"), ("queued.max.messages.kbytes", "32768")])
+    cluster.config_with(&[
+        ("check.crcs", "true"),
+        ("fetch.queue.backoff.ms", "5"),
+        ("queued.max.messages.kbytes", "32768"),
+    ])
 }
 
 impl Source for Topic {

@@ -1,5 +1,8 @@
 //! Records and offsets become visible together, and a writer that was replaced writes no more.
 
+use std::collections::BTreeMap;
+
+use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 
 use crate::support::{
@@ -20,6 +23,25 @@ fn offsets_are_part_of_the_transaction_and_exact() {
     assert_eq!((missing, doubled), (vec![], vec![]));
     let markers = ends(&brokers, &target).iter().map(|extent| extent.end).sum::<u64>() - 10_000;
     assert!(markers > 0, "transactions leave markers: without them nothing was tried here");
+}
+
+#[test]
+fn records_keep_their_order_though_one_transaction_is_written_while_another_is_committed() {
+    const EACH: u64 = 20_000;
+    let brokers = broker().bootstrap();
+    let (source, target) = (topic(&brokers, "turns-in", 4), topic(&brokers, "turns-out", 4));
+    fill(&brokers, &source, 4, EACH);
+    let running = copy_once(&from(&brokers, &source, "turns"), &to(&brokers, &target), &once("turns", None));
+    until_committed(&brokers, &source, "turns");
+    running.end().unwrap();
+    let mut next = BTreeMap::from([(0, 0), (1, 0), (2, 0), (3, 0)]);
+    for message in read(&brokers, &target) {
+        let text = String::from_utf8(message.payload().unwrap().to_vec()).unwrap();
+        let at = next.get_mut(&message.partition()).unwrap();
+        assert_eq!(text, format!("{}-{at}", message.partition()));
+        *at += 1;
+    }
+    assert!(next.values().all(|count| *count == EACH), "{next:?}");
 }
 
 #[test]

@@ -1,0 +1,104 @@
+//! How much of each partition the client library is given at a time: one request, and the next when that is acknowledged.
+//!
+//! An idempotent producer of the library has one request of a partition on its way, whatever the protocol allows. What of that
+//! partition has waited for `linger.ms` meanwhile makes the library's thread ask its sockets without a pause until the answer
+//! comes: a core is busy with that, and on a small machine the broker waits for it. So records wait with us instead.
+
+use std::collections::BTreeMap;
+
+/// Records of one request: the library's own `batch.num.messages`.
+const RECORDS_MAX: u32 = 10_000;
+
+/// What is on its way, partition by partition.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    rounds: BTreeMap<u32, Round>,
+}
+
+/// What is put into the library's queue in one go, of one partition.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    on_way: u32,
+    bytes: usize,
+    is_closed: bool,
+}
+
+impl Gate {
+    /// The round of a partition.
+    pub(crate) fn round(&mut self, lane: u32) -> &mut Round {
+        self.rounds.entry(lane).or_default()
+    }
+
+    /// Nothing more is put for now: what is on its way is a request each.
+    pub(crate) fn close(&mut self) {
+        for round in self.rounds.values_mut() {
+            round.is_closed = round.on_way > 0;
+        }
+    }
+
+    /// Forgets what a producer had that is no more.
+    pub(crate) fn clear(&mut self) {
+        self.rounds.clear();
+    }
+}
+
+impl Round {
+    /// Whether a record of so many bytes fits into a request of at most `bytes_max`. The first always does. Once one did not
+    /// fit, none does: it would overtake that one.
+    pub(crate) const fn admits(&mut self, bytes: usize, bytes_max: usize) -> bool {
+        let full = self.on_way >= RECORDS_MAX || (self.on_way > 0 && self.bytes + bytes > bytes_max);
+        self.is_closed |= full;
+        !self.is_closed
+    }
+
+    /// A record is in the queue.
+    pub(crate) const fn sent(&mut self, bytes: usize) {
+        self.on_way += 1;
+        self.bytes += bytes;
+    }
+
+    /// So many were reported; with the last of them the next round begins.
+    pub(crate) fn reported(&mut self, count: u32) {
+        self.on_way = self.on_way.saturating_sub(count);
+        if self.on_way == 0 {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_round_of_a_partition_begins_when_the_last_record_of_the_one_before_is_reported() {
+        let mut gate = Gate::default();
+        for lane in [3, 3, 4] {
+            assert!(gate.round(lane).admits(100, 1000));
+            gate.round(lane).sent(100);
+        }
+        gate.close();
+        assert!(!gate.round(3).admits(100, 1000) && gate.round(5).admits(100, 1000));
+        gate.round(3).reported(1);
+        assert!(!gate.round(3).admits(100, 1000));
+        gate.round(3).reported(1);
+        assert!(gate.round(3).admits(100, 1000) && !gate.round(4).admits(100, 1000));
+        gate.clear();
+        assert!(gate.round(4).admits(100, 1000));
+    }
+
+    #[test]
+    fn a_round_is_as_large_as_a_request_and_nothing_overtakes_what_did_not_fit() {
+        let mut round = Round::default();
+        assert!(round.admits(5000, 1000), "a record that is larger than all others goes alone");
+        round.sent(5000);
+        assert!(!round.admits(1, 1000));
+        round.reported(1);
+        round.sent(600);
+        assert!(!round.admits(500, 1000));
+        assert!(!round.admits(1, 1000), "it would overtake");
+        round.reported(1);
+        (0..RECORDS_MAX).for_each(|_| round.sent(0));
+        assert!(!round.admits(0, 1000));
+    }
+}
