@@ -1,6 +1,6 @@
 //! The collection before a run: what is in it, what may happen to it, and what can be promised about it.
 
-use bson::{Document, RawDocumentBuf, rawdoc};
+use bson::{Bson, Document, RawDocumentBuf, rawdoc};
 use plimsoll_measure::inspection::Size;
 use plimsoll_wire::{Connection, Error as WireError};
 
@@ -82,9 +82,9 @@ pub async fn make_indexes(
 }
 
 /// The order in an index's name, as drivers write it: `1`, `-1`, `hashed`.
-fn plain(order: &bson::Bson) -> String {
+fn plain(order: &Bson) -> String {
     match order {
-        bson::Bson::String(text) => text.clone(),
+        Bson::String(text) => text.clone(),
         other => other.clone().into_relaxed_extjson().to_string(),
     }
 }
@@ -102,6 +102,23 @@ pub async fn count(connection: &mut Connection, namespace: &Namespace) -> Result
     let number = reply.get_i64("n").or_else(|_| reply.get_i32("n").map(i64::from));
     let number = number.or_else(|_| reply.get_f64("n").map(|number| number as i64));
     number.map(|number| number.max(0) as u64).map_err(|_| Error::Answer("count"))
+}
+
+/// The smallest and the largest `_id` in the collection; nothing where it holds no document.
+///
+/// # Errors
+/// What the server or the connection says.
+pub async fn ends(connection: &mut Connection, namespace: &Namespace) -> Result<Option<[Bson; 2]>, Error> {
+    let mut ends = Vec::new();
+    for order in [1_i32, -1] {
+        let find = rawdoc! {
+            "find": namespace.collection.as_str(), "sort": {"_id": order}, "projection": {"_id": 1}, "limit": 1,
+            "singleBatch": true,
+        };
+        let reply = document(&connection.command(&namespace.db, &find).await?, "find")?;
+        ends.extend(first_batch(&reply).into_iter().next().and_then(|mut first| first.remove("_id")));
+    }
+    Ok(<[Bson; 2]>::try_from(ends).ok())
 }
 
 /// Whether there is such a collection, empty or not.
@@ -177,5 +194,5 @@ pub async fn default_write_concern(connection: &mut Connection) -> Option<String
     let reply = connection.command("admin", &rawdoc! {"getDefaultRWConcern": 1}).await.ok()?;
     let reply = Document::try_from(reply.as_ref()).ok()?;
     let concern = reply.get_document("defaultWriteConcern").ok()?;
-    Some(bson::Bson::Document(concern.clone()).into_relaxed_extjson().to_string())
+    Some(Bson::Document(concern.clone()).into_relaxed_extjson().to_string())
 }

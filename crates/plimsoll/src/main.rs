@@ -13,6 +13,7 @@ mod fleet;
 mod held_back;
 mod injection;
 mod itself;
+mod left;
 mod log;
 mod matrix;
 mod merge;

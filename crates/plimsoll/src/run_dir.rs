@@ -26,6 +26,9 @@ pub const RUNS: &str = "plimsoll-runs";
 /// A run does not start with less room than this, in bytes.
 const ROOM_BYTES_MIN: u64 = 32 << 20;
 
+/// That a run starts is said among its first events.
+const STARTED_WITHIN: usize = 16;
+
 const EVENTS: &str = "events.ndjson";
 const INTERVALS: &str = "intervals.hlog";
 const RUN: &str = "run.json";
@@ -225,6 +228,15 @@ pub fn read_events(path: &Path) -> anyhow::Result<Vec<Event>> {
         File::open(path.join(EVENTS)).with_context(|| format!("read the events of {}", path.display()))?;
     let lines = BufReader::new(file).lines().map_while(Result::ok);
     Ok(lines.filter_map(|line| serde_json::from_str(&line).ok()).collect())
+}
+
+/// The identity of the run that was started in a directory, whatever became of it.
+pub fn started(path: &Path) -> Option<String> {
+    let lines = BufReader::new(File::open(path.join(EVENTS)).ok()?).lines().map_while(Result::ok);
+    lines.take(STARTED_WITHIN).find_map(|line| match serde_json::from_str(&line).ok()? {
+        Event::Started { id, .. } => Some(id),
+        _ => None,
+    })
 }
 
 /// Writes the page of a run from what its directory holds.

@@ -4,7 +4,7 @@ use super::form::{Comparison, FORMAT, Method, Noise, Pair, Settings, Side, SideR
 use super::judge::{judge, single};
 use super::measures::{Measure, measures};
 use super::sign_flip::{PAIRS_EXACT, SAMPLES};
-use super::soundness::{broken, canary, failed, invalid, is_idle, is_kept, notes};
+use super::soundness::{broken, canary, failed, fails_more, invalid, invalid_more, is_idle, is_kept, notes};
 use super::subject::{Error, Subject, in_pairs, look};
 use super::values::Values;
 use crate::run::Run;
@@ -60,6 +60,8 @@ pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
         notes: [Vec::from_iter(stands_in), Vec::from_iter(canary(&a, &b)), notes("A", &a), notes("B", &b)]
             .concat(),
         broken: broken(&a, &b),
+        fails_more: fails_more(&a, &b, settings.seed),
+        invalid_more: invalid_more(&a, &b, settings.seed),
         a: side(name_a, &a),
         b: side(name_b, &b),
         differences,
@@ -222,6 +224,18 @@ mod tests {
             let it = compared(&(1..=20).map(one).collect::<Vec<_>>());
             assert_eq!((it.verdict, it.is_broken()), (Verdict::NoDifference, expected), "{a} and {b}");
             assert_eq!((u64::from(it.broken[0].a), u64::from(it.broken[0].b)), (a, b));
+        }
+    }
+
+    #[test]
+    fn an_operation_that_fails_on_b_alone_makes_it_unsound_and_one_of_a_does_not() {
+        for (failing, expected) in [(2, true), (1, false)] {
+            let mut runs: Vec<Run> = (1..=20).map(|number| run(number, 1_000, Some(900))).collect();
+            let failed = runs[failing - 1].operations.get_mut("insert").unwrap();
+            failed.errors.insert("Timeout".into(), 1);
+            let it = compared(&runs);
+            assert_eq!(it.is_unsound(), expected, "run {failing}");
+            assert_eq!(it.verdict, Verdict::NoDifference, "its figures say nothing of that");
         }
     }
 

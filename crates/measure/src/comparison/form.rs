@@ -22,6 +22,13 @@ pub struct Comparison {
     /// Expectations of the scenario that did not hold in some run of either side.
     #[serde(default)]
     pub broken: Vec<Broken>,
+    /// Whether operations of B failed and none of A, or B is shown to fail a larger share of them. Not of searches, which drive
+    /// the load past what holds.
+    #[serde(default)]
+    pub fails_more: bool,
+    /// Whether B is shown to be invalid in more runs than A, of those that Plimsoll itself did not hold back.
+    #[serde(default)]
+    pub invalid_more: bool,
     /// What B is compared with.
     pub a: Side,
     /// What is judged.
@@ -260,6 +267,11 @@ impl Comparison {
     /// Whether B breaks an expectation in more runs than A does: whatever else it gains, it does not hold what A holds.
     pub fn is_broken(&self) -> bool {
         self.broken.iter().any(|it| it.b > it.a)
+    }
+
+    /// Whether B fails where A does not: its operations, or so many of its runs are invalid. Its figures are of the others.
+    pub const fn is_unsound(&self) -> bool {
+        self.fails_more || self.invalid_more
     }
 
     /// Whether some metric of B is shown to be worse.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::form::Broken;
+use super::sign_flip::{ALPHA, weigh};
 use super::subject::Subject;
 use crate::run::{Run, Verdict};
 
@@ -28,6 +29,33 @@ pub(super) fn invalid(runs: &[Subject<'_>]) -> u32 {
 /// Operations that failed in all runs of a side.
 pub(super) fn failed(runs: &[Subject<'_>]) -> u64 {
     runs.iter().flat_map(|it| it.run.operations.values()).flat_map(|it| it.errors.values()).sum()
+}
+
+/// Whether operations of B failed and none of A, which no chance does on a system that is sound, or B is shown to fail a larger
+/// share of them: by the share, for a faster side sends more. A search drives the load past what holds, so nothing follows there.
+pub(super) fn fails_more(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64) -> bool {
+    let is_search = |it: &Subject<'_>| matches!(it.run.command.as_str(), "line" | "ladder");
+    if a.iter().chain(b).any(is_search) {
+        return false;
+    }
+    let share = |run: &Run| {
+        let sent: u64 = run.operations.values().map(|it| it.count).sum();
+        let failed: u64 = run.operations.values().flat_map(|it| it.errors.values()).sum();
+        failed as f64 / (sent + failed).max(1) as f64
+    };
+    (failed(a) == 0 && failed(b) > 0) || is_shown(a, b, seed, share)
+}
+
+/// Whether B is shown to be invalid in more runs. One alone shows nothing: a busy machine makes a run invalid now and then.
+/// That the tool held a run back speaks against the tool, and a B that is too fast for it has done nothing wrong.
+pub(super) fn invalid_more(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64) -> bool {
+    is_shown(a, b, seed, |run| f64::from(u8::from(run.verdict == Verdict::Invalid && !run.client.limited)))
+}
+
+/// Whether a figure that may be zero is shown to be larger in B: by the test of every metric, on differences.
+fn is_shown(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64, of: impl Fn(&Run) -> f64) -> bool {
+    let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| of(b.run) - of(a.run)).collect();
+    weigh(&differences, seed).is_some_and(|evidence| evidence.centre > 0.0 && evidence.p <= ALPHA)
 }
 
 /// Expectations that did not hold in some run, each with the number of runs of either side.
@@ -132,6 +160,60 @@ mod tests {
         let errors = [("Timeout".to_owned(), 3), ("Refused".to_owned(), 4)].into();
         runs[1].operations = [("insert".to_owned(), Operation { errors, ..Operation::default() })].into();
         assert_eq!((invalid(&subjects(&runs)), failed(&subjects(&runs))), (1, 7));
+    }
+
+    /// Ten runs of which `bad` are made bad.
+    fn ten(bad: usize, make: impl Fn(&mut Run)) -> Vec<Run> {
+        let operation = Operation { count: 900, ..Operation::default() };
+        let operations = BTreeMap::from([("insert".to_owned(), operation)]);
+        let mut runs = vec![Run { verdict: Verdict::Pass, operations, ..Run::default() }; 10];
+        runs[..bad].iter_mut().for_each(make);
+        runs
+    }
+
+    #[test]
+    fn a_side_that_fails_more_is_shown_to_by_the_test_of_every_metric() {
+        let failing = |errors: u64| {
+            move |run: &mut Run| {
+                let operation = run.operations.get_mut("insert").unwrap();
+                operation.errors.insert("Timeout".into(), errors);
+            }
+        };
+        for (a, b, expected) in [
+            (ten(0, failing(1)), ten(10, failing(1)), true),
+            (ten(10, failing(1)), ten(10, failing(50)), true),
+            (ten(10, failing(50)), ten(10, failing(1)), false),
+            (ten(10, failing(5)), ten(10, failing(5)), false),
+            // A few runs may fail by chance where both sides have some that do.
+            (ten(1, failing(5)), ten(5, failing(5)), false),
+            // One is enough where the other side has none.
+            (ten(0, failing(1)), ten(1, failing(1)), true),
+            (ten(1, failing(1)), ten(0, failing(1)), false),
+        ] {
+            assert_eq!(fails_more(&subjects(&a), &subjects(&b), 0), expected, "{:?}", b[0].operations);
+        }
+        let searched = |mut runs: Vec<Run>| {
+            runs.iter_mut().for_each(|run| run.command = "line".into());
+            runs
+        };
+        let (a, b) = (searched(ten(0, failing(1))), searched(ten(10, failing(9))));
+        assert!(!fails_more(&subjects(&a), &subjects(&b), 0), "it looks for the rate at which they fail");
+    }
+
+    #[test]
+    fn invalid_runs_speak_against_b_where_they_are_many_and_the_tool_is_not_the_reason() {
+        let invalid = |run: &mut Run| run.verdict = Verdict::Invalid;
+        let limited = |run: &mut Run| (run.verdict, run.client.limited) = (Verdict::Invalid, true);
+        for (a, b, expected) in [
+            (ten(0, invalid), ten(10, invalid), true),
+            (ten(0, invalid), ten(8, invalid), true),
+            (ten(0, invalid), ten(7, invalid), false),
+            (ten(10, invalid), ten(10, invalid), false),
+            (ten(10, invalid), ten(0, invalid), false),
+            (ten(0, limited), ten(10, limited), false),
+        ] {
+            assert_eq!(invalid_more(&subjects(&a), &subjects(&b), 0), expected);
+        }
     }
 
     #[test]

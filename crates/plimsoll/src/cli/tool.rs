@@ -55,6 +55,8 @@ pub enum SchemaOf {
     Matrix,
     /// comparison.json
     Comparison,
+    /// What `history --json` prints.
+    History,
     /// suite.json
     Suite,
     /// Pipeline files.

@@ -128,12 +128,14 @@ pub fn tell(comparison: &Comparison, path: &Path, json: bool) -> Outcome<()> {
 }
 
 /// A regression ends like an expectation that failed: what was measured is sound, and it is not what it had to be. So does an
-/// expectation that B breaks in more runs than A, a side that did nothing, or pairs that leave the primary metric without a
-/// verdict: a gate must not open for what could not be judged. Documents that are not there weigh more.
+/// expectation that B breaks in more runs than A, operations that fail on B alone or more of them than on A, a side that did
+/// nothing, or pairs that leave the primary metric without a verdict: a gate must not open for what could not be judged.
+/// Documents that are not there weigh more.
 pub fn exit(comparison: &Comparison) -> Exit {
+    let breaks = comparison.is_broken() || comparison.is_unsound();
     if !(comparison.a.kept && comparison.b.kept) {
         Exit::Integrity
-    } else if comparison.is_regression() || comparison.is_broken() || comparison.is_failed() {
+    } else if comparison.is_regression() || breaks || comparison.is_failed() {
         Exit::Expectation
     } else {
         Exit::Held

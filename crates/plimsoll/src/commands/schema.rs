@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use plimsoll_measure::comparison::Comparison;
+use plimsoll_measure::history::History;
 use plimsoll_measure::matrix::Matrix;
 use plimsoll_measure::run::Run;
 use plimsoll_measure::stream::Stream;
@@ -28,6 +29,7 @@ fn text(of: SchemaOf) -> anyhow::Result<String> {
         SchemaOf::Run => schemars::schema_for!(Run),
         SchemaOf::Matrix => schemars::schema_for!(Matrix),
         SchemaOf::Comparison => schemars::schema_for!(Comparison),
+        SchemaOf::History => schemars::schema_for!(History),
         SchemaOf::Suite => schemars::schema_for!(Suite),
         SchemaOf::Pipeline => schemars::schema_for!(PipelineFile),
         SchemaOf::Stream => schemars::schema_for!(Stream),
@@ -58,6 +60,7 @@ pub mod tests {
         hold("docs/reference/run.schema.json", &text(SchemaOf::Run).unwrap());
         hold("docs/reference/matrix.schema.json", &text(SchemaOf::Matrix).unwrap());
         hold("docs/reference/comparison.schema.json", &text(SchemaOf::Comparison).unwrap());
+        hold("docs/reference/history.schema.json", &text(SchemaOf::History).unwrap());
         hold("docs/reference/suite.schema.json", &text(SchemaOf::Suite).unwrap());
         hold("docs/reference/pipeline.schema.json", &text(SchemaOf::Pipeline).unwrap());
         hold("docs/reference/stream.schema.json", &text(SchemaOf::Stream).unwrap());

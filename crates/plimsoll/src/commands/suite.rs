@@ -17,7 +17,7 @@ use crate::suite::dir::{SuiteDir, read as read_results, resumed};
 use crate::suite::drive::{Drive, Settings};
 use crate::suite::meant::{Test, Words, build, kept, title, told};
 use crate::suite::read::{Loaded, load as read};
-use crate::suite::schedule::{Retry, schedule};
+use crate::suite::schedule::{Retry, is_same, schedule};
 use crate::terminal::{print, say, style};
 
 /// The watchdog looks no more often than this, in nanoseconds.
@@ -130,7 +130,7 @@ fn reopen(path: &Path, args: &SuiteArgs) -> anyhow::Result<Begun> {
         );
     }
     ensure!(
-        tests.len() == suite.tests.len() && schedule(&tests) == suite.runs,
+        tests.len() == suite.tests.len() && is_same(&schedule(&tests), &suite.runs),
         "--resume: {} names other tests than suite.json: begin anew without --resume",
         path.display()
     );

@@ -81,17 +81,23 @@ impl<'a> Footing<'a> {
     }
 
     /// Does what the rules say about a collection and topics that are not empty, and makes the topics that are not there;
-    /// `before` is what was seen of them. What was done, in words.
+    /// `before` is what was seen of them, and `left` the runs whose documents are not in the way. What was done, in words.
     ///
     /// # Errors
     /// When something is in the way, or the server or the brokers refuse.
-    pub fn clear(&mut self, existing: Existing, before: &Inspection) -> Outcome<Vec<String>> {
+    pub fn clear(
+        &mut self,
+        existing: Existing,
+        before: &Inspection,
+        left: &[String],
+    ) -> Outcome<Vec<String>> {
         let mut said = Vec::new();
         if let Some((hosted, namespace)) = &self.hosted {
             let name = namespace.to_string();
             let was_there = before.collections.iter().any(|it| it.exists && it.namespace == name);
-            self.is_ours = !was_there || existing == Existing::Drop;
-            said.extend(room::clear(hosted, namespace, existing)?);
+            let cleared = room::clear(hosted, namespace, existing, left)?;
+            self.is_ours = !was_there || existing == Existing::Drop || cleared.is_some();
+            said.extend(cleared);
         }
         if let Some((brokers, topics)) = &self.brokers {
             for name in topics.made() {

@@ -19,6 +19,7 @@ use super::cpus::{Cpus, held};
 use super::footing::nothing;
 use super::hosted_as::HostedAs;
 use crate::exit::{Deserves, Exit, Outcome};
+use crate::left;
 use crate::place::{Choice, Manner, Place};
 
 /// How long one look may take in all: scans of large collections end by themselves before.
@@ -143,6 +144,21 @@ impl<'a> Hosted<'a> {
         self.within(async {
             let mut connection = self.connect().await?;
             Ok(collection::count(&mut connection, namespace).await?)
+        })
+    }
+
+    /// Whether everything in a collection is of one of these runs.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub fn is_all_of(&self, namespace: &Namespace, runs: &[String]) -> anyhow::Result<bool> {
+        if runs.is_empty() {
+            return Ok(false);
+        }
+        self.within(async {
+            let mut connection = self.connect().await?;
+            let ends = collection::ends(&mut connection, namespace).await?;
+            Ok(ends.is_some_and(|ends| left::is_all_of(&ends, runs)))
         })
     }
 

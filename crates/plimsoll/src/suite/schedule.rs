@@ -4,7 +4,8 @@ use plimsoll_measure::suite::{Outcome, Planned, Row};
 
 use super::meant::Test;
 
-/// Every run: each test once in the order of the file, then each that has another repetition again.
+/// Every run: each test once in the order of the file, then each that has another repetition again, from the last one to the
+/// first, and so on: no test always finds what the same other one has left on the machine.
 pub fn schedule(tests: &[Test]) -> Vec<Planned> {
     let counts: Vec<_> = tests.iter().map(|test| (test.name.as_str(), test.repetitions)).collect();
     rounds(&counts)
@@ -12,15 +13,29 @@ pub fn schedule(tests: &[Test]) -> Vec<Planned> {
 
 fn rounds(tests: &[(&str, u32)]) -> Vec<Planned> {
     let most = tests.iter().map(|(_, repetitions)| *repetitions).max().unwrap_or(0);
-    let round = |repetition| {
-        let again = tests.iter().filter(move |(_, repetitions)| repetition <= *repetitions);
-        again.map(move |(name, repetitions)| (repetition, *name, *repetitions))
+    let round = |repetition: u32| {
+        let again = tests.iter().filter(|(_, repetitions)| repetition <= *repetitions);
+        let mut round: Vec<_> = again.map(|(name, of)| (repetition, *name, *of)).collect();
+        if repetition.is_multiple_of(2) {
+            round.reverse();
+        }
+        round
     };
     let planned = |(number, (repetition, name, repetitions)): (u32, (u32, &str, u32))| {
         let which = if repetitions > 1 { format!("-r{repetition}") } else { String::new() };
         Planned { number, test: name.to_owned(), repetition, directory: format!("{number:03}-{name}{which}") }
     };
     (1..).zip((1..=most).flat_map(round)).map(planned).collect()
+}
+
+/// Whether two lists have the same runs, in whatever order.
+pub fn is_same(one: &[Planned], other: &[Planned]) -> bool {
+    let sorted = |runs: &[Planned]| {
+        let mut runs: Vec<_> = runs.iter().map(|run| (run.test.clone(), run.repetition)).collect();
+        runs.sort();
+        runs
+    };
+    sorted(one) == sorted(other)
 }
 
 /// Whether runs that came to nothing good are made again.
@@ -47,12 +62,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetitions_are_interleaved_and_each_run_has_a_place_of_its_own() {
+    fn repetitions_are_interleaved_the_order_alternates_and_each_run_has_a_place_of_its_own() {
         let runs = rounds(&[("a", 3), ("b", 1), ("c", 2)]);
         let told: Vec<_> = runs.iter().map(|run| (run.number, run.directory.as_str())).collect();
-        let expected = ["001-a-r1", "002-b", "003-c-r1", "004-a-r2", "005-c-r2", "006-a-r3"];
+        let expected = ["001-a-r1", "002-b", "003-c-r1", "004-c-r2", "005-a-r2", "006-a-r3"];
         assert_eq!(told, (1..).zip(expected).collect::<Vec<_>>());
         assert!(rounds(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_same_runs_in_another_order_are_the_same_runs() {
+        let (one, other) = (rounds(&[("a", 2), ("b", 2)]), rounds(&[("b", 2), ("a", 2)]));
+        assert!(one != other && is_same(&one, &other));
+        assert!(!is_same(&one, &rounds(&[("a", 2), ("b", 1)])));
+        assert!(!is_same(&one, &rounds(&[("a", 2), ("c", 2)])));
     }
 
     #[test]

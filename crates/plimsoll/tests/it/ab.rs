@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
+use plimsoll_child::process::{is_alive, started_by};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -49,15 +50,27 @@ fn two_things_that_cannot_be_measured_in_turns_are_refused_before_a_server_is_lo
     }
 }
 
-/// Waits until `path` is there.
-fn wait_for(path: &Path) {
+/// Waits until something is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..PATIENCE.as_millis() / 50 {
-        if path.exists() {
+        if is_so() {
             return;
         }
         sleep(Duration::from_millis(50));
     }
-    panic!("{} is not there", path.display());
+    panic!("{what} did not come within {PATIENCE:?}");
+}
+
+/// Kills a comparison while a run of its third pair is under load, and waits for that run to end.
+fn kill_in_the_third_pair(words: &[&str], out: &Path) {
+    let mut begun = plimsoll().args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let events = out.join("003-a/events.ndjson");
+    let told = || fs::read_to_string(&events).unwrap_or_default();
+    until("the load of the third pair", || told().contains(r#""event":"phase""#));
+    let runs = started_by(begun.id());
+    kill_process(Pid::from_raw(i32::try_from(begun.id()).unwrap()).unwrap(), Signal::KILL).unwrap();
+    begun.wait().unwrap();
+    until("the end of the run", || !runs.iter().any(|run| is_alive(*run)));
 }
 
 #[test]
@@ -80,7 +93,7 @@ fn a_comparison_that_was_interrupted_goes_on_and_finds_that_large_batches_cost_m
     let begun = [&words[..], &["--out", out.to_str().unwrap()]].concat();
     let begun = plimsoll().args(begun).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // In the middle of the second pair.
-    wait_for(&out.join("002-b/events.ndjson"));
+    until("the second pair", || out.join("002-b/events.ndjson").exists());
     kill_process(Pid::from_raw(i32::try_from(begun.id()).unwrap()).unwrap(), Signal::INT).unwrap();
     let begun = begun.wait_with_output().unwrap();
     assert_eq!(begun.status.code(), Some(130), "{}", stderr(&begun));
@@ -96,6 +109,8 @@ fn a_comparison_that_was_interrupted_goes_on_and_finds_that_large_batches_cost_m
         &[&["ab", file.to_str().unwrap(), "--server", &server, "--b", "set seed=5"], &resume[..]].concat(),
     );
     assert!(stderr(&other).contains("give the same"), "{}", stderr(&other));
+    kill_in_the_third_pair(&[&words[..], &resume].concat(), &out);
+    // What the killed one could not drop is not in the way.
     let ended = plimsoll_with(&[&words[..], &resume, &["--json"]].concat());
     assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(99), ""));
     assert_eq!(

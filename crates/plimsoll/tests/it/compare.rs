@@ -216,3 +216,38 @@ fn a_faster_b_that_breaks_what_a_holds_ends_with_99_and_that_is_said_first() {
     let turned = compare(dir.path(), &[b, "--with", a, "--min-effect", "90%"]);
     assert_eq!(turned.status.code(), Some(0), "A alone breaks it: {}", stdout(&turned));
 }
+
+#[test]
+fn a_faster_b_whose_operations_fail_ends_with_99_and_one_that_a_busy_machine_made_invalid_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let failing = |run: &mut Run| {
+        // In the third run alone.
+        if run.started_ms == 6 {
+            run.operations.get_mut("insert").unwrap().errors.insert("timeout".into(), 1);
+        }
+    };
+    let invalid_up_to = |last: u64| {
+        move |run: &mut Run| {
+            run.verdict = if run.started_ms <= last { Verdict::Invalid } else { Verdict::Pass };
+        }
+    };
+    let a = group(dir.path(), "a", 1, &around(5_000.0, 8), |_| ());
+    let b = |name: &str, change: &dyn Fn(&mut Run)| group(dir.path(), name, 2, &around(9_000.0, 8), change);
+    let failing = b("failing", &failing);
+    for (b, code, part) in [
+        (&failing, 99, "B IS BETTER, AND B FAILS WHERE A DOES NOT"),
+        (&failing, 99, "Operations of B failed (1 in all), and none of A: that is a failure"),
+        (&b("all-invalid", &invalid_up_to(100)), 99, "That B is invalid more often is shown"),
+        (&b("once-invalid", &invalid_up_to(2)), 0, "Invalid are 0 of 8 runs of A and 1 of 8 of B"),
+    ] {
+        let output = compare(dir.path(), &[a.to_str().unwrap(), "--with", b.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(code), "{part}: {}", stdout(&output));
+        let said = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let turned = compare(
+        dir.path(),
+        &[failing.to_str().unwrap(), "--with", a.to_str().unwrap(), "--min-effect", "90%"],
+    );
+    assert_eq!(turned.status.code(), Some(0), "A alone fails: {}", stdout(&turned));
+}

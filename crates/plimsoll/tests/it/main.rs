@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ab;
+mod ab_sides;
 mod bad_input;
 mod baseline;
 mod bound;
@@ -22,6 +23,7 @@ mod inspect;
 mod iot;
 mod matrix;
 mod merge;
+mod merge_loads;
 mod operations;
 mod output;
 mod pipeline;
@@ -34,6 +36,7 @@ mod serve;
 mod serve_http2;
 mod serve_kill;
 mod service;
+mod shards;
 mod stream;
 mod stream_kills;
 mod suite;

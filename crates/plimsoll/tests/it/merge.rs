@@ -2,90 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
 
 use plimsoll_measure::clock;
-use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::{Value, json};
 
-use crate::program::{inserts, json, measured, plimsoll, plimsoll_with, scenario, shared, stderr};
-
-const SHARDS: u64 = 3;
-/// How far ahead the shards are told to begin, in milliseconds: a busy machine is given more time to get ready.
-const AHEAD_MS: [u64; 3] = [5_000, 45_000, 120_000];
-
-/// Runs all shards of a scenario at one moment; gives their directories.
-fn shards(dir: &Path, file: &str, more: &[&str]) -> Vec<PathBuf> {
-    for ahead_ms in AHEAD_MS {
-        let at = (clock::wall_ms() + ahead_ms).to_string();
-        let out = |index: u64| dir.join(format!("shard-{index}-of-{SHARDS}-{ahead_ms}"));
-        let start = |index: u64| {
-            let (shard, server) = (format!("{index}/{SHARDS}"), shared());
-            let words = ["run", file, "--server", &server, "--shard", &shard, "--start-at", &at, "--quiet"];
-            let mut command = plimsoll();
-            command.args(words).args(more).arg("--out").arg(out(index));
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-        };
-        let begun: Vec<_> = (0..SHARDS).map(start).collect();
-        let ended: Vec<Output> = begun.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
-        if ended.iter().any(|output| stderr(output).contains("the load was to begin")) {
-            // The collection of the ones that did begin is in the way of a second attempt.
-            drop_collection(file);
-            continue;
-        }
-        for output in &ended {
-            assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
-        }
-        return (0..SHARDS).map(out).collect();
-    }
-    panic!("this machine is too busy to get ready within {AHEAD_MS:?} ms")
-}
-
-fn ask(command: &bson::RawDocument) -> bson::RawDocumentBuf {
-    let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut connection = Connection::connect(&ConnectOptions::new(address)).await.unwrap();
-        connection.command("plimsoll_test", command).await.unwrap()
-    })
-}
-
-/// The collection of a scenario file, without its database.
-fn collection(file: &str) -> String {
-    let text = fs::read_to_string(file).unwrap();
-    let name = text.lines().find_map(|line| line.strip_prefix("collection: plimsoll_test.")).unwrap();
-    name.to_owned()
-}
-
-fn drop_collection(file: &str) {
-    ask(&bson::rawdoc! {"drop": collection(file)});
-}
-
-/// Documents in the collection, as the server itself counts them one by one.
-fn count(file: &str) -> i64 {
-    let command = bson::rawdoc! {"aggregate": collection(file), "pipeline": [{"$count": "n"}], "cursor": {}};
-    let reply = ask(&command);
-    let reply = bson::Document::try_from(reply.as_ref()).unwrap();
-    let first = &reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0];
-    let n = first.as_document().unwrap().get("n").unwrap();
-    n.as_i64().or(n.as_i32().map(i64::from)).unwrap()
-}
-
-fn run_json(dir: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(dir.join("run.json")).unwrap()).unwrap()
-}
-
-fn merge(shards: &[PathBuf], out: &Path) -> Output {
-    let mut words: Vec<&str> = vec!["merge"];
-    words.extend(shards.iter().map(|shard| shard.to_str().unwrap()));
-    words.extend(["--out", out.to_str().unwrap(), "--json"]);
-    plimsoll_with(&words)
-}
-
-/// A number of a run, by its path.
-fn number(run: &Value, pointer: &str) -> u64 {
-    run.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {run}"))
-}
+use crate::program::{inserts, json, measured, plimsoll_with, scenario, shared, stderr};
+use crate::shards::{count, counters_add_up, merge, number, run_json, shards};
 
 #[test]
 fn three_processes_are_one_run_to_the_document() {
@@ -94,7 +16,7 @@ fn three_processes_are_one_run_to_the_document() {
     let expected = "expect:\n  insert.documents: ['count==3001']\n  integrity.found: ['count==3001']\n  insert.errors: ['count==0']\n";
     let file = scenario(dir.path(), &format!("{text}workers: 1\n"));
     let file = file.to_str().unwrap();
-    let parts = shards(dir.path(), file, &[]);
+    let parts = shards(dir.path(), file);
     let joined = dir.path().join("joined");
     let output = merge(&parts, &joined);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -145,44 +67,6 @@ fn three_processes_are_one_run_to_the_document() {
     assert_eq!(held, [true, true, true], "{}", json(&judged)["expectations"]);
 
     refusals(dir.path(), &parts);
-}
-
-/// Every counter of a joined run is the sum of its shards', and so are the counts of its histograms.
-fn counters_add_up(run: &Value, parts: &[Value]) {
-    for pointer in [
-        "/operations/insert/count",
-        "/operations/insert/documents",
-        "/operations/insert/due",
-        "/operations/insert/skipped",
-        "/operations/insert/retries",
-        "/operations/insert/bytes_sent",
-        "/operations/insert/bytes_received",
-        "/operations/insert/response_ns/count",
-        "/operations/insert/wake_ns/count",
-        "/operations/insert/failed_response_ns/count",
-        "/phases/0/operations",
-        "/integrity/acknowledged",
-        "/integrity/found",
-        "/integrity/rejected",
-        "/integrity/unknown_present",
-        "/integrity/unknown_absent",
-        "/integrity/not_audited",
-        "/client/workers",
-        "/client/connections",
-    ] {
-        let sum: u64 = parts.iter().map(|part| number(part, pointer)).sum();
-        assert_eq!(number(run, pointer), sum, "{pointer}");
-    }
-    for (name, operation) in run["operations"].as_object().unwrap() {
-        let of = |run: &Value, class: &str| run["operations"][name]["errors"][class].as_u64().unwrap_or(0);
-        for class in operation["errors"].as_object().unwrap().keys() {
-            let sum: u64 = parts.iter().map(|part| of(part, class)).sum();
-            assert_eq!(of(run, class), sum, "{name}: {class}");
-        }
-    }
-    let largest = |pointer: &str| parts.iter().map(|part| number(part, pointer)).max().unwrap();
-    let max = "/operations/insert/response_ns/max";
-    assert_eq!(number(run, max), largest(max), "of the histograms");
 }
 
 /// What is no whole set of shards is refused, and leaves no directory behind.
@@ -244,7 +128,7 @@ fn an_open_load_of_three_processes_is_due_as_one() {
                    arrivals: {closed: {writers: 6}}}\n    stop: {operations: 60}\n";
     let file = scenario(dir.path(), &format!("{text}{refused}workers: 1\n"));
     let file = file.to_str().unwrap();
-    let parts = shards(dir.path(), file, &[]);
+    let parts = shards(dir.path(), file);
     let joined = dir.path().join("joined");
     let output = merge(&parts, &joined);
     let run = json(&output);

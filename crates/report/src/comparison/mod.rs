@@ -48,6 +48,9 @@ fn word(comparison: &Comparison) -> (String, Tone) {
     if comparison.is_broken() {
         return (format!("{word}, AND B BREAKS AN EXPECTATION"), Tone::Bad);
     }
+    if comparison.is_unsound() {
+        return (format!("{word}, AND B FAILS WHERE A DOES NOT"), Tone::Bad);
+    }
     (word.to_owned(), tone)
 }
 
@@ -195,6 +198,9 @@ pub(crate) mod tests {
             let text = summary(&comparison, None, Style::Plain);
             assert!(text.contains(expected), "{expected}: {text}");
             assert!(page(&comparison, Links::None).contains(expected), "{expected}");
+            let unsound = Comparison { fails_more: true, ..comparison.clone() };
+            let said = format!("{expected}, AND B FAILS WHERE A DOES NOT");
+            assert!(summary(&unsound, None, Style::Plain).contains(&said), "{said}");
             let broken = Comparison { broken: vec![Broken { b: 1, ..Broken::default() }], ..comparison };
             let expected = format!("{expected}, AND B BREAKS AN EXPECTATION");
             assert!(summary(&broken, None, Style::Plain).contains(&expected), "{expected}");

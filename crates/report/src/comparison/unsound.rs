@@ -2,7 +2,7 @@
 
 use plimsoll_measure::comparison::{Broken, Comparison};
 
-/// Expectations that did not hold, runs that are invalid, and operations that failed on B alone.
+/// Expectations that did not hold, runs that are invalid, and operations that failed on B alone or more of them there.
 pub(super) fn unsound(comparison: &Comparison) -> Vec<String> {
     let pairs = comparison.pairs();
     let mut said: Vec<String> = comparison.broken.iter().map(|it| broken(it, pairs)).collect();
@@ -25,19 +25,27 @@ fn broken(it: &Broken, pairs: usize) -> String {
 fn invalid(comparison: &Comparison) -> Option<String> {
     let pairs = comparison.pairs();
     let (a, b) = (comparison.a.invalid, comparison.b.invalid);
+    let follows =
+        if comparison.invalid_more { " That B is invalid more often is shown, and a failure." } else { "" };
     (a + b > 0).then(|| {
         format!(
             "Invalid are {a} of {pairs} runs of A and {b} of {pairs} of B: their figures mean less than they seem, and so does \
-             what is said of them here; why stands below."
+             what is said of them here; why stands below.{follows}"
         )
     })
 }
 
 fn failed(comparison: &Comparison) -> Option<String> {
     let (a, b) = (comparison.a.failed, comparison.b.failed);
-    (a == 0 && b > 0).then(|| {
-        format!("Operations of B failed ({b} in all), and none of A: its figures are of those that did not.")
-    })
+    let said = match a {
+        0 if b > 0 => format!("Operations of B failed ({b} in all), and none of A"),
+        _ if comparison.fails_more => {
+            format!("B is shown to fail a larger share of its operations ({b} in all) than A ({a})")
+        }
+        _ => return None,
+    };
+    let follows = if comparison.fails_more { "that is a failure, and " } else { "" };
+    Some(format!("{said}: {follows}its figures are of those that did not."))
 }
 
 #[cfg(test)]
@@ -62,7 +70,15 @@ mod tests {
         check(|it| it.broken = vec![broken(0, 10)], both);
         check(|it| it.broken = vec![broken(3, 3)], "in 3 of 10 runs of B and 3 of 10 of A.");
         check(|it| it.b.invalid = 4, "Invalid are 0 of 10 runs of A and 4 of 10 of B");
-        check(|it| it.b.failed = 7, "Operations of B failed (7 in all), and none of A");
+        let many = "6 of 10 of B: their figures mean less than they seem, and so does what is said of them here; why stands \
+                    below. That B is invalid more often is shown";
+        check(|it| (it.b.invalid, it.invalid_more) = (6, true), many);
+        let alone = "Operations of B failed (7 in all), and none of A";
+        check(|it| it.b.failed = 7, &format!("{alone}: its figures are of those that did not."));
+        check(|it| (it.b.failed, it.fails_more) = (7, true), &format!("{alone}: that is a failure, and its"));
+        let more =
+            "B is shown to fail a larger share of its operations (70 in all) than A (3): that is a failure";
+        check(|it| (it.a.failed, it.b.failed, it.fails_more) = (3, 70, true), more);
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl<'a> Drive<'a> {
         }
         let path = self.path.join(&turn.directory);
         let side = self.side(turn.which);
-        let rooms = Rooms { side, number: turn.number, runtime: &self.runtime };
+        let rooms = Rooms { side, number: turn.number, path: &path, runtime: &self.runtime };
         let stood = rooms.stands()?;
         let own = side.own.word(turn.number);
         let run =

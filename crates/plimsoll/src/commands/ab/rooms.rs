@@ -1,5 +1,7 @@
 //! What a run has to itself on a server that stays: looked for before it, dropped after it.
 
+use std::path::Path;
+
 use anyhow::{Context, bail, ensure};
 use plimsoll_measure::run::Run;
 use plimsoll_mongo::collection;
@@ -12,8 +14,12 @@ use crate::ab::own::Own;
 use crate::audit::is_intact;
 use crate::commands::matrix;
 use crate::exit::{Deserves, Exit, Outcome};
+use crate::left;
 use crate::place::Place;
 use crate::system::store;
+
+/// A run of a comparison is its directory's only load.
+const ITSELF: &str = "";
 
 /// The room of one run.
 #[derive(Clone, Copy)]
@@ -22,6 +28,8 @@ pub struct Rooms<'a> {
     pub side: &'a Prepared,
     /// The run's number.
     pub number: u32,
+    /// Its directory.
+    pub path: &'a Path,
     /// What asks the server.
     pub runtime: &'a Runtime,
 }
@@ -41,7 +49,8 @@ impl Rooms<'_> {
             return check_free(is_there, &name, path).map(|()| false).deserves(Exit::Usage);
         }
         let namespace: Namespace = name.parse().deserves(Exit::Usage)?;
-        self.runtime.block_on(is_standing(place, &namespace)).deserves(Exit::Server)
+        let left = left::runs(self.path, &[ITSELF]);
+        self.runtime.block_on(is_standing(place, &namespace, &left)).deserves(Exit::Server)
     }
 
     /// Drops it. A collection in which the audit found something wrong stays.
@@ -74,8 +83,8 @@ fn check_free(is_there: bool, name: &str, path: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a collection is there, empty.
-async fn is_standing(place: &Place, namespace: &Namespace) -> anyhow::Result<bool> {
+/// Whether a collection is there, empty. What earlier tries of the run have `left` is dropped.
+async fn is_standing(place: &Place, namespace: &Namespace, left: &[String]) -> anyhow::Result<bool> {
     for place in place.all() {
         let mut connection = Connection::connect(&place.site.options()).await?;
         if !collection::exists(&mut connection, namespace).await? {
@@ -83,6 +92,9 @@ async fn is_standing(place: &Place, namespace: &Namespace) -> anyhow::Result<boo
         }
         match collection::count(&mut connection, namespace).await? {
             0 => return Ok(true),
+            _ if is_left(&mut connection, namespace, left).await? => {
+                collection::drop_collection(&mut connection, namespace).await?;
+            }
             documents => bail!(
                 "{namespace} is not empty ({documents} documents): each run needs a collection that is not there or empty. Name \
                  another one with --set collection=…, or drop it yourself if it is what a run left behind that was cut off"
@@ -90,4 +102,16 @@ async fn is_standing(place: &Place, namespace: &Namespace) -> anyhow::Result<boo
         }
     }
     Ok(false)
+}
+
+async fn is_left(
+    connection: &mut Connection,
+    namespace: &Namespace,
+    left: &[String],
+) -> anyhow::Result<bool> {
+    if left.is_empty() {
+        return Ok(false);
+    }
+    let ends = collection::ends(connection, namespace).await?;
+    Ok(ends.is_some_and(|ends| left::is_all_of(&ends, left)))
 }

@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 
 use self::prepare::FILL;
 use crate::exit::{Deserves, Exit, Failure};
+use crate::left;
 use crate::suite::child::{Guard, Over, Said, Start};
 use crate::suite::dir::SuiteDir;
 use crate::suite::footing::Footing;
@@ -70,6 +71,8 @@ struct Turn<'a> {
     number: u32,
     path: &'a Path,
     footing: Footing<'a>,
+    /// The loads of earlier tries: what they wrote is not in the way.
+    left: Vec<String>,
 }
 
 impl Turn<'_> {
@@ -177,6 +180,7 @@ impl Drive {
     /// The server and the brokers, what is there before, an empty collection and empty topics.
     fn begin<'a>(&'a self, test: &'a Test, number: u32, path: &'a Path) -> Result<Turn<'a>, Failure> {
         let mut footing = Footing::open(test, number, self.settings.quiet, &self.runtime)?;
+        let left = left::runs(path, &[RUN, WARM_UP]);
         if footing.is_empty() {
             let of_scenario = test.kind.kind() == Kind::Scenario;
             let said = "  before    the run has its server for itself: what it saw there is told at its end";
@@ -185,9 +189,9 @@ impl Drive {
             let before = footing.look(When::Before).deserves(Exit::Server)?;
             keep(path, BEFORE, &before)?;
             self.say(report::before(&before));
-            self.say(footing.clear(test.job.existing, &before)?);
+            self.say(footing.clear(test.job.existing, &before, &left)?);
         }
-        Ok(Turn { test, number, path, footing })
+        Ok(Turn { test, number, path, footing, left })
     }
 
     fn load(&self, turn: &Turn<'_>) -> anyhow::Result<Ran> {

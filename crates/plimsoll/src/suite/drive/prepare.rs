@@ -57,7 +57,7 @@ impl Drive {
         let job = &turn.test.job;
         if let Some(((hosted, _), namespace)) = turn.footing.hosted.as_ref().zip(namespace) {
             let rule = if job.existing == Existing::Drop { Existing::Drop } else { Existing::Refuse };
-            self.say(room::clear(hosted, namespace, rule)?);
+            self.say(room::clear(hosted, namespace, rule, &turn.left)?);
         }
         if let (Some((brokers, topics)), Some(warm_up)) = (&turn.footing.brokers, &job.warm_up) {
             for name in &warm_up.topics {

@@ -6,15 +6,18 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use super::{WATCH, column, has_load, scenarios, signal, start, suite, wait_for, whole, write};
-use crate::program::stderr;
+use super::{WATCH, column, count, has_load, scenarios, signal, start, suite, wait_for, whole, write};
+use crate::program::{shared, stderr};
 
 #[test]
 fn a_suite_that_is_killed_takes_its_run_with_it_and_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     scenarios(dir.path(), "suite_killed");
-    let rows = "name,scenario,server,warm_up\nquick,quick.yaml,embedded:relaxed,0s\nlong,long.yaml,embedded:relaxed,0s\n";
-    let file = write(dir.path(), "killed.csv", rows);
+    let rows = format!(
+        "name,scenario,server,warm_up\nquick,quick.yaml,embedded:relaxed,0s\nlong,long.yaml,{},0s\n",
+        shared()
+    );
+    let file = write(dir.path(), "killed.csv", &rows);
     let out = dir.path().join("out");
     let mut begun = start(&[file.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q"]);
     wait_for("the load of the second test", || has_load(&out, "002-long"));
@@ -32,6 +35,7 @@ fn a_suite_that_is_killed_takes_its_run_with_it_and_goes_on() {
     assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
     assert_eq!(column(&out, "outcome"), ["completed", "completed"]);
     assert!(out.join("002-long.cut-1").is_dir());
+    assert_eq!(count("suite_killed_long_2"), 0, "what the killed one left was not in the way, and is gone");
 }
 
 /// Does something while the suite was begun on a machine with very many cores.
