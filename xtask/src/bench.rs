@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures after setting up.
 
 mod compare;
+mod embed;
 mod kills;
 
 use std::path::Path;
@@ -11,7 +12,7 @@ use clap::Subcommand;
 use plimsoll_install::Cache;
 
 use crate::command::{self, cargo};
-use crate::{python, setup};
+use crate::setup;
 
 /// Versions of the tools that ours is measured beside.
 const OHA: &str = "1.16.0";
@@ -37,15 +38,8 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
-    /// Sentences a second: ours and Python's, for each model.
-    Embed {
-        /// Install Python's ONNX Runtime into the cache first; without it only ours is measured.
-        #[arg(long)]
-        install: bool,
-        /// Options of the benchmark: --rounds N, --seconds S
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        options: Vec<String>,
-    },
+    /// Sentences a second: ours, Python's and candle's, for each model.
+    Embed(embed::Embed),
     /// Pipelines while their engine, broker and server are killed: nothing lost, nothing doubled, and every missing guard noticed.
     Kills {
         /// Options of the campaign: --kills N, --seed N, --out DIR, --only NAME
@@ -76,7 +70,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         }
         Bench::Compare(compare) => compare::run(compare),
         Bench::Kills { options } => kills::run(options),
-        Bench::Embed { install, options } => embed(*install, options),
+        Bench::Embed(embed) => embed::run(embed),
     }
 }
 
@@ -90,22 +84,6 @@ fn http(install: bool, options: &[String]) -> Result<()> {
     }
     let mut command = measure("plimsoll-http");
     command.arg("--tools").arg(oha).arg("--tools").arg(k6);
-    command::run(command.args(options))
-}
-
-fn embed(install: bool, options: &[String]) -> Result<()> {
-    let cache = Cache::locate()?;
-    let cache = cache.root();
-    setup::model(cache)?;
-    if install {
-        python::install(cache, &python::EMBEDDING)?;
-    }
-    let mut command = cargo();
-    command.args(["bench", "--package", "plimsoll-onnx", "--bench", "embed", "--", "--cache"]).arg(cache);
-    let python = cache.join(python::EMBEDDING.directory).join("bin/python");
-    if python.exists() {
-        command.arg("--python").arg(python);
-    }
     command::run(command.args(options))
 }
 

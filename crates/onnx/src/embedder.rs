@@ -49,8 +49,8 @@ pub enum LoadError {
     Runtime(#[from] RuntimeError),
     /// The model cannot be used.
     #[error(
-        "{path:?} is no model that can be used ({why}): give an ONNX file that makes a vector for each token, or run \
-         `plimsoll model install`"
+        "{path:?} is no model that can be used ({why}): give an ONNX file that makes a vector for each token (or for each text, \
+         with `pooling: own`), or run `plimsoll model install`"
     )]
     Model {
         /// The file.
@@ -128,7 +128,7 @@ impl Embedder {
         limits.check()?;
         let texts = Texts::load(&files.tokenizer, limits)?;
         let (token_max, tokens_max) = (texts.token_max(), limits.tokens_max);
-        let network = Network::load(&files.library, &files.model, token_max, tokens_max, weights);
+        let network = Network::load(files, token_max, tokens_max, weights);
         let network = network.map_err(|error| LoadError::of(error, files))?;
         Ok(Embedder { texts, network, limits, counts: Counts::default() })
     }
@@ -143,7 +143,7 @@ impl Embedder {
         self.counts
     }
 
-    /// Makes a vector of each text: the mean of its tokens' vectors, scaled to length one. `out` then holds
+    /// Makes a vector of each text, of its tokens' vectors as [`crate::Pooling`] says, scaled to length one. `out` then holds
     /// `texts.len() × dimensions()` numbers, in the order of the texts. An empty text has the vector of its special
     /// tokens; of a long one the end is left out, and that is counted.
     ///

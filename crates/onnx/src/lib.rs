@@ -8,6 +8,8 @@ mod batch;
 #[cfg(feature = "runtime")]
 mod embedder;
 #[cfg(feature = "runtime")]
+mod inputs;
+#[cfg(feature = "runtime")]
 mod network;
 #[cfg(feature = "runtime")]
 mod pool;
@@ -36,4 +38,4 @@ pub use text::TokenizerError;
 
 pub use convert::ConvertError;
 pub use quality::{Quality, cosine};
-pub use settings::{Files, Limits, Model, Precision, Settings};
+pub use settings::{Files, Limits, Model, Pooling, Precision, Settings};

@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
-use ort::session::{Session, SessionInputValue};
-use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
+use ort::value::{Outlet, TensorElementType, ValueType};
 
+use crate::inputs::{Input, Numbers};
 use crate::runtime::{self, RuntimeError};
+use crate::settings::{Files, Pooling};
 use crate::weights::Weights;
 
 /// The longest ONNX file in one piece; a file of the Protocol Buffers has no more.
@@ -20,20 +22,9 @@ pub(crate) struct Network {
     session: Session,
     inputs: Vec<Input>,
     output: usize,
+    pooling: Pooling,
     dimensions: usize,
-    ones: Vec<i64>,
-    zeros: Vec<i64>,
-}
-
-/// What a model may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Input {
-    /// The numbers of the tokens.
-    Tokens,
-    /// Which of them count: all.
-    Mask,
-    /// Which are of a second text: none.
-    Kinds,
+    numbers: Numbers,
 }
 
 /// A file could not be made a network.
@@ -50,12 +41,12 @@ impl Network {
     /// # Errors
     /// [`NetworkError`].
     pub(crate) fn load(
-        library: &Path,
-        model: &Path,
+        files: &Files,
         token_max: i64,
         tokens_max: usize,
         weights: Option<&Weights>,
     ) -> Result<Self, NetworkError> {
+        let Files { library, model, pooling, .. } = files;
         check_size(model)?;
         let environment = runtime::environment(library).map_err(NetworkError::Runtime)?;
         let build = || -> Result<Session, String> {
@@ -72,20 +63,21 @@ impl Network {
             builder.commit_from_file(model).map_err(text)
         };
         let session = build().map_err(NetworkError::Model)?;
-        Network::of(session, token_max, tokens_max).map_err(NetworkError::Model)
+        Network::of(session, *pooling, token_max, tokens_max).map_err(NetworkError::Model)
     }
 
-    fn of(session: Session, token_max: i64, tokens_max: usize) -> Result<Self, String> {
-        let inputs = session.inputs().iter().map(input).collect::<Result<Vec<_>, _>>()?;
-        if !inputs.contains(&Input::Tokens) {
+    fn of(session: Session, pooling: Pooling, token_max: i64, tokens_max: usize) -> Result<Self, String> {
+        let inputs = session.inputs().iter().map(Input::of).collect::<Result<Vec<_>, _>>()?;
+        if !inputs.iter().any(|input| input.is_of_tokens()) {
             return Err("it has no input input_ids".into());
         }
-        let output = session.outputs().iter().position(is_of_tokens);
-        let output = output.ok_or("it has no output of floats [texts, tokens, dimensions]")?;
-        let (ones, zeros) = (Vec::new(), Vec::new());
-        let mut network = Network { session, inputs, output, dimensions: 0, ones, zeros };
-        let mut dimensions = 0;
-        network.run(&vec![token_max; tokens_max], 1, |_, vectors| dimensions = vectors.len() / tokens_max).map_err(
+        let output = session.outputs().iter().position(|outlet| is_floats(outlet, axes(pooling).len()));
+        let output =
+            output.ok_or_else(|| format!("it has no output of floats [{}]", axes(pooling).join(", ")))?;
+        let numbers = Numbers::default();
+        let mut network = Network { session, inputs, output, pooling, dimensions: 0, numbers };
+        let (mut dimensions, vectors_of_text) = (0, if pooling == Pooling::Mean { tokens_max } else { 1 });
+        network.run(&vec![token_max; tokens_max], 1, |_, vectors| dimensions = vectors.len() / vectors_of_text).map_err(
             |why| format!("it does not take {tokens_max} tokens with numbers up to {token_max}: {why}; allow fewer tokens, or give the tokenizer that belongs to it"),
         )?;
         if dimensions == 0 {
@@ -101,7 +93,7 @@ impl Network {
     }
 
     /// Runs a batch of texts of one length, one after the other in `tokens`; `take` is given the number of each text and
-    /// the vectors of its tokens.
+    /// the vectors that it is made of: those of its tokens, that of the first, or the model's own.
     ///
     /// # Errors
     /// What ONNX Runtime says, or that the output has another shape.
@@ -111,30 +103,25 @@ impl Network {
         texts: usize,
         mut take: impl FnMut(usize, &[f32]),
     ) -> Result<(), String> {
-        self.ones.resize(tokens.len(), 1);
-        self.zeros.resize(tokens.len(), 0);
         let length = tokens.len() / texts;
-        let mut values: Vec<SessionInputValue<'_>> = Vec::with_capacity(self.inputs.len());
-        for input in &self.inputs {
-            let numbers = match input {
-                Input::Tokens => tokens,
-                Input::Mask => &self.ones,
-                Input::Kinds => &self.zeros,
-            };
-            values.push(TensorRef::from_array_view(([texts, length], numbers)).map_err(text)?.into());
-        }
+        let values = self.numbers.values(&self.inputs, tokens, texts)?;
         let outputs = self.session.run(values.as_slice()).map_err(text)?;
         let (shape, vectors) = outputs[self.output].try_extract_tensor::<f32>().map_err(text)?;
-        let expected = |axis: usize, length: usize| usize::try_from(shape[axis]) == Ok(length);
-        let dimensions = shape.get(2).map_or(0, |&dimensions| usize::try_from(dimensions).unwrap_or(0));
-        let known = self.dimensions == 0 || self.dimensions == dimensions;
-        if shape.len() != 3 || !expected(0, texts) || !expected(1, length) || !known {
-            return Err(format!("the output is {shape:?}, not [{texts}, {length}, dimensions]"));
-        }
-        vectors
-            .chunks_exact((length * dimensions).max(1))
-            .enumerate()
-            .for_each(|(text, vectors)| take(text, vectors));
+        let found = dimensions(shape, self.pooling, (texts, length));
+        let known = |found: &usize| self.dimensions == 0 || self.dimensions == *found;
+        let dimensions = found.filter(known).ok_or_else(|| {
+            format!(
+                "the output is {shape:?} for {texts} texts of {length} tokens, and {} axes are wanted",
+                axes(self.pooling).len()
+            )
+        })?;
+        let (all, counted) = match self.pooling {
+            Pooling::Mean => (length * dimensions, length * dimensions),
+            Pooling::Cls => (length * dimensions, dimensions),
+            Pooling::Own => (dimensions, dimensions),
+        };
+        let texts = vectors.chunks_exact(all.max(1)).enumerate();
+        texts.for_each(|(text, vectors)| take(text, &vectors[..counted]));
         Ok(())
     }
 }
@@ -148,27 +135,31 @@ pub(crate) fn check_size(model: &Path) -> Result<(), NetworkError> {
     Ok(())
 }
 
-fn input(outlet: &Outlet) -> Result<Input, String> {
-    let name = outlet.name();
-    let input = match name {
-        "input_ids" => Input::Tokens,
-        "attention_mask" => Input::Mask,
-        "token_type_ids" => Input::Kinds,
-        _ => {
-            return Err(format!(
-                "it wants an input {name}; known are input_ids, attention_mask and token_type_ids"
-            ));
-        }
-    };
-    match outlet.dtype() {
-        ValueType::Tensor { ty: TensorElementType::Int64, shape, .. } if shape.len() == 2 => Ok(input),
-        other => Err(format!("its input {name} is {other}, not 64-bit whole numbers [texts, tokens]")),
+/// The axes of the output that is pooled so.
+const fn axes(pooling: Pooling) -> &'static [&'static str] {
+    match pooling {
+        Pooling::Mean | Pooling::Cls => &["texts", "tokens", "dimensions"],
+        Pooling::Own => &["texts", "dimensions"],
     }
 }
 
-/// Whether an output has a vector of floats for every token.
-fn is_of_tokens(outlet: &Outlet) -> bool {
-    matches!(outlet.dtype(), ValueType::Tensor { ty: TensorElementType::Float32, shape, .. } if shape.len() == 3)
+/// Whether an output is of floats with so many axes.
+fn is_floats(outlet: &Outlet, axes: usize) -> bool {
+    matches!(outlet.dtype(), ValueType::Tensor { ty: TensorElementType::Float32, shape, .. } if shape.len() == axes)
+}
+
+/// How many numbers a vector has in an output of this shape, if that is one of so many texts and tokens.
+fn dimensions(shape: &[i64], pooling: Pooling, (texts, tokens): (usize, usize)) -> Option<usize> {
+    let axes = shape.iter().map(|&axis| usize::try_from(axis).ok()).collect::<Option<Vec<_>>>()?;
+    match (pooling, axes.as_slice()) {
+        (Pooling::Own, &[rows, dimensions]) if rows == texts => Some(dimensions),
+        (Pooling::Mean | Pooling::Cls, &[rows, columns, dimensions])
+            if (rows, columns) == (texts, tokens) =>
+        {
+            Some(dimensions)
+        }
+        _ => None,
+    }
 }
 
 /// What ONNX Runtime says.
@@ -179,13 +170,16 @@ pub(crate) fn text<T>(error: ort::Error<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::testing::{Asked, model};
+    use crate::convert::testing::{Asked, Kind, model};
     use crate::testing::LIBRARY;
+    use std::path::PathBuf;
 
     fn load(file: &[u8], token_max: i64) -> Result<Network, String> {
         let path = tempfile::NamedTempFile::new().unwrap();
         fs::write(&path, file).unwrap();
-        Network::load(&LIBRARY, path.path(), token_max, 8, None).map_err(|error| match error {
+        let (model, library) = (path.path().to_owned(), LIBRARY.clone());
+        let files = Files { model, tokenizer: PathBuf::new(), library, pooling: Pooling::Mean };
+        Network::load(&files, token_max, 8, None).map_err(|error| match error {
             NetworkError::Model(why) => why,
             NetworkError::Runtime(error) => panic!("{error}"),
         })
@@ -200,7 +194,7 @@ mod tests {
     fn a_model_of_another_form_is_refused() {
         check(Asked { input: "pixels", ..Asked::GOOD }, 9, "it wants an input pixels");
         check(Asked { input: "attention_mask", ..Asked::GOOD }, 9, "it has no input input_ids");
-        check(Asked { whole: false, ..Asked::GOOD }, 9, "not 64-bit whole numbers");
+        check(Asked { kind: Kind::F32, ..Asked::GOOD }, 9, "not whole numbers of 64 or 32 bits");
         check(Asked { flat: true, ..Asked::GOOD }, 9, "it has no output of floats");
         check(Asked { operator: "Unheard", ..Asked::GOOD }, 9, "Unheard");
     }
@@ -218,6 +212,17 @@ mod tests {
         network.run(&[1, 2, 3, 4], 2, |text, vectors| found.push((text, vectors.to_vec()))).unwrap();
         assert_eq!(found, [(0, vec![1.0, -1.0, 2.0, -2.0]), (1, vec![3.0, -3.0, 4.0, -4.0])]);
         assert!(network.run(&[10], 1, |_, _| ()).is_err());
+    }
+
+    #[test]
+    fn a_model_may_ask_for_places_and_for_numbers_of_32_bits() {
+        for kind in [Kind::I32, Kind::I64] {
+            let file = model(Asked { kind, places: true, ..Asked::GOOD });
+            let mut network = load(&file, 2).unwrap();
+            let mut found = Vec::new();
+            network.run(&[1, 2, 3, 4], 2, |_, vectors| found.extend_from_slice(vectors)).unwrap();
+            assert_eq!(found, [1.0, -1.0, 3.0, -3.0, 3.0, -3.0, 5.0, -5.0], "{kind:?}");
+        }
     }
 
     #[test]

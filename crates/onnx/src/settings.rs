@@ -33,13 +33,29 @@ pub enum Model {
 /// What an embedder is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// An ONNX file with an input `input_ids`, perhaps `attention_mask` and `token_type_ids`, and an output of floats
-    /// [texts, tokens, dimensions].
+    /// An ONNX file with an input `input_ids`, perhaps `attention_mask`, `token_type_ids` and `position_ids`, and an output of
+    /// floats [texts, tokens, dimensions], or [texts, dimensions] if it pools by itself.
     pub model: PathBuf,
     /// The `tokenizer.json` that belongs to it.
     pub tokenizer: PathBuf,
     /// The library of ONNX Runtime 1.17 or newer; the installed models need 1.31.
     pub library: PathBuf,
+    /// How the vector of a text is made of what the model gives.
+    pub pooling: Pooling,
+}
+
+/// How the vector of a text is made of what a model gives. It is what the model was trained with: another one gives vectors too,
+/// and worse ones. Whichever it is, the vector is scaled to length one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pooling {
+    /// The mean of its tokens' vectors: MiniLM, E5.
+    #[default]
+    Mean,
+    /// The vector of its first token, the special one that says where it begins: BGE.
+    Cls,
+    /// The model's own: the first output that is [texts, dimensions].
+    Own,
 }
 
 /// How exact the numbers of a model are.

@@ -11,7 +11,7 @@ use plimsoll_install::Cache;
 use tempfile::TempDir;
 
 use crate::convert::testing::{Asked, model};
-use crate::settings::{Files, Model, Precision};
+use crate::settings::{Files, Model, Pooling, Precision};
 
 pub(crate) static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| installed().library);
 
@@ -40,6 +40,6 @@ pub(crate) fn tiny() -> Tiny {
 impl Tiny {
     pub(crate) fn files(&self) -> Files {
         let [model, tokenizer] = ["model.onnx", "tokenizer.json"].map(|name| self.0.path().join(name));
-        Files { model, tokenizer, library: LIBRARY.clone() }
+        Files { model, tokenizer, library: LIBRARY.clone(), pooling: Pooling::Mean }
     }
 }

@@ -31,9 +31,9 @@ impl fmt::Display for Guarantee {
 /// What the parts of a pipeline can do.
 #[derive(Clone, Copy, Debug)]
 pub struct Means {
-    /// What every source can do again; the least of them counts.
+    /// What the source can do again. A pipeline of several sources is checked for each of them.
     pub replay: Replay,
-    /// Whether there is a store of positions.
+    /// Whether there is a store of positions, which no other source needs.
     pub positions: bool,
     /// Whether every source gives an event the same offset whenever it is read.
     pub stable: bool,

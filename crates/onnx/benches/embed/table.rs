@@ -1,19 +1,30 @@
-//! What was measured, as text: the ratio first.
+//! What was measured, as text: ratios first.
 
 use std::fmt;
 
-use crate::Rate;
+use plimsoll_measure::matrix::Spread;
+
+use crate::subject::{Label, Who};
 use crate::workload::Workload;
 
-/// The measurements of each subject (row) and workload (column).
+/// One measurement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    /// By the clock.
+    pub(crate) per_s: f64,
+    /// By the CPU time that the process used.
+    pub(crate) per_cpu_s: f64,
+}
+
+/// The measurements of each subject (row) and workload (column), one a round.
 pub(crate) struct Table {
-    rows: Vec<String>,
+    rows: Vec<Label>,
     columns: Vec<String>,
     rates: Vec<Vec<Vec<Rate>>>,
 }
 
 impl Table {
-    pub(crate) fn new(rows: Vec<String>, workloads: &[Workload]) -> Self {
+    pub(crate) fn new(rows: Vec<Label>, workloads: &[Workload]) -> Self {
         let columns: Vec<String> = workloads.iter().map(|workload| workload.name.clone()).collect();
         let rates = vec![vec![Vec::new(); columns.len()]; rows.len()];
         Table { rows, columns, rates }
@@ -23,10 +34,44 @@ impl Table {
         self.rates[row][column].push(rate);
     }
 
-    /// The median of each round's ratio to the first row, by CPU time.
-    fn ratio(&self, row: usize, column: usize) -> f64 {
-        let pairs = self.rates[row][column].iter().zip(&self.rates[0][column]);
-        median(pairs.map(|(rate, base)| rate.per_cpu_s / base.per_cpu_s).collect())
+    pub(crate) fn labels(&self) -> &[Label] {
+        &self.rows
+    }
+
+    pub(crate) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// The measurements of a subject and a workload.
+    pub(crate) fn rates(&self, row: usize, column: usize) -> &[Rate] {
+        &self.rates[row][column]
+    }
+
+    /// The row of Python with the file of a row, if that is another one.
+    pub(crate) fn python_with_file_of(&self, row: usize) -> Option<usize> {
+        let wanted = Label { who: Who::Python, ..self.rows[row] };
+        self.rows.iter().position(|label| *label == wanted).filter(|found| *found != row)
+    }
+
+    /// The median of each round's ratio to another row, by CPU time.
+    fn ratio(&self, row: usize, other: usize, column: usize) -> f64 {
+        let pairs = self.rates(row, column).iter().zip(self.rates(other, column));
+        spread(pairs.map(|(rate, other)| rate.per_cpu_s / other.per_cpu_s)).median
+    }
+
+    fn line(&self, f: &mut fmt::Formatter<'_>, row: usize, column: usize) -> fmt::Result {
+        let of = |rate: fn(&Rate) -> f64| spread(self.rates(row, column).iter().map(rate));
+        let (by_clock, by_cpu) = (of(|rate| rate.per_s), of(|rate| rate.per_cpu_s));
+        let same = self
+            .python_with_file_of(row)
+            .map_or(String::new(), |python| format!("{:.2}", self.ratio(row, python, column)));
+        let range = format!("{:.1} to {:.1}", by_clock.min, by_clock.max);
+        let (name, ratio) = (&self.rows[row], self.ratio(row, 0, column));
+        writeln!(
+            f,
+            "  {name:<28}{ratio:>8.2}{same:>11}{:>12.1}  {range:<18}{:>12.1}",
+            by_clock.median, by_cpu.median
+        )
     }
 }
 
@@ -35,34 +80,21 @@ impl fmt::Display for Table {
         for (column, name) in self.columns.iter().enumerate() {
             writeln!(
                 f,
-                "{name:<27}{:>8}{:>12}  {:<18}{:>12}",
-                "ratio", "median/s", "least to most", "per CPU s"
+                "{name:<30}{:>8}{:>11}{:>12}  {:<18}{:>12}",
+                "ratio", "same file", "median/s", "least to most", "per CPU s"
             )?;
-            for (row, name) in self.rows.iter().enumerate() {
-                let of =
-                    |rate: fn(&Rate) -> f64| self.rates[row][column].iter().map(rate).collect::<Vec<_>>();
-                let by_clock = of(|rate| rate.per_s);
-                let least = by_clock.iter().copied().fold(f64::INFINITY, f64::min);
-                let most = by_clock.iter().copied().fold(0.0, f64::max);
-                let (ratio, middle) = (self.ratio(row, column), median(by_clock));
-                let (spread, cpu) = (format!("{least:.1} to {most:.1}"), median(of(|rate| rate.per_cpu_s)));
-                writeln!(f, "  {name:<25}{ratio:>8.2}{middle:>12.1}  {spread:<18}{cpu:>12.1}")?;
-            }
+            (0..self.rows.len()).try_for_each(|row| self.line(f, row, column))?;
             writeln!(f)?;
         }
-        let first = self.rows.first().map_or("", String::as_str);
-        write!(f, "Sentences a second on one thread. The ratio is to `{first}`, by CPU time, round by round.")
+        let first = self.rows.first().map_or(String::new(), Label::to_string);
+        write!(
+            f,
+            "Sentences a second on one thread. The ratio is to `{first}`, under `same file` to Python with the row's file; both by CPU \
+             time, the median of the rounds."
+        )
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.is_empty() {
-        f64::NAN
-    } else if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        f64::midpoint(values[middle - 1], values[middle])
-    }
+fn spread(values: impl Iterator<Item = f64>) -> Spread {
+    Spread::of(values).unwrap_or(Spread::NONE)
 }

@@ -22,6 +22,16 @@ impl Workload {
     pub(crate) fn texts(&self) -> Vec<&str> {
         self.texts.iter().map(String::as_str).collect()
     }
+
+    /// Leaves all texts out but the first.
+    pub(crate) fn keep(&mut self, texts: usize) {
+        self.texts.truncate(texts);
+    }
+
+    /// How many tokens its texts have in the mean: without that a rate says nothing.
+    pub(crate) fn tell(&mut self, tokens: f64) {
+        self.name = format!("{}, {tokens:.1} tokens in the mean", self.name);
+    }
 }
 
 /// Texts of exactly 16, 32 and 128 tokens, the two special ones among them, and real sentences.

@@ -10,7 +10,7 @@ pub use manifest::{Entry, Manifest, VerifyError};
 use std::path::{Path, PathBuf};
 
 use crate::convert;
-use crate::settings::{Files, Precision};
+use crate::settings::{Files, Pooling, Precision};
 
 /// The tokenizer's name in an installation.
 const TOKENIZER: &str = "tokenizer.json";
@@ -62,6 +62,7 @@ impl Installed {
             model: check(model_name(precision))?,
             tokenizer: check(TOKENIZER)?,
             library: check(LIBRARY)?,
+            pooling: Pooling::Mean,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! How a pipeline asks for vectors, and what is meant by it.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -8,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::apply::Factory;
 use super::take::Take;
 use crate::embedder::LoadError;
-use crate::settings::{Files, Limits, Model, Precision};
+use crate::settings::{Files, Limits, Model, Pooling, Precision};
 
 /// How a pipeline asks for vectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -23,6 +25,9 @@ pub struct Section {
     /// How exact the installed model is.
     #[serde(default)]
     pub precision: Precision,
+    /// How the vector of a text is made of what the model of `model` gives; that of the installed one is known.
+    #[serde(default)]
+    pub pooling: Pooling,
     /// An ONNX file instead of the installed model; then the next two are needed.
     #[serde(default)]
     pub model: Option<PathBuf>,
@@ -70,6 +75,21 @@ pub enum BuildError {
     /// A precision for a file.
     #[error("`precision` chooses among the installed models: leave it out beside `model`")]
     Precision,
+    /// A pooling without a file.
+    #[error(
+        "`pooling` is for a model of yours, and that of the installed one is known: leave it out, or say `model`"
+    )]
+    Pooling,
+    /// A file that was given is not there.
+    #[error(
+        "{path:?} cannot be read ({source}): `model`, `tokenizer` and `library` are files, from the folder of the pipeline's own"
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The model cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -84,7 +104,18 @@ impl Section {
     pub fn build(&self, name: &str, cache: &Path) -> Result<Factory, BuildError> {
         let (take, model, limits) = (self.take()?, self.model(cache)?, self.limits()?);
         let files = model.files().map_err(LoadError::from)?;
+        for path in [&files.model, &files.tokenizer, &files.library] {
+            File::open(path).map_err(|source| BuildError::Missing { path: path.clone(), source })?;
+        }
         Ok(Factory::new(name, take, files, limits))
+    }
+
+    /// The same with its files found from a folder.
+    #[must_use]
+    pub fn rooted(&self, base: &Path) -> Self {
+        let rooted = |path: &Option<PathBuf>| path.as_ref().map(|path| base.join(path));
+        let [model, tokenizer, library] = [&self.model, &self.tokenizer, &self.library].map(rooted);
+        Self { model, tokenizer, library, ..self.clone() }
     }
 
     fn take(&self) -> Result<Take, BuildError> {
@@ -99,11 +130,12 @@ impl Section {
 
     fn model(&self, cache: &Path) -> Result<Model, BuildError> {
         match (&self.model, &self.tokenizer, &self.library) {
+            (None, None, None) if self.pooling != Pooling::default() => Err(BuildError::Pooling),
             (None, None, None) => Ok(Model::Installed { cache: cache.to_owned(), precision: self.precision }),
             (Some(_), ..) if self.precision != Precision::default() => Err(BuildError::Precision),
             (Some(model), Some(tokenizer), Some(library)) => {
                 let (model, tokenizer, library) = (model.clone(), tokenizer.clone(), library.clone());
-                Ok(Model::Files(Files { model, tokenizer, library }))
+                Ok(Model::Files(Files { model, tokenizer, library, pooling: self.pooling }))
             }
             _ => Err(BuildError::Files),
         }

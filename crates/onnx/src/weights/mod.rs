@@ -99,9 +99,7 @@ mod tests {
             return;
         }
         let files = testing::installed();
-        let load = |weights: Option<&Weights>| {
-            Network::load(&files.library, &files.model, 30_521, 16, weights).ok().unwrap()
-        };
+        let load = |weights: Option<&Weights>| Network::load(&files, 30_521, 16, weights).ok().unwrap();
         let weights = Weights::read(&files.library, &files.model).ok().unwrap();
         let mut held = vec![load(Some(&weights)), load(None)];
         let mut cost = |weights: Option<&Weights>| {
@@ -121,9 +119,7 @@ mod tests {
     #[test]
     fn sessions_with_common_weights_give_what_one_with_its_own_gives() {
         let (files, tokens) = (testing::installed(), [101, 2009, 2003, 1037, 3231, 102]);
-        let load = |weights: Option<&Weights>| {
-            Network::load(&files.library, &files.model, 30_521, 16, weights).ok().unwrap()
-        };
+        let load = |weights: Option<&Weights>| Network::load(&files, 30_521, 16, weights).ok().unwrap();
         let weights = Weights::read(&files.library, &files.model).ok().unwrap();
         assert!(weights.values.len() > 10, "{} are held in common", weights.values.len());
         let expected = vectors(&mut load(None), &tokens);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad;
+mod foreign;
 mod installed;
 mod reference;
 mod transform;

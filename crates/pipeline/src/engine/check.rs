@@ -9,31 +9,31 @@ use crate::guarantee::{Guarantee, Means};
 use crate::port::sink::Identity;
 use crate::port::source::Replay;
 
-/// What the parts of a pipeline can do.
-pub(super) fn means(parts: &Parts) -> Means {
-    let replays = parts.sources.iter().map(|source| source.replay());
-    Means {
-        replay: replays.min_by_key(|replay| strength(*replay)).unwrap_or(Replay::Nothing),
-        positions: parts.positions.is_some(),
-        stable: parts.sources.iter().all(|source| source.stable()),
-        repeatable: parts.transforms.iter().all(|transform| transform.repeatable()),
-        sink: parts.sink.promise(),
-        dead_letters: parts.dead_letters.as_ref().map(|letters| letters.promise()),
-    }
-}
-
-const fn strength(replay: Replay) -> u8 {
-    match replay {
-        Replay::Nothing => 0,
-        Replay::FromStore => 1,
-        Replay::FromItself => 2,
-    }
+/// What the parts of a pipeline can do, for each kind of source that it has: every one of them must keep the promise.
+pub(super) fn means(parts: &Parts) -> Vec<Means> {
+    let replays: Vec<_> = parts.sources.iter().map(|source| source.replay()).collect();
+    let kinds = [Replay::Nothing, Replay::FromStore, Replay::FromItself];
+    kinds
+        .into_iter()
+        .filter(|kind| replays.contains(kind))
+        .map(|replay| Means {
+            replay,
+            // A store that another source needs is not in the way of one that keeps its own.
+            positions: parts.positions.is_some()
+                && (replay != Replay::FromItself || !replays.contains(&Replay::FromStore)),
+            stable: parts.sources.iter().all(|source| source.stable()),
+            repeatable: parts.transforms.iter().all(|transform| transform.repeatable()),
+            sink: parts.sink.promise(),
+            dead_letters: parts.dead_letters.as_ref().map(|letters| letters.promise()),
+        })
+        .collect()
 }
 
 /// Refuses what cannot be meant.
 pub(super) fn check(parts: &Parts, settings: &Settings) -> Result<(), Error> {
     check_limits(settings.limits, parts.sources.len())?;
     check_retry(settings.retry)?;
+    check_burial(parts, settings.retry)?;
     settings.dead_letter_limit.map_or(Ok(()), check_dead_letter_limit)?;
     if let Executor::Pool(threads) = settings.executor
         && !(1..=WORKERS_MAX).contains(&threads)
@@ -79,6 +79,24 @@ fn check_retry(retry: Retry) -> Result<(), Error> {
     if retry.pause_ns_min == 0 || retry.pause_ns_max < retry.pause_ns_min {
         return refuse(
             "between two tries there must be a pause, and the longest is no shorter than the first: mend `pause` and `pause_max`",
+        );
+    }
+    Ok(())
+}
+
+/// What failed too often is buried only if there is a place for it, and an end to its tries.
+fn check_burial(parts: &Parts, retry: Retry) -> Result<(), Error> {
+    if retry.then == Exhausted::Stop {
+        return Ok(());
+    }
+    if parts.dead_letters.is_none() && parts.sink.promise().identity != Identity::Transaction {
+        return refuse(
+            "there is no `dead_letters:` to put what failed too often: name one, or say `then: stop`",
+        );
+    }
+    if retry.attempts_max.is_none() && retry.time_ns_max.is_none() {
+        return refuse(
+            "without an end to its tries nothing ever fails too often: say `attempts` or `for` beside `then: dead-letters`",
         );
     }
     Ok(())

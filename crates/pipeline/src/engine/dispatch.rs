@@ -6,14 +6,16 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, bounded};
-use plimsoll_measure::clock::{self, SECOND_NS};
+use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 
 use super::run::Makers;
 use super::shared::{Error, Shared, WORKERS_MAX};
 use super::worker::Worker;
 use crate::event::Batch;
 use crate::flow::Lane;
+use crate::meter::{Count, Part};
 use crate::place::Partition;
+use crate::port::sink::SinkError;
 
 /// Batches that wait for a worker, at most, for each queue.
 const QUEUE_MAX: usize = 16_384;
@@ -24,6 +26,12 @@ const LOOK: Duration = Duration::from_millis(50);
 const ENDING_NS_MAX: u64 = 30 * SECOND_NS;
 /// How often its end is looked for.
 const ENDING_LOOK: Duration = Duration::from_millis(5);
+
+/// How long the sink of a partition that comes to a running pipeline may be away, in nanoseconds: the source must keep its place in
+/// its group.
+const AWAY_NS_MAX: u64 = 120 * SECOND_NS;
+/// How long it is left alone between two tries, each of which takes its own time.
+const AWAY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A queue of batches.
 pub(super) fn queue() -> (Sender<Box<Batch>>, Receiver<Box<Batch>>) {
@@ -109,9 +117,27 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
         let number = number_of(lane.partition());
         self.wait_for_end_of(number);
         let (queue, receiver) = queue();
-        let thread = Worker::build(number, receiver, self.shared, self.makers)?.start(self.scope)?;
+        let thread = self.build_own(number, &receiver)?.start(self.scope)?;
         self.own.insert(lane.number(), Own { lane: Arc::clone(lane), queue, thread });
         Ok(())
+    }
+
+    /// A sink that is away is waited for in a pipeline that has written, as one is that fails on the way.
+    fn build_own(&self, number: usize, queue: &Receiver<Box<Batch>>) -> Result<Worker<'env>, Error> {
+        let began = clock::now();
+        loop {
+            let reason = match Worker::build(number, queue.clone(), self.shared, self.makers) {
+                Err(Error::Sink(SinkError::Unreachable(reason))) if self.waits(began) => reason,
+                built => return built,
+            };
+            self.shared.meter.set_trouble(Part::Sink, Some(&reason));
+            self.shared.control.pause(AWAY_PAUSE);
+        }
+    }
+
+    fn waits(&self, began: Instant) -> bool {
+        let has_written = self.shared.meter.counts().get(Count::Written) > 0;
+        has_written && !self.shared.control.is_aborted() && clock::now().since(began) < AWAY_NS_MAX
     }
 
     /// A worker whose queue is let go writes what it has and ends.

@@ -15,7 +15,7 @@ use crate::meter::{Count, Part};
 use crate::place::{Partition, Position};
 use crate::port::positions::PositionError;
 use crate::port::sink::Identity;
-use crate::port::source::{Intake, Last, Outlet, Read, Replay, Source};
+use crate::port::source::{Intake, Last, Outlet, Read, Replay, Source, SourceError};
 
 /// How long a source waits for its first event, and for room.
 const WAIT: Duration = Duration::from_millis(50);
@@ -54,14 +54,24 @@ impl<'env> Reader<'_, 'env> {
         let read = self.read_on();
         // Without senders the workers write what they have gathered.
         self.dispatch = None;
-        while !self.shared.control.is_aborted() && self.lanes.all().iter().any(|lane| lane.waiting() > 0) {
-            self.keep_alive()?;
-            self.commit_when_due()?;
-        }
+        // A source that failed may fail again: what it gave before is written and committed all the same.
+        let rest = self.wait_for_rest(&read);
         // Whoever ends it at once does not wait for a broker that is away.
         let last = if self.shared.control.is_aborted() { Last::No } else { Last::Yes };
         let committed = self.commit(last);
-        read.and(committed)
+        read.and(rest).and(committed)
+    }
+
+    /// Waits until everything that was handed over is settled, whatever came of reading.
+    fn wait_for_rest(&mut self, read: &Result<(), Error>) -> Result<(), Error> {
+        while !self.shared.control.is_aborted() && self.lanes.all().iter().any(|lane| lane.waiting() > 0) {
+            let alive = self.keep_alive();
+            if read.is_ok() {
+                alive?;
+            }
+            self.commit_when_due()?;
+        }
+        Ok(())
     }
 
     fn read_on(&mut self) -> Result<(), Error> {
@@ -79,15 +89,16 @@ impl<'env> Reader<'_, 'env> {
         let space = budget.reserve(self.wish(), WAIT);
         let begun = clock::now();
         meter.add(Count::BlockedNs, begun.since(asked));
-        let (read, taken) = self.take(space.unwrap_or_default())?;
+        let (read, taken) = self.take(space.unwrap_or_default());
         if space.is_some() {
             // A batch is asked for when there is something to put into it.
             let found = taken.asked_at.filter(|_| taken.events > 0).unwrap_or_else(clock::now);
             self.shared.meter.add(Count::StarvedNs, found.since(begun));
         }
         self.tell(taken.trouble.as_deref(), taken.events);
+        // What was handed over before the source failed goes its way: nobody else would settle it.
         self.send(taken.batches)?;
-        Ok(read)
+        Ok(read?)
     }
 
     /// Tells of the source's trouble, until it has passed.
@@ -104,19 +115,20 @@ impl<'env> Reader<'_, 'env> {
 
     /// Gives a source its turn that may read nothing, so that it keeps its place in its group.
     fn keep_alive(&mut self) -> Result<(), Error> {
-        self.take(Space::default())?;
+        let (read, _) = self.take(Space::default());
         self.shared.control.pause(DRAIN_LOOK);
+        read?;
         Ok(())
     }
 
     /// Gives the source its turn, and what it leaves of its room back.
-    fn take(&mut self, space: Space) -> Result<(Read, Taken<'env>), Error> {
+    fn take(&mut self, space: Space) -> (Result<Read, SourceError>, Taken<'env>) {
         let shared = self.shared;
         let mut taken = Taken { shared, batches: Vec::new(), events: 0, asked_at: None, trouble: None };
         let mut intake = Intake::new(space, WAIT, &shared.budget, &mut taken);
         let read = self.source.read(&mut intake);
         shared.budget.give_back(intake.space());
-        Ok((read?, taken))
+        (read, taken)
     }
 
     /// Four batches at most, and no more than its part, so that sources do not starve each other.

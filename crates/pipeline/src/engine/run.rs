@@ -68,10 +68,10 @@ impl Pipeline {
     /// If its settings contradict each other or its parts cannot give the guarantee.
     pub fn build(parts: Parts, settings: Settings, control: Arc<Control>) -> Result<Self, Error> {
         check(&parts, &settings)?;
-        guarantee::check(settings.guarantee, &means(&parts))?;
+        means(&parts).iter().try_for_each(|means| guarantee::check(settings.guarantee, means))?;
         let names: Vec<_> = parts.transforms.iter().map(|transform| transform.name()).collect();
-        let tallies = parts.transforms.iter().filter_map(|transform| transform.tally()).collect();
-        let meter = Arc::new(Meter::new(&names).with(tallies));
+        let tallies = parts.transforms.iter().filter_map(|transform| transform.tally());
+        let meter = Arc::new(Meter::new(&names).with(tallies.chain(parts.sink.tally()).collect()));
         let shared = Shared::new(settings, parts.sink.promise(), meter, control);
         let Parts { sources, transforms, sink, dead_letters, positions } = parts;
         Ok(Self { sources, makers: Makers { transforms, sink, dead_letters }, positions, shared })

@@ -1,10 +1,12 @@
 //! Where events go.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::event::Batch;
+use crate::meter::Tally;
 
 /// What writing the same event twice does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,4 +152,9 @@ pub trait SinkFactory: Send + Sync {
     ///
     /// If it is refused, or nobody is there.
     fn build(&self, worker: usize) -> Result<Box<dyn Sink>, SinkError>;
+
+    /// What its sinks count by themselves, all workers together.
+    fn tally(&self) -> Option<Arc<dyn Tally>> {
+        None
+    }
 }

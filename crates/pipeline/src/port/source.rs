@@ -76,7 +76,8 @@ pub trait Source: Send {
     ///
     /// # Errors
     ///
-    /// If it failed for good; what can pass is waited for, told as [`Read::Idle`], and noted ([`Intake::note_trouble`]).
+    /// If it failed for good; what can pass is waited for, told as [`Read::Idle`], and noted ([`Intake::note_trouble`]). What was
+    /// handed over before, also in the same turn, is written and committed all the same.
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError>;
 
     /// Keeps how far each partition is settled, if it keeps that itself. `last` asks it to wait until that is done. It is called

@@ -94,6 +94,13 @@ impl<'a, 'i> Returned<'a, 'i> {
     }
 }
 
+/// What was taken before a letter that is none goes its way: it is read with that one at every start.
+impl Drop for Returned<'_, '_> {
+    fn drop(&mut self) {
+        self.hand_over();
+    }
+}
+
 /// Why an event is too large, as the source that read it first says it: the headers of its letter do not count.
 fn oversize(event: &Event, most: usize) -> Option<Cause> {
     let bytes = event.key.len() + event.payload.len() + event.headers.len();

@@ -180,28 +180,29 @@ impl Source for File {
         let limits = intake.limits();
         self.appended_ms = clock::wall_ms();
         let mut batch = intake.batch(&partition);
-        let mut ended = false;
+        let mut ended = Ok(false);
         while batch.taken() < intake.space().events.min(limits.batch_events_max)
             && batch.bytes() < intake.space().bytes
+            && matches!(ended, Ok(false))
         {
-            let (offset, one) = self.next(limits.event_bytes_max)?;
-            match one {
-                One::End => {
-                    ended = true;
-                    break;
-                }
-                One::Whole if self.one.is_empty() => {}
-                _ => self.push(&mut batch, offset, &one, limits.event_bytes_max),
+            match self.next(limits.event_bytes_max) {
+                Ok((_, One::End)) => ended = Ok(true),
+                Ok((_, One::Whole)) if self.one.is_empty() => {}
+                Ok((offset, one)) => self.push(&mut batch, offset, &one, limits.event_bytes_max),
+                Err(error) => ended = Err(error),
             }
         }
-        let read = match (batch.taken(), ended) {
-            (0, true) => return Ok(Read::End),
-            (0, false) => return Ok(Read::Idle),
-            _ => Read::Some,
-        };
-        batch.set_position(seen.position(self.at));
-        intake.hand_over(&lane, batch);
-        Ok(read)
+        let found = batch.taken() > 0;
+        if found {
+            batch.set_position(seen.position(self.at));
+            intake.hand_over(&lane, batch);
+        }
+        // What stands before a fault goes its way: it is read with it at every start.
+        match ended? {
+            _ if found => Ok(Read::Some),
+            true => Ok(Read::End),
+            false => Ok(Read::Idle),
+        }
     }
 
     fn commit(&mut self, _reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {

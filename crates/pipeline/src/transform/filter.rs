@@ -13,6 +13,7 @@ use crate::port::transform::{Transform, TransformError, TransformFactory};
 #[serde(deny_unknown_fields)]
 pub struct FilterSettings {
     /// A program of the jq language: an event goes on for which it gives something else than `false`, `null` or nothing.
+    /// A tombstone is `null` to it.
     #[serde(rename = "where")]
     pub condition: String,
     /// How payloads hold their values.

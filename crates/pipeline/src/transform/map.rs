@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounds::is_larger;
 use super::expression::{Encoding, Expression, ExpressionError, text};
-use super::extended::{self, Fields, Unmapped};
+use super::extended::{self, Fields};
 use crate::event::{Batch, Cause, Event, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
@@ -29,7 +29,7 @@ pub struct MapSettings {
     pub format: Encoding,
 }
 
-/// Makes another payload of a payload; an event that it cannot read is condemned.
+/// Makes another payload of a payload; an event that it cannot read is condemned. A tombstone has none and goes on as it is.
 pub struct Map {
     settings: MapSettings,
 }
@@ -74,15 +74,14 @@ impl Way {
         Ok(Self::Bson(fields, rest))
     }
 
-    /// The new payload of an event, or nothing if it is left out.
-    fn map(&self, batch: &Batch, event: &Event) -> Result<Option<Vec<u8>>, ExpressionError> {
+    /// The new payload of an event that has this one, or nothing if it is left out.
+    fn map(&self, payload: &[u8], batch: &Batch, event: &Event) -> Result<Option<Vec<u8>>, ExpressionError> {
         match self {
             Self::Json(program) => {
                 let given = program.run(Encoding::Json, batch, event)?;
                 given.map(|value| text(&value, batch.event_bytes_max())).transpose()
             }
             Self::Bson(fields, program) => {
-                let payload = batch.payload(event).ok_or(Unmapped::Tombstone)?;
                 let kept = fields.apply(extended::document(payload)?)?;
                 let Some(program) = program else { return Ok(Some(kept.into_bytes())) };
                 let given = program.give(extended::read(&kept)?, batch, event)?;
@@ -116,7 +115,10 @@ fn program(settings: &MapSettings) -> String {
     if !settings.rename.is_empty() {
         let pairs: Vec<_> =
             settings.rename.iter().map(|(old, new)| format!("{}: {}", quoted(old), quoted(new))).collect();
-        steps.push(format!("with_entries(.key |= ({{{}}}[.] // .))", pairs.join(", ")));
+        let renamed = format!("with_entries(.key |= ({{{}}}[.] // .))", pairs.join(", "));
+        // Of two fields of one name the second would be all that is left.
+        let whole = r#"if length == $fields then . else error("two fields would have one name") end"#;
+        steps.push(format!("(length as $fields | {renamed} | {whole})"));
     }
     steps.extend(settings.set.iter().map(|(field, value)| format!(".[{}] = ({value})", quoted(field))));
     steps.extend(settings.expression.clone());
@@ -142,14 +144,19 @@ struct Running(Way);
 
 impl Transform for Running {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
-        batch.sift(|batch, index| match self.0.map(batch, &batch.events()[index]) {
-            Ok(None) => Fate::Drop,
-            Ok(Some(payload)) => {
-                let payload = batch.keep(&payload);
-                batch.events_mut()[index].payload = payload;
-                Fate::Keep
+        batch.sift(|batch, index| {
+            let event = batch.events()[index];
+            let mapped = batch.payload(&event).map(|payload| self.0.map(payload, batch, &event));
+            match mapped {
+                None => Fate::Keep,
+                Some(Ok(None)) => Fate::Drop,
+                Some(Ok(Some(payload))) => {
+                    let payload = batch.keep(&payload);
+                    batch.events_mut()[index].payload = payload;
+                    Fate::Keep
+                }
+                Some(Err(error)) => Fate::Condemn(Cause::new("map", error.class(), error.to_string())),
             }
-            Err(error) => Fate::Condemn(Cause::new("map", error.class(), error.to_string())),
         });
         Ok(())
     }

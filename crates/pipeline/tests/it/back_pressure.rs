@@ -14,7 +14,8 @@ use crate::scripted::{Counting, Scripted};
 
 #[test]
 fn exactly_as_many_events_are_in_flight_as_the_ceiling_says() {
-    for (ceiling, batch) in [(1800, 50), (1801, 50), (7, 50), (1, 1)] {
+    let (pool, own) = (Executor::Pool(3), Executor::PerPartition);
+    for (ceiling, batch, executor) in [(1800, 50, pool), (1801, 50, own), (7, 50, pool), (1, 1, own)] {
         let sink = Scripted::writing();
         sink.set_open(false);
         let parts = Parts {
@@ -25,7 +26,7 @@ fn exactly_as_many_events_are_in_flight_as_the_ceiling_says() {
             positions: None,
         };
         let limits = Limits { events_max: ceiling, batch_events_max: batch, ..Limits::default() };
-        let settings = Settings { limits, executor: Executor::Pool(3), ..Settings::default() };
+        let settings = Settings { limits, executor, ..Settings::default() };
         let pipeline = Pipeline::build(parts, settings, Arc::new(Control::default())).unwrap();
         let budget = pipeline.budget();
         let running = std::thread::spawn(move || pipeline.run().unwrap());

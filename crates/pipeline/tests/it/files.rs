@@ -98,6 +98,12 @@ fn bson_documents_go_through_as_they_are_and_a_torn_one_is_said() {
     fs::write(dir.path().join("in"), [&whole[..], &[12, 0, 0]].concat()).unwrap();
     let words = run(dir.path(), Format::Bson, Form::Raw, Limits::default()).unwrap_err().to_string();
     assert!(words.contains("ends within a document") && words.contains("byte 600"), "{words}");
+    // What stands before it in a file that is read for the first time arrives all the same.
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("in"), [&whole[..], &[12, 0, 0]].concat()).unwrap();
+    let words = run(dir.path(), Format::Bson, Form::Raw, Limits::default()).unwrap_err().to_string();
+    assert!(words.contains("ends within a document"), "{words}");
+    assert_eq!(fs::read(dir.path().join("out")).unwrap(), whole);
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_pipeline::engine::{Exhausted, Retry};
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::Count;
 use plimsoll_pipeline::positions::FilePositions;
 use plimsoll_pipeline::source::{File, FileSettings, Format, Generator, GeneratorSettings, Stop};
 use plimsoll_pipeline::{
     Claim, Control, Ended, Error, Executor, Order, Partition, Parts, Pipeline, Position, PositionError,
-    PositionStore, Settings, Source,
+    PositionStore, Settings, SinkFactory, Source,
 };
 
 use crate::scripted::{Counting, Scripted};
@@ -70,6 +71,25 @@ fn positions_that_nobody_would_write_are_refused() {
     let parts = Parts { positions: Some(Arc::new(positions)), ..parts };
     let words = refusal(parts, Guarantee::AtLeastOnce);
     assert!(words.contains("keeps its positions itself") && words.contains("leave the key out"), "{words}");
+}
+
+/// A generator gives nothing again, so it needs no position for that promise; the file beside it does.
+#[test]
+fn each_of_several_sources_must_keep_the_promise() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = || -> Box<dyn Source> {
+        Box::new(File::new(FileSettings { path: "in".into(), format: Format::Ndjson }))
+    };
+    let both = || parts(vec![generator(0, Stop::Never), file()], &Scripted::writing());
+    let words = refusal(both(), Guarantee::AtMostOnce);
+    assert!(words.contains("no `positions:` store, so at-most-once cannot be given"), "{words}");
+    let words = refusal(both(), Guarantee::AtLeastOnce);
+    assert!(words.contains("cannot read again what was in flight"), "{words}");
+    // A store that the file needs is not in the way of a source that keeps its own positions.
+    let positions = Arc::new(FilePositions::open(dir.path().join("positions")).unwrap());
+    let sources: Vec<Box<dyn Source>> = vec![Box::new(Counting::new(1, 1)), file()];
+    let parts = Parts { positions: Some(positions), ..parts(sources, &Scripted::writing()) };
+    assert!(Pipeline::build(parts, Settings::default(), Arc::default()).is_ok());
 }
 
 /// A store that cannot be written for now.
@@ -154,6 +174,21 @@ fn a_drain_writes_what_is_in_flight_and_an_abort_leaves_it() {
     control.abort();
     assert_eq!(running.join().unwrap(), Ended::Aborted);
     assert!(committed.lock().unwrap().is_empty());
+}
+
+#[test]
+fn nothing_is_buried_without_a_place_and_without_an_end_to_its_tries() {
+    let bury = |letters: bool, attempts_max| {
+        let letters = letters.then(|| Box::new(Scripted::writing()) as Box<dyn SinkFactory>);
+        let sources: Vec<Box<dyn Source>> = vec![Box::new(Counting::new(1, 1))];
+        let parts = Parts { dead_letters: letters, ..parts(sources, &Scripted::writing()) };
+        let retry = Retry { then: Exhausted::Bury, attempts_max, ..Retry::default() };
+        let built = Pipeline::build(parts, Settings { retry, ..Settings::default() }, Arc::default());
+        built.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(bury(true, Some(3)), "");
+    assert!(bury(false, Some(3)).contains("no `dead_letters:`"));
+    assert!(bury(true, None).contains("say `attempts` or `for`"));
 }
 
 #[test]

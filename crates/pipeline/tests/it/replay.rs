@@ -35,6 +35,15 @@ fn run_through(
     positions: &str,
     transforms: Vec<Box<dyn TransformFactory>>,
 ) {
+    pipeline(dir, source, positions, transforms).run().unwrap();
+}
+
+fn pipeline(
+    dir: &Path,
+    source: Box<dyn Source>,
+    positions: &str,
+    transforms: Vec<Box<dyn TransformFactory>>,
+) -> Pipeline {
     let sink = |name: &str| FileSink::new(FileSinkSettings { path: dir.join(name), form: Form::Whole });
     let parts = Parts {
         sources: vec![source],
@@ -45,10 +54,7 @@ fn run_through(
     };
     let limits =
         Limits { batch_events_max: 7, events_max: 21, event_bytes_max: EVENT_BYTES_MAX, ..Limits::default() };
-    Pipeline::build(parts, Settings { limits, ..Settings::default() }, Arc::default())
-        .unwrap()
-        .run()
-        .unwrap();
+    Pipeline::build(parts, Settings { limits, ..Settings::default() }, Arc::default()).unwrap()
 }
 
 fn read(dir: &Path, strict: bool) {
@@ -93,6 +99,21 @@ fn a_letter_is_the_event_that_it_was_and_comes_through_once() {
     places.sort_unstable();
     places.dedup();
     assert_eq!(places.len(), 100, "each stands where it stood in the file");
+}
+
+#[test]
+fn letters_before_a_line_that_is_none_come_through() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let text: String = (0..40).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    fs::write(dir.join("in"), text).unwrap();
+    read(dir, true);
+    let whole = fs::read_to_string(dir.join("dead")).unwrap();
+    fs::write(dir.join("dead"), format!("{whole}no letter\n")).unwrap();
+    let letters = Box::new(Letters::new(dir.join("dead"), u64::MAX));
+    let words = pipeline(dir, letters, "replayed", Vec::new()).run().unwrap_err().to_string();
+    assert!(words.contains(&format!("at byte {}", whole.len())), "{words}");
+    assert_eq!(lines(dir, "out").len(), 40);
 }
 
 /// When the events in envelopes were appended, in milliseconds since 1970 UTC.

@@ -14,8 +14,7 @@ use crate::running::{self, parts, settings};
 
 const TOPIC: &str = "consume";
 const PAYLOAD_BYTES: usize = 200;
-const KAFKA_TO_NOWHERE: &str =
-    "StreamKernel, Kafka → nowhere, published 2026-03-22 of an i9-8950HK (6 cores, 32 GB)";
+const KAFKA_TO_NOWHERE: &str = "StreamKernel, Kafka → nowhere, 64 bytes in 12 partitions, published 2026-03-22 of an i9-8950HK (6 cores, 32 GB)";
 
 pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
     let (log, records) = (place.broker()?, plan.consumed);
@@ -24,7 +23,13 @@ pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
         "{records} records of {PAYLOAD_BYTES} bytes and keys of 8 in {PARTITIONS} partitions, the same fetch settings; ours at least \
          once, one worker thread"
     );
-    let goal = Goal { subject: 1, words: "0.9 of the bare client", of: Of::Rate, bound: Bound::Least(0.9) };
+    let goal = Goal {
+        subject: 1,
+        beside: 0,
+        words: "0.9 of the bare client",
+        of: Of::Rate,
+        bound: Bound::Least(0.9),
+    };
     let (bare, mut turns) = (Rc::clone(&log), 0);
     let row = Row::new("Kafka → nowhere", setup)
         .goal(goal)

@@ -3,7 +3,7 @@
 use plimsoll_measure::matrix::Spread;
 use serde_json::{Value, json};
 
-use crate::row::{Bound, Goal, Measured, Of, Turn};
+use crate::row::{Goal, Measured, Turn};
 
 /// What is said of a subject.
 pub(crate) struct Line {
@@ -21,6 +21,8 @@ pub(crate) struct Line {
     pub(crate) cpu_more_ns: Spread,
     /// Bytes of an event where it is stored.
     pub(crate) stored_bytes: Option<f64>,
+    /// The rate of the later half of what was counted, in that of the earlier one.
+    pub(crate) later_half: Option<Spread>,
     /// p99.9 of the sink and of delivery, in nanoseconds.
     pub(crate) p999_ns: [Option<Spread>; 2],
 }
@@ -29,10 +31,14 @@ pub(crate) struct Line {
 pub(crate) struct Held {
     /// In words.
     pub(crate) words: &'static str,
-    /// What was measured.
-    pub(crate) measured: f64,
-    /// Whether it holds.
+    /// What was measured, over the rounds.
+    pub(crate) measured: Spread,
+    /// Whether the median holds.
     pub(crate) met: bool,
+    /// Rounds in which it held by itself.
+    pub(crate) rounds_held: usize,
+    /// Rounds.
+    pub(crate) rounds: usize,
 }
 
 /// What is said of a row.
@@ -47,7 +53,7 @@ impl Figures {
     pub(crate) fn of(measured: &Measured) -> Self {
         let first = measured.subjects.first().map_or(&[][..], |(_, turns)| turns);
         let lines: Vec<Line> = measured.subjects.iter().map(|(_, turns)| line(turns, first)).collect();
-        let goals = measured.goals.iter().map(|goal| held(goal, &lines[goal.subject])).collect();
+        let goals = measured.goals.iter().map(|goal| held(goal, &measured.subjects)).collect();
         Self { lines, goals }
     }
 }
@@ -66,29 +72,26 @@ fn line(turns: &[Turn], first: &[Turn]) -> Line {
         cpu_ratio: beside(&|turn, first| turn.cpu_ns_each() / first.cpu_ns_each()),
         cpu_more_ns: beside(&|turn, first| turn.cpu_ns_each() - first.cpu_ns_each()),
         stored_bytes: turns.last().and_then(|turn| turn.stored_bytes),
+        later_half: known(turns, |turn| turn.later_half),
         p999_ns: [
-            known(turns, |turn| turn.p999.map(|it| it.sink_ns)),
-            known(turns, |turn| turn.p999.and_then(|it| it.delivery_ns)),
+            known(turns, |turn| turn.p999.map(|it| it.sink_ns as f64)),
+            known(turns, |turn| turn.p999.and_then(|it| it.delivery_ns).map(|ns| ns as f64)),
         ],
     }
 }
 
-/// A time over all rounds, where it is known.
-fn known(turns: &[Turn], of: fn(&Turn) -> Option<u64>) -> Option<Spread> {
-    Spread::of(turns.iter().filter_map(of).map(|ns| ns as f64))
+/// A figure over all rounds, where it is known.
+fn known(turns: &[Turn], of: fn(&Turn) -> Option<f64>) -> Option<Spread> {
+    Spread::of(turns.iter().filter_map(of))
 }
 
-fn held(goal: &Goal, line: &Line) -> Held {
-    let measured = match goal.of {
-        Of::Rate => line.ratio.median,
-        Of::PerCpuS => line.per_cpu_s.median,
-        Of::Cpu => line.cpu_ratio.median,
-    };
-    let met = match goal.bound {
-        Bound::Least(bound) => measured >= bound,
-        Bound::Most(bound) => measured <= bound,
-    };
-    Held { words: goal.words, measured, met }
+/// Round by round, so that what the machine did besides is on both sides.
+fn held(goal: &Goal, subjects: &[(String, Vec<Turn>)]) -> Held {
+    let (turns, others) = (&subjects[goal.subject].1, &subjects[goal.beside].1);
+    let values: Vec<f64> = turns.iter().zip(others).map(|(turn, other)| goal.of.value(turn, other)).collect();
+    let (rounds, rounds_held) = (values.len(), values.iter().filter(|it| goal.bound.holds(**it)).count());
+    let measured = Spread::of(values).unwrap_or(Spread::NONE);
+    Held { words: goal.words, met: goal.bound.holds(measured.median), measured, rounds_held, rounds }
 }
 
 impl Line {
@@ -101,6 +104,7 @@ impl Line {
             "cpu_ratio": self.cpu_ratio,
             "cpu_more_ns_each": self.cpu_more_ns,
             "stored_bytes_each": self.stored_bytes,
+            "later_half": self.later_half,
             "sink_p999_ns": self.p999_ns[0],
             "delivery_p999_ns": self.p999_ns[1],
         })
@@ -109,6 +113,10 @@ impl Line {
 
 impl Held {
     pub(crate) fn json(&self) -> Value {
-        json!({"goal": self.words, "measured": self.measured, "met": self.met})
+        let Self { words, measured, met, rounds_held, rounds } = self;
+        json!({
+            "goal": words, "measured": measured.median, "least": measured.min, "most": measured.max, "met": met,
+            "rounds_held": rounds_held, "rounds": rounds,
+        })
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn row(_: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
     let time = Duration::from_millis(plan.generator_ms);
     let goal = Goal {
         subject: 0,
+        beside: 0,
         words: "5,000,000 events a second and core",
         of: Of::PerCpuS,
         bound: Bound::Least(5e6),
@@ -47,7 +48,7 @@ fn measure(batch: usize, payload_bytes: usize, time: Duration) -> Result<Turn, F
     if events == 0 {
         Err("no event was moved".into())
     } else {
-        Ok(Turn { events, wall_ns, cpu_ns, stored_bytes: None, p999: p999(&meter) })
+        Ok(Turn { events, wall_ns, cpu_ns, p999: p999(&meter), ..Turn::default() })
     }
 }
 

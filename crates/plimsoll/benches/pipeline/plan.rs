@@ -30,14 +30,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Half an hour with five rounds, and the steady run.
+    /// Three quarters of an hour, and the steady run. Rounds are an odd number, so that there is one in the middle.
     pub(crate) const FULL: Self = Self {
-        rounds: 5,
+        rounds: 9,
         generator_ms: 2000,
         consumed: 2_000_000,
         copied: 400_000,
         inserted: 300_000,
-        connected: 200_000,
+        connected: 400_000,
         judged: 2_000_000,
         signed: 40_000,
         vectors: 20_000,

@@ -12,9 +12,11 @@ use crate::row::Measured;
 use crate::show;
 use crate::steady::Steady;
 
-/// What the table of all rows tells: how exact int8 is beside its speed, the slowest events, what others published, and exactly
+/// What the table of all rows tells: in how many rounds a goal held, memory at first and at last, how exact int8 is beside its speed, the slowest events, what others published, and exactly
 /// once as it is by default.
-const TOLD: [&str; 5] = [
+const TOLD: [&str; 7] = [
+    "of 1 rounds",
+    "in the first tenth",
     "top-1 agreement",
     "sink p99.9",
     "delivery p99.9",

@@ -16,6 +16,8 @@ pub(crate) struct Turn {
     pub(crate) cpu_ns: u64,
     /// Bytes of BSON that are stored of each event, where that is asked.
     pub(crate) stored_bytes: Option<f64>,
+    /// The rate of the later half of what was counted, in that of the earlier one: near 1 if everything was warm.
+    pub(crate) later_half: Option<f64>,
     /// The time that all but one of a thousand events took at most, where a pipeline of this process moved them.
     pub(crate) p999: Option<P999>,
 }
@@ -56,6 +58,8 @@ pub(crate) struct Subject {
 pub(crate) struct Goal {
     /// Which subject, by its place.
     pub(crate) subject: usize,
+    /// The subject that it is held beside, by its place.
+    pub(crate) beside: usize,
     /// In words.
     pub(crate) words: &'static str,
     /// What counts.
@@ -64,14 +68,14 @@ pub(crate) struct Goal {
     pub(crate) bound: Bound,
 }
 
-/// What counts for a goal: the median of this.
+/// What counts for a goal: the median of this over the rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Of {
-    /// The rate, in those of the first subject.
+    /// The rate, in that of the other subject.
     Rate,
     /// Events a second of CPU time.
     PerCpuS,
-    /// CPU time an event, in those of the first subject.
+    /// CPU time an event, in that of the other subject.
     Cpu,
 }
 
@@ -146,14 +150,14 @@ impl Row {
         self
     }
 
-    /// Measures every subject once a round; another one begins each time. A round before the first does not count: files are opened
-    /// in it, and buffers grow.
+    /// Measures every subject once a round, in another order each time. A round before the first does not count: files are opened in
+    /// it, and buffers grow.
     pub(crate) fn measure(&mut self, rounds: usize) -> Result<Measured, Failure> {
         let mut turns = vec![Vec::new(); self.subjects.len()];
         let warm_up = usize::from(rounds > 1);
         for round in 0..rounds + warm_up {
             for place in 0..self.subjects.len() {
-                let at = (round + place) % self.subjects.len();
+                let at = taking(round, place, self.subjects.len());
                 let Subject { name, measure, .. } = &mut self.subjects[at];
                 let turn = measure().map_err(|failure| format!("{}, {name}: {failure}", self.title))?;
                 eprintln!("  {:>2} {name}: {:.0} events/s", round + 1 - warm_up, turn.per_s());
@@ -171,6 +175,33 @@ impl Row {
             goals: self.goals.clone(),
             published: self.published.clone(),
         })
+    }
+}
+
+/// Which of some subjects takes this place of a round. Another one begins each time, and every other round goes backwards: none is
+/// measured behind the same one always, whose writes a server may still be busy with.
+pub(crate) fn taking(round: usize, place: usize, subjects: usize) -> usize {
+    let first = round % subjects;
+    if round.is_multiple_of(2) { (first + place) % subjects } else { (first + subjects - place) % subjects }
+}
+
+impl Of {
+    /// What counts of a turn beside the other one of its round.
+    pub(crate) fn value(self, turn: &Turn, other: &Turn) -> f64 {
+        match self {
+            Self::Rate => turn.per_s() / other.per_s(),
+            Self::PerCpuS => turn.per_cpu_s(),
+            Self::Cpu => turn.cpu_ns_each() / other.cpu_ns_each(),
+        }
+    }
+}
+
+impl Bound {
+    pub(crate) fn holds(self, value: f64) -> bool {
+        match self {
+            Self::Least(bound) => value >= bound,
+            Self::Most(bound) => value <= bound,
+        }
     }
 }
 
@@ -197,9 +228,9 @@ impl Turn {
     }
 
     fn json(&self) -> Value {
-        let Self { events, wall_ns, cpu_ns, stored_bytes, p999 } = self;
+        let Self { events, wall_ns, cpu_ns, stored_bytes, later_half, p999 } = self;
         json!({
-            "events": events, "wall_ns": wall_ns, "cpu_ns": cpu_ns, "stored_bytes_each": stored_bytes,
+            "events": events, "wall_ns": wall_ns, "cpu_ns": cpu_ns, "stored_bytes_each": stored_bytes, "later_half": later_half,
             "sink_p999_ns": p999.map(|it| it.sink_ns), "delivery_p999_ns": p999.and_then(|it| it.delivery_ns),
         })
     }

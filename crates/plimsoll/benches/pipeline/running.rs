@@ -79,7 +79,7 @@ pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn,
     if astray != [0; 3] {
         return Err(format!("{astray:?} events were lost, buried, or written before").into());
     }
-    Ok(Turn { p999: p999(&meter), ..turn? })
+    Ok(Turn { p999: p999(&meter), later_half: None, ..turn? })
 }
 
 /// What a pipeline that has ended says of its slowest events, of which the first ones are a part.

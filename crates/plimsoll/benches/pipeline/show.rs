@@ -49,21 +49,28 @@ pub(crate) fn row(measured: &Measured) -> String {
 }
 
 fn cells(figures: &Line) -> String {
-    let Line { ratio, per_s, per_cpu_s, cpu_ns, cpu_ratio, cpu_more_ns, stored_bytes, p999_ns } = figures;
-    let stored = stored_bytes.map_or(String::new(), |bytes| format!("  {bytes:.0} bytes stored"));
-    let slowest = |what: &str, p999: &Option<Spread>| {
-        p999.as_ref().map_or(String::new(), |ns| format!("  {what} p99.9 {:.2} ms", ns.median / 1e6))
-    };
-    let slowest = slowest("sink", &p999_ns[0]) + &slowest("delivery", &p999_ns[1]);
+    let Line { ratio, per_s, per_cpu_s, cpu_ns, cpu_ratio, cpu_more_ns, .. } = figures;
     format!(
-        "{:>22}{:>32}{:>10.0}{:>9.2}{:>11.0}{:>14.0}{stored}{slowest}",
+        "{:>22}{:>32}{:>10.0}{:>9.2}{:>11.0}{:>14.0}{}",
         spread(ratio, 3),
         spread(per_s, 0),
         cpu_ns.median,
         cpu_ratio.median,
         cpu_more_ns.median,
         per_cpu_s.median,
+        besides(figures),
     )
+}
+
+/// What is known of some subjects only.
+fn besides(figures: &Line) -> String {
+    let Line { stored_bytes, later_half, p999_ns, .. } = figures;
+    let stored = stored_bytes.map_or(String::new(), |bytes| format!("  {bytes:.0} bytes stored"));
+    let warm = later_half.map_or(String::new(), |it| format!("  later half at {:.2} ×", it.median));
+    let slowest = |what: &str, p999: &Option<Spread>| {
+        p999.as_ref().map_or(String::new(), |ns| format!("  {what} p99.9 {:.2} ms", ns.median / 1e6))
+    };
+    stored + &warm + &slowest("sink", &p999_ns[0]) + &slowest("delivery", &p999_ns[1])
 }
 
 fn spread(spread: &Spread, digits: usize) -> String {
@@ -72,13 +79,10 @@ fn spread(spread: &Spread, digits: usize) -> String {
 }
 
 fn words(goal: &Held) -> String {
-    let verdict = if goal.met { "met" } else { "missed" };
-    let measured = goal.measured;
-    if measured < 1000.0 {
-        format!("goal: {}: {measured:.3}, {verdict}", goal.words)
-    } else {
-        format!("goal: {}: {measured:.0}, {verdict}", goal.words)
-    }
+    let Held { words, measured, met, rounds_held, rounds } = goal;
+    let verdict = if *met { "met" } else { "missed" };
+    let measured = spread(measured, if measured.median < 1000.0 { 3 } else { 0 });
+    format!("goal: {words}: {measured}, {verdict}; it held in {rounds_held} of {rounds} rounds")
 }
 
 /// The steady run.
@@ -95,8 +99,11 @@ pub(crate) fn steady(steady: &Steady) -> String {
     line(
         &mut out,
         format_args!(
-            "  resident memory, without the first {} s: {:.1} to {:.1} MiB, slope {:+.2} MiB a minute: {verdict}",
+            "  resident memory, without the first {} s: {:.1} MiB in the first tenth, {:.1} in the last ({:.1} to {:.1}), slope \
+             {:+.2} MiB a minute: {verdict}",
             steady.memory.skipped_s,
+            mib(steady.memory.first),
+            mib(steady.memory.last),
             mib(steady.memory.min),
             mib(steady.memory.max),
             mib(steady.memory.slope_per_minute)

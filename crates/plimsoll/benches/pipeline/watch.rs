@@ -20,6 +20,9 @@ pub(crate) struct Seen {
     pub(crate) cpu_ns: u64,
 }
 
+/// What was seen, and when.
+pub(crate) type At = (Instant, Seen);
+
 /// Looks so often until so many events have arrived. The turn lies between the first look at which it had begun, and the first that
 /// sees all; where these are one, it lies between the first look of all and that one.
 pub(crate) fn watch(
@@ -27,25 +30,41 @@ pub(crate) fn watch(
     every: Duration,
     mut look: impl FnMut() -> Result<Seen, Failure>,
 ) -> Result<Turn, Failure> {
-    let (start, mut first): (Instant, Option<(Instant, Seen)>) = (clock::now(), None);
+    let (start, mut first, mut middle): (Instant, Option<At>, Option<At>) = (clock::now(), None, None);
     let at_start = look()?;
     loop {
         let (seen, now) = (look()?, clock::now());
         if seen.events >= events {
-            let (began, at_first) = first.unwrap_or((start, at_start));
-            return Ok(Turn {
-                events: seen.events - at_first.events,
-                wall_ns: now.since(began),
-                cpu_ns: seen.cpu_ns - at_first.cpu_ns,
-                ..Turn::default()
-            });
+            return Ok(turn(first.unwrap_or((start, at_start)), middle, (now, seen)));
         }
         if seen.has_begun {
-            first.get_or_insert((now, seen));
+            let (_, at_first) = *first.get_or_insert((now, seen));
+            if seen.events >= at_first.events.midpoint(events) {
+                middle.get_or_insert((now, seen));
+            }
         }
         if u128::from(now.since(start)) > LIMIT.as_nanos() {
             return Err(format!("only {} of {events} events arrived in {LIMIT:?}", seen.events).into());
         }
         thread::sleep(every);
     }
+}
+
+/// What was counted between the first look and the last.
+pub(crate) fn turn(first: At, middle: Option<At>, last: At) -> Turn {
+    let (began, at_first) = first;
+    let (ended, at_last) = last;
+    Turn {
+        events: at_last.events - at_first.events,
+        wall_ns: ended.since(began),
+        cpu_ns: at_last.cpu_ns - at_first.cpu_ns,
+        later_half: middle.and_then(|middle| Some(rate(middle, last)? / rate(first, middle)?)),
+        ..Turn::default()
+    }
+}
+
+/// Events a second between two looks; none where nothing came, or no time passed.
+fn rate((from, before): At, (to, after): At) -> Option<f64> {
+    let (events, ns) = (after.events - before.events, to.since(from));
+    (events > 0 && ns > 0).then(|| events as f64 * 1e9 / ns as f64)
 }

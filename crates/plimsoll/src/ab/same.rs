@@ -1,6 +1,7 @@
 //! Whether two sides are the same thing under different words: then only noise is to be seen between them.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -12,6 +13,8 @@ use crate::system::Subject;
 
 /// The port of a server whose address has none.
 const PORT: &str = "27017";
+/// So much of two programs is held against each other at once, in bytes.
+const CHUNK_LEN: usize = 64 * 1024;
 
 /// A side, as far as it decides what is measured.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +31,7 @@ pub struct Thing<'a> {
 pub fn is_same(a: Thing<'_>, b: Thing<'_>) -> bool {
     sent(a.scenario) == sent(b.scenario)
         && plain(a.subject) == plain(b.subject)
-        && is_one_file(program(a.side), program(b.side))
+        && is_one_program(program(a.side), program(b.side))
 }
 
 /// A scenario without what no run depends on, and without where the load goes: the subject says that.
@@ -86,10 +89,28 @@ fn program(side: &Side) -> &Path {
     side.binary.as_deref().unwrap_or(itself::program())
 }
 
-/// Whether two paths lead to one file, which may have several names.
-fn is_one_file(a: &Path, b: &Path) -> bool {
+/// Whether two paths lead to one file, which may have several names, or to a copy of it: a build that changed nothing.
+fn is_one_program(a: &Path, b: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
-    a == b || identity(a).is_some_and(|it| Some(it) == identity(b))
+    let is_one_file = a == b || identity(a).is_some_and(|it| Some(it) == identity(b));
+    is_one_file || has_same_bytes(a, b).unwrap_or(false)
+}
+
+fn has_same_bytes(a: &Path, b: &Path) -> io::Result<bool> {
+    let (one, other) = (File::open(a)?, File::open(b)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let [mut one, mut other] = [one, other].map(|file| BufReader::with_capacity(CHUNK_LEN, file));
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let length = left.len().min(right.len());
+        if length == 0 || left[..length] != right[..length] {
+            return Ok(left.len() == right.len() && length == 0);
+        }
+        one.consume(length);
+        other.consume(length);
+    }
 }
 
 #[cfg(test)]
@@ -144,16 +165,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_under_two_names_is_one_program() {
+    fn a_file_under_two_names_or_copied_is_one_program() {
         let dir = tempfile::tempdir().unwrap();
-        let (file, link, copy) = (dir.path().join("a"), dir.path().join("b"), dir.path().join("c"));
-        fs::write(&file, "x").unwrap();
+        let [file, link, copy, other, longer] = ["a", "b", "c", "d", "e"].map(|name| dir.path().join(name));
+        let text = "x".repeat(2 * CHUNK_LEN);
+        fs::write(&file, &text).unwrap();
         fs::copy(&file, &copy).unwrap();
+        fs::write(&other, text[1..].to_owned() + "y").unwrap();
+        fs::write(&longer, text.clone() + "x").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        assert!(is_one_file(&file, &link) && !is_one_file(&file, &copy));
+        assert!(is_one_program(&file, &link) && is_one_program(&file, &copy));
+        assert!(!is_one_program(&file, &other) && !is_one_program(&file, &longer));
         let own = std::env::current_exe().unwrap();
         let named = side(&[&format!("binary={}", own.display())]).unwrap();
-        assert!(is_one_file(program(&named), program(&Side::default())));
-        assert!(!is_one_file(program(&named), &dir.path().join("nowhere")));
+        assert!(is_one_program(program(&named), program(&Side::default())));
+        assert!(!is_one_program(program(&named), &dir.path().join("nowhere")));
     }
 }

@@ -40,8 +40,10 @@ pub struct Built {
 /// What cannot be meant, and what to change.
 pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
     let group = Group::of(file);
+    // Transactions keep the place of a generator as they keep that of any other source.
+    let resumes = file.positions.is_some() || matches!(file.sink, SinkSection::Transactional(_));
     let parts = Parts {
-        sources: sources(&file.source, file.positions.is_some(), base, &group).context("build `source`")?,
+        sources: sources(&file.source, resumes, base, &group).context("build `source`")?,
         transforms: transforms(file, base)?,
         sink: sink(&file.sink, file, base, &group).context("build `sink`")?,
         dead_letters: dead_letters(file, base, &group)?,
@@ -138,12 +140,13 @@ pub(super) fn transforms(file: &PipelineFile, base: &Path) -> anyhow::Result<Vec
         Ok(Box::new(security) as Box<dyn TransformFactory>)
     });
     let others = file.transforms.iter().enumerate();
-    let others =
-        others.map(|(at, section)| transform(section).with_context(|| format!("build `transforms.{at}`")));
+    let others = others
+        .map(|(at, section)| transform(section, base).with_context(|| format!("build `transforms.{at}`")));
     security.into_iter().chain(others).collect()
 }
 
-fn transform(section: &TransformSection) -> anyhow::Result<Box<dyn TransformFactory>> {
+#[cfg_attr(not(feature = "embedding"), expect(unused_variables, reason = "only models are files"))]
+fn transform(section: &TransformSection, base: &Path) -> anyhow::Result<Box<dyn TransformFactory>> {
     Ok(match section {
         TransformSection::Filter(settings) => Box::new(Filter::build(settings.clone())?),
         TransformSection::Map(settings) => Box::new(Map::build(settings)?),
@@ -152,7 +155,9 @@ fn transform(section: &TransformSection) -> anyhow::Result<Box<dyn TransformFact
         TransformSection::Encode(_) => Box::new(Encode),
         TransformSection::Decode(_) => Box::new(Decode),
         #[cfg(feature = "embedding")]
-        TransformSection::Embed(section) => Box::new(section.build("embed", crate::place::cache()?.root())?),
+        TransformSection::Embed(section) => {
+            Box::new(section.rooted(base).build("embed", crate::place::cache()?.root())?)
+        }
     })
 }
 
@@ -189,8 +194,14 @@ fn dead_letters(
     base: &Path,
     group: &Group,
 ) -> anyhow::Result<Option<Box<dyn SinkFactory>>> {
-    let section = file.dead_letters.as_ref();
-    section.map(|section| sink(section, file, base, group).context("build `dead_letters`")).transpose()
+    let Some(section) = &file.dead_letters else { return Ok(None) };
+    // A pipeline to nowhere is a measurement, and may bury there too.
+    if matches!(section, SinkSection::Noop(_)) && !matches!(file.sink, SinkSection::Noop(_)) {
+        bail!(
+            "build `dead_letters`: `noop` keeps nothing, so what cannot be written would be lost: name a file, a collection or a topic"
+        );
+    }
+    sink(section, file, base, group).context("build `dead_letters`").map(Some)
 }
 
 /// The store that the file names, or the one that belongs to a transactional sink.

@@ -13,6 +13,7 @@ use plimsoll_pipeline::meter::{Count, Meter, Stages};
 use plimsoll_pipeline::{Control, Ended, Error};
 use plimsoll_report::stream::{Labels, Told, exposition, line};
 use tokio::sync::oneshot;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use super::build::Built;
 use super::dir::Dir;
@@ -25,8 +26,7 @@ use crate::terminal::say;
 
 /// How often it is looked at whether events move, and whether it has done what it was to do.
 const MOTION_EVERY: Duration = Duration::from_millis(20);
-/// How long its threads may take to end once they are to end at once, in nanoseconds. They look whenever a call comes back, and
-/// some calls take their time.
+/// How long its threads may take to end at once, in nanoseconds: they look whenever a call comes back, and some take their time.
 const LEAVING_NS: u64 = 3 * clock::SECOND_NS;
 
 /// Where a running pipeline is seen, and when it ends.
@@ -96,10 +96,9 @@ async fn attend(
     seen: &mut Seen<'_>,
 ) -> anyhow::Result<Option<Result<Ended, Error>>> {
     let mut signals = Signals::listen().context("listen to signals")?;
-    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    let (mut tick, mut motion_tick) = (every(Duration::from_secs(1)), every(MOTION_EVERY));
     tick.tick().await;
-    let mut motion_tick = tokio::time::interval(MOTION_EVERY);
-    let (mut unseen, mut leave_at) = (None, None);
+    let (mut unseen, mut leave_at, mut asks) = (None, None, 0_u32);
     let ended = loop {
         tokio::select! {
             result = &mut over => break Some(result.map_err(|_| anyhow!("the pipeline's thread ended without a word"))?),
@@ -109,15 +108,25 @@ async fn attend(
                 unseen = Some(error);
             },
             _ = motion_tick.tick() => watch.follow(control, seen.end),
-            asked = signals.next() => if interrupt(control, asked) == Ends::AtOnce {
-                leave_at.get_or_insert_with(|| clock::now() + LEAVING_NS);
-            },
+            asked = signals.next() => {
+                asks = asks.saturating_add(1);
+                if interrupt(control, asked, asks) == Ends::AtOnce {
+                    leave_at.get_or_insert_with(|| clock::now() + LEAVING_NS);
+                }
+            }
         }
         if leave_at.is_some_and(|at| clock::now() >= at) {
             break None;
         }
     };
     unseen.map_or(Ok(ended), Err)
+}
+
+/// Ticks that are not made up for after a stall: several looks at once would tell rates of no time at all.
+fn every(period: Duration) -> Interval {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
 }
 
 /// How a pipeline that was asked to end does so.
@@ -127,8 +136,10 @@ enum Ends {
     AtOnce,
 }
 
-fn interrupt(control: &Control, asked: Asked) -> Ends {
-    if control.is_draining() {
+/// Ends it as the signals ask so far. The first is never the one that ends it at once, not even of a pipeline that was ending by
+/// itself: a supervisor sends it to everybody.
+fn interrupt(control: &Control, asked: Asked, asks: u32) -> Ends {
+    if asks > 1 {
         control.abort();
         return Ends::AtOnce;
     }
@@ -277,5 +288,13 @@ mod tests {
     fn only_who_pressed_ctrl_c_is_told_to_press_it_again() {
         assert!(drains(Asked::AtTerminal).contains("press Ctrl-C again"));
         assert!(!drains(Asked::ByProgram).contains("Ctrl-C"));
+    }
+
+    #[test]
+    fn the_first_signal_lets_a_pipeline_finish_that_is_ending_by_itself() {
+        let control = Control::default();
+        control.drain();
+        assert!(interrupt(&control, Asked::ByProgram, 1) == Ends::Gently && !control.is_aborted());
+        assert!(interrupt(&control, Asked::ByProgram, 2) == Ends::AtOnce && control.is_aborted());
     }
 }

@@ -8,6 +8,8 @@ mod caution;
 pub mod demo;
 mod dir;
 mod drive;
+#[cfg(test)]
+mod given;
 mod metrics;
 mod motion;
 mod point;

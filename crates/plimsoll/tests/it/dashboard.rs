@@ -1,5 +1,6 @@
 //! Every query of the dashboard, put to a real Prometheus that scrapes a real pipeline.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,9 +12,10 @@ use plimsoll_measure::clock::{self, SECOND_NS};
 use plimsoll_server::Cache;
 use serde_json::Value;
 
-use crate::pipeline::endless;
+use crate::pipeline::listening;
+use crate::program::shared;
 
-/// How long Prometheus may take until it has scraped often enough, in nanoseconds.
+/// How long Prometheus may take until it has seen something, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
 /// A process that ends with the test.
@@ -60,12 +62,46 @@ fn query(address: &str, expression: &str) -> Option<Value> {
     serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
 }
 
-/// Every query of every panel, with Grafana's own variables filled in.
-fn queries() -> Vec<(String, String)> {
+/// The values that a query finds now.
+fn values(answer: &Value) -> Vec<f64> {
+    let found = answer["data"]["result"].as_array().cloned().unwrap_or_default();
+    found.iter().map(|one| one["value"][1].as_str().unwrap().parse().unwrap()).collect()
+}
+
+/// Waits until what a query finds first is so much.
+fn until(address: &str, expression: &str, at_least: f64) {
+    let began = clock::now();
+    let first = || values(&query(address, expression)?).first().copied();
+    while first().is_none_or(|value| value < at_least) {
+        assert!(clock::now().since(began) < PATIENCE_NS, "{expression} did not come to {at_least}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// A pipeline into MongoDB, and the address of its metrics.
+fn pipeline(dir: &Path, out: &str, listen: &str) -> (Ends, String) {
+    let text = format!(
+        "guarantee: at-most-once\nsource: {{generator: {{rate: 2000, payload: 100B}}}}\nsecurity: {{otherwise: allow}}\n\
+         sink: {{insert: {{uri: '{}', collection: plimsoll_test.dashboard, identity: object_id, form: metadata}}}}\n",
+        shared()
+    );
+    let path = dir.join("seen.yaml");
+    fs::write(&path, text).unwrap();
+    let (child, address, mut said) = listening(&path, &dir.join(out), listen);
+    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    (Ends(child), address)
+}
+
+fn panels() -> Vec<Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dashboards/pipeline.json");
     let dashboard: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    let panels = dashboard["panels"].as_array().unwrap().iter();
-    let all = panels.flat_map(|panel| {
+    dashboard["panels"].as_array().unwrap().clone()
+}
+
+/// Every query of every panel, with Grafana's own variables filled in.
+fn queries() -> Vec<(String, String)> {
+    let panels = panels();
+    let all = panels.iter().flat_map(|panel| {
         let title = panel["title"].as_str().unwrap().to_owned();
         let targets = panel["targets"].as_array().cloned().unwrap_or_default();
         targets.into_iter().map(move |target| (title.clone(), target["expr"].as_str().unwrap().to_owned()))
@@ -78,43 +114,106 @@ fn queries() -> Vec<(String, String)> {
     filled.collect()
 }
 
+/// Panels in which something moves while events do, and those in which nothing may.
+const ALIVE: [&str; 20] = [
+    "In",
+    "Processed",
+    "Out",
+    "Load",
+    "Integrity",
+    "Integrity, lowest process",
+    "Delivery p50",
+    "Delivery max",
+    "Delivery over all processes",
+    "Throughput",
+    "Writes",
+    "Batches written",
+    "Bytes written",
+    "Events a batch",
+    "MongoDB insert sink: write rate",
+    "MongoDB insert sink: documents a flush",
+    "Decisions",
+    "Totals",
+    "CPU",
+    "Threads",
+];
+const STILL: [&str; 6] =
+    ["Lost", "Denials", "Security errors", "Dead letters", "Restarts", "Left to other processes"];
+
 #[test]
-fn every_query_of_the_dashboard_finds_what_a_pipeline_tells() {
+fn every_query_of_the_dashboard_finds_what_a_pipeline_tells_and_a_restart_is_counted() {
     let dir = tempfile::tempdir().unwrap();
-    let (child, target, mut said) = endless(dir.path());
-    let _pipeline = Ends(child);
-    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    let (first, target) = pipeline(dir.path(), "first", "127.0.0.1:0");
     let (_prometheus, address) = prometheus(dir.path(), &target);
-    let began = clock::now();
-    let scraped = |answer: Value| {
-        let count = answer["data"]["result"][0]["value"][1].as_str().map(str::to_owned);
-        count.is_some_and(|count| count.parse::<u64>().unwrap() >= 4)
-    };
-    while !query(&address, "count_over_time(plimsoll_pipeline_read_events_total[1m])").is_some_and(scraped) {
-        assert!(clock::now().since(began) < PATIENCE_NS, "Prometheus did not scrape the pipeline");
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    until(&address, "count_over_time(plimsoll_pipeline_read_events_total[1m])", 4.0);
     let all = queries();
     assert!(all.len() > 60, "{} queries", all.len());
-    for (title, expression) in all {
-        let answer = query(&address, &expression).unwrap_or_default();
+    for (title, expression) in &all {
+        let answer = query(&address, expression).unwrap_or_default();
         assert_eq!(answer["status"], "success", "{title}: {expression}: {answer}");
-        let found = answer["data"]["result"].as_array().map_or(0, Vec::len);
-        assert!(found > 0, "{title}: {expression} finds nothing");
+        let found = values(&answer);
+        assert!(!found.is_empty(), "{title}: {expression} finds nothing");
+        if ALIVE.contains(&title.as_str()) {
+            assert!(found.iter().all(|value| *value > 0.0), "{title}: {expression}: {found:?}");
+        }
+        if STILL.contains(&title.as_str()) {
+            assert!(found.iter().all(|value| *value == 0.0), "{title}: {expression}: {found:?}");
+        }
     }
+    let known: BTreeSet<_> = all.iter().map(|(title, _)| title.as_str()).collect();
+    assert!(ALIVE.iter().chain(&STILL).all(|title| known.contains(title)), "{known:?}");
+    drop(first);
+    let _second = pipeline(dir.path(), "second", &target);
+    let (_, restarts) = all.iter().find(|(title, _)| title == "Restarts").unwrap();
+    until(&address, restarts, 1.0);
+}
+
+#[test]
+fn the_dashboard_has_four_acts_whose_panels_stand_apart() {
+    let panels = panels();
+    let acts: Vec<_> =
+        panels.iter().filter(|panel| panel["type"] == "row").map(|row| &row["title"]).collect();
+    let expected = [
+        "1 · Throughput and latency",
+        "2 · Write rate by sink",
+        "3 · Security, integrity, process",
+        "4 · Source against pipeline",
+    ];
+    assert_eq!(acts, expected);
+    let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), panels.len(), "each has a number of its own");
+    let side = |panel: &Value, from: &str, size: &str| {
+        let [from, size] = [from, size].map(|key| panel["gridPos"][key].as_u64().unwrap());
+        (from, from + size)
+    };
+    let meet = |one: (u64, u64), other: (u64, u64)| one.0 < other.1 && other.0 < one.1;
+    for (number, one) in panels.iter().enumerate() {
+        assert!(side(one, "x", "w").1 <= 24, "{}", one["title"]);
+        for other in &panels[number + 1..] {
+            let beside = meet(side(one, "x", "w"), side(other, "x", "w"));
+            let below = meet(side(one, "y", "h"), side(other, "y", "h"));
+            assert!(!(beside && below), "{} lies on {}", one["title"], other["title"]);
+        }
+    }
+}
+
+/// The metrics of the documented list, each as `name type`.
+pub fn documented() -> Vec<String> {
+    let list = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/pipeline-metrics.md");
+    let list = fs::read_to_string(list).unwrap();
+    let metric = |line: &str| {
+        let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        Some(format!("{name} {}", rest.split_once(" |")?.0))
+    };
+    list.lines().filter_map(metric).collect()
 }
 
 #[test]
 fn every_metric_of_the_list_is_on_the_dashboard() {
-    let list = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/pipeline-metrics.md");
-    let list = fs::read_to_string(list).unwrap();
-    let names: Vec<_> = list
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
-        .map(|(name, _)| name)
-        .collect();
+    let documented = documented();
+    let names: Vec<_> = documented.iter().filter_map(|metric| metric.split_once(' ')).collect();
     assert!(names.len() > 30, "{names:?}");
     let all: String = queries().into_iter().map(|(_, query)| query + "\n").collect();
-    let missing: Vec<_> = names.iter().filter(|name| !all.contains(**name)).collect();
+    let missing: Vec<_> = names.iter().filter(|(name, _)| !all.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

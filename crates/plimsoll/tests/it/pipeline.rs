@@ -5,9 +5,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
+use crate::dashboard::documented;
 use crate::program::{json, plimsoll, plimsoll_with, stderr};
 
 fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
@@ -65,22 +66,19 @@ fn events_are_filtered_changed_and_buried_as_the_file_says() {
 }
 
 /// A pipeline that makes events without end, and the address of its metrics.
-pub fn endless(dir: &Path) -> (Child, String, BufReader<std::process::ChildStderr>) {
+fn endless(dir: &Path) -> (Child, String, BufReader<ChildStderr>) {
     let path = file(
         dir,
         "endless.yaml",
         "guarantee: at-most-once\nsource: {generator: {rate: 2000, payload: 100B}}\nsecurity: {otherwise: allow}\nsink: {noop: {}}\n",
     );
-    let out = dir.join("run");
-    let args = [
-        "pipeline",
-        "run",
-        path.to_str().unwrap(),
-        "--out",
-        out.to_str().unwrap(),
-        "--listen",
-        "127.0.0.1:0",
-    ];
+    listening(&path, &dir.join("run"), "127.0.0.1:0")
+}
+
+/// Starts a pipeline that tells its metrics; gives the address at which it does.
+pub fn listening(path: &Path, out: &Path, listen: &str) -> (Child, String, BufReader<ChildStderr>) {
+    let (path, out) = (path.to_str().unwrap(), out.to_str().unwrap());
+    let args = ["pipeline", "run", path, "--out", out, "--listen", listen];
     let mut child = plimsoll().args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -115,6 +113,10 @@ fn a_running_pipeline_tells_its_metrics_and_ends_gently_when_it_is_asked_to() {
     let metrics = get(&address, "/metrics");
     let read = metrics.lines().find(|line| line.starts_with("plimsoll_pipeline_read_events_total{")).unwrap();
     assert!(read.contains("pipeline=\"endless\"") && !read.ends_with("} 0"), "{read}");
+    let told: BTreeSet<_> = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let documented = documented();
+    let documented: BTreeSet<_> = documented.iter().map(String::as_str).collect();
+    assert_eq!(told, documented, "the documented list is the whole of what is told");
     assert!(get(&address, "/healthz").ends_with("ok\n"));
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
@@ -125,6 +127,32 @@ fn a_running_pipeline_tells_its_metrics_and_ends_gently_when_it_is_asked_to() {
     let counts = &summary["last"]["counts"];
     assert_eq!(counts["read_events"], counts["written_events"]);
     assert_eq!(counts["admitted_events"], counts["acknowledged_events"], "in the end nothing is owed");
+}
+
+#[test]
+fn a_process_that_stood_still_tells_no_seconds_of_no_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, _, mut said) = endless(dir.path());
+    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    let signal = |name: &str| {
+        Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    };
+    let pause = |ms| std::thread::sleep(Duration::from_millis(ms));
+    pause(1500);
+    signal("-STOP");
+    pause(3500);
+    signal("-CONT");
+    pause(2500);
+    signal("-TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let seconds = fs::read_to_string(dir.path().join("run/seconds.ndjson")).unwrap();
+    let elapsed =
+        |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["elapsed_ns"].as_u64();
+    let told: Vec<_> = seconds.lines().map(|line| elapsed(line).unwrap()).collect();
+    // The last one is of the end, whenever that was.
+    let between: Vec<_> = told[..told.len() - 1].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(between.iter().any(|ns| *ns > 3_000_000_000), "it stood still: {told:?}");
+    assert!(between.iter().all(|ns| *ns > 500_000_000), "{told:?}");
 }
 
 #[test]

@@ -114,6 +114,64 @@ fn a_model_that_is_missing_is_said_with_the_command_that_installs_it() {
     assert!(words.contains("transforms.0") && words.contains("plimsoll model install"), "{words}");
 }
 
+#[cfg(feature = "embedding")]
+#[test]
+fn a_model_that_was_altered_is_said_with_the_command_that_makes_it_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "guarantee: at-most-once\nsource: {generator: {events: 1}}\ntransforms: [{embed: {}}]\nsink: {noop: {}}\n";
+    let (path, cache) = (write(dir.path(), text), dir.path().join("cache"));
+    let installed = cache.join("minilm-l6-v2-1");
+    fs::create_dir_all(&installed).unwrap();
+    let file = format!(r#"{{"name": "model-fp32.onnx", "sha256": "{}", "bytes": 4}}"#, "0".repeat(64));
+    fs::write(
+        installed.join("manifest.json"),
+        format!(r#"{{"format": 1, "packages": [], "files": [{file}]}}"#),
+    )
+    .unwrap();
+    fs::write(installed.join("model-fp32.onnx"), "evil").unwrap();
+    for word in ["check", "run"] {
+        let output =
+            plimsoll().args(["pipeline", word, &path]).env("PLIMSOLL_CACHE", &cache).output().unwrap();
+        let words = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(words.contains("is not the file that was installed"), "{words}");
+        assert!(words.contains("plimsoll model install"), "{words}");
+    }
+}
+
+#[cfg(feature = "embedding")]
+#[test]
+fn a_model_of_the_users_is_looked_for_beside_the_pipeline() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "guarantee: at-most-once\nsource: {generator: {events: 1}}\nsink: {noop: {}}\n\
+                transforms: [{embed: {model: mine.onnx, tokenizer: mine.json, library: mine.so}}]\n";
+    let output = plimsoll_with(&["pipeline", "check", &write(dir.path(), text)]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let (words, model) = (stderr(&output), dir.path().join("mine.onnx"));
+    assert!(words.contains(&format!("{model:?} cannot be read")), "{words}");
+}
+
+#[test]
+fn a_stage_or_a_setting_that_nobody_knows_is_refused_with_the_nearest_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |change: (&str, &str), unknown: &str, near: &str| {
+        let text = "guarantee: at-most-once\nsource: {generator: {events: 1}}\n\
+                    transforms: [{filter: {where: '.a'}}]\nsink: {noop: {}}\n";
+        let text = text.replace(change.0, change.1);
+        for word in ["check", "run"] {
+            let output = plimsoll_with(&["pipeline", word, &write(dir.path(), &text)]);
+            let words = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{words}");
+            assert!(words.contains(unknown) && words.contains(&format!("did you mean `{near}`?")), "{words}");
+        }
+    };
+    check(("filter", "fliter"), "unknown variant `fliter`", "filter");
+    check(("generator", "genrator"), "unknown variant `genrator`", "generator");
+    check(("noop", "nop"), "unknown variant `nop`", "noop");
+    check(("where", "wher"), "unknown field `wher`", "where");
+    check(("transforms", "transform"), "unknown field `transform`", "transforms");
+}
+
 #[test]
 fn limits_that_mean_nothing_are_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,10 @@
 //! From Kafka to MongoDB while everything is killed: the destination is held against the topic.
 
 mod demo;
+mod held;
 mod replay;
 mod scale_out;
+mod waiting;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,11 +35,11 @@ fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Fills a topic with the program's own generator.
-fn fill(dir: &Path, brokers: &str, topic: &str) {
+/// Fills a topic with so many events of the program's own generator.
+fn fill(dir: &Path, brokers: &str, topic: &str, events: u64) {
     Admin::of(&Cluster::at(brokers), Duration::from_secs(60)).unwrap().reset(&Topic::new(topic, 3)).unwrap();
     let text = format!(
-        "guarantee: at-most-once\nsource: {{generator: {{partitions: 3, events: {EVENTS}, payload: 120B}}}}\n\
+        "guarantee: at-most-once\nsource: {{generator: {{partitions: 3, events: {events}, payload: 120B}}}}\n\
          sink: {{kafka: {{brokers: '{brokers}', topic: {topic}, placing: same}}}}\n"
     );
     let path = file(dir, "fill.yaml", &text);
@@ -52,7 +54,7 @@ fn fill(dir: &Path, brokers: &str, topic: &str) {
         "-q",
     ]);
     assert_eq!(filled.status.code(), Some(0), "{}", stderr(&filled));
-    assert_eq!(json(&filled)["last"]["counts"]["written_events"], EVENTS);
+    assert_eq!(json(&filled)["last"]["counts"]["written_events"], events);
 }
 
 fn start(path: &Path, out: &Path) -> Child {
@@ -82,7 +84,7 @@ fn sum(report: &Value, key: &str) -> u64 {
 fn killed_and_audited(sink: &str, guarantee: &str, topic: &str) -> Value {
     let (dir, broker, server) = (tempfile::tempdir().unwrap(), broker(), server(Profile::Journaled, &[]));
     let brokers = broker.bootstrap();
-    fill(dir.path(), &brokers, topic);
+    fill(dir.path(), &brokers, topic, EVENTS);
     let sink = sink.replace("URI", &uri(&server));
     let text = format!(
         "guarantee: {guarantee}\nsource: {{kafka: {{brokers: '{brokers}', topic: {topic}, group: g, start: earliest, \

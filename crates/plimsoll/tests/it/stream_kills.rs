@@ -61,6 +61,7 @@ fn a_row_holds_when_it_came_out_as_its_guarantee_says() {
         ("no-journal", lost, true),
         ("no-journal", doubled, false),
         ("no-transactions", doubled, true),
+        ("no-transactions", Found { lost: 1, ..doubled }, false),
         ("no-transactions", whole, false),
     ] {
         assert_eq!(row(name, found).holds(), holds, "{name}: {found:?}");

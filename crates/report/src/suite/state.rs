@@ -143,11 +143,13 @@ fn fields(own: &Collection) -> Option<String> {
     (!named.is_empty()).then(|| format!("fields: {}{more}", named.join(", ")))
 }
 
-/// From when to when the documents are, by the first field that tells.
+/// From when to when the documents are, by the first field that tells. An `_id` is made when its document is written; a date is of
+/// whatever it says, such as when a record was appended to its topic.
 fn times(own: &Collection) -> Option<String> {
     let times = own.times.first()?;
     let (first, last) = (&times.first, &times.last);
-    Some(format!("written from {first} to {last} by {} ({})", times.path, duration(times.span_s)))
+    let said = if times.path == "_id" { "written" } else { "dated" };
+    Some(format!("{said} from {first} to {last} by {} ({})", times.path, duration(times.span_s)))
 }
 
 fn sample(sample: &Sample) -> String {
@@ -264,6 +266,10 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        let mut dated = collection();
+        dated.times[0].path = "ts".into();
+        let text = joined(&after(&Inspection { collections: vec![dated], ..Inspection::default() }));
+        assert!(text.contains("dated from 2026-03-22T16:36:59Z to 2026-03-22T16:46:59Z by ts"), "{text}");
         assert!(after(&Inspection::default()).is_empty());
     }
 }

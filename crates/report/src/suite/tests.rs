@@ -104,6 +104,26 @@ fn the_summary_is_the_cost_stack_with_its_floor_and_its_time_ranges() {
 }
 
 #[test]
+fn the_last_step_of_the_stack_is_said_also_where_another_is_dearer() {
+    let mut suite = sample();
+    let said = |suite: &Suite| {
+        let text = summary(suite, None, Style::Plain);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(!said(&suite).contains("The last step"), "it is the dearest, and was said");
+    for number in [4, 8] {
+        let planned = suite.runs[number - 1].clone();
+        suite.record(row(&planned, Outcome::Completed, 420_000.0));
+    }
+    let text = said(&suite);
+    assert!(text.contains("The dearest step down is from null to relaxed: 45 % less"), "{text}");
+    assert!(
+        text.contains("The last step is from relaxed to journaled: 20 % less, 476 ns more for each."),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_figure_of_somebody_else_stands_beside_ours_and_says_whose_it_is() {
     let mut suite = sample();
     assert!(!summary(&suite, None, Style::Plain).contains("beside"), "there is none");

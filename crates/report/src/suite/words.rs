@@ -88,18 +88,14 @@ pub(super) fn conclusions(suite: &Suite) -> Vec<String> {
     if let (Some(floor), Some(ceiling)) = (standing(Standing::Floor), standing(Standing::Ceiling)) {
         said.extend(extremes(floor, ceiling));
     }
-    let steps = suite.tests.iter().filter_map(|test| Some((test, test.delta.as_ref()?)));
-    if let Some((test, delta)) =
-        steps.min_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio)).filter(|it| it.1.ratio < 1.0)
-    {
-        said.push(format!(
-            "The dearest step down is from {} to {}: {} less, {} more for each.",
-            delta.above,
-            test.name,
-            percent(1.0 - delta.ratio),
-            microseconds(delta.cost_us)
-        ));
-    }
+    let down = suite.tests.iter().filter_map(|test| Some((test, test.delta.as_ref()?)));
+    let down: Vec<_> = down.filter(|(_, delta)| delta.ratio < 1.0).collect();
+    let dearest = down.iter().min_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
+    said.extend(dearest.map(|(test, delta)| step("The dearest step down is", test, delta)));
+    // What a stack ends in is what it was piled up to ask.
+    let last = down.iter().find(|(test, _)| suite.tests.last().is_some_and(|last| last.name == test.name));
+    let last = last.filter(|(test, _)| dearest.is_some_and(|(dearest, _)| dearest.name != test.name));
+    said.extend(last.map(|(test, delta)| step("The last step is", test, delta)));
     if suite.tests.iter().any(|test| test.delta.is_some()) {
         said.push(
             "These are ratios of medians and no verdicts: whether two rows A and B truly differ is said by plimsoll compare \
@@ -125,6 +121,12 @@ pub(super) fn besides(suite: &Suite) -> Vec<String> {
         )
     };
     whose.into_iter().map(of).collect()
+}
+
+/// From which test to which, and what that takes.
+fn step(which: &str, test: &Test, delta: &Delta) -> String {
+    let (less, more) = (percent(1.0 - delta.ratio), microseconds(delta.cost_us));
+    format!("{which} from {} to {}: {less} less, {more} more for each.", delta.above, test.name)
 }
 
 fn extremes(floor: &Test, ceiling: &Test) -> Option<String> {

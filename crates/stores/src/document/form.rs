@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bson::{RawBsonRef, RawDocument};
 use plimsoll_pipeline::{Batch, Event};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ pub const PAYLOAD_ID: &str = "_payload_id";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// The payload is a BSON document and is stored as it is; an `_id` of its own is kept as `_payload_id`.
+    /// The payload is a BSON document and is stored as it is; an `_id` of its own is kept as `_payload_id`, if it has no such field.
     Bson,
     /// The payload is a JSON object, plain or extended, and is stored as the BSON of it.
     Json,
@@ -29,6 +30,17 @@ pub enum Form {
     /// `{_id, key, bytes, headers: {…}, ts}`: all but the payload, of which only the length is kept. With a two-byte key and an
     /// ObjectId it is a document of 71 bytes.
     Metadata,
+}
+
+impl Form {
+    /// The fields that it gives a document besides `_id`, whatever the payload.
+    pub const fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Full => &["key", "headers", "ts", "payload"],
+            Self::Metadata => &["key", "bytes", "headers", "ts"],
+            Self::Bson | Self::Json => &[PAYLOAD_ID],
+        }
+    }
 }
 
 /// What a document is called.
@@ -62,6 +74,12 @@ pub enum Unfit {
     /// A header cannot be a field.
     #[error("the name of a header holds a NUL byte: say `form: full`")]
     Header,
+    /// It has a field of its own where the sink keeps something.
+    #[error(
+        "its payload has a field `{0}` of its own, and the sink writes one: give that of the sink another name, or rename the \
+             payload's with a `map`"
+    )]
+    Field(String),
 }
 
 /// An event that can be stored, looked over and not yet written.
@@ -75,7 +93,7 @@ pub struct Draft<'a> {
 
 #[derive(Debug)]
 enum Body<'a> {
-    Fields { document: &'a [u8], own: Option<Range<usize>> },
+    Fields { document: &'a [u8], own: Option<Range<usize>>, left_out: Vec<Range<usize>> },
     Full,
     Metadata,
 }
@@ -107,7 +125,12 @@ impl<'a> Draft<'a> {
                 } else {
                     payload
                 };
-                Body::Fields { document, own: walk::check(document)? }
+                let own = walk::check(document)?;
+                let renamed = own.is_some() && !matches!(id, Id::Payload);
+                if renamed && field(document, PAYLOAD_ID).is_some() {
+                    return Err(Unfit::Field(PAYLOAD_ID.to_owned()));
+                }
+                Body::Fields { document, own, left_out: Vec::new() }
             }
         };
         let named = matches!(body, Body::Fields { own: Some(_), .. });
@@ -118,12 +141,30 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Leaves a field of the payload out, for the sink writes one of that name; `ours` says of its value whether a sink wrote it.
+    ///
+    /// # Errors
+    /// [`Unfit::Field`]: the payload has something of its own there. Two fields of one name are read as one.
+    pub fn leave_out(&mut self, name: &str, ours: impl FnOnce(RawBsonRef<'_>) -> bool) -> Result<(), Unfit> {
+        let Body::Fields { document, left_out, .. } = &mut self.body else { return Ok(()) };
+        let bytes = *document;
+        let Some(range) = walk::find(bytes, name.as_bytes())? else { return Ok(()) };
+        if !field(bytes, name).is_some_and(ours) {
+            return Err(Unfit::Field(name.to_owned()));
+        }
+        left_out.push(range);
+        left_out.sort_unstable_by_key(|range| range.start);
+        Ok(())
+    }
+
     /// Appends the document, `_id` first; `tail` appends fields behind the others.
     pub fn write(&self, out: &mut Vec<u8>, tail: impl FnOnce(&mut Vec<u8>)) {
         encode::document(out, |out| {
             self.append_id(out);
             match &self.body {
-                Body::Fields { document, own } => self.append_fields(out, document, own.as_ref()),
+                Body::Fields { document, own, left_out } => {
+                    self.append_fields(out, document, own.as_ref(), left_out)
+                }
                 Body::Full => full(out, self.batch, self.event),
                 Body::Metadata => metadata(out, self.batch, self.event),
             }
@@ -137,7 +178,7 @@ impl<'a> Draft<'a> {
             (Id::Source(identity), _) => identity.append(out, "_id"),
             (Id::ObjectId(id), _) => encode::object_id(out, "_id", &id),
             (Id::Key(key), _) => text_or_binary(out, "_id", key),
-            (Id::Payload, Body::Fields { document, own: Some(own) }) => {
+            (Id::Payload, Body::Fields { document, own: Some(own), .. }) => {
                 out.extend_from_slice(&document[own.clone()])
             }
             (Id::Payload, _) => {}
@@ -145,16 +186,37 @@ impl<'a> Draft<'a> {
     }
 
     /// The elements of a document around its own `_id`.
-    fn append_fields(&self, out: &mut Vec<u8>, document: &[u8], own: Option<&Range<usize>>) {
+    fn append_fields(
+        &self,
+        out: &mut Vec<u8>,
+        document: &[u8],
+        own: Option<&Range<usize>>,
+        left_out: &[Range<usize>],
+    ) {
         let end = document.len() - 1;
-        let Some(own) = own else { return out.extend_from_slice(&document[4..end]) };
-        out.extend_from_slice(&document[4..own.start]);
+        let Some(own) = own else { return append_within(out, document, 4..end, left_out) };
+        append_within(out, document, 4..own.start, left_out);
         if !matches!(self.id, Id::Payload) {
             encode::name(out, document[own.start], PAYLOAD_ID);
             out.extend_from_slice(&document[own.start + "\x07_id\0".len()..own.end]);
         }
-        out.extend_from_slice(&document[own.end..end]);
+        append_within(out, document, own.end..end, left_out);
     }
+}
+
+/// The value of a field at the top of a document.
+fn field<'d>(document: &'d [u8], name: &str) -> Option<RawBsonRef<'d>> {
+    RawDocument::from_bytes(document).ok()?.get(name).ok()?
+}
+
+/// Appends the elements in a range, but for those that are left out.
+fn append_within(out: &mut Vec<u8>, document: &[u8], range: Range<usize>, left_out: &[Range<usize>]) {
+    let mut at = range.start;
+    for cut in left_out.iter().filter(|cut| range.contains(&cut.start)) {
+        out.extend_from_slice(&document[at..cut.start]);
+        at = cut.end;
+    }
+    out.extend_from_slice(&document[at..range.end]);
 }
 
 #[cfg(test)]
@@ -213,25 +275,6 @@ mod tests {
         };
         assert_eq!(written, expected);
         assert_eq!(write(Form::Full, Id::Source(IDENTITY), None).unwrap().get("payload"), Some(&Bson::Null));
-    }
-
-    #[test]
-    fn the_metadata_document_of_a_two_byte_key_has_71_bytes() {
-        let mut batch = Batch::new(Partition::new("t", 0));
-        batch.push(Record {
-            offset: 0,
-            appended_ms: 1_774_193_836_641,
-            key: Some(b"sk"),
-            payload: Some(&[0; 512]),
-        });
-        let (mut scratch, mut out, event) = (Vec::new(), Vec::new(), batch.events()[0]);
-        let draft = Draft::of(Form::Metadata, Id::ObjectId([7; 12]), &batch, &event, &mut scratch).unwrap();
-        draft.write(&mut out, |_| ());
-        assert_eq!(out.len(), 71);
-        let id = bson::oid::ObjectId::from_bytes([7; 12]);
-        let expected =
-            doc! {"_id": id, "key": "sk", "bytes": 512, "headers": {}, "ts": 1_774_193_836_641_i64};
-        assert_eq!(Document::from_reader(out.as_slice()).unwrap(), expected);
     }
 
     #[test]

@@ -70,6 +70,8 @@ mod tests {
         assert!(insert(r#", "identity": "payload""#).contains("say `form: bson`"));
         assert!(insert(r#", "write_concern": {"w": 0}"#).contains("at least `w: 1`"));
         assert!(insert(r#", "source_field": "_id""#).contains("take a plain one"));
+        assert!(insert(r#", "source_field": "ts""#).contains("have already"));
+        assert_eq!(insert(r#", "source_field": "ts", "form": "bson""#), "");
         assert!(insert(r#", "timeout": "0s""#).contains("timeout: 10s"));
         assert!(refusal(r#""collection": "c""#, Insert::build).contains("database.collection"));
     }
@@ -78,6 +80,9 @@ mod tests {
     fn every_section_is_read_and_refused_by_its_own_words() {
         assert_eq!(refusal(r#""collection": "d.c", "stored": "float32", "by": "source""#, Vector::build), "");
         assert!(refusal(r#""collection": "d.c", "field": "source""#, Vector::build).contains("another name"));
+        let kept = |more: &str| refusal(&format!(r#""collection": "d.c", {more}"#), Vector::build);
+        assert_eq!(kept(r#""field": "source", "source_field": "origin""#), "");
+        assert!(kept(r#""source_field": "payload""#).contains("have already"));
         assert!(
             refusal(r#""collection": "d.c", "by": "payload""#, Vector::build).contains("say `form: bson`")
         );

@@ -1,6 +1,7 @@
 //! The insert sink, as typed, and what sinks have in common.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_measure::duration::Span;
@@ -111,6 +112,7 @@ impl Insert {
             concern: self.write_concern.to_wire(timeout),
             promise,
             connections: self.connections,
+            writes: Arc::default(),
         }))
     }
 
@@ -119,7 +121,7 @@ impl Insert {
             let words = "`identity: payload` needs a payload that is stored as a document: say `form: bson` or `form: json`";
             return Err(Refusal(words.into()));
         }
-        self.source_field.as_ref().map_or(Ok(()), |field| check_field("source_field", field))
+        self.source_field.as_ref().map_or(Ok(()), |field| check_field("source_field", field, self.form))
     }
 }
 
@@ -143,9 +145,13 @@ pub(super) fn check_concern(concern: &WriteConcern) -> Result<(), Refusal> {
     Err(Refusal("`w: 0` asks for no answer, so nothing can be acknowledged: say at least `w: 1`".into()))
 }
 
-pub(super) fn check_field(key: &str, field: &str) -> Result<(), Refusal> {
+pub(super) fn check_field(key: &str, field: &str, form: Form) -> Result<(), Refusal> {
     if field.is_empty() || field == "_id" || field.contains(['\0', '$', '.']) {
         return Err(Refusal(format!("`{key}: {field}` is no name of a field: take a plain one")));
+    }
+    if form.fields().contains(&field) {
+        let words = "is a field that documents of this `form` have already: take another name";
+        return Err(Refusal(format!("`{key}: {field}` {words}")));
     }
     Ok(())
 }

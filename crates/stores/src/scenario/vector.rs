@@ -14,7 +14,7 @@ use super::{Refusal, TIMEOUT, timeout};
 use crate::concern::WriteConcern;
 use crate::document::form::Form;
 use crate::namespace::Namespace;
-use crate::sink::upsert::SOURCE;
+use crate::sink::upsert::{SOURCE, SourceField};
 use crate::sink::vector::{By, Common, Stored, Vectors};
 use crate::topics::Topics;
 
@@ -32,9 +32,12 @@ pub struct Vector {
     /// What events look like as documents, besides their vectors.
     #[serde(default)]
     pub form: Form,
-    /// The field of the vector.
+    /// The field of the vector. One of this name in the payload gives way to it.
     #[serde(default = "default_field")]
     pub field: String,
+    /// The field that keeps where the event was read, by which a newer event is told from an older one.
+    #[serde(default = "default_source_field")]
+    pub source_field: String,
     /// How the vector is stored.
     #[serde(default)]
     pub stored: Stored,
@@ -56,6 +59,10 @@ fn default_field() -> String {
     "vector".to_owned()
 }
 
+fn default_source_field() -> String {
+    SOURCE.to_owned()
+}
+
 impl Vector {
     /// Vectors in a collection of a server, all else as it is by default.
     pub fn new(uri: impl Into<String>, collection: impl Into<String>) -> Self {
@@ -65,6 +72,7 @@ impl Vector {
             by: By::default(),
             form: Form::default(),
             field: default_field(),
+            source_field: default_source_field(),
             stored: Stored::default(),
             write_concern: WriteConcern::default(),
             connections: CONNECTIONS,
@@ -90,6 +98,7 @@ impl Vector {
             by: self.by,
             form: self.form,
             field: self.field.clone(),
+            source: SourceField::new(&self.source_field),
             stored: self.stored,
             concern: self.write_concern.to_wire(timeout),
             promise: Promise {
@@ -107,10 +116,11 @@ impl Vector {
             let words = "`by: payload` names documents by their own `_id`, so they must be stored as they are: say `form: bson`";
             return Err(Refusal(words.into()));
         }
-        if self.field == SOURCE {
-            let words = "`field: source` is where the event's source is kept: take another name";
-            return Err(Refusal(words.into()));
+        if self.field == self.source_field {
+            let words = "is where the event's source is kept (`source_field`): take another name";
+            return Err(Refusal(format!("`field: {}` {words}", self.field)));
         }
-        check_field("field", &self.field)
+        check_field("field", &self.field, self.form)?;
+        check_field("source_field", &self.source_field, self.form)
     }
 }

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
-use bson::RawDocument;
+use bson::spec::BinarySubtype;
+use bson::{Binary, RawArrayBuf, RawDocument, rawdoc};
 use plimsoll_pipeline::{Failure, FailureClass};
 use plimsoll_wire::{Call, CallReply, Class, Connection, Error as Wire};
 
 use super::plan::Writes;
 use super::verdict::OF_COMMAND;
 use crate::control::passing_code;
+use crate::document::identity::Identity;
 use crate::encode;
 use crate::namespace::Namespace;
 
@@ -86,6 +88,43 @@ pub async fn insert(
     Ok(None)
 }
 
+/// Which of these documents are there already, by the offsets of their events; `like` names the others' topic and partition. It
+/// is one question instead of a transaction for each; a server that refuses it is taken to know none.
+pub async fn present(
+    connection: &mut Option<Connection>,
+    namespace: &Namespace,
+    like: Identity,
+    writes: &Writes,
+) -> Result<Vec<u64>, Trouble> {
+    let Some(connection) = connection else { return Err(trouble(&lost())) };
+    let mut ids = RawArrayBuf::new();
+    for (_, offset) in &writes.documents {
+        let bytes = Identity { offset: *offset, ..like }.to_bytes().to_vec();
+        ids.push(Binary { subtype: BinarySubtype::Generic, bytes });
+    }
+    let find = rawdoc! {
+        "find": &*namespace.collection,
+        "filter": {"_id": {"$in": ids}},
+        "projection": {"_id": 1},
+        "batchSize": i32::try_from(writes.documents.len()).unwrap_or(i32::MAX),
+        "singleBatch": true,
+    };
+    match connection.command(&namespace.db, &find).await {
+        Ok(reply) => Ok(offsets(&reply, like)),
+        Err(Wire::Server(_)) => Ok(Vec::new()),
+        Err(error) => Err(trouble(&error)),
+    }
+}
+
+/// The offsets in the `_id`s of a reply's documents, of the same topic and partition.
+fn offsets(reply: &RawDocument, like: Identity) -> Vec<u64> {
+    let found = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    let documents = found.into_iter().flatten().filter_map(|document| document.ok()?.as_document());
+    let ids = documents.filter_map(|document| Identity::from_bytes(document.get_binary("_id").ok()?.bytes));
+    let ours = ids.filter(|identity| Identity { offset: like.offset, ..*identity } == like);
+    ours.map(|identity| identity.offset).collect()
+}
+
 /// How many documents fit a command: at least one.
 fn command_len(documents: &[(Range<usize>, u64)]) -> usize {
     let mut bytes = 0;
@@ -154,6 +193,8 @@ pub fn trouble(error: &Wire) -> Trouble {
                     Trouble::Again(error.to_string())
                 }
                 _ if is_final => stop(FailureClass::Final, error.to_string()),
+                // TransactionTooLarge, TransactionTooLargeForCache.
+                257 | 388 => stop(FailureClass::Final, format!("{error}; say fewer `gather_events`")),
                 _ => stop(
                     FailureClass::Final,
                     format!("{error}; transactions need a replica set (of one member, at least)"),

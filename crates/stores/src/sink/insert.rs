@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::rawdoc;
+use plimsoll_pipeline::meter::Tally;
 use plimsoll_pipeline::{
     Batch, FailureClass, Identity as Promised, Order, Promise, Settled, Sink, SinkError, SinkFactory,
 };
@@ -11,8 +12,9 @@ use plimsoll_wire::{Connection, Error as Wire, WriteBatch, WriteConcern, WriteKi
 
 use super::flight::Flights;
 use super::verdict::{Judgement, Taken, of_site, of_topic};
+use super::writes::Writes;
 use crate::control::{passing_code, patiently, runtime};
-use crate::document::form::{Draft, Form, Id};
+use crate::document::form::{Draft, Form, Id, Unfit};
 use crate::document::identity::{Identity, ObjectIds};
 use crate::namespace::Namespace;
 use crate::scenario::Named;
@@ -33,6 +35,8 @@ pub(crate) struct Common {
     pub promise: Promise,
     /// Connections of one worker.
     pub connections: usize,
+    /// What all workers wrote.
+    pub writes: Arc<Writes>,
 }
 
 /// Makes insert sinks.
@@ -96,6 +100,10 @@ impl SinkFactory for Inserts {
             }
         }
         Ok(Box::new(Insert { common, idle, flights }))
+    }
+
+    fn tally(&self) -> Option<Arc<dyn Tally>> {
+        Some(Arc::clone(&self.0.writes) as Arc<dyn Tally>)
     }
 }
 
@@ -177,6 +185,7 @@ impl Lane {
         let mut fill = Fill { common, batch, topic, ids, scratch: &mut self.scratch };
         fill.command(command, &mut self.places, judgement);
         connection.write(command, &mut self.reply).await;
+        common.writes.add(&self.reply);
         let taken = if common.named == Named::ObjectId { Taken::Anew } else { Taken::Replayed };
         judgement.take(&self.reply, &self.places, taken);
         if connection.is_broken() || judgement.has_failed(FailureClass::Passing) {
@@ -203,6 +212,15 @@ impl Common {
     pub fn needs_topic(&self) -> bool {
         self.named == Named::Source || self.source_field.is_some()
     }
+
+    /// A document with room for the field that keeps its event's source: one that was copied from such a collection has it.
+    fn with_room<'d>(&self, mut draft: Draft<'d>) -> Result<Draft<'d>, Unfit> {
+        if let Some(field) = &self.source_field {
+            let ours = |bytes: &[u8]| Identity::from_bytes(bytes).is_some();
+            draft.leave_out(field, |value| value.as_binary().is_some_and(|kept| ours(kept.bytes)))?;
+        }
+        Ok(draft)
+    }
 }
 
 /// What it takes to write a batch's documents into a command.
@@ -228,7 +246,8 @@ impl Fill<'_> {
                 Named::ObjectId => Id::ObjectId(self.ids.make()),
                 Named::Payload => Id::Payload,
             };
-            match Draft::of(self.common.form, id, self.batch, event, self.scratch) {
+            let draft = Draft::of(self.common.form, id, self.batch, event, self.scratch);
+            match draft.and_then(|draft| self.common.with_room(draft)) {
                 Ok(draft) => {
                     let tail = |out: &mut Vec<u8>| {
                         self.common.source_field.iter().for_each(|field| source.append(out, field));

@@ -16,3 +16,4 @@ mod transaction;
 
 mod flight;
 mod verdict;
+pub(crate) mod writes;

@@ -1,5 +1,6 @@
-//! The documents of one transaction: made once, however often it is tried.
+//! The documents of one transaction: made once, and again only when it failed for a reason that is none of theirs.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use plimsoll_pipeline::{Batch, Cause, CauseClass, Event, Position, Refused, Settled, Verdict};
@@ -37,7 +38,7 @@ pub struct Plan {
     entries: Vec<Entry>,
     letters: Vec<u8>,
     /// Offsets of events whose dead letters are there already.
-    buried: Vec<u64>,
+    buried: BTreeSet<u64>,
 }
 
 /// Documents that are inserted together; each knows its offset.
@@ -126,25 +127,23 @@ impl Plan {
         &self.letters
     }
 
-    /// The event at an offset is there already.
-    pub fn note_present(&mut self, offset: u64) {
-        self.set(offset, Fate::Present);
+    /// The events at these offsets are there already.
+    pub fn note_present(&mut self, offsets: &[u64]) {
+        let there: BTreeSet<_> = offsets.iter().copied().collect();
+        let due = self.entries.iter_mut().filter(|entry| entry.fate == Fate::Write);
+        due.filter(|entry| there.contains(&entry.offset)).for_each(|entry| entry.fate = Fate::Present);
     }
 
     /// The event at an offset goes to the dead letters.
     pub fn note_refused(&mut self, offset: u64, reason: String) {
-        self.set(offset, Fate::Refused(reason));
-    }
-
-    /// The dead letter of the event at an offset is there already.
-    pub fn note_buried(&mut self, offset: u64) {
-        self.buried.push(offset);
-    }
-
-    fn set(&mut self, offset: u64, fate: Fate) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.offset == offset) {
-            entry.fate = fate;
+            entry.fate = Fate::Refused(reason);
         }
+    }
+
+    /// The dead letters of the events at these offsets are there already.
+    pub fn note_buried(&mut self, offsets: &[u64]) {
+        self.buried.extend(offsets);
     }
 
     /// What became of the batches, when all from `next` on is committed and what lies before was there.
@@ -212,10 +211,10 @@ mod tests {
         plan.make(&batches, 9, Form::Bson, 1000);
         assert_eq!(offsets(&plan.writes(0)), [0, 2, 4, 5]);
         plan.note_refused(4, "taken".into());
-        plan.note_present(5);
+        plan.note_present(&[5]);
         assert_eq!(offsets(&plan.writes(1)), [2]);
         assert_eq!(offsets(&plan.write_letters(&batches, 1)), [1, 3, 4]);
-        plan.note_buried(3);
+        plan.note_buried(&[3]);
         assert_eq!(offsets(&plan.write_letters(&batches, 2)), [4]);
         let settled = plan.settle(batches, 1);
         let Verdict::Written { replayed, refused } = &settled[0].verdict else { panic!() };

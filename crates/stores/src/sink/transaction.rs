@@ -7,13 +7,13 @@ use plimsoll_pipeline::{Batch, Failure, FailureClass, Partition, Position, Settl
 use plimsoll_wire::{CallReply, Connection, Error as Wire};
 
 use super::command::{
-    COMMAND_BYTES_MAX, Start, Trouble, UNKNOWN_COMMIT, insert, is_unknown_commit, lost, session, stop,
-    trouble,
+    COMMAND_BYTES_MAX, Start, Trouble, UNKNOWN_COMMIT, insert, is_unknown_commit, lost, present, session,
+    stop, trouble,
 };
 use super::plan::{Plan, is_written};
 use super::transactional::Common;
 use super::verdict::{of_site, of_topic};
-use crate::document::identity::random;
+use crate::document::identity::{Identity, random};
 use crate::encode;
 use crate::positions;
 use crate::site::SiteError;
@@ -98,6 +98,8 @@ impl Lane {
                 }
                 Err(Trouble::Again(reason)) => {
                     tries += 1;
+                    // After a failover, what was there may be there no more.
+                    planned = false;
                     if tries >= TRIES {
                         let failure = Failure { class: FailureClass::Passing, reason };
                         return (self, Outcome::Failed(batches, failure));
@@ -134,8 +136,9 @@ impl Lane {
             self.end(common, "abortTransaction").await.unwrap_or_default();
             return Ok(next);
         }
-        self.insert_documents(common, next).await?;
-        self.insert_letters(common, batches, next).await?;
+        let like = Identity { topic, partition: first.partition().index, offset: 0 };
+        self.insert_documents(common, like, next).await?;
+        self.insert_letters(common, batches, like, next).await?;
         self.commit(common).await?;
         Ok(next)
     }
@@ -162,7 +165,7 @@ impl Lane {
         Ok(positions::read(before).position.map_or(0, |position| position.next))
     }
 
-    async fn insert_documents(&mut self, common: &Common, next: u64) -> Result<(), Trouble> {
+    async fn insert_documents(&mut self, common: &Common, like: Identity, next: u64) -> Result<(), Trouble> {
         let writes = self.plan.writes(next);
         let refused = insert(
             (&mut self.connection, &mut self.reply),
@@ -174,7 +177,9 @@ impl Lane {
         match refused.await? {
             None => Ok(()),
             Some(refused) if refused.of_id => {
-                self.plan.note_present(refused.offset);
+                let there = present(&mut self.connection, &common.namespace, like, &writes).await?;
+                self.plan.note_present(&[refused.offset]);
+                self.plan.note_present(&there);
                 Err(Trouble::Mended)
             }
             Some(refused) => {
@@ -184,7 +189,13 @@ impl Lane {
         }
     }
 
-    async fn insert_letters(&mut self, common: &Common, batches: &[Batch], next: u64) -> Result<(), Trouble> {
+    async fn insert_letters(
+        &mut self,
+        common: &Common,
+        batches: &[Batch],
+        like: Identity,
+        next: u64,
+    ) -> Result<(), Trouble> {
         let writes = self.plan.write_letters(batches, next);
         let refused = insert(
             (&mut self.connection, &mut self.reply),
@@ -196,7 +207,9 @@ impl Lane {
         match refused.await? {
             None => Ok(()),
             Some(refused) if refused.of_id => {
-                self.plan.note_buried(refused.offset);
+                let there = present(&mut self.connection, &common.dead_letters, like, &writes).await?;
+                self.plan.note_buried(&[refused.offset]);
+                self.plan.note_buried(&there);
                 Err(Trouble::Mended)
             }
             Some(refused) => {

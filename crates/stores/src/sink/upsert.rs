@@ -1,5 +1,6 @@
 //! The statement that replaces a document by a newer event, and by no other where the source says which is newer.
 
+use bson::RawBsonRef;
 use plimsoll_pipeline::{Batch, Event};
 use plimsoll_wire::WriteBatch;
 
@@ -8,8 +9,35 @@ use crate::document::form::{Draft, Id};
 use crate::document::identity::Identity;
 use crate::encode;
 
-/// The field that says where a document's event was read: `{partition, offset}`.
+/// The field that says where a document's event was read, unless the settings name another.
 pub const SOURCE: &str = "source";
+/// Bytes of an identity that say the partition: the topic's number and its own.
+const PARTITION_BYTES: usize = 8;
+
+/// The field that says where a document's event was read, `{partition, offset}`, and the paths of its parts.
+#[derive(Debug)]
+pub struct SourceField {
+    name: String,
+    partition: String,
+    offset: String,
+}
+
+impl SourceField {
+    /// The field of this name.
+    pub fn new(name: &str) -> Self {
+        let path = |part| format!("${name}.{part}");
+        Self { name: name.to_owned(), partition: path("partition"), offset: path("offset") }
+    }
+}
+
+/// Whether a value is what a sink keeps in that field.
+fn is_source(value: RawBsonRef<'_>) -> bool {
+    value.as_document().is_some_and(|kept| {
+        let partition = kept.get_binary("partition");
+        partition.is_ok_and(|partition| partition.bytes.len() == PARTITION_BYTES)
+            && kept.get_i64("offset").is_ok()
+    })
+}
 
 /// Appends the statement of one event.
 pub fn push(
@@ -24,15 +52,21 @@ pub fn push(
         By::Key => Id::Key(batch.key(event).unwrap_or_default()),
         By::Payload => Id::Payload,
     };
-    let draft = Draft::of(common.form, id, batch, event, scratch).map_err(|unfit| unfit.to_string())?;
+    let draft = Draft::of(common.form, id, batch, event, scratch).and_then(|mut draft| {
+        // A document that was embedded before has both of them; a second field of one name would hide ours from the server.
+        draft.leave_out(&common.field, |_| true)?;
+        draft.leave_out(&common.source.name, is_source)?;
+        Ok(draft)
+    });
+    let draft = draft.map_err(|unfit| unfit.to_string())?;
     let vector = batch.vector(event).unwrap_or_default();
     let tail = |out: &mut Vec<u8>| {
         match common.stored {
             Stored::Array => encode::doubles(out, &common.field, vector),
             Stored::Float32 => encode::vector(out, &common.field, vector),
         }
-        encode::nested(out, SOURCE, |out| {
-            encode::binary(out, "partition", Some(&source.to_bytes()[..8]));
+        encode::nested(out, &common.source.name, |out| {
+            encode::binary(out, "partition", Some(&source.to_bytes()[..PARTITION_BYTES]));
             encode::int64(out, "offset", offset(source));
         });
     };
@@ -48,7 +82,7 @@ pub fn push(
                 encode::document(out, |out| {
                     encode::nested(out, "$replaceWith", |out| match common.by {
                         By::Payload => literal(out),
-                        By::Key | By::Source => append_if_newer(out, source, literal),
+                        By::Key | By::Source => append_if_newer(out, (source, &common.source), literal),
                     });
                 });
             });
@@ -59,9 +93,13 @@ pub fn push(
 }
 
 /// Appends a choice: the new document if it is newer, otherwise the one that is there.
-fn append_if_newer(out: &mut Vec<u8>, source: Identity, literal: impl FnOnce(&mut Vec<u8>)) {
+fn append_if_newer(
+    out: &mut Vec<u8>,
+    (source, kept): (Identity, &SourceField),
+    literal: impl FnOnce(&mut Vec<u8>),
+) {
     encode::array(out, "$cond", |out| {
-        append_newer(out, source);
+        append_newer(out, source, kept);
         encode::place(out, 0x03, 1);
         encode::document(out, literal);
         encode::place(out, 0x02, 2);
@@ -71,21 +109,21 @@ fn append_if_newer(out: &mut Vec<u8>, source: Identity, literal: impl FnOnce(&mu
 
 /// Appends, as the first item of an array, whether an event is newer than the document that is there: of another partition, or
 /// of a later offset. What is not there is less than any number.
-fn append_newer(out: &mut Vec<u8>, source: Identity) {
+fn append_newer(out: &mut Vec<u8>, source: Identity, kept: &SourceField) {
     encode::place(out, 0x03, 0);
     encode::document(out, |out| {
         encode::array(out, "$or", |out| {
             encode::place(out, 0x03, 0);
             encode::document(out, |out| {
                 encode::array(out, "$ne", |out| {
-                    encode::string(out, "0", "$source.partition");
-                    encode::binary(out, "1", Some(&source.to_bytes()[..8]));
+                    encode::string(out, "0", &kept.partition);
+                    encode::binary(out, "1", Some(&source.to_bytes()[..PARTITION_BYTES]));
                 });
             });
             encode::place(out, 0x03, 1);
             encode::document(out, |out| {
                 encode::array(out, "$lt", |out| {
-                    encode::string(out, "0", "$source.offset");
+                    encode::string(out, "0", &kept.offset);
                     encode::int64(out, "1", offset(source));
                 });
             });

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::flight::Flights;
 use super::insert::refused;
-use super::upsert::push;
+use super::upsert::{SourceField, push};
 use super::verdict::{Judgement, Taken, of_site, of_topic};
 use crate::control::{patiently, runtime};
 use crate::document::form::Form;
@@ -68,6 +68,7 @@ pub(crate) struct Common {
     pub form: Form,
     /// The field of the vector.
     pub field: String,
+    pub source: SourceField,
     pub stored: Stored,
     pub concern: WriteConcern,
     pub promise: Promise,

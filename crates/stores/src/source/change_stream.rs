@@ -13,7 +13,7 @@ use bson::{Document, RawDocument, RawDocumentBuf};
 use futures_util::{FutureExt, StreamExt};
 use mongodb::Client;
 use mongodb::change_stream::ChangeStream as Stream;
-use mongodb::error::{Error, ErrorKind};
+use mongodb::error::Error;
 use mongodb::options::{ChangeStreamOptions, FullDocumentType};
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_pipeline::{
@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
-use super::token;
+use super::{token, trouble};
 use crate::site;
 
 /// How long nothing comes before the place moves on without an event. A new stream says where the server's history is; the
@@ -31,9 +31,6 @@ use crate::site;
 const IDLE_NS: u64 = 30 * SECOND_NS;
 /// How long the driver looks for a server before it is tried again.
 const SELECTION: Duration = Duration::from_secs(2);
-/// Codes after which a stream cannot go on where it was: ChangeStreamFatalError, ChangeStreamHistoryLost, InvalidResumeToken,
-/// and what is wrong with a command or the user.
-const FATAL: &[i32] = &[280, 286, 260, 13, 18, 20, 26, 40, 73, 40573, 40324, 50811];
 
 /// What of a change becomes the payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -184,14 +181,9 @@ impl ChangeStream {
 
     /// What came of an error: another attempt, or the end.
     fn fail(&mut self, error: &Error, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        if is_fatal(error) {
-            return Err(SourceError::Failed(format!(
-                "{error}; if the server has forgotten that part of its history, the changes in between are lost: start under another \
-                 name of the pipeline, then read the collection anew with a scan, best both to another destination"
-            )));
-        }
+        trouble::judge(error)?;
         self.stream = None;
-        intake.note_trouble(format!("the changes cannot be read: {error}"));
+        intake.note_trouble(trouble::unread(error));
         std::thread::sleep(intake.wait());
         Ok(Read::Idle)
     }
@@ -238,15 +230,6 @@ fn time_ms(event: &RawDocument) -> u64 {
     wall.or_else(cluster).and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0)
 }
 
-fn is_fatal(error: &Error) -> bool {
-    match &*error.kind {
-        ErrorKind::Command(command) => FATAL.contains(&command.code),
-        ErrorKind::Authentication { .. } | ErrorKind::InvalidArgument { .. } => true,
-        ErrorKind::BsonDeserialization(_) | ErrorKind::MissingResumeToken => true,
-        _ => false,
-    }
-}
-
 impl Source for ChangeStream {
     fn replay(&self) -> Replay {
         Replay::FromStore
@@ -256,7 +239,7 @@ impl Source for ChangeStream {
         let (lane, from) = lanes.open(self.watched.partition())?;
         (self.lane, self.at) = (Some(lane), from.unwrap_or_default());
         let begins = self.at.token.is_none();
-        self.watch().map_err(|error| SourceError::Refused(format!("the changes cannot be read: {error}")))?;
+        self.watch().map_err(|error| trouble::refused(&error))?;
         if begins {
             self.keep_beginning(lanes)?;
         }
@@ -277,16 +260,16 @@ impl Source for ChangeStream {
         let most = intake.space().events.min(intake.limits().batch_events_max);
         let mut batch = intake.batch(&self.events);
         let (mut moved, mut wait) = (std::mem::take(&mut self.fresh), Some(intake.wait()));
-        let mut ended = None;
+        let mut ended = Ok(None);
         while batch.taken() < most && batch.bytes() < intake.space().bytes {
             // Only the first is waited for.
             match self.next(wait.take().filter(|_| !moved)) {
-                Some(Ok(event)) => self.take(&mut batch, &event)?,
-                Some(Err(error)) => {
-                    ended = Some(error);
-                    break;
-                }
+                Some(Ok(event)) => ended = self.take(&mut batch, &event).map(|()| None),
+                Some(Err(error)) => ended = Ok(Some(error)),
                 None => break,
+            }
+            if !matches!(ended, Ok(None)) {
+                break;
             }
             moved = true;
         }
@@ -297,7 +280,8 @@ impl Source for ChangeStream {
         } else {
             self.let_go_when_idle(clock::now());
         }
-        match ended {
+        // What came before the end goes its way: it comes with it at every start.
+        match ended? {
             Some(error) => self.fail(&error, intake),
             None => Ok(if moved { Read::Some } else { Read::Idle }),
         }

@@ -9,3 +9,4 @@ pub mod letters;
 pub(crate) mod order;
 
 mod token;
+mod trouble;

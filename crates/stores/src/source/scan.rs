@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocument, doc};
+use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_pipeline::{
     Batch, Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
@@ -17,7 +17,6 @@ use super::order::{behind, until};
 use crate::control::may_pass;
 use crate::namespace::Namespace;
 use crate::site::{Site, SiteError};
-use crate::walk;
 
 /// Documents of one query at most.
 const DOCUMENTS_MAX: usize = 10_000;
@@ -129,14 +128,16 @@ impl Range {
     /// Appends a document as an event: its key is its `_id` as a document, `{_id: …}`.
     fn take(&mut self, batch: &mut Batch, document: &RawDocument) -> Result<(), SourceError> {
         let failed = |words: String| SourceError::Failed(format!("a document {words}"));
-        let bytes = document.as_bytes();
-        let id = walk::check(bytes).map_err(|error| failed(error.to_string()))?;
+        // How deep it nests and the like is for those to judge who write it.
+        let id = document.get("_id").map_err(|error| failed(error.to_string()))?;
         let id = id.ok_or_else(|| failed("has no _id: scan a collection, not a view without it".into()))?;
-        let mut key = Vec::with_capacity(id.len() + 5);
-        crate::encode::document(&mut key, |out| out.extend_from_slice(&bytes[id]));
-        self.last = Some(read_id(&key).ok_or_else(|| failed("has an _id that cannot be read".into()))?);
+        let mut key = RawDocumentBuf::new();
+        key.append(bson::cstr!("_id"), id);
+        let key = key.as_bytes();
+        self.last = Some(read_id(key).ok_or_else(|| failed("has an _id that cannot be read".into()))?);
         let appended_ms = plimsoll_measure::clock::wall_ms();
-        batch.push(Record { offset: self.next, appended_ms, key: Some(&key), payload: Some(bytes) });
+        let payload = Some(document.as_bytes());
+        batch.push(Record { offset: self.next, appended_ms, key: Some(key), payload });
         self.next += 1;
         Ok(())
     }

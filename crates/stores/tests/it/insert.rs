@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bson::doc;
+use plimsoll_pipeline::meter::Count;
 use plimsoll_pipeline::{Batch, FailureClass, Partition, Record, SinkFactory, Verdict};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::document::identity::Identity;
@@ -58,6 +59,20 @@ fn a_document_is_named_by_its_source_and_is_the_payload() {
     assert_eq!((found[0].get_i64("n").unwrap(), found[0].get_str("text").unwrap()), (7, "event 7"));
     let registered = documents(&server, "in_name", "plimsoll_topics");
     assert_eq!(registered, [doc! {"_id": i64::from(topic), "topic": "orders"}]);
+}
+
+#[test]
+fn writes_and_flushes_are_counted_as_the_server_says_whoever_of_the_workers_sent_them() {
+    let server = shared();
+    let factory = inserts(&server, "in_writes", |_| ());
+    let tally = factory.tally().unwrap();
+    let counted = || [Count::InsertWrites, Count::InsertFlushes].map(|count| tally.of(count));
+    assert_eq!(write(&mut *sink(&factory), batch("t", 0, 0, 10)), Verdict::WRITTEN);
+    assert_eq!(counted(), [10, 1]);
+    // Five are there already: they are a replay, and no write.
+    let verdict = write(&mut *factory.build(1).unwrap(), batch("t", 0, 5, 15));
+    assert_eq!(verdict, Verdict::Written { replayed: 5, refused: Vec::new() });
+    assert_eq!(counted(), [15, 2]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench;
+mod change_ends;
 mod changing;
 mod collect;
 mod numbers;
@@ -10,9 +11,11 @@ mod numbers;
 mod audit;
 mod change_stream;
 mod contract;
+mod document;
 mod fence;
 mod insert;
 mod positions;
+mod present;
 mod scan;
 mod transactional;
 mod vector;

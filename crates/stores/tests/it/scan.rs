@@ -65,6 +65,20 @@ fn a_scan_reads_everything_in_the_order_of_the_ids_whatever_their_types() {
     );
 }
 
+/// Servers keep documents that nest deeper than what sinks send: one of them does not end a scan.
+#[test]
+fn a_document_that_nests_deep_is_an_event_as_any_other() {
+    let (server, db) = (shared(), "sc_deep");
+    let deep = (0..120).fold(doc! {"n": 1}, |inner, _| doc! {"a": inner});
+    let all = vec![doc! {"_id": 1}, doc! {"_id": 2, "deep": deep}, doc! {"_id": 3}];
+    ask(&server, db, doc! {"insert": "c", "documents": all.clone()});
+    let collect = Collect::default();
+    let control = Arc::new(Control::default());
+    let ended = run(scan(&server, db, ""), &collect, positions(&server, db), &control);
+    assert_eq!(ended.unwrap(), Ended::Exhausted);
+    assert_eq!(collect.take().iter().map(|arrived| arrived.document()).collect::<Vec<_>>(), all);
+}
+
 #[test]
 fn ranges_hold_each_document_once() {
     let server = shared();

@@ -1,6 +1,6 @@
 //! The vector sink.
 
-use bson::{Bson, doc};
+use bson::{Bson, Document, doc};
 use plimsoll_pipeline::{Batch, FailureClass, Identity, Partition, Record, SinkFactory, Verdict};
 use plimsoll_server::Server;
 use plimsoll_stores::document::form::Form;
@@ -154,6 +154,52 @@ fn a_refused_event_takes_no_earlier_one_of_its_key_with_it() {
     let mut sink_by_source = sink(&vectors(&server, "ve_last_s", |typed| typed.by = By::Source));
     let verdict = write(&mut *sink_by_source, some_broken(&[("a", 1, true), ("a", 3, false)]));
     assert_eq!((refused(&verdict), count(&server, "ve_last_s", "c")), (vec![1], 1));
+}
+
+/// Events of one key, numbered from an offset on, with these payloads.
+fn of_one_key(first: u64, payloads: &[Document]) -> Batch {
+    let mut batch = Batch::new(Partition::new("t", 0));
+    for (index, payload) in payloads.iter().enumerate() {
+        let (offset, payload) = (first + index as u64, payload.to_vec().unwrap());
+        batch.push(Record { offset, appended_ms: 0, key: Some(b"k"), payload: Some(&payload) });
+        batch.set_vector(index, &[offset as f32]);
+    }
+    batch
+}
+
+/// A second `source` in a document hides the one that says which event is newer.
+#[test]
+fn a_payload_with_a_field_of_the_sinks_name_is_refused_unless_the_sink_takes_another_name() {
+    let server = shared();
+    let named = |n: i64| [doc! {"n": n, "source": "web"}];
+    let verdict = write(&mut *sink(&vectors(&server, "ve_own", |_| ())), of_one_key(5, &named(5)));
+    let Verdict::Written { refused, .. } = &verdict else { panic!("{verdict:?}") };
+    assert!(refused[0].reason.contains("a field `source` of its own"), "{refused:?}");
+    let mut renamed = sink(&vectors(&server, "ve_own", |typed| typed.source_field = "read_at".into()));
+    assert_eq!(write(&mut *renamed, of_one_key(7, &named(7))), Verdict::WRITTEN);
+    let older = write(&mut *renamed, of_one_key(6, &named(6)));
+    assert_eq!(older, Verdict::Written { replayed: 1, refused: vec![] });
+    let found = documents(&server, "ve_own", "c").remove(0);
+    assert_eq!((found.get_i64("n").unwrap(), found.get_str("source").unwrap()), (7, "web"));
+    assert_eq!(found.get_document("read_at").unwrap().get_i64("offset").unwrap(), 7);
+}
+
+#[test]
+fn a_document_that_was_embedded_before_gets_its_vector_anew_and_its_source_counts() {
+    let server = shared();
+    let mut sink = sink(&vectors(&server, "ve_anew", |_| ()));
+    assert_eq!(write(&mut *sink, of_one_key(1, &[doc! {"n": 1}])), Verdict::WRITTEN);
+    let embedded = documents(&server, "ve_anew", "c");
+    assert_eq!(write(&mut *sink, of_one_key(2, &embedded)), Verdict::WRITTEN);
+    let again = write(&mut *sink, of_one_key(2, &embedded));
+    assert_eq!(
+        again,
+        Verdict::Written { replayed: 1, refused: vec![] },
+        "the newer source is the one that is read"
+    );
+    let found = documents(&server, "ve_anew", "c").remove(0);
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["_id", "_payload_id", "n", "vector", "source"]);
+    assert_eq!(found.get_array("vector").unwrap(), &vec![Bson::Double(2.0)]);
 }
 
 #[test]

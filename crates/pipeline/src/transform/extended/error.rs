@@ -5,9 +5,6 @@ use thiserror::Error;
 /// What has no form as a value of a program, or as BSON.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Unmapped {
-    /// There is no payload.
-    #[error("it has no payload, and a map of BSON needs a document")]
-    Tombstone,
     /// The payload is no BSON.
     #[error("the payload is no BSON document: {0}")]
     Malformed(String),

@@ -34,7 +34,7 @@ pub enum Wanted {
     AtLeastOnce,
     /// A guard is missing: something must be lost.
     Loss,
-    /// A guard is missing: something must be doubled.
+    /// A guard is missing: something must be doubled, and nothing lost.
     Copies,
 }
 

@@ -112,7 +112,9 @@ impl Row {
         let came = match self.wanted {
             Wanted::Once => intact && doubled == 0,
             Wanted::AtLeastOnce => intact,
-            Wanted::Loss | Wanted::Copies => self.is_noticed(),
+            Wanted::Loss => self.is_noticed(),
+            // Without what knows an event again it still arrives.
+            Wanted::Copies => self.is_noticed() && intact,
         };
         came && events > 0 && self.kills() > 0 && self.trouble.is_none()
     }

@@ -1,11 +1,11 @@
-//! Whether resident memory stays as it is: the line through its seconds, and how far they lie apart.
+//! Whether resident memory stays as it is: the line through its seconds, its first ones beside its last, and how far they lie apart.
 
 use plimsoll_measure::stream::Second;
 use serde_json::{Value, json};
 
 /// Of a long run the first minute does not count: buffers grow to their size.
 const SKIPPED_S: f64 = 60.0;
-/// Memory is flat if the line through it rises by less than this share over the whole run.
+/// Memory is flat if it rises by less than this share over the whole run, by the line through it and from its first tenth to its last.
 const RISE_MAX: f64 = 0.05;
 
 /// Resident memory over a run, in bytes.
@@ -17,6 +17,10 @@ pub(crate) struct Memory {
     pub(crate) min: f64,
     /// The most.
     pub(crate) max: f64,
+    /// The mean of the first tenth of what counts.
+    pub(crate) first: f64,
+    /// The mean of the last tenth.
+    pub(crate) last: f64,
     /// The slope of the line through all seconds, by least squares.
     pub(crate) slope_per_minute: f64,
     mean: f64,
@@ -25,40 +29,56 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn of(seconds: &[Second]) -> Self {
-        let at = |second: &Second| second.elapsed_ns as f64 / 1e9;
-        let whole_s = seconds.last().map_or(0.0, at);
+        let point = |second: &Second| (second.elapsed_ns as f64 / 1e9, second.process.resident_bytes as f64);
+        Self::over(&seconds.iter().map(point).collect::<Vec<_>>())
+    }
+
+    /// The same of moments in seconds and bytes, in order.
+    pub(crate) fn over(all: &[(f64, f64)]) -> Self {
+        let whole_s = all.last().map_or(0.0, |(at, _)| *at);
         // Of a run that is hardly longer than a minute, the first half.
         let skipped_s = SKIPPED_S.min((whole_s / 2.0).floor());
-        let points: Vec<(f64, f64)> = seconds
-            .iter()
-            .filter(|second| at(second) >= skipped_s)
-            .map(|second| (at(second) / 60.0, second.process.resident_bytes as f64))
-            .collect();
-        let bytes = points.iter().map(|(_, bytes)| *bytes);
-        let count = points.len().max(1) as f64;
-        let mean_at = points.iter().map(|(minute, _)| minute).sum::<f64>() / count;
-        let mean = bytes.clone().sum::<f64>() / count;
-        let rise: f64 = points.iter().map(|(minute, bytes)| (minute - mean_at) * (bytes - mean)).sum();
-        let run: f64 = points.iter().map(|(minute, _)| (minute - mean_at).powi(2)).sum();
+        let counted = &all[all.partition_point(|(at, _)| *at < skipped_s)..];
+        let bytes: Vec<f64> = counted.iter().map(|(_, bytes)| *bytes).collect();
+        let tenth = (bytes.len() / 10).max(1).min(bytes.len());
         Self {
             skipped_s,
-            min: bytes.clone().fold(f64::INFINITY, f64::min),
-            max: bytes.fold(0.0, f64::max),
-            slope_per_minute: if run > 0.0 { rise / run } else { 0.0 },
-            mean,
+            min: bytes.iter().copied().fold(f64::INFINITY, f64::min),
+            max: bytes.iter().copied().fold(0.0, f64::max),
+            first: mean(&bytes[..tenth]),
+            last: mean(&bytes[bytes.len() - tenth..]),
+            slope_per_minute: 60.0 * slope(counted),
+            mean: mean(&bytes),
             minutes: (whole_s - skipped_s) / 60.0,
         }
     }
 
     /// Whether it stays as it is.
     pub(crate) fn is_flat(&self) -> bool {
-        self.slope_per_minute * self.minutes < RISE_MAX * self.mean
+        let rise = (self.slope_per_minute * self.minutes).max(self.last - self.first);
+        rise < RISE_MAX * self.mean
     }
 
     pub(crate) fn json(&self) -> Value {
         json!({
             "skipped_s": self.skipped_s, "min_bytes": self.min, "max_bytes": self.max, "mean_bytes": self.mean,
+            "first_tenth_bytes": self.first, "last_tenth_bytes": self.last,
             "slope_bytes_per_minute": self.slope_per_minute, "flat": self.is_flat(),
         })
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The slope of the line through points, by least squares.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let count = points.len().max(1) as f64;
+    let (sum_at, sum_bytes) =
+        points.iter().fold((0.0_f64, 0.0_f64), |(ats, all), (at, bytes)| (ats + at, all + bytes));
+    let (mean_at, mean_bytes) = (sum_at / count, sum_bytes / count);
+    let rise: f64 = points.iter().map(|(at, bytes)| (at - mean_at) * (bytes - mean_bytes)).sum();
+    let run: f64 = points.iter().map(|(at, _)| (at - mean_at).powi(2)).sum();
+    if run > 0.0 { rise / run } else { 0.0 }
 }

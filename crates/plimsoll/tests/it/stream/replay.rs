@@ -102,7 +102,7 @@ impl Ground {
     }
 }
 
-fn command(server: &Server, command: RawDocumentBuf) -> RawDocumentBuf {
+pub fn command(server: &Server, command: RawDocumentBuf) -> RawDocumentBuf {
     let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

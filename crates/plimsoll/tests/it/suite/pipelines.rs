@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use super::{results, suite, whole, write};
-use crate::program::stderr;
+use super::{column, command, results, suite, whole, write};
+use crate::program::{plimsoll_with, shared, stderr};
 
 #[test]
 fn a_row_may_run_a_pipeline_to_the_end_of_its_source() {
@@ -34,4 +34,27 @@ fn a_row_may_run_a_pipeline_to_the_end_of_its_source() {
     assert_eq!(whole(&out)["tests"][0]["figures"]["unit"], "events");
     let page = fs::read_to_string(out.join("suite.html")).unwrap();
     assert!(page.contains("001-moves/run/pipeline.json"));
+}
+
+#[test]
+fn a_pipeline_that_settles_nothing_is_ended_as_hung_and_the_next_row_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    command(&bson::rawdoc! {"create": "suite_idle"});
+    let idle = format!(
+        "source: {{change_stream: {{uri: '{}', watch: plimsoll_suite.suite_idle}}}}\nsink: {{file: {{path: idle.ndjson}}}}\n\
+         positions: {{file: idle}}\n",
+        shared()
+    );
+    write(dir.path(), "idle.yaml", &idle);
+    let ends =
+        "guarantee: at-most-once\nsource: {generator: {events: 1000, payload: 100B}}\nsink: {noop: {}}\n";
+    write(dir.path(), "ends.yaml", ends);
+    let file = write(dir.path(), "watched.csv", "name,pipeline\nidle,idle.yaml\nends,ends.yaml\n");
+    let out = dir.path().join("out");
+    let (file, to) = (file.to_str().unwrap(), out.to_str().unwrap());
+    let made = plimsoll_with(&["suite", file, "--out", to, "--watch", "1s", "--hung-after", "5"]);
+    let said = stderr(&made);
+    assert_eq!(column(&out, "outcome"), ["hung", "completed"], "{said}");
+    assert_eq!((made.status.code(), column(&out, "total")[1].as_str()), (Some(3), "1000"), "{said}");
+    assert!(said.contains("no progress at 3 looks") && said.contains("no progress for 5"), "{said}");
 }

@@ -27,6 +27,21 @@ fn offsets(state: &Value, name: &str) -> Option<u64> {
     topic["exists"].as_bool().unwrap().then(|| extents.iter().map(span).sum())
 }
 
+/// What is seen of the collection that 20,000 events went to.
+fn hold_kept(kept: &Value) {
+    assert_eq!(
+        (&kept["namespace"], &kept["documents"]),
+        (&json!("plimsoll.pipeline_events"), &json!(20_000))
+    );
+    assert_eq!(kept["samples"].as_array().unwrap().len(), 2);
+    let fields = kept["inventory"]["fields"].as_array().unwrap();
+    assert!(fields.iter().any(|field| field["path"] == "payload"), "{fields:?}");
+    assert!(kept["size"]["data_bytes"].as_u64().unwrap() > 20_000 * 64);
+    assert_eq!(kept["indexes"].as_array().unwrap().len(), 1, "only that of _id");
+    let times = &kept["times"][0];
+    assert!(times["path"] == "ts" && times["first"].as_str() <= times["last"].as_str(), "{kept}");
+}
+
 #[test]
 fn pipelines_are_held_against_each_other_on_topics_and_collections_of_their_own() {
     let dir = tempfile::tempdir().unwrap();
@@ -73,20 +88,13 @@ fn pipelines_are_held_against_each_other_on_topics_and_collections_of_their_own(
         (&before["server"]["kind"], &before["collections"][0]["exists"]),
         (&json!("embedded"), &json!(false))
     );
-    let kept = &after["collections"][0];
-    assert_eq!(
-        (&kept["namespace"], &kept["documents"]),
-        (&json!("plimsoll.pipeline_events"), &json!(20_000))
-    );
-    assert_eq!(kept["samples"].as_array().unwrap().len(), 2);
-    let fields = kept["inventory"]["fields"].as_array().unwrap();
-    assert!(fields.iter().any(|field| field["path"] == "payload"), "{fields:?}");
-    assert!(kept["size"]["data_bytes"].as_u64().unwrap() > 20_000 * 64);
+    hold_kept(&after["collections"][0]);
     let warmed = read(&out, "004-kept/warm-up/pipeline.json");
     assert_eq!(warmed["name"], "kafka-to-mongodb-warm-up");
     for part in [
         "topic plimsoll-in: not there yet",
         "topic plimsoll-in: 20,000 offsets in 2 partitions",
+        "dated from",
         "read back 20,000 documents: every event of the topic is there, once",
     ] {
         assert!(said.contains(part), "{part}: {said}");

@@ -1,0 +1,63 @@
+//! A record whose bytes are not what was written: the source stops before it, and says so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use plimsoll_kafka::Source;
+use plimsoll_pipeline::guarantee::Guarantee;
+use rdkafka::producer::{BaseRecord, Producer};
+
+use crate::stubborn::stubborn;
+use crate::support::{LONG, broker, committed, from, parts, producer, put, settings, start, topic, until};
+
+/// The file in which a broker keeps the first records of a topic of one partition.
+fn segment(storage: &Path, topic: &str) -> PathBuf {
+    let entries = |of: &Path| fs::read_dir(of).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut open = vec![storage.to_owned()];
+    while let Some(directory) = open.pop() {
+        let found = directory.join(format!("{topic}-0/00000000000000000000.log"));
+        if found.exists() {
+            return found;
+        }
+        open.extend(entries(&directory).filter(|path| path.is_dir()));
+    }
+    panic!("{topic} has no file below {}", storage.display());
+}
+
+/// Alters one byte of a file, of which `text` is a part.
+fn alter(path: &Path, text: &[u8]) {
+    use std::os::unix::fs::FileExt as _;
+    let bytes = fs::read(path).unwrap();
+    let at = bytes.windows(text.len()).position(|window| window == text).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(b"!", at as u64).unwrap();
+}
+
+#[test]
+fn a_record_that_fails_its_checksum_is_not_left_out() {
+    let brokers = broker().bootstrap();
+    let source = topic(&brokers, "damaged", 1);
+    let producer = producer(&brokers);
+    // Each is flushed, and so a batch of its own.
+    for text in ["before", "within", "behind"] {
+        put(&producer, BaseRecord::to(&source).partition(0).key("k").payload(text));
+        producer.flush(LONG).unwrap();
+    }
+    alter(&segment(broker().storage(), &source), b"within");
+    let typed = from(&brokers, &source, "damaged");
+    let sink = stubborn(u64::MAX);
+    let written = sink.written();
+    let running = start(
+        parts(Box::new(Source::build(&typed).unwrap()), Box::new(sink)),
+        settings(Guarantee::AtLeastOnce),
+    );
+    until("its end", || {
+        assert!(written.load(Ordering::Relaxed) <= 1, "a record was left out");
+        running.pipeline.is_finished()
+    });
+    let error = running.pipeline.join().unwrap().unwrap_err().to_string();
+    assert!(error.contains("a record of \"damaged\" cannot be read"), "{error}");
+    assert_eq!(written.load(Ordering::Relaxed), 1, "what came before it is written");
+    assert_eq!(committed(&brokers, &source, "damaged")[&0], 1);
+}

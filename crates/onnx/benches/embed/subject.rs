@@ -1,0 +1,153 @@
+//! Who embeds with what.
+
+use std::fmt;
+
+use plimsoll_onnx::{Embedder, Files, Limits, Model, Precision};
+
+use crate::Failure;
+use crate::choice::Choice;
+use crate::ours;
+use crate::peer::{self, Peer};
+use crate::table::Rate;
+use crate::workload::Workload;
+
+/// Who embeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Python,
+    Candle,
+    Plimsoll,
+    /// Plimsoll, every text in a batch of its own.
+    Alone,
+}
+
+/// Which file is embedded with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum File {
+    /// The int8 file that a Python package carries.
+    PublishedInt8,
+    /// As we convert it.
+    OurInt8,
+    /// The same.
+    OurFp32,
+    /// The trained weights, as they are.
+    Weights,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) who: Who,
+    pub(crate) file: File,
+}
+
+/// A row, and what embeds for it.
+pub(crate) struct Subject {
+    pub(crate) label: Label,
+    by: By,
+}
+
+enum By {
+    Ours(Box<Embedder>),
+    Other(Peer),
+}
+
+/// The baseline first: the published int8 model in Python. The last one is ours and exact.
+pub(crate) fn all(choice: &Choice) -> Result<Vec<Subject>, Failure> {
+    let installed = |precision| Model::Installed { cache: choice.cache.clone(), precision }.files();
+    let (exact, fast) = (installed(Precision::Fp32)?, installed(Precision::Int8)?);
+    let mut subjects = Vec::new();
+    if let Some(python) = &choice.python {
+        let published = Files { model: peer::published(python)?, ..fast.clone() };
+        for (file, files) in
+            [(File::PublishedInt8, &published), (File::OurInt8, &fast), (File::OurFp32, &exact)]
+        {
+            subjects.push(Subject::other(Who::Python, file, Peer::python(python, files)?));
+        }
+        if let Some(candle) = &choice.candle {
+            let peer = Peer::candle(candle, &peer::weights(python)?, &exact.tokenizer)?;
+            subjects.push(Subject::other(Who::Candle, File::Weights, peer));
+        }
+        subjects.push(Subject::ours(Who::Plimsoll, File::PublishedInt8, &published)?);
+    }
+    for (file, files) in [(File::OurInt8, &fast), (File::OurFp32, &exact)] {
+        subjects.push(Subject::ours(Who::Plimsoll, file, files)?);
+        subjects.push(Subject::ours(Who::Alone, file, files)?);
+    }
+    Ok(subjects)
+}
+
+impl Subject {
+    fn other(who: Who, file: File, peer: Peer) -> Self {
+        Self { label: Label { who, file }, by: By::Other(peer) }
+    }
+
+    /// With limits that let texts of one length share a batch, or none.
+    fn ours(who: Who, file: File, files: &Files) -> Result<Self, Failure> {
+        let together = Limits::default();
+        let limits = if who == Who::Alone { Limits { batch_tokens_max: 1, ..together } } else { together };
+        Ok(Self { label: Label { who, file }, by: By::Ours(Box::new(Embedder::open(files, limits)?)) })
+    }
+
+    pub(crate) fn measure(&mut self, workload: &Workload, seconds: f64) -> Result<Rate, Failure> {
+        match &mut self.by {
+            By::Ours(embedder) => ours::measure(embedder, workload, seconds),
+            By::Other(peer) => peer.measure(workload, seconds),
+        }
+    }
+
+    /// The vectors of the texts.
+    pub(crate) fn embed(&mut self, workload: &Workload) -> Result<Vec<f32>, Failure> {
+        match &mut self.by {
+            By::Ours(embedder) => {
+                let mut vectors = Vec::new();
+                embedder.embed(&workload.texts(), &mut vectors)?;
+                Ok(vectors)
+            }
+            By::Other(peer) => peer.embed(workload),
+        }
+    }
+
+    /// Tokens of a text in the mean, the two special ones among them; not a number where only others count.
+    pub(crate) fn tokens(&mut self, workload: &Workload) -> Result<f64, Failure> {
+        let By::Ours(embedder) = &mut self.by else { return Ok(f64::NAN) };
+        let before = embedder.counts();
+        embedder.embed(&workload.texts(), &mut Vec::new())?;
+        let after = embedder.counts();
+        Ok((after.tokens - before.tokens) as f64 / (after.texts - before.texts).max(1) as f64)
+    }
+
+    /// What another one is made of, in words.
+    pub(crate) fn versions(&mut self) -> Result<Option<String>, Failure> {
+        match &mut self.by {
+            By::Ours(_) => Ok(None),
+            By::Other(peer) => peer.versions().map(Some),
+        }
+    }
+}
+
+impl File {
+    /// Whether it computes in 8 bits.
+    pub(crate) const fn is_int8(self) -> bool {
+        matches!(self, Self::PublishedInt8 | Self::OurInt8)
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = match self.file {
+            File::PublishedInt8 => "published int8",
+            File::OurInt8 => "our int8",
+            File::OurFp32 => "our fp32",
+            File::Weights => "fp32 weights",
+        };
+        let words = match self.who {
+            Who::Python => format!("Python, {file}"),
+            Who::Candle => format!("candle, {file}"),
+            Who::Plimsoll => format!("Plimsoll, {file}"),
+            Who::Alone => format!("Plimsoll, {file} alone"),
+        };
+        // So that it is filled up to a column.
+        f.pad(&words)
+    }
+}

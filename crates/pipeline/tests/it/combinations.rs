@@ -1,0 +1,254 @@
+//! Every combination of source, sink, dead letters and transforms, held against what a crash makes of it: what is refused could
+//! not keep its promise, and what is given keeps it whenever the crash comes and however events are cut into batches.
+//!
+//! The model has three events. Two are there at first; of a source whose offsets move, one more comes before them later.
+
+use std::collections::HashSet;
+use std::mem::discriminant;
+
+use plimsoll_pipeline::guarantee::{Guarantee, Means, Refusal, check};
+use plimsoll_pipeline::{Identity, Order, Promise, Replay};
+
+const EVENTS: u8 = 3;
+const BOTH: [bool; 2] = [false, true];
+
+/// What was written: events, a bit each, and the offset that it is known by.
+#[derive(Clone, Copy)]
+struct Written {
+    offset: u64,
+    of: u8,
+}
+
+/// Where a source goes on: behind so many events, and behind those with smaller numbers than this.
+#[derive(Clone, Copy, Default)]
+struct At {
+    next: u64,
+    behind: u8,
+}
+
+/// When in its batch a run ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Read,
+    /// Written and not committed; at most once, committed and not written.
+    Between,
+    Done,
+}
+
+/// Two runs of a pipeline.
+#[derive(Clone, Copy)]
+struct Course {
+    /// Events that security denies, a bit each.
+    denied: u8,
+    /// Events of a batch in each run.
+    cut: [usize; 2],
+    /// The batch in which the first run ends.
+    batch: usize,
+    when: When,
+    /// Whether the crash takes the systems behind the sinks along.
+    forgets: bool,
+    /// Where a source begins that nobody keeps a position of: at its beginning, or with what comes then.
+    anew: Option<At>,
+}
+
+struct World<'a> {
+    guarantee: Guarantee,
+    means: &'a Means,
+    denied: u8,
+    read: u8,
+    read_to: At,
+    kept: At,
+    sink: Vec<Written>,
+    letters: Vec<Written>,
+}
+
+impl World<'_> {
+    fn in_transactions(&self) -> bool {
+        self.means.sink.identity == Identity::Transaction
+    }
+
+    /// Reads what is there from a place on, to its end or until it crashes in a batch.
+    fn run(&mut self, there: &[u8], from: At, cut: usize, crash: Option<(usize, When)>) {
+        let (mut at, left) = (from, there.iter().copied().filter(|event| *event >= from.behind));
+        for (number, batch) in left.collect::<Vec<_>>().chunks(cut).enumerate() {
+            let first = at.next;
+            at = At { next: first + batch.len() as u64, behind: batch[batch.len() - 1] + 1 };
+            self.read |= batch.iter().fold(0_u8, |all, event| all | (1_u8 << event));
+            self.read_to = at;
+            let ends = crash.filter(|(last, _)| *last == number).map(|(_, when)| when);
+            self.finish(first, batch, at, ends);
+            if ends.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn finish(&mut self, first: u64, batch: &[u8], at: At, ends: Option<When>) {
+        let half = ends == Some(When::Between);
+        if ends == Some(When::Read) || (half && self.in_transactions()) {
+            return;
+        }
+        let commits_first = self.guarantee == Guarantee::AtMostOnce;
+        if commits_first || !half {
+            self.kept = at;
+        }
+        if !commits_first || !half {
+            self.write(first, batch);
+        }
+    }
+
+    fn write(&mut self, first: u64, batch: &[u8]) {
+        let means = self.means;
+        let as_letter = means.dead_letters.map_or(Identity::Transaction, |letters| letters.identity);
+        let each = (first..).zip(batch).map(|(offset, event)| Written { offset, of: 1_u8 << event });
+        let (denied, mut left): (Vec<_>, Vec<_>) = each.partition(|one| one.of & self.denied > 0);
+        if !means.repeatable {
+            // It makes one event of those of a batch.
+            let one = left.into_iter().reduce(|all, one| Written { of: all.of | one.of, ..all });
+            left = one.into_iter().collect();
+        }
+        denied.into_iter().for_each(|one| put(&mut self.letters, as_letter, one));
+        left.into_iter().for_each(|one| put(&mut self.sink, means.sink.identity, one));
+    }
+
+    /// What a crash of the systems behind the sinks takes back.
+    fn forget(&mut self) {
+        if !self.means.sink.durable {
+            self.sink.clear();
+        }
+        if self.means.dead_letters.is_some_and(|letters| !letters.durable) {
+            self.letters.clear();
+        }
+    }
+
+    fn goes_on(&self, anew: Option<At>) -> Option<At> {
+        match self.means.replay {
+            Replay::Nothing => Some(self.read_to),
+            Replay::FromStore if !self.means.positions && !self.in_transactions() => anew,
+            Replay::FromStore | Replay::FromItself => Some(self.kept),
+        }
+    }
+
+    fn holds(&self) -> bool {
+        (0..EVENTS).all(|event| {
+            let is = |of: u8| of & (1_u8 << event) > 0;
+            let times = self.sink.iter().chain(&self.letters).filter(|one| is(one.of)).count();
+            match self.guarantee {
+                Guarantee::AtMostOnce => times <= 1,
+                Guarantee::AtLeastOnce => times >= usize::from(is(self.read)),
+                Guarantee::EffectivelyOnce => times == usize::from(is(self.read)),
+            }
+        })
+    }
+}
+
+fn put(written: &mut Vec<Written>, identity: Identity, one: Written) {
+    let is_known = match identity {
+        Identity::Copies | Identity::Transaction => false,
+        Identity::Once => written.iter().any(|before| before.offset == one.offset),
+        Identity::Named => written.iter().any(|before| before.of == one.of),
+    };
+    if !is_known {
+        written.push(one);
+    }
+}
+
+/// Whether a promise is kept in this course of things.
+fn holds(guarantee: Guarantee, means: &Means, course: Course) -> bool {
+    let Course { denied, cut, batch, when, forgets, anew } = course;
+    let (sink, letters) = (Vec::new(), Vec::new());
+    let (read_to, kept) = (At::default(), At::default());
+    let mut world = World { guarantee, means, denied, read: 0, read_to, kept, sink, letters };
+    world.run(&[1, 2], At::default(), cut[0], Some((batch, when)));
+    if forgets {
+        world.forget();
+    }
+    let there: &[u8] = if means.stable { &[1, 2] } else { &[0, 1, 2] };
+    if let Some(from) = world.goes_on(anew) {
+        world.run(there, from, cut[1], None);
+    }
+    world.holds()
+}
+
+/// Every course of things: a pipeline that has no place for dead letters stops at one, so none is denied there.
+fn courses(means: &Means) -> Vec<Course> {
+    let buries = means.dead_letters.is_some() || means.sink.buries;
+    let denied: &[u8] = if buries { &[0, 0b010, 0b011] } else { &[0] };
+    let mut all = Vec::new();
+    for denied in denied.iter().copied() {
+        for (cut, batch) in [([1, 1], 0), ([1, 1], 1), ([1, 2], 0), ([1, 2], 1), ([2, 1], 0), ([2, 2], 0)] {
+            for when in [When::Read, When::Between, When::Done] {
+                for forgets in BOTH {
+                    let course = |anew| Course { denied, cut, batch, when, forgets, anew };
+                    all.extend([None, Some(At::default())].map(course));
+                }
+            }
+        }
+    }
+    all
+}
+
+const fn promise(durable: bool, identity: Identity, buries: bool) -> Promise {
+    Promise { durable, identity, order: Order::Any, buries }
+}
+
+/// Every sink with every sink of dead letters beside it; one with transactions keeps its own or none.
+fn ends() -> Vec<(Promise, Option<Promise>)> {
+    let plain: Vec<_> = BOTH
+        .into_iter()
+        .flat_map(|durable| {
+            [Identity::Copies, Identity::Once, Identity::Named]
+                .map(|identity| promise(durable, identity, false))
+        })
+        .collect();
+    let mut ends = Vec::new();
+    for sink in &plain {
+        ends.push((*sink, None));
+        ends.extend(plain.iter().map(|letters| (*sink, Some(*letters))));
+    }
+    for durable in BOTH {
+        ends.extend(BOTH.map(|buries| (promise(durable, Identity::Transaction, buries), None)));
+    }
+    ends
+}
+
+fn combinations() -> Vec<Means> {
+    let mut all = Vec::new();
+    for replay in [Replay::Nothing, Replay::FromStore, Replay::FromItself] {
+        for facts in 0..8_u8 {
+            let [positions, stable, repeatable] = [1, 2, 4].map(|bit| facts & bit > 0);
+            let means =
+                |(sink, dead_letters)| Means { replay, positions, stable, repeatable, sink, dead_letters };
+            all.extend(ends().into_iter().map(means));
+        }
+    }
+    all
+}
+
+/// Not impossible, but without a meaning: a store that nobody writes to, less than what is there already, and a sink that has to
+/// know everything again at every start.
+fn is_pointless(said: Result<(), Refusal>, means: &Means) -> bool {
+    match said {
+        Err(Refusal::PositionsTwice | Refusal::TransactionAtMostOnce) => true,
+        Err(Refusal::NoPositions(Guarantee::AtMostOnce)) => means.sink.identity != Identity::Copies,
+        _ => false,
+    }
+}
+
+#[test]
+fn what_is_refused_could_not_be_kept_and_what_is_given_is_kept() {
+    let mut refused = HashSet::new();
+    for means in combinations() {
+        let courses = courses(&means);
+        for guarantee in [Guarantee::AtMostOnce, Guarantee::AtLeastOnce, Guarantee::EffectivelyOnce] {
+            let said = check(guarantee, &means);
+            refused.extend(said.err().map(|refusal| discriminant(&refusal)));
+            if is_pointless(said, &means) {
+                continue;
+            }
+            let kept = courses.iter().all(|course| holds(guarantee, &means, *course));
+            assert_eq!(said.is_ok(), kept, "{guarantee} of {means:?}: {said:?}");
+        }
+    }
+    assert_eq!(refused.len(), 10, "each reason is met");
+}

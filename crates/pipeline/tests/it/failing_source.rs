@@ -1,0 +1,65 @@
+//! A source that fails for good: what it gave before is written and committed, and the pipeline ends with its words.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use plimsoll_pipeline::meter::Count;
+use plimsoll_pipeline::{
+    Error, Executor, Intake, Lanes, Last, Partition, Parts, Pipeline, Position, Read, Replay, Settings,
+    Source, SourceError,
+};
+
+use crate::outcome::settings;
+use crate::scripted::{Counting, Scripted};
+
+/// Hands over what there is room for, and fails in the same turn and in every later one.
+struct Fails(Counting);
+
+impl Source for Fails {
+    fn replay(&self) -> Replay {
+        self.0.replay()
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        self.0.open(lanes)
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        self.0.read(intake)?;
+        Err(SourceError::Failed("the topic is gone".into()))
+    }
+
+    fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError> {
+        self.0.commit(reached, last)
+    }
+}
+
+#[test]
+fn what_was_handed_over_in_the_turn_in_which_a_source_fails_is_written_and_committed() {
+    let (sink, source) = (Scripted::writing(), Counting::new(50, 10));
+    let committed = Arc::clone(&source.committed);
+    sink.set_open(false);
+    let parts = Parts {
+        sources: vec![Box::new(Fails(source))],
+        transforms: Vec::new(),
+        sink: Box::new(sink.clone()),
+        dead_letters: None,
+        positions: None,
+    };
+    let settings = Settings { executor: Executor::Pool(1), ..settings() };
+    let pipeline = Pipeline::build(parts, settings, Arc::default()).unwrap();
+    let meter = pipeline.meter();
+    let (ended, end) = channel();
+    std::thread::spawn(move || ended.send(pipeline.run()));
+    while meter.counts().get(Count::Read) < 50 {
+        std::thread::yield_now();
+    }
+    // It fails again while the rest is waited for.
+    std::thread::sleep(Duration::from_millis(50));
+    sink.set_open(true);
+    let error = end.recv_timeout(Duration::from_secs(60)).unwrap().unwrap_err();
+    assert!(matches!(&error, Error::Source(SourceError::Failed(words)) if words.contains("gone")), "{error}");
+    assert_eq!(sink.written(), (0..50).collect::<Vec<_>>());
+    assert_eq!(committed.lock().unwrap().last(), Some(&50));
+}

@@ -1,0 +1,99 @@
+//! A partition that comes to a running pipeline while its sink is away.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use plimsoll_pipeline::port::source::Last;
+use plimsoll_pipeline::{
+    Ended, Error, Executor, Intake, Lane, Lanes, Partition, Parts, Pipeline, Position, Promise, Read, Record,
+    Replay, Settings, Sink, SinkError, SinkFactory, Source, SourceError,
+};
+
+use crate::outcome::settings;
+use crate::scripted::Scripted;
+
+/// Gives an event of one partition, and when that is settled one of another.
+#[derive(Default)]
+struct OneByOne {
+    lanes: Option<Arc<Lanes>>,
+    lane: Option<Arc<Lane>>,
+    given: u32,
+}
+
+impl Source for OneByOne {
+    fn replay(&self) -> Replay {
+        Replay::FromItself
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        self.lanes = Some(Arc::clone(lanes));
+        Ok(())
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        if self.given == 2 {
+            return Ok(Read::End);
+        }
+        if self.lane.as_ref().is_some_and(|lane| lane.waiting() > 0) {
+            std::thread::sleep(Duration::from_millis(1));
+            return Ok(Read::Idle);
+        }
+        let partition = Partition::new("t", self.given);
+        let (lane, _) = self.lanes.as_ref().unwrap().open(partition.clone())?;
+        let mut batch = intake.batch(&partition);
+        batch.push(Record { offset: self.given.into(), ..Record::default() });
+        batch.set_position(Position::at(u64::from(self.given) + 1));
+        intake.hand_over(&lane, batch);
+        (self.lane, self.given) = (Some(lane), self.given + 1);
+        Ok(Read::Some)
+    }
+
+    fn commit(&mut self, _reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+/// Makes sinks, but for those of these numbers.
+struct Away {
+    sink: Scripted,
+    away: Range<u32>,
+    made: Arc<AtomicU32>,
+}
+
+impl SinkFactory for Away {
+    fn promise(&self) -> Promise {
+        self.sink.promise
+    }
+
+    fn build(&self, worker: usize) -> Result<Box<dyn Sink>, SinkError> {
+        match self.away.contains(&self.made.fetch_add(1, Ordering::Relaxed)) {
+            true => Err(SinkError::Unreachable("the server is away".into())),
+            false => self.sink.build(worker),
+        }
+    }
+}
+
+/// Runs it with a sink that is away for these tries; gives how it ended, how many tries there were, and what was written.
+fn run(away: Range<u32>) -> (Result<Ended, Error>, u32, Vec<u64>) {
+    let (sink, made) = (Scripted::writing(), Arc::new(AtomicU32::new(0)));
+    let parts = Parts {
+        sources: vec![Box::new(OneByOne::default())],
+        transforms: Vec::new(),
+        sink: Box::new(Away { sink: sink.clone(), away, made: Arc::clone(&made) }),
+        dead_letters: None,
+        positions: None,
+    };
+    let settings = Settings { executor: Executor::PerPartition, ..settings() };
+    let ended = Pipeline::build(parts, settings, Arc::default()).unwrap().run();
+    (ended, made.load(Ordering::Relaxed), sink.written())
+}
+
+#[test]
+fn a_sink_that_is_away_is_waited_for_where_others_have_written_and_refused_at_the_start() {
+    let (ended, made, written) = run(1..3);
+    assert_eq!((ended.unwrap(), made, written), (Ended::Exhausted, 4, vec![0, 1]));
+    let (ended, made, _) = run(0..1);
+    assert!(matches!(ended, Err(Error::Sink(SinkError::Unreachable(_)))) && made == 1);
+}

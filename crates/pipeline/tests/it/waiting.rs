@@ -1,0 +1,88 @@
+//! Who waits for whom is counted: sources for events or for room, workers for batches or for the sink.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_measure::stream::Second;
+use plimsoll_pipeline::meter::{Count, Meter};
+use plimsoll_pipeline::port::source::Last;
+use plimsoll_pipeline::{
+    Control, Executor, Intake, Lanes, Limits, Partition, Parts, Pipeline, Position, Read, Replay, Settings,
+    Source, SourceError,
+};
+
+use crate::scripted::{Counting, Scripted};
+
+/// So much waiting is seen before it is judged who waited, in nanoseconds.
+const SEEN_NS: u64 = 200_000_000;
+
+/// Has no event, ever.
+struct Starved;
+
+impl Source for Starved {
+    fn replay(&self) -> Replay {
+        Replay::FromItself
+    }
+
+    fn open(&mut self, _lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        std::thread::sleep(intake.wait());
+        Ok(Read::Idle)
+    }
+
+    fn commit(&mut self, _reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+/// What a pipeline of one source and one worker has counted once both have waited for some time.
+fn waited(source: Box<dyn Source>, sink: &Scripted) -> Second {
+    let parts = Parts {
+        sources: vec![source],
+        transforms: Vec::new(),
+        sink: Box::new(sink.clone()),
+        dead_letters: None,
+        positions: None,
+    };
+    let limits = Limits { events_max: 100, batch_events_max: 10, ..Limits::default() };
+    let settings = Settings { limits, executor: Executor::Pool(1), ..Settings::default() };
+    let control = Arc::new(Control::default());
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
+    let meter = pipeline.meter();
+    let running = std::thread::spawn(move || pipeline.run().unwrap());
+    while !has_waited(&meter) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut second = Second::default();
+    second.set_counts(&meter.counts());
+    sink.set_open(true);
+    control.drain();
+    running.join().unwrap();
+    second
+}
+
+fn has_waited(meter: &Meter) -> bool {
+    let counts = meter.counts();
+    let sum = |all: &[Count]| all.iter().map(|count| counts.get(*count)).sum::<u64>();
+    sum(&[Count::StarvedNs, Count::BlockedNs]) > SEEN_NS && sum(&[Count::IdleNs, Count::SinkWaitNs]) > SEEN_NS
+}
+
+#[test]
+fn a_source_without_events_starves_and_its_worker_has_no_load() {
+    let second = waited(Box::new(Starved), &Scripted::writing());
+    assert!(second.count(Count::StarvedNs) > 2 * second.count(Count::BlockedNs), "{second:?}");
+    assert!(second.load_since(&Second::default()) < 0.1, "{second:?}");
+}
+
+#[test]
+fn a_source_before_a_sink_that_takes_nothing_is_blocked_and_its_worker_has_full_load() {
+    let sink = Scripted::writing();
+    sink.set_open(false);
+    let second = waited(Box::new(Counting::new(10_000, 10)), &sink);
+    assert!(second.count(Count::BlockedNs) > 2 * second.count(Count::StarvedNs), "{second:?}");
+    assert!(second.load_since(&Second::default()) > 0.5, "{second:?}");
+    assert_eq!(second.count(Count::Written), 0, "{second:?}");
+}

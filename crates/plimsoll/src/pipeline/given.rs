@@ -1,0 +1,58 @@
+//! Every source with every sink, dead letters and transforms, as a file says them: which guarantees are given, and which refused.
+
+use std::path::Path;
+
+use super::build;
+use crate::scenario::parse_with;
+
+const SINKS: [&str; 6] = [
+    "file: {path: out}",
+    "insert: {uri: 'mongodb://localhost', collection: d.c}",
+    "insert: {uri: 'mongodb://localhost', collection: d.c, identity: payload, form: bson}",
+    "insert: {uri: 'mongodb://localhost', collection: d.c, identity: object_id}",
+    "insert: {uri: 'mongodb://localhost', collection: d.c, write_concern: {w: 1}}",
+    "transactional: {uri: 'mongodb://localhost', collection: d.c}",
+];
+const KEPT: &str = "positions: {file: nowhere/positions}\n";
+const FILE: &str = "source: {file: {path: in, format: bson}}\n";
+const SCAN: &str = "source: {scan: {uri: 'mongodb://localhost', collection: d.in}}\n";
+
+/// The guarantees that are given, by their initials.
+fn given(rest: &str, sink: &str) -> String {
+    // Transactions keep positions themselves.
+    let rest = if sink.starts_with("transactional") { rest.replace(KEPT, "") } else { rest.to_owned() };
+    let is_given = |guarantee: &&str| {
+        let text = format!("name: t\nguarantee: {guarantee}\nsink: {{{sink}}}\n{rest}");
+        build(&parse_with(&text, "test", &[]).unwrap(), Path::new(".")).is_ok()
+    };
+    let all = ["at-most-once", "at-least-once", "effectively-once"];
+    all.iter().filter(|guarantee| is_given(guarantee)).map(|guarantee| &guarantee[3..4]).collect()
+}
+
+#[test]
+fn every_source_and_sink_together_are_given_what_they_can_promise() {
+    let stream = "source: {change_stream: {uri: 'mongodb://localhost', watch: d.in}}\n";
+    let count = "transforms: [{count: {window: 1s}}]\n";
+    let letters = "dead_letters: {file: {path: dead}}\n";
+    let named = "dead_letters: {insert: {uri: 'mongodb://localhost', collection: d.dead, form: full}}\n";
+    let rows = [
+        (vec!["source: {generator: {}}\n"], ["m", "m", "m", "m", "m", "le"]),
+        (vec!["source: {generator: {}}\n", KEPT], ["ml", "mle", "mle", "ml", "m", "le"]),
+        (vec![FILE], ["", "", "", "", "", "le"]),
+        (vec![FILE, KEPT], ["ml", "mle", "mle", "ml", "m", "le"]),
+        (vec![stream, KEPT], ["ml", "mle", "mle", "ml", "m", "le"]),
+        (vec![SCAN, KEPT], ["ml", "m", "mle", "ml", "m", "le"]),
+        // What it gives depends on how events are cut into batches.
+        (vec![FILE, KEPT, count], ["ml", "m", "ml", "ml", "m", "le"]),
+        // A file holds a letter twice that comes twice; transactions keep their own.
+        (vec![FILE, KEPT, letters], ["ml", "ml", "ml", "ml", "m", ""]),
+        (vec![FILE, KEPT, named], ["ml", "mle", "mle", "ml", "m", ""]),
+        (vec![SCAN, KEPT, named], ["m", "m", "m", "m", "m", ""]),
+        (vec![FILE, KEPT, "dead_letters: {noop: {}}\n"], ["", "", "", "", "", ""]),
+        #[cfg(feature = "kafka")]
+        (vec!["source: {kafka: {brokers: b, topic: t, group: g}}\n"], ["ml", "mle", "mle", "ml", "m", "le"]),
+    ];
+    for (parts, expected) in rows {
+        assert_eq!(SINKS.map(|sink| given(&parts.concat(), sink)), expected, "{parts:?}");
+    }
+}

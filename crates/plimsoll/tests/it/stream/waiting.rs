@@ -1,0 +1,49 @@
+//! What a writer costs while it waits for its broker.
+
+use std::fs;
+use std::process::Child;
+use std::thread::sleep;
+use std::time::Duration;
+
+use plimsoll_child::process::stat_field;
+use plimsoll_kafka::Cluster;
+use plimsoll_kafka::topic::{Admin, Topic};
+
+use super::{broker, file, start, terminate};
+
+/// How long the broker is looked away from.
+const STOPPED: Duration = Duration::from_secs(2);
+
+/// CPU that a process has used, in ticks of 10 ms.
+fn ticks(child: &Child) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    stat_field(&stat, 14).unwrap() + stat_field(&stat, 15).unwrap()
+}
+
+/// The client library asks its sockets without a pause while one request of a partition is on its way and more of it is
+/// overdue: a core for each worker.
+#[test]
+fn a_writer_that_waits_for_its_broker_leaves_the_cores_to_others() {
+    let (dir, broker) = (tempfile::tempdir().unwrap(), broker());
+    let brokers = broker.bootstrap();
+    Admin::of(&Cluster::at(&brokers), Duration::from_secs(60))
+        .unwrap()
+        .reset(&Topic::new("slow", 3))
+        .unwrap();
+    let text = format!(
+        "guarantee: at-most-once\nsource: {{generator: {{partitions: 3, payload: 120B}}}}\n\
+         sink: {{kafka: {{brokers: '{brokers}', topic: slow, placing: same}}}}\n"
+    );
+    let writer = start(&file(dir.path(), "slow.yaml", &text), &dir.path().join("run"));
+    sleep(Duration::from_secs(3));
+    broker.pause().unwrap();
+    // What is on its way to the worker's queues settles.
+    sleep(Duration::from_millis(500));
+    let before = ticks(&writer);
+    sleep(STOPPED);
+    let used = ticks(&writer) - before;
+    broker.resume().unwrap();
+    assert_eq!(terminate(writer).code(), Some(0));
+    assert!(before > 10, "it was at work before: {before} ticks");
+    assert!(used < 100, "{used} ticks of 10 ms in {STOPPED:?} of waiting");
+}
