@@ -1,7 +1,7 @@
-//! The thread that commits transactions, so that the next one is written meanwhile.
+//! The thread that ends transactions, so that the next one is written meanwhile.
 //!
-//! A commit takes 10 to 20 ms of waiting for brokers. It is asked for when every record was reported, and nothing else is
-//! asked of its producer until it is known how it went.
+//! An end is 10 to 20 ms of waiting for brokers, in two steps: the offsets, which need not wait for the records, and the
+//! commit. Nothing else is asked of a producer until it is known how a step went.
 
 use std::io;
 use std::sync::Arc;
@@ -19,16 +19,17 @@ use crate::sink::Producer;
 /// Between two tries of a step that nobody answered.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A transaction whose records were all reported.
-pub(super) struct Commit {
-    pub(super) producer: Arc<Producer>,
-    pub(super) offsets: TopicPartitionList,
-    pub(super) generation: Arc<ConsumerGroupMetadata>,
+/// A step of the end of a transaction.
+pub(super) enum Ask {
+    /// The group's offsets become part of it.
+    Offsets { producer: Arc<Producer>, offsets: TopicPartitionList, generation: Arc<ConsumerGroupMetadata> },
+    /// It is committed; every record must have been reported.
+    Commit { producer: Arc<Producer> },
 }
 
-/// Commits one transaction at a time. Dropping it waits for the step that it is at.
+/// Makes one step at a time. Dropping it waits for the one that it is at.
 pub(super) struct Ender {
-    commits: Option<Sender<Commit>>,
+    asks: Option<Sender<Ask>>,
     outcomes: Receiver<Step>,
     is_dropped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -36,29 +37,29 @@ pub(super) struct Ender {
 
 impl Ender {
     pub(super) fn start() -> io::Result<Self> {
-        let (commits, asked) = mpsc::channel::<Commit>();
+        let (asks, asked) = mpsc::channel::<Ask>();
         let (told, outcomes) = mpsc::channel();
         let is_dropped = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_dropped);
         let thread = thread::Builder::new().name("commits".to_owned()).spawn(move || {
-            for commit in asked {
-                if told.send(commit.make(&over)).is_err() {
+            for ask in asked {
+                if told.send(ask.answered(&over)).is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Self { commits: Some(commits), outcomes, is_dropped, thread: Some(thread) })
+        Ok(Self { asks: Some(asks), outcomes, is_dropped, thread: Some(thread) })
     }
 
-    /// Asks for a commit.
-    pub(super) fn ask(&self, commit: Commit) {
+    /// Asks for a step.
+    pub(super) fn ask(&self, step: Ask) {
         // Without its thread there is no outcome, which says so.
-        if let Some(commits) = &self.commits {
-            let _ = commits.send(commit);
+        if let Some(asks) = &self.asks {
+            let _ = asks.send(step);
         }
     }
 
-    /// How the commit went that was asked for, once that is known: never that nobody answered yet.
+    /// How the step went that was asked for, once that is known: never that nobody answered yet.
     pub(super) fn outcome(&self) -> Option<Step> {
         match self.outcomes.try_recv() {
             Ok(step) => Some(step),
@@ -71,7 +72,7 @@ impl Ender {
 impl Drop for Ender {
     fn drop(&mut self) {
         self.is_dropped.store(true, Ordering::Relaxed);
-        self.commits = None;
+        self.asks = None;
         if let Some(thread) = self.thread.take() {
             // It has no words for anyone: what it knew it told.
             let _ = thread.join();
@@ -79,17 +80,23 @@ impl Drop for Ender {
     }
 }
 
-impl Commit {
-    fn make(&self, over: &AtomicBool) -> Step {
-        let answered = |step: &dyn Fn() -> Step| loop {
-            match step() {
+impl Ask {
+    fn make(&self) -> Step {
+        match self {
+            Self::Offsets { producer, offsets, generation } => {
+                step::send_offsets(producer, offsets, generation)
+            }
+            Self::Commit { producer } => step::commit(producer),
+        }
+    }
+
+    /// Makes it until somebody answers, or nobody wants to know any more.
+    fn answered(&self, over: &AtomicBool) -> Step {
+        loop {
+            match self.make() {
                 Step::Again if !over.load(Ordering::Relaxed) => thread::sleep(PAUSE),
                 step => return step,
             }
-        };
-        match answered(&|| step::send_offsets(&self.producer, &self.offsets, &self.generation)) {
-            Step::Done => answered(&|| step::commit(&self.producer)),
-            step => step,
         }
     }
 }

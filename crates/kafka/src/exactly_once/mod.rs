@@ -25,8 +25,10 @@ use writer::{Rules, Writer};
 mod writer;
 
 mod ender;
+mod ending;
 mod gathered;
 mod step;
+mod transaction;
 
 /// How long one try to begin may take.
 const TRY: Duration = Duration::from_secs(5);

@@ -38,9 +38,9 @@ pub(super) fn begin(producer: &Producer) -> Step {
 /// The offsets behind the batches. Of several batches of a partition the last one counts: they are in order.
 pub(super) fn offsets_behind<'a>(
     batches: impl Iterator<Item = &'a Batch>,
-) -> Result<TopicPartitionList, Step> {
+) -> Result<TopicPartitionList, String> {
     let last: BTreeMap<_, _> = batches.map(|batch| (batch.kept_in(), batch.position())).collect();
-    offsets(last).map_err(|error| Step::Over(error.to_string()))
+    offsets(last).map_err(|error| error.to_string())
 }
 
 /// Adds offsets to the transaction.

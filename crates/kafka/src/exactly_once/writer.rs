@@ -12,12 +12,13 @@ use std::time::Duration;
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_pipeline::{Batch, FailureClass, Settled, Sink, Verdict};
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::producer::Producer as _;
 
 use super::BATCHES_MAX;
-use super::ender::{Commit, Ender};
-use super::gathered::{Gathered, Outlets, Trouble};
-use super::step::{self, Step};
+use super::ender::Ender;
+use super::ending::{Ending, Outcome};
+use super::gathered::{Outlets, Trouble};
+use super::step::Step;
+use super::transaction::Transaction;
 use crate::error::said;
 use crate::membership::Membership;
 use crate::nap::Nap;
@@ -33,14 +34,6 @@ pub(super) struct Rules {
     pub(super) age_max_ns: u64,
 }
 
-/// A producer, and the transaction that it has.
-struct Transaction {
-    outlets: Outlets,
-    gathered: Gathered,
-    /// Whether the brokers may know of it.
-    is_begun: bool,
-}
-
 /// Where the transaction stands that is written.
 #[derive(Debug)]
 enum Stage {
@@ -52,26 +45,11 @@ enum Stage {
     Aborting(String),
 }
 
-/// Where the transaction before it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
-    /// There is none.
-    None,
-    /// Its records are on their way.
-    Reporting,
-    /// It is being committed.
-    Committing,
-    /// It cannot be committed.
-    Failed,
-}
-
 /// Writes batches in transactions.
 pub(super) struct Writer {
-    ender: Ender,
+    ending: Ending,
     written: Transaction,
-    ended: Transaction,
     stage: Stage,
-    before: Before,
     gate: Gate,
     membership: Arc<Membership>,
     rules: Rules,
@@ -90,14 +68,11 @@ impl Writer {
         membership: Arc<Membership>,
         rules: Rules,
     ) -> Self {
-        let [written, ended] =
-            outlets.map(|outlets| Transaction { outlets, gathered: Gathered::default(), is_begun: false });
+        let [written, other] = outlets.map(Transaction::of);
         Self {
-            ender,
+            ending: Ending::of(other, ender),
             written,
-            ended,
             stage: Stage::None,
-            before: Before::None,
             gate: Gate::default(),
             membership,
             rules,
@@ -111,10 +86,8 @@ impl Writer {
     /// One turn of both transactions.
     fn turn(&mut self) {
         self.listen();
-        match self.before {
-            Before::Reporting if self.ended.outlets.producer.in_flight_count() == 0 => self.commit(),
-            Before::Committing => self.hear(),
-            Before::None | Before::Reporting | Before::Failed => {}
+        if let Some(outcome) = self.ending.turn() {
+            self.note(outcome);
         }
         match &self.stage {
             Stage::None => self.begin(),
@@ -126,10 +99,11 @@ impl Writer {
 
     /// Takes reports; a record that was not acknowledged ends its transaction, and the one behind it.
     fn listen(&mut self) {
-        let before = reports(&self.ended, &mut self.gate);
-        let now = reports(&self.written, &mut self.gate);
-        if let (Some(code), Before::Reporting) = (before, self.before) {
-            self.before = Before::Failed;
+        let before = self.ending.transaction.reports(&mut self.gate);
+        let now = self.written.reports(&mut self.gate);
+        if let Some(code) = before
+            && self.ending.spoil()
+        {
             self.refuse(code);
         }
         // What is given up is reported as well, and says nothing new.
@@ -146,18 +120,28 @@ impl Writer {
         self.stage = Stage::Aborting(said(code));
     }
 
+    /// What became of the transaction before. What is behind one that failed is not committed either.
+    fn note(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Committed(gathered) => self.done.extend(gathered.written()),
+            Outcome::Failed(reason) => self.stage = Stage::Aborting(reason),
+            Outcome::Over(reason) => self.fail_all(FailureClass::Final, &reason),
+        }
+    }
+
     fn begin(&mut self) {
         self.let_go_of_stale();
         if self.waiting.is_empty() {
             return;
         }
-        match step::begin(&self.written.outlets.producer) {
+        match self.written.begin() {
             Step::Done => {
-                self.written.is_begun = true;
                 self.stage = Stage::Open(clock::now());
                 self.gather();
             }
-            step => self.follow(step),
+            Step::Again => {}
+            Step::Abort(reason) => self.stage = Stage::Aborting(reason),
+            Step::Over(reason) => self.fail_all(FailureClass::Final, &reason),
         }
     }
 
@@ -192,65 +176,20 @@ impl Writer {
         let gathered = &self.written.gathered;
         let old = clock::now().since(since) >= self.rules.age_max_ns;
         let many = gathered.records() >= self.rules.records_min || gathered.len() >= BATCHES_MAX;
-        self.before == Before::None && (old || many || self.hurry)
+        self.ending.is_none() && (old || many || self.hurry)
     }
 
-    /// All of it is on its way: the other producer takes what comes now.
+    /// All of it is in the queue: the other producer takes what comes now.
     fn pass_on(&mut self) {
-        mem::swap(&mut self.written, &mut self.ended);
-        self.before = Before::Reporting;
         self.stage = Stage::None;
-    }
-
-    /// Every record was reported.
-    fn commit(&mut self) {
-        let Some(generation) = self.membership.generation(self.ended.gathered.batches()) else {
-            return self.fail_before("a partition went to another member".to_owned());
-        };
-        match step::offsets_behind(self.ended.gathered.batches()) {
-            Ok(offsets) => {
-                let producer = Arc::clone(&self.ended.outlets.producer);
-                self.ender.ask(Commit { producer, offsets, generation });
-                self.before = Before::Committing;
-            }
-            Err(step) => self.follow(step),
-        }
-    }
-
-    fn hear(&mut self) {
-        match self.ender.outcome() {
-            Some(Step::Done) => {
-                self.done.extend(mem::take(&mut self.ended.gathered).written());
-                self.ended.is_begun = false;
-                self.before = Before::None;
-            }
-            Some(Step::Abort(reason)) => self.fail_before(reason),
-            Some(step) => self.follow(step),
-            None => {}
-        }
-    }
-
-    /// What is behind it is not committed either.
-    fn fail_before(&mut self, reason: String) {
-        self.before = Before::Failed;
-        self.stage = Stage::Aborting(reason);
-    }
-
-    fn follow(&mut self, step: Step) {
-        match step {
-            Step::Done | Step::Again => {}
-            Step::Abort(reason) => self.stage = Stage::Aborting(reason),
-            Step::Over(reason) => self.fail_all(FailureClass::Final, &reason),
+        if let Some(outcome) = self.ending.take_over(&mut self.written, &self.membership) {
+            self.note(outcome);
         }
     }
 
     /// Gives up what is written, as soon as it is known what becomes of the transaction before it: that one comes first.
     fn abort(&mut self, reason: &str) {
-        let before = match self.before {
-            Before::Reporting | Before::Committing => return,
-            Before::Failed => self.ended.give_up(),
-            Before::None => Step::Done,
-        };
+        let Some(before) = self.ending.give_up() else { return };
         let step = if before == Step::Done { self.written.give_up() } else { before };
         match (step, self.over.take()) {
             (Step::Over(reason), _) | (Step::Done, Some(reason)) => {
@@ -263,42 +202,18 @@ impl Writer {
 
     /// Gives everything back in order, also what waited: an offset behind a gap must never be committed.
     fn fail_all(&mut self, class: FailureClass, reason: &str) {
-        let [before, now] = [&mut self.ended, &mut self.written].map(|one| mem::take(&mut one.gathered));
+        let (before, now) = (self.ending.clear(), mem::take(&mut self.written.gathered));
         let batches = before.into_batches().chain(now.into_batches());
         for batch in batches.chain(self.waiting.drain(..)) {
             self.done.push_back(Settled { batch, verdict: Verdict::failed(class, reason) });
         }
         self.gate.clear();
-        (self.stage, self.before) = (Stage::None, Before::None);
+        self.stage = Stage::None;
     }
 
     fn in_flight(&self) -> i32 {
-        [&self.written, &self.ended].map(|one| one.outlets.producer.in_flight_count()).iter().sum()
+        self.written.in_flight() + self.ending.transaction.in_flight()
     }
-}
-
-impl Transaction {
-    /// Ends it without a trace; done as well if it was never begun.
-    fn give_up(&mut self) -> Step {
-        if !self.is_begun {
-            return Step::Done;
-        }
-        let step = step::abort(&self.outlets.producer);
-        self.is_begun = step != Step::Done;
-        step
-    }
-}
-
-/// Takes the reports of one producer: why the worst of its records was not acknowledged.
-fn reports(of: &Transaction, gate: &mut Gate) -> Option<RDKafkaErrorCode> {
-    let tally = of.outlets.producer.client().context().take();
-    for (lane, count) in tally.delivered {
-        gate.round(lane).reported(count);
-    }
-    for (lane, ..) in &tally.failed {
-        gate.round(*lane).reported(1);
-    }
-    tally.failed.into_iter().map(|(_, _, code)| code).max_by_key(|code| class::of(*code))
 }
 
 impl Sink for Writer {
@@ -319,7 +234,7 @@ impl Sink for Writer {
         let mut nap = Nap::new();
         loop {
             let before = self.in_flight();
-            for one in [&self.written, &self.ended] {
+            for one in [&self.written, &self.ending.transaction] {
                 one.outlets.producer.poll(Duration::ZERO);
             }
             if self.done.is_empty() {

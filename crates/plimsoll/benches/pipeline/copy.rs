@@ -132,7 +132,8 @@ impl Shared {
         // A group has an offset in a topic of this name already where another row has read it.
         let number =
             format!("{}-{}", if self.room == Room::Large { "large" } else { "default" }, self.turns.get());
-        self.log.reset(&Topic::new(TO, PARTITIONS))?;
+        // What the turn before has written makes room at once.
+        self.log.reset(&Topic::new(TO, PARTITIONS).with("file.delete.delay.ms", "1000"))?;
         let source = Source::build(&running::topic(&self.log, FROM, &format!("copy-{number}"))?)?;
         let typed: scenario::Sink =
             serde_json::from_value(json!({"brokers": self.log.brokers(), "topic": TO, "placing": "same"}))?;

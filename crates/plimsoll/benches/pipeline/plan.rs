@@ -35,7 +35,7 @@ impl Plan {
         rounds: 9,
         generator_ms: 2000,
         consumed: 2_000_000,
-        copied: 400_000,
+        copied: 1_000_000,
         inserted: 300_000,
         connected: 400_000,
         judged: 2_000_000,

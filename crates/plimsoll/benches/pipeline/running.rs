@@ -51,7 +51,8 @@ pub(crate) fn topic(
     Ok(serde_json::from_value(typed)?)
 }
 
-/// Runs a pipeline until so many events are written, and ends it. The turn begins when it has read the first of them.
+/// Runs a pipeline until so many events are written, and ends it: it drains from when it has read all. The turn begins when it has read
+/// the first of them.
 ///
 /// # Errors
 /// What ended it before, or that not every event was written.
@@ -67,8 +68,12 @@ pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn,
         if is_over && written < events {
             return Err(format!("the pipeline ended with {written} of {events} events").into());
         }
-        let has_begun = counts.get(Count::Read) > 0;
-        Ok(Seen { has_begun, events: written, cpu_ns: clock::process_cpu_ns() })
+        let read = counts.get(Count::Read);
+        // The last transaction is not kept open for events that never come.
+        if read >= events {
+            control.drain();
+        }
+        Ok(Seen { has_begun: read > 0, events: written, cpu_ns: clock::process_cpu_ns() })
     });
     control.drain();
     let ended = thread.join().map_err(|_| "the pipeline panicked")?;

@@ -1,0 +1,62 @@
+//! A producer, and the transaction that it has.
+
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::producer::Producer as _;
+
+use super::gathered::{Gathered, Outlets};
+use super::step::{self, Step};
+use crate::sink::class;
+use crate::sink::gate::Gate;
+
+/// A producer, and the transaction that it has.
+pub(super) struct Transaction {
+    pub(super) outlets: Outlets,
+    pub(super) gathered: Gathered,
+    /// Whether the brokers may know of it.
+    is_begun: bool,
+}
+
+impl Transaction {
+    pub(super) fn of(outlets: Outlets) -> Self {
+        Self { outlets, gathered: Gathered::default(), is_begun: false }
+    }
+
+    pub(super) fn begin(&mut self) -> Step {
+        let step = step::begin(&self.outlets.producer);
+        self.is_begun |= step == Step::Done;
+        step
+    }
+
+    /// Notes that it was committed; gives what was in it.
+    pub(super) fn committed(&mut self) -> Gathered {
+        self.is_begun = false;
+        std::mem::take(&mut self.gathered)
+    }
+
+    /// Ends it without a trace; done as well if it was never begun.
+    pub(super) fn give_up(&mut self) -> Step {
+        if !self.is_begun {
+            return Step::Done;
+        }
+        let step = step::abort(&self.outlets.producer);
+        self.is_begun = step != Step::Done;
+        step
+    }
+
+    /// Records that are not reported.
+    pub(super) fn in_flight(&self) -> i32 {
+        self.outlets.producer.in_flight_count()
+    }
+
+    /// Takes its reports: why the worst of its records was not acknowledged.
+    pub(super) fn reports(&self, gate: &mut Gate) -> Option<RDKafkaErrorCode> {
+        let tally = self.outlets.producer.client().context().take();
+        for (lane, count) in tally.delivered {
+            gate.round(lane).reported(count);
+        }
+        for (lane, ..) in &tally.failed {
+            gate.round(*lane).reported(1);
+        }
+        tally.failed.into_iter().map(|(_, _, code)| code).max_by_key(|code| class::of(*code))
+    }
+}
