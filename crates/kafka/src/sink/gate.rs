@@ -6,8 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_measure::clock::{self, Instant};
+
 /// Records of one request: the library's own `batch.num.messages`.
 const RECORDS_MAX: u32 = 10_000;
+/// A round is put into the queue within this, in nanoseconds: half of `linger.ms`. What came later would miss its request.
+const ROUND_NS: u64 = 1_000_000;
+/// The clock is looked at with every so many records.
+const LOOK: u32 = 16;
 
 /// What is on its way, partition by partition.
 #[derive(Debug, Default)]
@@ -21,6 +27,8 @@ pub(crate) struct Round {
     on_way: u32,
     bytes: usize,
     is_closed: bool,
+    /// When its first record was put.
+    began: Option<Instant>,
 }
 
 impl Gate {
@@ -45,14 +53,20 @@ impl Gate {
 impl Round {
     /// Whether a record of so many bytes fits into a request of at most `bytes_max`. The first always does. Once one did not
     /// fit, none does: it would overtake that one.
-    pub(crate) const fn admits(&mut self, bytes: usize, bytes_max: usize) -> bool {
+    pub(crate) fn admits(&mut self, bytes: usize, bytes_max: usize) -> bool {
         let full = self.on_way >= RECORDS_MAX || (self.on_way > 0 && self.bytes + bytes > bytes_max);
-        self.is_closed |= full;
+        self.is_closed |= full || self.is_late();
         !self.is_closed
     }
 
+    fn is_late(&self) -> bool {
+        let late = |began: Instant| clock::now().since(began) > ROUND_NS;
+        self.on_way.is_multiple_of(LOOK) && self.began.is_some_and(late)
+    }
+
     /// A record is in the queue.
-    pub(crate) const fn sent(&mut self, bytes: usize) {
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.began = self.began.or_else(|| Some(clock::now()));
         self.on_way += 1;
         self.bytes += bytes;
     }
@@ -100,5 +114,15 @@ mod tests {
         round.reported(1);
         (0..RECORDS_MAX).for_each(|_| round.sent(0));
         assert!(!round.admits(0, 1000));
+    }
+
+    #[test]
+    fn a_record_that_comes_too_late_for_the_request_waits_for_the_next_one() {
+        let mut round = Round::default();
+        (0..LOOK).for_each(|_| round.sent(1));
+        std::thread::sleep(std::time::Duration::from_nanos(2 * ROUND_NS));
+        assert!(!round.admits(1, 1000));
+        round.reported(LOOK);
+        assert!(round.admits(1, 1000));
     }
 }
