@@ -173,13 +173,13 @@ pub struct Sink {
 #[serde(deny_unknown_fields)]
 pub struct ExactlyOnce {
     /// The name under which the brokers know the writer; a new one with the same name ends the transactions of the old one.
-    /// Each process of a group needs its own, and keeps it over a restart.
+    /// Each process of a group needs its own, and keeps it over a restart. Each worker has two under it, `NAME-N` and `NAME-N.next`.
     pub transactional_id: String,
     /// The topic of the dead letters, which are written in the same transactions; without one the pipeline stops at an
     /// event that cannot go on.
     #[serde(default)]
     pub dead_letters: Option<String>,
-    /// A transaction is committed when it has so many records.
+    /// A transaction is committed when it has so many records, and the one before it is committed; until then it grows.
     #[serde(default = "records_min")]
     pub records_min: u32,
     /// It is committed when it is so old, whatever it has.

@@ -33,6 +33,7 @@ const BATCHES_MAX: u16 = 512;
 /// Defaults that the user's properties win over: keys go where Java's clients put them, and memory is bounded.
 const DEFAULTS: &[(&str, &str)] = &[
     ("partitioner", "murmur2_random"),
+    // Twice the time in which a round of records is put into the queue (`gate`).
     ("linger.ms", "2"),
     ("queue.buffering.max.kbytes", "65536"),
     ("queue.buffering.max.messages", "100000"),

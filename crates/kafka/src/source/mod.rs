@@ -88,7 +88,7 @@ impl Topic {
 }
 
 /// The settings of a consumer that reads fast: the library's own wait a second when its queue was full once, and fill 64 MB
-/// beside what the engine counts. It checks the checksums that Kafka's own clients check, and it does not by itself.
+/// beside what the engine counts. By default it does not check checksums, as Kafka's own clients do.
 pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
     cluster.config_with(&[
         ("check.crcs", "true"),

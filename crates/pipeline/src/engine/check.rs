@@ -89,7 +89,7 @@ fn check_burial(parts: &Parts, retry: Retry) -> Result<(), Error> {
     if retry.then == Exhausted::Stop {
         return Ok(());
     }
-    if parts.dead_letters.is_none() && parts.sink.promise().identity != Identity::Transaction {
+    if parts.dead_letters.is_none() && !parts.sink.promise().buries {
         return refuse(
             "there is no `dead_letters:` to put what failed too often: name one, or say `then: stop`",
         );

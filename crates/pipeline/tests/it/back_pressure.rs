@@ -10,7 +10,7 @@ use plimsoll_pipeline::{
     Replay, Settings, Source, SourceError, Transform, TransformError, TransformFactory,
 };
 
-use crate::scripted::{Counting, Scripted};
+use crate::scripted::{Counting, Scripted, Silent};
 
 #[test]
 fn exactly_as_many_events_are_in_flight_as_the_ceiling_says() {
@@ -43,28 +43,6 @@ fn exactly_as_many_events_are_in_flight_as_the_ceiling_says() {
     }
 }
 
-/// Waits for its first event for ever.
-struct Waits;
-
-impl Source for Waits {
-    fn replay(&self) -> Replay {
-        Replay::FromItself
-    }
-
-    fn open(&mut self, _lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        Ok(())
-    }
-
-    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        std::thread::sleep(intake.wait());
-        Ok(Read::Idle)
-    }
-
-    fn commit(&mut self, _reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {
-        Ok(())
-    }
-}
-
 fn start(source: Box<dyn Source>, transforms: Vec<Box<dyn TransformFactory>>, sink: &Scripted) -> Running {
     let parts = Parts {
         sources: vec![source],
@@ -89,7 +67,7 @@ struct Running {
 
 #[test]
 fn room_that_a_waiting_source_reserved_is_not_in_flight() {
-    let running = start(Box::new(Waits), Vec::new(), &Scripted::writing());
+    let running = start(Box::new(Silent), Vec::new(), &Scripted::writing());
     while running.budget.most().events == 0 {
         std::thread::yield_now();
     }

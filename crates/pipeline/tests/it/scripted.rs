@@ -65,6 +65,28 @@ impl Source for Counting {
 
 type Script = dyn Fn(&Batch) -> Verdict + Send + Sync;
 
+/// Has no event, ever.
+pub struct Silent;
+
+impl Source for Silent {
+    fn replay(&self) -> Replay {
+        Replay::FromItself
+    }
+
+    fn open(&mut self, _lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        std::thread::sleep(intake.wait());
+        Ok(Read::Idle)
+    }
+
+    fn commit(&mut self, _reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
 /// A sink whose verdicts a closure gives; it may be held shut.
 #[derive(Clone)]
 pub struct Scripted {

@@ -5,38 +5,12 @@ use std::time::Duration;
 
 use plimsoll_measure::stream::Second;
 use plimsoll_pipeline::meter::{Count, Meter};
-use plimsoll_pipeline::port::source::Last;
-use plimsoll_pipeline::{
-    Control, Executor, Intake, Lanes, Limits, Partition, Parts, Pipeline, Position, Read, Replay, Settings,
-    Source, SourceError,
-};
+use plimsoll_pipeline::{Control, Executor, Limits, Parts, Pipeline, Settings, Source};
 
-use crate::scripted::{Counting, Scripted};
+use crate::scripted::{Counting, Scripted, Silent};
 
 /// So much waiting is seen before it is judged who waited, in nanoseconds.
 const SEEN_NS: u64 = 200_000_000;
-
-/// Has no event, ever.
-struct Starved;
-
-impl Source for Starved {
-    fn replay(&self) -> Replay {
-        Replay::FromItself
-    }
-
-    fn open(&mut self, _lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        Ok(())
-    }
-
-    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        std::thread::sleep(intake.wait());
-        Ok(Read::Idle)
-    }
-
-    fn commit(&mut self, _reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {
-        Ok(())
-    }
-}
 
 /// What a pipeline of one source and one worker has counted once both have waited for some time.
 fn waited(source: Box<dyn Source>, sink: &Scripted) -> Second {
@@ -72,7 +46,7 @@ fn has_waited(meter: &Meter) -> bool {
 
 #[test]
 fn a_source_without_events_starves_and_its_worker_has_no_load() {
-    let second = waited(Box::new(Starved), &Scripted::writing());
+    let second = waited(Box::new(Silent), &Scripted::writing());
     assert!(second.count(Count::StarvedNs) > 2 * second.count(Count::BlockedNs), "{second:?}");
     assert!(second.load_since(&Second::default()) < 0.1, "{second:?}");
 }
