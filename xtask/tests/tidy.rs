@@ -71,6 +71,7 @@ const HELD: &[Held] = &[
     Held { name: "tokio-rustls", rooms: &["wire", "http", "telemetry"], tests: &[] },
     Held { name: "clap", rooms: &["plimsoll", "xtask"], tests: &[] },
     Held { name: "anyhow", rooms: &["plimsoll", "xtask"], tests: &[] },
+    Held { name: "mimalloc", rooms: &["plimsoll"], tests: &[] },
     Held { name: "axum", rooms: &["telemetry", "plimsoll"], tests: &[] },
     Held { name: "ort", rooms: &["onnx"], tests: &[] },
     Held { name: "tokenizers", rooms: &["onnx"], tests: &[] },

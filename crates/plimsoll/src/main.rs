@@ -37,9 +37,14 @@ mod workload;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 
 use crate::cli::Cli;
 use crate::exit::Exit;
+
+/// For the C libraries too: records are made by one thread and freed by another, for which the usual allocator takes locks.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     match commands::execute(&Cli::parse_from(itself::words())) {

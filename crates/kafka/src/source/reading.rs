@@ -10,7 +10,7 @@ use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult};
 
-use super::beyond;
+use super::beginning::Beginning;
 use super::member::{Change, Member};
 use super::positions::{failed, number, offset, offsets, partitions};
 use super::taking::Taking;
@@ -37,8 +37,11 @@ pub(super) struct Giving {
 pub(super) struct Reading {
     consumer: BaseConsumer<Member>,
     lanes: Arc<Lanes>,
+    beginning: Beginning,
     giving: Giving,
     taking: Taking,
+    /// Partitions that came, and of which it is not known where they begin.
+    coming: Option<TopicPartitionList>,
     /// Positions that are to be committed and not yet known to be.
     unkept: BTreeMap<Partition, Position>,
     heard_at: Instant,
@@ -50,10 +53,20 @@ impl Reading {
         consumer: BaseConsumer<Member>,
         lanes: Arc<Lanes>,
         topic: Arc<str>,
+        beginning: Beginning,
         giving: Giving,
     ) -> Self {
-        let (taking, heard_at) = (Taking::of(topic), clock::now());
-        Self { consumer, lanes, giving, taking, unkept: BTreeMap::new(), heard_at, on_hold: false }
+        Self {
+            consumer,
+            lanes,
+            beginning,
+            giving,
+            taking: Taking::of(topic),
+            coming: None,
+            unkept: BTreeMap::new(),
+            heard_at: clock::now(),
+            on_hold: false,
+        }
     }
 
     /// Takes messages. The inner error is what the library reports.
@@ -71,9 +84,10 @@ impl Reading {
         }
     }
 
-    /// Makes the changes of partitions that the group asked for.
-    pub(super) fn make_changes(&mut self) -> Result<(), SourceError> {
-        while let Some(change) = self.consumer.context().next_change() {
+    /// Makes the changes of partitions that the group asked for; false if nobody says where those begin that came.
+    pub(super) fn make_changes(&mut self) -> Result<bool, SourceError> {
+        while self.begin()? {
+            let Some(change) = self.consumer.context().next_change() else { return Ok(true) };
             if let Some(membership) = &self.giving.membership {
                 membership.renew(self.consumer.group_metadata());
             }
@@ -88,7 +102,7 @@ impl Reading {
                 }
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn take_in(&mut self, mut list: TopicPartitionList) -> Result<(), SourceError> {
@@ -101,12 +115,22 @@ impl Reading {
                 failed("beginning where it ended", at)?;
             }
         }
-        beyond::check(&self.consumer, &list)?;
+        self.coming = Some(list);
+        Ok(())
+    }
+
+    /// Begins to read the partitions that came; false if it is not known yet where.
+    fn begin(&mut self) -> Result<bool, SourceError> {
+        let Some(mut list) = self.coming.take() else { return Ok(true) };
+        if !self.beginning.settle(&self.consumer, &mut list)? {
+            self.coming = Some(list);
+            return Ok(false);
+        }
         let taken = match self.is_cooperative() {
             true => self.consumer.incremental_assign(&list),
             false => self.consumer.assign(&list),
         };
-        failed("taking partitions in", taken)
+        failed("taking partitions in", taken).map(|()| true)
     }
 
     fn give_up(&mut self, list: &TopicPartitionList) -> Result<(), SourceError> {
@@ -223,6 +247,9 @@ impl Drop for Reading {
     fn drop(&mut self) {
         // The consumer leaves its group when it is dropped, and nobody is left who would give partitions up in order.
         self.consumer.context().close();
+        if let Some(list) = self.coming.take() {
+            let _ = self.unassign(&list);
+        }
         while let Some(Change::Assigned(list) | Change::Revoked(list) | Change::Lost(list)) =
             self.consumer.context().next_change()
         {

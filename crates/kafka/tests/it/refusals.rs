@@ -10,7 +10,10 @@ use plimsoll_measure::duration::Span;
 use plimsoll_pipeline::{Claim, Ended, Partition, Parts, Position, PositionError, PositionStore};
 
 use crate::stubborn::{Stubborn, stubborn};
-use crate::support::{broker, fill, from, parts, settings, start, to, topic, until};
+use crate::support::{
+    broker, committed, copy, fill, from, parts, read, remove_before, settings, start, to, topic, until,
+    until_committed,
+};
 
 fn check_source(typed: &scenario::Source, said: &str) {
     let parts = parts(Box::new(Source::build(typed).unwrap()), Box::new(stubborn(u64::MAX)));
@@ -67,6 +70,27 @@ fn a_group_without_offsets_is_refused_unless_it_may_begin_at_the_beginning() {
 }
 
 #[test]
+fn records_that_retention_removed_before_they_were_read_are_not_passed_in_silence() {
+    let brokers = broker().bootstrap();
+    let [source, target] = ["kept-short", "kept-short-out"].map(|name| topic(&brokers, name, 1));
+    let typed = from(&brokers, &source, "slow");
+    fill(&brokers, &source, 1, 10);
+    let running = copy(&typed, &to(&brokers, &target));
+    until_committed(&brokers, &source, "slow");
+    running.end().unwrap();
+    fill(&brokers, &source, 1, 10);
+    remove_before(&brokers, &source, 0, 10);
+    let running = copy(&typed, &to(&brokers, &target));
+    until_committed(&brokers, &source, "slow");
+    running.end().unwrap();
+    assert_eq!(read(&brokers, &target).len(), 20, "what was read before may go");
+    fill(&brokers, &source, 1, 10);
+    remove_before(&brokers, &source, 0, 25);
+    check_source(&typed, "kept-short/0 was read up to offset 20, and it begins at 25: 5 offsets are gone");
+    assert_eq!(committed(&brokers, &source, "slow"), [(0, 20)].into());
+}
+
+#[test]
 fn a_topic_that_goes_while_it_is_read_ends_the_source() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "goes", 1);
@@ -105,18 +129,18 @@ fn a_topic_that_was_made_anew_is_not_gone_on_with() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "anew", 1);
     fill(&brokers, &source, 1, 10);
-    let read = |next: u64, sink: Stubborn| {
+    let begin = |next: u64, sink: Stubborn| {
         let source = Source::build(&from(&brokers, &source, "anew")).unwrap();
         let positions = Some(Arc::new(Kept(next)) as Arc<dyn PositionStore>);
         let parts = Parts { positions, ..parts(Box::new(source), Box::new(sink.in_transactions())) };
         start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce))
     };
-    let error = read(100, stubborn(u64::MAX)).pipeline.join().unwrap().unwrap_err().to_string();
+    let error = begin(100, stubborn(u64::MAX)).pipeline.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("anew/0 was read up to offset 100, and it ends at 10"), "{error}");
     assert!(error.contains("deleted and made anew") && error.contains("another destination"), "{error}");
     let sink = stubborn(u64::MAX);
     let written = sink.written();
-    let running = read(4, sink);
+    let running = begin(4, sink);
     until("the rest", || written.load(std::sync::atomic::Ordering::Relaxed) == 6);
     running.end().unwrap();
 }

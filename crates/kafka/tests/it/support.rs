@@ -179,25 +179,43 @@ pub fn read(brokers: &str, topic: &str) -> Vec<OwnedMessage> {
 
 /// How often each payload was read by Kafka's own console consumer, a program that shares nothing with ours.
 pub fn read_with_kafkas_own(brokers: &str, topic: &str) -> BTreeMap<String, u32> {
-    let cache = Cache::locate().unwrap();
-    let jars = cache.root().join(format!("kafka-{}/*", plimsoll_kafka::broker::VERSION));
-    let mut java = Command::new("java");
-    java.args(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
-    java.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error").arg("-cp").arg(jars);
+    let mut java = kafkas_own("consumer.ConsoleConsumer", brokers);
     java.args([
-        "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        "--bootstrap-server",
-        brokers,
         "--topic",
         topic,
+        "--from-beginning",
+        "--isolation-level",
+        "read_committed",
+        "--timeout-ms",
+        "15000",
     ]);
-    java.args(["--from-beginning", "--isolation-level", "read_committed", "--timeout-ms", "15000"]);
     let output = java.output().unwrap();
     let mut counts = BTreeMap::new();
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         *counts.entry(line.to_owned()).or_default() += 1;
     }
     counts
+}
+
+/// Removes the records of a partition before an offset, as retention does, with Kafka's own tool.
+pub fn remove_before(brokers: &str, topic: &str, partition: u32, offset: u64) {
+    let place = serde_json::json!({"topic": topic, "partition": partition, "offset": offset});
+    let places = tempfile::NamedTempFile::new().unwrap();
+    serde_json::to_writer(&places, &serde_json::json!({"partitions": [place], "version": 1})).unwrap();
+    let mut java = kafkas_own("DeleteRecordsCommand", brokers);
+    let output = java.arg("--offset-json-file").arg(places.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// A tool of Kafka.
+fn kafkas_own(tool: &str, brokers: &str) -> Command {
+    let cache = Cache::locate().unwrap();
+    let jars = cache.root().join(format!("kafka-{}/*", plimsoll_kafka::broker::VERSION));
+    let mut java = Command::new("java");
+    java.args(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]);
+    java.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error").arg("-cp").arg(jars);
+    java.arg(format!("org.apache.kafka.tools.{tool}")).args(["--bootstrap-server", brokers]);
+    java
 }
 
 /// The payloads that [`fill`] writes.

@@ -52,11 +52,17 @@ mod vector;
 use std::error::Error;
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
+
 use arguments::Arguments;
 use place::Place;
 use plan::Plan;
 use results::Results;
 use row::Row;
+
+/// That of the program, for everything that is measured here.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Any failure ends the program with its words.
 type Failure = Box<dyn Error + Send + Sync>;
