@@ -5,6 +5,7 @@ use std::time::Duration;
 use plimsoll_measure::clock::{self, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::producer::{BaseProducer, BaseRecord};
 use rdkafka::{Offset, TopicPartitionList};
 
@@ -34,12 +35,27 @@ pub fn library() -> String {
     rdkafka::util::get_rdkafka_version().1
 }
 
+/// What a loop does with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It asks how long the payload is.
+    Length,
+    /// It asks for all that a source takes: key, payload, time and headers.
+    All,
+}
+
 /// Reads a topic from its beginning until `records` were seen, or for `limit`, and keeps nothing of them. The client is set as that of
 /// a source is.
 ///
 /// # Errors
 /// [`Error`] if the topic cannot be read at all.
-pub fn consume(cluster: &Cluster, topic: &str, records: u64, limit: Duration) -> Result<Count, Error> {
+pub fn consume(
+    cluster: &Cluster,
+    topic: &str,
+    look: Look,
+    records: u64,
+    limit: Duration,
+) -> Result<Count, Error> {
     let partitions = Asker::of(cluster)?.partitions(topic, limit)?;
     let mut config = crate::source::tuned(cluster);
     config.set("group.id", "plimsoll-bench").set("enable.auto.commit", "false");
@@ -52,17 +68,20 @@ pub fn consume(cluster: &Cluster, topic: &str, records: u64, limit: Duration) ->
         added.map_err(|error| Error::refused("reading from the beginning", &error))?;
     }
     consumer.assign(&assignment).map_err(|error| Error::refused(format!("reading {topic:?}"), &error))?;
-    Ok(drain(&consumer, records, limit))
+    Ok(drain(&consumer, look, records, limit))
 }
 
-fn drain(consumer: &BaseConsumer<Watch>, records: u64, limit: Duration) -> Count {
+fn drain(consumer: &BaseConsumer<Watch>, look: Look, records: u64, limit: Duration) -> Count {
     let (start, mut count) = (clock::now(), Count::default());
     let mut first: Option<(Instant, u64)> = None;
     while count.records < records && !is_over(start, limit) {
         if let Some(Ok(message)) = consumer.poll(POLL) {
             first.get_or_insert_with(|| (clock::now(), clock::process_cpu_ns()));
             count.records += 1;
-            count.bytes += message.payload_len() as u64;
+            count.bytes += match look {
+                Look::Length => message.payload_len() as u64,
+                Look::All => all(&message),
+            };
         }
     }
     if let Some((began, cpu_ns)) = first {
@@ -70,6 +89,13 @@ fn drain(consumer: &BaseConsumer<Watch>, records: u64, limit: Duration) -> Count
         count.cpu_ns = clock::process_cpu_ns() - cpu_ns;
     }
     count
+}
+
+/// Asks for everything; says how long the payload is.
+fn all(message: &BorrowedMessage<'_>) -> u64 {
+    let (place, payload) = ((message.partition(), message.offset()), message.payload());
+    std::hint::black_box((place, message.timestamp(), message.key(), payload, message.headers()));
+    payload.map_or(0, |payload| payload.len() as u64)
 }
 
 /// Writes records to a topic, idempotently and acknowledged by all, with keys that spread them; `make` appends the payload of each.

@@ -80,11 +80,12 @@ impl<'de> Deserialize<'de> for Property {
     }
 }
 
-/// Where a group begins that has committed no offset yet. One whose place is gone is always refused.
+/// Where a group begins that has committed no offset yet, or whose place goes while it reads. A place that is gone when a
+/// partition comes in is always refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// Nowhere: the pipeline stops and says so. The group's offsets were lost, or its name is wrong.
+    /// Nowhere: the pipeline stops and says so. Records were lost, or the group's name is wrong.
     #[default]
     Refuse,
     /// At the first record that is there.

@@ -40,8 +40,9 @@ impl From<Promised> for Guarantee {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ceiling {
-    /// Events in flight at most.
-    pub events: usize,
+    /// Events in flight at most; if left out, what suits the sink.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<usize>,
     /// Bytes in flight at most.
     pub bytes: Bytes,
     /// Events of one batch at most.
@@ -54,7 +55,7 @@ impl Default for Ceiling {
     fn default() -> Self {
         let limits = Limits::default();
         Self {
-            events: limits.events_max,
+            events: None,
             bytes: Bytes::new(limits.bytes_max as u64),
             batch: limits.batch_events_max,
             event: Bytes::new(limits.event_bytes_max as u64),
@@ -66,7 +67,7 @@ impl From<Ceiling> for Limits {
     fn from(typed: Ceiling) -> Self {
         let bytes = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
         Self {
-            events_max: typed.events,
+            events_max: typed.events.unwrap_or(Self::default().events_max),
             bytes_max: bytes(typed.bytes),
             batch_events_max: typed.batch,
             event_bytes_max: bytes(typed.event),

@@ -15,7 +15,6 @@ use crate::error::{Error, words};
 use crate::membership::Membership;
 use crate::scenario::{self, Isolation, Start};
 
-use beginning::Beginning;
 use member::Member;
 use reading::{Giving, Reading};
 
@@ -24,7 +23,7 @@ pub(crate) use positions::offsets;
 
 mod reading;
 
-mod beginning;
+mod beyond;
 mod letters;
 
 mod member;
@@ -81,8 +80,7 @@ impl Topic {
         config.set("enable.auto.commit", "false");
         config.set("enable.auto.offset.store", "false");
         config.set("partition.assignment.strategy", "cooperative-sticky");
-        // Where a partition begins is ours to say (`beginning`).
-        config.set("auto.offset.reset", "error");
+        config.set("auto.offset.reset", if self.start == Start::Earliest { "earliest" } else { "error" });
         let committed = self.isolation == Isolation::ReadCommitted;
         config.set("isolation.level", if committed { "read_committed" } else { "read_uncommitted" });
         config.create_with_context(Member::default()).map_err(|error| Error::Config(words(&error)))
@@ -113,21 +111,14 @@ impl Source for Topic {
         let consumer = self.consumer().map_err(refused)?;
         let subscribed = consumer.subscribe(&[&self.name]);
         subscribed.map_err(|error| refused(Error::refused(format!("reading {:?}", self.name), &error)))?;
-        let beginning = Beginning { group: self.group.clone(), start: self.start };
-        let (lanes, name) = (Arc::clone(lanes), Arc::clone(&self.name));
-        self.reading = Some(Reading::new(consumer, lanes, name, beginning, self.giving.clone()));
+        let (group, lanes, name) = (self.group.clone(), Arc::clone(lanes), Arc::clone(&self.name));
+        self.reading = Some(Reading::new(consumer, group, lanes, name, self.giving.clone()));
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
         let Some(reading) = &mut self.reading else { return Ok(Read::End) };
-        if !reading.make_changes()? {
-            intake.note_trouble(format!(
-                "nobody says what the group {:?} has read of {:?}",
-                self.group, self.name
-            ));
-            return Ok(Read::Idle);
-        }
+        reading.make_changes()?;
         reading.note_commits()?;
         match reading.take(intake)? {
             Ok(0) => Ok(Read::Idle),

@@ -10,7 +10,7 @@ use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult};
 
-use super::beginning::Beginning;
+use super::beyond;
 use super::member::{Change, Member};
 use super::positions::{failed, number, offset, offsets, partitions};
 use super::taking::Taking;
@@ -36,12 +36,10 @@ pub(super) struct Giving {
 /// What there is between the opening of a source and its end.
 pub(super) struct Reading {
     consumer: BaseConsumer<Member>,
+    group: String,
     lanes: Arc<Lanes>,
-    beginning: Beginning,
     giving: Giving,
     taking: Taking,
-    /// Partitions that came, and of which it is not known where they begin.
-    coming: Option<TopicPartitionList>,
     /// Positions that are to be committed and not yet known to be.
     unkept: BTreeMap<Partition, Position>,
     heard_at: Instant,
@@ -51,22 +49,13 @@ pub(super) struct Reading {
 impl Reading {
     pub(super) fn new(
         consumer: BaseConsumer<Member>,
+        group: String,
         lanes: Arc<Lanes>,
         topic: Arc<str>,
-        beginning: Beginning,
         giving: Giving,
     ) -> Self {
-        Self {
-            consumer,
-            lanes,
-            beginning,
-            giving,
-            taking: Taking::of(topic),
-            coming: None,
-            unkept: BTreeMap::new(),
-            heard_at: clock::now(),
-            on_hold: false,
-        }
+        let (taking, heard_at) = (Taking::of(topic), clock::now());
+        Self { consumer, group, lanes, giving, taking, unkept: BTreeMap::new(), heard_at, on_hold: false }
     }
 
     /// Takes messages. The inner error is what the library reports.
@@ -84,10 +73,9 @@ impl Reading {
         }
     }
 
-    /// Makes the changes of partitions that the group asked for; false if nobody says where those begin that came.
-    pub(super) fn make_changes(&mut self) -> Result<bool, SourceError> {
-        while self.begin()? {
-            let Some(change) = self.consumer.context().next_change() else { return Ok(true) };
+    /// Makes the changes of partitions that the group asked for.
+    pub(super) fn make_changes(&mut self) -> Result<(), SourceError> {
+        while let Some(change) = self.consumer.context().next_change() {
             if let Some(membership) = &self.giving.membership {
                 membership.renew(self.consumer.group_metadata());
             }
@@ -102,7 +90,7 @@ impl Reading {
                 }
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     fn take_in(&mut self, mut list: TopicPartitionList) -> Result<(), SourceError> {
@@ -115,22 +103,12 @@ impl Reading {
                 failed("beginning where it ended", at)?;
             }
         }
-        self.coming = Some(list);
-        Ok(())
-    }
-
-    /// Begins to read the partitions that came; false if it is not known yet where.
-    fn begin(&mut self) -> Result<bool, SourceError> {
-        let Some(mut list) = self.coming.take() else { return Ok(true) };
-        if !self.beginning.settle(&self.consumer, &mut list)? {
-            self.coming = Some(list);
-            return Ok(false);
-        }
+        beyond::check(&self.consumer, &self.group, &list)?;
         let taken = match self.is_cooperative() {
             true => self.consumer.incremental_assign(&list),
             false => self.consumer.assign(&list),
         };
-        failed("taking partitions in", taken).map(|()| true)
+        failed("taking partitions in", taken)
     }
 
     fn give_up(&mut self, list: &TopicPartitionList) -> Result<(), SourceError> {
@@ -247,9 +225,6 @@ impl Drop for Reading {
     fn drop(&mut self) {
         // The consumer leaves its group when it is dropped, and nobody is left who would give partitions up in order.
         self.consumer.context().close();
-        if let Some(list) = self.coming.take() {
-            let _ = self.unassign(&list);
-        }
         while let Some(Change::Assigned(list) | Change::Revoked(list) | Change::Lost(list)) =
             self.consumer.context().next_change()
         {

@@ -13,7 +13,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedHeaders, BorrowedMessage, Headers, Message};
 
-use super::beginning;
+use super::beyond;
 use super::member::Member;
 
 /// The batches of one turn.
@@ -46,7 +46,7 @@ impl Taking {
 
     /// Why the partition cannot be read on whose offsets went back, if one did.
     pub(super) fn went_back(&mut self) -> Option<SourceError> {
-        self.back.take().map(|(partition, next, offset)| beginning::went_back(&partition, next, offset))
+        self.back.take().map(|(partition, next, offset)| beyond::went_back(&partition, next, offset))
     }
 
     /// Takes what is there, as much as there is room for; waits for the first message only. Says how many it took.

@@ -3,7 +3,7 @@
 use plimsoll_pipeline::SourceError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use super::beginning::{GO_ON, REMEDY};
+use super::beyond::REMEDY;
 use crate::error::{said, words};
 
 /// Nothing, if it passes by itself: a broker that is away, a coordinator that moves, a place in the group that was lost.
@@ -20,14 +20,12 @@ pub(super) fn judge(error: &KafkaError, topic: &str, group: &str) -> Result<(), 
     }
     let words = match error.rdkafka_error_code() {
         Some(Code::AutoOffsetReset) => format!(
-            "the place that the group {group:?} has reached in a partition of {topic:?} is gone. If the topic's retention removed \
-             records before they were read: {GO_ON}. If the topic was made anew, or its brokers lost records: {REMEDY}"
+            "the group {group:?} has no valid offset for a partition of {topic:?}: it is new, or the records behind its \
+             offset are gone; say `start: earliest` to begin at the first record that is there (if the topic was made anew, \
+             with another destination too)"
         ),
-        Some(Code::LogTruncation) => {
-            format!("the brokers of {topic:?} lost records that were read: {REMEDY}")
-        }
         Some(Code::UnknownTopicOrPartition | Code::UnknownTopic | Code::UnknownPartition) => {
-            format!("the topic {topic:?} is gone: {REMEDY}")
+            format!("the topic {topic:?} is gone. {REMEDY}")
         }
         Some(Code::TopicAuthorizationFailed) => {
             format!("the topic {topic:?} may not be read: give the user READ on it")
@@ -80,8 +78,7 @@ mod tests {
         ] {
             assert_eq!(check(passing), None);
         }
-        assert!(check(RDKafkaErrorCode::AutoOffsetReset).unwrap().contains("--to-earliest"));
-        assert!(check(RDKafkaErrorCode::LogTruncation).unwrap().contains("lost records"));
+        assert!(check(RDKafkaErrorCode::AutoOffsetReset).unwrap().contains("start: earliest"));
         assert!(check(RDKafkaErrorCode::UnknownTopicOrPartition).unwrap().contains("\"orders\" is gone"));
         assert!(check(RDKafkaErrorCode::TopicAuthorizationFailed).unwrap().contains("READ"));
         for unreadable in [

@@ -1,7 +1,8 @@
 //! Topics are made, described, emptied and removed; the bare client moves records.
 
+use plimsoll_kafka::bench::{self, Look};
 use plimsoll_kafka::topic::Topic;
-use plimsoll_kafka::{Cluster, Error, bench};
+use plimsoll_kafka::{Cluster, Error};
 
 use crate::support::{LONG, admin, broker, ends, own_broker};
 
@@ -20,7 +21,7 @@ fn a_topic_is_made_described_emptied_and_removed() {
     let all = ends(&brokers, "life");
     assert_eq!(all.len(), 3);
     assert_eq!(all.iter().map(|extent| extent.end).sum::<u64>(), 1000);
-    let read = bench::consume(&Cluster::at(&brokers), "life", 1000, LONG).unwrap();
+    let read = bench::consume(&Cluster::at(&brokers), "life", Look::All, 1000, LONG).unwrap();
     assert_eq!((read.records, read.bytes), (1000, 7000));
     admin.reset(&topic).unwrap();
     assert!(ends(&brokers, "life").iter().all(|extent| (extent.begin, extent.end) == (0, 0)));

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use plimsoll_kafka::{Source, bench};
+use plimsoll_kafka::Source;
+use plimsoll_kafka::bench::{self, Look};
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::sink::Noop;
 
@@ -24,16 +25,17 @@ pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
          once, one worker thread"
     );
     let goal = Goal {
-        subject: 1,
+        subject: 2,
         beside: 0,
         words: "0.9 of the bare client",
         of: Of::Rate,
         bound: Bound::Least(0.9),
     };
-    let (bare, mut turns) = (Rc::clone(&log), 0);
+    let ([bare, looking], mut turns) = (std::array::from_fn(|_| Rc::clone(&log)), 0);
     let row = Row::new("Kafka → nowhere", setup)
         .goal(goal)
-        .subject("librdkafka, polled in a loop", move || bare_turn(&bare, records))
+        .subject("librdkafka, polled in a loop", move || bare_turn(&bare, Look::Length, records))
+        .subject("the same, looking at each record", move || bare_turn(&looking, Look::All, records))
         .subject("pipeline", move || {
             turns += 1;
             let source = Source::build(&running::topic(&log, TOPIC, &format!("consume-{turns}"))?)?;
@@ -41,12 +43,12 @@ pub(crate) fn row(place: &Place, plan: &Plan) -> Result<Option<Row>, Failure> {
             let turn = running::run(parts, settings(Guarantee::AtLeastOnce, 1000), records)?;
             Ok(turn.of_what_was_there())
         })
-        .published(Published { subject: 1, per_s: 955_000.0, of: KAFKA_TO_NOWHERE });
+        .published(Published { subject: 2, per_s: 955_000.0, of: KAFKA_TO_NOWHERE });
     Ok(Some(row))
 }
 
-fn bare_turn(log: &Log, records: u64) -> Result<Turn, Failure> {
-    let count = bench::consume(&log.cluster(), TOPIC, records, LIMIT)?;
+fn bare_turn(log: &Log, look: Look, records: u64) -> Result<Turn, Failure> {
+    let count = bench::consume(&log.cluster(), TOPIC, look, records, LIMIT)?;
     if count.records < records {
         return Err(format!("only {} of {records} records came", count.records).into());
     }

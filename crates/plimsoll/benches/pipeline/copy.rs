@@ -78,8 +78,9 @@ pub(crate) fn default_row(place: &Place, plan: &Plan) -> Result<Option<Row>, Fai
     let Limits { batch_events_max, events_max, .. } = Limits::default();
     let setup = format!(
         "{} records of {PAYLOAD_BYTES} bytes from {PARTITIONS} partitions to {PARTITIONS}, each in the binary envelope, all settings by \
-         default: batches of {batch_events_max}, {events_max} events in flight at most",
-        shared.records
+         default: batches of {batch_events_max}, {events_max} events in flight at most, exactly once {}",
+        shared.records,
+        exactly_once::EVENTS_MAX
     );
     let goal = Goal { subject: 1, ..WITHIN_TENTH };
     let (plain, once) = (Rc::clone(&shared), shared);
@@ -157,10 +158,18 @@ impl Shared {
 
     fn settings(&self, guarantee: Guarantee) -> Settings {
         match self.room {
-            Room::Default => Settings { guarantee, ..Settings::default() },
+            Room::Default => default(guarantee),
             Room::Large => roomy(guarantee),
         }
     }
+}
+
+/// As a file has it that says nothing else.
+fn default(guarantee: Guarantee) -> Settings {
+    let once = guarantee == Guarantee::EffectivelyOnce;
+    let plain = Limits::default();
+    let events_max = if once { exactly_once::EVENTS_MAX } else { plain.events_max };
+    Settings { guarantee, limits: Limits { events_max, ..plain }, ..Settings::default() }
 }
 
 fn roomy(guarantee: Guarantee) -> Settings {

@@ -17,6 +17,8 @@ pub fn read(file: &Path, overrides: &[String]) -> anyhow::Result<(PipelineFile, 
     if pipeline.name.is_empty() {
         pipeline.name = name;
     }
+    let events = pipeline.in_flight.events.unwrap_or_else(|| pipeline.sink.events_in_flight());
+    pipeline.in_flight.events = Some(events);
     Ok((pipeline, base))
 }
 
@@ -48,10 +50,18 @@ fn suggestion(name: &str) -> String {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "kafka")]
+    #[test]
+    fn a_file_that_does_not_say_how_much_is_in_flight_has_what_suits_its_sink() {
+        let events = |name: &str| read(Path::new(name), &[]).unwrap().0.in_flight.events;
+        assert_eq!(events("kafka-to-kafka"), Some(20_000));
+        assert_eq!(events("kafka-to-kafka-once"), Some(100_000));
+    }
+
     #[test]
     fn a_shipped_pipeline_is_found_by_its_name_and_a_wrong_name_suggests_the_nearest() {
         let (file, _) = read(Path::new("generator-to-noop"), &["in_flight.events=7".into()]).unwrap();
-        assert_eq!((file.name.as_str(), file.in_flight.events), ("generator-to-noop", 7));
+        assert_eq!((file.name.as_str(), file.in_flight.events), ("generator-to-noop", Some(7)));
         let message = read(Path::new("generator-to-nop"), &[]).unwrap_err().to_string();
         assert!(message.contains("there is no pipeline `generator-to-nop`"), "{message}");
         assert!(message.contains("`generator-to-noop`"), "{message}");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use plimsoll_measure::duration::Span;
+use plimsoll_pipeline::Limits;
 use plimsoll_pipeline::security::SecuritySettings;
 use plimsoll_pipeline::sink::FileSinkSettings;
 use plimsoll_pipeline::source::FileSettings;
@@ -148,6 +149,15 @@ impl SourceSection {
 }
 
 impl SinkSection {
+    /// How many events may be in flight if the file does not say.
+    pub fn events_in_flight(&self) -> usize {
+        match self {
+            #[cfg(feature = "kafka")]
+            Self::Kafka(typed) if typed.exactly_once.is_some() => plimsoll_kafka::exactly_once::EVENTS_MAX,
+            _ => Limits::default().events_max,
+        }
+    }
+
     /// Its kind, for metrics and words.
     pub const fn kind(&self) -> &'static str {
         match self {

@@ -26,7 +26,7 @@ pub fn summary(suite: &Suite, directory: Option<&str>, style: Style) -> String {
     let facts = wrap(&words::facts(suite).join(" · "), "", WIDTH);
     let (word, tone) = words::headline(suite);
     let mut sections = vec![title.chain(facts).collect(), vec![paint(&word, tone, style)]];
-    sections.push(shown(&tables::stack(suite), style));
+    sections.push(shown(&tables::stack(suite, WIDTH), style));
     sections.push(bullets(&words::besides(suite)));
     sections.push(bullets(&words::conclusions(suite)));
     sections.push(bullets(&reasons(suite)));

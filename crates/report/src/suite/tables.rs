@@ -6,25 +6,52 @@ use plimsoll_measure::suite::{Figures, Outcome, Row, Standing, Suite, Test};
 use super::outcome_tone;
 use super::words::{change, made, microseconds, moment, times as ratio_words};
 use crate::tables::{Cell, Table, Tone, left, right};
+use crate::text::natural_width;
 use crate::units::{N_TOO_SMALL, NONE, duration, exact, exact_rate, latency};
 
-/// The cost stack: what a terminal has room for.
-pub(super) fn stack(suite: &Suite) -> Table {
-    let unit = unit(suite);
-    let repeated = suite.tests.iter().any(|test| test.repetitions > 1);
+/// Columns that there is not always room for.
+#[derive(Clone, Copy)]
+struct Room {
+    /// From the lowest to the highest of the repetitions.
+    range: bool,
+    /// The difference to the row above.
+    change: bool,
+}
+
+impl Room {
+    /// From the widest to the narrowest.
+    const ALL: [Self; 4] = [
+        Self { range: true, change: true },
+        Self { range: true, change: false },
+        Self { range: false, change: true },
+        Self { range: false, change: false },
+    ];
+}
+
+/// The cost stack: what a terminal of `width` columns has room for.
+pub(super) fn stack(suite: &Suite, width: usize) -> Table {
+    let tables = Room::ALL.map(|room| stack_in(suite, room));
+    let fitting = tables.iter().position(|table| natural_width(table) <= width);
+    tables[fitting.unwrap_or(tables.len() - 1)].clone()
+}
+
+fn stack_in(suite: &Suite, room: Room) -> Table {
+    let (unit, compared) = (unit(suite), has_besides(suite));
+    let range_too = room.range && suite.tests.iter().any(|test| test.repetitions > 1);
     let mut columns = vec![left("test"), left("completed"), right(format!("{unit}/s"))];
-    columns.extend(repeated.then(|| right("lowest–highest")));
-    let compared = has_besides(suite);
+    columns.extend(range_too.then(|| right("lowest–highest")));
     columns.extend(compared.then(|| right("beside")));
-    columns.extend(["× above", "change/s", "p99", "lost"].map(right));
-    columns.push(left("stands"));
+    columns.push(right("× above"));
+    columns.extend(room.change.then(|| right("change/s")));
+    columns.extend([right("p99"), right("lost"), left("stands")]);
     let row = |test: &Test| {
         let figures = test.figures.as_ref();
         let mut row = vec![test.name.clone().into(), completed(suite, test), rate(figures, &unit)];
-        row.extend(repeated.then(|| range(figures)));
+        row.extend(range_too.then(|| range(figures)));
         row.extend(compared.then(|| beside(test)));
-        let times = time(figures, |it| it.p99_ns);
-        row.extend([ratio(test), moved(test), times, lost(figures), stands(test)]);
+        row.push(ratio(test));
+        row.extend(room.change.then(|| moved(test)));
+        row.extend([time(figures, |it| it.p99_ns), lost(figures), stands(test)]);
         row
     };
     Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }

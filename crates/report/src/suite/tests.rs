@@ -124,6 +124,21 @@ fn the_last_step_of_the_stack_is_said_also_where_another_is_dearer() {
 }
 
 #[test]
+fn where_room_is_short_columns_are_left_out_and_no_name_is_cut() {
+    let headings = |width| {
+        let columns = tables::stack(&sample(), width).columns;
+        columns.into_iter().map(|column| column.name.into_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let all = "test completed documents/s lowest–highest × above change/s p99 lost stands";
+    assert_eq!(headings(WIDTH), all);
+    assert_eq!(headings(70), "test completed documents/s × above p99 lost stands");
+    let mut suite = sample();
+    suite.tests[3].name = "a-name-of-20-letters".into();
+    suite.tests[3].beside = Some(Beside { rate_per_s: 318_290, of: "another machine".into() });
+    assert!(summary(&suite, None, Style::Plain).contains("  a-name-of-20-letters  "));
+}
+
+#[test]
 fn a_figure_of_somebody_else_stands_beside_ours_and_says_whose_it_is() {
     let mut suite = sample();
     assert!(!summary(&suite, None, Style::Plain).contains("beside"), "there is none");
@@ -132,8 +147,8 @@ fn a_figure_of_somebody_else_stands_beside_ours_and_says_whose_it_is() {
     let text = summary(&suite, None, Style::Plain);
     assert!(text.contains("1,910,000") && text.contains("318,290"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("Beside null, journaled: published 2026-03; another machine."), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Beside null, journaled: published 2026-03; another machine."), "{words}");
     let html = page(&suite);
     assert!(html.contains("× beside") && html.contains("0.50") && html.contains("another machine"), "{html}");
 }
