@@ -3,8 +3,8 @@
 //!
 //! The library would begin again without a word: records would be missing in silence, and a destination that knows records by
 //! their offsets would take the new ones for those it has. So a partition is looked at before it is read, and an offset that goes
-//! back ends the source. A topic that was made anew and has grown past the old position cannot be told from the old one, and a
-//! source that retention overtakes while it reads is told only by `start: refuse`.
+//! back ends the source. So is one that goes on after it was on hold: meanwhile retention may have overtaken it. A topic that was made
+//! anew and has grown past the old position cannot be told from the old one.
 
 use std::thread;
 use std::time::Duration;
@@ -38,6 +38,18 @@ pub(super) fn check(
     list: &TopicPartitionList,
 ) -> Result<(), SourceError> {
     let Ok(positions) = positions(consumer, list) else { return Ok(()) };
+    look(consumer, group, positions)
+}
+
+/// Looks whether partitions have their positions.
+///
+/// # Errors
+/// The first that does not have it, and what to do.
+pub(super) fn look(
+    consumer: &BaseConsumer<Member>,
+    group: &str,
+    positions: Vec<(Partition, u64)>,
+) -> Result<(), SourceError> {
     for (partition, next) in positions {
         let mut judged = Ok(());
         for attempt in 0..TRIES {

@@ -14,6 +14,7 @@ use super::beyond;
 use super::member::{Change, Member};
 use super::positions::{failed, number, offset, offsets, partitions};
 use super::taking::Taking;
+use super::trouble;
 use crate::error::words;
 use crate::membership::Membership;
 
@@ -156,7 +157,14 @@ impl Reading {
         let done =
             all.and_then(|all| if hold { self.consumer.pause(&all) } else { self.consumer.resume(&all) });
         self.on_hold = hold;
-        failed("holding partitions", done)
+        failed("holding partitions", done)?;
+        if hold { Ok(()) } else { self.look_again() }
+    }
+
+    /// Whether what is read next is still there: retention goes on while partitions are on hold, and the library throws away
+    /// what it has to say of those.
+    fn look_again(&self) -> Result<(), SourceError> {
+        beyond::look(&self.consumer, &self.group, self.taking.places(&self.lanes))
     }
 
     /// Commits positions: at some time, or before it returns.
@@ -195,7 +203,9 @@ impl Reading {
                 return Err(uncommitted(&error));
             }
             self.hold(true)?;
-            drop(self.consumer.poll(LISTEN));
+            if let Some(Err(error)) = self.consumer.poll(LISTEN) {
+                trouble::judge(&error, self.taking.topic(), &self.group)?;
+            }
             self.make_changes()?;
         }
         Ok(())

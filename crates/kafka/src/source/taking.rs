@@ -44,6 +44,21 @@ impl Taking {
         Self { topic, open: Vec::new(), events: 0, bytes: 0, reached: BTreeMap::new(), back: None }
     }
 
+    /// The topic that is read.
+    pub(super) fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// How far the partitions were read that are still ours.
+    pub(super) fn places(&self, lanes: &Lanes) -> Vec<(Partition, u64)> {
+        let place = |(number, (assignment, next)): (&u32, &(usize, u64))| {
+            let partition = Partition::new(Arc::clone(&self.topic), *number);
+            let lane = lanes.get(&partition)?;
+            (lane.number() == *assignment).then_some((partition, *next))
+        };
+        self.reached.iter().filter_map(place).collect()
+    }
+
     /// Why the partition cannot be read on whose offsets went back, if one did.
     pub(super) fn went_back(&mut self) -> Option<SourceError> {
         self.back.take().map(|(partition, next, offset)| beyond::went_back(&partition, next, offset))

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plimsoll_kafka::{Cluster, Error, Source, scenario, sink};
@@ -91,6 +92,25 @@ fn records_that_retention_removed_before_they_were_read_are_not_passed_in_silenc
 }
 
 #[test]
+fn retention_that_overtakes_a_pipeline_while_its_sink_is_away_is_not_passed_in_silence() {
+    let brokers = broker().bootstrap();
+    let source = topic(&brokers, "overtaken", 1);
+    fill(&brokers, &source, 1, 10_000);
+    let away = Arc::new(AtomicBool::new(true));
+    let sink = stubborn(u64::MAX).away_while(&away);
+    let typed = from(&brokers, &source, "overtaken");
+    let parts = parts(Box::new(Source::build(&typed).unwrap()), Box::new(sink));
+    let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
+    // There is room for 4000 events; a second without any puts the partition on hold.
+    std::thread::sleep(Duration::from_secs(8));
+    remove_before(&brokers, &source, 0, 9000);
+    away.store(false, Ordering::Relaxed);
+    let error = running.pipeline.join().unwrap().unwrap_err().to_string();
+    let said = "overtaken/0 was read up to offset 4000, and it begins at 9000: 5000 offsets are gone";
+    assert!(error.contains(said), "{error}");
+}
+
+#[test]
 fn a_topic_that_goes_while_it_is_read_ends_the_source() {
     let brokers = broker().bootstrap();
     let source = topic(&brokers, "goes", 1);
@@ -104,7 +124,7 @@ fn a_topic_that_goes_while_it_is_read_ends_the_source() {
         .insert("topic.metadata.refresh.interval.ms".to_owned(), scenario::Property("500".to_owned()));
     let parts = parts(Box::new(Source::build(&typed).unwrap()), Box::new(sink));
     let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
-    until("the records", || written.load(std::sync::atomic::Ordering::Relaxed) == 10);
+    until("the records", || written.load(Ordering::Relaxed) == 10);
     crate::support::admin(&brokers).delete(&source).unwrap();
     let error = running.pipeline.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("\"goes\" is gone"), "{error}");
@@ -141,7 +161,7 @@ fn a_topic_that_was_made_anew_is_not_gone_on_with() {
     let sink = stubborn(u64::MAX);
     let written = sink.written();
     let running = begin(4, sink);
-    until("the rest", || written.load(std::sync::atomic::Ordering::Relaxed) == 6);
+    until("the rest", || written.load(Ordering::Relaxed) == 6);
     running.end().unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! A sink that never takes the batch with one offset.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -12,16 +12,22 @@ pub struct Stubborn {
     offset: u64,
     identity: Identity,
     written: Arc<AtomicU64>,
+    away: Arc<AtomicBool>,
 }
 
 pub fn stubborn(offset: u64) -> Stubborn {
-    Stubborn { offset, identity: Identity::Once, written: Arc::default() }
+    Stubborn { offset, identity: Identity::Once, written: Arc::default(), away: Arc::default() }
 }
 
 impl Stubborn {
     /// The same, as a sink whose transactions keep the positions.
     pub fn in_transactions(self) -> Self {
         Self { identity: Identity::Transaction, ..self }
+    }
+
+    /// The same, which takes nothing while it is away.
+    pub fn away_while(self, away: &Arc<AtomicBool>) -> Self {
+        Self { away: Arc::clone(away), ..self }
     }
 
     /// How many events it took.
@@ -39,6 +45,7 @@ impl SinkFactory for Stubborn {
         Ok(Box::new(Taken {
             offset: self.offset,
             written: Arc::clone(&self.written),
+            away: Arc::clone(&self.away),
             held: Vec::new(),
             kept: Vec::new(),
         }))
@@ -48,6 +55,7 @@ impl SinkFactory for Stubborn {
 struct Taken {
     offset: u64,
     written: Arc<AtomicU64>,
+    away: Arc<AtomicBool>,
     held: Vec<Batch>,
     /// Batches that never come back.
     kept: Vec<Batch>,
@@ -66,7 +74,8 @@ impl Sink for Taken {
     }
 
     fn settle(&mut self, wait: Duration) -> Option<Settled> {
-        let Some(batch) = self.held.pop() else {
+        let there = !self.away.load(Ordering::Relaxed);
+        let Some(batch) = there.then(|| self.held.pop()).flatten() else {
             thread::sleep(wait);
             return None;
         };
