@@ -86,8 +86,8 @@ fn judge(partition: &Partition, group: &str, next: u64, extent: Extent) -> Resul
     } else if next < begin {
         let gone = begin - next;
         format!(
-            "{partition} was read up to offset {next}, and it begins at {begin}: {gone} offsets are gone that nobody has read, \
-             removed by the topic's retention or by hand. To go on without them, move the group there (`kafka-consumer-groups \
+            "{partition} was read up to offset {next}, and it begins at {begin}: {gone} offsets are gone that nobody has read \
+             (records, or only marks of transactions), removed by the topic's retention or by hand. To go on without them, move the group there (`kafka-consumer-groups \
              --group {group} --topic {topic}:{index} --reset-offsets --to-offset {begin} --execute`); where the destination keeps \
              the positions, give the pipeline another one"
         )
