@@ -34,7 +34,7 @@ mod transaction;
 const TRY: Duration = Duration::from_secs(5);
 /// Events that a pipeline has in flight if its file does not say. They stay until their transaction is committed: with fewer,
 /// small ones wait for commits instead of the brokers.
-pub const EVENTS_MAX: usize = 100_000;
+pub const EVENTS_IN_FLIGHT: usize = 100_000;
 /// Batches of one transaction at most.
 const BATCHES_MAX: usize = 1024;
 

@@ -24,7 +24,7 @@ const ASK: Duration = Duration::from_secs(5);
 /// A broker that has just come back may not know its own end yet: it is asked so often, with a pause between.
 const TRIES: u32 = 6;
 const PAUSE: Duration = Duration::from_secs(1);
-/// What to do in every case.
+/// What to do where the topic is not the one it was.
 pub(super) const REMEDY: &str = "What is made anew counts from zero again, so give the pipeline another group, another name and \
     another destination for it: the old ones would take its records for those they have";
 

@@ -12,8 +12,8 @@ use plimsoll_pipeline::{Claim, Ended, Partition, Parts, Position, PositionError,
 
 use crate::stubborn::{Stubborn, stubborn};
 use crate::support::{
-    broker, committed, copy, fill, from, parts, read, remove_before, settings, start, to, topic, until,
-    until_committed,
+    SMALL, broker, committed, copy, fill, from, parts, read, remove_before, settings, start, to, topic,
+    until, until_committed,
 };
 
 fn check_source(typed: &scenario::Source, said: &str) {
@@ -98,13 +98,16 @@ fn retention_that_overtakes_a_pipeline_while_its_sink_is_away_is_not_passed_in_s
     fill(&brokers, &source, 1, 10_000);
     let away = Arc::new(AtomicBool::new(true));
     let sink = stubborn(u64::MAX).away_while(&away);
+    let submitted = sink.submitted();
     let typed = from(&brokers, &source, "overtaken");
     let parts = parts(Box::new(Source::build(&typed).unwrap()), Box::new(sink));
     let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
-    // There is room for 4000 events; a second without any puts the partition on hold.
-    std::thread::sleep(Duration::from_secs(8));
+    until("the end of the room", || submitted.load(Ordering::Relaxed) == SMALL.events_max as u64);
+    // A second without room puts the partition on hold.
+    std::thread::sleep(Duration::from_secs(5));
     remove_before(&brokers, &source, 0, 9000);
     away.store(false, Ordering::Relaxed);
+    until("the refusal", || running.pipeline.is_finished());
     let error = running.pipeline.join().unwrap().unwrap_err().to_string();
     let said = "overtaken/0 was read up to offset 4000, and it begins at 9000: 5000 offsets are gone";
     assert!(error.contains(said), "{error}");

@@ -13,10 +13,12 @@ pub struct Stubborn {
     identity: Identity,
     written: Arc<AtomicU64>,
     away: Arc<AtomicBool>,
+    submitted: Arc<AtomicU64>,
 }
 
 pub fn stubborn(offset: u64) -> Stubborn {
-    Stubborn { offset, identity: Identity::Once, written: Arc::default(), away: Arc::default() }
+    let identity = Identity::Once;
+    Stubborn { offset, identity, written: Arc::default(), away: Arc::default(), submitted: Arc::default() }
 }
 
 impl Stubborn {
@@ -28,6 +30,11 @@ impl Stubborn {
     /// The same, which takes nothing while it is away.
     pub fn away_while(self, away: &Arc<AtomicBool>) -> Self {
         Self { away: Arc::clone(away), ..self }
+    }
+
+    /// How many events it was given.
+    pub fn submitted(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.submitted)
     }
 
     /// How many events it took.
@@ -46,6 +53,7 @@ impl SinkFactory for Stubborn {
             offset: self.offset,
             written: Arc::clone(&self.written),
             away: Arc::clone(&self.away),
+            submitted: Arc::clone(&self.submitted),
             held: Vec::new(),
             kept: Vec::new(),
         }))
@@ -56,6 +64,7 @@ struct Taken {
     offset: u64,
     written: Arc<AtomicU64>,
     away: Arc<AtomicBool>,
+    submitted: Arc<AtomicU64>,
     held: Vec<Batch>,
     /// Batches that never come back.
     kept: Vec<Batch>,
@@ -67,6 +76,7 @@ impl Sink for Taken {
     }
 
     fn submit(&mut self, batch: Batch) {
+        self.submitted.fetch_add(batch.events().len() as u64, Ordering::Relaxed);
         match batch.events().iter().any(|event| event.offset == self.offset) {
             true => self.kept.push(batch),
             false => self.held.push(batch),

@@ -80,7 +80,7 @@ pub(crate) fn default_row(place: &Place, plan: &Plan) -> Result<Option<Row>, Fai
         "{} records of {PAYLOAD_BYTES} bytes from {PARTITIONS} partitions to {PARTITIONS}, each in the binary envelope, all settings by \
          default: batches of {batch_events_max}, {events_max} events in flight at most, exactly once {}",
         shared.records,
-        exactly_once::EVENTS_MAX
+        exactly_once::EVENTS_IN_FLIGHT
     );
     let goal = Goal { subject: 1, ..WITHIN_TENTH };
     let (plain, once) = (Rc::clone(&shared), shared);
@@ -168,7 +168,7 @@ impl Shared {
 fn default(guarantee: Guarantee) -> Settings {
     let once = guarantee == Guarantee::EffectivelyOnce;
     let plain = Limits::default();
-    let events_max = if once { exactly_once::EVENTS_MAX } else { plain.events_max };
+    let events_max = if once { exactly_once::EVENTS_IN_FLIGHT } else { plain.events_max };
     Settings { guarantee, limits: Limits { events_max, ..plain }, ..Settings::default() }
 }
 

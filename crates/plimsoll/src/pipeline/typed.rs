@@ -153,7 +153,9 @@ impl SinkSection {
     pub fn events_in_flight(&self) -> usize {
         match self {
             #[cfg(feature = "kafka")]
-            Self::Kafka(typed) if typed.exactly_once.is_some() => plimsoll_kafka::exactly_once::EVENTS_MAX,
+            Self::Kafka(typed) if typed.exactly_once.is_some() => {
+                plimsoll_kafka::exactly_once::EVENTS_IN_FLIGHT
+            }
             _ => Limits::default().events_max,
         }
     }

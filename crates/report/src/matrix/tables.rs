@@ -6,7 +6,7 @@ use plimsoll_measure::matrix::{Axis, Cell, Figures, Matrix, OperationFigures, Pr
 use super::known::{Known, micros};
 use super::varying;
 use crate::tables::{Cell as Word, Column, Table, Tone, left, right};
-use crate::text::{natural_width, verdict_word};
+use crate::text::{fitting, verdict_word};
 use crate::units::{N_TOO_SMALL, NONE, bytes, exact, exact_rate, latency, short, three_digits};
 
 /// Columns that there is not always room for.
@@ -29,10 +29,7 @@ impl Room {
 
 /// What a terminal of `width` columns has room for.
 pub(super) fn brief(matrix: &Matrix, width: usize) -> Table {
-    let tables = Room::ALL.map(|room| in_room(matrix, room));
-    let fitting = tables.iter().position(|table| natural_width(table) <= width);
-    let [.., narrowest] = &tables;
-    fitting.map_or_else(|| narrowest.clone(), |index| tables[index].clone())
+    fitting(Room::ALL.into_iter().map(|room| in_room(matrix, room)), width)
 }
 
 fn in_room(matrix: &Matrix, room: Room) -> Table {

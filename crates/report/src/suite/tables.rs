@@ -6,7 +6,7 @@ use plimsoll_measure::suite::{Figures, Outcome, Row, Standing, Suite, Test};
 use super::outcome_tone;
 use super::words::{change, made, microseconds, moment, times as ratio_words};
 use crate::tables::{Cell, Table, Tone, left, right};
-use crate::text::natural_width;
+use crate::text::fitting;
 use crate::units::{N_TOO_SMALL, NONE, duration, exact, exact_rate, latency};
 
 /// Columns that there is not always room for.
@@ -30,9 +30,7 @@ impl Room {
 
 /// The cost stack: what a terminal of `width` columns has room for.
 pub(super) fn stack(suite: &Suite, width: usize) -> Table {
-    let tables = Room::ALL.map(|room| stack_in(suite, room));
-    let fitting = tables.iter().position(|table| natural_width(table) <= width);
-    tables[fitting.unwrap_or(tables.len() - 1)].clone()
+    fitting(Room::ALL.into_iter().map(|room| stack_in(suite, room)), width)
 }
 
 fn stack_in(suite: &Suite, room: Room) -> Table {

@@ -8,7 +8,7 @@ use plimsoll_measure::run::Run;
 use crate::inspection::changed;
 use crate::tables::{self, Table, Tone};
 pub(crate) use head::word as verdict_word;
-pub(crate) use table::{cut, lines, natural_width, paint, wrap};
+pub(crate) use table::{cut, fitting, lines, paint, wrap};
 
 /// Columns of the summary at most.
 const WIDTH: usize = 100;

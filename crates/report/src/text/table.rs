@@ -44,8 +44,20 @@ pub(crate) fn lines(table: &Table, width: usize, style: Style) -> Vec<String> {
     rows.iter().map(|row| line(row, &table.columns, &widths, style)).collect()
 }
 
+/// The first of `tables` that is at most `width` characters wide with nothing cut, or the last: the widest first.
+pub(crate) fn fitting(tables: impl IntoIterator<Item = Table>, width: usize) -> Table {
+    let mut chosen = Table::default();
+    for table in tables {
+        chosen = table;
+        if natural_width(&chosen) <= width {
+            break;
+        }
+    }
+    chosen
+}
+
 /// How long the longest line of `table` is where nothing is cut.
-pub(crate) fn natural_width(table: &Table) -> usize {
+fn natural_width(table: &Table) -> usize {
     let headings: Vec<Cell> = table.columns.iter().map(|column| Cell::from(column.name.as_ref())).collect();
     let rows: Vec<&Vec<Cell>> = std::iter::once(&headings).chain(&table.rows).collect();
     total(&(0..table.columns.len()).map(|column| widest(&rows, column)).collect::<Vec<_>>())
