@@ -17,7 +17,9 @@ use plimsoll_measure::suite;
 use plimsoll_mongo::scenario::Existing;
 use sha2::{Digest, Sha256};
 
-use super::{Ended, Host, Job, Kind, Reached, ReadBack, settled_path};
+use super::{Ended, Host, Job, Kind, settled_path};
+#[cfg(feature = "kafka")]
+use super::{Reached, ReadBack};
 use crate::ab::own::{Own, stays};
 use crate::pipeline::{PipelineFile, read};
 use crate::place::Choice;
