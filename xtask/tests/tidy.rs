@@ -18,13 +18,13 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ledger", &[]),
     ("wire", &[]),
     ("install", &[]),
-    ("child", &[]),
+    ("process", &[]),
     ("load", &["measure"]),
-    ("server", &["measure", "wire", "install", "child"]),
+    ("host", &["measure", "wire", "install", "process"]),
     ("mongo", &["measure", "document", "ledger", "wire", "load"]),
     ("http", &["measure", "document", "load"]),
     ("pipeline", &["measure"]),
-    ("kafka", &["measure", "pipeline", "install", "child"]),
+    ("kafka", &["measure", "pipeline", "install", "process"]),
     ("onnx", &["measure", "pipeline", "install"]),
     ("stores", &["measure", "ledger", "wire", "pipeline"]),
     ("telemetry", &[]),
@@ -37,7 +37,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "ledger",
             "wire",
             "load",
-            "server",
+            "host",
             "mongo",
             "http",
             "report",
@@ -47,14 +47,14 @@ const EDGES: &[(&str, &[&str])] = &[
             "kafka",
             "onnx",
             "install",
-            "child",
+            "process",
         ],
     ),
     ("xtask", &["install"]),
 ];
 
 /// What every crate's tests may know besides; those of `plimsoll` may know all.
-const SIDEWAYS: &str = "server";
+const SIDEWAYS: &str = "host";
 
 /// An outside crate that is held to its rooms.
 struct Held {
@@ -191,7 +191,7 @@ fn these_rules_catch_what_they_forbid() {
         "[a](b.md#c) `[no](x)` ![d](e.svg \"title\")\n```\n[no](y)\n```\n[web](https://z) [here](#top)";
     assert_eq!(links(page).collect::<Vec<_>>(), ["b.md", "e.svg"]);
 
-    let table = "| room | what |\n| [`wire`](crates/wire) | The lean client. | — |";
+    let table = "| room | what |\n| [`wire`](crates/base/wire) | The lean client. | — |";
     assert_eq!(sentence(table, "wire"), Some("The lean client."));
     assert_eq!(sentence(table, "load"), None);
     assert!(is_one_sentence("The lean client.") && !is_one_sentence("The lean client. It is fast."));

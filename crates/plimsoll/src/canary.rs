@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_host::null;
 use plimsoll_ledger::Deal;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
@@ -17,7 +18,6 @@ use plimsoll_measure::duration::Span;
 use plimsoll_mongo::books::Books;
 use plimsoll_mongo::setup::{Command, Setup};
 use plimsoll_mongo::topology::Site;
-use plimsoll_server::null;
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
 use crate::fleet::Fleet;

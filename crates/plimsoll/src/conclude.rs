@@ -1,5 +1,6 @@
 //! Puts the summary of a run together from what every room has to say.
 
+use plimsoll_host::{machine, process};
 use plimsoll_load::objective::ACHIEVED_MIN;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::summary::Summary;
@@ -9,7 +10,6 @@ use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::line::Line;
 use plimsoll_measure::run::{Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
 use plimsoll_measure::sample::{ServerSample, growth};
-use plimsoll_server::{machine, process};
 
 use crate::exit::{Exit, worst};
 use crate::held_back;

@@ -1,12 +1,12 @@
 //! What stood at its limit in the last phase of a run, where that is a question: of a load that went as fast as it could, or
 //! slower than it was to.
 
+use plimsoll_host::machine;
 use plimsoll_load::objective::ACHIEVED_MIN;
 use plimsoll_load::suspects::Machine;
 use plimsoll_load::suspects::alone::{WINDOW_S_MIN, at_limit};
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::run::{HeldBack, PhaseFacts};
-use plimsoll_server::machine;
 
 use crate::session::Session;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use plimsoll_host::fault::{Fault as Injection, Network};
+use plimsoll_host::proxy::{Lasting, Proxy};
+use plimsoll_host::service::Service;
 use plimsoll_load::fault::Fault;
-use plimsoll_server::fault::{Fault as Injection, Network};
-use plimsoll_server::proxy::{Lasting, Proxy};
-use plimsoll_server::service::Service;
 
 pub use owned::Owned;
 use owned::{Done, Hurt, Process};
@@ -97,9 +97,9 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::time::Duration;
 
+    use plimsoll_host::fault::Direction;
     use plimsoll_measure::clock::{self, MILLISECOND_NS};
     use plimsoll_measure::duration::Span;
-    use plimsoll_server::fault::Direction;
 
     use super::*;
 

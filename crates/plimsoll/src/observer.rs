@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use plimsoll_host::probe::Probe;
 use plimsoll_measure::clock::Instant;
 use plimsoll_measure::sample::ServerSample;
-use plimsoll_server::probe::Probe;
 use plimsoll_wire::ConnectOptions;
 
 const EVERY: Duration = Duration::from_secs(1);

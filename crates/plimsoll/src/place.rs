@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use plimsoll_host::proxy::Proxy;
+use plimsoll_host::{Profile, Server, Storage, embedded, mongod, process};
 use plimsoll_measure::environment::ServerKind;
 use plimsoll_mongo::topology::Site;
-use plimsoll_server::proxy::Proxy;
-use plimsoll_server::{Profile, Server, Storage, embedded, mongod, process};
 use plimsoll_wire::Address;
 
 use crate::exit::{Deserves, Exit, Outcome};

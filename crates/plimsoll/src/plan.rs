@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
 use bson::Document;
+use plimsoll_host::fault::Fault as Injection;
 use plimsoll_http::Request;
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::objective::{Metric, Objective};
@@ -14,7 +15,6 @@ use plimsoll_measure::metric::Subject;
 use plimsoll_measure::rule::Rule;
 use plimsoll_mongo::scenario::{Client, Operation};
 use plimsoll_mongo::setup::{Context as SetupContext, index_key};
-use plimsoll_server::fault::Fault as Injection;
 
 use crate::scenario::{self, Loaded};
 use crate::work::Work;

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use plimsoll_child::{Child, Lifetime, Program, log, port};
+use plimsoll_host::process;
 use plimsoll_kafka::broker::{self, Jars};
-use plimsoll_server::process;
+use plimsoll_process::{Child, Lifetime, Program, log, port};
 use tempfile::TempDir;
 
 use crate::Failure;

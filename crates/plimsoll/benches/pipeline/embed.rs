@@ -18,7 +18,7 @@ use crate::row::{Published, Row, Turn};
 use crate::vector::{FORMS, write};
 
 /// Sentences of this project's documents, one a line: those that the benchmark of embedding has.
-const SENTENCES: &str = include_str!("../../../onnx/benches/embed/sentences.txt");
+const SENTENCES: &str = include_str!("../../../adapters/onnx/benches/embed/sentences.txt");
 
 const PUBLISHED: &str = "StreamKernel, MiniLM-L6-v2 → MongoDB vector, published 2026-05-04 of an i9-8950HK (6 cores, 32 GB), token length unstated";
 

@@ -7,13 +7,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use plimsoll_host::embedded::{self, Options};
+use plimsoll_host::{Cache, Profile, Server, machine};
 use plimsoll_kafka::broker::{self, Broker, Settings};
 use plimsoll_kafka::topic::{Admin, Extent, Topic};
 use plimsoll_kafka::{Cluster, bench};
 use plimsoll_measure::clock;
 use plimsoll_measure::environment::Environment;
-use plimsoll_server::embedded::{self, Options};
-use plimsoll_server::{Cache, Profile, Server, machine};
 use plimsoll_wire::{ConnectOptions, Connection};
 use tokio::runtime::Runtime;
 

@@ -11,11 +11,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_child::{Child, Lifetime};
 use plimsoll_kafka::bench;
 use plimsoll_kafka::topic::Topic;
 use plimsoll_measure::clock::{self, SECOND_NS};
 use plimsoll_measure::stream::{Second, Stage, Stream};
+use plimsoll_process::{Child, Lifetime};
 use serde_json::{Value, json};
 
 use crate::Failure;

@@ -115,7 +115,7 @@ fn has_same_bytes(a: &Path, b: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_server::Profile;
+    use plimsoll_host::Profile;
 
     use super::super::side::tests::side;
     use super::*;

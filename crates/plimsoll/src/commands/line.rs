@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use plimsoll_host::machine;
 use plimsoll_load::arrivals::Arrivals;
 use plimsoll_load::beside::Beside;
 use plimsoll_load::engine::Second;
@@ -20,7 +21,6 @@ use plimsoll_measure::event::{Event, Sends};
 use plimsoll_measure::line::{Line, Probe, Stage};
 use plimsoll_measure::run::WarmUp;
 use plimsoll_measure::sample::ServerSample;
-use plimsoll_server::machine;
 
 use super::load;
 use crate::cli::LineArgs;

@@ -5,9 +5,9 @@ use std::io::stderr;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail, ensure};
+use plimsoll_host::embedded::{self, Options};
+use plimsoll_host::{Server, Storage, mongod};
 use plimsoll_measure::size::Bytes;
-use plimsoll_server::embedded::{self, Options};
-use plimsoll_server::{Server, Storage, mongod};
 use plimsoll_telemetry::serve::{self, Ending, Running};
 use plimsoll_telemetry::settings::Typed;
 use serde::Deserialize;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use plimsoll_server::embedded::{self, Options};
-use plimsoll_server::registry::{Entry, Registry};
-use plimsoll_server::{Ending, Storage, mongod};
+use plimsoll_host::embedded::{self, Options};
+use plimsoll_host::registry::{Entry, Registry};
+use plimsoll_host::{Ending, Storage, mongod};
 
 use crate::cli::{ServerCommand, StartArgs};
 use crate::exit::{Deserves, Exit, Outcome};

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
+use plimsoll_host::machine;
 use plimsoll_measure::clock::{MILLISECOND_NS, utc, wall_ms};
 use plimsoll_measure::suite::{FORMAT, Row, Suite};
 use plimsoll_report::suite as report;
-use plimsoll_server::machine;
 
 use super::load;
 use crate::cli::SuiteArgs;

@@ -3,8 +3,8 @@
 use std::error::Error as StdError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_server::Server;
-use plimsoll_server::service::Service;
+use plimsoll_host::Server;
+use plimsoll_host::service::Service;
 
 /// Whether something could be done to it.
 pub type Done = Result<(), Box<dyn StdError + Send + Sync>>;
@@ -199,10 +199,10 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
+    use plimsoll_host::fault::Fault as Injection;
+    use plimsoll_host::service::Options;
     use plimsoll_measure::clock::{self, MILLISECOND_NS};
     use plimsoll_measure::duration::Span;
-    use plimsoll_server::fault::Fault as Injection;
-    use plimsoll_server::service::Options;
 
     use super::*;
     use crate::injection::tie_service;

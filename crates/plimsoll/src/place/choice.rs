@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::{anyhow, bail};
-use plimsoll_server::Profile;
+use plimsoll_host::Profile;
 
 use crate::secret::{repeated, without_password};
 

@@ -1,7 +1,7 @@
 //! What a server says that it is.
 
+use plimsoll_host::probe::Probe;
 use plimsoll_measure::environment::ServerFacts;
-use plimsoll_server::probe::Probe;
 
 use super::Place;
 

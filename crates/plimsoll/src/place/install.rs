@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-use plimsoll_server::Cache;
-use plimsoll_server::embedded::{self, Progress, Step};
+use plimsoll_host::Cache;
+use plimsoll_host::embedded::{self, Progress, Step};
 
 use crate::terminal::say;
 

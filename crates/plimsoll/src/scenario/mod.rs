@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_document::{IdForm, Template};
+use plimsoll_host::fault::Fault as Injection;
 use plimsoll_http::Request;
 use plimsoll_load::fault::Spacing;
 use plimsoll_load::k6::{Time, Typed};
@@ -18,7 +19,6 @@ use plimsoll_measure::rule::{Rule, by_metric};
 use plimsoll_measure::size::Bytes;
 use plimsoll_mongo::scenario::{Client, DocumentFile, Existing, Operation, Section, Stamp, WriteConcern};
 use plimsoll_mongo::sharding::Sharding;
-use plimsoll_server::fault::Fault as Injection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use plimsoll_child::log::last_lines;
-use plimsoll_child::process::started_by;
-use plimsoll_child::{Child, Lifetime};
+use plimsoll_host::process;
 use plimsoll_measure::clock;
-use plimsoll_server::process;
+use plimsoll_process::log::last_lines;
+use plimsoll_process::process::started_by;
+use plimsoll_process::{Child, Lifetime};
 
 use super::cpus::{Cpus, held};
 use super::progress::Progress;

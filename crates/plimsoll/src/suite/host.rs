@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use bson::rawdoc;
+use plimsoll_host::probe::Probe;
 use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::environment::ServerFacts;
@@ -11,7 +12,6 @@ use plimsoll_measure::inspection::{Collection, Inspection};
 use plimsoll_mongo::collection;
 use plimsoll_mongo::inspect::{self as mongo, Wanted};
 use plimsoll_mongo::setup::Namespace;
-use plimsoll_server::probe::Probe;
 use plimsoll_wire::Connection;
 use tokio::runtime::Runtime;
 

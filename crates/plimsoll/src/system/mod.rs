@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use plimsoll_host::{machine, process};
 use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
@@ -17,7 +18,6 @@ use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
-use plimsoll_server::{machine, process};
 use plimsoll_wire::ConnectOptions;
 
 use crate::exit::Outcome;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_host::service::Service as Process;
 use plimsoll_http::reach::{Reached, reach, round_trips};
 use plimsoll_http::{Http, NullServer, Setup};
 use plimsoll_load::arrivals::Share;
@@ -18,7 +19,6 @@ use plimsoll_measure::environment::{ServerFacts, ServerKind};
 use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, ServerShare};
-use plimsoll_server::service::Service as Process;
 use plimsoll_wire::ConnectOptions;
 use tokio::runtime::Runtime;
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
+use plimsoll_host::proxy::Proxy;
+use plimsoll_host::service;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
 use plimsoll_measure::environment::ServerFacts;
-use plimsoll_server::proxy::Proxy;
-use plimsoll_server::service;
 use tokio::runtime::Runtime;
 
 use crate::exit::{Deserves, Exit, Outcome};

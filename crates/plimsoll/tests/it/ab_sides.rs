@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use plimsoll_server::{Profile, Server};
+use plimsoll_host::{Profile, Server};
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use plimsoll_host::Cache;
 use plimsoll_measure::clock::{self, SECOND_NS};
-use plimsoll_server::Cache;
 use serde_json::Value;
 
 use crate::pipeline::listening;

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use plimsoll_server::embedded::{self, Options};
-use plimsoll_server::{Cache, Profile, Server, Storage};
+use plimsoll_host::embedded::{self, Options};
+use plimsoll_host::{Cache, Profile, Server, Storage};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -10,7 +10,7 @@ use crate::program::{inserts, json, plimsoll_with, scenario, shared, stderr, std
 
 /// A file that k6, wrk or another tool wrote.
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/data/foreign").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/report/tests/data/foreign").join(name)
 }
 
 fn show(file: &Path, words: &[&str]) -> std::process::Output {

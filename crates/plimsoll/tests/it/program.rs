@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use plimsoll_server::embedded::{self, Options};
-use plimsoll_server::{Cache, Profile, Server};
+use plimsoll_host::embedded::{self, Options};
+use plimsoll_host::{Cache, Profile, Server};
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::Value;
 

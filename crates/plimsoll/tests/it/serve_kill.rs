@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
+use plimsoll_host::Profile;
 use plimsoll_measure::clock::{self, SECOND_NS};
-use plimsoll_server::Profile;
 
 use crate::program::{server, uri};
 use crate::service::{Client, Service};

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use plimsoll_host::{Cache, Profile};
 use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::{Broker, Settings};
 use plimsoll_kafka::topic::{Admin, Topic};
 use plimsoll_measure::clock::{self, SECOND_NS};
-use plimsoll_server::{Cache, Profile};
 use serde_json::Value;
 
 use crate::program::{json, plimsoll, plimsoll_with, server, stderr, uri};

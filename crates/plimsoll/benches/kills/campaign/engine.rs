@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use plimsoll_child::{Child, Lifetime, Program};
 use plimsoll_measure::stream::{Count, Second};
+use plimsoll_process::{Child, Lifetime, Program};
 
 /// The program, as a user runs it.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_plimsoll");

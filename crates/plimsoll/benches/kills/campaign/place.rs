@@ -4,11 +4,11 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use plimsoll_host::embedded::{self, Options};
+use plimsoll_host::{Cache, Profile, Server};
 use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::{Broker, Settings};
 use plimsoll_kafka::topic::{Admin, Topic};
-use plimsoll_server::embedded::{self, Options};
-use plimsoll_server::{Cache, Profile, Server};
 
 /// How long the broker may take to answer a question.
 const LIMIT: Duration = Duration::from_secs(60);

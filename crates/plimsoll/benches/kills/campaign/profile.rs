@@ -1,6 +1,6 @@
 //! The pipelines that are killed: what each promises, and what is taken away from it.
 
-use plimsoll_server::Profile as Durability;
+use plimsoll_host::Profile as Durability;
 use serde::Serialize;
 
 /// What is killed.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use plimsoll_child::{Child, Lifetime};
+use plimsoll_process::{Child, Lifetime};
 
 use super::prepare::Prepared;
 use crate::cli::LoadArgs;

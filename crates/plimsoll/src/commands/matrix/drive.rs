@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use plimsoll_host::machine;
 use plimsoll_load::arrivals::Share as Shard;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
@@ -14,7 +15,6 @@ use plimsoll_measure::run::{Run, Verdict};
 use plimsoll_measure::size::Bytes;
 use plimsoll_report::matrix as report;
 use plimsoll_report::units::duration;
-use plimsoll_server::machine;
 
 use super::prepare::Prepared;
 use super::print_json;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use plimsoll_host::machine::environment;
 use plimsoll_ledger::Run as RunId;
 use plimsoll_measure::clock;
 use plimsoll_measure::matrix::{Axis, Cell as CellResult, CellRun, FORMAT, Matrix as Results};
-use plimsoll_server::machine::environment;
 
 use crate::cli::{LoadArgs, RunArgs};
 use crate::matrix::cells::{Cell, Expanded, expand, refuse};

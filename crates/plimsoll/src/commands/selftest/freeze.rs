@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_host::null;
 use plimsoll_measure::clock::{self, SECOND_NS};
-use plimsoll_server::null;
 
 use super::{Finding, trial};
 

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use bson::Bson;
-use plimsoll_server::lying::{Lies, Options, Server};
+use plimsoll_host::lying::{Lies, Options, Server};
 
 use super::trial::Trial;
 use super::{Finding, trial};

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_host::null;
 use plimsoll_measure::clock;
 use plimsoll_measure::comparison::{Comparison, Request, Settings, Subject, Verdict, compare};
 use plimsoll_measure::run::Run;
 use plimsoll_report::comparison::change;
-use plimsoll_server::null;
 
 use super::{Finding, trial};
 

@@ -1,7 +1,7 @@
 //! A rate that was asked for must be kept to a thousandth.
 
 use anyhow::Context;
-use plimsoll_server::null;
+use plimsoll_host::null;
 
 use super::{Finding, trial};
 

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, ensure};
 use bson::Bson;
+use plimsoll_host::lying::{Lies, Record};
 use plimsoll_ledger::Findings;
 use plimsoll_measure::clock;
 use plimsoll_report::units::exact;
-use plimsoll_server::lying::{Lies, Record};
 use serde::Serialize;
 
 use super::liars::{ids, same, start};

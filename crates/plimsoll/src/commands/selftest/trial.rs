@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use plimsoll_host::proxy::Proxy;
 use plimsoll_ledger::{Deal, Findings, Ledger, Neighbours, Run, State, Touched};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::Progress;
@@ -19,7 +20,6 @@ use plimsoll_mongo::audit::{Scope, scan};
 use plimsoll_mongo::books::Books;
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_mongo::topology::Site;
-use plimsoll_server::proxy::Proxy;
 use plimsoll_wire::Address;
 
 use crate::fleet::Fleet;

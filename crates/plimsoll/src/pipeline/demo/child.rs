@@ -6,8 +6,8 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use plimsoll_child::{Child as Process, Lifetime};
 use plimsoll_measure::stream::Second;
+use plimsoll_process::{Child as Process, Lifetime};
 
 use crate::exit::Exit;
 use crate::itself;

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use plimsoll_child::port;
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::stream::Count;
+use plimsoll_process::port;
 use plimsoll_stores::audit::Report;
 
 use super::child::{Child, LOOK, Said};

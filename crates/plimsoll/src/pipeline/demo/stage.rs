@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use plimsoll_host::{Cache, Profile, Server, embedded};
 use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::{self, Broker};
 use plimsoll_kafka::topic::{Admin, Topic};
-use plimsoll_server::{Cache, Profile, Server, embedded};
 
 use crate::pipeline::{PipelineFile, read};
 use crate::run_dir::write_private;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawDocumentBuf, doc};
-use plimsoll_server::{Profile, Server};
+use plimsoll_host::{Profile, Server};
 
 use super::replay::command;
 use super::{audit, broker, file, fill, sum};

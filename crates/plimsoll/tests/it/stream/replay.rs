@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bson::{RawDocumentBuf, rawdoc};
+use plimsoll_host::{Profile, Server};
 use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::Broker;
 use plimsoll_kafka::survey::survey;
 use plimsoll_kafka::topic::{Admin, Topic};
-use plimsoll_server::{Profile, Server};
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
+use plimsoll_host::Profile;
 use plimsoll_kafka::Cluster;
 use plimsoll_kafka::topic::{Admin, Topic};
 use plimsoll_measure::clock;
-use plimsoll_server::Profile;
 use serde_json::Value;
 
 use super::{PATIENCE_NS, audit, broker, file, start, sum, terminate};

@@ -5,10 +5,10 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::Duration;
 
-use plimsoll_child::process::stat_field;
 use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::Broker;
 use plimsoll_kafka::topic::{Admin, Topic};
+use plimsoll_process::process::stat_field;
 
 use super::{broker, file, start, terminate};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_server::{Cache, embedded};
+use plimsoll_host::{Cache, embedded};
 
 use super::{column, scenarios, start, wait_for, write};
 use crate::program::stderr;

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use plimsoll_host::Cache;
 use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::{Broker, Settings};
 use plimsoll_kafka::topic::{Admin, Topic};
-use plimsoll_server::Cache;
 use serde_json::{Value, json};
 
 use super::{column, count, results, suite, whole, write};

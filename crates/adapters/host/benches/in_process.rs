@@ -1,0 +1,91 @@
+//! How fast the servers in this process take documents from one blocking client: `cargo bench -p plimsoll-host`.
+//!
+//! Goal: the null server takes well over 1 M small documents/s in batches of 1000 over one connection, and the lying
+//! server 1 M documents in seconds, so that neither is what a self-test measures. No goal: many connections, large
+//! documents. The client sends the same bytes again and again; the lying server gets a new `_id` patched into each.
+
+use std::error::Error;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use bson::{RawDocumentBuf, rawdoc};
+use plimsoll_host::{lying, null};
+use plimsoll_measure::clock;
+use plimsoll_wire::frame;
+
+const BATCH: usize = 1000;
+
+/// One insert, and where the last eight bytes of each document's `_id` lie in it.
+struct Insert {
+    bytes: Vec<u8>,
+    ids: Vec<usize>,
+}
+
+impl Insert {
+    fn new(batch: usize) -> Self {
+        let document =
+            rawdoc! { "_id": bson::oid::ObjectId::from_bytes([0; 12]), "n": 1_i64, "note": "x".repeat(100) };
+        let mut bytes = Vec::new();
+        let at = frame::start(&mut bytes, 1, 0, 0);
+        bytes
+            .extend_from_slice(rawdoc! { "insert": "bench", "ordered": false, "$db": "plimsoll" }.as_bytes());
+        let ids = section(&mut bytes, &document, batch);
+        frame::finish(&mut bytes, at);
+        Insert { bytes, ids }
+    }
+
+    fn number(&mut self, first: u64) {
+        for (number, &place) in (first..).zip(&self.ids) {
+            self.bytes[place..place + 8].copy_from_slice(&number.to_be_bytes());
+        }
+    }
+}
+
+fn section(out: &mut Vec<u8>, document: &RawDocumentBuf, count: usize) -> Vec<usize> {
+    const NAME: &[u8] = b"documents\0";
+    let document = document.as_bytes();
+    let len = i32::try_from(4 + NAME.len() + count * document.len()).unwrap_or(i32::MAX);
+    out.push(1);
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(NAME);
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        // Length, type, "_id" and NUL, and the four bytes that stay zero.
+        ids.push(out.len() + 4 + 1 + 4 + 4);
+        out.extend_from_slice(document);
+    }
+    ids
+}
+
+/// Sends `rounds` inserts, one after the other, and says how many a second were answered.
+fn per_second(address: SocketAddr, insert: &mut Insert, rounds: u64) -> Result<f64, Box<dyn Error>> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let batch = u64::try_from(insert.ids.len())?;
+    let mut reply = vec![0; 64 * 1024];
+    let start = clock::now();
+    for round in 0..rounds {
+        insert.number(round * batch);
+        stream.write_all(&insert.bytes)?;
+        let got = stream.read(&mut reply)?;
+        if frame::claimed_len(&reply[..got], reply.len())? != Some(got) {
+            return Err("the answer came in parts".into());
+        }
+    }
+    Ok(rounds as f64 * 1e9 / clock::now().since(start) as f64)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // `cargo test --benches` asks for a small run.
+    let small = std::env::args().any(|argument| argument == "--test");
+    let rounds = if small { 10 } else { 5000 };
+    let null = null::Server::start(null::Options::default())?;
+    let batches = per_second(null.address(), &mut Insert::new(BATCH), rounds)?;
+    println!("null server:  {:>10.0} documents/s, {BATCH} an insert", batches * BATCH as f64);
+    let singles = per_second(null.address(), &mut Insert::new(1), rounds * 10)?;
+    println!("null server:  {singles:>10.0} documents/s, one an insert");
+    let lying = lying::Server::start(lying::Options::default())?;
+    let batches = per_second(lying.address(), &mut Insert::new(BATCH), rounds / 5)?;
+    println!("lying server: {:>10.0} documents/s, {BATCH} an insert", batches * BATCH as f64);
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! The servers that were left running on purpose (`plimsoll server start`), one small file each in the cache.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_install::Cache;
+use plimsoll_process::{Detached, Ending};
+use serde::{Deserialize, Serialize};
+
+use crate::local::Profile;
+
+/// How long a server that cannot be written down may take to end.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// The list of servers that run.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    directory: PathBuf,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its process.
+    pub pid: u32,
+    /// When the process started, in clock ticks since boot: process ids are used again, this pair is not.
+    pub started_ticks: u64,
+    /// Its durability profile, for an embedded server.
+    pub profile: Option<Profile>,
+    /// The directory of its data and its log.
+    pub storage: PathBuf,
+    /// Whether the storage goes when it is stopped.
+    pub temporary: bool,
+}
+
+/// The list could not be read or written, or a server on it could not be stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system refused.
+    #[error(
+        "the list of running servers at {path:?} cannot be used ({source}): check its owner and the disk"
+    )]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The process ended before it could be written down.
+    #[error("the server (process {0}) ended at once: start it again and look into its log")]
+    Gone(u32),
+    /// It cannot be signalled, or does not end.
+    #[error("the server (process {pid}) cannot be stopped ({source}): end it by hand with `kill -9 {pid}`")]
+    Stop {
+        /// Its process.
+        pid: u32,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Entry {
+    fn process(&self) -> Detached {
+        Detached { pid: self.pid, started_ticks: self.started_ticks }
+    }
+}
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |source| Error::Io { path, source }
+}
+
+impl Registry {
+    /// The list in a cache; its directory is created.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be.
+    pub fn of(cache: &Cache) -> Result<Self, Error> {
+        let directory = cache.root().join("servers");
+        fs::create_dir_all(&directory).map_err(io_at(&directory))?;
+        Ok(Registry { directory })
+    }
+
+    /// Where the files of the list are, and the temporary storage of the servers on it.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn add(
+        &self,
+        pid: u32,
+        address: SocketAddr,
+        profile: Option<Profile>,
+        storage: PathBuf,
+        temporary: bool,
+    ) -> Result<Entry, Error> {
+        let Detached { started_ticks, .. } = Detached::of(pid).ok_or(Error::Gone(pid))?;
+        let entry = Entry { address, pid, started_ticks, profile, storage, temporary };
+        match self.write(&entry) {
+            Ok(()) => Ok(entry),
+            Err(error) => {
+                // A server that nobody can find again must not stay; the error tells what went wrong first.
+                let _ = self.stop(&entry, KILL_LIMIT);
+                Err(error)
+            }
+        }
+    }
+
+    fn write(&self, entry: &Entry) -> Result<(), Error> {
+        let path = self.file(entry);
+        let text = serde_json::to_string_pretty(entry).map_err(|error| io_at(&path)(error.into()))?;
+        let partial = path.with_extension("partial");
+        fs::write(&partial, text).map_err(io_at(&partial))?;
+        fs::rename(&partial, &path).map_err(io_at(&path))
+    }
+
+    fn file(&self, entry: &Entry) -> PathBuf {
+        self.directory.join(format!("{}.json", entry.pid))
+    }
+
+    /// The servers that run, by port. Those that have ended by themselves are struck off, and their storage goes if it
+    /// was temporary.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the list cannot be read. A file of it that makes no sense is passed over.
+    pub fn running(&self) -> Result<Vec<Entry>, Error> {
+        let files = fs::read_dir(&self.directory).map_err(io_at(&self.directory))?;
+        let entries = files.flatten().filter_map(|file| read(&file.path()));
+        let (mut running, ended): (Vec<Entry>, Vec<Entry>) =
+            entries.partition(|entry| entry.process().is_running());
+        ended.iter().try_for_each(|entry| self.strike(entry))?;
+        running.sort_by_key(|entry| entry.address.port());
+        Ok(running)
+    }
+
+    /// Asks a server to end, kills it after `limit`, strikes it off. One that has ended already counts as graceful.
+    ///
+    /// # Errors
+    /// [`Error::Stop`] if it belongs to another user or does not die.
+    pub fn stop(&self, entry: &Entry, limit: Duration) -> Result<Ending, Error> {
+        let ending = entry.process().end(limit).map_err(|source| Error::Stop { pid: entry.pid, source })?;
+        self.strike(entry)?;
+        Ok(ending)
+    }
+
+    fn strike(&self, entry: &Entry) -> Result<(), Error> {
+        if entry.temporary {
+            absent(fs::remove_dir_all(&entry.storage)).map_err(io_at(&entry.storage))?;
+        }
+        let file = self.file(entry);
+        absent(fs::remove_file(&file)).map_err(io_at(&file))
+    }
+}
+
+/// What is not there any more needs no removing.
+fn absent(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+fn read(path: &Path) -> Option<Entry> {
+    let is_entry = path.extension().is_some_and(|extension| extension == "json");
+    is_entry.then(|| serde_json::from_slice(&fs::read(path).ok()?).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    struct Bench {
+        directory: tempfile::TempDir,
+        registry: Registry,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let registry = Registry::of(&Cache::at(directory.path())).unwrap();
+            Bench { directory, registry }
+        }
+
+        fn add(&self, pid: u32, port: u16) -> Entry {
+            let storage = self.directory.path().join(port.to_string());
+            fs::create_dir(&storage).unwrap();
+            let address = SocketAddr::from(([127, 0, 0, 1], port));
+            self.registry.add(pid, address, Some(Profile::Journaled), storage, true).unwrap()
+        }
+    }
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn a_server_is_listed_until_it_is_stopped() {
+        let bench = Bench::new();
+        let mut process = sleeper();
+        let entry = bench.add(process.id(), 27_001);
+        assert_eq!(bench.registry.running().unwrap(), std::slice::from_ref(&entry));
+        assert_eq!(bench.registry.stop(&entry, Duration::from_secs(10)).unwrap(), Ending::Graceful);
+        process.wait().unwrap();
+        assert_eq!(bench.registry.running().unwrap(), []);
+        assert!(!entry.storage.exists());
+    }
+
+    #[test]
+    fn a_server_that_ended_by_itself_is_struck_off() {
+        let bench = Bench::new();
+        let mut process = sleeper();
+        let entry = bench.add(process.id(), 27_002);
+        process.kill().unwrap();
+        process.wait().unwrap();
+        assert_eq!(bench.registry.running().unwrap(), []);
+        assert!(!entry.storage.exists());
+    }
+
+    #[test]
+    fn another_process_with_the_same_id_is_never_signalled() {
+        let bench = Bench::new();
+        let mut process = sleeper();
+        let entry = bench.add(process.id(), 27_003);
+        let old = Entry { started_ticks: entry.started_ticks - 1, ..entry };
+        assert_eq!(bench.registry.stop(&old, Duration::ZERO).unwrap(), Ending::Graceful);
+        assert!(process.try_wait().unwrap().is_none());
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    #[test]
+    fn a_file_that_makes_no_sense_is_passed_over() {
+        let bench = Bench::new();
+        fs::write(bench.registry.directory().join("1.json"), "{").unwrap();
+        assert_eq!(bench.registry.running().unwrap(), []);
+    }
+}

@@ -1,0 +1,198 @@
+//! The embedded server, for real: started, hurt, restarted, kept, probed, and gone without a trace.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use bson::doc;
+use plimsoll_host::embedded::{self, Options};
+use plimsoll_host::probe::{Maker, Probe};
+use plimsoll_host::registry::Registry;
+use plimsoll_host::{Cache, Ending, Profile, Storage, process};
+use plimsoll_measure::clock;
+use plimsoll_measure::environment::{ServerFacts, ServerKind};
+
+use crate::bench::{ask, block_on, cache, connect_options, count, insert, options, soon, start};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[test]
+fn it_starts_answers_stops_and_leaves_nothing_behind() {
+    let mut server = start(Profile::Relaxed);
+    let (pid, storage) = (server.pid().unwrap(), server.storage().to_owned());
+    assert_eq!(ask(&server, doc! {"ping": 1}).get_f64("ok").unwrap(), 1.0);
+    assert!(process::is_alive(pid) && storage.exists());
+    assert_eq!(server.stop(LIMIT).unwrap(), Ending::Graceful);
+    assert!(!process::is_alive(pid));
+    drop(server);
+    assert!(!storage.exists());
+}
+
+#[test]
+fn a_panic_leaves_nothing_behind() {
+    let (send, receive) = std::sync::mpsc::channel();
+    let panicked = thread::spawn(move || {
+        let server = start(Profile::Relaxed);
+        send.send((server.pid().unwrap(), server.storage().to_owned())).unwrap();
+        panic!("on purpose");
+    });
+    assert!(panicked.join().is_err());
+    let (pid, storage) = receive.recv().unwrap();
+    assert!(!process::is_alive(pid) && !storage.exists());
+}
+
+/// A process that owns a server.
+struct Owner {
+    process: Child,
+    server_pid: u32,
+    storage: PathBuf,
+}
+
+impl Owner {
+    fn start(temporary: &Path) -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture", "embedded::owns_a_server_until_it_is_killed"])
+            .env("TMPDIR", temporary)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let said = lines.into_iter().find_map(|line| Some(line.split_once("owns ")?.1.to_owned())).unwrap();
+        let (pid, storage) = said.split_once(' ').unwrap();
+        Owner { process, server_pid: pid.parse().unwrap(), storage: storage.into() }
+    }
+
+    /// `Child::kill` is SIGKILL.
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+#[test]
+#[ignore = "the process that another test kills"]
+fn owns_a_server_until_it_is_killed() {
+    let server = start(Profile::Relaxed);
+    println!("owns {} {}", server.pid().unwrap(), server.storage().display());
+    thread::sleep(Duration::from_secs(120));
+}
+
+#[test]
+fn kill_9_of_the_owner_ends_the_server_and_the_next_start_sweeps_its_storage() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut first = Owner::start(temporary.path());
+    first.kill();
+    soon("the server dies with its owner", || !process::is_alive(first.server_pid));
+    assert!(first.storage.exists(), "nobody was left to remove it");
+    let mut second = Owner::start(temporary.path());
+    assert!(!first.storage.exists() && second.storage.exists());
+    second.kill();
+    soon("the server dies with its owner", || !process::is_alive(second.server_pid));
+}
+
+#[test]
+fn a_journaled_server_keeps_what_it_acknowledged_over_kill_9_and_its_address() {
+    let mut server = start(Profile::Journaled);
+    let (address, pid) = (server.address(), server.pid());
+    insert(&server, 500);
+    server.kill().unwrap();
+    assert_eq!(server.pid(), None);
+    server.restart().unwrap();
+    assert_eq!((server.address(), count(&server)), (address, 500));
+    assert_ne!(server.pid(), pid);
+}
+
+#[test]
+fn a_paused_server_answers_when_it_is_resumed() {
+    let server = start(Profile::Relaxed);
+    server.pause().unwrap();
+    let start = clock::now();
+    let answered = thread::scope(|scope| {
+        let asked = scope.spawn(|| ask(&server, doc! {"ping": 1}));
+        thread::sleep(Duration::from_millis(200));
+        server.resume().unwrap();
+        asked.join().unwrap()
+    });
+    assert_eq!(answered.get_f64("ok").unwrap(), 1.0);
+    assert!(clock::now().since(start) >= 200 * clock::MILLISECOND_NS);
+}
+
+#[test]
+fn kept_storage_moves_and_starts_again_with_everything_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(Profile::Journaled);
+    insert(&server, 300);
+    let old = server.storage().to_owned();
+    let kept = server.keep_storage(&directory.path().join("run/storage")).unwrap();
+    assert!(!old.exists());
+    let again = Options { storage: Storage::At(kept.clone()), ..options(Profile::Journaled) };
+    let server = embedded::start(&cache(), &again).unwrap();
+    assert_eq!(count(&server), 300);
+    assert!(embedded::start(&cache(), &again).is_err(), "one server a storage");
+    drop(server);
+    assert!(kept.exists(), "storage that was named stays");
+}
+
+#[test]
+fn the_probe_tells_what_the_server_is() {
+    let server = start(Profile::Relaxed);
+    let mut facts = block_on(async {
+        let mut probe = Probe::connect(&connect_options(&server)).await.unwrap();
+        assert_eq!((probe.maker(), probe.pid()), (Maker::SecantusDb, server.pid()));
+        probe.facts().await.unwrap()
+    });
+    server.describe(&mut facts);
+    assert_eq!((facts.kind, facts.profile.as_deref()), (ServerKind::Embedded, Some("relaxed")));
+    assert_eq!(facts.addresses, [server.address().to_string()]);
+    assert_eq!(facts.product.as_deref(), Some("SecantusDB 0.5.3-beta.196"));
+    assert_eq!(facts.storage_engine.as_deref(), Some("wiredTiger"));
+    assert_eq!(facts.topology.as_deref(), Some("replica set secantus"));
+    assert!(facts.default_write_concern.is_some() && !facts.parameters.is_empty());
+    assert_ne!(facts, ServerFacts::default());
+}
+
+#[test]
+fn the_samples_of_the_probe_move_with_the_load() {
+    let server = start(Profile::Journaled);
+    let start = clock::now();
+    block_on(async {
+        let mut probe = Probe::connect(&connect_options(&server)).await.unwrap();
+        let before = probe.sample(start).await.unwrap();
+        thread::scope(|scope| scope.spawn(|| insert(&server, 2000)).join().unwrap());
+        let after = probe.sample(start).await.unwrap();
+        assert!(after.at_ns > before.at_ns && after.round_trip_ns > 0);
+        assert!(after.network_in_bytes > before.network_in_bytes);
+        assert!(after.journal_bytes > before.journal_bytes);
+        assert!(after.journal_syncs > before.journal_syncs);
+        assert!(after.cache_dirty_bytes > before.cache_dirty_bytes);
+        assert!(after.cpu_ns > before.cpu_ns && after.rss_bytes.is_some());
+        assert_eq!(after.cache_bytes_max, Some(64 << 20));
+        assert_eq!((after.inserts, after.write_tickets_out), (None, None));
+        let stats = probe.collection_stats("test", "c").await.unwrap();
+        assert_eq!((stats.documents, stats.storage_bytes), (Some(2000), None));
+        assert_eq!(probe.collection_stats("test", "nothing").await.unwrap().documents.unwrap_or(0), 0);
+    });
+}
+
+#[test]
+fn a_detached_server_is_found_in_the_registry_and_stopped_through_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = format!("secantus-mdb-{}", embedded::VERSION);
+    std::os::unix::fs::symlink(cache().root().join(&root), directory.path().join(&root)).unwrap();
+    let cache = Cache::at(directory.path());
+    let entry = embedded::start_detached(&cache, &options(Profile::Relaxed)).unwrap();
+    let registry = Registry::of(&cache).unwrap();
+    assert_eq!(registry.running().unwrap(), std::slice::from_ref(&entry));
+    assert_eq!(registry.stop(&entry, LIMIT).unwrap(), Ending::Graceful);
+    assert!(registry.running().unwrap().is_empty());
+    assert!(!process::is_alive(entry.pid) && !entry.storage.exists());
+}
+
+#[test]
+fn a_wrong_argument_is_told_in_the_servers_own_words() {
+    let wrong = Options { args: vec!["--no-such-option".into()], ..options(Profile::Relaxed) };
+    let text = embedded::start(&cache(), &wrong).unwrap_err().to_string();
+    assert!(text.contains("no-such-option"), "{text}");
+}

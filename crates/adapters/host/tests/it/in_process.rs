@@ -1,0 +1,25 @@
+//! The servers in this process, with the lean client.
+
+use bson::rawdoc;
+use plimsoll_host::probe::Probe;
+use plimsoll_host::{lying, null};
+use plimsoll_wire::{ConnectOptions, Connection};
+
+use crate::bench::block_on;
+
+#[test]
+fn the_null_and_the_lying_server_are_spoken_to_by_the_lean_client() {
+    let null = null::Server::start(Default::default()).unwrap();
+    let lying = lying::Server::start(Default::default()).unwrap();
+    for address in [null.address(), lying.address()] {
+        block_on(async {
+            let options = ConnectOptions::new(address.to_string().parse().unwrap());
+            let mut connection = Connection::connect(&options).await.unwrap();
+            connection.ping().await.unwrap();
+            let insert = rawdoc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]};
+            assert_eq!(connection.command("d", &insert).await.unwrap().get_i32("n").unwrap(), 2);
+            let facts = Probe::connect(&options).await.unwrap().facts().await.unwrap();
+            assert!(facts.product.unwrap().starts_with("Plimsoll's "));
+        });
+    }
+}

@@ -1,0 +1,85 @@
+//! The server that all clients talk to, and the machine.
+
+use std::env;
+
+use bson::rawdoc;
+use plimsoll_host::embedded::{self, Options};
+use plimsoll_host::{Cache, Profile, Server, machine};
+use plimsoll_measure::environment::Environment;
+use plimsoll_wire::{Address, ConnectOptions, Connection};
+
+use crate::Failure;
+use crate::document::DATABASE;
+
+/// The variable that names a server to use instead of the embedded one.
+const VARIABLE: &str = "PLIMSOLL_BENCH_URI";
+/// More than all documents of a long run, so that the server never has to make room.
+const CACHE_BYTES: u64 = 1 << 30;
+
+/// Where it is measured.
+pub(crate) struct Place {
+    /// Where the server listens.
+    pub(crate) address: Address,
+    /// What the server is, in words.
+    pub(crate) server: String,
+    /// The machine of the clients.
+    pub(crate) machine: Environment,
+    /// Ends with the value.
+    _running: Option<Server>,
+}
+
+impl Place {
+    /// The server of the variable, or the embedded one, started.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let (address, server, running) = match env::var(VARIABLE) {
+            Ok(uri) => (address(&uri)?, uri, None),
+            Err(_) => start()?,
+        };
+        if running.is_none() {
+            refuse_what_is_not_ours(&address)?;
+        }
+        let machine = machine::environment(&env::temp_dir());
+        Ok(Place { address, server, machine, _running: running })
+    }
+
+    /// Removes what the clients wrote.
+    pub(crate) fn clear(&self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let mut connection = Connection::connect(&ConnectOptions::new(self.address.clone())).await?;
+            connection.command(DATABASE, &rawdoc! {"dropDatabase": 1}).await?;
+            Ok(())
+        })
+    }
+}
+
+/// A database of that name on a server that was given may be the user's own: it is dropped only if it is empty before.
+fn refuse_what_is_not_ours(address: &Address) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&ConnectOptions::new(address.clone())).await?;
+        let listed = connection.command(DATABASE, &rawdoc! {"listCollections": 1, "nameOnly": true}).await?;
+        let first = listed.get_document("cursor")?.get_array("firstBatch")?;
+        match first.into_iter().next() {
+            None => Ok(()),
+            Some(_) => Err(format!(
+                "{address} has a database {DATABASE} with collections in it: drop it yourself if it is of no use, for \
+                 this benchmark drops it"
+            )
+            .into()),
+        }
+    })
+}
+
+fn start() -> Result<(Address, String, Option<Server>), Failure> {
+    let options = Options { profile: Profile::Relaxed, cache_bytes: Some(CACHE_BYTES), ..Options::default() };
+    let server = embedded::start(&Cache::locate()?, &options)?;
+    let words = format!("embedded, SecantusDB {}, {} profile", embedded::VERSION, options.profile.name());
+    Ok((server.address().to_string().parse()?, words, Some(server)))
+}
+
+fn address(uri: &str) -> Result<Address, Failure> {
+    let rest = uri.strip_prefix("mongodb://").map(|rest| rest.trim_end_matches('/'));
+    let address = rest.and_then(|rest| rest.parse().ok());
+    address.ok_or_else(|| format!("{VARIABLE}={uri}: write mongodb://HOST:PORT and nothing more").into())
+}

@@ -1,0 +1,72 @@
+//! What the audit scan asks of a replica set before it believes what it reads.
+
+use bson::{Document, doc};
+use plimsoll_document::IdForm;
+use plimsoll_host::scripted::Server;
+use plimsoll_ledger::{Deal, Ledger, Neighbours, Run, State, Touched, WorkerLedger};
+use plimsoll_mongo::audit::{Error, Scope, scan};
+use plimsoll_mongo::setup::Namespace;
+use plimsoll_wire::{Address, ConnectOptions};
+
+/// A member of a replica set that answers the wait for a majority with `waited`.
+fn member(waited: Document) -> Server {
+    let script = move |command: &Document| {
+        let name = command.keys().next().map(String::as_str);
+        match name {
+            Some("hello") => Some(doc! {
+                "isWritablePrimary": true, "setName": "rs", "maxWireVersion": 25, "minWireVersion": 0,
+                "maxBsonObjectSize": 1 << 24, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000,
+                "ok": 1.0,
+            }),
+            Some("update") => Some(waited.clone()),
+            Some("find") => Some(doc! {"cursor": {"firstBatch": [], "id": 0_i64, "ns": "d.c"}, "ok": 1.0}),
+            _ => None,
+        }
+    };
+    Server::start(script).unwrap()
+}
+
+/// Audits one acknowledged document that the server does not show.
+fn audit(server: &Server) -> Result<u64, Error> {
+    let mut ledger = Ledger::new(Run { time_s: 1, tag: [0; 3] }, Deal::new(10, 1, None).unwrap());
+    let mut worker = WorkerLedger::unjournaled();
+    worker.set(0..1, State::Acknowledged);
+    ledger.adopt(0, worker);
+    let namespace = Namespace { db: "d".into(), collection: "c".into() };
+    let scope = Scope {
+        namespace: &namespace,
+        source: None,
+        id: IdForm::ObjectId,
+        touched: &Touched::None,
+        neighbours: Neighbours::Excluded,
+    };
+    let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
+    let servers = [ConnectOptions::new(address)];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(scan(&servers, &ledger, scope, &mut ())).map(|findings| findings.lost)
+}
+
+#[test]
+fn a_replica_set_that_lags_is_not_audited_rather_than_accused() {
+    let late =
+        doc! {"code": 64, "codeName": "WriteConcernTimeout", "errmsg": "waiting for replication timed out"};
+    let server = member(doc! {"n": 0, "nModified": 0, "writeConcernError": late, "ok": 1.0});
+    let error = audit(&server).unwrap_err();
+    assert!(matches!(error, Error::Behind(_)), "{error}");
+    assert!(
+        error.to_string().contains("did not catch up in time (waiting for replication timed out)"),
+        "{error}"
+    );
+    assert!(!server.heard().iter().any(|command| command.contains_key("find")));
+}
+
+#[test]
+fn a_replica_set_that_has_caught_up_is_read_at_majority() {
+    let server = member(doc! {"n": 0, "nModified": 0, "ok": 1.0});
+    assert_eq!(audit(&server).unwrap(), 1);
+    let heard = server.heard();
+    let waited = heard.iter().find(|command| command.contains_key("update")).unwrap();
+    assert_eq!(waited.get_document("writeConcern").unwrap(), &doc! {"w": "majority", "wtimeout": 100_000});
+    let find = heard.iter().find(|command| command.contains_key("find")).unwrap();
+    assert_eq!(find.get_document("readConcern").unwrap(), &doc! {"level": "majority"});
+}

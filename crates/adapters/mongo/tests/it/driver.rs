@@ -1,0 +1,73 @@
+//! Where the official driver does its work: its CPU is told as that of the worker's thread.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use plimsoll_host::null;
+use plimsoll_ledger::{Deal, Run};
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_mongo::books::Books;
+use plimsoll_mongo::driver::Driver;
+use plimsoll_mongo::scenario::{Operation, Section};
+use plimsoll_mongo::setup::{Context, Setup};
+use plimsoll_mongo::topology::Site;
+use plimsoll_wire::Address;
+
+/// Operations of each kind that are sent.
+const TIMES: u64 = 20;
+
+fn setup() -> Setup {
+    let section: Section = serde_json::from_str(
+        r#"{"collection": "d.c", "document": {"a": 1, "text": {"$text": {"bytes": 100}}}, "client": "driver"}"#,
+    )
+    .unwrap();
+    let operations = [
+        ("insert", r#"{"insert": {"batch": 1000}}"#),
+        ("find", r#"{"find": {}}"#),
+        ("update", r#"{"update": {"update": {"$inc": {"a": 1}}}}"#),
+    ];
+    let operations = operations.map(|(name, typed)| {
+        let operation: Operation = serde_json::from_str(typed).unwrap();
+        (name.to_owned(), operation)
+    });
+    let context = Context { seed: 1, run: Run { time_s: 1, tag: [1, 2, 3] }, base: Path::new(".") };
+    Setup::build(&section, &operations, context).unwrap()
+}
+
+#[test]
+fn everything_that_the_driver_does_is_done_on_the_workers_thread() {
+    let server = null::Server::start(null::Options::default()).unwrap();
+    let setup = Arc::new(setup());
+    let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
+    let site = Arc::new(Site::single(address, Duration::from_secs(20)));
+    let mut books = Books::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None);
+    books.pretend(1000);
+    let target = Driver::new(setup.clone(), site, books);
+    let threads = Arc::new(AtomicUsize::new(0));
+    let started = threads.clone();
+    // The runtime of a worker, which tells of every thread that it starts: those of blocking work. The driver itself
+    // starts none.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_start(move || {
+            started.fetch_add(1, Ordering::Relaxed);
+        })
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut lane = target.open().await.unwrap();
+        for number in 0..TIMES {
+            for operation in 0..setup.commands.len() {
+                assert_eq!(target.prepare(&mut lane, operation, number), Prepared::Ready);
+                target.send(&mut lane).await;
+            }
+        }
+    });
+    assert_eq!(server.acknowledged(), TIMES * 1001, "inserts and updates were sent");
+    assert_eq!(threads.load(Ordering::Relaxed), 0, "threads beside the worker's own");
+    let blocking = runtime.spawn_blocking(|| ());
+    runtime.block_on(blocking).unwrap();
+    assert_eq!(threads.load(Ordering::Relaxed), 1, "one would have been seen");
+}

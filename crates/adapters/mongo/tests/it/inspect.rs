@@ -1,0 +1,312 @@
+//! What an inspection makes of servers that cannot be had on one machine, or that say no.
+
+use bson::{Bson, Document, doc, oid::ObjectId};
+use plimsoll_host::scripted::Server;
+use plimsoll_measure::inspection::{
+    Choice, Collection, Counting, Inspection, Kind, Place, Presence, Source, difference,
+};
+use plimsoll_mongo::inspect::{Error, Wanted, brief, inspect};
+use plimsoll_mongo::setup::Namespace;
+use plimsoll_wire::{Address, ConnectOptions, Connection};
+
+/// What a server answers to a command by its name; what is not here is refused.
+type Answers = fn(&str, &Document) -> Option<Document>;
+
+fn start(answers: Answers) -> Server {
+    let script = move |command: &Document| answers(command.keys().next()?, command);
+    Server::start(script).unwrap()
+}
+
+fn cursor(documents: Vec<Document>) -> Document {
+    doc! {"cursor": {"firstBatch": documents, "id": 0_i64, "ns": "d.c"}, "ok": 1.0}
+}
+
+fn refused(code: i32, message: &str) -> Document {
+    doc! {"ok": 0.0, "code": code, "codeName": "Refused", "errmsg": message}
+}
+
+fn unauthorized() -> Option<Document> {
+    Some(refused(13, "not authorized on d to execute command"))
+}
+
+fn id(second: u32) -> ObjectId {
+    ObjectId::from_parts(second, [0; 5], [0; 3])
+}
+
+/// A server with one large, compressed, capped collection.
+fn large(name: &str, command: &Document) -> Option<Document> {
+    let sorted = command.get_document("sort").ok().and_then(|sort| sort.values().next()?.as_i32());
+    Some(match name {
+        "listDatabases" => doc! {"databases": [{"name": "admin"}, {"name": "d"}], "ok": 1.0},
+        "dbStats" => doc! {
+            "collections": 1, "objects": 95_487_000_i64, "dataSize": 6_779_577_000.0,
+            "storageSize": 1_051_639_808.0, "indexSize": 900.0, "ok": 1.0,
+        },
+        "listCollections" => cursor(vec![
+            doc! {"name": "c", "type": "collection", "options": {"capped": true, "size": 1_i64 << 40}},
+            doc! {"name": "system.views", "type": "collection", "options": {}},
+        ]),
+        "collStats" => doc! {
+            "count": 95_487_000, "size": 6_779_577_000_i64, "storageSize": 1_051_639_808, "freeStorageSize": 4096,
+            "totalIndexSize": 900, "indexSizes": {"_id_": 600, "at_1": 300}, "ok": 1.0,
+        },
+        "listIndexes" => cursor(vec![
+            doc! {"v": 2, "key": {"_id": 1}, "name": "_id_"},
+            doc! {"v": 2, "key": {"at": 1}, "name": "at_1"},
+        ]),
+        "find" if command.contains_key("filter") => cursor(vec![end(command, sorted?)]),
+        "find" => cursor(vec![doc! {"_id": id(if sorted == Some(1) { 100 } else { 700 }), "key": "sk"}]),
+        "aggregate" => return aggregated(command),
+        "killCursors" => doc! {"ok": 1.0},
+        _ => return None,
+    })
+}
+
+/// The first or the last document in the order of a field.
+fn end(command: &Document, order: i32) -> Document {
+    let second = if order == 1 { 100 } else { 700 };
+    match command.get_document("sort").unwrap().keys().next().unwrap().as_str() {
+        "_id" => doc! {"_id": id(second)},
+        path => doc! {path: bson::DateTime::from_millis(i64::from(second) * 1000)},
+    }
+}
+
+/// Chooses at random, and has no time for anything that scans.
+fn aggregated(command: &Document) -> Option<Document> {
+    let stage = command.get_array("pipeline").ok()?.first()?.as_document()?.clone();
+    if !stage.contains_key("$sample") {
+        return Some(refused(50, "operation exceeded time limit"));
+    }
+    let one = |second: u32| {
+        let at = bson::DateTime::from_millis(i64::from(second) * 1000);
+        doc! {"_id": id(second), "key": "sk", "at": at, "seen": at, "headers": {}}
+    };
+    Some(cursor((200..260).map(one).collect()))
+}
+
+fn with<T>(server: &Server, ask: impl AsyncFnOnce(&mut Connection) -> T) -> T {
+    let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = Connection::connect(&ConnectOptions::new(address)).await.unwrap();
+        ask(&mut connection).await
+    })
+}
+
+fn look(server: &Server, wanted: &Wanted) -> Result<Inspection, Error> {
+    with(server, async |connection| inspect(connection, wanted).await)
+}
+
+fn forbidding(fields: &[&str]) -> Wanted {
+    let forbidden = fields.iter().map(|field| field.parse().unwrap()).collect();
+    Wanted { samples: 3, forbidden, ..Wanted::default() }
+}
+
+fn namespace(collection: &str) -> Namespace {
+    Namespace { db: "d".into(), collection: collection.into() }
+}
+
+#[test]
+fn a_compressed_capped_collection_is_told_with_its_ratio() {
+    let inspection = look(&start(large), &forbidding(&[])).unwrap();
+    let [collection] = inspection.collections.as_slice() else { panic!("{:?}", inspection.collections) };
+    assert_eq!(collection.namespace, "d.c");
+    assert_eq!(collection.options.capped.unwrap().bytes_max, Some(1 << 40));
+    let size = &collection.size;
+    assert_eq!((size.data_bytes, size.storage_bytes), (Some(6_779_577_000), Some(1_051_639_808)));
+    assert!((size.compression.unwrap() - 6.4467).abs() < 0.001, "{size:?}");
+    assert_eq!((size.document_bytes, size.free_bytes, size.index_bytes), (Some(71.0), Some(4096), Some(900)));
+    let sizes: Vec<_> = collection.indexes.iter().flatten().map(|index| index.bytes).collect();
+    assert_eq!(sizes, [Some(600), Some(300)]);
+    assert_eq!(inspection.databases[1].storage_bytes, Some(1_051_639_808));
+    assert!(inspection.round_trip_ns > 0);
+}
+
+#[test]
+fn what_takes_too_long_to_scan_is_estimated_and_said_so() {
+    let inspection = look(&start(large), &forbidding(&["note", "headers"])).unwrap();
+    let collection = &inspection.collections[0];
+    assert_eq!((collection.documents, collection.counting), (Some(95_487_000), Counting::Estimated));
+    let notes = collection.notes.join("\n");
+    for part in [
+        "documents were not counted: it takes longer",
+        "dates without an index",
+        "with note were not counted",
+    ] {
+        assert!(notes.contains(part), "`{part}` is not in: {notes}");
+    }
+    let inventory = collection.inventory.as_ref().unwrap();
+    assert_eq!((inventory.choice, inventory.documents), (Choice::Random, 60));
+    let times: Vec<_> =
+        collection.times.iter().map(|time| (time.path.as_str(), time.source, time.span_s)).collect();
+    assert_eq!(
+        times,
+        [("_id", Source::Index, 600.0), ("at", Source::Index, 600.0), ("seen", Source::Inventory, 59.0)]
+    );
+    let [note, headers] = collection.forbidden.as_slice() else { panic!("{:?}", collection.forbidden) };
+    assert_eq!((note.presence, note.documents), (Presence::AbsentInInventory, None));
+    assert_eq!((headers.presence, headers.sampled, headers.documents), (Presence::Found, 60, None));
+    assert!(!inspection.holds());
+}
+
+#[test]
+fn every_question_has_a_time_limit_and_changes_nothing() {
+    let server = start(large);
+    look(&server, &forbidding(&["note"])).unwrap();
+    let free = ["hello", "ping", "killCursors", "getMore"];
+    for command in server.heard() {
+        let name = command.keys().next().unwrap().clone();
+        let limit = command.get_i32("maxTimeMS");
+        assert!(free.contains(&name.as_str()) || limit.is_ok_and(|ms| ms > 0 && ms <= 10_000), "{command}");
+        let reads =
+            ["aggregate", "collStats", "dbStats", "find", "listCollections", "listDatabases", "listIndexes"];
+        assert!(free.contains(&name.as_str()) || reads.contains(&name.as_str()), "{command}");
+    }
+}
+
+/// A user who may read documents, and nothing else.
+fn reader(name: &str, command: &Document) -> Option<Document> {
+    match name {
+        "listDatabases" | "dbStats" | "collStats" | "listIndexes" => unauthorized(),
+        "listCollections" if !command.contains_key("nameOnly") => unauthorized(),
+        "listCollections" => Some(cursor(vec![doc! {"name": "c", "type": "collection"}])),
+        "count" => Some(doc! {"n": 1, "ok": 1.0}),
+        "find" => Some(cursor(vec![doc! {"_id": 1}])),
+        "aggregate" => Some(cursor(vec![doc! {"_id": 1, "n": 1}])),
+        _ => None,
+    }
+}
+
+#[test]
+fn what_a_user_may_not_ask_is_not_reported_and_no_failure() {
+    let wanted = Wanted { databases: vec!["d".into()], samples: 3, ..Wanted::default() };
+    let inspection = look(&start(reader), &wanted).unwrap();
+    assert!(inspection.notes[0].contains("does not list its databases"), "{:?}", inspection.notes);
+    let collection = &inspection.collections[0];
+    assert_eq!((collection.documents, collection.counting), (Some(1), Counting::Counted));
+    assert_eq!((collection.size.data_bytes, collection.size.compression), (None, None));
+    assert_eq!((&collection.indexes, collection.samples.len()), (&None, 1));
+    let notes = collection.notes.join("\n");
+    assert!(notes.contains("size is not reported: not authorized"), "{notes}");
+    assert!(notes.contains("indexes are not reported: not authorized"), "{notes}");
+}
+
+#[test]
+fn a_field_that_could_not_be_looked_for_is_not_said_to_be_absent() {
+    let nothing: Answers = |name, command| match name {
+        "find" | "aggregate" | "count" => unauthorized(),
+        name => large(name, command),
+    };
+    let inspection = look(&start(nothing), &forbidding(&["note"])).unwrap();
+    let collection = &inspection.collections[0];
+    assert_eq!(collection.forbidden[0].presence, Presence::NotChecked);
+    assert_eq!((&collection.inventory, collection.samples.len()), (&None, 0));
+    assert!(!inspection.holds());
+}
+
+#[test]
+fn a_server_that_chooses_nothing_at_random_shows_its_foremost() {
+    let ordered: Answers = |name, command| match name {
+        "aggregate" => Some(refused(40324, "Unrecognized pipeline stage name: '$sample'")),
+        "find" if !command.contains_key("sort") => {
+            assert_eq!(command.get_i64("limit").unwrap(), 1001);
+            Some(cursor((0..1001).map(|number| doc! {"_id": number}).collect()))
+        }
+        name => large(name, command),
+    };
+    let collection = look(&start(ordered), &forbidding(&[])).unwrap().collections.remove(0);
+    let inventory = collection.inventory.unwrap();
+    assert_eq!((inventory.choice, inventory.documents), (Choice::Foremost, 1000));
+    assert!(
+        collection.notes.iter().any(|note| note.contains("could not be chosen at random")),
+        "{:?}",
+        collection.notes
+    );
+    let places: Vec<_> = collection.samples.iter().map(|sample| sample.place).collect();
+    assert_eq!(places, [Place::First, Place::Between, Place::Last]);
+}
+
+#[test]
+fn the_batches_of_a_cursor_are_read_one_after_the_other() {
+    let paged: Answers = |name, command| {
+        let page = |key: &str, from: i32, to: i32, id: i64| {
+            let documents: Vec<_> = (from..to).map(|number| doc! {"name": format!("c{number:03}")}).collect();
+            Some(doc! {"cursor": {key: documents, "id": id, "ns": "d.$cmd.listCollections"}, "ok": 1.0})
+        };
+        match name {
+            "listCollections" => page("firstBatch", 0, 101, 7),
+            "getMore" => {
+                assert_eq!(command.get_str("collection").unwrap(), "$cmd.listCollections");
+                page("nextBatch", 101, 230, 0)
+            }
+            "find" => Some(cursor(Vec::new())),
+            name => large(name, command),
+        }
+    };
+    let inspection =
+        look(&start(paged), &Wanted { databases: vec!["d".into()], ..Wanted::default() }).unwrap();
+    assert_eq!(inspection.collections.len(), 200);
+    assert!(inspection.notes[0].contains("30 more collections"), "{:?}", inspection.notes);
+}
+
+#[test]
+fn what_is_not_there_is_named_with_what_is() {
+    let server = start(large);
+    let wanted = Wanted { collections: vec![namespace("cc")], ..Wanted::default() };
+    let error = look(&server, &wanted).unwrap_err();
+    assert!(error.to_string().contains("no collection d.cc"), "{error}");
+    assert!(matches!(error, Error::UnknownCollection { known, .. } if known.contains(&"d.c".to_owned())));
+    let wanted = Wanted { databases: vec!["e".into()], ..Wanted::default() };
+    let error = look(&server, &wanted).unwrap_err();
+    assert!(matches!(&error, Error::UnknownDatabase { known, .. } if known == &["admin", "d"]), "{error}");
+}
+
+fn briefly(server: &Server, collection: &str) -> Collection {
+    with(server, async |connection| brief(connection, &namespace(collection)).await).unwrap()
+}
+
+#[test]
+fn a_brief_look_scans_nothing() {
+    let server = start(large);
+    let collection = briefly(&server, "c");
+    assert_eq!((collection.documents, collection.counting), (Some(95_487_000), Counting::Estimated));
+    assert_eq!(
+        (collection.kind, collection.samples.len(), &collection.inventory),
+        (Kind::Collection, 1, &None)
+    );
+    assert!(collection.size.compression.is_some() && collection.indexes.is_some());
+    assert!(!server.heard().iter().any(|command| command.contains_key("aggregate")));
+}
+
+#[test]
+fn the_difference_of_two_brief_looks_is_what_came_in_between() {
+    let server = start(large);
+    let (before, after) = (briefly(&server, "new"), briefly(&server, "c"));
+    assert_eq!((before.exists, before.documents), (false, Some(0)));
+    let changes = difference(&before, &after);
+    assert_eq!(
+        (changes.documents.growth(), changes.data_bytes.growth()),
+        (Some(95_487_000), Some(6_779_577_000))
+    );
+    assert_eq!(changes.indexes_added, [r#"_id_ {"_id":1}"#, r#"at_1 {"at":1}"#]);
+    assert!(changes.fields_added.is_empty(), "no fields were looked at");
+}
+
+#[test]
+fn an_answer_without_sense_is_not_believed() {
+    let nonsense: Answers = |name, command| match name {
+        "collStats" => {
+            Some(doc! {"count": -1, "size": "large", "storageSize": f64::NAN, "indexSizes": 5, "ok": 1.0})
+        }
+        "count" => Some(doc! {"n": Bson::Null, "ok": 1.0}),
+        "listIndexes" => Some(doc! {"cursor": {"firstBatch": [1, {"key": 5}], "id": "x"}, "ok": 1.0}),
+        "find" | "aggregate" => Some(doc! {"cursor": 5, "ok": 1.0}),
+        name => large(name, command),
+    };
+    let collection = look(&start(nonsense), &forbidding(&["note"])).unwrap().collections.remove(0);
+    assert_eq!((collection.size, collection.indexes), (Default::default(), None));
+    assert_eq!((collection.documents, collection.counting), (None, Counting::None));
+    assert_eq!((collection.samples.len(), collection.inventory), (0, None));
+    assert_eq!(collection.forbidden[0].presence, Presence::NotChecked);
+    assert!(collection.notes.iter().any(|note| note.contains("makes no sense")), "{:?}", collection.notes);
+}

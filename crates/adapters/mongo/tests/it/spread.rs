@@ -1,0 +1,111 @@
+//! One load over several servers of which one goes away: the operations for the others do not wait for it.
+
+use std::time::Duration;
+
+use plimsoll_host::proxy::{Disturbance, Proxy};
+use plimsoll_host::scripted::Server;
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::clock::{self, MILLISECOND_NS, SECOND_NS};
+use plimsoll_measure::outcome::Outcome;
+use plimsoll_mongo::spread::{Lane, Spread};
+
+use crate::scripts::{books, name, run, setup, site, taken};
+
+/// A pause after which a server that is away is tried again.
+const PAUSE: Duration = Duration::from_millis(600);
+/// Less than an attempt at a silent server takes, and far more than an answer, in nanoseconds.
+const WAIT_MAX_NS: u64 = 180 * MILLISECOND_NS;
+/// How long a server may take to be let in again, in nanoseconds.
+const BACK_MAX_NS: u64 = 60 * SECOND_NS;
+
+fn server() -> Server {
+    Server::start(|command| (name(command) == "insert").then(|| taken(command))).unwrap()
+}
+
+async fn insert(target: &Spread, lane: &mut Lane, number: u64) -> (Outcome, u64) {
+    assert_eq!(target.prepare(lane, 0, number), Prepared::Ready);
+    let sent = clock::now();
+    let reply = target.send(lane).await;
+    (reply.outcome, clock::now().since(sent))
+}
+
+/// A target over two servers, the second of which is behind a proxy.
+fn pair() -> ([Server; 2], Proxy, Spread) {
+    let servers = [server(), server()];
+    let proxy = Proxy::start(servers[1].address(), 1).unwrap();
+    let sites = [servers[0].address(), proxy.address()].map(|address| site(address.port()));
+    let setup = setup(r#"{"insert": {}}"#);
+    let target = Spread::new(setup.clone(), &sites, books(&setup));
+    (servers, proxy, target)
+}
+
+fn operations(target: &Spread) -> Vec<u64> {
+    target.shares().iter().map(|share| share.operations).collect()
+}
+
+#[test]
+fn no_operation_waits_for_a_server_that_is_away_and_it_is_let_in_when_it_is_back() {
+    let (servers, proxy, target) = pair();
+    run(async {
+        let mut lane = target.open().await.unwrap();
+        for number in 0..4 {
+            assert_eq!(insert(&target, &mut lane, number).await.0, Outcome::Acknowledged);
+        }
+        proxy.disturb(Disturbance::Cut);
+        assert_ne!(insert(&target, &mut lane, 5).await.0, Outcome::Acknowledged, "it was on its way");
+        // From now on it takes connections and says nothing.
+        proxy.disturb(Disturbance::Stall);
+        let mut waits = Vec::new();
+        for number in 6..10 {
+            tokio::time::sleep(PAUSE).await;
+            let (outcome, wait) = insert(&target, &mut lane, number).await;
+            assert_eq!(outcome, Outcome::Acknowledged);
+            waits.push(wait);
+        }
+        assert!(waits.iter().min().unwrap() < &WAIT_MAX_NS, "{waits:?}");
+        assert_eq!((&operations(&target)[..], target.shares()[1].passed_over), (&[6, 3][..], 2));
+
+        proxy.calm();
+        let began = clock::now();
+        let mut number = 11;
+        while operations(&target)[1] == 3 {
+            assert!(clock::now().since(began) < BACK_MAX_NS, "it is back and was not let in");
+            tokio::time::sleep(PAUSE / 10).await;
+            assert_eq!(insert(&target, &mut lane, number).await.0, Outcome::Acknowledged);
+            number += 2;
+        }
+    });
+    assert!(target.shares()[1].away.is_some(), "it was away for a while");
+    assert!(servers[1].heard().iter().filter(|command| command.contains_key("insert")).count() >= 3);
+}
+
+#[test]
+fn a_further_connection_does_not_wait_for_a_server_that_is_known_to_be_away() {
+    let (_servers, proxy, target) = pair();
+    run(async {
+        let mut lane = target.open().await.unwrap();
+        proxy.disturb(Disturbance::Cut);
+        assert_ne!(insert(&target, &mut lane, 1).await.0, Outcome::Acknowledged);
+        proxy.disturb(Disturbance::Stall);
+        let began = clock::now();
+        let mut further = target.open().await.unwrap();
+        assert!(clock::now().since(began) < 4 * SECOND_NS, "a silent server is given up after 5 s");
+        assert_eq!(insert(&target, &mut further, 1).await.0, Outcome::Acknowledged);
+    });
+}
+
+#[test]
+fn the_books_are_whole_while_a_server_is_still_being_tried() {
+    let (_servers, proxy, target) = pair();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut lane = target.open().await.unwrap();
+        proxy.disturb(Disturbance::Cut);
+        insert(&target, &mut lane, 1).await;
+        proxy.disturb(Disturbance::Stall);
+        tokio::time::sleep(PAUSE).await;
+        insert(&target, &mut lane, 2).await;
+    });
+    let counts = target.close().expect("an attempt keeps no books").ledger.counts();
+    assert_eq!((counts.acknowledged, counts.unknown), (1, 1));
+}

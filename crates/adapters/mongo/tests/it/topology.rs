@@ -1,0 +1,147 @@
+//! A replica set that is known by one of its members: where its primary is, and where it is after a failover.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bson::{Document, doc};
+use plimsoll_host::scripted::Server;
+use plimsoll_load::target::{Prepared, Target};
+use plimsoll_measure::outcome::{Outcome, Rejection};
+use plimsoll_mongo::lean::Lean;
+use plimsoll_mongo::topology::Site;
+
+use crate::scripts::{TIMEOUT, books, name, run, setup, taken};
+
+/// Attempts to connect after a failover: the first finds out, a later one goes where the primary is.
+const ATTEMPTS: usize = 5;
+
+/// Two members of a replica set, of which one is the primary.
+struct Members {
+    servers: Vec<Option<Server>>,
+    names: Arc<OnceLock<Vec<String>>>,
+    primary: Arc<AtomicUsize>,
+}
+
+impl Members {
+    fn start() -> Self {
+        let (names, primary) = (Arc::<OnceLock<Vec<String>>>::default(), Arc::<AtomicUsize>::default());
+        let member = |index: usize| {
+            let (names, primary) = (names.clone(), primary.clone());
+            Server::start(move |command| {
+                answer(command, index, names.get()?, primary.load(Ordering::Relaxed))
+            })
+            .unwrap()
+        };
+        let servers: Vec<_> = (0..2).map(member).collect();
+        names.set(servers.iter().map(|server| server.address().to_string()).collect()).unwrap();
+        Self { servers: servers.into_iter().map(Some).collect(), names, primary }
+    }
+
+    fn elect(&self, member: usize) {
+        self.primary.store(member, Ordering::Relaxed);
+    }
+
+    fn uri(&self, member: usize, options: &str) -> String {
+        format!("mongodb://{}/{options}", self.names.get().unwrap()[member])
+    }
+
+    /// Documents that a member took.
+    fn inserts(&self, member: usize) -> usize {
+        let heard = self.servers[member].as_ref().unwrap().heard();
+        heard.iter().filter(|command| command.contains_key("insert")).count()
+    }
+}
+
+fn answer(command: &Document, member: usize, names: &[String], primary: usize) -> Option<Document> {
+    let leads = member == primary;
+    match name(command) {
+        "hello" | "isMaster" | "ismaster" => Some(doc! {
+            "helloOk": true, "isWritablePrimary": leads, "ismaster": leads, "secondary": !leads,
+            "setName": "rs", "setVersion": 1, "hosts": names.to_vec(), "me": &names[member],
+            "primary": &names[primary], "minWireVersion": 0, "maxWireVersion": 25,
+            "maxBsonObjectSize": 1 << 24, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000,
+            "logicalSessionTimeoutMinutes": 30, "ok": 1.0,
+        }),
+        "insert" if leads => Some(taken(command)),
+        "insert" => Some(doc! {"ok": 0.0, "code": 10107, "errmsg": "not primary"}),
+        _ => None,
+    }
+}
+
+/// Opens a connection as the engine does: again and again.
+async fn reopen(target: &Lean) -> Option<<Lean as Target>::Lane> {
+    for _ in 0..ATTEMPTS {
+        if let Ok(lane) = target.open().await {
+            return Some(lane);
+        }
+    }
+    None
+}
+
+async fn insert(target: &Lean, lane: &mut <Lean as Target>::Lane) -> Outcome {
+    assert_eq!(target.prepare(lane, 0, 0), Prepared::Ready);
+    target.send(lane).await.outcome
+}
+
+fn target(site: Site) -> Lean {
+    let setup = setup(r#"{"insert": {}}"#);
+    let books = books(&setup);
+    Lean::new(setup, Arc::new(site), books)
+}
+
+const REFUSED: Outcome = Outcome::Rejected(Rejection::NotPrimary);
+
+#[test]
+fn one_member_is_enough_to_follow_its_set_after_a_failover() {
+    let members = Members::start();
+    run(async {
+        let target = target(Site::find(&members.uri(0, ""), TIMEOUT).await.unwrap());
+        let mut lane = target.open().await.unwrap();
+        assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
+        members.elect(1);
+        assert_eq!(insert(&target, &mut lane).await, REFUSED);
+        assert!(target.is_broken(&lane), "it must go elsewhere");
+        let mut lane = reopen(&target).await.unwrap();
+        assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
+    });
+    assert_eq!((members.inserts(0), members.inserts(1)), (2, 1));
+}
+
+#[test]
+fn the_other_members_are_known_when_the_one_that_was_named_is_gone() {
+    let mut members = Members::start();
+    run(async {
+        let target = target(Site::find(&members.uri(0, ""), TIMEOUT).await.unwrap());
+        members.elect(1);
+        drop(members.servers[0].take());
+        let mut lane = reopen(&target).await.unwrap();
+        assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
+    });
+    assert_eq!(members.inserts(1), 1);
+}
+
+#[test]
+fn a_secondary_that_is_named_leads_to_the_primary() {
+    let members = Members::start();
+    run(async {
+        let target = target(Site::find(&members.uri(1, ""), TIMEOUT).await.unwrap());
+        let mut lane = target.open().await.unwrap();
+        assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
+    });
+    assert_eq!((members.inserts(0), members.inserts(1)), (1, 0));
+}
+
+#[test]
+fn a_direct_connection_stays_where_it_is() {
+    let members = Members::start();
+    run(async {
+        let site = Site::find(&members.uri(0, "?directConnection=true"), TIMEOUT).await.unwrap();
+        let target = target(site);
+        let mut lane = target.open().await.unwrap();
+        members.elect(1);
+        assert_eq!(insert(&target, &mut lane).await, REFUSED);
+        let mut lane = reopen(&target).await.unwrap();
+        assert_eq!(insert(&target, &mut lane).await, REFUSED);
+    });
+    assert_eq!((members.inserts(0), members.inserts(1)), (2, 0));
+}

@@ -1,0 +1,148 @@
+//! What the tests share: a server, questions to it, batches, and a driver of sinks.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use bson::{Document, RawDocumentBuf, doc};
+use plimsoll_host::embedded::{self, Options};
+use plimsoll_host::{Cache, Profile, Server};
+use plimsoll_measure::clock;
+use plimsoll_pipeline::{Batch, Failure, Partition, Position, Record, Refused, Sink, SinkFactory, Verdict};
+use plimsoll_wire::{ConnectOptions, Connection};
+
+/// How long a test waits for what must come.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// A server of one test alone.
+pub fn start() -> Server {
+    let cache = Cache::locate().unwrap();
+    assert!(embedded::is_installed(&cache), "run cargo xtask setup first");
+    let options = Options { profile: Profile::Journaled, cache_bytes: Some(128 << 20), ..Options::default() };
+    embedded::start(&cache, &options).unwrap()
+}
+
+/// The server that tests share; each uses a database of its own.
+pub fn shared() -> Arc<Server> {
+    static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(start());
+        *shared = Arc::downgrade(&server);
+        server
+    })
+}
+
+/// The server's URI.
+pub fn uri(server: &Server) -> String {
+    format!("mongodb://{}/?directConnection=true", server.address())
+}
+
+/// Runs a command.
+pub fn ask(server: &Server, db: &str, command: Document) -> Document {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
+        let mut connection = Connection::connect(&options).await.unwrap();
+        let reply = connection.command(db, &RawDocumentBuf::try_from(command).unwrap()).await.unwrap();
+        Document::try_from(&*reply).unwrap()
+    })
+}
+
+/// Every document of a collection, in the order of `_id`; no more than fit one reply.
+pub fn documents(server: &Server, db: &str, collection: &str) -> Vec<Document> {
+    let find = doc! {"find": collection, "sort": {"_id": 1}, "batchSize": 1_000_000, "singleBatch": true};
+    let reply = ask(server, db, find);
+    let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+    batch.iter().map(|found| found.as_document().unwrap().clone()).collect()
+}
+
+/// How many documents a collection holds.
+pub fn count(server: &Server, db: &str, collection: &str) -> u64 {
+    let reply = ask(server, db, doc! {"count": collection, "query": {}});
+    let n = reply.get_i64("n").or_else(|_| reply.get_i32("n").map(i64::from)).unwrap();
+    u64::try_from(n).unwrap()
+}
+
+/// Makes a unique index.
+pub fn unique(server: &Server, db: &str, collection: &str, field: &str) {
+    let index = doc! {"key": {field: 1}, "name": format!("{field}_1"), "unique": true};
+    ask(server, db, doc! {"createIndexes": collection, "indexes": [index]});
+}
+
+/// The payload of an event of the tests: a BSON document that says its offset.
+pub fn payload(offset: u64) -> Vec<u8> {
+    doc! {"n": offset as i64, "text": format!("event {offset}")}.to_vec().unwrap()
+}
+
+/// A batch of events with offsets from `first` to before `end`, keyed by their offset.
+pub fn batch(topic: &str, partition: u32, first: u64, end: u64) -> Batch {
+    let mut batch = Batch::new(Partition::new(topic, partition));
+    for offset in first..end {
+        let (key, payload) = (offset.to_string(), payload(offset));
+        batch.push(Record {
+            offset,
+            appended_ms: 1000 + offset,
+            key: Some(key.as_bytes()),
+            payload: Some(&payload),
+        });
+    }
+    batch.set_position(Position::at(end));
+    batch
+}
+
+/// A sink of its own.
+pub fn sink(factory: &dyn SinkFactory) -> Box<dyn Sink> {
+    factory.build(0).unwrap()
+}
+
+/// The next batch that comes back.
+pub fn settled(sink: &mut dyn Sink) -> (Batch, Verdict) {
+    let start = clock::now();
+    loop {
+        if let Some(settled) = sink.settle(Duration::from_millis(50)) {
+            return (settled.batch, settled.verdict);
+        }
+        assert!(u128::from(clock::now().since(start)) < LIMIT.as_nanos(), "nothing comes back");
+    }
+}
+
+/// Submits one batch and waits for its verdict.
+pub fn write(sink: &mut dyn Sink, batch: Batch) -> Verdict {
+    sink.submit(batch);
+    sink.flush();
+    settled(sink).1
+}
+
+/// Submits a batch until it is written, as an engine does after failures that pass; gives how many events were there before.
+pub fn write_through(sink: &mut dyn Sink, mut batch: Batch) -> u32 {
+    let start = clock::now();
+    loop {
+        sink.submit(batch);
+        sink.flush();
+        let (back, verdict) = settled(sink);
+        match verdict {
+            Verdict::Written { replayed, refused } => {
+                assert_eq!(refused, []);
+                return replayed;
+            }
+            Verdict::Failed(Failure { reason, .. }) => {
+                assert!(
+                    u128::from(clock::now().since(start)) < LIMIT.as_nanos(),
+                    "it does not pass: {reason}"
+                );
+            }
+            Verdict::Left => panic!("left"),
+        }
+        batch = back;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The events that a verdict refuses, by their index.
+pub fn refused(verdict: &Verdict) -> Vec<u32> {
+    match verdict {
+        Verdict::Written { refused, .. } => refused.iter().map(|Refused { index, .. }| *index).collect(),
+        Verdict::Failed(failure) => panic!("{failure:?}"),
+        Verdict::Left => panic!("left"),
+    }
+}

@@ -1,0 +1,313 @@
+//! The change stream source.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bson::{Document, doc};
+use plimsoll_host::Server;
+use plimsoll_measure::clock;
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::{
+    Claim, Control, Ended, Error, Executor, Partition, Parts, Pipeline, Position, PositionError,
+    PositionStore, Settings, SinkFactory,
+};
+use plimsoll_stores::document::form::Form;
+use plimsoll_stores::positions::Positions;
+use plimsoll_stores::scenario::{self, Insert, Transactional};
+use plimsoll_stores::sink::insert::Inserts;
+use plimsoll_stores::source::change_stream::Payload;
+
+use crate::bench::{LIMIT, ask, documents, shared, start, uri};
+use crate::collect::{Arrived, Collect, run};
+
+fn positions(server: &Server, db: &str) -> Positions {
+    positions_of(server, db, "p")
+}
+
+fn positions_of(server: &Server, db: &str, pipeline: &str) -> Positions {
+    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
+    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build(pipeline).unwrap()
+}
+
+fn source(
+    server: &Server,
+    db: &str,
+    payload: Payload,
+) -> plimsoll_stores::source::change_stream::ChangeStream {
+    let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c"}}"#, uri(server));
+    let mut typed: scenario::ChangeStream = serde_json::from_str(&typed).unwrap();
+    typed.payload = payload;
+    typed.build().unwrap()
+}
+
+fn insert(server: &Server, db: &str, numbers: std::ops::Range<i32>) {
+    let documents: Vec<Document> = numbers.map(|n| doc! {"_id": n, "n": n}).collect();
+    ask(
+        server,
+        db,
+        doc! {"insert": "c", "documents": documents, "writeConcern": {"w": "majority", "j": true}},
+    );
+}
+
+fn wait_for(what: &str, holds: impl Fn() -> bool) {
+    let start = clock::now();
+    while !holds() {
+        assert!(u128::from(clock::now().since(start)) < LIMIT.as_nanos(), "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Reads changes while `meanwhile` is at work and until so many have arrived.
+fn read(server: &Server, db: &str, payload: Payload, count: usize, meanwhile: impl FnOnce()) -> Vec<Arrived> {
+    let (collect, control) = (Collect::default(), Arc::new(Control::default()));
+    std::thread::scope(|scope| {
+        let running =
+            scope.spawn(|| run(source(server, db, payload), &collect, positions(server, db), &control));
+        let at = Partition::new(format!("{db}.c"), 0);
+        wait_for("the place where it begins is kept", || {
+            running.is_finished() || positions(server, db).look(&at).unwrap().position.is_some()
+        });
+        meanwhile();
+        wait_for("all changes arrive", || running.is_finished() || collect.len() >= count);
+        control.drain();
+        assert_eq!(running.join().unwrap().unwrap(), Ended::Drained);
+    });
+    collect.take()
+}
+
+fn offsets(arrived: &[Arrived]) -> Vec<u64> {
+    arrived.iter().map(|arrived| arrived.offset).collect()
+}
+
+#[test]
+fn changes_go_on_where_they_were_last_read() {
+    let server = shared();
+    ask(&server, "cs_resume", doc! {"create": "c"});
+    let first = read(&server, "cs_resume", Payload::Document, 50, || insert(&server, "cs_resume", 0..50));
+    assert_eq!(offsets(&first), (0..50).collect::<Vec<_>>());
+    assert_eq!(first[7].document(), doc! {"_id": 7, "n": 7});
+    assert_eq!(first[7].key.as_deref(), doc! {"_id": 7}.to_vec().ok().as_deref());
+    // Nobody reads while these happen.
+    insert(&server, "cs_resume", 50..60);
+    ask(
+        &server,
+        "cs_resume",
+        doc! {"update": "c", "updates": [{"q": {"_id": 7}, "u": {"$set": {"n": 700}}}]},
+    );
+    ask(&server, "cs_resume", doc! {"delete": "c", "deletes": [{"q": {"_id": 8}, "limit": 1}]});
+    let second = read(&server, "cs_resume", Payload::Document, 12, || ());
+    assert_eq!(offsets(&second), (50..62).collect::<Vec<_>>());
+    let operations: Vec<_> = second[9..].iter().map(|arrived| arrived.operation.clone().unwrap()).collect();
+    assert_eq!(operations, ["insert", "update", "delete"]);
+    assert_eq!(second[10].document(), doc! {"_id": 7, "n": 700});
+    assert_eq!((second[11].payload.as_ref(), second[11].key.clone()), (None, doc! {"_id": 8}.to_vec().ok()));
+}
+
+#[test]
+fn the_whole_event_can_be_the_payload() {
+    let server = shared();
+    ask(&server, "cs_event", doc! {"create": "c"});
+    let events = read(&server, "cs_event", Payload::Event, 3, || insert(&server, "cs_event", 0..3));
+    let event = events[2].document();
+    assert_eq!(event.get_str("operationType").unwrap(), "insert");
+    assert_eq!(event.get_document("fullDocument").unwrap(), &doc! {"_id": 2, "n": 2});
+}
+
+/// Moves changes while `meanwhile` is at work, and is ended at once then. Nothing is committed before that.
+fn follow(
+    server: &Server,
+    db: &str,
+    sink: impl SinkFactory + 'static,
+    positions: impl PositionStore + 'static,
+    meanwhile: impl FnOnce(),
+) -> Result<Ended, Error> {
+    let control = Arc::new(Control::default());
+    let parts = Parts {
+        sources: vec![Box::new(source(server, db, Payload::Document))],
+        transforms: vec![],
+        sink: Box::new(sink),
+        dead_letters: None,
+        positions: Some(Arc::new(positions)),
+    };
+    let settings = Settings {
+        guarantee: Guarantee::EffectivelyOnce,
+        executor: Executor::Pool(1),
+        commit_every: LIMIT,
+        ..Settings::default()
+    };
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(move || pipeline.run());
+        meanwhile();
+        control.abort();
+        running.join().unwrap()
+    })
+}
+
+/// A sink beside the collection that is watched, which knows changes by their source.
+fn beside(server: &Server, db: &str) -> Inserts {
+    let typed = Insert { form: Form::Bson, ..Insert::new(uri(server), format!("{db}.out")) };
+    typed.build().unwrap()
+}
+
+/// The numbers that arrived beside it, in order.
+fn numbers(server: &Server, db: &str) -> Vec<i32> {
+    let found = documents(server, db, "out");
+    let mut numbers: Vec<_> = found.iter().map(|found| found.get_i32("n").unwrap()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Positions of a process that may be dead: what it keeps then is not kept.
+struct Mortal {
+    positions: Positions,
+    dead: Arc<AtomicBool>,
+}
+
+impl PositionStore for Mortal {
+    fn claim(&self, partition: &Partition) -> Result<Claim, PositionError> {
+        self.positions.claim(partition)
+    }
+
+    fn keep(&self, positions: &[(Partition, Position)]) -> Result<(), PositionError> {
+        match self.dead.load(Ordering::Relaxed) {
+            true => Err(PositionError::Unavailable { verb: "written", reason: "killed".into() }),
+            false => self.positions.keep(positions),
+        }
+    }
+}
+
+#[test]
+fn who_is_killed_before_its_first_commit_reads_the_same_changes_again() {
+    let (server, db) = (shared(), "cs_first");
+    ask(&server, db, doc! {"create": "c"});
+    let (dead, next) = (Arc::new(AtomicBool::new(false)), Cell::new(0));
+    let change = |count: i32| {
+        insert(&server, db, next.get()..next.get() + count);
+        next.set(next.get() + count);
+    };
+    let mortal = Mortal { positions: positions(&server, db), dead: Arc::clone(&dead) };
+    let ended = follow(&server, db, beside(&server, db), mortal, || {
+        wait_for("it reads", || {
+            change(1);
+            numbers(&server, db).len() >= 5
+        });
+        dead.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(ended.unwrap(), Ended::Aborted);
+    let first = numbers(&server, db)[0];
+    // Nobody reads while these happen.
+    change(20);
+    let ended = follow(&server, db, beside(&server, db), positions(&server, db), || {
+        change(3);
+        wait_for("the last arrives", || numbers(&server, db).last() == Some(&(next.get() - 1)));
+    });
+    assert_eq!(ended.unwrap(), Ended::Aborted);
+    assert_eq!(numbers(&server, db), (first..next.get()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stream_whose_beginning_cannot_be_kept_is_not_read() {
+    let (server, db) = (shared(), "cs_unkept");
+    ask(&server, db, doc! {"create": "c"});
+    let mortal = Mortal { positions: positions(&server, db), dead: Arc::new(AtomicBool::new(true)) };
+    let error = follow(&server, db, beside(&server, db), mortal, || {
+        std::thread::sleep(Duration::from_millis(500));
+        insert(&server, db, 0..3);
+    });
+    let words = error.unwrap_err().to_string();
+    assert!(words.contains("positions cannot be written: killed; the pipeline stops"), "{words}");
+    assert!(numbers(&server, db).is_empty());
+}
+
+/// Another pipeline counts other changes from zero: the destination must not take them for those that it has.
+#[test]
+fn a_stream_that_begins_anew_has_other_names_for_its_changes() {
+    let (server, db) = (shared(), "cs_anew");
+    ask(&server, db, doc! {"create": "c"});
+    let at = Partition::new(format!("{db}.c"), 0);
+    for (pipeline, changes) in [("p", 0..5), ("q", 5..10)] {
+        let store = positions_of(&server, db, pipeline);
+        let ended = follow(&server, db, beside(&server, db), positions_of(&server, db, pipeline), || {
+            wait_for("it begins", || store.look(&at).unwrap().position.is_some());
+            let count = changes.end as usize;
+            insert(&server, db, changes);
+            wait_for("all arrive", || numbers(&server, db).len() == count);
+        });
+        assert_eq!(ended.unwrap(), Ended::Aborted);
+    }
+    assert_eq!(numbers(&server, db), (0..10).collect::<Vec<_>>());
+}
+
+#[test]
+fn changes_and_their_place_are_written_in_one_transaction() {
+    let (server, db) = (shared(), "cs_tx");
+    ask(&server, db, doc! {"create": "c"});
+    let typed = Transactional {
+        form: Form::Bson,
+        gather_events: 20,
+        gather_wait: "20ms".parse().unwrap(),
+        ..Transactional::new(uri(&server), format!("{db}.out"))
+    };
+    let (store, at) = (typed.positions("p").unwrap(), Partition::new(format!("{db}.c"), 0));
+    let next = || store.look(&at).unwrap().position.map(|position| position.next);
+    for round in 0..4_i32 {
+        let (sink, positions) = (typed.build("p").unwrap(), typed.positions("p").unwrap());
+        let ended = follow(&server, db, sink, positions, || {
+            wait_for("it begins", || next().is_some());
+            let first = round * 200;
+            (0..10).for_each(|part| insert(&server, db, first + part * 20..first + part * 20 + 20));
+            // It is ended at once in the midst of them; the last time when all are there.
+            let enough = if round == 3 { 800 } else { round as u64 * 200 + 30 };
+            wait_for("some arrive", || next() >= Some(enough));
+        });
+        assert_eq!(ended.unwrap(), Ended::Aborted);
+    }
+    assert_eq!((numbers(&server, db), next()), ((0..800).collect::<Vec<_>>(), Some(800)));
+}
+
+/// Otherwise a quiet collection of a busy server could not be gone on with one day: the history before its last change is gone.
+#[test]
+fn a_stream_in_which_nothing_comes_moves_on_with_the_history_and_leaves_nothing_out() {
+    let server = shared();
+    ask(&server, "cs_idle", doc! {"create": "c"});
+    let at = Partition::new("cs_idle.c", 0);
+    let token = || positions(&server, "cs_idle").look(&at).unwrap().position.and_then(|at| at.token);
+    let found = read(&server, "cs_idle", Payload::Document, 5, || {
+        let first = token();
+        assert!(first.is_some());
+        wait_for("the place moves on", || {
+            ask(&server, "cs_elsewhere", doc! {"insert": "c", "documents": [{"n": 1}]});
+            token() != first
+        });
+        insert(&server, "cs_idle", 0..5);
+    });
+    assert_eq!(offsets(&found), (0..5).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_server_that_was_killed_is_followed_and_no_change_is_left_out() {
+    let mut server = start();
+    ask(&server, "d", doc! {"create": "c"});
+    let first = read(&server, "d", Payload::Document, 20, || insert(&server, "d", 0..20));
+    assert_eq!(first.len(), 20);
+    server.kill().unwrap();
+    server.restart().unwrap();
+    let second = read(&server, "d", Payload::Document, 20, || insert(&server, "d", 20..40));
+    let numbers: Vec<_> = second.iter().map(|arrived| arrived.document().get_i32("n").unwrap()).collect();
+    assert_eq!(numbers, (20..40).collect::<Vec<_>>());
+    assert_eq!(offsets(&second), (20..40).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_server_that_knows_no_changes_is_refused_before_anything_is_read() {
+    let server = shared();
+    let collect = Collect::default();
+    let typed = r#"{"uri": "mongodb://127.0.0.1:1/?directConnection=true&connectTimeoutMS=100"}"#;
+    let source = serde_json::from_str::<scenario::ChangeStream>(typed).unwrap().build().unwrap();
+    let error =
+        run(source, &collect, positions(&server, "cs_none"), &Arc::new(Control::default())).unwrap_err();
+    assert!(error.to_string().contains("the changes cannot be read"), "{error}");
+}

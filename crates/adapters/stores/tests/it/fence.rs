@@ -1,0 +1,169 @@
+//! The epoch: what a process would write that was taken over and does not know it yet.
+//!
+//! Two processes of one pipeline read a collection to which something is added between them, so one number is another document
+//! to each. The first writes when the second has taken the partition over, as one does that stood still meanwhile.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use bson::doc;
+use plimsoll_host::Server;
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::{
+    Batch, Claim, Control, Executor, Identity, Intake, Lanes, Last, Order, Partition, Parts, Pipeline,
+    Position, PositionError, PositionStore, Promise, Read, Replay, Settings, Settled, Sink, SinkError,
+    SinkFactory, Source, SourceError, Verdict,
+};
+use plimsoll_stores::document::form::Form;
+use plimsoll_stores::positions::Positions;
+use plimsoll_stores::scenario::{self, Transactional};
+use plimsoll_stores::source::scan::Scan;
+
+use crate::bench::{LIMIT, ask, documents, shared, sink, uri, write};
+
+/// Whether who takes a partition over raises its epoch.
+#[derive(Clone, Copy)]
+enum Fence {
+    Kept,
+    Gone,
+}
+
+impl Fence {
+    fn of(self, positions: Positions) -> Arc<dyn PositionStore> {
+        match self {
+            Self::Kept => Arc::new(positions),
+            Self::Gone => Arc::new(Unfenced(positions)),
+        }
+    }
+}
+
+/// Positions of which everybody holds a partition in the epoch of the first.
+struct Unfenced(Positions);
+
+impl PositionStore for Unfenced {
+    fn claim(&self, partition: &Partition) -> Result<Claim, PositionError> {
+        let kept = self.0.look(partition)?;
+        match kept.epoch {
+            0 => self.0.claim(partition),
+            epoch => Ok(Claim { position: kept.position, epoch }),
+        }
+    }
+
+    fn keep(&self, positions: &[(Partition, Position)]) -> Result<(), PositionError> {
+        self.0.keep(positions)
+    }
+}
+
+/// A scan that shows which partitions it holds.
+struct Scanned {
+    scan: Scan,
+    held: Sender<Arc<Lanes>>,
+}
+
+impl Source for Scanned {
+    fn replay(&self) -> Replay {
+        self.scan.replay()
+    }
+
+    fn stable(&self) -> bool {
+        self.scan.stable()
+    }
+
+    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+        self.held.send(Arc::clone(lanes)).unwrap();
+        self.scan.open(lanes)
+    }
+
+    fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        self.scan.read(intake)
+    }
+
+    fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError> {
+        self.scan.commit(reached, last)
+    }
+}
+
+/// Hands on what it should write.
+struct Catch(Sender<Batch>);
+
+impl SinkFactory for Catch {
+    fn promise(&self) -> Promise {
+        Promise { durable: true, identity: Identity::Transaction, order: Order::Kept, buries: true }
+    }
+
+    fn build(&self, _: usize) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(Self(self.0.clone())))
+    }
+}
+
+impl Sink for Catch {
+    fn capacity(&self) -> usize {
+        1
+    }
+
+    fn submit(&mut self, batch: Batch) {
+        self.0.send(batch).unwrap();
+    }
+
+    fn settle(&mut self, wait: Duration) -> Option<Settled> {
+        std::thread::sleep(wait);
+        None
+    }
+}
+
+/// What a process reads under a claim of its own and has not written, and the partitions that it holds.
+fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch, Arc<Lanes>) {
+    let ((batches, caught), (held, lanes)) = (channel(), channel());
+    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"}}"#, uri(server));
+    let scan = serde_json::from_str::<scenario::Scan>(&typed).unwrap().build().unwrap();
+    let parts = Parts {
+        sources: vec![Box::new(Scanned { scan, held })],
+        transforms: vec![],
+        sink: Box::new(Catch(batches)),
+        dead_letters: None,
+        positions: Some(positions),
+    };
+    let (guarantee, executor) = (Guarantee::EffectivelyOnce, Executor::Pool(1));
+    let settings = Settings { guarantee, executor, ..Settings::default() };
+    let control = Arc::new(Control::default());
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| pipeline.run());
+        let batch = caught.recv_timeout(LIMIT);
+        control.abort();
+        running.join().unwrap().unwrap();
+        (batch.unwrap(), lanes.recv().unwrap())
+    })
+}
+
+/// What became of the batch of the process that was taken over, and the `_id`s that are there when both have written.
+fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
+    let server = shared();
+    let typed = Transactional { form: Form::Bson, ..Transactional::new(uri(&server), format!("{db}.out")) };
+    let positions = || fence.of(typed.positions("p").unwrap());
+    let write = |batch| write(&mut *sink(&typed.build("p").unwrap()), batch);
+    let insert = |ids: &[i32]| {
+        let documents: Vec<_> = ids.iter().map(|id| doc! {"_id": *id}).collect();
+        ask(&server, db, doc! {"insert": "c", "documents": documents});
+    };
+    insert(&[10, 20, 30]);
+    let (stale, lanes) = read(&server, db, positions());
+    insert(&[15]);
+    let (fresh, _) = read(&server, db, positions());
+    // Its sink looks at this only once it was fenced: it need not wait there until it is told.
+    lanes.lose(std::slice::from_ref(stale.partition()));
+    let verdict = write(stale);
+    assert!(matches!(write(fresh), Verdict::Written { .. }), "who holds the partition writes");
+    let found = documents(&server, db, "out");
+    let mut ids: Vec<_> = found.iter().map(|found| found.get_i32("_payload_id").unwrap()).collect();
+    ids.sort_unstable();
+    (verdict, ids)
+}
+
+#[test]
+fn who_was_taken_over_writes_nothing_and_without_the_epoch_would_lose_and_double() {
+    assert_eq!(taken_over("fence_kept", Fence::Kept), (Verdict::Left, vec![10, 15, 20, 30]));
+    // Numbers 0 to 2 are the first's, 3 is the second's: 15 is lost, and 30 is there twice.
+    assert_eq!(taken_over("fence_gone", Fence::Gone), (Verdict::WRITTEN, vec![10, 20, 30, 30]));
+}

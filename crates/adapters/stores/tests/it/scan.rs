@@ -1,0 +1,189 @@
+//! The scan source.
+
+use std::sync::Arc;
+
+use bson::{Bson, Document, doc};
+use plimsoll_host::Server;
+use plimsoll_pipeline::guarantee::Guarantee;
+use plimsoll_pipeline::{
+    Batch, Control, Ended, Error, Parts, Pipeline, Settings, Transform, TransformError, TransformFactory,
+};
+use plimsoll_stores::document::form::Form;
+use plimsoll_stores::positions::Positions;
+use plimsoll_stores::scenario::{self, Vector};
+use plimsoll_stores::sink::vector::By;
+
+use crate::bench::{ask, documents, shared, uri};
+use crate::collect::{Collect, run};
+
+fn scan(server: &Server, db: &str, more: &str) -> plimsoll_stores::source::scan::Scan {
+    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"{more}}}"#, uri(server));
+    serde_json::from_str::<scenario::Scan>(&typed).unwrap().build().unwrap()
+}
+
+fn positions(server: &Server, db: &str) -> Positions {
+    positions_of(server, db, "p")
+}
+
+fn positions_of(server: &Server, db: &str, pipeline: &str) -> Positions {
+    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
+    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build(pipeline).unwrap()
+}
+
+/// Documents whose `_id`s are of many types.
+fn fill(server: &Server, db: &str) -> Vec<Document> {
+    let number = |n: i32| doc! {"_id": n, "n": n};
+    let text = |n: i32| doc! {"_id": format!("text {n:04}"), "n": n};
+    let id = |n: i32| doc! {"_id": bson::oid::ObjectId::from_bytes([n as u8; 12]), "n": n};
+    let mut all: Vec<_> = (0..350).map(number).chain((0..350).map(text)).chain((0..100).map(id)).collect();
+    all.push(doc! {"_id": 5.5, "n": -1});
+    all.push(doc! {"_id": {"a": 1}, "n": -2});
+    all.push(doc! {"_id": true, "n": -3});
+    all.push(doc! {"_id": bson::DateTime::from_millis(7), "n": -4});
+    all.push(doc! {"_id": Bson::Null, "n": -5});
+    ask(server, db, doc! {"insert": "c", "documents": all});
+    documents(server, db, "c")
+}
+
+#[test]
+fn a_scan_reads_everything_in_the_order_of_the_ids_whatever_their_types() {
+    let server = shared();
+    let all = fill(&server, "sc_all");
+    let collect = Collect::default();
+    let ended = run(
+        scan(&server, "sc_all", ""),
+        &collect,
+        positions(&server, "sc_all"),
+        &Arc::new(Control::default()),
+    );
+    assert_eq!(ended.unwrap(), Ended::Exhausted);
+    let arrived = collect.take();
+    assert_eq!(arrived.iter().map(|arrived| arrived.document()).collect::<Vec<_>>(), all);
+    assert_eq!(
+        arrived.iter().map(|arrived| arrived.offset).collect::<Vec<_>>(),
+        (0..805).collect::<Vec<_>>()
+    );
+}
+
+/// Servers keep documents that nest deeper than what sinks send: one of them does not end a scan.
+#[test]
+fn a_document_that_nests_deep_is_an_event_as_any_other() {
+    let (server, db) = (shared(), "sc_deep");
+    let deep = (0..120).fold(doc! {"n": 1}, |inner, _| doc! {"a": inner});
+    let all = vec![doc! {"_id": 1}, doc! {"_id": 2, "deep": deep}, doc! {"_id": 3}];
+    ask(&server, db, doc! {"insert": "c", "documents": all.clone()});
+    let collect = Collect::default();
+    let control = Arc::new(Control::default());
+    let ended = run(scan(&server, db, ""), &collect, positions(&server, db), &control);
+    assert_eq!(ended.unwrap(), Ended::Exhausted);
+    assert_eq!(collect.take().iter().map(|arrived| arrived.document()).collect::<Vec<_>>(), all);
+}
+
+#[test]
+fn ranges_hold_each_document_once() {
+    let server = shared();
+    let all = fill(&server, "sc_ranges");
+    let collect = Collect::default();
+    let splits = r#", "splits": [100, "text 0100", {"$oid": "323232323232323232323232"}], "filter": {"n": {"$gte": 0}}"#;
+    run(
+        scan(&server, "sc_ranges", splits),
+        &collect,
+        positions(&server, "sc_ranges"),
+        &Arc::new(Control::default()),
+    )
+    .unwrap();
+    let arrived = collect.take();
+    let mut partitions = vec![Vec::new(); 4];
+    arrived.iter().for_each(|one| partitions[one.partition as usize].push(one.document()));
+    let expected: Vec<_> = all.into_iter().filter(|one| one.get_i32("n").unwrap() >= 0).collect();
+    assert!(partitions.iter().all(|partition| !partition.is_empty()));
+    assert_eq!(partitions.concat(), expected);
+}
+
+#[test]
+fn a_scan_goes_on_behind_what_was_settled() {
+    let server = shared();
+    let all = fill(&server, "sc_resume");
+    let (collect, mut arrived, mut runs) = (Collect::default(), Vec::new(), 0);
+    loop {
+        let control = Arc::new(Control::default());
+        std::thread::scope(|scope| {
+            let watch = (collect.clone(), Arc::clone(&control));
+            scope.spawn(move || {
+                // Ends the pipeline after some batches; when it reads to the end before, nothing is wrong either.
+                for _ in 0..10_000 {
+                    if watch.0.len() >= 150 {
+                        break;
+                    }
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+                watch.1.drain();
+            });
+            run(scan(&server, "sc_resume", ""), &collect, positions(&server, "sc_resume"), &control).unwrap();
+        });
+        let some = collect.take();
+        runs += 1;
+        if some.is_empty() {
+            break;
+        }
+        arrived.extend(some);
+        assert!(runs < 100);
+    }
+    let found: Vec<_> = arrived.iter().map(|arrived| arrived.document()).collect();
+    assert_eq!(found, all, "drained pipelines commit what they settled, so nothing comes twice");
+}
+
+/// Gives every event a vector, as an embedding does.
+struct Embeds;
+
+impl TransformFactory for Embeds {
+    fn build(&self, _: usize) -> Result<Box<dyn Transform>, TransformError> {
+        Ok(Box::new(Self))
+    }
+
+    fn name(&self) -> &str {
+        "embeds"
+    }
+}
+
+impl Transform for Embeds {
+    fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
+        (0..batch.events().len()).for_each(|index| batch.set_vector(index, &[0.5]));
+        Ok(())
+    }
+}
+
+/// Embeds the numbers of a collection, under a name of the pipeline.
+fn embed(server: &Server, db: &str, pipeline: &str, by: By) -> Result<Ended, Error> {
+    let vector = Vector { form: Form::Bson, by, ..Vector::new(uri(server), format!("{db}.embedded")) };
+    let parts = Parts {
+        sources: vec![Box::new(scan(server, db, r#", "filter": {"n": {"$gte": 0}}"#))],
+        transforms: vec![Box::new(Embeds)],
+        sink: Box::new(vector.build().unwrap()),
+        dead_letters: None,
+        positions: Some(Arc::new(positions_of(server, db, pipeline))),
+    };
+    let settings = Settings { guarantee: Guarantee::EffectivelyOnce, ..Settings::default() };
+    Pipeline::build(parts, settings, Arc::new(Control::default()))?.run()
+}
+
+#[test]
+fn a_collection_is_embedded_under_its_own_ids_and_again_when_it_has_changed() {
+    let (server, db) = (shared(), "sc_embed");
+    let all = fill(&server, db);
+    let words = embed(&server, db, "p", By::Key).unwrap_err().to_string();
+    assert!(words.contains("`by: payload`"), "{words}");
+    assert_eq!(embed(&server, db, "p", By::Payload).unwrap(), Ended::Exhausted);
+    let all = all.iter().filter(|one| one.get_i32("n").unwrap() >= 0);
+    let ids: Vec<_> = all.map(|one| one.get("_id").cloned().unwrap()).collect();
+    let embedded = || documents(&server, db, "embedded");
+    assert_eq!(embedded().iter().map(|one| one.get("_id").cloned().unwrap()).collect::<Vec<_>>(), ids);
+    assert!(embedded().iter().all(|one| one.get_array("vector").is_ok()));
+    // The one that changed has another number by now, for one before it is gone.
+    ask(&server, db, doc! {"delete": "c", "deletes": [{"q": {"_id": 0}, "limit": 1}]});
+    ask(&server, db, doc! {"update": "c", "updates": [{"q": {"_id": 100}, "u": {"$set": {"n": 7777}}}]});
+    assert_eq!(embed(&server, db, "again", By::Payload).unwrap(), Ended::Exhausted);
+    let found = embedded();
+    let changed = found.iter().find(|one| one.get("_id") == Some(&Bson::Int32(100))).unwrap();
+    assert_eq!((changed.get_i32("n").unwrap(), found.len()), (7777, ids.len()));
+}

@@ -1,0 +1,79 @@
+//! What each kind of answer means for a batch.
+
+use bson::{Document, doc};
+use plimsoll_host::scripted::Server;
+use plimsoll_pipeline::{FailureClass, Verdict};
+use plimsoll_stores::scenario::{Insert, Named};
+
+use crate::bench::{batch, refused, sink, write};
+
+/// What becomes of a batch of five events whose insert is answered so.
+fn judged(answer: Document) -> Verdict {
+    let server =
+        Server::start(move |command: &Document| command.contains_key("insert").then(|| answer.clone()))
+            .unwrap();
+    let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true", server.address().port());
+    let typed = Insert { identity: Named::ObjectId, connections: 1, ..Insert::new(uri, "d.c") };
+    write(&mut *sink(&typed.build().unwrap()), batch("t", 0, 0, 5))
+}
+
+fn check(answer: Document, class: FailureClass) {
+    match judged(answer.clone()) {
+        Verdict::Failed(failure) => assert_eq!(failure.class, class, "{answer}: {}", failure.reason),
+        written => panic!("{answer}: {written:?}"),
+    }
+}
+
+fn failed(code: i32) -> Document {
+    doc! {"ok": 0.0, "code": code, "errmsg": "no"}
+}
+
+fn errors(code: i32, indices: &[i32]) -> Document {
+    let pattern = doc! {"user": 1};
+    let error =
+        |index: &i32| doc! {"index": *index, "code": code, "keyPattern": pattern.clone(), "errmsg": "no"};
+    let errors: Vec<_> = indices.iter().map(error).collect();
+    doc! {"ok": 1.0, "n": 5 - indices.len() as i32, "writeErrors": errors}
+}
+
+#[test]
+fn what_passes_comes_again() {
+    // Stepped down, shutting down, not primary, out of tickets, an error within, and one without a name.
+    for code in [189, 91, 10107, 202, 1, 8] {
+        check(failed(code), FailureClass::Passing);
+    }
+    check(errors(112, &[2]), FailureClass::Passing);
+    let late = doc! {"ok": 1.0, "n": 5, "writeConcernError": {"code": 64, "errmsg": "waiting timed out"}};
+    check(late, FailureClass::Passing);
+    check(doc! {"ok": 1.0, "n": 3}, FailureClass::Passing);
+}
+
+#[test]
+fn what_will_not_pass_stops_the_pipeline() {
+    // Rights, a name, a view, a command that is not known.
+    for code in [13, 73, 166, 59] {
+        check(failed(code), FailureClass::Final);
+    }
+}
+
+#[test]
+fn a_refusal_that_names_no_document_is_looked_for_by_halves() {
+    // InvalidBSON, BadValue, BSONObjectTooLarge, a number that nobody knows.
+    for code in [22, 2, 10334, 99_999] {
+        check(failed(code), FailureClass::Poisoned);
+    }
+}
+
+#[test]
+fn documents_that_get_names_of_their_own_never_come_again_in_halves_when_some_are_written() {
+    assert_eq!(refused(&judged(errors(16755, &[1, 2]))), [1, 2]);
+    check(errors(16755, &[0, 1, 2, 3, 4]), FailureClass::Poisoned);
+}
+
+#[test]
+fn what_concerns_one_document_refuses_that_one() {
+    for code in [11000, 121, 16755] {
+        assert_eq!(refused(&judged(errors(code, &[3, 1]))), [1, 3], "{code}");
+    }
+    assert_eq!(judged(doc! {"ok": 1.0, "n": 5}), Verdict::WRITTEN);
+}

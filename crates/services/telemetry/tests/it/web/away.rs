@@ -1,0 +1,98 @@
+//! A database that stands still or is gone: who asks is told so in time, and how long operations waited for a connection.
+
+use std::time::Duration;
+
+use plimsoll_host::Profile;
+use plimsoll_telemetry::clock::Clock;
+use tokio::time::{sleep, timeout};
+
+use super::bench::start_on;
+use super::client::{Answer, Client};
+use crate::server;
+
+/// What ends by itself has this long on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The database has two seconds to answer; the rest is for a machine that is busy. Without a limit nothing would come, for a
+/// process that stands still refuses nothing.
+const READY_MAX: Duration = Duration::from_secs(8);
+
+/// Asks whether the service is ready until the answer has this status. Each comes in time, whatever it says.
+async fn ready(client: &mut Client, status: u16) -> Answer {
+    let asked = async {
+        loop {
+            let answer = timeout(READY_MAX, client.get("/readyz")).await.unwrap();
+            if answer.status == status {
+                return answer;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, asked).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_database_the_service_is_not_ready_and_with_it_again_it_is() {
+    let mut database = server::start(Profile::Relaxed);
+    let service = start_on(&database, "").await;
+    let mut client = Client::connect(service.address()).await;
+    ready(&mut client, 200).await;
+    database.pause().unwrap();
+    ready(&mut client, 503).await.problem(503);
+    client.get("/healthz").await.is(200);
+    database.resume().unwrap();
+    ready(&mut client, 200).await;
+    database.kill().unwrap();
+    ready(&mut client, 503).await.problem(503);
+    database.restart().unwrap();
+    ready(&mut client, 200).await;
+    service.stop().await;
+}
+
+/// The value of a metric without labels.
+async fn metric(client: &mut Client, name: &str) -> f64 {
+    let page = client.get("/metrics").await.is(200);
+    let value = page.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("{name} is not in {}", page.text())).parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_that_wait_for_the_only_connection_are_counted_with_how_long_they_did() {
+    const CALLS: u32 = 5;
+    const STILL_S: f64 = 0.3;
+    let database = server::start(Profile::Relaxed);
+    let service = start_on(&database, "database: {pool_max: 1, pool_min: 0}").await;
+    let (address, clock) = (service.address(), Clock::start());
+    let mut client = Client::connect(address).await;
+    let (count, sum) = ("telemetry_pool_wait_seconds_count", "telemetry_pool_wait_seconds_sum");
+    let before = (metric(&mut client, count).await, metric(&mut client, sum).await);
+    database.pause().unwrap();
+    let calls: Vec<_> = (0..CALLS)
+        .map(|n| {
+            tokio::spawn(async move {
+                let mut client = Client::connect(address).await;
+                client.get(&format!("/api/telemetry/nobody-{n}/latest")).await.problem(404);
+            })
+        })
+        .collect();
+    // One has the connection; the others wait for it.
+    let waiting = f64::from(CALLS - 1);
+    let all_wait = async {
+        while metric(&mut client, "telemetry_pool_waiting").await < waiting {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, all_wait).await.unwrap();
+    sleep(Duration::from_secs_f64(STILL_S)).await;
+    database.resume().unwrap();
+    for call in calls {
+        call.await.unwrap();
+    }
+    let counted = metric(&mut client, count).await - before.0;
+    let waited_s = metric(&mut client, sum).await - before.1;
+    let whole_s = Duration::from_nanos(clock.now_ns()).as_secs_f64();
+    assert!(counted >= f64::from(CALLS), "{counted}");
+    // Each of them waited at least as long as the database stood still, and none longer than the whole took.
+    assert!(waited_s > waiting * STILL_S * 0.9, "{waited_s} s");
+    assert!(waited_s < counted * whole_s, "{waited_s} s of {counted} operations in {whole_s} s");
+    service.stop().await;
+}
