@@ -29,6 +29,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("stores", &["measure", "ledger", "wire", "pipeline"]),
     ("telemetry", &[]),
     ("report", &["measure"]),
+    ("scenario", &["measure", "document", "ledger", "load", "host", "mongo", "http", "telemetry"]),
     (
         "plimsoll",
         &[
@@ -41,6 +42,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "mongo",
             "http",
             "report",
+            "scenario",
             "telemetry",
             "pipeline",
             "stores",
@@ -70,7 +72,7 @@ const HELD: &[Held] = &[
     Held { name: "rustls", rooms: &["wire", "http", "telemetry"], tests: &[] },
     Held { name: "tokio-rustls", rooms: &["wire", "http", "telemetry"], tests: &[] },
     Held { name: "clap", rooms: &["plimsoll", "xtask"], tests: &[] },
-    Held { name: "anyhow", rooms: &["plimsoll", "xtask"], tests: &[] },
+    Held { name: "anyhow", rooms: &["scenario", "run", "series", "stream", "plimsoll", "xtask"], tests: &[] },
     Held { name: "mimalloc", rooms: &["plimsoll"], tests: &[] },
     Held { name: "axum", rooms: &["telemetry", "plimsoll"], tests: &[] },
     Held { name: "ort", rooms: &["onnx"], tests: &[] },

@@ -21,7 +21,7 @@ use plimsoll_mongo::topology::Site;
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
 use crate::fleet::Fleet;
-use crate::plan;
+use plimsoll_scenario::plan;
 
 mod trips;
 
@@ -161,8 +161,8 @@ mod tests {
     use plimsoll_mongo::setup::Context as SetupContext;
 
     use super::*;
-    use crate::plan::Plan;
-    use crate::scenario;
+    use plimsoll_scenario as scenario;
+    use plimsoll_scenario::Plan;
 
     /// Inserts `batch` documents of `bytes` at a time until there are `documents`; `more` loads beside it.
     fn load(batch: u32, bytes: u32, documents: u64, more: &str) -> (Arc<Setup>, Phase) {

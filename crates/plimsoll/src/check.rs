@@ -6,8 +6,8 @@ use plimsoll_mongo::scenario::Client;
 use crate::cli::LoadArgs;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, Place, choice};
-use crate::plan::{Aimed, Plan};
-use crate::scenario::{self, Victim};
+use plimsoll_scenario::plan::{Aimed, Plan};
+use plimsoll_scenario::{self as scenario, Victim};
 
 /// What is done to a process needs one that is ours.
 ///

@@ -13,8 +13,8 @@ use plimsoll_measure::sample::{ServerSample, growth};
 
 use crate::exit::{Exit, worst};
 use crate::held_back;
-use crate::plan::Plan;
 use crate::session::{Session, id};
+use plimsoll_scenario::Plan;
 
 /// Under this headroom the tool, not the server, may have held the load back.
 const HEADROOM_MIN: f64 = 2.0;

@@ -11,9 +11,9 @@ use plimsoll_telemetry::settings::Settings;
 use plimsoll_telemetry::workload::{Fill, fill as store};
 
 use crate::exit::{Deserves, Exit, Outcome};
-use crate::scenario::{self, Staging};
 use crate::system::Start;
 use crate::terminal::say;
+use plimsoll_scenario::{self as scenario, Staging};
 
 /// Another line says how far it is after so many readings.
 const TELL_EVERY: u64 = 500_000;

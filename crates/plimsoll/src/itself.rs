@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::secret;
+use plimsoll_scenario::secret;
 
 /// Where every process finds the program that it runs. A name would be gone once somebody has built the program anew or
 /// removed it; this stays what was started.

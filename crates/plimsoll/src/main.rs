@@ -20,18 +20,14 @@ mod merge;
 mod observer;
 mod pipeline;
 mod place;
-mod plan;
 mod readers;
 mod run_dir;
-mod scenario;
-mod secret;
 mod session;
 mod signals;
 mod start;
 mod suite;
 mod system;
 mod terminal;
-mod work;
 mod workload;
 
 use std::process::ExitCode;

@@ -19,10 +19,10 @@ use plimsoll_measure::sample::ServerSample;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::log::Log;
 use crate::observer::Observer;
-use crate::plan::Plan;
 use crate::readers::Readers;
-use crate::scenario::Loaded;
 use crate::system::{System, cpu_ns};
+use plimsoll_scenario::Loaded;
+use plimsoll_scenario::Plan;
 
 mod announcement;
 mod open;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::matrix::venue::Venue;
 use crate::place::Choice;
-use crate::scenario::{Loaded, put};
 use crate::system::Subject;
+use plimsoll_scenario::{Loaded, put};
 
 /// Where a scenario says which collection it writes to.
 const COLLECTION: &str = "collection";
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::matrix::cells::tests::{SCENARIO, loaded};
-    use crate::scenario::Staging;
+    use plimsoll_scenario::Staging;
 
     fn own(subject: &Subject) -> Own {
         Own::of(subject, &loaded(SCENARIO))

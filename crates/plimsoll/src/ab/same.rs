@@ -8,8 +8,8 @@ use std::path::Path;
 use super::side::Side;
 use crate::itself;
 use crate::place::Choice;
-use crate::scenario::Scenario;
 use crate::system::Subject;
+use plimsoll_scenario::Scenario;
 
 /// The port of a server whose address has none.
 const PORT: &str = "27017";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{bail, ensure};
 
 use crate::cli::LoadArgs;
-use crate::secret::{shown, without_password};
+use plimsoll_scenario::secret::{shown, without_password};
 
 /// Roots of a scenario that say something about the server, or about the service and how it is spoken to.
 const SERVER: [&str; 4] = ["server", "servers", "cache", "http"];

@@ -20,10 +20,10 @@ use crate::audit::{Subject, audit as read_back};
 use crate::cli::AuditArgs;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, Manner, Place, choice, profile};
-use crate::plan::Plan;
 use crate::run_dir;
-use crate::scenario;
 use crate::terminal::print;
+use plimsoll_scenario as scenario;
+use plimsoll_scenario::Plan;
 
 /// Reads everything back and says what is there.
 ///

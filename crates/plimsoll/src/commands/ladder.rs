@@ -15,8 +15,8 @@ use plimsoll_measure::ladder::Rung;
 use super::load;
 use crate::cli::LadderArgs;
 use crate::exit::{Deserves, Exit, Outcome};
-use crate::plan::{Searched, closed};
 use crate::session::Session;
+use plimsoll_scenario::plan::{Searched, closed};
 
 /// More rungs than this are refused.
 const RUNGS_MAX: usize = 64;

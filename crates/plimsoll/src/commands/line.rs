@@ -25,9 +25,9 @@ use plimsoll_measure::sample::ServerSample;
 use super::load;
 use crate::cli::LineArgs;
 use crate::exit::{Deserves, Exit, Failure, Outcome};
-use crate::plan::{Searched, closed};
 use crate::session::Session;
 use crate::system::cpu_ns;
+use plimsoll_scenario::plan::{Searched, closed};
 
 /// The name of the phase before the search.
 const WARM_UP: &str = "warm-up";

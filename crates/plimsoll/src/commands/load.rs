@@ -24,14 +24,14 @@ use crate::conclude::{conclude, exit};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::merge::{Books, Recorder, identity};
 use crate::place::Manner;
-use crate::plan::{self, Plan};
 use crate::readers::Readers;
 use crate::run_dir::{self, RunDir};
-use crate::scenario;
 use crate::session::{Opening, Session, new_run};
 use crate::start::{Meant, Moment};
 use crate::system::{Crew, Ground, Subject, System};
 use crate::terminal::{print, say, style};
+use plimsoll_scenario as scenario;
+use plimsoll_scenario::{Plan, plan};
 
 /// A moment that is proposed lies so far ahead, in milliseconds: time for every shard to get ready.
 const SHARDS_AHEAD_MS: u64 = 60_000;

@@ -14,9 +14,9 @@ use plimsoll_report::foreign::k6::export::Shape;
 use super::{load, matrix};
 use crate::cli::RunArgs;
 use crate::exit::{Deserves, Exit, Outcome};
-use crate::scenario::{self, Loaded};
 use crate::session::{Session, phase_event};
 use crate::start;
+use plimsoll_scenario::{self as scenario, Loaded};
 
 /// Runs a scenario and audits what it wrote; of a matrix every cell that was asked for.
 ///

@@ -11,8 +11,8 @@ use plimsoll_measure::suite::Suite;
 use crate::cli::{SchemaArgs, SchemaOf};
 use crate::exit::{Exit, Outcome};
 use crate::pipeline::PipelineFile;
-use crate::scenario::Scenario;
 use crate::terminal::print;
+use plimsoll_scenario::Scenario;
 
 /// Prints a schema.
 ///

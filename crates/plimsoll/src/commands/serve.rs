@@ -17,9 +17,9 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::cli::{LogLevel, ServeCommand, TelemetryArgs};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::place::{Choice, cache, install};
-use crate::scenario::{assigned, of_tree, put};
 use crate::signals::Signals;
 use crate::terminal::{print, say};
+use plimsoll_scenario::{assigned, of_tree, put};
 
 /// No settings file is larger, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;

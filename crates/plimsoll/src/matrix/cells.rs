@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 
 use super::check::{check, offer};
 use super::choice::Choice;
-use crate::plan::Plan;
-use crate::scenario::{LeaveOut, Loaded, Matrix, put};
+use plimsoll_scenario::Plan;
+use plimsoll_scenario::{LeaveOut, Loaded, Matrix, put};
 
 /// Combinations that are looked through, left-out ones included.
 const COMBINATIONS_MAX: u64 = 100_000;
@@ -155,7 +155,7 @@ fn label(choice: &Choice, values: &[(&str, &str)]) -> String {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::scenario;
+    use plimsoll_scenario as scenario;
 
     /// A scenario with a matrix of two strategies and three sizes, of which one is not run by default.
     pub const SCENARIO: &str = "
@@ -247,5 +247,20 @@ matrix:
         assert!(message.contains("no cell has an operation `isnert`; did you mean `insert`?"), "{message}");
         let message = wrong("x", "x", &["strategy=one", "size=10M"]);
         assert!(message.contains("leaves no cell"), "{message}");
+    }
+
+    #[test]
+    fn every_cell_of_a_shipped_matrix_can_be_planned() {
+        use crate::matrix::choice::Choice;
+        for builtin in scenario::builtins() {
+            let loaded = scenario::load(builtin.name, &[], None).unwrap();
+            let Some(matrix) = loaded.scenario.matrix.clone() else { continue };
+            refuse(&loaded, &matrix).unwrap();
+            let every: Vec<_> = matrix.axes.iter().map(|axis| format!("{}=all", axis.name)).collect();
+            for words in [Vec::new(), every] {
+                let choice = Choice::read(&matrix, &words).unwrap();
+                assert!(!expand(&loaded, &matrix, &choice).unwrap().cells.is_empty(), "{}", builtin.name);
+            }
+        }
     }
 }

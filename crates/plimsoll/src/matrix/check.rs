@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, bail, ensure};
 use serde_json::Value as Json;
 
-use crate::scenario::{Axis, LeaveOut, Matrix, Names, nearest, put};
+use plimsoll_scenario::{Axis, LeaveOut, Matrix, Names, nearest, put};
 
 /// A matrix has at most this many axes.
 const AXES_MAX: usize = 8;

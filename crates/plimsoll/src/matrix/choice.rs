@@ -3,7 +3,7 @@
 use anyhow::{Context, bail, ensure};
 
 use super::check::{ALL, known, offer};
-use crate::scenario::{Matrix, Names};
+use plimsoll_scenario::{Matrix, Names};
 
 /// The values that are run, by axis, in the order of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ fn asked_for<'a>(matrix: &'a Matrix, word: &str) -> anyhow::Result<(&'a str, Nam
 }
 
 /// The values of `axis` in its own order: those asked for, else its defaults, else all.
-fn chosen(axis: &crate::scenario::Axis, asked: &[(&str, Names)]) -> Vec<String> {
+fn chosen(axis: &plimsoll_scenario::Axis, asked: &[(&str, Names)]) -> Vec<String> {
     let wanted = asked.iter().find(|(name, _)| *name == axis.name).map_or(&axis.default, |(_, names)| names);
     let runs = |name: &&str| wanted.is_empty() || wanted.has(name);
     axis.values.names().filter(runs).map(str::to_owned).collect()

@@ -3,7 +3,7 @@
 use plimsoll_report::units::{bytes, duration};
 
 use super::share::Share;
-use crate::scenario::Bounds;
+use plimsoll_scenario::Bounds;
 
 /// Bytes on the server's disk for each byte of a document: the document, its index entry, the journal, and what the
 /// storage engine has not compressed yet.

@@ -5,8 +5,8 @@ use plimsoll_mongo::setup::Namespace;
 
 use super::cells::Cell;
 use super::venue::Venue;
-use crate::plan::Plan;
-use crate::scenario::Scenario;
+use plimsoll_scenario::Plan;
+use plimsoll_scenario::Scenario;
 
 /// A directory's name has at most this many characters of a cell's values.
 const SLUG_MAX: usize = 60;

@@ -6,7 +6,7 @@ use plimsoll_load::stop::Stop;
 use plimsoll_mongo::maker::identity;
 use plimsoll_mongo::setup::Setup;
 
-use crate::plan::Plan;
+use plimsoll_scenario::Plan;
 
 /// What a run takes beside its load, in seconds: the pings and the ceiling before and after, connecting, the page.
 pub const RUN_S: f64 = 8.0;

@@ -65,7 +65,7 @@ impl Venue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Staging;
+    use plimsoll_scenario::Staging;
 
     fn staged(choice: Choice) -> Subject {
         let staging: Staging = serde_saphyr::from_str("telemetry: {}").unwrap();

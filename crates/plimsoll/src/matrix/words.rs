@@ -9,7 +9,7 @@ use super::cost::{DISK_FACTOR, Estimate, Keep};
 use super::runs::Planned;
 use super::share::Share;
 use super::venue::Venue;
-use crate::scenario::Bounds;
+use plimsoll_scenario::Bounds;
 
 /// Columns of the names of facts.
 const WIDTH: usize = 12;

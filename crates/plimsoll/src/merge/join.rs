@@ -22,11 +22,11 @@ use super::shard::Shard;
 use crate::conclude::{Account, complete, exit};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::log::Log;
-use crate::plan::Plan;
 use crate::readers::Readers;
 use crate::run_dir::{self, RunDir};
-use crate::scenario::{self, Loaded};
 use crate::session::announcement;
+use plimsoll_scenario::Plan;
+use plimsoll_scenario::{self as scenario, Loaded};
 
 /// A run that was joined.
 #[derive(Debug)]

@@ -8,7 +8,8 @@ use plimsoll_load::arrivals::Share;
 use plimsoll_measure::run::{FORMAT, Run};
 use serde_json::Value;
 
-use crate::{plan, run_dir};
+use crate::run_dir;
+use plimsoll_scenario::plan;
 
 /// A shard that was measured.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::build;
-use crate::scenario::parse_with;
+use plimsoll_scenario::parse_with;
 
 const SINKS: [&str; 6] = [
     "file: {path: out}",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 
 use super::typed::PipelineFile;
-use crate::scenario::{Text, nearest, parse_with, pipelines};
+use plimsoll_scenario::{Text, nearest, parse_with, pipelines};
 
 /// A pipeline's file that was read, and the folder that its relative paths start from.
 ///
@@ -65,5 +65,15 @@ mod tests {
         let message = read(Path::new("generator-to-nop"), &[]).unwrap_err().to_string();
         assert!(message.contains("there is no pipeline `generator-to-nop`"), "{message}");
         assert!(message.contains("`generator-to-noop`"), "{message}");
+    }
+
+    #[cfg(all(feature = "kafka", feature = "embedding"))]
+    #[test]
+    fn every_shipped_pipeline_is_read_under_its_name_and_says_its_question() {
+        for builtin in pipelines() {
+            let (file, _) = read(Path::new(builtin.name), &[]).unwrap();
+            assert_eq!(file.name, builtin.name);
+            assert!(!file.question.is_empty(), "{}", builtin.name);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use anyhow::{anyhow, bail};
 use plimsoll_host::Profile;
 
-use crate::secret::{repeated, without_password};
+use plimsoll_scenario::secret::{repeated, without_password};
 
 /// More servers than this are refused.
 const SERVERS_MAX: usize = 64;

@@ -6,7 +6,7 @@ use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::event::{Event, Sends};
 use plimsoll_measure::run::Run;
 
-use crate::scenario::Loaded;
+use plimsoll_scenario::Loaded;
 
 /// That a run starts, of which who, when and where is known.
 pub fn announcement(loaded: &Loaded, run: &Run) -> Event {

@@ -11,10 +11,10 @@ use plimsoll_measure::run::{Run, ScenarioFacts};
 use super::{Session, announcement, id};
 use crate::exit::Outcome;
 use crate::observer::Observer;
-use crate::plan::Plan;
 use crate::readers::Readers;
-use crate::scenario::Loaded;
 use crate::system::{Ground, System};
+use plimsoll_scenario::Loaded;
+use plimsoll_scenario::Plan;
 
 /// What a session is opened with.
 #[derive(Debug)]

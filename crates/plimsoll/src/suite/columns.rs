@@ -105,7 +105,7 @@ impl Row {
         let said = |column: &str, value: Option<String>| value.map(|value| format!("{column}={value}"));
         let shown = |span: Option<Span>| span.map(|span| span.to_string());
         let number = |count: Option<u32>| count.map(|count| count.to_string());
-        let server = self.server.as_deref().map(crate::secret::without_password);
+        let server = self.server.as_deref().map(plimsoll_scenario::secret::without_password);
         let columns = [
             said("server", server),
             said("cache", self.cache.map(|cache| cache.to_string())),
@@ -119,7 +119,7 @@ impl Row {
             said("client_cpus", self.client_cpus.clone()),
             said("server_cpus", self.server_cpus.clone()),
         ];
-        let overrides = self.overrides.iter().map(|it| crate::secret::shown(it));
+        let overrides = self.overrides.iter().map(|it| plimsoll_scenario::secret::shown(it));
         overrides.chain(columns.into_iter().flatten()).collect()
     }
 }

@@ -8,7 +8,7 @@ use super::cpus::Cpus;
 use super::kind::{self, Job, Kind};
 use super::read::Loaded;
 use super::typed::{Existing, Row, Suite};
-use crate::scenario::nearest;
+use plimsoll_scenario::nearest;
 
 /// The most tests of a suite.
 const TESTS_MAX: usize = 500;

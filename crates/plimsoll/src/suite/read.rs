@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use super::columns::COLUMNS;
 use super::table;
 use super::typed::{Row, Suite};
-use crate::scenario::{nearest, rendered, suites};
+use plimsoll_scenario::{nearest, rendered, suites};
 
 /// No suite's file is larger, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -184,5 +184,16 @@ mod tests {
         }
         let message = load("write-csot").unwrap_err().to_string();
         assert!(message.contains("the nearest shipped one is `write-cost`"), "{message}");
+    }
+
+    #[cfg(all(feature = "kafka", feature = "embedding"))]
+    #[test]
+    fn every_shipped_suite_can_be_meant_and_says_its_question() {
+        for builtin in suites() {
+            let loaded = load(builtin.name).unwrap();
+            assert!(loaded.suite.question.is_some(), "{}", builtin.name);
+            let tests = crate::suite::meant::build(&loaded, &Default::default()).unwrap();
+            assert!(tests.len() > 1, "{}", builtin.name);
+        }
     }
 }

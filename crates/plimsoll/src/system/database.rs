@@ -33,9 +33,9 @@ use crate::exit::{Deserves, Exit, Outcome};
 use crate::fleet::Fleet;
 use crate::injection;
 use crate::place::Place;
-use crate::plan::Plan;
-use crate::scenario::Loaded;
 use crate::suite::hosted_as::HostedAs;
+use plimsoll_scenario::Loaded;
+use plimsoll_scenario::Plan;
 
 mod books;
 mod greet;

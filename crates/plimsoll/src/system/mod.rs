@@ -21,9 +21,9 @@ use plimsoll_measure::run::{Answers, ServerShare};
 use plimsoll_wire::ConnectOptions;
 
 use crate::exit::Outcome;
-use crate::plan::Plan;
-use crate::scenario::Loaded;
 use crate::suite::hosted_as::HostedAs;
+use plimsoll_scenario::Loaded;
+use plimsoll_scenario::Plan;
 
 mod database;
 mod service;

@@ -27,9 +27,9 @@ use super::{Crew, Ground, System, store};
 use crate::canary::{self, Trips};
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::injection::{self, Owned};
-use crate::plan::Plan;
-use crate::scenario::Loaded;
 use crate::workload;
+use plimsoll_scenario::Loaded;
+use plimsoll_scenario::Plan;
 
 mod check;
 
@@ -213,10 +213,10 @@ impl System for Service {
         let Some(staged) = &self.staged else { return Vec::new() };
         let injections = phase.faults.iter().filter_map(|planned| plan.injections.get(planned.key));
         let tied = injections.filter_map(|aimed| match aimed.victim {
-            crate::scenario::Victim::Service => {
+            plimsoll_scenario::Victim::Service => {
                 injection::tie_service(&aimed.fault, self.process.as_ref(), &staged.proxies)
             }
-            crate::scenario::Victim::Server => {
+            plimsoll_scenario::Victim::Server => {
                 injection::tie(&aimed.fault, staged.place.server.as_ref(), &staged.place.proxies)
             }
         });

@@ -19,7 +19,7 @@ use crate::fill;
 use crate::itself;
 use crate::place::Place;
 use crate::run_dir;
-use crate::scenario::{self, Staging};
+use plimsoll_scenario::{self as scenario, Staging};
 
 /// A service of ours and the database behind it.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use crate::cli::LoadArgs;
 use crate::exit::Outcome;
 use crate::fill;
 use crate::place::{Choice, Manner, Place};
-use crate::plan::Plan;
 use crate::run_dir::RunDir;
-use crate::scenario::{Loaded, Staging, Victim};
-use crate::secret::without_password;
+use plimsoll_scenario::Plan;
+use plimsoll_scenario::secret::without_password;
+use plimsoll_scenario::{Loaded, Staging, Victim};
 
 /// A system, as meant.
 #[derive(Clone, Debug, PartialEq)]

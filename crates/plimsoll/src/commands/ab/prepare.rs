@@ -10,10 +10,10 @@ use crate::ab::side::Side;
 use crate::cli::{AbArgs, LoadArgs};
 use crate::matrix::venue::Venue;
 use crate::place::{Choice, Place};
-use crate::plan::{self, Plan};
-use crate::scenario::{self, Loaded};
-use crate::secret::without_password;
 use crate::system::Subject;
+use plimsoll_scenario::secret::without_password;
+use plimsoll_scenario::{self as scenario, Loaded};
+use plimsoll_scenario::{Plan, plan};
 
 /// A side that is ready to be measured.
 pub struct Prepared {

@@ -28,10 +28,10 @@ use crate::matrix::runs::{Planned, Todo, is_cut, notes};
 use crate::place::Manner;
 use crate::readers::Readers;
 use crate::run_dir::{self, RunDir};
-use crate::scenario::Scenario;
 use crate::session::{Opening, Session, new_run};
 use crate::system::Ground;
 use crate::terminal::{print, say, style};
+use plimsoll_scenario::Scenario;
 
 /// After so many runs in a row that could not reach the server, the others are not tried.
 const SERVER_FAILURES_MAX: u32 = 3;

@@ -21,8 +21,8 @@ use crate::cli::RunArgs;
 use crate::exit::{Deserves, Exit, Failure, Outcome};
 use crate::matrix::dir::read;
 use crate::matrix::words::{announce, list};
-use crate::scenario::Loaded;
 use crate::terminal::{print, say, style};
+use plimsoll_scenario::Loaded;
 
 /// Makes the runs of a matrix that were asked for and are not there yet.
 ///

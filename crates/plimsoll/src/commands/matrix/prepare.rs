@@ -19,10 +19,10 @@ use crate::matrix::share::{self, Share};
 use crate::matrix::venue::Venue;
 use crate::matrix::words::Intent;
 use crate::place::Choice as Server;
-use crate::plan;
 use crate::run_dir;
-use crate::scenario::{Bounds, Loaded, Matrix, Scenario};
 use crate::system::{Subject, compile};
+use plimsoll_scenario::plan;
+use plimsoll_scenario::{Bounds, Loaded, Matrix, Scenario};
 
 /// Everything that is decided before a server is looked for.
 pub struct Prepared<'a> {

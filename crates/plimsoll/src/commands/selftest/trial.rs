@@ -24,8 +24,8 @@ use plimsoll_wire::Address;
 
 use crate::fleet::Fleet;
 use crate::injection;
-use crate::plan::Plan;
-use crate::scenario;
+use plimsoll_scenario as scenario;
+use plimsoll_scenario::Plan;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -13,12 +13,12 @@ use super::{Ended, Host, Job, Kind, WarmUp, measured, settled_path};
 use crate::ab::own::Own;
 use crate::cli::LoadArgs;
 use crate::place::Choice;
-use crate::plan::Plan;
 use crate::run_dir;
-use crate::scenario::{self, Loaded, Victim};
 use crate::suite::progress::{Events, Progress};
 use crate::suite::typed::Row;
 use crate::system::Subject;
+use plimsoll_scenario::Plan;
+use plimsoll_scenario::{self as scenario, Loaded, Victim};
 
 /// The one way in which a scenario spreads its work.
 const EXECUTOR: &str = "thread-per-worker";

@@ -7,7 +7,7 @@ use plimsoll_wire::Connection;
 
 use crate::exit::{Deserves, Exit, Failure, Outcome};
 use crate::place::Place;
-use crate::scenario::Loaded;
+use plimsoll_scenario::Loaded;
 
 /// Asks the server what it is, and looks at the collection.
 pub(super) async fn greet(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<(ServerFacts, Before)> {

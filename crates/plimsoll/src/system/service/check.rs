@@ -3,8 +3,8 @@
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Section;
 
-use crate::plan::Plan;
-use crate::scenario::Scenario;
+use plimsoll_scenario::Plan;
+use plimsoll_scenario::Scenario;
 
 /// What a scenario says of a database has no meaning for a service.
 ///

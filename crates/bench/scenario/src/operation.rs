@@ -1,18 +1,18 @@
 //! An operation of the plan, for whichever system it is sent to.
 
 use plimsoll_http::Request;
-use plimsoll_mongo::scenario::Operation;
+use plimsoll_mongo::scenario::Operation as Command;
 
 /// What is sent.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Work {
+pub enum Operation {
     /// A command to a database.
-    Database(Operation),
+    Database(Command),
     /// A request to a service.
     Service(Request),
 }
 
-impl Work {
+impl Operation {
     /// Documents of one operation.
     pub fn documents(&self) -> u32 {
         match self {
@@ -35,7 +35,7 @@ impl Work {
     }
 
     /// The command, if it is one to a database.
-    pub const fn database(&self) -> Option<&Operation> {
+    pub const fn database(&self) -> Option<&Command> {
         match self {
             Self::Database(operation) => Some(operation),
             Self::Service(_) => None,

@@ -27,15 +27,15 @@ mod builtin;
 mod matrix;
 mod overrides;
 mod read;
-mod staging;
-mod told;
+mod redacted_errors;
+mod service_spec;
 
 pub use builtin::{Builtin, all as builtins, pipelines, suites};
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
 pub use overrides::{assigned, put};
 pub use read::{Loaded, Text, load, nearest, parse_with};
-pub use staging::{Fill, Staging};
-pub use told::{of_tree, rendered};
+pub use redacted_errors::{of_tree, rendered};
+pub use service_spec::{Fill, Staging};
 
 /// A scenario, as typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

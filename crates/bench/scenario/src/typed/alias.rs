@@ -44,7 +44,7 @@ mod tests {
 
     use super::*;
     use crate::plan::Plan;
-    use crate::scenario::{Loaded, Scenario, load};
+    use crate::{Loaded, Scenario, load};
 
     /// Loads as in k6's `options.scenarios`, each executor's name before its own settings.
     const TYPED: &str = "\

@@ -5,7 +5,7 @@ use plimsoll_load::arrivals::CONNECTIONS_DEFAULT;
 use plimsoll_load::phase::{Load, Phase, Timing};
 
 use super::Plan;
-use crate::scenario::Scenario;
+use crate::Scenario;
 
 /// The load that is varied, and those of its phase that go on beside it.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,7 @@ fn whole(load: &Load) -> Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{builtins, load};
+    use crate::{builtins, load};
 
     fn plan(name: &str, assignments: &[&str]) -> anyhow::Result<Plan> {
         let assignments: Vec<_> = assignments.iter().map(|&text| text.to_owned()).collect();

@@ -13,11 +13,11 @@ use plimsoll_load::retry::Retry;
 use plimsoll_measure::expectation::{self, Wanted};
 use plimsoll_measure::metric::Subject;
 use plimsoll_measure::rule::Rule;
-use plimsoll_mongo::scenario::{Client, Operation};
+use plimsoll_mongo::scenario::{Client, Operation as Command};
 use plimsoll_mongo::setup::{Context as SetupContext, index_key};
 
-use crate::scenario::{self, Loaded};
-use crate::work::Work;
+use crate::operation::Operation;
+use crate::{self as scenario, Loaded};
 
 mod operations;
 mod phase;
@@ -31,7 +31,7 @@ pub use search::Searched;
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Operations by index, with their names.
-    pub operations: Vec<(String, Work)>,
+    pub operations: Vec<(String, Operation)>,
     /// The phases.
     pub phases: Vec<Phase>,
     /// What must hold at the end.
@@ -91,14 +91,14 @@ impl Plan {
     }
 
     /// The operations by index, of a plan for a database.
-    pub fn database(&self) -> Vec<(String, Operation)> {
-        let of = |(name, work): &(String, Work)| Some((name.clone(), work.database()?.clone()));
+    pub fn database(&self) -> Vec<(String, Command)> {
+        let of = |(name, work): &(String, Operation)| Some((name.clone(), work.database()?.clone()));
         self.operations.iter().filter_map(of).collect()
     }
 
     /// The requests by index, of a plan for a service.
     pub fn service(&self) -> Vec<(String, Request)> {
-        let of = |(name, work): &(String, Work)| Some((name.clone(), work.service()?.clone()));
+        let of = |(name, work): &(String, Operation)| Some((name.clone(), work.service()?.clone()));
         self.operations.iter().filter_map(of).collect()
     }
 
@@ -137,7 +137,7 @@ fn injections(scenario: &scenario::Scenario) -> Vec<Aimed> {
 }
 
 /// A batch that is sent again must go past what the server has already.
-fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Work)]) -> anyhow::Result<()> {
+fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Operation)]) -> anyhow::Result<()> {
     if scenario.retry == Retry::None {
         return Ok(());
     }
@@ -149,11 +149,11 @@ fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Work)]) -> 
     let commands = operations.iter().filter_map(|(name, work)| Some((name, work.database()?)));
     for (name, operation) in commands {
         match operation {
-            Operation::Insert(insert) if insert.ordered && insert.batch > 1 => bail!(
+            Command::Insert(insert) if insert.ordered && insert.batch > 1 => bail!(
                 "retry: operation `{name}` inserts in order, and a second attempt would stop at the first document \
                  that is there already; say `ordered: false` or `retry: none`"
             ),
-            Operation::Transaction(_) => bail!(
+            Command::Transaction(_) => bail!(
                 "retry: operation `{name}` is a transaction, which is not sent again; say `retry: none`"
             ),
             _ => {}
@@ -163,13 +163,13 @@ fn check_retry(scenario: &scenario::Scenario, operations: &[(String, Work)]) -> 
 }
 
 /// An operation by receipt needs documents that were inserted in an earlier phase, or beside it.
-fn check_receipts(phases: &[Phase], operations: &[(String, Work)]) -> anyhow::Result<()> {
+fn check_receipts(phases: &[Phase], operations: &[(String, Operation)]) -> anyhow::Result<()> {
     let mut inserted = false;
     for phase in phases {
         let used =
             phase.loads.iter().flat_map(|load| &load.mix).map(|(operation, _)| &operations[*operation]);
         let used: Vec<_> = used.collect();
-        let inserts = |(_, operation): &&(String, Work)| operation.makes();
+        let inserts = |(_, operation): &&(String, Operation)| operation.makes();
         if let Some((name, _)) = used.iter().find(|(_, operation)| !inserted && operation.needs_receipts()) {
             bail!(
                 "operation `{name}` names documents by receipt, but no earlier phase inserts any: add a phase before"

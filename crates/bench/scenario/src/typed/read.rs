@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::told::{of_tree, rendered};
+use super::redacted_errors::{of_tree, rendered};
 use super::{Scenario, alias, builtins, overrides};
 use crate::secret;
 

@@ -6,14 +6,14 @@ use plimsoll_load::phase::{Documents, Load, Phase, Timing};
 use plimsoll_load::stop::Stop;
 use plimsoll_measure::metric::{Tags, is_reserved};
 
-use crate::scenario;
-use crate::work::Work;
+use crate as scenario;
+use crate::operation::Operation;
 
 pub(super) fn build_phase(
     scenario: &scenario::Scenario,
     index: usize,
     phase: &scenario::Phase,
-    operations: &[(String, Work)],
+    operations: &[(String, Operation)],
 ) -> anyhow::Result<Phase> {
     let name = phase.name.clone().unwrap_or_else(|| format!("phase {}", index + 1));
     let loads = phase.load.iter().map(|(name, load)| build_load(name, load, phase, operations));
@@ -57,7 +57,7 @@ fn build_load(
     name: &str,
     load: &scenario::Load,
     phase: &scenario::Phase,
-    operations: &[(String, Work)],
+    operations: &[(String, Operation)],
 ) -> anyhow::Result<Load> {
     let index = |name: &str| operations.iter().position(|(known, _)| known == name).unwrap_or(0);
     let mix = match load.mix.is_empty() {

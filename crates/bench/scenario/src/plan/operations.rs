@@ -2,12 +2,12 @@
 
 use anyhow::bail;
 
-use crate::scenario;
-use crate::work::Work;
+use crate as scenario;
+use crate::operation::Operation;
 
 /// Every operation by name; the same name may stand in several phases if it means the same.
-pub(super) fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(String, Work)>> {
-    let mut known: Vec<(String, Work)> = Vec::new();
+pub(super) fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(String, Operation)>> {
+    let mut known: Vec<(String, Operation)> = Vec::new();
     let mut all = Vec::new();
     for (name, load) in scenario.phases.iter().flat_map(|phase| &phase.load) {
         all.extend(named(name, load)?);
@@ -24,17 +24,17 @@ pub(super) fn operations(scenario: &scenario::Scenario) -> anyhow::Result<Vec<(S
 }
 
 /// The operations of a load: a single one with the load's name, or those of its mix.
-fn named(name: &str, load: &scenario::Load) -> anyhow::Result<Vec<(String, Work)>> {
-    let single = load.operation.iter().cloned().map(Work::Database);
-    let single: Vec<_> = single.chain(load.request.iter().cloned().map(Work::Service)).collect();
+fn named(name: &str, load: &scenario::Load) -> anyhow::Result<Vec<(String, Operation)>> {
+    let single = load.operation.iter().cloned().map(Operation::Database);
+    let single: Vec<_> = single.chain(load.request.iter().cloned().map(Operation::Service)).collect();
     if single.len() + usize::from(!load.mix.is_empty()) != 1 {
         bail!("load.{name}: give one of `operation`, `request` and `mix`");
     }
     let mut works: Vec<_> = single.into_iter().map(|work| (name.to_owned(), work)).collect();
     for (part, weighted) in &load.mix {
         let work = match (&weighted.operation, &weighted.request) {
-            (Some(operation), None) => Work::Database(operation.clone()),
-            (None, Some(request)) => Work::Service(request.clone()),
+            (Some(operation), None) => Operation::Database(operation.clone()),
+            (None, Some(request)) => Operation::Service(request.clone()),
             _ => bail!("load.{name}.mix.{part}: give either `operation` or `request`"),
         };
         works.push((part.clone(), work));
@@ -43,12 +43,12 @@ fn named(name: &str, load: &scenario::Load) -> anyhow::Result<Vec<(String, Work)
 }
 
 /// A scenario with a section `http` sends requests, one without it operations.
-fn check_system(scenario: &scenario::Scenario, name: &str, work: &Work) -> anyhow::Result<()> {
+fn check_system(scenario: &scenario::Scenario, name: &str, work: &Operation) -> anyhow::Result<()> {
     match (scenario.http.is_some(), work) {
-        (true, Work::Database(_)) => bail!(
+        (true, Operation::Database(_)) => bail!(
             "operation `{name}` is one of a database, and this scenario has a section `http`: give it a `request`"
         ),
-        (false, Work::Service(_)) => bail!(
+        (false, Operation::Service(_)) => bail!(
             "operation `{name}` is a request, and nothing says where to: add a section `http`, such as `http: {{url: \"http://127.0.0.1:8080\"}}`"
         ),
         _ => Ok(()),

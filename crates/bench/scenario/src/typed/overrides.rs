@@ -3,7 +3,7 @@
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::told::{rendered, unsaid};
+use super::redacted_errors::{rendered, unsaid};
 use crate::secret;
 
 /// Sets the value at a dotted path; numbers index lists.
