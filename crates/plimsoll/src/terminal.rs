@@ -1,12 +1,14 @@
 //! Writes what the live view says: data to stdout, talk to stderr.
 
 use std::io::{self, IsTerminal, Write, stderr, stdout};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use plimsoll_host::embedded::{Progress, Step};
 use plimsoll_measure::event::Event;
 use plimsoll_report::live::{Kind, Width};
 use plimsoll_report::text::Style;
 use plimsoll_report::{Live, live};
+use plimsoll_run::console::{Console, LiveView, Silent};
 
 /// Columns when the terminal does not tell.
 const COLUMNS: usize = 100;
@@ -27,18 +29,6 @@ impl Terminal {
         Self { live: Live::new(Width(width), kind), status_lines: 0 }
     }
 
-    /// Shows an event. A terminal that is gone is no reason to stop a run.
-    pub fn on(&mut self, event: &Event) {
-        let update = self.live.on(event);
-        let mut text = self.erase();
-        for line in &update.lines_to_print {
-            text.push_str(line);
-            text.push('\n');
-        }
-        text.push_str(&self.draw(&update));
-        stderr().write_all(text.as_bytes()).and_then(|()| stderr().flush()).unwrap_or_default();
-    }
-
     /// Moves to the first line of the last status block and clears everything below.
     fn erase(&mut self) -> String {
         match std::mem::take(&mut self.status_lines) {
@@ -51,6 +41,20 @@ impl Terminal {
         let Some(status) = &update.status else { return String::new() };
         self.status_lines = status.lines().count();
         format!("{status}\n")
+    }
+}
+
+impl LiveView for Terminal {
+    /// Shows an event. A terminal that is gone is no reason to stop a run.
+    fn on(&mut self, event: &Event) {
+        let update = self.live.on(event);
+        let mut text = self.erase();
+        for line in &update.lines_to_print {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text.push_str(&self.draw(&update));
+        stderr().write_all(text.as_bytes()).and_then(|()| stderr().flush()).unwrap_or_default();
     }
 }
 
@@ -84,54 +88,58 @@ fn is_loss(error: &io::Error) -> bool {
     error.kind() != io::ErrorKind::BrokenPipe
 }
 
-/// An error with its causes, each said once: a sentence that names its cause is not followed by it.
-pub fn explained(error: &anyhow::Error) -> String {
-    let mut said = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if said.is_empty() {
-            said = cause;
-        } else if !said.contains(&cause) {
-            said = format!("{said}: {cause}");
-        }
-    }
-    said
-}
-
 /// Says something to the person.
 pub fn say(text: &str) {
     writeln!(stderr(), "{text}").unwrap_or_default();
 }
 
-#[cfg(test)]
-mod tests {
-    use anyhow::anyhow;
+/// The console on stderr, or a silent one.
+pub fn console(is_quiet: bool) -> &'static dyn Console {
+    if is_quiet { &Silent } else { &STDERR }
+}
 
-    use super::*;
+static STDERR: Stderr = Stderr { shown: AtomicU32::new(0) };
 
-    #[derive(Debug)]
-    struct Repeating {
-        source: io::Error,
+/// Messages, progress and the live view on stderr.
+#[derive(Debug)]
+struct Stderr {
+    /// Twentieths of an installation that a log has got a line for.
+    shown: AtomicU32,
+}
+
+impl Console for Stderr {
+    fn say(&self, text: &str) {
+        say(text);
     }
 
-    impl std::fmt::Display for Repeating {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            write!(f, "`x` cannot be opened ({}): give another", self.source)
-        }
+    fn installing(&self, progress: &Progress) {
+        let mut shown = self.shown.load(Ordering::Relaxed);
+        show(progress, &mut shown);
+        self.shown.store(shown, Ordering::Relaxed);
     }
 
-    impl std::error::Error for Repeating {
-        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-            Some(&self.source)
-        }
+    fn live(&self) -> Option<Box<dyn LiveView>> {
+        Some(Box::new(Terminal::new()))
     }
+}
 
-    #[test]
-    fn a_cause_is_said_once() {
-        let repeating = Repeating { source: io::Error::other("no such thing") };
-        let error = anyhow::Error::from(repeating).context("read the settings");
-        let said = "read the settings: `x` cannot be opened (no such thing): give another";
-        assert_eq!(explained(&error), said);
-        let plain = anyhow!("no such thing").context("open `x`").context("read the settings");
-        assert_eq!(explained(&plain), "read the settings: open `x`: no such thing");
+fn show(progress: &Progress, shown: &mut u32) {
+    let seconds = progress.elapsed_ns / 1_000_000_000;
+    let text = match &progress.step {
+        Step::Waiting => "another process installs it, waiting".to_owned(),
+        Step::Fetching => "fetching the sources".to_owned(),
+        Step::Compiling { begun, expected, name } => format!("compiling {begun} of about {expected}: {name}"),
+        Step::Installed => "installed".to_owned(),
+    };
+    if stderr().is_terminal() {
+        let end = if progress.step == Step::Installed { "\n" } else { "" };
+        write!(stderr(), "\r\x1b[K  {seconds:>4} s  {text}{end}").unwrap_or_default();
+        return;
+    }
+    // A log gets a line for every twentieth crate, not for each.
+    let part = if let Step::Compiling { begun, .. } = progress.step { 1 + begun / 20 } else { 0 };
+    if part == 0 || part > *shown {
+        *shown = part.max(*shown);
+        say(&format!("  {seconds:>4} s  {text}"));
     }
 }

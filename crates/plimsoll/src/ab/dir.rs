@@ -8,10 +8,10 @@ use plimsoll_measure::comparison::{Comparison, FORMAT};
 use plimsoll_report::comparison::{Links, page};
 use serde::{Deserialize, Serialize};
 
-use crate::run_dir;
+use plimsoll_run::run_dir;
 
-/// What a comparison directory has.
-pub const COMPARISON: &str = "comparison.json";
+/// The file of a comparison directory.
+pub use plimsoll_run::run_dir::COMPARISON;
 const PAGE: &str = "comparison.html";
 const PLAN: &str = "ab.json";
 

@@ -8,7 +8,7 @@ use plimsoll_measure::comparison::Subject;
 use plimsoll_measure::run::{FORMAT, Run};
 use serde_json::Value;
 
-use crate::run_dir;
+use plimsoll_run::run_dir;
 
 /// What a run directory that was put aside has in its name.
 const ASIDE: &str = ".cut-";

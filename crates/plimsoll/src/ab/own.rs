@@ -5,8 +5,7 @@ use plimsoll_mongo::setup::Namespace;
 use serde_json::Value;
 
 use crate::matrix::venue::Venue;
-use crate::place::Choice;
-use crate::system::Subject;
+use plimsoll_run::system::Subject;
 use plimsoll_scenario::{Loaded, put};
 
 /// Where a scenario says which collection it writes to.
@@ -35,7 +34,9 @@ impl Own {
     pub fn of(subject: &Subject, loaded: &Loaded) -> Self {
         let collection = || loaded.scenario.collection.clone();
         match (Venue::of(subject), subject) {
-            (Venue::Database, Subject::Database(choice)) if stays(choice) => Self::Collections(collection()),
+            (Venue::Database, Subject::Database(choice)) if choice.is_running() => {
+                Self::Collections(collection())
+            }
             (Venue::Database, _) => Self::Collection(collection()),
             (Venue::Databases, Subject::Staged(staging, _)) => {
                 Self::Databases { path: staging.database_path(), base: staging.database().to_owned() }
@@ -71,17 +72,9 @@ impl Own {
     }
 }
 
-/// Whether the server is still there when a run has ended.
-pub fn stays(server: &Choice) -> bool {
-    match server {
-        Choice::Uri(_) => true,
-        Choice::Several(all) => all.iter().any(stays),
-        Choice::Any | Choice::Embedded(_) | Choice::Mongod => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use plimsoll_run::server_provisioning::Choice;
     use serde_json::json;
 
     use super::*;

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::side::Side;
-use crate::itself;
-use crate::place::Choice;
-use crate::system::Subject;
+use plimsoll_run::reexec;
+use plimsoll_run::server_provisioning::Choice;
+use plimsoll_run::system::Subject;
 use plimsoll_scenario::Scenario;
 
 /// The port of a server whose address has none.
@@ -86,7 +86,7 @@ fn plain_host(scheme: &str, host: &str) -> String {
 }
 
 fn program(side: &Side) -> &Path {
-    side.binary.as_deref().unwrap_or(itself::program())
+    side.binary.as_deref().unwrap_or(reexec::program())
 }
 
 /// Whether two paths lead to one file, which may have several names, or to a copy of it: a build that changed nothing.

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::FalseyValueParser;
+use plimsoll_run::options::LoadOptions;
+use plimsoll_run::server_provenance::HostedAs;
+
+use crate::terminal::console;
 
 /// Options of every command that sends load.
 #[derive(Clone, Debug, Args)]
@@ -44,7 +48,31 @@ pub struct LoadArgs {
     pub quiet: bool,
     /// For a suite: what the server at the address was started as.
     #[arg(long, value_name = "JSON", hide = true)]
-    pub hosted_as: Option<crate::suite::hosted_as::HostedAs>,
+    pub hosted_as: Option<HostedAs>,
+}
+
+impl LoadArgs {
+    /// The options without the command line's own: how the result is printed.
+    pub fn options(&self) -> LoadOptions {
+        LoadOptions {
+            server: self.server.clone(),
+            hosts: self.hosts.clone(),
+            count: self.count,
+            overrides: self.overrides.clone(),
+            seed: self.seed,
+            shard: self.shard.clone(),
+            out: self.out.clone(),
+            keep: self.keep,
+            calibrate: !self.no_canary,
+            hosted_as: self.hosted_as.clone(),
+            console: console(self.is_quiet()),
+        }
+    }
+
+    /// Whether nothing but errors and the result itself is printed.
+    pub const fn is_quiet(&self) -> bool {
+        self.quiet || self.json
+    }
 }
 
 /// How two things are judged.

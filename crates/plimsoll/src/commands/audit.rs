@@ -15,13 +15,13 @@ use plimsoll_mongo::collection::{self, Before};
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_wire::Connection;
 
-use super::load::runtime;
-use crate::audit::{Subject, audit as read_back};
 use crate::cli::AuditArgs;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::place::{Choice, Manner, Place, choice, profile};
-use crate::run_dir;
-use crate::terminal::print;
+use crate::terminal::{console, print};
+use plimsoll_run::audit::{Subject, audit as read_back};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::lifecycle::runtime;
+use plimsoll_run::run_dir;
+use plimsoll_run::server_provisioning::{Choice, Manner, Place, choice, profile};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::Plan;
 
@@ -121,7 +121,9 @@ fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Ou
     let profile = run.as_ref().and_then(|run| run.server.profile.clone());
     let profile = self::profile(&profile.unwrap_or_else(|| "journaled".into()))?;
     let kind = run.as_ref().map_or(ServerKind::Embedded, |run| run.server.kind);
-    let reopened = kept.iter().map(|storage| Place::reopen(storage, kind, profile, timeout));
+    let reopened = kept.iter().map(|storage| {
+        Place::reopen(storage, kind, profile, Manner { console: console(false), ..Manner::quiet(timeout) })
+    });
     if let Some(place) = Place::join(reopened.collect::<Outcome<_>>()?) {
         return Ok(place);
     }
@@ -154,8 +156,12 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         return Ok(());
     }
     let server = run_dir::read_run(path).map(|run| run.server).unwrap_or_default();
-    let run =
-        Run { id: crate::session::id(id), server, integrity: Some(integrity.clone()), ..Run::default() };
+    let run = Run {
+        id: plimsoll_run::session::id(id),
+        server,
+        integrity: Some(integrity.clone()),
+        ..Run::default()
+    };
     for sentence in plimsoll_report::conclusions(&run).iter().take(1) {
         print(&format!("{sentence}\n"));
     }

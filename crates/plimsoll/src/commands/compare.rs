@@ -10,8 +10,8 @@ use plimsoll_report::comparison::{Links, conclusions, summary};
 use crate::ab::dir::{self, COMPARISON};
 use crate::ab::gather::{Measured, gather};
 use crate::cli::{CompareArgs, JudgeArgs};
-use crate::exit::{Deserves, Exit, Failure, Outcome};
 use crate::terminal::{print, style};
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 
 /// What a comparison is called among other runs.
 const NAME: &str = "comparison";

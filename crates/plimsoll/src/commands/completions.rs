@@ -3,8 +3,8 @@
 use clap::CommandFactory;
 
 use crate::cli::{Cli, CompletionsArgs};
-use crate::exit::{Exit, Outcome};
 use crate::terminal::print;
+use plimsoll_run::exit::{Exit, Outcome};
 
 /// Prints the completions for a shell.
 ///

@@ -6,8 +6,8 @@ use plimsoll_report::history::{conclusions, summary};
 
 use crate::ab::gather::{Measured, gather};
 use crate::cli::HistoryArgs;
-use crate::exit::{Deserves, Exit, Outcome};
 use crate::terminal::{print, style};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// Follows what was measured.
 ///

@@ -8,11 +8,11 @@ use plimsoll_mongo::inspect::{self as mongo, FORBIDDEN_MAX, Wanted};
 use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::Connection;
 
-use super::load::runtime;
 use crate::cli::InspectArgs;
-use crate::exit::{Deserves, Exit, Failure, Outcome};
-use crate::place::{Choice, Manner, Place};
-use crate::terminal::{print, say, style};
+use crate::terminal::{console, print, say, style};
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
+use plimsoll_run::lifecycle::runtime;
+use plimsoll_run::server_provisioning::{Choice, Manner, Place};
 
 /// How long the server may take for one answer; it is asked to give up earlier.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -27,8 +27,11 @@ pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
     let wanted = wanted(args).deserves(Exit::Usage)?;
     let choice: Choice = args.server.parse().deserves(Exit::Usage)?;
     let runtime = runtime()?;
-    let place =
-        Place::open(&choice, Manner { timeout: TIMEOUT, quiet: args.json, cache_bytes: None }, &runtime)?;
+    let place = Place::open(
+        &choice,
+        Manner { timeout: TIMEOUT, console: console(args.json), cache_bytes: None },
+        &runtime,
+    )?;
     let inspection = runtime.block_on(look(&place, &wanted))?;
     tell(&inspection, args)?;
     Ok(if inspection.holds() { Exit::Held } else { Exit::Expectation })

@@ -12,10 +12,11 @@ use plimsoll_measure::duration::Span;
 use plimsoll_measure::event::{Event, Sends};
 use plimsoll_measure::ladder::Rung;
 
-use super::load;
+use super::closing;
 use crate::cli::LadderArgs;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::session::Session;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::lifecycle;
+use plimsoll_run::session::Session;
 use plimsoll_scenario::plan::{Searched, closed};
 
 /// More rungs than this are refused.
@@ -27,10 +28,10 @@ const RUNGS_MAX: usize = 64;
 /// What kept it from being climbed.
 pub fn climb(args: &LadderArgs) -> Outcome<Exit> {
     check(&args.writers, args.step).deserves(Exit::Usage)?;
-    let mut session = load::open(&args.scenario, &args.load)?;
+    let mut session = lifecycle::open(&args.scenario, &args.load.options())?;
     let searched = session.plan.searched().deserves(Exit::Usage)?;
     searched.note().into_iter().for_each(|note| session.note(note));
-    load::prepare(&mut session)?;
+    lifecycle::prepare(&mut session)?;
     let mut rungs = Vec::new();
     for writers in &args.writers {
         if session.is_over() {
@@ -39,7 +40,7 @@ pub fn climb(args: &LadderArgs) -> Outcome<Exit> {
         rungs.push(step(&mut session, &searched, *writers, args.step)?);
     }
     session.ladder = Some(ladder(rungs, unit(&session)));
-    load::close(session, &args.load, "ladder", None)
+    closing::close(session, &args.load, "ladder", None)
 }
 
 fn check(writers: &[u32], step_s: u64) -> anyhow::Result<()> {

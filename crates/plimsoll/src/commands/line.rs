@@ -22,11 +22,12 @@ use plimsoll_measure::line::{Line, Probe, Stage};
 use plimsoll_measure::run::WarmUp;
 use plimsoll_measure::sample::ServerSample;
 
-use super::load;
+use super::closing;
 use crate::cli::LineArgs;
-use crate::exit::{Deserves, Exit, Failure, Outcome};
-use crate::session::Session;
-use crate::system::cpu_ns;
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
+use plimsoll_run::lifecycle;
+use plimsoll_run::session::Session;
+use plimsoll_run::system::cpu_ns;
 use plimsoll_scenario::plan::{Searched, closed};
 
 /// The name of the phase before the search.
@@ -45,10 +46,10 @@ const THOROUGH_WINDOW_S: f64 = 130.0;
 /// # Errors
 /// What kept the search from being made.
 pub fn line(args: &LineArgs) -> Outcome<Exit> {
-    let mut session = load::open(&args.scenario, &args.load)?;
+    let mut session = lifecycle::open(&args.scenario, &args.load.options())?;
     let searched = session.plan.searched().deserves(Exit::Usage)?;
     searched.note().into_iter().for_each(|note| session.note(note));
-    load::prepare(&mut session)?;
+    lifecycle::prepare(&mut session)?;
     let start = warm_up(&mut session, &searched)?;
     let line = if session.is_over() {
         Line::default()
@@ -56,7 +57,7 @@ pub fn line(args: &LineArgs) -> Outcome<Exit> {
         search(&mut session, &searched, start, args.thorough)?
     };
     let line = Line { load: searched.load.name.clone(), beside: searched.described(), ..line };
-    load::close(session, &args.load, "line", Some(line))
+    closing::close(session, &args.load, "line", Some(line))
 }
 
 /// Brings the server to a steady state under a closed load; gives the first rate of the climb.

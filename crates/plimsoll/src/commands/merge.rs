@@ -3,9 +3,9 @@
 use anyhow::Context;
 
 use crate::cli::MergeArgs;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::merge::{Shard, check, join};
 use crate::terminal::{print, style};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::merge::{Shard, check, join};
 
 /// Joins shards and says what they came to.
 ///

@@ -2,13 +2,13 @@
 
 mod ab;
 mod audit;
+mod closing;
 mod compare;
 mod completions;
 mod history;
 mod inspect;
 mod ladder;
 mod line;
-mod load;
 mod matrix;
 mod merge;
 #[cfg(feature = "embedding")]
@@ -25,7 +25,7 @@ mod show;
 mod suite;
 
 use crate::cli::{Cli, Command};
-use crate::exit::{Exit, Outcome};
+use plimsoll_run::exit::{Exit, Outcome};
 
 /// Does what the words say.
 ///

@@ -5,9 +5,9 @@ use std::path::Path;
 use plimsoll_onnx::model::{Progress, Step, install};
 
 use crate::cli::ModelCommand;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::place::cache;
 use crate::terminal::{print, say};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::server_provisioning::cache;
 
 /// Does what the words say.
 ///

@@ -10,9 +10,9 @@ use plimsoll_pipeline::Error;
 use plimsoll_report::stream::summary;
 
 use crate::cli::{PipelineArgs, PipelineCommand, PipelineRunArgs};
-use crate::exit::{Deserves, Exit, Outcome};
 use crate::pipeline::{Built, Dir, End, PipelineFile, Seen, build, drive, read, replay};
 use crate::terminal::{print, say};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// Does what the words say.
 ///
@@ -37,7 +37,7 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
         PipelineCommand::Audit(args) => audit(args),
         #[cfg(feature = "kafka")]
         PipelineCommand::Demo(args) => {
-            let flag = super::load::signals().context("listen to signals")?;
+            let flag = plimsoll_run::lifecycle::signals().context("listen to signals")?;
             crate::pipeline::demo::demo(args, &flag)
         }
         PipelineCommand::Check(args) => {

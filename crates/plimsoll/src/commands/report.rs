@@ -1,10 +1,10 @@
 //! `plimsoll report`: the page of a run again.
 
 use crate::cli::ReportArgs;
-use crate::exit::{Deserves, Exit, Outcome};
 use crate::matrix::dir::write_page;
-use crate::run_dir;
 use crate::terminal::print;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::run_dir;
 
 /// Writes the page of a run and prints where it is.
 ///

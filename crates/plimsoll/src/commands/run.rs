@@ -11,11 +11,12 @@ use plimsoll_measure::run::Run;
 use plimsoll_report::foreign::k6;
 use plimsoll_report::foreign::k6::export::Shape;
 
-use super::{load, matrix};
+use super::{closing, matrix};
 use crate::cli::RunArgs;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::session::{Session, phase_event};
-use crate::start;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::lifecycle;
+use plimsoll_run::session::{Session, phase_event};
+use plimsoll_run::start_at;
 use plimsoll_scenario::{self as scenario, Loaded};
 
 /// Runs a scenario and audits what it wrote; of a matrix every cell that was asked for.
@@ -31,25 +32,25 @@ pub fn run(args: &RunArgs) -> Outcome<Exit> {
         return matrix::run(&loaded, args);
     }
     check_words(&loaded, args).deserves(Exit::Usage)?;
-    let start = args.start_at.as_deref().map(|text| start::read(text, clock::wall_ms()));
+    let start = args.start_at.as_deref().map(|text| start_at::read(text, clock::wall_ms()));
     let start = start.transpose().deserves(Exit::Usage)?;
     check_exports(args).deserves(Exit::Usage)?;
-    let mut session = load::open_at(&args.scenario, &args.load, start)?;
+    let mut session = lifecycle::open_at(&args.scenario, &args.load.options(), start)?;
     for phase in session.plan.phases.clone() {
         if session.is_over() {
             break;
         }
         if let Err(failure) = one_phase(&mut session, &phase) {
             if session.began_ms.is_none() {
-                load::forget(session);
+                lifecycle::forget(session);
             }
             return Err(failure);
         }
     }
     let tallies = session.summary.tallies().map(|(name, tally)| (name.to_owned(), tally.clone())).collect();
-    let closed = load::finish(session, "run", None)?;
+    let closed = lifecycle::finish(session, "run", None)?;
     let exported = export(args, &closed.run, &tallies);
-    let exit = load::settle(closed, &args.load)?;
+    let exit = closing::settle(closed, &args.load)?;
     exported?;
     Ok(exit)
 }

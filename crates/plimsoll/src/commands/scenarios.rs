@@ -4,9 +4,9 @@ use anyhow::anyhow;
 use serde::Deserialize;
 
 use crate::cli::ScenariosArgs;
-use crate::exit::{Deserves, Exit, Outcome};
 use crate::suite::read;
 use crate::terminal::print;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_scenario::{Builtin, builtins, load, pipelines, suites};
 
 /// How a pipeline says its question; what else it says may be of parts that this program was built without.

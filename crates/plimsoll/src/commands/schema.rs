@@ -9,9 +9,9 @@ use plimsoll_measure::stream::Stream;
 use plimsoll_measure::suite::Suite;
 
 use crate::cli::{SchemaArgs, SchemaOf};
-use crate::exit::{Exit, Outcome};
 use crate::pipeline::PipelineFile;
 use crate::terminal::print;
+use plimsoll_run::exit::{Exit, Outcome};
 use plimsoll_scenario::Scenario;
 
 /// Prints a schema.

@@ -15,10 +15,10 @@ use serde_json::Value;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::cli::{LogLevel, ServeCommand, TelemetryArgs};
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::place::{Choice, cache, install};
-use crate::signals::Signals;
-use crate::terminal::{print, say};
+use crate::terminal::{console, print, say};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::server_provisioning::{Choice, cache, install};
+use plimsoll_run::signals::Signals;
 use plimsoll_scenario::{assigned, of_tree, put};
 
 /// No settings file is larger, in bytes.
@@ -142,7 +142,7 @@ fn start_server(choice: &Choice, args: &TelemetryArgs) -> Outcome<Option<Server>
     let server = match choice {
         Choice::Uri(_) => return leave_as_it_is(args).map(|()| None).deserves(Exit::Usage),
         Choice::Embedded(profile) => {
-            install(false).deserves(Exit::Failed)?;
+            install(console(false)).deserves(Exit::Failed)?;
             let options = Options { profile: *profile, storage, cache_bytes, ..Options::default() };
             let server = embedded::start(&cache()?, &options);
             server.context("start the embedded server").deserves(Exit::Server)?

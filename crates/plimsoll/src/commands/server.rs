@@ -8,9 +8,9 @@ use plimsoll_host::registry::{Entry, Registry};
 use plimsoll_host::{Ending, Storage, mongod};
 
 use crate::cli::{ServerCommand, StartArgs};
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::place::{cache, install, profile};
-use crate::terminal::print;
+use crate::terminal::{console, print};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::server_provisioning::{cache, install, profile};
 
 /// A server that is asked to end gets this long before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
@@ -30,14 +30,14 @@ pub fn server(command: &ServerCommand) -> Outcome<Exit> {
 }
 
 fn installed() -> anyhow::Result<()> {
-    install(false)?;
+    install(console(false))?;
     print(&format!("{}\n", embedded::binary(&cache()?).display()));
     Ok(())
 }
 
 fn start(args: &StartArgs) -> Outcome<()> {
     let profile = profile(&args.profile).deserves(Exit::Usage)?;
-    install(false)?;
+    install(console(false))?;
     if args.count > 1 && (args.port != 0 || args.storage.is_some()) {
         let error =
             anyhow::anyhow!("--count {}: several servers cannot share a port or a storage", args.count);

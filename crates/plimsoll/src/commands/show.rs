@@ -10,9 +10,10 @@ use plimsoll_report::foreign;
 use super::{compare, matrix, suite};
 use crate::ab::dir;
 use crate::cli::ShowArgs;
-use crate::exit::{Deserves, Exit, Failure, Outcome};
-use crate::run_dir::{self, Whole};
 use crate::terminal::{Terminal, print, style};
+use plimsoll_run::console::LiveView;
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
+use plimsoll_run::run_dir::{self, Whole};
 
 /// How much of a file of another tool is read at once, in bytes.
 const READ_BYTES: usize = 1 << 20;

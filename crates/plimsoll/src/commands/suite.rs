@@ -9,16 +9,16 @@ use plimsoll_measure::clock::{MILLISECOND_NS, utc, wall_ms};
 use plimsoll_measure::suite::{FORMAT, Row, Suite};
 use plimsoll_report::suite as report;
 
-use super::load;
 use crate::cli::SuiteArgs;
-use crate::exit::{Deserves, Exit, Outcome, worst_of_runs};
 use crate::matrix::machine::check_same;
 use crate::suite::dir::{SuiteDir, read as read_results, resumed};
 use crate::suite::drive::{Drive, Settings};
 use crate::suite::meant::{Test, Words, build, kept, title, told};
 use crate::suite::read::{Loaded, load as read};
 use crate::suite::schedule::{Retry, is_same, schedule};
-use crate::terminal::{print, say, style};
+use crate::terminal::{console, print, say, style};
+use plimsoll_run::exit::{Deserves, Exit, Outcome, worst_of_runs};
+use plimsoll_run::lifecycle;
 
 /// The watchdog looks no more often than this, in nanoseconds.
 const WATCH_NS_MIN: u64 = 100 * MILLISECOND_NS;
@@ -44,8 +44,8 @@ pub fn suite(args: &SuiteArgs) -> Outcome<Exit> {
             begin(args, &loaded, tests)?
         }
     };
-    let flag = load::signals().context("listen to signals")?;
-    let runtime = load::runtime()?;
+    let flag = lifecycle::signals().context("listen to signals")?;
+    let runtime = lifecycle::runtime()?;
     let (dir, suite, tests) = begun;
     let mut drive = Drive { dir, suite, tests, settings, flag, runtime };
     let made = drive.make_all();
@@ -61,7 +61,7 @@ fn settings(args: &SuiteArgs) -> anyhow::Result<Settings> {
         watch: args.watch,
         hung_after: args.hung_after,
         retry: if args.retry { Retry::Yes } else { Retry::No },
-        quiet: args.quiet || args.json,
+        console: console(args.quiet || args.json),
     })
 }
 

@@ -9,7 +9,7 @@ use plimsoll_measure::run::Run;
 use plimsoll_report::matrix::page;
 
 use super::runs::Found;
-use crate::run_dir::{self, MATRIX};
+use plimsoll_run::run_dir::{self, MATRIX};
 
 const PAGE: &str = "matrix.html";
 const SCENARIO: &str = "scenario.yaml";

@@ -2,8 +2,8 @@
 
 use anyhow::bail;
 
-use crate::place::Choice;
-use crate::system::Subject;
+use plimsoll_run::server_provisioning::Choice;
+use plimsoll_run::system::Subject;
 
 /// Where the runs of a matrix are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

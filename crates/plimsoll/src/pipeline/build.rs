@@ -156,7 +156,7 @@ fn transform(section: &TransformSection, base: &Path) -> anyhow::Result<Box<dyn 
         TransformSection::Decode(_) => Box::new(Decode),
         #[cfg(feature = "embedding")]
         TransformSection::Embed(section) => {
-            Box::new(section.rooted(base).build("embed", crate::place::cache()?.root())?)
+            Box::new(section.rooted(base).build("embed", plimsoll_run::server_provisioning::cache()?.root())?)
         }
     })
 }

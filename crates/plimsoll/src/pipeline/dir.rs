@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use plimsoll_measure::stream::{Second, Stream};
 
 use super::typed::PipelineFile;
-use crate::run_dir::{fresh, write_private};
+use plimsoll_run::run_dir::{fresh, write_private};
 
 const FILE: &str = "pipeline.yaml";
 const SECONDS: &str = "seconds.ndjson";

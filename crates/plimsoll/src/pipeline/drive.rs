@@ -21,8 +21,8 @@ use super::metrics::{self, Board};
 use super::motion::{End, Motion};
 use super::process;
 use super::recent::Recent;
-use crate::signals::{Asked, Signals};
 use crate::terminal::say;
+use plimsoll_run::signals::{Asked, Signals};
 
 /// How often it is looked at whether events move, and whether it has done what it was to do.
 const MOTION_EVERY: Duration = Duration::from_millis(20);

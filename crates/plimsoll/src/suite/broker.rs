@@ -12,8 +12,8 @@ use plimsoll_report::suite as report;
 
 use super::cpus::{Cpus, held};
 use super::topics::{Broker, PARTITIONS, Topics};
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::place;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::server_provisioning;
 
 /// How long the brokers may take for one answer to the suite itself: they may take a member that was killed for alive as long as
 /// its session lasts, which is 45 s unless somebody says otherwise.
@@ -129,7 +129,7 @@ impl Brokers {
 }
 
 fn start(cpus: Option<&Cpus>) -> Outcome<Process> {
-    let cache = place::cache()?;
+    let cache = server_provisioning::cache()?;
     let started = held(cpus, || Process::start(cache.root(), Settings::default())).deserves(Exit::Failed)?;
     started.context("start the broker").deserves(Exit::Server)
 }

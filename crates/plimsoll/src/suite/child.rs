@@ -16,7 +16,7 @@ use plimsoll_process::{Child, Lifetime};
 use super::cpus::{Cpus, held};
 use super::progress::Progress;
 use super::watch::{Action, Cause, Look, Report, Watch};
-use crate::itself;
+use plimsoll_run::reexec;
 
 /// How often a process is looked at, and the wish to stop passed on.
 const POLL: Duration = Duration::from_millis(50);
@@ -59,9 +59,9 @@ impl Start<'_> {
     /// When the program cannot be started.
     fn spawn(&self) -> anyhow::Result<Child> {
         let log = File::create(self.log).with_context(|| format!("write {}", self.log.display()))?;
-        let mut command = itself::command();
+        let mut command = reexec::command();
         let server = self.server.into_iter().flat_map(|server| ["--server", server]).map(str::to_owned);
-        itself::give(&mut command, self.words.iter().cloned().chain(server));
+        reexec::give(&mut command, self.words.iter().cloned().chain(server));
         command.arg("--out").arg(self.out).arg("--json");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         held(self.cpus, || Child::run(command, Lifetime::Asked))?.context("start this program again")

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::read::{Loaded, parse};
 use super::{results, typed};
 use crate::matrix::dir::MatrixDir;
-use crate::run_dir::{self, SUITE};
+use plimsoll_run::run_dir::{self, SUITE};
 
 const PAGE: &str = "suite.html";
 const RESULTS: &str = "results.csv";

@@ -13,8 +13,9 @@ use super::kind::{Ended, Host};
 use super::meant::Test;
 use super::room;
 use super::topics::Topics;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::system::cpu_ns;
+use plimsoll_run::console::Console;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::system::cpu_ns;
 
 /// A line that is said of a topic begins so.
 const INDENT: &str = "            ";
@@ -37,7 +38,12 @@ impl<'a> Footing<'a> {
     ///
     /// # Errors
     /// When something cannot be installed, started or reached.
-    pub fn open(test: &'a Test, number: u32, quiet: bool, runtime: &'a Runtime) -> Outcome<Self> {
+    pub fn open(
+        test: &'a Test,
+        number: u32,
+        console: &'static dyn Console,
+        runtime: &'a Runtime,
+    ) -> Outcome<Self> {
         let cpus = test.server_cpus.as_ref();
         let hosted = match (&test.job.host, test.job.namespace(number)) {
             (Host::Suite(choice, _), Some(namespace)) => {
@@ -46,7 +52,7 @@ impl<'a> Footing<'a> {
                     cpus,
                     cache_bytes: test.job.cache_bytes,
                     patience: test.job.patience,
-                    quiet,
+                    console,
                 };
                 Some((Hosted::open(start, runtime)?, namespace))
             }

@@ -17,10 +17,11 @@ use tokio::runtime::Runtime;
 
 use super::cpus::{Cpus, held};
 use super::footing::nothing;
-use super::hosted_as::HostedAs;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::left;
-use crate::place::{Choice, Manner, Place};
+use plimsoll_run::console::Console;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::server_provenance::HostedAs;
+use plimsoll_run::server_provisioning::{Choice, Manner, Place};
+use plimsoll_run::stale_runs;
 
 /// How long one look may take in all: scans of large collections end by themselves before.
 const LOOK_MAX: Duration = Duration::from_secs(180);
@@ -39,7 +40,7 @@ pub struct Start<'a> {
     /// How long it may take for one answer to the suite itself.
     pub patience: Span,
     /// Whether nothing is said on the way.
-    pub quiet: bool,
+    pub console: &'static dyn Console,
 }
 
 /// When the collection is looked at.
@@ -67,7 +68,7 @@ impl<'a> Hosted<'a> {
     /// When it cannot be installed, started or reached.
     pub fn open(start: Start<'_>, runtime: &'a Runtime) -> Outcome<Self> {
         let timeout = Duration::from_nanos(start.patience.as_ns());
-        let manner = Manner { timeout, quiet: start.quiet, cache_bytes: start.cache_bytes };
+        let manner = Manner { timeout, console: start.console, cache_bytes: start.cache_bytes };
         let place =
             held(start.cpus, || Place::open(start.choice, manner, runtime)).deserves(Exit::Failed)??;
         let uri = match start.choice {
@@ -158,7 +159,7 @@ impl<'a> Hosted<'a> {
         self.within(async {
             let mut connection = self.connect().await?;
             let ends = collection::ends(&mut connection, namespace).await?;
-            Ok(ends.is_some_and(|ends| left::is_all_of(&ends, runs)))
+            Ok(ends.is_some_and(|ends| stale_runs::is_all_of(&ends, runs)))
         })
     }
 

@@ -12,7 +12,7 @@ use super::child::Over;
 use super::drive::Settings;
 use super::kind::{Ended, ReadBack};
 use super::watch::Cause;
-use crate::exit::{Exit, Failure};
+use plimsoll_run::exit::{Exit, Failure};
 
 /// The longest reason, in characters.
 const REASON_MAX: usize = 400;
@@ -176,8 +176,12 @@ mod tests {
     use super::super::schedule::Retry;
     use super::*;
 
-    const SETTINGS: Settings =
-        Settings { watch: Span::from_secs(10), hung_after: 3, retry: Retry::No, quiet: true };
+    const SETTINGS: Settings = Settings {
+        watch: Span::from_secs(10),
+        hung_after: 3,
+        retry: Retry::No,
+        console: &plimsoll_run::console::Silent,
+    };
 
     fn came(code: i32, cause: Option<Cause>, ended: Option<Ended>) -> Came {
         let over = Over { from_ms: 5, to_ms: 9, status: ExitStatus::from_raw(code << 8), cause };

@@ -31,7 +31,7 @@ pub mod broker;
 pub mod child;
 pub mod footing;
 pub mod host;
-pub mod hosted_as;
+
 pub mod progress;
 pub mod room;
 

@@ -4,7 +4,7 @@ use plimsoll_measure::inspection;
 
 use super::cpus::Cpus;
 use super::topics::Topics;
-use crate::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// Brokers that cannot be.
 pub enum Brokers {}

@@ -7,7 +7,7 @@ use plimsoll_report::suite as report;
 
 use super::host::{Hosted, in_the_way};
 use super::kind::{Ended, Job};
-use crate::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// A line that is said of a collection begins so.
 const INDENT: &str = "            ";

@@ -10,7 +10,7 @@ use plimsoll_process::{Child, Lifetime};
 
 use super::prepare::Prepared;
 use crate::cli::LoadArgs;
-use crate::itself;
+use plimsoll_run::reexec;
 
 /// How often a run is looked at, and the wish to stop passed on.
 const LOOK: Duration = Duration::from_millis(50);
@@ -35,13 +35,13 @@ impl Run<'_> {
     /// When the program cannot be started.
     pub fn start(&self, side: &Prepared) -> anyhow::Result<Child> {
         let binary = side.side.binary.as_deref();
-        let mut command = binary.map_or_else(itself::command, Command::new);
+        let mut command = binary.map_or_else(reexec::command, Command::new);
         let own = self.own.into_iter().flat_map(|own| ["--set", own]).map(str::to_owned);
         command.arg("run").arg(self.scenario).arg("--out").arg(self.path);
-        itself::give(&mut command, words(&side.args).into_iter().chain(own));
+        reexec::give(&mut command, words(&side.args).into_iter().chain(own));
         command.args(self.quiet.then_some("--quiet"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        let start = || format!("start {}", binary.unwrap_or(itself::program()).display());
+        let start = || format!("start {}", binary.unwrap_or(reexec::program()).display());
         Child::run(command, Lifetime::Asked).with_context(start)
     }
 }

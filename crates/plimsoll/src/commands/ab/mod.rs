@@ -21,17 +21,17 @@ use prepare::{Prepared, prepare};
 use rooms::Rooms;
 
 use super::compare::{Asked, check, exit, tell, weigh};
-use super::load;
 use crate::ab::dir::{self, Plan as Begun};
 use crate::ab::gather::{Measured, read};
 use crate::ab::turns::{Turn, Which, is_whole, turns};
 use crate::cli::AbArgs;
-use crate::exit::{Deserves, Exit, Failure, Outcome, worst};
 use crate::matrix::dir::MatrixDir;
 use crate::matrix::venue::Venue;
-use crate::place::{Manner, Place};
-use crate::run_dir;
 use crate::terminal::{print, say};
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome, worst};
+use plimsoll_run::lifecycle;
+use plimsoll_run::run_dir;
+use plimsoll_run::server_provisioning::{Manner, Place};
 
 /// Measures A and B in turns and compares them.
 ///
@@ -39,7 +39,7 @@ use crate::terminal::{print, say};
 /// What cannot be meant, or kept a run from being made.
 pub fn ab(args: &AbArgs) -> Outcome<Exit> {
     let [a, b] = prepare(args).deserves(Exit::Usage)?;
-    let flag = load::signals().context("listen to signals")?;
+    let flag = lifecycle::signals().context("listen to signals")?;
     let mut drive = Drive::start(args, [a, b], flag)?;
     let ended = drive.make_all()?;
     drive.end(ended)
@@ -62,7 +62,7 @@ impl<'a> Drive<'a> {
     /// Makes the directory, or opens an earlier one.
     fn start(args: &'a AbArgs, mut sides: [Prepared; 2], flag: Arc<AtomicBool>) -> Outcome<Self> {
         let quiet = args.load.quiet || args.load.json;
-        let runtime = load::runtime()?;
+        let runtime = lifecycle::runtime()?;
         for side in &mut sides {
             let timeout = Duration::from_nanos(side.loaded.scenario.timeout.as_ns());
             if let Some(choice) = side.kept_server() {

@@ -9,8 +9,8 @@ use crate::ab::same::{Thing, is_same};
 use crate::ab::side::Side;
 use crate::cli::{AbArgs, LoadArgs};
 use crate::matrix::venue::Venue;
-use crate::place::{Choice, Place};
-use crate::system::Subject;
+use plimsoll_run::server_provisioning::{Choice, Place};
+use plimsoll_run::system::Subject;
 use plimsoll_scenario::secret::without_password;
 use plimsoll_scenario::{self as scenario, Loaded};
 use plimsoll_scenario::{Plan, plan};
@@ -109,7 +109,7 @@ fn side(flag: &str, args: &AbArgs, words: &[String]) -> anyhow::Result<Prepared>
         args.scenario
     );
     let plan = Plan::build(&loaded).with_context(|| format!("{flag}: scenario {}", args.scenario))?;
-    let subject = Subject::of(&loaded, &plan, &load_args).with_context(|| flag.to_owned())?;
+    let subject = Subject::of(&loaded, &plan, &load_args.options()).with_context(|| flag.to_owned())?;
     let own = Own::of(&subject, &loaded);
     ensure!(
         !matches!(own, Own::Collections(_)) || loaded.scenario.existing == Existing::Refuse,

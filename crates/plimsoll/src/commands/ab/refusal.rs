@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use plimsoll_measure::comparison::Error;
 use plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
 
-use crate::exit::Failure;
+use plimsoll_run::exit::Failure;
 
 /// A refusal with the way out that there is here: the flags of `plimsoll compare` are none of `plimsoll ab`. `last` is the
 /// directory of a run of the last pair.
@@ -40,7 +40,7 @@ mod tests {
     use plimsoll_measure::comparison::Difference;
 
     use super::*;
-    use crate::exit::Exit;
+    use plimsoll_run::exit::Exit;
 
     fn told(error: Error, pairs: usize) -> String {
         let failure = Failure { exit: Exit::Usage, error: error.into() };

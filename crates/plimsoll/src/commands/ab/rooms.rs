@@ -11,12 +11,12 @@ use tokio::runtime::Runtime;
 
 use super::prepare::Prepared;
 use crate::ab::own::Own;
-use crate::audit::is_intact;
 use crate::commands::matrix;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::left;
-use crate::place::Place;
-use crate::system::store;
+use plimsoll_run::audit::is_intact;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::server_provisioning::Place;
+use plimsoll_run::stale_runs;
+use plimsoll_run::system::service_database;
 
 /// A run of a comparison is its directory's only load.
 const ITSELF: &str = "";
@@ -45,11 +45,12 @@ impl Rooms<'_> {
             return Ok(true);
         };
         if let Own::Databases { path, .. } = self.side.own {
-            let is_there = self.runtime.block_on(store::exists(place, &name)).deserves(Exit::Server)?;
+            let is_there =
+                self.runtime.block_on(service_database::exists(place, &name)).deserves(Exit::Server)?;
             return check_free(is_there, &name, path).map(|()| false).deserves(Exit::Usage);
         }
         let namespace: Namespace = name.parse().deserves(Exit::Usage)?;
-        let left = left::runs(self.path, &[ITSELF]);
+        let left = stale_runs::runs(self.path, &[ITSELF]);
         self.runtime.block_on(is_standing(place, &namespace, &left)).deserves(Exit::Server)
     }
 
@@ -62,7 +63,7 @@ impl Rooms<'_> {
             return Ok(());
         };
         if matches!(self.side.own, Own::Databases { .. }) {
-            let dropped = self.runtime.block_on(store::end(place, &name));
+            let dropped = self.runtime.block_on(service_database::end(place, &name));
             return dropped.with_context(|| format!("drop the database {name}")).deserves(Exit::Server);
         }
         let intact = run.and_then(|run| run.integrity.as_ref()).is_some_and(is_intact);
@@ -113,5 +114,5 @@ async fn is_left(
         return Ok(false);
     }
     let ends = collection::ends(connection, namespace).await?;
-    Ok(ends.is_some_and(|ends| left::is_all_of(&ends, left)))
+    Ok(ends.is_some_and(|ends| stale_runs::is_all_of(&ends, left)))
 }

@@ -20,17 +20,18 @@ use super::prepare::Prepared;
 use super::print_json;
 use super::stage::Stage;
 use crate::cli::RunArgs;
-use crate::commands::load::{self, Closed};
 use crate::commands::run::one_phase;
-use crate::exit::{Exit, Failure, Outcome, worst_of_runs};
 use crate::matrix::dir::MatrixDir;
 use crate::matrix::runs::{Planned, Todo, is_cut, notes};
-use crate::place::Manner;
-use crate::readers::Readers;
-use crate::run_dir::{self, RunDir};
-use crate::session::{Opening, Session, new_run};
-use crate::system::Ground;
 use crate::terminal::{print, say, style};
+use plimsoll_run::console::Console;
+use plimsoll_run::event_sinks::Readers;
+use plimsoll_run::exit::{Exit, Failure, Outcome, worst_of_runs};
+use plimsoll_run::lifecycle::{self, Closed};
+use plimsoll_run::run_dir::{self, RunDir};
+use plimsoll_run::server_provisioning::Manner;
+use plimsoll_run::session::{Opening, Session, new_run};
+use plimsoll_run::system::Ground;
 use plimsoll_scenario::Scenario;
 
 /// After so many runs in a row that could not reach the server, the others are not tried.
@@ -48,7 +49,7 @@ pub struct Drive<'a> {
     runtime: tokio::runtime::Runtime,
     flag: Arc<AtomicBool>,
     started: Instant,
-    quiet: bool,
+    console: &'static dyn Console,
 }
 
 impl<'a> Drive<'a> {
@@ -57,10 +58,10 @@ impl<'a> Drive<'a> {
     /// # Errors
     /// What cannot be reached or started, and what is in the way.
     pub fn start(mut prepared: Prepared<'a>, args: &'a RunArgs, flag: Arc<AtomicBool>) -> Outcome<Self> {
-        let quiet = args.load.quiet || args.load.json;
-        let runtime = load::runtime()?;
+        let console = args.load.options().console;
+        let runtime = lifecycle::runtime()?;
         // One that is complete is told again, on whatever machine, and needs no server.
-        let manner = manner(&prepared.loaded.scenario, quiet);
+        let manner = manner(&prepared.loaded.scenario, console);
         let is_complete = prepared.to_make().next().is_none();
         let stage = if is_complete { Stage::Apart } else { Stage::open(&prepared, manner, &runtime)? };
         let (dir, mut results) = match prepared.earlier.take() {
@@ -70,7 +71,7 @@ impl<'a> Drive<'a> {
         results.show.clone_from(&prepared.matrix.show);
         dir.scenario(&prepared.loaded.resolved()?)?;
         let started = clock::now();
-        let mut drive = Self { prepared, args, dir, results, stage, runtime, flag, started, quiet };
+        let mut drive = Self { prepared, args, dir, results, stage, runtime, flag, started, console };
         drive.recall();
         drive.save()?;
         Ok(drive)
@@ -110,8 +111,8 @@ impl<'a> Drive<'a> {
             let exit = self.make(index)?;
             failures = if exit == Exit::Server { failures + 1 } else { 0 };
         }
-        if failures >= SERVER_FAILURES_MAX && !self.quiet {
-            say(&format!(
+        if failures >= SERVER_FAILURES_MAX {
+            self.console.say(&format!(
                 "The server was lost in {failures} runs in a row: the others are not tried. When it is back, go on with \
                  --resume {}",
                 self.dir.path().display()
@@ -124,8 +125,8 @@ impl<'a> Drive<'a> {
     fn is_over(&self, index: usize) -> bool {
         let share = self.prepared.shares[self.prepared.runs[index].cell];
         let is_late = share.load_s.is_none() && self.left_s() < LEFT_S_MIN;
-        if is_late && !self.quiet {
-            say(&format!(
+        if is_late {
+            self.console.say(&format!(
                 "The {} of matrix.bounds.time are used up: raise the bound with --set matrix.bounds.time=… and go on with \
                  --resume {}",
                 duration(self.prepared.matrix.bounds.time.as_secs()),
@@ -148,9 +149,7 @@ impl<'a> Drive<'a> {
         self.results.runs[index].state = State::Begun;
         self.save()?;
         let label = self.prepared.expanded.cells[planned.cell].label.clone();
-        if !self.quiet {
-            say(&format!("\n[{}/{}] {label}", planned.number, self.prepared.runs.len()));
-        }
+        self.console.say(&format!("\n[{}/{}] {label}", planned.number, self.prepared.runs.len()));
         let made = self.load(&planned);
         let exit = match made {
             Ok(closed) => self.record(index, closed),
@@ -175,9 +174,9 @@ impl<'a> Drive<'a> {
         let open = || {
             let (ground, subject) =
                 (Ground { loaded: &loaded, plan: &cell.plan, run, shard }, self.prepared.subject(planned));
-            let manner = manner(&loaded.scenario, self.quiet);
+            let manner = manner(&loaded.scenario, self.console);
             let system = self.stage.system(&subject, ground, &dir, manner, &control)?;
-            let (plan, readers) = (cell.plan.clone(), Readers::new(dir, self.quiet));
+            let (plan, readers) = (cell.plan.clone(), Readers::new(dir, self.console));
             let canary = self.prepared.canary;
             Session::open(Opening { plan, system, readers, control, shard, run, started_ms, loaded, canary })
         };
@@ -187,7 +186,7 @@ impl<'a> Drive<'a> {
                 one_phase(&mut session, &limited(phase, self.left_s()))?;
             }
         }
-        load::finish(session, "run", None)
+        lifecycle::finish(session, "run", None)
     }
 
     fn record(&mut self, index: usize, closed: Closed) -> Exit {
@@ -208,10 +207,8 @@ impl<'a> Drive<'a> {
         }
         (run.exit, run.size) = (Some(exit.code()), left.size);
         self.results.server = summary.server.clone();
-        if !self.quiet {
-            say(&format!("      {}", report::brief(&summary)));
-            left.said.iter().for_each(|text| say(&format!("      {text}")));
-        }
+        self.console.say(&format!("      {}", report::brief(&summary)));
+        left.said.iter().for_each(|text| self.console.say(&format!("      {text}")));
         exit
     }
 
@@ -247,19 +244,19 @@ impl<'a> Drive<'a> {
     /// # Errors
     /// When what was kept cannot be moved.
     pub fn end(self) -> Outcome<Exit> {
-        let Self { args, dir, results, stage, flag, quiet, .. } = self;
+        let Self { args, dir, results, stage, flag, console, .. } = self;
         if args.load.keep {
             stage.keep(dir.path())?;
         }
         let shown = dir.path().display().to_string();
         if args.load.json {
             print_json(&results)?;
-        } else if !quiet {
+        } else if !args.load.quiet {
             print(&format!("\n{}", report::summary(&results, Some(&shown), style())));
         }
         let is_cut = results.runs.iter().any(|run| matches!(run.state, State::Planned | State::Interrupted));
-        if is_cut && !quiet {
-            say(&format!("It is not complete. Go on with --resume {shown}"));
+        if is_cut {
+            console.say(&format!("It is not complete. Go on with --resume {shown}"));
         }
         let ended = (is_cut || flag.load(Ordering::Relaxed)).then_some(Exit::Interrupted);
         let exits = results.runs.iter().filter_map(|run| run.exit.and_then(Exit::of)).chain(ended);
@@ -268,9 +265,9 @@ impl<'a> Drive<'a> {
 }
 
 /// How servers and services of a scenario are found and started.
-fn manner(scenario: &Scenario, quiet: bool) -> Manner {
+fn manner(scenario: &Scenario, console: &'static dyn Console) -> Manner {
     let timeout = Duration::from_nanos(scenario.timeout.as_ns());
-    Manner { timeout, quiet, cache_bytes: scenario.cache.map(Bytes::get) }
+    Manner { timeout, console, cache_bytes: scenario.cache.map(Bytes::get) }
 }
 
 /// The exit code of a run of which only its summary is known.

@@ -16,12 +16,12 @@ use plimsoll_report::matrix as report;
 
 use self::drive::Drive;
 use self::prepare::{Prepared, prepare};
-use super::load;
 use crate::cli::RunArgs;
-use crate::exit::{Deserves, Exit, Failure, Outcome};
 use crate::matrix::dir::read;
 use crate::matrix::words::{announce, list};
 use crate::terminal::{print, say, style};
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
+use plimsoll_run::lifecycle;
 use plimsoll_scenario::Loaded;
 
 /// Makes the runs of a matrix that were asked for and are not there yet.
@@ -40,7 +40,7 @@ pub fn run(loaded: &Loaded, args: &RunArgs) -> Outcome<Exit> {
     if !args.load.quiet && !args.load.json {
         say(&announce(&prepared.intent()));
     }
-    let flag = load::signals().context("listen to signals")?;
+    let flag = lifecycle::signals().context("listen to signals")?;
     let mut drive = Drive::start(prepared, args, flag)?;
     drive.make_all()?;
     drive.end()

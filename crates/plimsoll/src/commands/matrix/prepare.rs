@@ -18,9 +18,9 @@ use crate::matrix::runs::{Planned, Todo, schedule, todo};
 use crate::matrix::share::{self, Share};
 use crate::matrix::venue::Venue;
 use crate::matrix::words::Intent;
-use crate::place::Choice as Server;
-use crate::run_dir;
-use crate::system::{Subject, compile};
+use plimsoll_run::run_dir;
+use plimsoll_run::server_provisioning::Choice as Server;
+use plimsoll_run::system::{Subject, compile};
 use plimsoll_scenario::plan;
 use plimsoll_scenario::{Bounds, Loaded, Matrix, Scenario};
 
@@ -160,7 +160,7 @@ fn hash(loaded: &Loaded) -> String {
 /// Checks every cell as far as that can be done before a server is looked for, and looks what it takes.
 fn check_cells(cells: &[Cell], args: &LoadArgs) -> anyhow::Result<Vec<(Subject, Share)>> {
     let check = |cell: &Cell| {
-        let subject = Subject::of(&cell.loaded, &cell.plan, args)?;
+        let subject = Subject::of(&cell.loaded, &cell.plan, &args.options())?;
         let share = match &subject {
             Subject::Database(_) => {
                 let setup = compile(&cell.loaded, &cell.plan, RunId { time_s: 0, tag: [0; 3] })?;

@@ -11,8 +11,8 @@ use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::Connection;
 
 use super::prepare::Prepared;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::place::Place;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::server_provisioning::Place;
 
 /// Collections or databases that are named when they are in the way.
 const NAMED_MAX: usize = 3;

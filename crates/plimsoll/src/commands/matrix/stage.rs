@@ -11,16 +11,16 @@ use tokio::runtime::Runtime;
 
 use super::prepare::Prepared;
 use super::shared::{check_taken, clear, look};
-use crate::audit::is_intact;
-use crate::check;
-use crate::commands::load::{self, Closed};
-use crate::exit::{Deserves, Exit, Outcome};
 use crate::matrix::cost::Keep;
 use crate::matrix::runs::Planned;
 use crate::matrix::venue::Venue;
-use crate::place::{Choice, Manner, Place};
-use crate::run_dir::RunDir;
-use crate::system::{Database, Ground, Subject, System, store};
+use plimsoll_run::audit::is_intact;
+use plimsoll_run::check;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::lifecycle::{self, Closed};
+use plimsoll_run::run_dir::RunDir;
+use plimsoll_run::server_provisioning::{Choice, Manner, Place};
+use plimsoll_run::system::{Database, Ground, Subject, System, service_database};
 
 /// What runs are made on.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Stage {
         manner: Manner,
         control: &Control,
     ) -> Outcome<Box<dyn System>> {
-        let runtime = load::runtime()?;
+        let runtime = lifecycle::runtime()?;
         let Self::Shared(place, _) = self else { return subject.open(ground, dir, manner, control, runtime) };
         let mut place = Place::clone(place);
         check::put_proxies(&mut place, ground.loaded, ground.plan)?;
@@ -177,7 +177,7 @@ fn look_for_databases(prepared: &Prepared<'_>, manner: Manner, runtime: &Runtime
     for run in prepared.to_make() {
         let Subject::Staged(_, choice) = &prepared.subjects[run.cell] else { continue };
         let place = Place::open(choice, manner, runtime)?;
-        if runtime.block_on(store::exists(&place, &run.collection)).deserves(Exit::Server)? {
+        if runtime.block_on(service_database::exists(&place, &run.collection)).deserves(Exit::Server)? {
             taken.push(format!("the database {}", run.collection));
         }
     }
@@ -186,7 +186,8 @@ fn look_for_databases(prepared: &Prepared<'_>, manner: Manner, runtime: &Runtime
 }
 
 fn drop_database(choice: &Choice, name: &str, runtime: &Runtime) -> anyhow::Result<()> {
-    let place = Place::open(choice, Manner::quiet(store::PATIENCE), runtime).map_err(|failure| failure.error);
-    let dropped = place.and_then(|place| runtime.block_on(store::end(&place, name)));
+    let place = Place::open(choice, Manner::quiet(service_database::PATIENCE), runtime)
+        .map_err(|failure| failure.error);
+    let dropped = place.and_then(|place| runtime.block_on(service_database::end(&place, name)));
     dropped.with_context(|| format!("the database {name} could not be dropped"))
 }

@@ -12,8 +12,8 @@ use anyhow::Context;
 use serde::Serialize;
 
 use crate::cli::SelftestArgs;
-use crate::exit::{Exit, Outcome};
 use crate::terminal::{print, say};
+use plimsoll_run::exit::{Exit, Outcome};
 
 /// What one self-test found.
 #[derive(Clone, Debug, PartialEq, Serialize)]

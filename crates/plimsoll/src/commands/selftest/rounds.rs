@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::liars::{ids, same, start};
 use super::trial::{self, Trial};
 use crate::cli::SelftestArgs;
-use crate::exit::{Deserves, Exit, Outcome};
 use crate::terminal::{print, say};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// Lies of a kind in one round at most: as many documents as an audit names.
 const LIES_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;

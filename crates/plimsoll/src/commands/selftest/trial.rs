@@ -22,8 +22,8 @@ use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_mongo::topology::Site;
 use plimsoll_wire::Address;
 
-use crate::fleet::Fleet;
-use crate::injection;
+use plimsoll_run::client_engine::Fleet;
+use plimsoll_run::injection;
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::Plan;
 
@@ -112,7 +112,7 @@ impl Trial {
     /// # Errors
     /// When the server cannot be read.
     pub fn audit(&self) -> anyhow::Result<Findings> {
-        let runtime = super::super::load::runtime()?;
+        let runtime = plimsoll_run::lifecycle::runtime()?;
         let scope = Scope::of(&self.setup, &Touched::None, Neighbours::Excluded);
         let servers = [self.site.options()];
         Ok(runtime.block_on(scan(&servers, &self.ledger, scope, &mut ()))?)

@@ -9,9 +9,9 @@ use anyhow::{Context, bail};
 use plimsoll_measure::stream::Second;
 use plimsoll_process::{Child as Process, Lifetime};
 
-use crate::exit::Exit;
-use crate::itself;
 use crate::suite::child::last_words;
+use plimsoll_run::exit::Exit;
+use plimsoll_run::reexec;
 
 /// How long a pipeline may take to write what it has read.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
@@ -44,7 +44,7 @@ impl Child {
     /// # Errors
     /// When the program cannot be started.
     pub fn start(name: &str, file: &Path, out: PathBuf, said: Said) -> anyhow::Result<Self> {
-        let mut command = itself::command();
+        let mut command = reexec::command();
         command.args(["pipeline", "run"]).arg(file).arg("--out").arg(&out);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let log = match said {

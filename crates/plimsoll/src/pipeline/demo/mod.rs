@@ -8,10 +8,10 @@ use anyhow::{Context, bail};
 use plimsoll_measure::clock;
 
 use crate::cli::PipelineDemoArgs;
-use crate::exit::{Deserves, Exit, Outcome};
-use crate::place::cache;
-use crate::run_dir::fresh;
 use crate::terminal::{print, say};
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::run_dir::fresh;
+use plimsoll_run::server_provisioning::cache;
 
 use play::Play;
 use script::Script;

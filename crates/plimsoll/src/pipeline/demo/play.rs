@@ -15,9 +15,9 @@ use super::child::{Child, LOOK, Said};
 use super::is_over;
 use super::script::{Kill, Script};
 use super::stage::Stage;
-use crate::exit::{Deserves, Exit, Outcome};
 use crate::pipeline::audit::Question;
 use crate::terminal::say;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// How long the first event may take to arrive.
 const START_LIMIT: Duration = Duration::from_secs(120);

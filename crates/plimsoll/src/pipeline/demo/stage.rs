@@ -10,7 +10,7 @@ use plimsoll_kafka::broker::{self, Broker};
 use plimsoll_kafka::topic::{Admin, Topic};
 
 use crate::pipeline::{PipelineFile, read};
-use crate::run_dir::write_private;
+use plimsoll_run::run_dir::write_private;
 
 /// The topic, which the file names too.
 pub const TOPIC: &str = "demo";

@@ -15,8 +15,6 @@ use plimsoll_report::suite as report;
 use tokio::runtime::Runtime;
 
 use self::prepare::FILL;
-use crate::exit::{Deserves, Exit, Failure};
-use crate::left;
 use crate::suite::child::{Guard, Over, Said, Start};
 use crate::suite::dir::SuiteDir;
 use crate::suite::footing::Footing;
@@ -26,7 +24,9 @@ use crate::suite::kind::Host;
 use crate::suite::meant::Test;
 use crate::suite::schedule::{Retry, is_to_be_made};
 use crate::suite::watch;
-use crate::terminal::say;
+use plimsoll_run::console::Console;
+use plimsoll_run::exit::{Deserves, Exit, Failure};
+use plimsoll_run::stale_runs;
 
 /// What a run's directory has.
 const RUN: &str = "run";
@@ -44,8 +44,8 @@ pub struct Settings {
     pub hung_after: u32,
     /// Whether what failed or hung is made again.
     pub retry: Retry,
-    /// Whether nothing is said on the way.
-    pub quiet: bool,
+    /// Where messages on the way go.
+    pub console: &'static dyn Console,
 }
 
 /// A suite that is being made.
@@ -124,9 +124,7 @@ impl Drive {
     }
 
     fn say(&self, lines: impl IntoIterator<Item = String>) {
-        if !self.settings.quiet {
-            lines.into_iter().for_each(|line| say(&line));
-        }
+        lines.into_iter().for_each(|line| self.settings.console.say(&line));
     }
 
     /// Makes one run and writes down what came of it.
@@ -179,8 +177,8 @@ impl Drive {
 
     /// The server and the brokers, what is there before, an empty collection and empty topics.
     fn begin<'a>(&'a self, test: &'a Test, number: u32, path: &'a Path) -> Result<Turn<'a>, Failure> {
-        let mut footing = Footing::open(test, number, self.settings.quiet, &self.runtime)?;
-        let left = left::runs(path, &[RUN, WARM_UP]);
+        let mut footing = Footing::open(test, number, self.settings.console, &self.runtime)?;
+        let left = stale_runs::runs(path, &[RUN, WARM_UP]);
         if footing.is_empty() {
             let of_scenario = test.kind.kind() == Kind::Scenario;
             let said = "  before    the run has its server for itself: what it saw there is told at its end";

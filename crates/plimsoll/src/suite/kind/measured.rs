@@ -7,7 +7,7 @@ use plimsoll_measure::run::Run;
 use plimsoll_measure::suite::Measured;
 
 use super::Ended;
-use crate::audit::is_intact;
+use plimsoll_run::audit::is_intact;
 
 /// What a run came to, by its summary.
 pub fn ended(run: &Run) -> Ended {

@@ -18,7 +18,7 @@ use super::progress::Progress;
 use super::topics::Topics;
 use super::typed::{self, Row};
 use crate::ab::own::Own;
-use crate::place::Choice;
+use plimsoll_run::server_provisioning::Choice;
 
 /// What a warm-up's collection is called, behind the run's own.
 const WARM_UP: &str = "_warm_up";

@@ -11,12 +11,13 @@ use plimsoll_mongo::setup::Namespace;
 
 use super::{Ended, Host, Job, Kind, WarmUp, measured, settled_path};
 use crate::ab::own::Own;
-use crate::cli::LoadArgs;
-use crate::place::Choice;
-use crate::run_dir;
 use crate::suite::progress::{Events, Progress};
 use crate::suite::typed::Row;
-use crate::system::Subject;
+use plimsoll_run::console::Silent;
+use plimsoll_run::options::LoadOptions;
+use plimsoll_run::run_dir;
+use plimsoll_run::server_provisioning::Choice;
+use plimsoll_run::system::Subject;
 use plimsoll_scenario::Plan;
 use plimsoll_scenario::{self as scenario, Loaded, Victim};
 
@@ -48,8 +49,8 @@ impl Kind for Scenario {
         let overrides = overrides(name, row)?;
         let loaded = scenario::load(name, &overrides, None)?;
         let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}"))?;
-        let args = args(row.server.clone());
-        let subject = Subject::of(&loaded, &plan, &args)?;
+        let options = LoadOptions::on(row.server.clone(), &Silent);
+        let subject = Subject::of(&loaded, &plan, &options)?;
         check_cpus(row, &subject, &plan)?;
         let host = host(&subject, &loaded, &plan, row)?;
         let job = Job {
@@ -93,24 +94,6 @@ fn check_columns(row: &Row) -> anyhow::Result<()> {
         row.executor.as_deref().unwrap_or_default()
     );
     Ok(())
-}
-
-/// Words of the command line that name a server, and nothing else.
-fn args(server: Option<String>) -> LoadArgs {
-    LoadArgs {
-        server,
-        hosts: Vec::new(),
-        count: 1,
-        overrides: Vec::new(),
-        seed: None,
-        shard: "0/1".to_owned(),
-        out: None,
-        keep: false,
-        no_canary: false,
-        json: false,
-        quiet: true,
-        hosted_as: None,
-    }
 }
 
 /// What the row replaces in the scenario: its own overrides, then what its columns mean.

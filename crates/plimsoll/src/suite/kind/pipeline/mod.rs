@@ -20,12 +20,12 @@ use sha2::{Digest, Sha256};
 use super::{Ended, Host, Job, Kind, settled_path};
 #[cfg(feature = "kafka")]
 use super::{Reached, ReadBack};
-use crate::ab::own::{Own, stays};
+use crate::ab::own::Own;
 use crate::pipeline::{PipelineFile, read};
-use crate::place::Choice;
 use crate::suite::progress::{Progress, Seconds};
 use crate::suite::topics::Topics;
 use crate::suite::typed::Row;
+use plimsoll_run::server_provisioning::Choice;
 
 /// Where a pipeline's directory has its summary.
 const SUMMARY: &str = "pipeline.json";
@@ -109,7 +109,7 @@ fn host(file: &mut PipelineFile, row: &Row) -> anyhow::Result<(Host, Existing)> 
     let named = row.server.as_deref().map(str::parse::<Choice>).transpose()?;
     let Some(collection) = file.collection_written() else {
         ensure!(
-            named.as_ref().is_none_or(stays),
+            named.as_ref().is_none_or(Choice::is_running),
             "server {}: the sink of this pipeline is not MongoDB, and a server that is started for a run is empty: name one by \
              its URI",
             row.server.as_deref().unwrap_or_default()
@@ -126,7 +126,7 @@ fn host(file: &mut PipelineFile, row: &Row) -> anyhow::Result<(Host, Existing)> 
 
 /// What is only said of servers and brokers that are started.
 fn check_started(row: &Row, host: &Host, topics: Option<&Topics>) -> anyhow::Result<()> {
-    let server = matches!(host, Host::Suite(choice, _) if !stays(choice));
+    let server = matches!(host, Host::Suite(choice, _) if !choice.is_running());
     let broker = topics.is_some_and(|topics| !topics.stay());
     ensure!(
         row.cache.is_none() || server,

@@ -1,0 +1,188 @@
+//! The audit as the binary makes it: connects, scans, and says what was found.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use plimsoll_ledger::{Findings, Ledger, Neighbours, Touched};
+use plimsoll_measure::clock;
+use plimsoll_measure::integrity::{Integrity, Proof};
+use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
+use plimsoll_mongo::collection::Before;
+use plimsoll_mongo::setup::Setup;
+use plimsoll_wire::{ConnectOptions, Connection};
+
+use crate::exit::explained;
+
+/// Examples of each kind that are kept.
+const EXAMPLES: usize = 5;
+/// The pause between two attempts to reach a server.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What is audited.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// What the run did.
+    pub setup: &'a Setup,
+    /// Where: each server that has a part of the documents.
+    pub servers: Vec<ConnectOptions>,
+    /// How long a server that is still on its way back is waited for.
+    pub patience: Duration,
+    /// What became of each document.
+    pub ledger: &'a Ledger,
+    /// Which others may have changed, where the ledger does not know it.
+    pub touched: &'a Touched,
+    /// Whether documents of others may be there.
+    pub neighbours: Neighbours,
+    /// The collection before the run.
+    pub before: &'a Before,
+}
+
+/// Reads everything back. A server that cannot be read gives "not audited" with the reason.
+pub fn audit(
+    subject: &Subject<'_>,
+    runtime: &tokio::runtime::Runtime,
+    listener: &mut impl Listener,
+) -> Integrity {
+    let started = clock::now();
+    let mut integrity = match read(subject, runtime, listener) {
+        Ok(findings) => integrity(subject, &findings),
+        Err(error) => unread(subject, explained(&error)),
+    };
+    integrity.audit_s = clock::now().since(started) as f64 / 1e9;
+    integrity
+}
+
+/// Whether everything that was acknowledged was looked for and is there: what is dropped after that is no evidence of anything.
+/// Documents that were counted and not proven must be as many as were acknowledged.
+pub fn is_intact(integrity: &Integrity) -> bool {
+    let counted = integrity.proof == Proof::Counted;
+    let enough = !counted || integrity.found >= integrity.acknowledged;
+    integrity.holds() && integrity.is_known() && enough
+}
+
+fn read(
+    subject: &Subject<'_>,
+    runtime: &tokio::runtime::Runtime,
+    listener: &mut impl Listener,
+) -> anyhow::Result<Findings> {
+    let scope = Scope::of(subject.setup, touched(subject), subject.neighbours);
+    // From here on there is no load, and nothing need be seen while the server is waited for.
+    listener.read(0);
+    runtime.block_on(wait(&subject.servers, subject.patience, listener));
+    // Every mongos shows the same collection: one of them is read.
+    runtime
+        .block_on(scan(&subject.servers, subject.ledger, scope, listener))
+        .context("read the documents back")
+}
+
+/// What the ledger knows of changes is exact; where it does not know, what the plan may have touched was touched.
+fn touched<'a>(subject: &Subject<'a>) -> &'a Touched {
+    subject.ledger.changes().map_or(subject.touched, |changes| &changes.touched)
+}
+
+/// Waits until every server takes connections, or the patience is over: what is wrong then is said by the scan.
+async fn wait(servers: &[ConnectOptions], patience: Duration, listener: &mut impl Listener) {
+    let began = clock::now();
+    for server in servers {
+        while Connection::connect(server).await.is_err() {
+            if u128::from(clock::now().since(began)) >= patience.as_nanos() {
+                return;
+            }
+            listener.read(0);
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+fn integrity(subject: &Subject<'_>, findings: &Findings) -> Integrity {
+    let (proof, reason) = proof(subject);
+    let counted = proof == Proof::Counted;
+    Integrity {
+        proof,
+        reason,
+        write_concern: write_concern(subject.setup),
+        acknowledged: subject.ledger.counts().acknowledged,
+        found: if counted {
+            findings.foreign.saturating_sub(subject.before.documents)
+        } else {
+            findings.found
+        },
+        lost: if counted { 0 } else { findings.lost },
+        phantom: if counted { 0 } else { findings.phantom },
+        duplicated: findings.duplicated,
+        corrupted: findings.corrupted,
+        rejected: findings.rejected,
+        unknown_present: findings.unknown_present,
+        unknown_absent: findings.unknown_absent,
+        deleted: findings.deleted,
+        not_audited: if counted { subject.ledger.counts().acknowledged } else { findings.not_audited },
+        foreign: findings.foreign,
+        examples: examples(subject.setup.run, &findings.examples, EXAMPLES),
+        audit_s: 0.0,
+    }
+}
+
+fn proof(subject: &Subject<'_>) -> (Proof, Option<String>) {
+    if let Some(reason) = &subject.before.vanishing {
+        return (Proof::NotApplicable, Some(reason.clone()));
+    }
+    if subject.setup.id == plimsoll_document::IdForm::Own {
+        return (
+            Proof::Counted,
+            Some("documents keep ids of their own: they were counted, not proven".into()),
+        );
+    }
+    if !subject.setup.is_acknowledged() {
+        return (Proof::FireAndForget, Some("w: 0 asks for no answer: nothing was promised".into()));
+    }
+    (Proof::Proven, None)
+}
+
+/// What is known without reading anything back.
+fn unread(subject: &Subject<'_>, reason: String) -> Integrity {
+    let counts = subject.ledger.counts();
+    Integrity {
+        proof: Proof::NotAudited,
+        reason: Some(reason),
+        write_concern: write_concern(subject.setup),
+        acknowledged: counts.acknowledged,
+        rejected: counts.rejected,
+        not_audited: counts.acknowledged + counts.unknown,
+        ..Integrity::default()
+    }
+}
+
+/// The declared write concern as JSON.
+pub fn write_concern(setup: &Setup) -> String {
+    use plimsoll_wire::W;
+    let Some(concern) = &setup.write_concern else { return "the server's default".into() };
+    let w = match &concern.w {
+        W::Number(number) => number.to_string(),
+        W::Majority => "\"majority\"".into(),
+        W::Tag(tag) => format!("{tag:?}"),
+    };
+    let j = concern.j.map(|j| format!(", \"j\": {j}")).unwrap_or_default();
+    let timeout = concern.timeout_ms.map(|ms| format!(", \"wtimeout\": {ms}")).unwrap_or_default();
+    format!("{{\"w\": {w}{j}{timeout}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_intact_only_where_nothing_is_missing() {
+        let found =
+            |proof, found, lost| Integrity { proof, acknowledged: 10, found, lost, ..Integrity::default() };
+        for (integrity, expected) in [
+            (found(Proof::Proven, 10, 0), true),
+            (found(Proof::Proven, 9, 1), false),
+            (found(Proof::Counted, 10, 0), true),
+            (found(Proof::Counted, 9, 0), false),
+            (found(Proof::NotAudited, 0, 0), false),
+            (found(Proof::FireAndForget, 0, 0), true),
+        ] {
+            assert_eq!(is_intact(&integrity), expected, "{integrity:?}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What the ruler itself can do: the round trip of an empty command, and the ceiling against a server that answers at
+//! once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use plimsoll_host::null;
+use plimsoll_ledger::Deal;
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::engine::{Finished, Progress, RunError};
+use plimsoll_load::phase::Phase;
+use plimsoll_load::runtime::Spin;
+use plimsoll_load::stop::Stop;
+use plimsoll_load::worker::Control;
+use plimsoll_measure::clock;
+use plimsoll_measure::duration::Span;
+use plimsoll_mongo::books::Books;
+use plimsoll_mongo::setup::{Command, Setup};
+use plimsoll_mongo::topology::Site;
+use plimsoll_wire::{Address, ConnectOptions, Connection};
+
+use crate::client_engine::Fleet;
+use plimsoll_scenario::plan;
+
+mod trips;
+
+pub use trips::Trips;
+
+/// Length of the load against the null server, in seconds; its first second only warms up.
+const CEILING_S: u64 = 2;
+/// Documents of one operation against the null server at most: more cost the same for each, and memory besides.
+const BATCH_MAX: u64 = 10_000;
+/// Bytes of its documents at most.
+const BATCH_BYTES_MAX: u64 = 16 << 20;
+/// Operations behind a rate that is compared with the ceiling.
+const OPERATIONS_MIN: u64 = 10;
+/// Time behind one of fewer operations, in nanoseconds: as long as the ceiling is measured.
+const LOAD_NS_MIN: u64 = 1_000_000_000;
+/// Numbers that the null run may name by receipt.
+const PRETENDED: u64 = 1000;
+
+/// Median round trip of an empty command once it has settled, in nanoseconds; nothing if the server does not answer.
+pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
+    let mut connection = Connection::connect(options).await.ok()?;
+    let mut trips = Trips::default();
+    while !trips.are_enough() {
+        let sent = clock::now();
+        connection.ping().await.ok()?;
+        trips.add(clock::now().since(sent));
+    }
+    trips.median_ns()
+}
+
+/// What the tool reaches with this very load against a server that acknowledges at once, closed, with as many writers
+/// as the load has connections: (operations, documents) per second. It stands for each of `servers`.
+///
+/// A batch is no larger than the phase's share of documents and than [`BATCH_MAX`] or [`BATCH_BYTES_MAX`]; the operations
+/// of a load whose own are larger are told as if they were, by the documents. Where that cannot be done, because other
+/// operations are beside them, there are none.
+///
+/// # Errors
+/// When the null server cannot be started, or the load cannot be sent.
+pub fn ceiling(
+    setup: &Arc<Setup>,
+    phase: &Phase,
+    servers: usize,
+    workers: usize,
+    control: &Control,
+) -> anyhow::Result<(f64, f64)> {
+    let server = null::Server::start(null::Options::default()).context("start the null server")?;
+    let address = Address { host: server.address().ip().to_string(), port: server.address().port() };
+    let site = Arc::new(Site::single(address, Duration::from_secs(10)));
+    let deal = Deal::new(setup.block(), workers as u64, None).context("deal numbers")?;
+    let batch_max = batch_max(setup, phase);
+    let books = (0..workers as u64).map(|worker| {
+        let mut books = Books::new(deal, worker, None);
+        // Operations by receipt need some document to name.
+        books.pretend(PRETENDED);
+        books.limit_batches(batch_max);
+        books
+    });
+    let sites = vec![site; servers];
+    let mut fleet = Fleet::new(setup, &sites, books.collect(), Share::WHOLE, Spin::Off)?;
+    let (operations, documents) = reached(phase, |phase, sink| fleet.run(phase, control, &mut [], sink))?;
+    Ok((own_operations(setup, phase, batch_max, operations, documents), documents))
+}
+
+/// What `run` reaches with the load of a phase, closed, with as many writers as it has connections: (operations, documents)
+/// per second.
+///
+/// # Errors
+/// When the load cannot be sent.
+pub fn reached(
+    phase: &Phase,
+    run: impl FnOnce(&Phase, &mut dyn FnMut(Progress)) -> Result<Finished, RunError>,
+) -> anyhow::Result<(f64, f64)> {
+    let loads = phase.loads.iter().map(|load| plan::closed(load, load.arrivals.connections())).collect();
+    let stop = Stop { duration: Some(Span::from_secs(CEILING_S)), ..Stop::default() };
+    let closed = Phase { loads, stop, faults: Vec::new(), ..phase.clone() };
+    let (mut operations, mut documents, mut ns) = (0, 0, 0);
+    run(&closed, &mut |progress| {
+        let Progress::Second(second) = progress else { return };
+        if second.from_ns >= 1_000_000_000 && second.to_ns <= CEILING_S * 1_000_000_000 {
+            operations += second.tallies.iter().map(|tally| tally.count).sum::<u64>();
+            documents += second.tallies.iter().map(|tally| tally.documents).sum::<u64>();
+            ns += second.to_ns - second.from_ns;
+        }
+    })?;
+    let seconds = (ns as f64 / 1e9).max(f64::MIN_POSITIVE);
+    Ok((operations as f64 / seconds, documents as f64 / seconds))
+}
+
+/// Ceiling ÷ achieved, both in operations per second; nothing where a rate has too little behind it: fewer than
+/// [`OPERATIONS_MIN`] operations in less than [`LOAD_NS_MIN`].
+pub fn headroom(ceiling: Option<f64>, achieved: f64, operations: u64, load_ns: u64) -> Option<f64> {
+    let is_rate = achieved > 0.0 && (operations >= OPERATIONS_MIN || load_ns >= LOAD_NS_MIN);
+    ceiling.filter(|_| is_rate).map(|ceiling| ceiling / achieved)
+}
+
+/// Documents of a batch against the null server at most: no more than a connection has in the phase, if that is known.
+fn batch_max(setup: &Setup, phase: &Phase) -> u64 {
+    let (_, bytes) = setup.source.as_ref().map_or((0, 0), |source| source.len_bounds());
+    let by_bytes = BATCH_BYTES_MAX / (bytes as u64).max(1);
+    by_bytes.min(each(phase).unwrap_or(u64::MAX)).clamp(1, BATCH_MAX)
+}
+
+/// Documents of a connection, where the phase ends by documents.
+fn each(phase: &Phase) -> Option<u64> {
+    let connections: u32 = phase.loads.iter().map(|load| load.arrivals.connections()).sum();
+    phase.stop.documents.map(|documents| documents.div_ceil(u64::from(connections.max(1))))
+}
+
+/// The rate of the load's own operations, from that of operations of at most `batch_max` documents.
+fn own_operations(setup: &Setup, phase: &Phase, batch_max: u64, operations: f64, documents: f64) -> f64 {
+    let mixed = phase.loads.iter().flat_map(|load| &load.mix);
+    let commands: Vec<&Command> = mixed.map(|(operation, _)| &setup.commands[*operation]).collect();
+    let batch = |command: &Command| match command {
+        Command::Insert { batch, .. } => u64::from(*batch),
+        _ => 1,
+    };
+    match commands[..] {
+        [insert @ Command::Insert { .. }] => documents / own_size(batch(insert), phase),
+        _ if commands.iter().flat_map(|command| command.parts()).all(|part| batch(part) <= batch_max) => {
+            operations
+        }
+        _ => 0.0,
+    }
+}
+
+/// Documents of one operation in the mean: the last one of a connection may have fewer than a batch.
+fn own_size(batch: u64, phase: &Phase) -> f64 {
+    each(phase).map_or(batch as f64, |each| each as f64 / each.div_ceil(batch) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use plimsoll_ledger::Run;
+    use plimsoll_mongo::setup::Context as SetupContext;
+
+    use super::*;
+    use plimsoll_scenario as scenario;
+    use plimsoll_scenario::Plan;
+
+    /// Inserts `batch` documents of `bytes` at a time until there are `documents`; `more` loads beside it.
+    fn load(batch: u32, bytes: u32, documents: u64, more: &str) -> (Arc<Setup>, Phase) {
+        let text = format!(
+            "title: t\ncollection: a.b\ndocument: {{text: {{$text: {{bytes: {bytes}}}}}}}\nphases:\n  - load:\n      \
+             insert: {{operation: {{insert: {{batch: {batch}}}}}, arrivals: {{closed: {{writers: 1}}}}}}\n{more}    \
+             stop: {{documents: {documents}}}\n"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.yaml");
+        std::fs::write(&path, text).unwrap();
+        let loaded = scenario::load(path.to_str().unwrap(), &[], None).unwrap();
+        let plan = Plan::build(&loaded).unwrap();
+        let context = SetupContext { seed: 0, run: Run { time_s: 0, tag: [0; 3] }, base: Path::new(".") };
+        let setup = Setup::build(&loaded.scenario.section(), &plan.database(), context).unwrap();
+        (Arc::new(setup), plan.phases[0].clone())
+    }
+
+    /// The rate of a load's own operations where a million documents a second were measured.
+    fn own(batch: u32, bytes: u32, documents: u64, more: &str) -> (u64, f64) {
+        let (setup, phase) = load(batch, bytes, documents, more);
+        let most = batch_max(&setup, &phase);
+        (most, own_operations(&setup, &phase, most, 1e6 / f64::from(batch).min(most as f64), 1e6))
+    }
+
+    #[test]
+    fn a_batch_beyond_the_limit_is_counted_by_its_documents() {
+        assert_eq!(own(1000, 100, 1_000_000, ""), (BATCH_MAX, 1000.0));
+        assert_eq!(own(1_000_000, 100, 1_000_000, ""), (BATCH_MAX, 1.0));
+        assert_eq!(own(1_000_000, 100, 20_000, ""), (BATCH_MAX, 50.0), "the phase has no more");
+        assert_eq!(own(1_000_000, 100, 500, ""), (500, 2000.0), "nor has it here");
+        assert_eq!(own(1_000_000, 100, 1_500_000, ""), (BATCH_MAX, 1e6 / 750e3), "two, of which one is half");
+        let find = "      find: {operation: {find: {filter: {text: x}}}, arrivals: {closed: {writers: 1}}}\n";
+        assert_eq!(own(1_000_000, 100, 1_000_000, find).1, 0.0, "they cannot be told apart");
+        assert_eq!(own(100, 100, 1_000, find).1, 1e4);
+    }
+
+    #[test]
+    fn large_documents_make_small_batches() {
+        let (most, _) = own(1000, 1 << 20, 1000, "");
+        assert!((8..=16).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn a_million_at_once_do_not_need_the_memory_of_a_million() {
+        let (setup, phase) = load(1_000_000, 600, 1_000_000, "");
+        let (operations, documents) = ceiling(&setup, &phase, 1, 1, &Control::default()).unwrap();
+        assert!(operations > 0.0 && documents > 0.0, "{operations} {documents}");
+        // Of whole batches of a million none would fit into a second here, or a handful.
+        assert!((documents / operations - 1e6).abs() < 1.0, "{operations} {documents}");
+    }
+
+    #[test]
+    fn a_rate_without_support_has_no_headroom() {
+        let second = LOAD_NS_MIN;
+        assert_eq!(headroom(Some(2.0), 6.0, 1, second / 6), None, "one operation in a sixth of a second");
+        assert_eq!(headroom(Some(60.0), 6.0, 1, second), Some(10.0));
+        assert_eq!(headroom(Some(60.0), 6.0, OPERATIONS_MIN, second / 6), Some(10.0));
+        assert_eq!(headroom(Some(60.0), 0.0, 0, second), None);
+        assert_eq!(headroom(None, 6.0, 100, second), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! Which servers the words name, and what a plan may ask of them: refused here, before one is looked for.
+
+use plimsoll_load::retry::Retry;
+use plimsoll_mongo::scenario::Client;
+
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::options::LoadOptions;
+use crate::server_provisioning::{Choice, Place, choice};
+use plimsoll_scenario::plan::{Aimed, Plan};
+use plimsoll_scenario::{self as scenario, Victim};
+
+/// What is done to a process needs one that is ours.
+///
+/// # Errors
+/// When there is none, or a fault is aimed at one that is not there.
+pub fn faults(plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
+    let to_server = || plan.injections.iter().filter(|aimed| aimed.victim == Victim::Server);
+    let hard = to_server().find(|aimed| aimed.fault.needs_process());
+    let servers =
+        if let Choice::Several(servers) = choice { &servers[..] } else { std::slice::from_ref(choice) };
+    if let Some(aimed) = to_server().find(|aimed| aimed.server >= servers.len()) {
+        anyhow::bail!(
+            "faults: `{}` is aimed at server {}, and there are {}, counted from 0",
+            aimed.fault.name(),
+            aimed.server,
+            servers.len()
+        );
+    }
+    match (hard, &servers[hard.map_or(0, |aimed| aimed.server)]) {
+        (Some(aimed), Choice::Uri(_)) => anyhow::bail!(
+            "faults: `{}` is done to a server that Plimsoll started and can start again; use --server embedded or \
+             --server mongod, or faults of the network",
+            aimed.fault.name()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Only a server that we start has the cache that we say.
+///
+/// # Errors
+/// When one is not ours to start.
+pub fn cache(scenario: &scenario::Scenario, choice: &Choice) -> anyhow::Result<()> {
+    let servers =
+        if let Choice::Several(servers) = choice { &servers[..] } else { std::slice::from_ref(choice) };
+    let given = servers.iter().any(|server| matches!(server, Choice::Uri(_)));
+    anyhow::ensure!(
+        scenario.cache.is_none() || !given,
+        "cache: the cache of a server that is running cannot be set; leave it out (--set cache=null), or use --server embedded"
+    );
+    Ok(())
+}
+
+/// The servers that the command line names, or else the scenario.
+///
+/// # Errors
+/// When the words contradict each other, or name no server.
+pub fn choose(options: &LoadOptions, scenario: &scenario::Scenario) -> anyhow::Result<Choice> {
+    if options.server.is_some() || !options.hosts.is_empty() {
+        return choice(options.server.as_deref(), &options.hosts, options.count);
+    }
+    choice(scenario.server.as_deref(), &scenario.servers, options.count)
+}
+
+/// What several servers that know nothing of each other cannot do.
+///
+/// # Errors
+/// What the scenario asks of them.
+pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
+    if !matches!(choice, Choice::Several(_)) {
+        return Ok(());
+    }
+    if scenario.client == Client::Driver {
+        anyhow::bail!("client: the official driver is not spread over several servers; use client: lean");
+    }
+    if scenario.retry != Retry::None {
+        anyhow::bail!("retry: a second attempt would go to another of several servers; use retry: none");
+    }
+    match plan.operations.iter().find(|(_, operation)| operation.needs_receipts()) {
+        Some((name, _)) => anyhow::bail!(
+            "operation `{name}` names documents by receipt, and several servers do not know which of them has one; give a \
+             filter, or one server"
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Puts proxies between the load and the servers if the plan disturbs the network.
+///
+/// # Errors
+/// When they cannot be put there.
+pub fn put_proxies(place: &mut Place, loaded: &scenario::Loaded, plan: &Plan) -> Outcome<()> {
+    let disturbs = |aimed: &Aimed| aimed.victim == Victim::Server && !aimed.fault.needs_process();
+    if plan.injections.iter().any(disturbs) {
+        let open = place.all().all(|place| place.site.is_open());
+        if loaded.scenario.client == Client::Driver && !open {
+            let error = anyhow::anyhow!(
+                "faults: the official driver cannot be led through a proxy with a user; use client: lean"
+            );
+            return Err(error).deserves(Exit::Usage);
+        }
+        place.put_proxies(loaded.scenario.seed)?;
+    }
+    Ok(())
+}

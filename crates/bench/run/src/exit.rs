@@ -1,0 +1,173 @@
+//! Exit codes, and which failure gets which.
+
+use std::process::ExitCode;
+
+/// How the program ends. Where several apply, the first of the list in [`worst`] wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything held.
+    Held,
+    /// Plimsoll itself failed.
+    Failed,
+    /// Wrong usage, or a scenario that cannot be meant.
+    Usage,
+    /// The server cannot be reached, or refused us.
+    Server,
+    /// What was promised is not there.
+    Integrity,
+    /// An expectation did not hold.
+    Expectation,
+    /// Interrupted; what was measured is kept and marked.
+    Interrupted,
+}
+
+impl Exit {
+    /// The code that scripts see.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Held => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Server => 3,
+            Self::Integrity => 4,
+            Self::Expectation => 99,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// What ends with `code`.
+    pub fn of(code: u8) -> Option<Self> {
+        let all = [
+            Self::Held,
+            Self::Failed,
+            Self::Usage,
+            Self::Server,
+            Self::Integrity,
+            Self::Expectation,
+            Self::Interrupted,
+        ];
+        all.into_iter().find(|exit| exit.code() == code)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// The one that matters most among those that apply: integrity, server, expectation, then an interruption.
+pub fn worst(exits: impl IntoIterator<Item = Exit>) -> Exit {
+    let rank = |exit: &Exit| match exit {
+        Exit::Failed => 6,
+        Exit::Usage => 5,
+        Exit::Integrity => 4,
+        Exit::Server => 3,
+        Exit::Expectation => 2,
+        Exit::Interrupted => 1,
+        Exit::Held => 0,
+    };
+    exits.into_iter().max_by_key(rank).unwrap_or(Exit::Held)
+}
+
+/// The one that matters most among several runs: what is not there in one of them weighs more than another that could not
+/// be made.
+pub fn worst_of_runs(exits: &[Exit]) -> Exit {
+    if exits.contains(&Exit::Integrity) { Exit::Integrity } else { worst(exits.iter().copied()) }
+}
+
+/// An error with the exit code that it deserves.
+#[derive(Debug)]
+pub struct Failure {
+    /// The code.
+    pub exit: Exit,
+    /// What happened and what to do.
+    pub error: anyhow::Error,
+}
+
+/// What a command gives.
+pub type Outcome<T = Exit> = Result<T, Failure>;
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self { exit: Exit::Failed, error }
+    }
+}
+
+/// Gives an error its exit code.
+pub trait Deserves<T> {
+    /// The error's exit code is `exit`.
+    fn deserves(self, exit: Exit) -> Outcome<T>;
+}
+
+impl<T, E: Into<anyhow::Error>> Deserves<T> for Result<T, E> {
+    fn deserves(self, exit: Exit) -> Outcome<T> {
+        self.map_err(|error| Failure { exit, error: error.into() })
+    }
+}
+
+/// An error with its causes, each said once: a sentence that names its cause is not followed by it.
+pub fn explained(error: &anyhow::Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if said.is_empty() {
+            said = cause;
+        } else if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Repeating {
+        source: std::io::Error,
+    }
+
+    impl std::fmt::Display for Repeating {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "`x` cannot be opened ({}): give another", self.source)
+        }
+    }
+
+    impl std::error::Error for Repeating {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.source)
+        }
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let repeating = Repeating { source: std::io::Error::other("no such thing") };
+        let error = anyhow::Error::from(repeating).context("read the settings");
+        let said = "read the settings: `x` cannot be opened (no such thing): give another";
+        assert_eq!(explained(&error), said);
+        let plain = anyhow!("no such thing").context("open `x`").context("read the settings");
+        assert_eq!(explained(&plain), "read the settings: open `x`: no such thing");
+    }
+
+    #[test]
+    fn integrity_comes_before_the_server_and_the_server_before_an_expectation() {
+        assert_eq!(
+            worst([Exit::Expectation, Exit::Server, Exit::Integrity, Exit::Interrupted]),
+            Exit::Integrity
+        );
+        assert_eq!(worst([Exit::Expectation, Exit::Server]), Exit::Server);
+        assert_eq!(worst([Exit::Interrupted, Exit::Expectation]).code(), 99);
+        assert_eq!(worst([]), Exit::Held);
+    }
+
+    #[test]
+    fn of_several_runs_the_one_that_lost_something_decides() {
+        assert_eq!(worst_of_runs(&[Exit::Held, Exit::Integrity, Exit::Failed]), Exit::Integrity);
+        assert_eq!(worst_of_runs(&[Exit::Expectation, Exit::Server]), Exit::Server);
+        assert_eq!(Exit::of(99), Some(Exit::Expectation));
+        assert_eq!(Exit::of(7), None);
+    }
+}

@@ -1,0 +1,37 @@
+//! Runs one plan on one system, records it, proves it and sums it up.
+//!
+//! In reading order: [`lifecycle`] opens and closes a run, [`session`] holds it meanwhile, [`system`] is what is under load,
+//! [`run_summary`] concludes, [`merge`] joins the shards of one run.
+
+pub mod lifecycle;
+pub mod session;
+pub mod system;
+
+pub mod audit;
+pub mod bottleneck;
+pub mod calibration;
+pub mod run_summary;
+
+pub mod merge;
+pub mod shard_log;
+
+pub mod check;
+pub mod client_engine;
+pub mod fill;
+pub mod injection;
+pub mod server_provenance;
+pub mod server_provisioning;
+pub mod stale_runs;
+pub mod workload;
+
+pub mod event_sinks;
+pub mod observer;
+pub mod phase_recorder;
+pub mod run_dir;
+
+pub mod console;
+pub mod exit;
+pub mod options;
+pub mod reexec;
+pub mod signals;
+pub mod start_at;

@@ -1,0 +1,244 @@
+//! What `run` and `line` do before and after the load.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Context;
+use plimsoll_ledger::Run as RunId;
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::worker::Control;
+use plimsoll_measure::clock;
+use plimsoll_measure::event::Event;
+use plimsoll_measure::line::Line;
+use plimsoll_measure::run::Run;
+use plimsoll_measure::size::Bytes;
+use plimsoll_mongo::scenario::Existing;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::event_sinks::Readers;
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::merge::identity;
+use crate::options::LoadOptions;
+use crate::run_dir::{self, RunDir};
+use crate::run_summary::{conclude, exit};
+use crate::server_provisioning::Manner;
+use crate::session::{Opening, Session, new_run};
+use crate::shard_log::{Books, Recorder};
+use crate::start_at::{Meant, Moment};
+use crate::system::{Crew, Ground, Subject, System};
+use plimsoll_scenario as scenario;
+use plimsoll_scenario::{Plan, plan};
+
+/// A moment that is proposed lies so far ahead, in milliseconds: time for every shard to get ready.
+const SHARDS_AHEAD_MS: u64 = 60_000;
+
+/// Reads the words, finds the server and opens a session in which one load is varied: which one is known before anything is
+/// started.
+///
+/// # Errors
+/// What cannot be meant, reached or begun.
+pub fn open(name: &str, options: &LoadOptions) -> Outcome<Session> {
+    open_if(name, options, None, |plan| plan.searched().map(drop))
+}
+
+/// The same for a load that is sent as it is, perhaps from a moment of its own on.
+///
+/// # Errors
+/// What cannot be meant, reached or begun.
+pub fn open_at(name: &str, options: &LoadOptions, start: Option<Moment>) -> Outcome<Session> {
+    open_if(name, options, start, |_| Ok(()))
+}
+
+fn open_if(
+    name: &str,
+    options: &LoadOptions,
+    start: Option<Moment>,
+    check: fn(&Plan) -> anyhow::Result<()>,
+) -> Outcome<Session> {
+    let shard = plan::shard(&options.shard).deserves(Exit::Usage)?;
+    let loaded = scenario::load(name, &options.overrides, options.seed).deserves(Exit::Usage)?;
+    check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
+    let plan = Plan::build(&loaded).and_then(|plan| check(&plan).map(|()| plan));
+    let plan = plan.with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
+    let subject = Subject::of(&loaded, &plan, options).deserves(Exit::Usage)?;
+    check_shard(shard, &loaded.scenario, &subject, start).deserves(Exit::Usage)?;
+    let control = Control::listening(signals().context("listen to signals")?);
+    let runtime = runtime()?;
+    let started_ms = clock::wall_ms();
+    let dir = RunDir::create(options.out.as_deref(), &loaded.name, started_ms).deserves(Exit::Failed)?;
+    let path = dir.path().to_owned();
+    if shard != Share::WHOLE && start.is_none() {
+        options
+            .console
+            .say("Without --start-at this shard is a run by itself: it cannot be joined with the others");
+    }
+    let begin = || {
+        let timeout = Duration::from_nanos(loaded.scenario.timeout.as_ns());
+        let cache_bytes = loaded.scenario.cache.map(Bytes::get);
+        let ground = Ground { loaded: &loaded, plan: &plan, run: new_run(started_ms), shard };
+        let run = start.and_then(|start| together(ground, start)).unwrap_or(ground.run);
+        let ground = Ground { run, ..ground };
+        let manner = Manner { timeout, console: options.console, cache_bytes };
+        let mut system = subject.open(ground, &dir, manner, &control, runtime)?;
+        options.hosted_as.iter().for_each(|hosted| system.hosted_as(hosted));
+        let mut readers = Readers::new(dir, options.console);
+        if shard != Share::WHOLE {
+            readers.shard = Some(Recorder::create(&path)?);
+        }
+        let opening = Opening {
+            loaded,
+            plan,
+            system,
+            readers,
+            control,
+            shard,
+            run,
+            started_ms,
+            canary: options.calibrate,
+        };
+        let mut session = Session::open(opening)?;
+        session.start_at_ms = start.map(|start| start.wall_ms);
+        Ok(session)
+    };
+    begin().inspect_err(|_| clear(&path))
+}
+
+/// Who all shards of a run are together, if it has several: each knows that who knows the moment at which they begin.
+fn together(ground: Ground<'_>, start: Moment) -> Option<RunId> {
+    let workers = Crew::of(ground, false).workers;
+    (ground.shard != Share::WHOLE)
+        .then(|| identity(&ground.loaded.hash(), ground.shard.of, workers, start.wall_ms))
+}
+
+/// Ends a run of which nothing was sent: nobody should take what is left of it for the latest run.
+pub fn forget(session: Session) {
+    let path = session.readers.dir.path().to_owned();
+    drop(session);
+    clear(&path);
+}
+
+fn clear(path: &Path) {
+    // A ledger that cannot be removed is in nobody's way.
+    fs::remove_dir_all(run_dir::ledger(path)).unwrap_or_default();
+    run_dir::abandon(path);
+}
+
+/// What several processes cannot do together.
+fn check_shard(
+    shard: Share,
+    scenario: &scenario::Scenario,
+    subject: &Subject,
+    start: Option<Moment>,
+) -> anyhow::Result<()> {
+    if shard == Share::WHOLE {
+        return Ok(());
+    }
+    let is_there = match subject {
+        Subject::Database(choice) | Subject::Staged(_, choice) => choice.is_running(),
+        Subject::Service(_) => true,
+    };
+    anyhow::ensure!(
+        is_there,
+        "--shard: each shard would start a server of its own, and what they send could never be joined: start one, and give \
+         all of them its address with --server"
+    );
+    anyhow::ensure!(
+        scenario.existing != Existing::Drop,
+        "existing: drop: each shard would drop what the others have written; drop the collection before, and say \
+         `--set existing=refuse`"
+    );
+    anyhow::ensure!(
+        start.is_none_or(|start| start.meant == Meant::ByAll),
+        "--start-at: each shard would count from its own start; give all of them one moment, such as {}",
+        clock::utc(clock::wall_ms() + SHARDS_AHEAD_MS)
+    );
+    Ok(())
+}
+
+/// A runtime for everything that waits outside the load.
+///
+/// # Errors
+/// When the system has no descriptor left.
+pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")
+}
+
+/// A matrix is many scenarios, of which a search takes one.
+fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        scenario.matrix.is_none(),
+        "{name} is a matrix of runs, and this is done with one scenario: make the matrix with `plimsoll run \
+         {name}`, then go on with the scenario.yaml in the run directory of the cell that matters"
+    );
+    Ok(())
+}
+
+/// The first Ctrl-C or SIGTERM sets the flag; the second ends the program at once. Servers that we started end with us.
+///
+/// # Errors
+/// When the system does not let us listen.
+pub fn signals() -> std::io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            i32::from(Exit::Interrupted.code()),
+            flag.clone(),
+        )?;
+        signal_hook::flag::register(signal, flag.clone())?;
+    }
+    Ok(flag)
+}
+
+/// Phases before the last one prepare the ground and run as they are.
+///
+/// # Errors
+/// When one cannot be run at all.
+pub fn prepare(session: &mut Session) -> Outcome<()> {
+    let phases = session.plan.phases.clone();
+    for phase in phases.iter().rev().skip(1).rev() {
+        if !session.is_over() {
+            session.run(phase, |_| ())?;
+        }
+    }
+    session.prepare(phases.len().saturating_sub(1))
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub struct Closed {
+    /// Its summary.
+    pub run: Run,
+    /// The exit code that it deserves.
+    pub exit: Exit,
+    /// Its directory.
+    pub path: PathBuf,
+    /// What was under load.
+    pub system: Box<dyn System>,
+}
+
+/// Audits, sums up and writes everything down.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn finish(mut session: Session, command: &str, line: Option<Line>) -> Outcome<Closed> {
+    let closed = session.close();
+    if let Some(error) = session.readers.disk.take() {
+        return Err(error.into());
+    }
+    closed?;
+    let integrity = session.audit();
+    let run = conclude(&session, command, integrity, line);
+    let exit = exit(&run, session.ended, session.control.is_stopped());
+    let books = Books { server_cpu_ns: session.server_cpu_ns() };
+    session.readers.shard.take().map_or(Ok(()), |shard| shard.close(books))?;
+    let Session { readers: Readers { dir, live, .. }, system, .. } = session;
+    if let Some(mut live) = live {
+        live.on(&Event::Finished(Box::new(run.clone())));
+    }
+    let path = dir.finish(&run)?;
+    Ok(Closed { run, exit, path, system })
+}

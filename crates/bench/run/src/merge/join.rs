@@ -1,0 +1,297 @@
+//! Adds shards up second by second, on the way that the seconds of a run take, and concludes as a run does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use plimsoll_ledger::Ledger;
+use plimsoll_load::engine::{Finished, Second};
+use plimsoll_load::phase::Phase;
+use plimsoll_load::shards::{self, Entry, Record};
+use plimsoll_load::summary::Summary;
+use plimsoll_load::suspects::alone::Watched;
+use plimsoll_load::worker::{Control, Ended};
+use plimsoll_measure::run::{Joined as Facts, Run, Verdict};
+use plimsoll_measure::sample::ServerSample;
+
+use super::account;
+use super::check::APART_MS_MAX;
+use super::shard::Shard;
+use super::timeline::{Beside, beside};
+use crate::console::Silent;
+use crate::event_sinks::Readers;
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::phase_recorder::Log;
+use crate::run_dir::{self, RunDir};
+use crate::run_summary::{Account, complete, exit};
+use crate::session::announcement;
+use crate::shard_log::{Began, Reader};
+use plimsoll_scenario::Plan;
+use plimsoll_scenario::{self as scenario, Loaded};
+
+/// A run that was joined.
+#[derive(Debug)]
+pub struct Joined {
+    /// Its summary.
+    pub run: Run,
+    /// The exit code that it deserves.
+    pub exit: Exit,
+    /// Its directory.
+    pub path: PathBuf,
+}
+
+/// Joins shards, of which there are all and in order, into a directory of their own.
+///
+/// # Errors
+/// What is damaged, or cannot be written.
+pub fn join(shards: &[Shard], out: Option<&Path>) -> Outcome<Joined> {
+    let first = shards.first().context("name the run directory of every shard").deserves(Exit::Usage)?;
+    let file = run_dir::scenario(&first.path).display().to_string();
+    let loaded = scenario::load(&file, &[], None).deserves(Exit::Usage)?;
+    let plan = Plan::build(&loaded).with_context(|| format!("understand {file}")).deserves(Exit::Usage)?;
+    let readers = shards.iter().map(|shard| Reader::open(&shard.path));
+    let readers = readers.collect::<anyhow::Result<_>>().deserves(Exit::Usage)?;
+    let dir = RunDir::create(out, &first.run.scenario.name, first.run.started_ms).deserves(Exit::Failed)?;
+    let path = dir.path().to_owned();
+    let made = Joint::begin(shards, &loaded, &plan, readers, dir).and_then(Joint::finish);
+    made.inspect_err(|_| run_dir::abandon(&path))
+}
+
+/// A run that is being joined.
+struct Joint<'a> {
+    shards: &'a [Shard],
+    plan: &'a Plan,
+    inputs: Vec<Reader>,
+    readers: Readers,
+    control: Control,
+    summary: Summary,
+    samples: Vec<ServerSample>,
+    beside: Beside,
+    ended: Ended,
+    /// By how much the shards began a phase apart, in milliseconds: the first phase, and the worst.
+    apart_ms: (u64, u64),
+    server_cpu_ns: Option<u64>,
+}
+
+impl<'a> Joint<'a> {
+    fn begin(
+        shards: &'a [Shard],
+        loaded: &Loaded,
+        plan: &'a Plan,
+        inputs: Vec<Reader>,
+        dir: RunDir,
+    ) -> Outcome<Self> {
+        let first = &shards[0];
+        dir.scenario(&fs::read_to_string(run_dir::scenario(&first.path)).context("read the scenario")?)?;
+        let begun: Vec<_> =
+            inputs.iter().map(|input| input.phase().map_or(0, |began| began.from_ns)).collect();
+        let mut joint = Self {
+            shards,
+            plan,
+            inputs,
+            readers: Readers::new(dir, &Silent),
+            control: Control::default(),
+            summary: Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations),
+            samples: Vec::new(),
+            beside: beside(shards, &begun)?,
+            ended: Ended::Duration,
+            apart_ms: (0, 0),
+            server_cpu_ns: None,
+        };
+        joint.readers.emit(&announcement(loaded, &first.run), &joint.control);
+        for (key, phase) in plan.phases.iter().enumerate() {
+            joint.phase(phase, key, &begun).deserves(Exit::Usage)?;
+        }
+        let books = joint
+            .inputs
+            .iter_mut()
+            .zip(shards)
+            .map(|(input, shard)| input.close().with_context(|| format!("read {}", shard.name)));
+        let books = books.collect::<anyhow::Result<Vec<_>>>().deserves(Exit::Usage)?;
+        joint.server_cpu_ns = books.first().and_then(|books| books.server_cpu_ns);
+        Ok(joint)
+    }
+
+    /// Adds up one phase of all shards that came to it. Moments count from the first shard's start.
+    fn phase(&mut self, phase: &Phase, key: usize, begun: &[u64]) -> anyhow::Result<()> {
+        let came = |input: &Reader| input.phase().filter(|began| began.key == Some(key));
+        let began: Vec<Option<Began>> = self.inputs.iter().map(came).collect();
+        let moved = |(began, own): (&Option<Began>, &u64)| {
+            Some((began.as_ref()?.from_ns + begun[0]).saturating_sub(*own))
+        };
+        let Some(from_ns) = began.iter().zip(begun).filter_map(moved).min() else { return Ok(()) };
+        let walls = || began.iter().flatten().map(|began| began.began_ms);
+        let (first_ms, last_ms) = (walls().min().unwrap_or(0), walls().max().unwrap_or(0));
+        self.note_apart(last_ms - first_ms);
+        let event = crate::session::phase_event(phase, from_ns);
+        self.readers.emit(&event, &self.control);
+        let mut log = Log {
+            names: self.plan.names(),
+            summary: &mut self.summary,
+            readers: &mut self.readers,
+            samples: &mut self.samples,
+            observer: None,
+            control: &self.control,
+            from_ns,
+            began_ms: None,
+            watched: Watched::default(),
+        };
+        log.began(phase, from_ns, first_ms);
+        let mut sink = |log: &mut Log<'_>, second: Second| {
+            self.beside.tell(log, from_ns + second.to_ns);
+            log.second(phase, &second);
+        };
+        let finished = add_up(self.shards, &mut self.inputs, &began, |second| sink(&mut log, second))?;
+        self.beside.tell(&mut log, from_ns + finished.to_ns);
+        self.summary.end(phase, &finished, from_ns);
+        self.ended = self.ended.max(finished.ended);
+        Ok(())
+    }
+
+    fn note_apart(&mut self, apart_ms: u64) {
+        if self.summary.phases().is_empty() {
+            self.apart_ms.0 = apart_ms;
+        }
+        self.apart_ms.1 = self.apart_ms.1.max(apart_ms);
+    }
+
+    /// Concludes as a run does, and writes everything down.
+    fn finish(mut self) -> Outcome<Joined> {
+        let mut log = Log {
+            names: self.plan.names(),
+            summary: &mut self.summary,
+            readers: &mut self.readers,
+            samples: &mut self.samples,
+            observer: None,
+            control: &self.control,
+            from_ns: 0,
+            began_ms: None,
+            watched: Watched::default(),
+        };
+        self.beside.tell(&mut log, u64::MAX);
+        save_ledger(self.shards, &self.readers.dir.ledger())?;
+        let run = self.conclude();
+        let exit = exit(&run, self.ended, false);
+        if let Some(error) = self.readers.disk.take() {
+            return Err(error.into());
+        }
+        let path = self.readers.dir.finish(&run)?;
+        Ok(Joined { run, exit, path })
+    }
+
+    fn conclude(&self) -> Run {
+        let joined = Facts {
+            apart_s: self.apart_ms.0 as f64 / 1000.0,
+            phases_apart_s: self.apart_ms.1 as f64 / 1000.0,
+            shards: account::facts(self.shards),
+        };
+        let mut known = account::known(self.shards, joined);
+        known.expectations = self.summary.expectations(known.integrity.as_ref(), &known.answers, false);
+        let runs = || self.shards.iter().map(|shard| &shard.run);
+        let mut run = complete(Account {
+            known,
+            summary: &self.summary,
+            samples: &self.samples,
+            plan: self.plan,
+            ended: self.ended,
+            stopped: false,
+            server_cpu_ns: self.server_cpu_ns,
+            tells_bytes: runs().any(|run| run.client.wire_bytes_per_document.is_some()),
+            limited: runs().any(|run| run.client.limited),
+        });
+        self.say(&mut run);
+        run
+    }
+
+    /// What there is to say besides of a run that was joined.
+    fn say(&self, run: &mut Run) {
+        let (apart_ms, worst_ms) = self.apart_ms;
+        let names: Vec<_> =
+            self.shards.iter().map(|shard| format!("{} ({})", shard.name, shard.part())).collect();
+        run.conclusions.push(format!(
+            "Joined from {} shards, which began within {apart_ms} ms: {}.",
+            names.len(),
+            names.join(", ")
+        ));
+        if worst_ms > APART_MS_MAX {
+            let reason = format!(
+                "the shards began a later phase {:.1} s apart, so that its seconds are not the same ones",
+                worst_ms as f64 / 1000.0
+            );
+            run.verdict = if run.verdict == Verdict::Fail { Verdict::Fail } else { Verdict::Invalid };
+            run.reasons.push(reason);
+        }
+    }
+}
+
+/// A shard's file, which says whose it is if it is damaged.
+struct Named<'a> {
+    name: &'a str,
+    reader: &'a mut Reader,
+}
+
+impl<'a> Named<'a> {
+    fn enter(shard: &'a Shard, reader: &'a mut Reader) -> anyhow::Result<Self> {
+        let mut named = Self { name: &shard.name, reader };
+        named.read(Reader::enter)?;
+        Ok(named)
+    }
+
+    fn read<T>(&mut self, what: impl FnOnce(&mut Reader) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        what(self.reader).with_context(|| format!("read {}", self.name))
+    }
+}
+
+impl Record for Named<'_> {
+    type Error = anyhow::Error;
+
+    fn second(&mut self) -> anyhow::Result<Option<Second>> {
+        self.read(Reader::second)
+    }
+
+    fn rest(&mut self) -> anyhow::Result<Option<Second>> {
+        self.read(Reader::rest)
+    }
+
+    fn leave(&mut self) -> anyhow::Result<Finished> {
+        self.read(Reader::leave)
+    }
+}
+
+/// Adds up a phase of those shards that began it, second by second; tells how it ended.
+fn add_up(
+    shards: &[Shard],
+    inputs: &mut [Reader],
+    began: &[Option<Began>],
+    sink: impl FnMut(Second),
+) -> anyhow::Result<Finished> {
+    let parts = shards.iter().zip(inputs).zip(began);
+    let entries = parts.map(|((shard, reader), began)| -> anyhow::Result<_> {
+        let record = match began {
+            Some(_) => Some(Named::enter(shard, reader)?),
+            None => None,
+        };
+        Ok(Entry { workers: shard.run.client.workers as usize, record })
+    });
+    shards::join(&mut entries.collect::<anyhow::Result<Vec<_>>>()?, sink)
+}
+
+/// Joins what the shards remember of their documents, where they made some that are proven.
+fn save_ledger(shards: &[Shard], to: &Path) -> anyhow::Result<()> {
+    let mut whole: Option<Ledger> = None;
+    for shard in shards {
+        let from = run_dir::ledger(&shard.path);
+        if !from.is_dir() {
+            continue;
+        }
+        let ledger =
+            plimsoll_ledger::load(&from).with_context(|| format!("read the ledger of {}", shard.name))?;
+        match &mut whole {
+            Some(whole) => {
+                whole.merge(ledger).with_context(|| format!("join the ledger of {}", shard.name))?
+            }
+            None => whole = Some(ledger),
+        }
+    }
+    whole.map_or(Ok(()), |whole| plimsoll_ledger::save(to, &whole).context("save the ledger"))
+}

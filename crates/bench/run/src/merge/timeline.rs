@@ -1,0 +1,62 @@
+//! What happened beside the seconds of shards: looks at the server, faults and notes, on the first shard's time.
+
+use std::collections::VecDeque;
+
+use plimsoll_measure::event::Event;
+use plimsoll_measure::sample::ServerSample;
+
+use super::shard::Shard;
+use crate::phase_recorder::Log;
+use crate::run_dir;
+
+/// What is still to be told, in order.
+#[derive(Debug, Default)]
+pub struct Beside {
+    events: VecDeque<(u64, Event)>,
+}
+
+/// What the shards heard beside their seconds. All looked at the same server, of which the first one tells; what was done
+/// to it, and what was noted, each tells for itself. `begun` is when each began its first phase, in nanoseconds from its own
+/// start.
+///
+/// # Errors
+/// When the events of a shard cannot be read.
+pub fn beside(shards: &[Shard], begun: &[u64]) -> anyhow::Result<Beside> {
+    let mut events = Vec::new();
+    for (index, (shard, own_ns)) in shards.iter().zip(begun).enumerate() {
+        let moved = |at_ns: u64| (at_ns + begun[0]).saturating_sub(*own_ns);
+        for event in run_dir::read_events(&shard.path)? {
+            match event {
+                Event::Server(sample) if index == 0 => events.push((sample.at_ns, Event::Server(sample))),
+                Event::Fault { at_ns, phase_ns, name, undone, error } => {
+                    let (at_ns, name) = (moved(at_ns), format!("{name} (shard {})", shard.part()));
+                    events.push((at_ns, Event::Fault { at_ns, phase_ns, name, undone, error }));
+                }
+                Event::Note { at_ns, text } => {
+                    let (at_ns, text) = (moved(at_ns), format!("shard {}: {text}", shard.part()));
+                    events.push((at_ns, Event::Note { at_ns, text }));
+                }
+                _ => {}
+            }
+        }
+    }
+    events.sort_by_key(|(at_ns, _)| *at_ns);
+    Ok(Beside { events: events.into() })
+}
+
+impl Beside {
+    /// Tells everything up to a moment.
+    pub fn tell(&mut self, log: &mut Log<'_>, until_ns: u64) {
+        while self.events.front().is_some_and(|(at_ns, _)| *at_ns <= until_ns) {
+            match self.events.pop_front() {
+                Some((_, Event::Server(sample))) => look(log, sample),
+                Some((_, event)) => log.readers.emit(&event, log.control),
+                None => {}
+            }
+        }
+    }
+}
+
+fn look(log: &mut Log<'_>, sample: ServerSample) {
+    log.readers.look(log.samples, vec![sample], log.control);
+}

@@ -1,0 +1,52 @@
+//! The options that every load takes, free of any command line.
+
+use std::path::PathBuf;
+
+use crate::console::Console;
+use crate::server_provenance::HostedAs;
+
+/// How and where a load is sent.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// Address of the server: a mongodb:// URI, `mongod` (from the PATH), `embedded` or `embedded:relaxed`.
+    pub server: Option<String>,
+    /// Independent servers to spread the load over, as URIs or host:port.
+    pub hosts: Vec<String>,
+    /// Number of embedded servers to start and spread the load over.
+    pub count: usize,
+    /// Replaced values of the scenario, as `path=value`.
+    pub overrides: Vec<String>,
+    /// Seed of all randomness; the scenario's if absent.
+    pub seed: Option<u64>,
+    /// Part of the load to send, as `i/n`.
+    pub shard: String,
+    /// The run directory; a new one if absent.
+    pub out: Option<PathBuf>,
+    /// Whether the embedded server's storage stays in the run directory.
+    pub keep: bool,
+    /// Whether the ceiling of Plimsoll itself is measured before and after the load.
+    pub calibrate: bool,
+    /// Provenance of the server at the address, where a suite started it.
+    pub hosted_as: Option<HostedAs>,
+    /// Where messages and the live view go.
+    pub console: &'static dyn Console,
+}
+
+impl LoadOptions {
+    /// The whole load on `server`, with calibration, the scenario's own seed and a new run directory.
+    pub fn on(server: Option<String>, console: &'static dyn Console) -> Self {
+        Self {
+            server,
+            hosts: Vec::new(),
+            count: 1,
+            overrides: Vec::new(),
+            seed: None,
+            shard: "0/1".to_owned(),
+            out: None,
+            keep: false,
+            calibrate: true,
+            hosted_as: None,
+            console,
+        }
+    }
+}

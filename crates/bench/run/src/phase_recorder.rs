@@ -1,0 +1,87 @@
+//! What a phase tells, on its way to the summary and the readers: as it runs, or when shards are added up.
+
+use std::collections::BTreeMap;
+
+use plimsoll_load::engine::Second;
+use plimsoll_load::fault::Happening;
+use plimsoll_load::phase::Phase;
+use plimsoll_load::summary::Summary;
+use plimsoll_load::suspects::alone::Watched;
+use plimsoll_load::worker::{Control, Ended};
+use plimsoll_measure::event::{Event, Interval};
+use plimsoll_measure::interval::Tally;
+use plimsoll_measure::sample::ServerSample;
+
+use crate::event_sinks::Readers;
+use crate::observer::Observer;
+use crate::shard_log::Began;
+
+/// What a phase tells, on its way to the summary and the readers.
+#[derive(Debug)]
+pub struct Log<'a> {
+    /// The operations, by their index.
+    pub names: Vec<String>,
+    /// What was measured so far.
+    pub summary: &'a mut Summary,
+    /// Those who hear of it.
+    pub readers: &'a mut Readers,
+    /// Every look at the server.
+    pub samples: &'a mut Vec<ServerSample>,
+    /// Who looks at it, if somebody does.
+    pub observer: Option<&'a Observer>,
+    /// The wish to stop.
+    pub control: &'a Control,
+    /// When the phase began, in nanoseconds from the run's start.
+    pub from_ns: u64,
+    /// The same in milliseconds since 1970; nothing before it has.
+    pub began_ms: Option<u64>,
+    /// The phase, second by second.
+    pub watched: Watched,
+}
+
+impl Log<'_> {
+    /// The phase begins so long after the run, at this wall time.
+    pub fn began(&mut self, phase: &Phase, from_ns: u64, began_ms: u64) {
+        (self.from_ns, self.began_ms) = (from_ns, Some(began_ms));
+        self.readers.began(Began { key: phase.key, from_ns, began_ms }, self.control);
+    }
+
+    /// A second is over.
+    pub fn second(&mut self, phase: &Phase, second: &Second) {
+        self.summary.add(phase, second);
+        self.watched.add(self.from_ns, second);
+        if let Some(reason) = self.summary.broken() {
+            self.control.abort(Ended::Threshold, reason);
+        }
+        let at_ns = self.from_ns + second.from_ns;
+        self.readers.second(at_ns, second, &self.names, self.control);
+        if second.to_ns > second.from_ns {
+            self.readers.emit(&Event::Interval(interval(at_ns, second, &self.names)), self.control);
+        }
+        let seen = self.observer.map(Observer::drain).unwrap_or_default();
+        self.readers.look(self.samples, seen, self.control);
+    }
+
+    /// Something was done to the thing under load, or undone.
+    pub fn happened(&mut self, phase: &Phase, happening: &Happening) {
+        let name = phase.faults[happening.fault].name.clone();
+        let phase_ns = happening.to_ns.unwrap_or(happening.from_ns);
+        let undone = happening.to_ns.is_some();
+        let event = Event::Fault {
+            at_ns: self.from_ns + phase_ns,
+            phase_ns: Some(phase_ns),
+            name,
+            undone,
+            error: happening.error.clone(),
+        };
+        self.readers.emit(&event, self.control);
+    }
+}
+
+fn interval(from_ns: u64, second: &Second, names: &[String]) -> Interval {
+    let length_ns = second.to_ns - second.from_ns;
+    let operations: BTreeMap<_, _> =
+        names.iter().cloned().zip(second.tallies.iter().map(Tally::line)).collect();
+    let share = |cpu_ns: &u64| *cpu_ns as f64 / length_ns as f64;
+    Interval { from_ns, length_ns, operations, worker_cpu: second.cpu_ns.iter().map(share).collect() }
+}

@@ -1,0 +1,288 @@
+//! The run directory: everything about a run, written as it goes.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use plimsoll_load::engine::Second;
+use plimsoll_measure::clock;
+use plimsoll_measure::event::{Event, Interval};
+use plimsoll_measure::hdr_log::{self, HdrLog};
+use plimsoll_measure::run::Run;
+use plimsoll_measure::sample::ServerSample;
+use plimsoll_report::page::{Distribution, Page, page};
+
+use crate::shard_log::SHARD;
+
+mod locate;
+
+pub use locate::{Whole, is_run, locate, locate_matrix, locate_whole};
+
+/// Where runs go when `--out` does not say.
+pub const RUNS: &str = "plimsoll-runs";
+/// A run does not start with less room than this, in bytes.
+const ROOM_BYTES_MIN: u64 = 32 << 20;
+
+/// That a run starts is said among its first events.
+const STARTED_WITHIN: usize = 16;
+
+const EVENTS: &str = "events.ndjson";
+const INTERVALS: &str = "intervals.hlog";
+const RUN: &str = "run.json";
+/// In the directory of a matrix.
+pub const MATRIX: &str = "matrix.json";
+/// In the directory of a comparison.
+pub const COMPARISON: &str = "comparison.json";
+/// In the directory of a suite.
+pub const SUITE: &str = "suite.json";
+/// The settings of a service that was started for the run.
+pub const SERVICE_SETTINGS: &str = "service.yaml";
+/// The output of a service that was started for the run.
+pub const SERVICE_LOG: &str = "service.log";
+const SCENARIO: &str = "scenario.yaml";
+const REPORT: &str = "report.html";
+
+/// A run directory that is being written.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    events: BufWriter<File>,
+    intervals: HdrLog<BufWriter<File>>,
+}
+
+impl RunDir {
+    /// Makes the directory `out`, or a new one below `plimsoll-runs` for a run of `name`.
+    ///
+    /// # Errors
+    /// When it holds something already, or has no room.
+    pub fn create(out: Option<&Path>, name: &str, started_ms: u64) -> anyhow::Result<Self> {
+        let path = out.map_or_else(|| fresh(name, started_ms), Path::to_owned);
+        if fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
+            bail!(
+                "{} is not empty: a run needs a directory of its own; name another one with --out",
+                path.display()
+            );
+        }
+        let here = || format!("make the run directory {}; name another place with --out", path.display());
+        fs::create_dir_all(&path).with_context(here)?;
+        check_room(&path)?;
+        let file = |name| File::create(path.join(name)).map(BufWriter::new).with_context(here);
+        let (events, intervals) =
+            (file(EVENTS)?, HdrLog::new(file(INTERVALS)?, started_ms).with_context(here)?);
+        Ok(Self { path, events, intervals })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the ledger goes.
+    pub fn ledger(&self) -> PathBuf {
+        ledger(&self.path)
+    }
+
+    /// Keeps the scenario as resolved, for nobody else to read: it may hold passwords and tokens of a service.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn scenario(&self, resolved: &str) -> anyhow::Result<()> {
+        write_private(&self.path.join(SCENARIO), resolved)
+    }
+
+    /// Appends an event.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        let line = serde_json::to_string(event).context("write an event")?;
+        let written = writeln!(self.events, "{line}").and_then(|()| self.events.flush());
+        written.with_context(|| self.full())
+    }
+
+    /// Appends the histograms of one second that started `from_ns` nanoseconds after the run.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn second(&mut self, from_ns: u64, second: &Second, names: &[String]) -> anyhow::Result<()> {
+        let length_ns = second.to_ns - second.from_ns;
+        for (name, tally) in names.iter().zip(&second.tallies) {
+            for (metric, counts) in [("response", &tally.response), ("service", &tally.service)] {
+                let written = self.intervals.write(&format!("{name}.{metric}"), from_ns, length_ns, counts);
+                written.with_context(|| self.full())?;
+            }
+        }
+        self.intervals.flush().with_context(|| self.full())
+    }
+
+    /// Writes the summary and the page.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn finish(mut self, run: &Run) -> anyhow::Result<PathBuf> {
+        self.event(&Event::Finished(Box::new(run.clone())))?;
+        self.write(RUN, &format!("{}\n", serde_json::to_string_pretty(run).context("write run.json")?))?;
+        write_report(&self.path, None)?;
+        Ok(self.path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        fs::write(self.path.join(name), text).with_context(|| self.full())
+    }
+
+    fn full(&self) -> String {
+        format!(
+            "write to {}; is the disk full? Free some space or name another place with --out",
+            self.path.display()
+        )
+    }
+}
+
+/// Writes a file that nobody else may read, for it may hold passwords, tokens or keys.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written
+        .with_context(|| format!("write {}: is the disk full, or the directory not yours?", path.display()))
+}
+
+/// Removes a run directory in which nothing was measured, so that nobody takes it for the latest run. What others put into
+/// it stays.
+pub fn abandon(path: &Path) {
+    for name in [EVENTS, INTERVALS, SCENARIO, SHARD, SERVICE_SETTINGS, SERVICE_LOG] {
+        fs::remove_file(path.join(name)).unwrap_or_default();
+    }
+    fs::remove_dir(path).unwrap_or_default();
+}
+
+/// The ledger of a run directory.
+pub fn ledger(run: &Path) -> PathBuf {
+    run.join("ledger")
+}
+
+/// Where the storage of an embedded server is kept; several are counted from 0.
+pub fn storage(run: &Path, index: usize) -> PathBuf {
+    run.join(if index == 0 { "storage".to_owned() } else { format!("storage-{}", index + 1) })
+}
+
+/// Where the storage of a run is now: a matrix keeps one for all its runs.
+pub fn kept_storage(run: &Path, index: usize) -> PathBuf {
+    let matrix = run.join("..");
+    let own = storage(run, index);
+    if own.is_dir() || !matrix.join(MATRIX).is_file() { own } else { storage(&matrix, index) }
+}
+
+/// A directory below `plimsoll-runs` that is not there yet.
+pub fn fresh(name: &str, started_ms: u64) -> PathBuf {
+    let stamp: String = clock::utc(started_ms).chars().filter(|c| !matches!(c, '-' | ':')).collect();
+    let base = Path::new(RUNS).join(format!("{stamp}-{name}"));
+    let numbered = (2..1000).map(|number| Path::new(RUNS).join(format!("{stamp}-{name}-{number}")));
+    std::iter::once(base.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(base)
+}
+
+fn check_room(path: &Path) -> anyhow::Result<()> {
+    let Ok(room) = rustix::fs::statvfs(path) else { return Ok(()) };
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    if free < ROOM_BYTES_MIN {
+        bail!(
+            "no space left for the run directory {}: {} MB are free and {} MB are needed; free some space or name \
+             another place with --out",
+            path.display(),
+            free >> 20,
+            ROOM_BYTES_MIN >> 20
+        );
+    }
+    Ok(())
+}
+
+/// The summary of a run.
+///
+/// # Errors
+/// When there is none: the run did not end.
+pub fn read_run(path: &Path) -> anyhow::Result<Run> {
+    let file = path.join(RUN);
+    let text = fs::read_to_string(&file).with_context(|| {
+        format!(
+            "read {}; a run that was killed has none, but `plimsoll show --replay` shows its events",
+            file.display()
+        )
+    })?;
+    serde_json::from_str(&text).with_context(|| format!("understand {}", file.display()))
+}
+
+/// The scenario of a run, as resolved.
+pub fn scenario(path: &Path) -> PathBuf {
+    path.join(SCENARIO)
+}
+
+/// Every event of a run; a last line that was cut off is left out.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read_events(path: &Path) -> anyhow::Result<Vec<Event>> {
+    let file =
+        File::open(path.join(EVENTS)).with_context(|| format!("read the events of {}", path.display()))?;
+    let lines = BufReader::new(file).lines().map_while(Result::ok);
+    Ok(lines.filter_map(|line| serde_json::from_str(&line).ok()).collect())
+}
+
+/// The identity of the run that was started in a directory, whatever became of it.
+pub fn started(path: &Path) -> Option<String> {
+    let lines = BufReader::new(File::open(path.join(EVENTS)).ok()?).lines().map_while(Result::ok);
+    lines.take(STARTED_WITHIN).find_map(|line| match serde_json::from_str(&line).ok()? {
+        Event::Started { id, .. } => Some(id),
+        _ => None,
+    })
+}
+
+/// Writes the page of a run from what its directory holds.
+///
+/// # Errors
+/// When the run did not end, or the disk refuses.
+pub fn write_report(path: &Path, out: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let run = read_run(path)?;
+    let (intervals, server) = series(read_events(path)?);
+    let distributions = distributions(path)?;
+    let out = out.map_or_else(|| path.join(REPORT), Path::to_owned);
+    let text =
+        page(&Page { run: &run, intervals: &intervals, server: &server, distributions: &distributions });
+    fs::write(&out, text).with_context(|| format!("write {}", out.display()))?;
+    Ok(out)
+}
+
+fn series(events: Vec<Event>) -> (Vec<Interval>, Vec<ServerSample>) {
+    let (mut intervals, mut server) = (Vec::new(), Vec::new());
+    for event in events {
+        match event {
+            Event::Interval(interval) => intervals.push(interval),
+            Event::Server(sample) => server.push(sample),
+            _ => {}
+        }
+    }
+    (intervals, server)
+}
+
+fn distributions(path: &Path) -> anyhow::Result<BTreeMap<String, Distribution>> {
+    let log =
+        fs::read(path.join(INTERVALS)).with_context(|| format!("read {INTERVALS} of {}", path.display()))?;
+    let mut all: BTreeMap<String, Distribution> = BTreeMap::new();
+    for entry in
+        hdr_log::read(&log).with_context(|| format!("understand {INTERVALS} of {}", path.display()))?
+    {
+        let Some((operation, metric)) = entry.tag.rsplit_once('.') else { continue };
+        let distribution = all.entry(operation.to_owned()).or_default();
+        match metric {
+            "response" => distribution.response.merge(&entry.histogram),
+            "service" => distribution.service.merge(&entry.histogram),
+            _ => {}
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,292 @@
+//! Puts the summary of a run together from what every room has to say.
+
+use plimsoll_host::{machine, process};
+use plimsoll_load::objective::ACHIEVED_MIN;
+use plimsoll_load::runtime::Spin;
+use plimsoll_load::summary::Summary;
+use plimsoll_load::worker::Ended;
+use plimsoll_measure::clock;
+use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::line::Line;
+use plimsoll_measure::run::{Client, Expectation, FORMAT, Run, ScenarioFacts, ServerCost, Verdict};
+use plimsoll_measure::sample::{ServerSample, growth};
+
+use crate::bottleneck;
+use crate::exit::{Exit, worst};
+use crate::session::{Session, id};
+use plimsoll_scenario::Plan;
+
+/// Under this headroom the tool, not the server, may have held the load back.
+const HEADROOM_MIN: f64 = 2.0;
+
+/// What a run came to, wherever it was measured: in this process, or by several shards that are joined.
+#[derive(Debug)]
+pub struct Account<'a> {
+    /// What is known of it without adding anything up; of the client who it was, not what it cost.
+    pub known: Run,
+    /// What its operations did.
+    pub summary: &'a Summary,
+    /// Every look at the server.
+    pub samples: &'a [ServerSample],
+    /// What was planned.
+    pub plan: &'a Plan,
+    /// Why it ended.
+    pub ended: Ended,
+    /// Whether somebody asked it to stop.
+    pub stopped: bool,
+    /// CPU of the system's processes under load, in nanoseconds; nothing if it is not known.
+    pub server_cpu_ns: Option<u64>,
+    /// Whether the client tells how many bytes went over the wire.
+    pub tells_bytes: bool,
+    /// Whether the tool held a part of the load back.
+    pub limited: bool,
+}
+
+/// The summary of a run.
+pub fn conclude(session: &Session, command: &str, integrity: Option<Integrity>, line: Option<Line>) -> Run {
+    complete(account(session, command, integrity, line))
+}
+
+/// What a session has to say for its summary.
+fn account<'a>(
+    session: &'a Session,
+    command: &str,
+    integrity: Option<Integrity>,
+    line: Option<Line>,
+) -> Account<'a> {
+    let expectations = expectations(session, integrity.as_ref(), line.is_some() || session.ladder.is_some());
+    let (collection_before, collection_after) = session.system.inspections();
+    let [collections_before, collections_after] = session.system.collections_behind();
+    let known = Run {
+        format: FORMAT,
+        id: id(session.run),
+        command: command.to_owned(),
+        started: clock::utc(session.started_ms),
+        started_ms: session.started_ms,
+        start_at_ms: session.start_at_ms,
+        began_ms: session.began_ms,
+        interrupted: session.ended >= Ended::Unreachable || session.control.is_stopped(),
+        aborted: session.control.aborted().map(|(_, reason)| reason),
+        scenario: scenario(session),
+        server: session.system.facts().clone(),
+        environment: machine::environment(session.readers.dir.path()),
+        spread: session.spread.clone(),
+        answers: session.system.answers(),
+        client: tool(session),
+        integrity,
+        expectations,
+        held_back: if line.is_none() && session.ladder.is_none() { bottleneck::of(session) } else { None },
+        line,
+        ladder: session.ladder.clone(),
+        collection_before,
+        collection_after,
+        collections_before,
+        collections_after,
+        ..Run::default()
+    };
+    Account {
+        known,
+        summary: &session.summary,
+        samples: &session.samples,
+        plan: &session.plan,
+        ended: session.ended,
+        stopped: session.control.is_stopped(),
+        server_cpu_ns: session.server_cpu_ns(),
+        tells_bytes: session.system.tells_bytes(),
+        limited: false,
+    }
+}
+
+/// Adds up what it cost, and says what it is worth.
+pub fn complete(account: Account<'_>) -> Run {
+    let mut run = Run {
+        duration_s: account.summary.load_ns() as f64 / 1e9,
+        phases: phases(&account),
+        faults: account.summary.faults().to_vec(),
+        operations: account.summary.operations(),
+        client: client(&account),
+        server_cost: server_cost(&account),
+        ..account.known.clone()
+    };
+    (run.verdict, run.reasons) = verdict(&run, &account);
+    run.conclusions = plimsoll_report::conclusions(&run);
+    run
+}
+
+/// The exit code that a summary deserves.
+pub fn exit(run: &Run, ended: Ended, stopped: bool) -> Exit {
+    let violated = run.integrity.as_ref().is_some_and(|integrity| !integrity.holds());
+    let unheld = run.expectations.iter().any(|expectation| !expectation.held);
+    let unread = run.integrity.as_ref().is_some_and(|integrity| !integrity.is_known());
+    let early = ended >= Ended::Unreachable || stopped;
+    let aborted = matches!(ended, Ended::Threshold | Ended::NotReached);
+    let no_line = run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !early;
+    worst([
+        if violated { Exit::Integrity } else { Exit::Held },
+        if unread || ended == Ended::Unreachable { Exit::Server } else { Exit::Held },
+        if unheld || no_line || aborted { Exit::Expectation } else { Exit::Held },
+        if stopped { Exit::Interrupted } else { Exit::Held },
+    ])
+}
+
+fn scenario(session: &Session) -> ScenarioFacts {
+    ScenarioFacts {
+        name: session.loaded.name.clone(),
+        title: session.loaded.scenario.title.clone(),
+        hash: session.loaded.hash(),
+        seed: session.loaded.scenario.seed,
+        shard: format!("{}/{}", session.shard.index, session.shard.of),
+        client: session.system.client().to_owned(),
+        collections: session.system.collections(),
+    }
+}
+
+fn phases(account: &Account<'_>) -> Vec<plimsoll_measure::run::PhaseFacts> {
+    let mut phases = account.summary.phases().to_vec();
+    for phase in &mut phases {
+        let inside = |at_ns: u64| (phase.from_s..=phase.to_s + 1.0).contains(&(at_ns as f64 / 1e9));
+        let seen: Vec<_> = account.samples.iter().filter(|sample| inside(sample.at_ns)).cloned().collect();
+        phase.checkpoints = growth(&seen, |sample| sample.checkpoints);
+    }
+    phases
+}
+
+/// The tool as it was, without what it cost.
+fn tool(session: &Session) -> Client {
+    let crew = session.system.crew();
+    Client {
+        workers: crew.workers as u32,
+        connections: session.connections as u32,
+        rss_bytes_max: process::own().rss_bytes_max.unwrap_or(0),
+        spin: crew.spin == Spin::On,
+        canary_ping_ns: session.pings_ns.clone(),
+        canary_null_per_s: session.ceilings.iter().map(|(operations, _)| *operations).collect(),
+        ..Client::default()
+    }
+}
+
+fn client(account: &Account<'_>) -> Client {
+    let summary = account.summary;
+    let (operations, documents) = summary.acknowledged();
+    let per = |count: u64| (count > 0).then(|| summary.cpu_ns() as f64 / 1000.0 / count as f64);
+    let (ceiling, achieved) = ceiling(account);
+    let headroom = crate::calibration::headroom(ceiling, achieved, operations, summary.load_ns());
+    Client {
+        cpu_us_per_operation: per(operations),
+        cpu_us_per_document: per(documents),
+        cpu_busiest_worker: summary.cpu_busiest(),
+        switches_per_operation: switches(summary, operations),
+        wire_bytes_per_document: wire_bytes(account, documents),
+        null_server_per_s: ceiling,
+        headroom,
+        limited: account.limited || headroom.is_some_and(|headroom| headroom < HEADROOM_MIN),
+        reconnects: summary.reconnects(),
+        ..account.known.client.clone()
+    }
+}
+
+/// The ceiling of the ruler and what was achieved, in operations per second. The ceiling is that of the last phase, so a
+/// run of several phases has none to compare with.
+fn ceiling(account: &Account<'_>) -> (Option<f64>, f64) {
+    let ceiling = account.known.client.canary_null_per_s.first().copied();
+    if let Some(line) = &account.known.line {
+        let most = line.probes.iter().map(|probe| probe.achieved).fold(0.0, f64::max);
+        // The ceiling is one of all loads together.
+        return (ceiling, most / line.documents_per_operation.max(1.0) + account.plan.beside_per_s());
+    }
+    if let Some(ladder) = &account.known.ladder {
+        let most = ladder.rungs.iter().map(|rung| rung.throughput).fold(0.0, f64::max);
+        return (ceiling, most / account.plan.documents_per_operation().max(1.0));
+    }
+    let seconds = (account.summary.load_ns() as f64 / 1e9).max(f64::MIN_POSITIVE);
+    let comparable = account.plan.phases.len() == 1;
+    (ceiling.filter(|_| comparable), account.summary.acknowledged().0 as f64 / seconds)
+}
+
+fn server_cost(account: &Account<'_>) -> ServerCost {
+    let (operations, documents) = account.summary.acknowledged();
+    let cpu_ns = account.server_cpu_ns;
+    let per = |count: u64| cpu_ns.filter(|_| count > 0).map(|cpu_ns| cpu_ns as f64 / 1000.0 / count as f64);
+    ServerCost {
+        cpu_us_per_operation: per(operations),
+        cpu_us_per_document: per(documents),
+        cores: cpu_ns.map(|cpu_ns| cpu_ns as f64 / account.summary.load_ns().max(1) as f64),
+        rss_bytes_max: account.samples.iter().filter_map(|sample| sample.rss_bytes).max(),
+        written_bytes_per_document: grown_per(account, documents, |sample| sample.disk_written_bytes),
+        journal_bytes_per_document: grown_per(account, documents, |sample| sample.journal_bytes),
+    }
+}
+
+fn switches(summary: &Summary, operations: u64) -> Option<f64> {
+    summary.switches().filter(|_| operations > 0).map(|switches| switches as f64 / operations as f64)
+}
+
+fn wire_bytes(account: &Account<'_>, documents: u64) -> Option<f64> {
+    let bytes = account.summary.tallies().map(|(_, tally)| tally.bytes_sent + tally.bytes_received);
+    let known = documents > 0 && account.tells_bytes;
+    known.then(|| bytes.sum::<u64>() as f64 / documents as f64)
+}
+
+/// By how much a counter of the server grew from its first look to its last, for each document.
+fn grown_per(
+    account: &Account<'_>,
+    documents: u64,
+    counter: impl Fn(&ServerSample) -> Option<u64>,
+) -> Option<f64> {
+    let grown = growth(account.samples, counter)?;
+    (documents > 0).then(|| grown as f64 / documents as f64)
+}
+
+/// A search or a ladder drives the load past what holds: of its expectations only those of integrity mean anything.
+fn expectations(session: &Session, integrity: Option<&Integrity>, search: bool) -> Vec<Expectation> {
+    session.summary.expectations(integrity, &session.system.answers(), search)
+}
+
+fn verdict(run: &Run, account: &Account<'_>) -> (Verdict, Vec<String>) {
+    let failed = failed(run);
+    if !failed.is_empty() {
+        return (Verdict::Fail, failed);
+    }
+    let invalid = invalid(run, account);
+    if invalid.is_empty() { (Verdict::Pass, invalid) } else { (Verdict::Invalid, invalid) }
+}
+
+fn failed(run: &Run) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if run.integrity.as_ref().is_some_and(|integrity| !integrity.holds()) {
+        reasons.push("the integrity of the documents is violated".to_owned());
+    }
+    let unheld = run.expectations.iter().filter(|expectation| !expectation.held);
+    reasons.extend(unheld.map(|unheld| format!("{} {} did not hold", unheld.metric, unheld.expression)));
+    reasons.extend(run.aborted.iter().map(|reason| format!("it ended early: {reason}")));
+    if run.line.as_ref().is_some_and(|line| line.rate.is_none()) && !run.interrupted {
+        reasons.push("no rate held the objective".to_owned());
+    }
+    reasons
+}
+
+fn invalid(run: &Run, account: &Account<'_>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    match account.ended {
+        Ended::Unreachable => reasons.push("the server could not be reached any more".to_owned()),
+        _ if account.stopped => reasons.push("the run was interrupted".to_owned()),
+        _ => {}
+    }
+    if let Some(unread) = run.integrity.as_ref().filter(|integrity| !integrity.is_known()) {
+        let reason = unread.reason.clone().unwrap_or_default();
+        reasons.push(format!("the documents could not be read back: {reason}"));
+    }
+    let failed = run.operations.iter().filter(|(_, it)| it.due > 0 && it.count == 0 && it.skipped < it.due);
+    reasons.extend(failed.map(|(name, _)| format!("{name}: no operation succeeded")));
+    if run.client.limited {
+        reasons.push("the tool itself may have held the load back".to_owned());
+    }
+    if run.line.is_none() {
+        let short = run
+            .operations
+            .iter()
+            .filter(|(_, it)| it.achieved.is_some_and(|achieved| achieved < ACHIEVED_MIN));
+        reasons.extend(short.map(|(name, _)| format!("{name}: the rate was not reached")));
+    }
+    reasons
+}

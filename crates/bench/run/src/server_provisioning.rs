@@ -1,0 +1,223 @@
+//! The server that load goes to: given by its address, found on the PATH, or embedded.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use plimsoll_host::proxy::Proxy;
+use plimsoll_host::{Profile, Server, Storage, embedded, mongod, process};
+use plimsoll_measure::environment::ServerKind;
+use plimsoll_mongo::topology::Site;
+use plimsoll_wire::Address;
+
+use crate::console::{Console, Silent};
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::injection::Owned;
+use crate::run_dir;
+
+mod choice;
+mod facts;
+mod install;
+
+pub use choice::{Choice, choice, profile};
+pub use install::{cache, install};
+
+/// How servers are found and started.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// How long a command may take.
+    pub timeout: Duration,
+    /// Where messages on the way go.
+    pub console: &'static dyn Console,
+    /// The storage engine's cache of a server that is started, in bytes; the server's own default if absent.
+    pub cache_bytes: Option<u64>,
+}
+
+impl Manner {
+    /// Without a word, and with the server's own defaults.
+    pub const fn quiet(timeout: Duration) -> Self {
+        Self { timeout, console: &Silent, cache_bytes: None }
+    }
+}
+
+/// A server that is there. Clones share it; what we started ends with the last of them.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// How to reach it.
+    pub site: Arc<Site>,
+    /// What it is.
+    pub kind: ServerKind,
+    /// The process that we started, which ends with this value.
+    pub server: Option<Owned>,
+    /// The process of a server that others started, if it runs on this machine.
+    process: Option<u32>,
+    /// How the load reaches it: by way of the proxies, if there are any.
+    pub road: Arc<Site>,
+    /// Between the load and the server, for faults of the network.
+    pub proxies: Vec<Arc<Proxy>>,
+    /// Further servers that the load is spread over; they know nothing of each other.
+    pub others: Vec<Place>,
+}
+
+/// How long one of several addresses of a name may take to answer.
+const RESOLVE_LIMIT: Duration = Duration::from_secs(2);
+
+impl Place {
+    /// Finds or starts the server.
+    ///
+    /// # Errors
+    /// When it cannot be installed, started or reached.
+    pub fn open(choice: &Choice, manner: Manner, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        let timeout = manner.timeout;
+        let server = match choice {
+            Choice::Uri(uri) => return Self::at(uri, timeout, runtime),
+            Choice::Several(choices) => return Self::several(choices, manner, runtime),
+            Choice::Any if mongod::find().is_none() => {
+                start_embedded(Profile::Journaled, Storage::Temporary, manner)?
+            }
+            Choice::Embedded(profile) => start_embedded(*profile, Storage::Temporary, manner)?,
+            Choice::Any | Choice::Mongod => {
+                let options =
+                    mongod::Options { cache_bytes: manner.cache_bytes, ..mongod::Options::default() };
+                mongod::start(&options).context("start mongod").deserves(Exit::Server)?
+            }
+        };
+        Ok(Self::started(server, timeout))
+    }
+
+    /// A server of the same kind on storage that a run has kept.
+    ///
+    /// # Errors
+    /// When it cannot be installed or started.
+    pub fn reopen(storage: &Path, kind: ServerKind, profile: Profile, manner: Manner) -> Outcome<Self> {
+        if kind == ServerKind::Mongod {
+            let options =
+                mongod::Options { storage: Storage::At(storage.to_owned()), ..mongod::Options::default() };
+            let server = mongod::start(&options).context("start mongod").deserves(Exit::Server)?;
+            return Ok(Self::started(server, manner.timeout));
+        }
+        let server = start_embedded(profile, Storage::At(storage.to_owned()), manner)?;
+        Ok(Self::started(server, manner.timeout))
+    }
+
+    fn several(choices: &[Choice], manner: Manner, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        let open = |choice: &Choice| Self::open(choice, manner, runtime);
+        let places = choices.iter().map(open).collect::<Outcome<Vec<_>>>()?;
+        if places.iter().any(|place| place.site.has_routers()) {
+            let why = "is a mongos: list all mongos of one cluster in one URI (mongodb://a:27017,b:27017) with --server";
+            let named = places.iter().find(|place| place.site.has_routers());
+            let name = named.and_then(|place| place.site.addresses().first().map(ToString::to_string));
+            return Err(anyhow!("--hosts: {} {why}", name.unwrap_or_default())).deserves(Exit::Usage);
+        }
+        Self::join(places).context("--hosts: name a server").deserves(Exit::Usage)
+    }
+
+    /// Several servers as one place; the first one has the others.
+    pub fn join(places: Vec<Self>) -> Option<Self> {
+        let mut places = places.into_iter();
+        let first = places.next()?;
+        Some(Self { others: places.collect(), ..first })
+    }
+
+    /// Moves the storage of every server that we started into the run directory; says whether there was any.
+    ///
+    /// # Errors
+    /// When it cannot be moved.
+    pub fn keep(self, run: &Path) -> anyhow::Result<bool> {
+        let Self { server, others, .. } = self;
+        let servers = std::iter::once(server).chain(others.into_iter().map(|other| other.server));
+        let mut kept = false;
+        for (index, server) in servers.flatten().filter_map(Owned::into_server).enumerate() {
+            server.keep_storage(&run_dir::storage(run, index)).context("keep the server's storage")?;
+            kept = true;
+        }
+        Ok(kept)
+    }
+
+    /// Every server.
+    pub fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.others)
+    }
+
+    /// How the load reaches each server.
+    pub fn roads(&self) -> Vec<Arc<Site>> {
+        self.all().map(|place| place.road.clone()).collect()
+    }
+
+    /// Processes of all servers, as far as they run on this machine.
+    pub fn pids(&self) -> Vec<u32> {
+        self.all().filter_map(Self::pid).collect()
+    }
+
+    fn started(server: Server, timeout: Duration) -> Self {
+        let socket = server.address();
+        let address = Address { host: socket.ip().to_string(), port: socket.port() };
+        let site = Arc::new(Site::single(address, timeout));
+        let kind = server.kind();
+        let server = Some(Owned::new(server));
+        Self {
+            road: site.clone(),
+            site,
+            kind,
+            server,
+            process: None,
+            proxies: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+
+    fn at(uri: &str, timeout: Duration, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        let site = runtime.block_on(Site::find(uri, timeout)).deserves(Exit::Server)?;
+        let process = site.addresses().first().and_then(local_pid);
+        let site = Arc::new(site);
+        let kind = ServerKind::Address;
+        Ok(Self {
+            road: site.clone(),
+            site,
+            kind,
+            server: None,
+            process,
+            proxies: Vec::new(),
+            others: Vec::new(),
+        })
+    }
+
+    /// Its process, if it runs on this machine. After a restart it is another one.
+    pub fn pid(&self) -> Option<u32> {
+        self.server.as_ref().map_or(self.process, |server| server.server().pid())
+    }
+
+    /// Puts a proxy before each address, so that the network to it can be disturbed.
+    ///
+    /// # Errors
+    /// When an address cannot be resolved, or the server not be reached by another one.
+    pub fn put_proxies(&mut self, seed: u64) -> Outcome<()> {
+        let mut proxies = Vec::new();
+        for address in self.site.addresses() {
+            let named = (address.host.as_str(), address.port);
+            let mut resolved = named.to_socket_addrs().with_context(|| format!("resolve {address}"))?;
+            let answers = |it: &SocketAddr| TcpStream::connect_timeout(it, RESOLVE_LIMIT).is_ok();
+            let upstream = resolved.find(answers).with_context(|| format!("{address} does not answer"))?;
+            proxies.push(Arc::new(Proxy::start(upstream, seed).context("start a proxy")?));
+        }
+        let own = |proxy: &Arc<Proxy>| Address { host: "127.0.0.1".into(), port: proxy.address().port() };
+        let road = self.site.by_way_of(proxies.iter().map(own).collect()).deserves(Exit::Usage)?;
+        (self.road, self.proxies) = (Arc::new(road), proxies);
+        self.others.iter_mut().try_for_each(|other| other.put_proxies(seed))
+    }
+}
+
+fn local_pid(address: &Address) -> Option<u32> {
+    let ip =
+        if address.host == "localhost" { "127.0.0.1".parse().ok()? } else { address.host.parse().ok()? };
+    process::listener(ip, address.port)
+}
+
+fn start_embedded(profile: Profile, storage: Storage, manner: Manner) -> Outcome<Server> {
+    install(manner.console).deserves(Exit::Failed)?;
+    let cache_bytes = manner.cache_bytes;
+    let options = embedded::Options { profile, storage, cache_bytes, ..embedded::Options::default() };
+    embedded::start(&cache()?, &options).context("start the embedded server").deserves(Exit::Server)
+}

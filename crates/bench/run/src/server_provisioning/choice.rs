@@ -1,0 +1,135 @@
+//! Which server, by the words that name it.
+
+use std::str::FromStr;
+
+use anyhow::{anyhow, bail};
+use plimsoll_host::Profile;
+
+use plimsoll_scenario::secret::{repeated, without_password};
+
+/// More servers than this are refused.
+const SERVERS_MAX: usize = 64;
+
+/// Which server, as meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// A `mongod` from the PATH if there is one, else the embedded server.
+    Any,
+    /// The embedded server with a durability profile.
+    Embedded(Profile),
+    /// A `mongod` from the PATH.
+    Mongod,
+    /// A connection string.
+    Uri(String),
+    /// Several servers that know nothing of each other.
+    Several(Vec<Choice>),
+}
+
+impl Choice {
+    /// Whether the server, or one of several, runs before and after the run: nobody starts it for the run.
+    pub fn is_running(&self) -> bool {
+        match self {
+            Self::Uri(_) => true,
+            Self::Several(all) => all.iter().any(Self::is_running),
+            Self::Any | Self::Embedded(_) | Self::Mongod => false,
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        match text {
+            "embedded" => Ok(Self::Embedded(Profile::Journaled)),
+            "mongod" => Ok(Self::Mongod),
+            _ if text.starts_with("mongodb://") || text.starts_with("mongodb+srv://") => {
+                Ok(Self::Uri(text.to_owned()))
+            }
+            _ => match text.strip_prefix("embedded:") {
+                Some(profile) => Ok(Self::Embedded(self::profile(profile)?)),
+                None => bail!(
+                    "--server {}: write a URI such as mongodb://localhost:27017, or mongod, embedded, embedded:relaxed",
+                    repeated(text)
+                ),
+            },
+        }
+    }
+}
+
+/// The servers that the words name: one by `server`, several by `hosts`, or `count` embedded ones.
+///
+/// # Errors
+/// When the words contradict each other, or name no server.
+pub fn choice(server: Option<&str>, hosts: &[String], count: usize) -> anyhow::Result<Choice> {
+    if count == 0 || count > SERVERS_MAX || hosts.len() > SERVERS_MAX {
+        bail!("--count and --hosts: give from 1 to {SERVERS_MAX} servers");
+    }
+    match (server, hosts) {
+        (Some(_), [_, ..]) => {
+            bail!("--hosts names the servers already: leave out --server, or name one server only")
+        }
+        (None, [host]) => uri(host).parse(),
+        (None, [_, ..]) => several(hosts),
+        (server, []) if count > 1 => match server.map_or(Ok(Choice::Any), str::parse)? {
+            Choice::Any => Ok(Choice::Several(vec![Choice::Embedded(Profile::Journaled); count])),
+            Choice::Embedded(profile) => Ok(Choice::Several(vec![Choice::Embedded(profile); count])),
+            _ => bail!(
+                "--count starts embedded servers: say --server embedded, or name the servers with --hosts"
+            ),
+        },
+        (server, []) => server.map_or(Ok(Choice::Any), str::parse),
+    }
+}
+
+fn several(hosts: &[String]) -> anyhow::Result<Choice> {
+    for (index, host) in hosts.iter().enumerate() {
+        if hosts[..index].contains(host) {
+            bail!("--hosts: {} is named twice; name each server once", without_password(host));
+        }
+    }
+    Ok(Choice::Several(hosts.iter().map(|host| uri(host).parse()).collect::<anyhow::Result<_>>()?))
+}
+
+/// `host:port` as a connection string to that server alone.
+fn uri(host: &str) -> String {
+    if host.contains("://") { host.to_owned() } else { format!("mongodb://{host}/?directConnection=true") }
+}
+
+/// A durability profile by its name.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn profile(name: &str) -> anyhow::Result<Profile> {
+    match name {
+        "journaled" => Ok(Profile::Journaled),
+        "relaxed" => Ok(Profile::Relaxed),
+        other => Err(anyhow!("there is no profile `{other}`; there are journaled and relaxed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_by_uri_or_by_kind() {
+        assert_eq!("embedded".parse::<Choice>().unwrap(), Choice::Embedded(Profile::Journaled));
+        assert_eq!("embedded:relaxed".parse::<Choice>().unwrap(), Choice::Embedded(Profile::Relaxed));
+        assert_eq!("mongodb://h".parse::<Choice>().unwrap(), Choice::Uri("mongodb://h".into()));
+        for (text, part) in
+            [("localhost:27017", "mongodb://localhost:27017"), ("embedded:fast", "journaled and relaxed")]
+        {
+            assert!(text.parse::<Choice>().unwrap_err().to_string().contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_server_is_not_repeated_with_its_password() {
+        let twice = ["ann:hush@h:1".to_owned(), "ann:hush@h:1".to_owned()];
+        let refusals = ["ann:hush@h:1".parse::<Choice>(), choice(None, &twice, 1)];
+        for refusal in refusals {
+            assert!(!refusal.unwrap_err().to_string().contains("hush"));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! How a session is opened: announced, begun, and measured before anything of the load is sent.
+
+use plimsoll_ledger::Run as RunId;
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::summary::Summary;
+use plimsoll_load::suspects::alone::Watched;
+use plimsoll_load::worker::{Control, Ended};
+use plimsoll_measure::clock;
+use plimsoll_measure::run::{Run, ScenarioFacts};
+
+use super::{Session, announcement, id};
+use crate::event_sinks::Readers;
+use crate::exit::Outcome;
+use crate::observer::Observer;
+use crate::system::{Ground, System};
+use plimsoll_scenario::Loaded;
+use plimsoll_scenario::Plan;
+
+/// What a session is opened with.
+#[derive(Debug)]
+pub struct Opening {
+    /// The scenario.
+    pub loaded: Loaded,
+    /// The plan.
+    pub plan: Plan,
+    /// What is under load.
+    pub system: Box<dyn System>,
+    /// Those who hear of the run's events.
+    pub readers: Readers,
+    /// The user's wish to stop.
+    pub control: Control,
+    /// This process among all shards.
+    pub shard: Share,
+    /// The run's identity.
+    pub run: RunId,
+    /// Wall time of the start in milliseconds.
+    pub started_ms: u64,
+    /// Whether the load is sent to a server that answers at once as well, before and after.
+    pub canary: bool,
+}
+
+impl Session {
+    /// Gets everything ready: nothing of the load is sent yet.
+    ///
+    /// # Errors
+    /// What cannot be meant, reached or begun.
+    pub fn open(opening: Opening) -> Outcome<Self> {
+        let Opening { loaded, plan, system, readers, control, shard, run, started_ms, canary } = opening;
+        let summary = Summary::new(plan.names(), plan.objective.clone()).expecting(&plan.expectations);
+        let mut session = Self {
+            loaded,
+            plan,
+            system,
+            readers,
+            control,
+            shard,
+            run,
+            start: clock::now(),
+            started_ms,
+            start_at_ms: None,
+            began_ms: None,
+            summary,
+            samples: Vec::new(),
+            ladder: None,
+            ended: Ended::Duration,
+            pings_ns: Vec::new(),
+            ceilings: Vec::new(),
+            spread: Vec::new(),
+            connections: 0,
+            server_cpu_ns: 0,
+            server_restarted: false,
+            watched: Watched::default(),
+            watched_cpu_ns: None,
+            canary,
+            observer: None,
+        };
+        session.announce()?;
+        session.begin()?;
+        // The ping comes last, as near to the load as the one after it: the server has had time to start up, and the machine
+        // to get warm.
+        session.measure_ceiling()?;
+        session.ping();
+        session.observer = session.system.observed().map(|options| Observer::start(options, session.start));
+        Ok(session)
+    }
+
+    fn announce(&mut self) -> Outcome<()> {
+        let resolved = self.loaded.resolved()?;
+        self.readers.dir.scenario(&resolved)?;
+        let scenario = ScenarioFacts { name: self.loaded.name.clone(), ..ScenarioFacts::default() };
+        let server = self.system.facts().clone();
+        let (id, started_ms) = (id(self.run), self.started_ms);
+        let run = Run { id, started_ms, scenario, server, ..Run::default() };
+        let event = announcement(&self.loaded, &run);
+        self.emit(&event);
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Outcome<()> {
+        let ground = Ground { loaded: &self.loaded, plan: &self.plan, run: self.run, shard: self.shard };
+        let ledger = self.readers.dir.ledger();
+        let (readers, control, start) = (&mut self.readers, &self.control, self.start);
+        self.system.begin(ground, &ledger, &mut |text| readers.note(start, text, control))
+    }
+}

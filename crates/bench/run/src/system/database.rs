@@ -1,0 +1,294 @@
+//! A database under load: MongoDB, or a server that speaks its protocol. What is written is proven.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use plimsoll_ledger::{Deal, Run as RunId};
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::engine::{Finished, Progress, RunError};
+use plimsoll_load::fault::Fault;
+use plimsoll_load::phase::Phase;
+use plimsoll_load::worker::Control;
+use plimsoll_measure::clock::{self, Instant};
+use plimsoll_measure::environment::ServerFacts;
+use plimsoll_measure::inspection::Collection;
+use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::run::ServerShare;
+use plimsoll_mongo::audit::Listener;
+use plimsoll_mongo::collection::{self, Before};
+use plimsoll_mongo::inspect::brief;
+use plimsoll_mongo::keeper::KeeperThread;
+use plimsoll_mongo::scenario::Client;
+use plimsoll_mongo::setup::{Context as SetupContext, Setup};
+use plimsoll_mongo::sharding;
+use plimsoll_wire::{ConnectOptions, Connection};
+use tokio::runtime::Runtime;
+
+use super::{Crew, Ground, System};
+use crate::audit::{Subject, audit};
+use crate::calibration;
+use crate::client_engine::Fleet;
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::injection;
+use crate::server_provenance::HostedAs;
+use crate::server_provisioning::Place;
+use plimsoll_scenario::Loaded;
+use plimsoll_scenario::Plan;
+
+mod ledger_session;
+mod probe;
+
+use ledger_session::{Promised, gather};
+use probe::probe;
+
+/// A database under load.
+#[derive(Debug)]
+pub struct Database {
+    place: Place,
+    setup: Arc<Setup>,
+    facts: ServerFacts,
+    crew: Crew,
+    deal: Deal,
+    /// Whether every document of the run can be told from a stranger's: it has no other shard, or one identity with them.
+    knows_all: bool,
+    /// The collection before the run.
+    before: Before,
+    inspected: (Option<Collection>, Option<Collection>),
+    runtime: Runtime,
+    fleet: Option<Fleet>,
+    keeper: Option<KeeperThread>,
+    promised: Option<Promised>,
+}
+
+/// The documents and commands of a scenario, compiled for one run.
+///
+/// # Errors
+/// What cannot be meant.
+pub fn compile(loaded: &Loaded, plan: &Plan, run: RunId) -> anyhow::Result<Setup> {
+    let setup = Setup::build(&loaded.scenario.section(), &plan.database(), context(loaded, run))?;
+    if let Some(typed) = &loaded.scenario.shard {
+        sharding::Plan::build(typed, &setup, plan.documents(), context(loaded, run))?;
+    }
+    Ok(setup)
+}
+
+fn context(loaded: &Loaded, run: RunId) -> SetupContext<'_> {
+    SetupContext { seed: loaded.scenario.seed, run, base: &loaded.base }
+}
+
+impl Database {
+    /// Asks the server what it is, and makes the collection ready: nothing of the load is sent yet.
+    ///
+    /// # Errors
+    /// What cannot be meant or reached, and what is refused.
+    pub fn open(ground: Ground<'_>, place: Place, runtime: Runtime) -> Outcome<Self> {
+        let setup = Arc::new(compile(ground.loaded, ground.plan, ground.run).deserves(Exit::Usage)?);
+        let crew = Crew::of(ground, !place.pids().is_empty());
+        let (facts, before) = runtime.block_on(probe(&place, &setup, ground.loaded))?;
+        let workers_all = ground.shard.of * crew.workers as u64;
+        let deal = Deal::new(setup.block(), workers_all, None).context("deal document numbers")?;
+        Ok(Self {
+            place,
+            setup,
+            facts,
+            crew,
+            deal,
+            knows_all: ground.shard == Share::WHOLE,
+            before,
+            inspected: (None, None),
+            runtime,
+            fleet: None,
+            keeper: None,
+            promised: None,
+        })
+    }
+
+    /// Shards the collection as the scenario says; every command is told before it is sent.
+    fn shard(&self, ground: Ground<'_>, tell: &mut dyn FnMut(String)) -> Outcome<()> {
+        let Some(typed) = &ground.loaded.scenario.shard else { return Ok(()) };
+        let context = context(ground.loaded, ground.run);
+        let plan = sharding::Plan::build(typed, &self.setup, ground.plan.documents(), context);
+        let plan = plan.deserves(Exit::Usage)?;
+        self.runtime.block_on(async {
+            let mut connection =
+                Connection::connect(&self.place.site.options()).await.deserves(Exit::Server)?;
+            let done = sharding::apply(&mut connection, &plan, tell).await;
+            let usage = matches!(done, Err(sharding::Error::NoMongos(_)));
+            done.deserves(if usage { Exit::Usage } else { Exit::Server })
+        })
+    }
+
+    /// What the server says of the collection; nothing if it cannot be asked.
+    fn inspect(&self) -> Option<Collection> {
+        self.runtime.block_on(async {
+            let mut connection = Connection::connect(&self.place.site.options()).await.ok()?;
+            brief(&mut connection, &self.setup.namespace).await.ok()
+        })
+    }
+}
+
+impl System for Database {
+    fn facts(&self) -> &ServerFacts {
+        &self.facts
+    }
+
+    fn hosted_as(&mut self, hosted: &HostedAs) {
+        hosted.tell(&mut self.facts);
+    }
+
+    fn crew(&self) -> Crew {
+        self.crew
+    }
+
+    fn client(&self) -> &'static str {
+        self.setup.client.name()
+    }
+
+    /// The official driver does not tell what it sends.
+    fn tells_bytes(&self) -> bool {
+        self.setup.client == Client::Lean
+    }
+
+    fn collections(&self) -> Vec<String> {
+        vec![self.setup.namespace.to_string()]
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.place.pids()
+    }
+
+    fn observed(&self) -> Option<ConnectOptions> {
+        Some(self.place.site.options())
+    }
+
+    fn begin(&mut self, ground: Ground<'_>, ledger: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
+        if let Some(reason) = &self.before.vanishing {
+            tell(format!("{reason}: integrity cannot be shown"));
+        }
+        self.shard(ground, tell)?;
+        self.inspected.0 = self.inspect();
+        self.hire(ground, ledger)
+    }
+
+    /// Makes the indexes of the phase on every server, and says how long that took.
+    fn prepare(&mut self, plan: &Plan, phase: usize, tell: &mut dyn FnMut(String)) -> Outcome<()> {
+        let keys = plan.indexes.get(phase).cloned().unwrap_or_default();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let began = clock::now();
+        self.runtime.block_on(async {
+            for place in self.place.all() {
+                // An index over much data takes its time; the command's own limit is for operations.
+                let options = ConnectOptions { timeout: None, ..place.site.options() };
+                let mut connection = Connection::connect(&options).await.deserves(Exit::Server)?;
+                let made = collection::make_indexes(&mut connection, &self.setup.namespace, &keys).await;
+                made.context("make indexes").deserves(Exit::Server)?;
+            }
+            Outcome::Ok(())
+        })?;
+        let took_s = clock::now().since(began) as f64 / 1e9;
+        tell(format!("made {} indexes in {took_s:.2} s", keys.len()));
+        Ok(())
+    }
+
+    fn faults(&self, plan: &Plan, phase: &Phase) -> Vec<Box<dyn Fault>> {
+        let injections = phase.faults.iter().filter_map(|planned| plan.injections.get(planned.key));
+        let tied = injections.filter_map(|aimed| {
+            let place = self.place.all().nth(aimed.server)?;
+            injection::tie(&aimed.fault, place.server.as_ref(), &place.proxies)
+        });
+        tied.collect()
+    }
+
+    fn begin_at(&mut self, at: Instant) {
+        self.knows_all = true;
+        self.fleet.iter_mut().for_each(|fleet| fleet.begin_at(at));
+    }
+
+    fn run(
+        &mut self,
+        phase: &Phase,
+        control: &Control,
+        faults: &mut [Box<dyn Fault>],
+        sink: &mut dyn FnMut(Progress),
+    ) -> Result<Finished, RunError> {
+        let Some(fleet) = &mut self.fleet else { return Ok(Finished::default()) };
+        fleet.run(phase, control, faults, sink)
+    }
+
+    fn connections(&self) -> usize {
+        self.fleet.as_ref().map_or(0, Fleet::connections)
+    }
+
+    fn shares(&self) -> Vec<ServerShare> {
+        self.fleet.as_ref().map(Fleet::shares).unwrap_or_default()
+    }
+
+    fn ping_ns(&self) -> Option<u64> {
+        self.runtime.block_on(calibration::ping_ns(&self.place.site.options()))
+    }
+
+    fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {
+        calibration::ceiling(&self.setup, phase, self.place.all().count(), self.crew.workers, control)
+    }
+
+    fn close(&mut self, ledger: &Path) -> anyhow::Result<()> {
+        let closed = self.fleet.take().map(Fleet::close).unwrap_or_default();
+        let kept = self.keeper.take().map_or(Ok(()), KeeperThread::close);
+        // A worker without its books would make its documents look never sent.
+        anyhow::ensure!(
+            closed.len() == self.crew.workers,
+            "a worker kept its books: this is a fault of Plimsoll, please report it"
+        );
+        let promised = gather(self.ledger(&closed), closed);
+        kept.context("keep the ledger")?;
+        plimsoll_ledger::save(ledger, &promised.ledger).context("save the ledger")?;
+        self.promised = Some(promised);
+        Ok(())
+    }
+
+    fn audit(
+        &mut self,
+        patience: Duration,
+        progress: &mut (dyn FnMut(u64, u64) + Send),
+    ) -> Option<Integrity> {
+        let Promised { ledger, touched } = self.promised.as_ref()?;
+        let counts = ledger.counts();
+        let expected = counts.acknowledged + counts.unknown;
+        let subject = Subject {
+            setup: &self.setup,
+            servers: self.place.all().map(|place| place.site.options()).collect(),
+            patience,
+            ledger,
+            touched,
+            neighbours: self.neighbours(),
+            before: &self.before,
+        };
+        let integrity = audit(&subject, &self.runtime, &mut Watched { progress, expected });
+        self.inspected.1 = self.inspect();
+        Some(integrity)
+    }
+
+    fn inspections(&self) -> (Option<Collection>, Option<Collection>) {
+        self.inspected.clone()
+    }
+
+    fn keep(self: Box<Self>, run: &Path) -> anyhow::Result<bool> {
+        self.place.keep(run)
+    }
+}
+
+/// Shows how far an audit is.
+struct Watched<'a> {
+    progress: &'a mut (dyn FnMut(u64, u64) + Send),
+    expected: u64,
+}
+
+impl Listener for Watched<'_> {
+    fn read(&mut self, documents: u64) {
+        (self.progress)(documents, self.expected);
+    }
+}

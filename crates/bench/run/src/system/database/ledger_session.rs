@@ -1,0 +1,68 @@
+//! The books of a load on a database: opened with its workers, and joined to one ledger when they are closed.
+
+use std::path::Path;
+
+use anyhow::Context;
+use plimsoll_document::IdForm;
+use plimsoll_ledger::{Ledger, Neighbours, Touched};
+use plimsoll_mongo::books::{Books, Closed};
+use plimsoll_mongo::keeper::KeeperThread;
+use plimsoll_mongo::setup::Command;
+
+use super::Database;
+use crate::client_engine::Fleet;
+use crate::exit::Outcome;
+use crate::system::Ground;
+
+/// The documents after the load.
+#[derive(Debug)]
+pub(super) struct Promised {
+    /// What became of each.
+    pub(super) ledger: Ledger,
+    /// Which others may have changed.
+    pub(super) touched: Touched,
+}
+
+impl Database {
+    /// Starts the keeper and the workers.
+    pub(super) fn hire(&mut self, ground: Ground<'_>, ledger: &Path) -> Outcome<()> {
+        let first = ground.shard.index * self.crew.workers as u64;
+        let workers = first..first + self.crew.workers as u64;
+        let keeper = KeeperThread::start(ledger, self.setup.run, self.deal, workers.clone());
+        let keeper = keeper.context("start the ledger")?;
+        let books =
+            workers.map(|worker| Books::new(self.deal, worker, keeper.reservations(worker))).collect();
+        let fleet = Fleet::new(&self.setup, &self.place.roads(), books, ground.shard, self.crew.spin);
+        self.fleet = Some(fleet.context("start the workers")?);
+        self.keeper = Some(keeper);
+        Ok(())
+    }
+
+    /// An empty ledger. A shard that has one identity with the others answers for its own documents; the first one for
+    /// strangers' besides.
+    pub(super) fn ledger(&self, closed: &[Closed]) -> Ledger {
+        let (run, deal) = (self.setup.run, self.deal);
+        let workers = closed.iter().map(|books| books.worker);
+        match workers.clone().min().zip(workers.max()).filter(|_| self.knows_all) {
+            Some((first, last)) => Ledger::of_shard(run, deal, first..last + 1),
+            None => Ledger::new(run, deal),
+        }
+    }
+
+    /// Whether documents of others may be in the collection.
+    pub(super) fn neighbours(&self) -> Neighbours {
+        let upserts = |command: &Command| matches!(command, Command::Update { upsert: true, .. });
+        let own = self.setup.id == IdForm::Own || self.setup.commands.iter().any(upserts);
+        let alone = self.before.documents == 0 && self.knows_all && !own;
+        if alone { Neighbours::Excluded } else { Neighbours::Expected }
+    }
+}
+
+pub(super) fn gather(mut ledger: Ledger, closed: Vec<Closed>) -> Promised {
+    let mut touched = Touched::None;
+    for books in closed {
+        touched.merge(&books.touched);
+        ledger.adopt(books.worker, books.ledger);
+    }
+    Promised { ledger, touched }
+}

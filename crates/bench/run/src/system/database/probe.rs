@@ -1,0 +1,50 @@
+//! What a server says that it is, and what is in the collection before the load.
+
+use plimsoll_measure::environment::ServerFacts;
+use plimsoll_mongo::collection::{self, Before};
+use plimsoll_mongo::setup::Setup;
+use plimsoll_wire::Connection;
+
+use crate::exit::{Deserves, Exit, Failure, Outcome};
+use crate::server_provisioning::Place;
+use plimsoll_scenario::Loaded;
+
+/// Asks the server what it is, and looks at the collection.
+pub(super) async fn probe(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<(ServerFacts, Before)> {
+    let mut facts = place.facts().await.deserves(Exit::Server)?;
+    let mut before = look_at(place, setup, loaded).await?;
+    for other in &place.others {
+        facts.addresses.extend(other.site.addresses().iter().map(ToString::to_string));
+        facts.open &= other.site.is_open();
+        let more = look_at(other, setup, loaded).await?;
+        before.documents += more.documents;
+        before.vanishing = before.vanishing.or(more.vanishing);
+    }
+    Ok((facts, before))
+}
+
+/// Looks at the collection on one server and makes it ready.
+async fn look_at(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<Before> {
+    let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
+    let prepared = collection::prepare(&mut connection, &setup.namespace, loaded.scenario.existing).await;
+    let before = prepared.map_err(|error| {
+        let exit =
+            if matches!(error, collection::Error::NotEmpty { .. }) { Exit::Usage } else { Exit::Server };
+        Failure { exit, error: error.into() }
+    })?;
+    check_size(setup, &connection)?;
+    Ok(before)
+}
+
+/// Documents over the server's limit are refused before any load.
+fn check_size(setup: &Setup, connection: &Connection) -> Outcome<()> {
+    let limit = connection.limits().max_bson_object_bytes as usize;
+    let (_, largest) = setup.source.as_ref().map_or((0, 0), |source| source.len_bounds());
+    if largest > limit {
+        let error = anyhow::anyhow!(
+            "document: up to {largest} bytes, and this server takes {limit}; make its texts or arrays smaller"
+        );
+        return Err(Failure { exit: Exit::Usage, error });
+    }
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! A service under load over HTTP: one that is there already, or one of ours, started before a database of its own.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use plimsoll_host::service::Service as Process;
+use plimsoll_http::reach::{Reached, reach, round_trips};
+use plimsoll_http::{Http, NullServer, Setup};
+use plimsoll_load::arrivals::Share;
+use plimsoll_load::engine::{Engine, Finished, Progress, RunError};
+use plimsoll_load::fault::Fault;
+use plimsoll_load::phase::Phase;
+use plimsoll_load::runtime::Spin;
+use plimsoll_load::worker::Control;
+use plimsoll_measure::clock;
+use plimsoll_measure::environment::{ServerFacts, ServerKind};
+use plimsoll_measure::inspection::{Collection, Size};
+use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::run::{Answers, ServerShare};
+use plimsoll_wire::ConnectOptions;
+use tokio::runtime::Runtime;
+
+use super::managed_service::Staged;
+use super::{Crew, Ground, System, service_database};
+use crate::calibration::{self, Trips};
+use crate::exit::{Deserves, Exit, Outcome};
+use crate::injection::{self, Owned};
+use crate::workload;
+use plimsoll_scenario::Loaded;
+use plimsoll_scenario::Plan;
+
+mod check;
+
+pub use check::check;
+
+/// Round trips by which it is judged how many more there is time for.
+const PINGS: usize = 10;
+
+/// A service under load.
+#[derive(Debug)]
+pub struct Service {
+    /// The process that we started, as faults see it: what one of them did is known to the others, also in a later phase.
+    /// Fields are dropped in their order: what was started has the process to itself when it ends.
+    process: Option<Owned<Process>>,
+    /// What we started for it, if anything.
+    staged: Option<Staged>,
+    setup: Arc<Setup>,
+    facts: ServerFacts,
+    crew: Crew,
+    engine: Engine<Http>,
+    answers: Vec<Answers>,
+    /// The collections behind it, before the load and after it.
+    behind: [Vec<Collection>; 2],
+    runtime: Runtime,
+}
+
+/// The requests of a scenario, compiled for a run that starts at `start_ms`, as they go to the service at `url`.
+///
+/// # Errors
+/// What cannot be meant.
+pub fn compile(loaded: &Loaded, plan: &Plan, start_ms: u64, url: Option<&str>) -> anyhow::Result<Setup> {
+    let mut section = loaded.scenario.http.clone().unwrap_or_default();
+    if let Some(url) = url {
+        url.clone_into(&mut section.url);
+    }
+    let start_ms = i64::try_from(start_ms).unwrap_or(i64::MAX);
+    let context = plimsoll_http::Context { seed: loaded.scenario.seed, start_ms, base: &loaded.base };
+    Ok(Setup::build_with(&section, &plan.service(), context, &workload::make)?)
+}
+
+impl Service {
+    /// Asks the service whether it is there: nothing of the load is sent yet.
+    ///
+    /// # Errors
+    /// What cannot be meant or reached.
+    pub fn open(
+        ground: Ground<'_>,
+        url: Option<&str>,
+        staged: Option<Staged>,
+        runtime: Runtime,
+    ) -> Outcome<Self> {
+        let url = staged.as_ref().map(Staged::url).or(url.map(str::to_owned));
+        // Shards of one run have one beginning, whenever each was started.
+        let is_whole = ground.shard == Share::WHOLE;
+        let start_ms = if is_whole { clock::wall_ms() } else { u64::from(ground.run.time_s) * 1000 };
+        let setup = compile(ground.loaded, ground.plan, start_ms, url.as_deref()).deserves(Exit::Usage)?;
+        let setup = match staged.as_ref().and_then(Staged::proxy) {
+            Some(address) => setup.by_way_of(address),
+            None => setup,
+        };
+        let reached = runtime.block_on(reach(&setup)).deserves(Exit::Server)?;
+        let facts = facts(&reached, &setup, staged.as_ref());
+        let crew = Crew::of(ground, staged.is_some());
+        let setup = Arc::new(setup);
+        let operations = ground.plan.operations.len();
+        let engine = engine(&setup, operations, ground.shard, crew).context("start the workers")?;
+        let process = staged.as_ref().map(|staged| Owned::sharing(Arc::clone(&staged.process)));
+        let mut service = Self {
+            process,
+            staged,
+            setup,
+            facts,
+            crew,
+            engine,
+            answers: Vec::new(),
+            behind: Default::default(),
+            runtime,
+        };
+        service.behind[0] = service.look_behind();
+        Ok(service)
+    }
+
+    /// The collections of the database behind a service that we started.
+    fn look_behind(&self) -> Vec<Collection> {
+        let look =
+            |staged: &Staged| self.runtime.block_on(service_database::look(&staged.place, staged.database()));
+        self.staged.as_ref().map(look).unwrap_or_default()
+    }
+
+    /// What became of the answers of each operation, over all workers.
+    fn gather(&self) -> Vec<Answers> {
+        let mut all: Vec<plimsoll_http::counts::Answers> = Vec::new();
+        for answers in self.engine.targets().map(Http::answers) {
+            if all.is_empty() {
+                all = answers;
+            } else {
+                all.iter_mut().zip(&answers).for_each(|(sum, part)| sum.merge(part));
+            }
+        }
+        all.into_iter().map(told).collect()
+    }
+}
+
+fn told(answers: plimsoll_http::counts::Answers) -> Answers {
+    let checks = answers.checks.into_iter();
+    Answers {
+        operation: answers.operation,
+        statuses: answers.statuses,
+        checks: checks
+            .map(|check| plimsoll_measure::run::Check {
+                name: check.name,
+                passed: check.passed,
+                failed: check.failed,
+            })
+            .collect(),
+    }
+}
+
+fn engine(setup: &Arc<Setup>, operations: usize, shard: Share, crew: Crew) -> std::io::Result<Engine<Http>> {
+    let workers = crew.workers as u64;
+    let share = |worker| Share { index: shard.index * workers + worker, of: shard.of * workers };
+    let targets = (0..workers).map(|worker| Arc::new(Http::new(setup.clone(), share(worker)))).collect();
+    Engine::new(targets, operations, shard, crew.spin)
+}
+
+fn facts(reached: &Reached, setup: &Setup, staged: Option<&Staged>) -> ServerFacts {
+    let mut facts = staged.map(|staged| staged.facts.clone()).unwrap_or_default();
+    facts.kind = if staged.is_some() { facts.kind } else { ServerKind::Service };
+    facts.addresses = vec![reached.address.clone()];
+    facts.parameters.insert("protocol".to_owned(), setup.protocol().name().to_owned());
+    facts.product = match (staged, &facts.product) {
+        (Some(staged), Some(database)) => Some(format!("{} on {database}", staged.name())),
+        _ => reached.server.clone(),
+    };
+    facts
+}
+
+impl System for Service {
+    fn facts(&self) -> &ServerFacts {
+        &self.facts
+    }
+
+    fn crew(&self) -> Crew {
+        self.crew
+    }
+
+    fn client(&self) -> &'static str {
+        self.setup.protocol().name()
+    }
+
+    fn tells_bytes(&self) -> bool {
+        true
+    }
+
+    fn collections(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn answers(&self) -> Vec<Answers> {
+        self.answers.clone()
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.staged.as_ref().map(Staged::pids).unwrap_or_default()
+    }
+
+    /// The database behind the service.
+    fn observed(&self) -> Option<ConnectOptions> {
+        self.staged.as_ref().map(|staged| staged.place.site.options())
+    }
+
+    fn begin(&mut self, _: Ground<'_>, _: &Path, tell: &mut dyn FnMut(String)) -> Outcome<()> {
+        self.staged.as_mut().map(|staged| staged.told.drain(..)).into_iter().flatten().for_each(tell);
+        Ok(())
+    }
+
+    fn prepare(&mut self, _: &Plan, _: usize, _: &mut dyn FnMut(String)) -> Outcome<()> {
+        Ok(())
+    }
+
+    fn faults(&self, plan: &Plan, phase: &Phase) -> Vec<Box<dyn Fault>> {
+        let Some(staged) = &self.staged else { return Vec::new() };
+        let injections = phase.faults.iter().filter_map(|planned| plan.injections.get(planned.key));
+        let tied = injections.filter_map(|aimed| match aimed.victim {
+            plimsoll_scenario::Victim::Service => {
+                injection::tie_service(&aimed.fault, self.process.as_ref(), &staged.proxies)
+            }
+            plimsoll_scenario::Victim::Server => {
+                injection::tie(&aimed.fault, staged.place.server.as_ref(), &staged.place.proxies)
+            }
+        });
+        tied.collect()
+    }
+
+    fn begin_at(&mut self, at: clock::Instant) {
+        self.engine.begin_at(at);
+    }
+
+    fn run(
+        &mut self,
+        phase: &Phase,
+        control: &Control,
+        faults: &mut [Box<dyn Fault>],
+        sink: &mut dyn FnMut(Progress),
+    ) -> Result<Finished, RunError> {
+        self.engine.run(phase, control, faults, sink)
+    }
+
+    fn connections(&self) -> usize {
+        self.engine.connections()
+    }
+
+    fn shares(&self) -> Vec<ServerShare> {
+        Vec::new()
+    }
+
+    /// The round trip of a bare request for the URL's path, on a connection that is open and logged in.
+    fn ping_ns(&self) -> Option<u64> {
+        let pings = |count| self.runtime.block_on(round_trips(&self.setup, count)).ok();
+        let first: Trips = pings(PINGS)?.into_iter().collect();
+        let trips: Trips = pings(first.worth())?.into_iter().collect();
+        trips.median_ns()
+    }
+
+    /// None, as zero operations, where the null server does not speak as the service does.
+    fn ceiling(&self, phase: &Phase, control: &Control) -> anyhow::Result<(f64, f64)> {
+        let server = NullServer::start(&null_options()).context("start the null server")?;
+        let Some(setup) = self.setup.against(server.address()).map(Arc::new) else { return Ok((0.0, 0.0)) };
+        let operations = self.setup.names().count();
+        let crew = Crew { spin: Spin::Off, ..self.crew };
+        let mut engine = engine(&setup, operations, Share::WHOLE, crew)?;
+        calibration::reached(phase, |phase, sink| engine.run(phase, control, &mut [], sink))
+    }
+
+    fn close(&mut self, _: &Path) -> anyhow::Result<()> {
+        self.answers = self.gather();
+        self.behind[1] = self.look_behind();
+        Ok(())
+    }
+
+    /// A service tells what it did; only its own store knows what it kept.
+    fn audit(&mut self, _: Duration, _: &mut (dyn FnMut(u64, u64) + Send)) -> Option<Integrity> {
+        None
+    }
+
+    fn inspections(&self) -> (Option<Collection>, Option<Collection>) {
+        (None, None)
+    }
+
+    fn collections_behind(&self) -> [Vec<Collection>; 2] {
+        self.behind.clone()
+    }
+
+    /// Of a service that was started: its database.
+    fn size(&self) -> Option<Size> {
+        let staged = self.staged.as_ref()?;
+        self.runtime.block_on(service_database::size(&staged.place, staged.database()))
+    }
+
+    fn keep(self: Box<Self>, run: &Path) -> anyhow::Result<bool> {
+        let Self { process, staged, .. } = *self;
+        drop(process);
+        staged.map_or(Ok(false), |staged| staged.keep(run))
+    }
+}
+
+fn null_options() -> plimsoll_http::null::Options {
+    plimsoll_http::null::Options::default()
+}

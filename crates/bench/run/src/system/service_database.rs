@@ -1,0 +1,119 @@
+//! The database that a service of ours keeps everything in: whether it is there, what it takes, and its end.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use bson::{Document, RawDocumentBuf, rawdoc};
+use plimsoll_measure::inspection::{Collection, Size};
+use plimsoll_measure::matrix::together;
+use plimsoll_mongo::collection;
+use plimsoll_mongo::inspect;
+use plimsoll_mongo::setup::Namespace;
+use plimsoll_wire::Connection;
+
+use crate::server_provisioning::Place;
+
+/// How long a server may take to say what a database takes, or to drop it.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How the storage engine's journal is called, a directory or files beside the tables: it is made ahead of need, and holds
+/// what the tables hold as well.
+const JOURNAL: [&str; 3] = ["journal", "WiredTigerLog", "WiredTigerPreplog"];
+/// Directories are followed so deep.
+const DEPTH_MAX: usize = 8;
+
+/// Whether a server has such a database.
+///
+/// # Errors
+/// What the server or the connection says.
+pub async fn exists(place: &Place, name: &str) -> anyhow::Result<bool> {
+    let mut connection = Connection::connect(&place.site.options()).await?;
+    Ok(!collections(&mut connection, name).await?.is_empty())
+}
+
+/// Drops a database.
+///
+/// # Errors
+/// What the server or the connection says.
+pub async fn end(place: &Place, name: &str) -> anyhow::Result<()> {
+    let mut connection = Connection::connect(&place.site.options()).await?;
+    connection.command(name, &rawdoc! {"dropDatabase": 1}).await?;
+    Ok(())
+}
+
+/// What a database takes. On disk a server of ours is taken at its files: all of them, its oplog too, but not its journal.
+/// Its own word would not do, for it knows the size of one collection and not of another.
+pub async fn size(place: &Place, name: &str) -> Option<Size> {
+    let mut connection = Connection::connect(&place.site.options()).await.ok()?;
+    if place.server.is_some() {
+        // Sizes on disk are those of the last checkpoint. A server that cannot be told to make one stays as it is.
+        let _ = connection.command("admin", &rawdoc! {"fsync": 1}).await;
+    }
+    let mut sizes = Vec::new();
+    for collection in collections(&mut connection, name).await.ok()? {
+        let namespace = Namespace { db: name.to_owned(), collection };
+        sizes.push(collection::size(&mut connection, &namespace).await.unwrap_or_default());
+    }
+    let told = together(&sizes)?;
+    let Some(server) = &place.server else { return Some(told) };
+    let files = files_bytes(server.server().storage(), DEPTH_MAX);
+    Some(Size { data_bytes: told.data_bytes, storage_bytes: Some(files), ..Size::default() })
+}
+
+/// The cheap part of a look at each collection of a database; nothing where the server does not answer.
+pub async fn look(place: &Place, name: &str) -> Vec<Collection> {
+    let Ok(mut connection) = Connection::connect(&place.site.options()).await else { return Vec::new() };
+    let mut all = Vec::new();
+    for collection in collections(&mut connection, name).await.unwrap_or_default() {
+        let namespace = Namespace { db: name.to_owned(), collection };
+        all.extend(inspect::brief(&mut connection, &namespace).await.ok());
+    }
+    all
+}
+
+async fn collections(connection: &mut Connection, name: &str) -> anyhow::Result<Vec<String>> {
+    let listed: RawDocumentBuf =
+        connection.command(name, &rawdoc! {"listCollections": 1, "nameOnly": true}).await?;
+    let listed = Document::try_from(listed.as_ref())?;
+    let batch = listed.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    let names = batch.map(|batch| batch.iter().filter_map(|it| it.as_document()?.get_str("name").ok()));
+    Ok(names.map(|names| names.map(str::to_owned).collect()).unwrap_or_default())
+}
+
+/// Bytes of all files below a directory, the journal left out.
+fn files_bytes(directory: &Path, depth: usize) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_journal = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        JOURNAL.iter().any(|journal| name.to_string_lossy().starts_with(journal))
+    };
+    let bytes = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() && depth > 0 => files_bytes(&entry.path(), depth - 1),
+        Ok(found) if found.is_file() => found.len(),
+        _ => 0,
+    };
+    entries.filter(|entry| !is_journal(entry)).map(bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_count_at_any_depth_and_the_journal_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, bytes) in [
+            ("a", 10),
+            ("data/b", 20),
+            ("data/journal/c", 400),
+            ("data/deep/d", 30),
+            ("data/WiredTigerLog.001", 900),
+        ] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, vec![0; bytes]).unwrap();
+        }
+        assert_eq!(files_bytes(dir.path(), DEPTH_MAX), 60);
+        assert_eq!(files_bytes(&dir.path().join("none"), DEPTH_MAX), 0);
+    }
+}
