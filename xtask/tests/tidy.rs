@@ -30,6 +30,13 @@ const EDGES: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("report", &["measure"]),
     (
+        "stream",
+        &[
+            "measure", "document", "ledger", "wire", "process", "host", "mongo", "pipeline", "kafka", "onnx",
+            "stores", "report", "scenario", "run",
+        ],
+    ),
+    (
         "run",
         &[
             "measure",
@@ -92,7 +99,7 @@ const HELD: &[Held] = &[
     Held { name: "clap", rooms: &["plimsoll", "xtask"], tests: &[] },
     Held { name: "anyhow", rooms: &["scenario", "run", "series", "stream", "plimsoll", "xtask"], tests: &[] },
     Held { name: "mimalloc", rooms: &["plimsoll"], tests: &[] },
-    Held { name: "axum", rooms: &["telemetry", "plimsoll"], tests: &[] },
+    Held { name: "axum", rooms: &["telemetry", "stream", "plimsoll"], tests: &[] },
     Held { name: "ort", rooms: &["onnx"], tests: &[] },
     Held { name: "tokenizers", rooms: &["onnx"], tests: &[] },
     Held { name: "rdkafka", rooms: &["kafka"], tests: &[] },

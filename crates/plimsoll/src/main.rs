@@ -4,7 +4,6 @@ mod ab;
 mod cli;
 mod commands;
 mod matrix;
-mod pipeline;
 mod suite;
 mod terminal;
 

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use plimsoll_process::log::last_lines;
 use plimsoll_scenario::secret;
 
 /// Where every process finds the program that it runs. A name would be gone once somebody has built the program anew or
@@ -21,6 +22,8 @@ const VARIABLE: &str = "PLIMSOLL_SECRET_WORDS";
 /// What stands in the command line for such a word, before its number in the list. It is a value that no option takes: a program
 /// that knows nothing of it, as another version may, refuses it and does not go on without a server.
 const STAND_IN: &str = "@PLIMSOLL_SECRET_WORDS.";
+/// What is told of a log, in lines.
+const LOG_LINES: usize = 3;
 
 /// The program that this process runs, for a process that it starts.
 pub fn program() -> &'static Path {
@@ -67,6 +70,15 @@ fn listed(variable: Option<&str>) -> Vec<String> {
 fn whole(word: OsString, secret: &[String]) -> OsString {
     let number = word.to_str().and_then(|word| word.strip_prefix(STAND_IN)?.parse::<usize>().ok());
     number.and_then(|number| secret.get(number)).map_or(word, OsString::from)
+}
+
+/// The last lines that a process said, as one.
+pub fn last_words(log: &Path) -> Option<String> {
+    let told = last_lines(log);
+    let lines: Vec<_> = told.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(LOG_LINES)..].join(" ");
+    let last = last.trim_start_matches("plimsoll: ").to_owned();
+    (!last.is_empty()).then_some(last)
 }
 
 #[cfg(test)]
@@ -120,5 +132,16 @@ mod tests {
         assert_eq!(program().canonicalize().unwrap(), env::current_exe().unwrap());
         let listed = command().arg("--list").output().unwrap();
         assert!(String::from_utf8_lossy(&listed.stdout).contains("the_program_is_this_one"));
+    }
+
+    #[test]
+    fn the_last_lines_of_a_log_are_told_as_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        assert_eq!(last_words(&log), None);
+        std::fs::write(&log, "a\nplimsoll: b\n\nc\nd\n").unwrap();
+        assert_eq!(last_words(&log).unwrap(), "b c d");
+        std::fs::write(&log, "\n").unwrap();
+        assert_eq!(last_words(&log), None);
     }
 }

@@ -1,6 +1,8 @@
 //! `plimsoll pipeline`: runs, replays, shows, audits and checks pipelines.
 
 use std::path::PathBuf;
+#[cfg(feature = "kafka")]
+use std::sync::atomic::AtomicBool;
 
 #[cfg(feature = "kafka")]
 use anyhow::Context;
@@ -10,9 +12,13 @@ use plimsoll_pipeline::Error;
 use plimsoll_report::stream::summary;
 
 use crate::cli::{PipelineArgs, PipelineCommand, PipelineRunArgs};
-use crate::pipeline::{Built, Dir, End, PipelineFile, Seen, build, drive, read, replay};
-use crate::terminal::{print, say};
+#[cfg(feature = "kafka")]
+use crate::cli::{PipelineDemoArgs, Victim};
+use crate::terminal::{console, print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
+#[cfg(feature = "kafka")]
+use plimsoll_stream::demo::{Kill, Settings, demo};
+use plimsoll_stream::{Built, Dir, End, PipelineFile, Seen, build, drive, read, replay};
 
 /// Does what the words say.
 ///
@@ -38,7 +44,7 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
         #[cfg(feature = "kafka")]
         PipelineCommand::Demo(args) => {
             let flag = plimsoll_run::lifecycle::signals().context("listen to signals")?;
-            crate::pipeline::demo::demo(args, &flag)
+            demonstrate(args, &flag)
         }
         PipelineCommand::Check(args) => {
             let (file, base) = read_as(args)?;
@@ -48,6 +54,18 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
             Ok(Exit::Held)
         }
     }
+}
+
+#[cfg(feature = "kafka")]
+fn demonstrate(args: &PipelineDemoArgs, flag: &AtomicBool) -> Outcome {
+    let kill = args.kill.map(|victim| match victim {
+        Victim::Server => Kill::Server,
+        Victim::Broker => Kill::Broker,
+    });
+    let settings = Settings { length: args.length, rate: args.rate, kill, out: args.out.clone() };
+    let (exit, text) = demo(&settings, flag, console(false))?;
+    print(&text);
+    Ok(exit)
 }
 
 /// The pipeline that the words name, pointed to where they say.
@@ -72,6 +90,7 @@ fn run(args: &PipelineRunArgs, file: &PipelineFile, built: Built) -> Outcome {
     let seen = Seen {
         dir: &mut dir,
         listen: args.listen,
+        console: console(false),
         lines: !args.quiet,
         end: End { after: args.time, events: args.events },
     };
@@ -110,7 +129,7 @@ const fn exit_of(error: &Error) -> Exit {
 #[cfg(feature = "kafka")]
 fn audit(args: &crate::cli::PipelineAuditArgs) -> Outcome {
     let (file, _) = read_as(&args.what)?;
-    let question = crate::pipeline::audit::Question::of(&file).deserves(Exit::Usage)?;
+    let question = plimsoll_stream::audit::Question::of(&file).deserves(Exit::Usage)?;
     if let Some(words) = question.caution() {
         say(&words);
     }
@@ -118,7 +137,7 @@ fn audit(args: &crate::cli::PipelineAuditArgs) -> Outcome {
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)?));
     } else {
-        print(&crate::pipeline::audit::words(&report));
+        print(&plimsoll_stream::audit::words(&report));
     }
     Ok(if report.holds() { Exit::Held } else { Exit::Integrity })
 }

@@ -9,10 +9,10 @@ use plimsoll_measure::stream::Stream;
 use plimsoll_measure::suite::Suite;
 
 use crate::cli::{SchemaArgs, SchemaOf};
-use crate::pipeline::PipelineFile;
 use crate::terminal::print;
 use plimsoll_run::exit::{Exit, Outcome};
 use plimsoll_scenario::Scenario;
+use plimsoll_stream::PipelineFile;
 
 /// Prints a schema.
 ///

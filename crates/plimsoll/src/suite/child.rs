@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::Context;
 use plimsoll_host::process;
 use plimsoll_measure::clock;
-use plimsoll_process::log::last_lines;
 use plimsoll_process::process::started_by;
 use plimsoll_process::{Child, Lifetime};
 
@@ -20,8 +19,6 @@ use plimsoll_run::reexec;
 
 /// How often a process is looked at, and the wish to stop passed on.
 const POLL: Duration = Duration::from_millis(50);
-/// What is told of a log, in lines.
-const LOG_LINES: usize = 3;
 
 /// What is run, and where to.
 #[derive(Clone, Copy, Debug)]
@@ -135,30 +132,5 @@ impl Guard<'_> {
             }
             _ => {}
         }
-    }
-}
-
-/// The last lines that a process said, as one.
-pub fn last_words(log: &Path) -> Option<String> {
-    let told = last_lines(log);
-    let lines: Vec<_> = told.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(LOG_LINES)..].join(" ");
-    let last = last.trim_start_matches("plimsoll: ").to_owned();
-    (!last.is_empty()).then_some(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_lines_of_a_log_are_told_as_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
-        assert_eq!(last_words(&log), None);
-        std::fs::write(&log, "a\nplimsoll: b\n\nc\nd\n").unwrap();
-        assert_eq!(last_words(&log).unwrap(), "b c d");
-        std::fs::write(&log, "\n").unwrap();
-        assert_eq!(last_words(&log), None);
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::fill::{Each, Fill};
 use super::typed::Row;
-use crate::pipeline::PipelineFile;
+use plimsoll_stream::PipelineFile;
 
 /// Partitions of a topic that is made where the row does not say; one that is made anew keeps its own.
 pub const PARTITIONS: u32 = 4;
@@ -156,7 +156,7 @@ fn check(row: &Row, broker: &Broker, read: Option<&str>) -> anyhow::Result<()> {
 /// The properties of the first section that is Kafka.
 #[cfg(feature = "kafka")]
 fn properties(file: &PipelineFile) -> Value {
-    use crate::pipeline::{SinkSection, SourceSection};
+    use plimsoll_stream::{SinkSection, SourceSection};
     let properties = match (&file.source, &file.sink) {
         (SourceSection::Kafka(source), _) => &source.properties,
         (_, SinkSection::Kafka(sink)) => &sink.properties,

@@ -3,10 +3,10 @@
 use plimsoll_report::suite as report;
 
 use super::{AFTER, BEFORE, Drive, LOG, RUN, Ran, Turn, keep};
-use crate::suite::child::last_words;
 use crate::suite::host::When;
 use crate::suite::judge::{Came, judge};
 use crate::suite::kind::{Ended, Reached};
+use plimsoll_run::reexec::last_words;
 
 impl Drive {
     /// What is there after, and what the run is worth.

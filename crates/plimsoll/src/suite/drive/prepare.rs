@@ -6,10 +6,11 @@ use plimsoll_mongo::scenario::Existing;
 use plimsoll_mongo::setup::Namespace;
 
 use super::{Drive, Settings, Turn, WARM_UP};
-use crate::suite::child::{Over, last_words};
+use crate::suite::child::Over;
 use crate::suite::judge::{Came, judge};
 use crate::suite::room;
 use plimsoll_run::exit::{Deserves, Exit, Failure};
+use plimsoll_run::reexec::last_words;
 use plimsoll_run::run_dir::write_private;
 
 /// Where a topic is filled, by which pipeline, and what that said.

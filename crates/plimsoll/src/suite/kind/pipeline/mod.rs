@@ -21,11 +21,11 @@ use super::{Ended, Host, Job, Kind, settled_path};
 #[cfg(feature = "kafka")]
 use super::{Reached, ReadBack};
 use crate::ab::own::Own;
-use crate::pipeline::{PipelineFile, read};
 use crate::suite::progress::{Progress, Seconds};
 use crate::suite::topics::Topics;
 use crate::suite::typed::Row;
 use plimsoll_run::server_provisioning::Choice;
+use plimsoll_stream::{PipelineFile, read};
 
 /// Where a pipeline's directory has its summary.
 const SUMMARY: &str = "pipeline.json";

@@ -2,10 +2,10 @@
 
 use plimsoll_stores::audit::Report;
 
-use crate::pipeline::PipelineFile;
-use crate::pipeline::audit::{Question, words};
 use crate::suite::kind::{Reached, ReadBack};
 use crate::suite::typed::Row;
+use plimsoll_stream::PipelineFile;
+use plimsoll_stream::audit::{Question, words};
 
 /// Reads the topic and the destination; nothing where the destination does not say which events it holds, or the run did not
 /// come to the end of the topic.

@@ -4,10 +4,10 @@ use anyhow::{bail, ensure};
 use plimsoll_measure::duration::Span;
 
 use super::words;
-use crate::pipeline::{PipelineFile, SinkSection, SourceSection};
 use crate::suite::kind::WarmUp;
 use crate::suite::topics::WARM_UP as APART;
 use crate::suite::typed::Row;
+use plimsoll_stream::{PipelineFile, SinkSection, SourceSection};
 
 /// The warm-up of a row.
 ///

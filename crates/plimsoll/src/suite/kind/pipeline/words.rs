@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{bail, ensure};
 use plimsoll_pipeline::typed::Threads;
 
-use crate::pipeline::read;
 use crate::suite::typed::Row;
+use plimsoll_stream::read;
 
 const POOL: &str = "pool";
 const PER_PARTITION: &str = "per_partition";

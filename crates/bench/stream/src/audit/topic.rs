@@ -8,7 +8,7 @@ use plimsoll_stores::document::identity::Identity;
 
 use super::envelopes::{Envelopes, opened};
 use super::{Record, SILENCE, elsewhere, learn};
-use crate::pipeline::typed::{PipelineFile, SinkSection};
+use crate::typed::{PipelineFile, SinkSection};
 
 /// The number of the topic in the fold, which knows one topic only.
 const NUMBER: u32 = 0;

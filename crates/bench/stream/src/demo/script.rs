@@ -5,8 +5,6 @@ use std::time::Duration;
 use anyhow::ensure;
 use plimsoll_measure::duration::Span;
 
-use crate::cli::Victim;
-
 /// A shorter demonstration would be over before the pipeline is at work again after a kill.
 const LENGTH_MIN: Duration = Duration::from_secs(5);
 /// More events are no demonstration: they lie twice on the disk for files that are temporary.
@@ -37,7 +35,7 @@ impl Script {
     ///
     /// # Errors
     /// When there is too little time, or too much to do.
-    pub fn of(length: Span, rate: u32, victim: Option<Victim>) -> anyhow::Result<Self> {
+    pub fn of(length: Span, rate: u32, second: Option<Kill>) -> anyhow::Result<Self> {
         let time = Duration::from_nanos(length.as_ns());
         ensure!(time >= LENGTH_MIN, "--for {length}: give it {} s at least", LENGTH_MIN.as_secs());
         let events = time.as_secs().saturating_mul(u64::from(rate));
@@ -45,10 +43,6 @@ impl Script {
             events <= EVENTS_MAX,
             "--rate {rate} for {length} makes {events} events: give less time or a lower rate, {EVENTS_MAX} events at most"
         );
-        let second = victim.map(|victim| match victim {
-            Victim::Server => Kill::Server,
-            Victim::Broker => Kill::Broker,
-        });
         let kills = [(time / 3, Some(Kill::Pipeline)), (time * 2 / 3, second)];
         let kills = kills.into_iter().filter_map(|(at, kill)| Some((at, kill?)));
         Ok(Self { length: time, kills: kills.collect() })
@@ -72,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_pipeline_is_killed_first_and_what_was_asked_for_after_it() {
-        let script = Script::of(Span::from_secs(60), 1000, Some(Victim::Broker)).unwrap();
+        let script = Script::of(Span::from_secs(60), 1000, Some(Kill::Broker)).unwrap();
         let at = Duration::from_secs;
         assert_eq!(script.kills, [(at(20), Kill::Pipeline), (at(40), Kill::Broker)]);
         assert_eq!(Script::of(Span::from_secs(6), 1, None).unwrap().kills, [(at(2), Kill::Pipeline)]);

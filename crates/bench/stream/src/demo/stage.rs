@@ -9,7 +9,8 @@ use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::{self, Broker};
 use plimsoll_kafka::topic::{Admin, Topic};
 
-use crate::pipeline::{PipelineFile, read};
+use crate::{PipelineFile, read};
+use plimsoll_run::console::Console;
 use plimsoll_run::run_dir::write_private;
 
 /// The topic, which the file names too.
@@ -35,6 +36,8 @@ pub struct Stage {
     pub filling: PathBuf,
     /// The pipeline that is shown.
     pub shown: PathBuf,
+    /// Where messages go.
+    pub console: &'static dyn Console,
 }
 
 /// Refuses to begin without what `cargo xtask setup` installs.
@@ -56,7 +59,7 @@ impl Stage {
     ///
     /// # Errors
     /// What could not be started or written.
-    pub fn set(cache: &Cache, dir: &Path, rate: u32) -> anyhow::Result<Self> {
+    pub fn set(cache: &Cache, dir: &Path, rate: u32, console: &'static dyn Console) -> anyhow::Result<Self> {
         let settings = broker::Settings { heap_bytes_max: HEAP_BYTES, ..broker::Settings::default() };
         let broker = Broker::start(cache.root(), settings).context("start the broker")?;
         let options = embedded::Options { profile: Profile::Journaled, ..embedded::Options::default() };
@@ -68,7 +71,7 @@ impl Stage {
         let (filling, shown) = (dir.join("fill.yaml"), dir.join("pipeline.yaml"));
         write_private(&filling, &fill(&brokers, rate))?;
         write_private(&shown, &pipeline(&brokers, &uri))?;
-        Ok(Self { broker, server, dir: dir.to_owned(), filling, shown })
+        Ok(Self { broker, server, dir: dir.to_owned(), filling, shown, console })
     }
 
     /// The pipeline that is shown, as an audit reads it.

@@ -5,7 +5,7 @@ use plimsoll_pipeline::transform::Decode;
 use plimsoll_pipeline::{Batch, Partition, Record as Pushed, Transform};
 
 use super::Record;
-use crate::pipeline::typed::TransformSection;
+use crate::typed::TransformSection;
 
 /// How many envelopes the records of either topic are in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ mod tests {
     use plimsoll_pipeline::transform::Encode;
 
     use super::*;
-    use crate::pipeline::PipelineFile;
+    use crate::PipelineFile;
 
     fn of(transforms: &str) -> anyhow::Result<Envelopes> {
         let text = format!("source: {{generator: {{}}}}\ntransforms: {transforms}\nsink: {{noop: {{}}}}\n");

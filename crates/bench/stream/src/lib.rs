@@ -3,25 +3,25 @@
 #[cfg(feature = "kafka")]
 pub mod audit;
 mod build;
-mod caution;
+mod completion;
 #[cfg(feature = "kafka")]
 pub mod demo;
-mod dir;
+pub mod dir;
 mod drive;
 #[cfg(test)]
-mod given;
+mod guarantee_tests;
 mod metrics;
-mod motion;
-mod point;
-mod process;
+mod process_usage;
 mod read;
 mod recent;
 pub mod replay;
+mod retarget;
 mod typed;
+mod warnings;
 
 pub use build::{Built, build};
+pub use completion::End;
 pub use dir::Dir;
 pub use drive::{Seen, drive};
-pub use motion::End;
 pub use read::read;
 pub use typed::{PipelineFile, SinkSection, SourceSection};

@@ -15,8 +15,7 @@ use super::child::{Child, LOOK, Said};
 use super::is_over;
 use super::script::{Kill, Script};
 use super::stage::Stage;
-use crate::pipeline::audit::Question;
-use crate::terminal::say;
+use crate::audit::Question;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// How long the first event may take to arrive.
@@ -88,7 +87,7 @@ impl<'a> Play<'a> {
         self.filling.drain()?;
         self.is_filled = true;
         let length_ns = clock::now().since(began);
-        say("no more events come; what is left arrives now");
+        self.stage.console.say("no more events come; what is left arrives now");
         if !self.arrive()? {
             return Ok(None);
         }
@@ -152,7 +151,9 @@ impl<'a> Play<'a> {
     }
 
     fn kill(&mut self, kill: Kill) -> anyhow::Result<()> {
-        say(&format!("         the {} is killed (SIGKILL), and started again", kill.word()));
+        self.stage
+            .console
+            .say(&format!("         the {} is killed (SIGKILL), and started again", kill.word()));
         match kill {
             Kill::Pipeline => {
                 self.note_replayed();
@@ -186,7 +187,7 @@ impl<'a> Play<'a> {
                 return Ok(false);
             }
             if u128::from(clock::now().since(began)) >= ARRIVE_LIMIT.as_nanos() {
-                say("events are still missing, and the time is over");
+                self.stage.console.say("events are still missing, and the time is over");
                 return Ok(true);
             }
         }

@@ -9,7 +9,7 @@ use plimsoll_stores::audit::Report;
 use super::play::Played;
 use super::script::{Kill, Script};
 use super::stage::{COLLECTION, PARTITIONS, Stage, TOPIC};
-use crate::pipeline::audit;
+use crate::audit;
 
 /// What is going to happen.
 pub fn begins(script: &Script, stage: &Stage) -> String {

@@ -16,12 +16,12 @@ use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::build::Built;
+use super::completion::{End, Motion};
 use super::dir::Dir;
 use super::metrics::{self, Board};
-use super::motion::{End, Motion};
-use super::process;
+use super::process_usage;
 use super::recent::Recent;
-use crate::terminal::say;
+use plimsoll_run::console::Console;
 use plimsoll_run::signals::{Asked, Signals};
 
 /// How often it is looked at whether events move, and whether it has done what it was to do.
@@ -35,7 +35,9 @@ pub struct Seen<'a> {
     pub dir: &'a mut Dir,
     /// Where Prometheus may ask.
     pub listen: Option<SocketAddr>,
-    /// Whether each second is a line on the terminal.
+    /// Where messages go.
+    pub console: &'static dyn Console,
+    /// Whether each second is a line on the console.
     pub lines: bool,
     /// When it ends by itself.
     pub end: End,
@@ -50,13 +52,13 @@ pub fn drive(built: Built, started_ms: u64, mut seen: Seen<'_>) -> anyhow::Resul
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
     let board = Board::default();
-    let mut watch = Watch::new(&built, board.clone(), started_ms);
+    let mut watch = Watch::new(&built, board.clone(), started_ms, seen.console);
     let (ended, over) = oneshot::channel();
     let Built { pipeline, control, guarantee, path, labels, .. } = built;
     let ended = runtime.block_on(async {
         if let Some(address) = seen.listen {
             let bound = metrics::serve(address, board).await?;
-            say(&format!("metrics at http://{bound}/metrics"));
+            seen.console.say(&format!("metrics at http://{bound}/metrics"));
         }
         let thread = std::thread::Builder::new().name("pipeline".into());
         thread.spawn(move || drop(ended.send(pipeline.run()))).context("start the pipeline")?;
@@ -110,7 +112,7 @@ async fn attend(
             _ = motion_tick.tick() => watch.follow(control, seen.end),
             asked = signals.next() => {
                 asks = asks.saturating_add(1);
-                if interrupt(control, asked, asks) == Ends::AtOnce {
+                if interrupt(control, asked, asks, seen.console) == Ends::AtOnce {
                     leave_at.get_or_insert_with(|| clock::now() + LEAVING_NS);
                 }
             }
@@ -138,12 +140,12 @@ enum Ends {
 
 /// Ends it as the signals ask so far. The first is never the one that ends it at once, not even of a pipeline that was ending by
 /// itself: a supervisor sends it to everybody.
-fn interrupt(control: &Control, asked: Asked, asks: u32) -> Ends {
+fn interrupt(control: &Control, asked: Asked, asks: u32, console: &dyn Console) -> Ends {
     if asks > 1 {
         control.abort();
         return Ends::AtOnce;
     }
-    say(drains(asked));
+    console.say(drains(asked));
     control.drain();
     Ends::Gently
 }
@@ -158,6 +160,7 @@ const fn drains(asked: Asked) -> &'static str {
 
 /// Looks at a pipeline once a second.
 struct Watch {
+    console: &'static dyn Console,
     meter: Arc<Meter>,
     budget: Arc<Budget>,
     labels: Labels,
@@ -174,9 +177,10 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(built: &Built, board: Board, started_ms: u64) -> Self {
+    fn new(built: &Built, board: Board, started_ms: u64, console: &'static dyn Console) -> Self {
         let meter = built.pipeline.meter();
         Self {
+            console,
             whole: Stages::new(meter.stages().len()),
             recent: Recent::new(meter.stages().len()),
             meter,
@@ -215,7 +219,7 @@ impl Watch {
              settled",
             LEAVING_NS / clock::SECOND_NS
         );
-        say(&format!("plimsoll: {words}"));
+        self.console.say(&format!("plimsoll: {words}"));
         words
     }
 
@@ -230,9 +234,9 @@ impl Watch {
         let second = self.second(&times);
         self.whole.merge(&times);
         if lines {
-            say(&line(&self.before, &second, second.stages.last()));
+            self.console.say(&line(&self.before, &second, second.stages.last()));
             if let Some(trouble) = second.trouble.as_ref().filter(|_| self.before.trouble != second.trouble) {
-                say(&format!("         {trouble}; tried again"));
+                self.console.say(&format!("         {trouble}; tried again"));
             }
         }
         self.recent.add(&times);
@@ -262,7 +266,7 @@ impl Watch {
             in_flight_bytes: in_flight.bytes as u64,
             in_flight_events_max: self.in_flight_events_max,
             stages: self.stages(times),
-            process: process::now(),
+            process: process_usage::now(),
             trouble: self.meter.trouble(),
             ..Second::default()
         };
@@ -282,6 +286,8 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_run::console::Silent;
+
     use super::*;
 
     #[test]
@@ -294,7 +300,7 @@ mod tests {
     fn the_first_signal_lets_a_pipeline_finish_that_is_ending_by_itself() {
         let control = Control::default();
         control.drain();
-        assert!(interrupt(&control, Asked::ByProgram, 1) == Ends::Gently && !control.is_aborted());
-        assert!(interrupt(&control, Asked::ByProgram, 2) == Ends::AtOnce && control.is_aborted());
+        assert!(interrupt(&control, Asked::ByProgram, 1, &Silent) == Ends::Gently && !control.is_aborted());
+        assert!(interrupt(&control, Asked::ByProgram, 2, &Silent) == Ends::AtOnce && control.is_aborted());
     }
 }

@@ -12,7 +12,7 @@ use plimsoll_stores::sink::vector::By;
 use plimsoll_stores::topics::Topics;
 
 use super::learn;
-use crate::pipeline::typed::{PipelineFile, SinkSection, TransformSection};
+use crate::typed::{PipelineFile, SinkSection, TransformSection};
 
 pub(super) struct Collections {
     uri: String,

@@ -9,9 +9,8 @@ use anyhow::{Context, bail};
 use plimsoll_measure::stream::Second;
 use plimsoll_process::{Child as Process, Lifetime};
 
-use crate::suite::child::last_words;
 use plimsoll_run::exit::Exit;
-use plimsoll_run::reexec;
+use plimsoll_run::reexec::{self, last_words};
 
 /// How long a pipeline may take to write what it has read.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
