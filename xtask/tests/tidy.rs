@@ -68,6 +68,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "report",
             "scenario",
             "run",
+            "stream",
             "telemetry",
             "pipeline",
             "stores",
