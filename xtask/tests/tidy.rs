@@ -21,12 +21,13 @@ const EDGES: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("load", &["measure"]),
     ("host", &["measure", "wire", "install", "process"]),
-    ("mongo", &["measure", "document", "ledger", "wire", "load"]),
+    ("deployment", &["measure", "wire"]),
+    ("mongo", &["measure", "document", "ledger", "wire", "load", "deployment"]),
     ("http", &["measure", "document", "load"]),
     ("pipeline", &["measure"]),
     ("kafka", &["measure", "pipeline", "install", "process"]),
     ("onnx", &["measure", "pipeline", "install"]),
-    ("stores", &["measure", "ledger", "wire", "pipeline"]),
+    ("stores", &["measure", "ledger", "wire", "pipeline", "deployment"]),
     ("telemetry", &[]),
     ("report", &["measure"]),
     (
@@ -46,6 +47,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "load",
             "process",
             "host",
+            "deployment",
             "mongo",
             "http",
             "telemetry",
@@ -63,6 +65,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "wire",
             "load",
             "host",
+            "deployment",
             "mongo",
             "http",
             "report",
@@ -94,7 +97,7 @@ struct Held {
 
 const HELD: &[Held] = &[
     // The tests of `wire` compare what it does with what the driver does.
-    Held { name: "mongodb", rooms: &["mongo", "stores", "telemetry"], tests: &["wire"] },
+    Held { name: "mongodb", rooms: &["deployment", "mongo", "stores", "telemetry"], tests: &["wire"] },
     Held { name: "rustls", rooms: &["wire", "http", "telemetry"], tests: &[] },
     Held { name: "tokio-rustls", rooms: &["wire", "http", "telemetry"], tests: &[] },
     Held { name: "clap", rooms: &["plimsoll", "xtask"], tests: &[] },

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use bson::{RawBsonRef, RawDocument, rawdoc};
+use plimsoll_deployment::Namespace;
 use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, user};
 use plimsoll_ledger::audit::Examples;
 use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, Neighbours, Receipt, Run, Touched};
 use plimsoll_wire::{ConnectOptions, Connection, Cursor, Error as WireError, FindRequest, FindSpec};
 
 use crate::maker::identity_of;
-use crate::setup::{Namespace, Setup};
+use crate::setup::Setup;
 
 /// How long the server may take for one batch of the scan.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);

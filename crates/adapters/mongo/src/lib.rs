@@ -10,11 +10,8 @@
 pub mod scenario;
 pub mod setup;
 pub mod sharding;
-pub mod topology;
 
 pub mod audit;
-pub mod collection;
-pub mod inspect;
 
 pub mod books;
 pub mod keeper;

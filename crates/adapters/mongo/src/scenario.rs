@@ -1,5 +1,7 @@
 //! What a scenario may say about MongoDB, as typed.
 
+pub use plimsoll_deployment::collection::Existing;
+pub use plimsoll_deployment::concern::W;
 use plimsoll_document::{IdForm, PastEnd, Template};
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
@@ -38,29 +40,6 @@ impl Client {
             Self::Driver => "driver",
         }
     }
-}
-
-/// What happens to a collection that is not empty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Existing {
-    /// The run does not start.
-    #[default]
-    Refuse,
-    /// Its documents stay and are not touched.
-    Append,
-    /// The collection is dropped first.
-    Drop,
-}
-
-/// How many must have a write: a number, `majority`, or a tag.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum W {
-    /// This many members; 0 asks for no acknowledgement.
-    Number(u32),
-    /// `majority`, or the name of a tag set.
-    Name(String),
 }
 
 /// When the server acknowledges a write; what is left out is left to the server.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plimsoll_deployment::{InvalidNamespace, Namespace};
 use plimsoll_document::{FileSource, IdForm, Program, Reading, STAMP_FIELD, Settings, Source};
 use plimsoll_ledger::Run;
 use plimsoll_wire as wire;
@@ -24,15 +25,6 @@ const BLOCK_MIN: u64 = 4096;
 pub const BATCH_MAX: u32 = 1_000_000;
 /// Documents of one range at most.
 pub const LIMIT_MAX: u32 = 1_000_000;
-
-/// A database and a collection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Namespace {
-    /// The database.
-    pub db: String,
-    /// The collection.
-    pub collection: String,
-}
 
 /// All that the workers of a run share.
 #[derive(Debug)]
@@ -64,8 +56,8 @@ pub struct Setup {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The collection's name is not `database.collection`.
-    #[error("collection: `{0}` is no database.collection; write for example plimsoll.orders")]
-    Namespace(String),
+    #[error("collection: {0}")]
+    Namespace(#[from] InvalidNamespace),
     /// An insert without documents.
     #[error(
         "document: an insert needs a document; write `document:` with a template, or `documents_from:` with a file"
@@ -253,26 +245,6 @@ fn removes_any(commands: &[Command], followed: bool) -> bool {
     all.filter(|command| removes(command)).any(|command| !followed || command.filter().is_some())
 }
 
-impl std::str::FromStr for Namespace {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let fail = || Error::Namespace(text.to_owned());
-        let (db, collection) = text.split_once('.').ok_or_else(fail)?;
-        let sound = |part: &str| !part.is_empty() && !part.contains(['\0', '$', ' ', '/', '\\', '"']);
-        if !sound(db) || !sound(collection) || collection.starts_with("system.") {
-            return Err(fail());
-        }
-        Ok(Self { db: db.to_owned(), collection: collection.to_owned() })
-    }
-}
-
-impl std::fmt::Display for Namespace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.db, self.collection)
-    }
-}
-
 fn source(section: &Section, context: Context<'_>) -> Result<Option<Source>, Error> {
     let stamp = (stamp(section) == Stamp::On).then(|| STAMP_FIELD.to_owned());
     let settings =
@@ -299,17 +271,10 @@ fn write_concern(typed: &WriteConcern) -> Result<Option<wire::WriteConcern>, Err
     if *typed == WriteConcern::default() {
         return Ok(None);
     }
-    let w = match &typed.w {
-        // Without w the server's own default cannot be sent beside j; one member is what j alone has always meant.
-        None => wire::W::Number(1),
-        Some(W::Number(number)) if *number <= 50 => wire::W::Number(*number),
-        Some(W::Number(_)) => return Err(Error::WriteConcern("w: a replica set has at most 50 members")),
-        Some(W::Name(name)) if name == "majority" => wire::W::Majority,
-        Some(W::Name(name)) if !name.is_empty() => wire::W::Tag(name.clone()),
-        Some(W::Name(_)) => {
-            return Err(Error::WriteConcern("w: give a number, majority, or the name of a tag set"));
-        }
-    };
+    // Without w the server's own default cannot be sent with j; j alone means one member.
+    let w = typed.w.as_ref().unwrap_or(&W::Number(1));
+    w.check().map_err(Error::WriteConcern)?;
+    let w = w.to_wire();
     if w == wire::W::Number(0) && typed.j == Some(true) {
         return Err(Error::WriteConcern("j: true asks for an answer and w: 0 for none; keep one of them"));
     }

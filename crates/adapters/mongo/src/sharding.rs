@@ -3,13 +3,14 @@
 //! Not tried on a real cluster: every command is held to MongoDB's reference against a scripted mongos.
 
 use bson::{Bson, Document, doc, oid::ObjectId};
+use plimsoll_deployment::Namespace;
 use plimsoll_document::{IdForm, Template};
 use plimsoll_wire::{Connection, Error as WireError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::maker::identity;
-use crate::setup::{Context, Namespace, Setup, constant};
+use crate::setup::{Context, Setup, constant};
 
 /// More chunks than this are refused.
 pub const CHUNKS_MAX: u64 = 8192;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
+use plimsoll_deployment::Deployment;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::clock;
 use plimsoll_measure::interval::Reply;
@@ -19,7 +20,6 @@ use crate::books::{Books, Closed};
 use crate::lean::{self, Lean};
 use crate::maker::Maker;
 use crate::setup::Setup;
-use crate::topology::Site;
 
 mod knock;
 
@@ -69,9 +69,9 @@ struct Door {
 
 impl Spread {
     /// A target for one worker over each of `sites`.
-    pub fn new(setup: Arc<Setup>, sites: &[Arc<Site>], books: Books) -> Self {
+    pub fn new(setup: Arc<Setup>, sites: &[Arc<Deployment>], books: Books) -> Self {
         let maker = Arc::new(Maker::new(setup, books));
-        let host = |site: &Arc<Site>| Host {
+        let host = |site: &Arc<Deployment>| Host {
             address: site.addresses().first().map(ToString::to_string).unwrap_or_default(),
             target: Lean::sharing(maker.clone(), site.clone()),
             patience: Patience::default(),

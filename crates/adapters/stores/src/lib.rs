@@ -7,13 +7,9 @@ pub mod source;
 
 pub mod audit;
 
-pub mod concern;
 pub mod document;
-pub mod namespace;
 pub mod positions;
-pub mod site;
 pub mod topics;
 
-mod control;
 mod encode;
 mod walk;

@@ -10,11 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bson::{Binary, RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc, spec::BinarySubtype};
+use plimsoll_deployment::{Admin, Error as DeploymentError, Namespace};
 use plimsoll_pipeline::{Claim, Partition, Position, PositionError, PositionStore};
 
-use crate::control::Control;
-use crate::namespace::Namespace;
-use crate::site::SiteError;
 use crate::topics::{first, number_of};
 
 /// DuplicateKey: somebody else made the document at the same moment.
@@ -36,7 +34,7 @@ pub struct Shelf {
 /// A position store on a collection.
 #[derive(Debug)]
 pub struct Positions {
-    control: Control,
+    admin: Admin,
     shelf: Shelf,
     /// The epochs in which this process holds its partitions.
     held: Mutex<BTreeMap<Partition, u64>>,
@@ -105,8 +103,8 @@ impl Positions {
     ///
     /// # Errors
     /// If the URI cannot be used.
-    pub fn new(uri: &str, shelf: Shelf, timeout: Duration) -> Result<Self, SiteError> {
-        Ok(Self { control: Control::new(uri, timeout)?, shelf, held: Mutex::default() })
+    pub fn new(uri: &str, shelf: Shelf, timeout: Duration) -> Result<Self, DeploymentError> {
+        Ok(Self { admin: Admin::new(uri, timeout)?, shelf, held: Mutex::default() })
     }
 
     /// A partition's position as it is stored.
@@ -114,7 +112,7 @@ impl Positions {
     /// # Errors
     /// If it cannot be read.
     pub fn look(&self, partition: &Partition) -> Result<Kept, PositionError> {
-        let reply = self.control.run(&self.shelf.namespace.db, &self.shelf.find(partition));
+        let reply = self.admin.run(&self.shelf.namespace.db, &self.shelf.find(partition));
         let reply = reply.map_err(|error| unavailable("read", &error))?;
         Ok(first(&reply).map(read).unwrap_or_default())
     }
@@ -123,7 +121,7 @@ impl Positions {
     ///
     /// A command that is not answered in time may be done later, when the next try has long been answered: one that counted on
     /// from whatever is there would then fence the very process that sent it.
-    fn raise_epoch(&self, partition: &Partition, known: u64) -> Result<RawDocumentBuf, SiteError> {
+    fn raise_epoch(&self, partition: &Partition, known: u64) -> Result<RawDocumentBuf, DeploymentError> {
         let command = rawdoc! {
             "findAndModify": &*self.shelf.namespace.collection,
             "query": {"_id": self.shelf.id(partition), "epoch": signed(known)},
@@ -132,14 +130,14 @@ impl Positions {
             "new": true,
             "writeConcern": {"w": "majority", "j": true},
         };
-        self.control.run(&self.shelf.namespace.db, &command)
+        self.admin.run(&self.shelf.namespace.db, &command)
     }
 
     /// Takes a partition over, if nobody else did since it was looked at.
     fn try_claim(&self, partition: &Partition) -> Result<Option<Kept>, PositionError> {
         let known = self.look(partition)?.epoch;
         let reply = match self.raise_epoch(partition, known) {
-            Err(SiteError::Wire(plimsoll_wire::Error::Server(error))) if error.code == DUPLICATE => {
+            Err(DeploymentError::Wire(plimsoll_wire::Error::Server(error))) if error.code == DUPLICATE => {
                 return Ok(None);
             }
             raised => raised.map_err(|error| unavailable("read", &error))?,
@@ -169,7 +167,7 @@ impl Positions {
             "ordered": false,
             "writeConcern": {"w": "majority", "j": true},
         };
-        let reply = self.control.run(&self.shelf.namespace.db, &command);
+        let reply = self.admin.run(&self.shelf.namespace.db, &command);
         let reply = reply.map_err(|error| unavailable("written", &error))?;
         if let Some(reason) = failed(&reply) {
             return Err(PositionError::Unavailable { verb: "written", reason });
@@ -213,7 +211,7 @@ impl PositionStore for Positions {
     }
 }
 
-fn unavailable(verb: &'static str, error: &SiteError) -> PositionError {
+fn unavailable(verb: &'static str, error: &DeploymentError) -> PositionError {
     PositionError::Unavailable { verb, reason: error.to_string() }
 }
 

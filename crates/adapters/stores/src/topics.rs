@@ -7,10 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bson::{RawDocument, rawdoc};
+use plimsoll_deployment::Namespace;
 use plimsoll_wire::{Connection, Error as Wire};
 use sha2::{Digest, Sha256};
-
-use crate::namespace::Namespace;
 
 /// The collection that topics are written down in, in the database of the data.
 pub const COLLECTION: &str = "plimsoll_topics";
@@ -65,7 +64,7 @@ pub struct Topics {
 impl Topics {
     /// The topics of the data in `namespace`; `chosen` are numbers that the settings give.
     pub fn of(namespace: &Namespace, chosen: BTreeMap<String, u32>) -> Self {
-        Self { registry: namespace.beside(COLLECTION), chosen, known: Mutex::default() }
+        Self { registry: namespace.sibling(COLLECTION), chosen, known: Mutex::default() }
     }
 
     /// The number that a topic gets if no other has it.

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_deployment::collection::InitialState;
 use plimsoll_ledger::{Findings, Ledger, Neighbours, Touched};
 use plimsoll_measure::clock;
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_mongo::audit::{Listener, Scope, examples, scan};
-use plimsoll_mongo::collection::Before;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::{ConnectOptions, Connection};
 
@@ -34,7 +34,7 @@ pub struct Subject<'a> {
     /// Whether documents of others may be there.
     pub neighbours: Neighbours,
     /// The collection before the run.
-    pub before: &'a Before,
+    pub before: &'a InitialState,
 }
 
 /// Reads everything back. A server that cannot be read gives "not audited" with the reason.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_deployment::Deployment;
 use plimsoll_host::null;
 use plimsoll_ledger::Deal;
 use plimsoll_load::arrivals::Share;
@@ -17,7 +18,6 @@ use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
 use plimsoll_mongo::books::Books;
 use plimsoll_mongo::setup::{Command, Setup};
-use plimsoll_mongo::topology::Site;
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
 use crate::client_engine::Fleet;
@@ -70,7 +70,7 @@ pub fn ceiling(
 ) -> anyhow::Result<(f64, f64)> {
     let server = null::Server::start(null::Options::default()).context("start the null server")?;
     let address = Address { host: server.address().ip().to_string(), port: server.address().port() };
-    let site = Arc::new(Site::single(address, Duration::from_secs(10)));
+    let site = Arc::new(Deployment::single(address, Duration::from_secs(10)));
     let deal = Deal::new(setup.block(), workers as u64, None).context("deal numbers")?;
     let batch_max = batch_max(setup, phase);
     let books = (0..workers as u64).map(|worker| {

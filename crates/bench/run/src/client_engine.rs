@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use plimsoll_deployment::Deployment;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Engine, Finished, Progress, RunError};
 use plimsoll_load::fault::Fault;
@@ -19,7 +20,6 @@ use plimsoll_mongo::maker::Maker;
 use plimsoll_mongo::scenario::Client;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_mongo::spread::Spread;
-use plimsoll_mongo::topology::Site;
 
 /// The workers and their targets.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Fleet {
     /// When the system has no descriptor left.
     pub fn new(
         setup: &Arc<Setup>,
-        sites: &[Arc<Site>],
+        sites: &[Arc<Deployment>],
         books: Vec<Books>,
         shard: Share,
         spin: Spin,

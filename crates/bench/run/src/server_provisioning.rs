@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use plimsoll_deployment::Deployment;
 use plimsoll_host::proxy::Proxy;
 use plimsoll_host::{Profile, Server, Storage, embedded, mongod, process};
 use plimsoll_measure::environment::ServerKind;
-use plimsoll_mongo::topology::Site;
 use plimsoll_wire::Address;
 
 use crate::console::{Console, Silent};
@@ -46,7 +46,7 @@ impl Manner {
 #[derive(Clone, Debug)]
 pub struct Place {
     /// How to reach it.
-    pub site: Arc<Site>,
+    pub site: Arc<Deployment>,
     /// What it is.
     pub kind: ServerKind,
     /// The process that we started, which ends with this value.
@@ -54,7 +54,7 @@ pub struct Place {
     /// The process of a server that others started, if it runs on this machine.
     process: Option<u32>,
     /// How the load reaches it: by way of the proxies, if there are any.
-    pub road: Arc<Site>,
+    pub road: Arc<Deployment>,
     /// Between the load and the server, for faults of the network.
     pub proxies: Vec<Arc<Proxy>>,
     /// Further servers that the load is spread over; they know nothing of each other.
@@ -142,7 +142,7 @@ impl Place {
     }
 
     /// How the load reaches each server.
-    pub fn roads(&self) -> Vec<Arc<Site>> {
+    pub fn roads(&self) -> Vec<Arc<Deployment>> {
         self.all().map(|place| place.road.clone()).collect()
     }
 
@@ -154,7 +154,7 @@ impl Place {
     fn started(server: Server, timeout: Duration) -> Self {
         let socket = server.address();
         let address = Address { host: socket.ip().to_string(), port: socket.port() };
-        let site = Arc::new(Site::single(address, timeout));
+        let site = Arc::new(Deployment::single(address, timeout));
         let kind = server.kind();
         let server = Some(Owned::new(server));
         Self {
@@ -169,7 +169,7 @@ impl Place {
     }
 
     fn at(uri: &str, timeout: Duration, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
-        let site = runtime.block_on(Site::find(uri, timeout)).deserves(Exit::Server)?;
+        let site = runtime.block_on(Deployment::find(uri, timeout)).deserves(Exit::Server)?;
         let process = site.addresses().first().and_then(local_pid);
         let site = Arc::new(site);
         let kind = ServerKind::Address;
@@ -203,7 +203,7 @@ impl Place {
             proxies.push(Arc::new(Proxy::start(upstream, seed).context("start a proxy")?));
         }
         let own = |proxy: &Arc<Proxy>| Address { host: "127.0.0.1".into(), port: proxy.address().port() };
-        let road = self.site.by_way_of(proxies.iter().map(own).collect()).deserves(Exit::Usage)?;
+        let road = self.site.behind(proxies.iter().map(own).collect()).deserves(Exit::Usage)?;
         (self.road, self.proxies) = (Arc::new(road), proxies);
         self.others.iter_mut().try_for_each(|other| other.put_proxies(seed))
     }

@@ -1,8 +1,9 @@
 //! What a run of a comparison has to itself, so that it begins like the others: a collection, or the database of its
 //! service.
 
-use plimsoll_mongo::setup::Namespace;
 use serde_json::Value;
+
+use plimsoll_deployment::Namespace;
 
 use crate::matrix::venue::Venue;
 use plimsoll_run::system::Subject;

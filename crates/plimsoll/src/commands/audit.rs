@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_ledger::{Ledger, Neighbours, Run as RunId, Touched, recover};
 use plimsoll_measure::environment::ServerKind;
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::Run;
 use plimsoll_mongo::audit::Listener;
-use plimsoll_mongo::collection::{self, Before};
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_wire::Connection;
 
@@ -42,7 +42,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     let place = place(args, &path, &runtime)?;
     let touching = plan.database().iter().any(|(_, operation)| operation.touches());
     let touched = if touching { Touched::All } else { Touched::None };
-    let before = Before {
+    let before = InitialState {
         documents: documents_before(&path),
         vanishing: runtime.block_on(vanishing(&place, &setup))?,
     };

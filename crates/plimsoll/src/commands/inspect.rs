@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
+use plimsoll_deployment::Namespace;
+use plimsoll_deployment::inspect::{self as mongo, FORBIDDEN_MAX, Wanted};
 use plimsoll_measure::inspection::Inspection;
-use plimsoll_mongo::inspect::{self as mongo, FORBIDDEN_MAX, Wanted};
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::Connection;
 
 use crate::cli::InspectArgs;

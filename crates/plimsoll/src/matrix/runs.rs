@@ -1,7 +1,7 @@
 //! The runs of a matrix in their order, and which of them are still to be made.
 
+use plimsoll_deployment::Namespace;
 use plimsoll_measure::run::Run;
-use plimsoll_mongo::setup::Namespace;
 
 use super::cells::Cell;
 use super::venue::Venue;

@@ -1,10 +1,10 @@
 //! What a run works on, where that is the suite's to have: a MongoDB server with its collection, brokers with their topics.
 //! Both are found or started, looked at before and after, and cleared by rule.
 
+use plimsoll_deployment::Namespace;
 use plimsoll_measure::clock;
 use plimsoll_measure::inspection::{FORMAT, Inspection};
 use plimsoll_mongo::scenario::Existing;
-use plimsoll_mongo::setup::Namespace;
 use tokio::runtime::Runtime;
 
 use super::broker::Brokers;

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use bson::rawdoc;
+use plimsoll_deployment::inspect::{self as mongo, Wanted};
+use plimsoll_deployment::{Namespace, collection};
 use plimsoll_host::probe::Probe;
 use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::environment::ServerFacts;
 use plimsoll_measure::inspection::{Collection, Inspection};
-use plimsoll_mongo::collection;
-use plimsoll_mongo::inspect::{self as mongo, Wanted};
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::Connection;
 use tokio::runtime::Runtime;
 

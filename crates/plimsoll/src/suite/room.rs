@@ -1,8 +1,8 @@
 //! The collection of a run, on a server that the suite has: by which rule it is empty before the run, and what becomes of it
 //! after.
 
+use plimsoll_deployment::Namespace;
 use plimsoll_mongo::scenario::Existing;
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_report::suite as report;
 
 use super::host::{Hosted, in_the_way};

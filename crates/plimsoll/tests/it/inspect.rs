@@ -4,10 +4,10 @@ use std::net::TcpListener;
 use std::process::Output;
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
+use plimsoll_deployment::Namespace;
 use plimsoll_measure::inspection::{
     Choice, Collection, Counting, Inspection, Kind, Place, Presence, Source, difference,
 };
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::{ConnectOptions, Connection};
 
 use crate::program::{plimsoll_with, shared, stderr, stdout};
@@ -288,7 +288,7 @@ fn two_brief_looks_tell_what_came_in_between() {
     let brief = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            plimsoll_mongo::inspect::brief(&mut connect().await, &namespace).await.unwrap()
+            plimsoll_deployment::inspect::brief(&mut connect().await, &namespace).await.unwrap()
         })
     };
     let before = brief();

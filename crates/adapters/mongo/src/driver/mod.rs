@@ -7,6 +7,7 @@ use mongodb::bson::{Document, RawDocumentBuf};
 use mongodb::error::Error;
 use mongodb::options::ClientOptions;
 use mongodb::{Client, ClientSession, Collection};
+use plimsoll_deployment::Deployment;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome};
@@ -15,7 +16,6 @@ use crate::books::{Books, Closed};
 use crate::claim::Claim;
 use crate::maker::{Aim, Maker};
 use crate::setup::{Command, Purpose, Setup};
-use crate::topology::Site;
 
 mod insert;
 
@@ -31,7 +31,7 @@ mod outcome;
 #[derive(Debug)]
 pub struct Driver {
     maker: Maker,
-    site: Arc<Site>,
+    site: Arc<Deployment>,
     /// One client a worker, made on its own runtime: its pool is what users have.
     client: Mutex<Option<Client>>,
 }
@@ -72,7 +72,7 @@ struct Named {
 
 impl Driver {
     /// A target for one worker.
-    pub fn new(setup: Arc<Setup>, site: Arc<Site>, books: Books) -> Self {
+    pub fn new(setup: Arc<Setup>, site: Arc<Deployment>, books: Books) -> Self {
         Self { maker: Maker::new(setup, books), site, client: Mutex::default() }
     }
 

@@ -1,10 +1,11 @@
 //! Cursors of commands that are written anew each time.
 
+use plimsoll_deployment::Namespace;
 use plimsoll_measure::interval::Reply;
 use plimsoll_wire::{Call, Connection, Error, FindReply, Limits};
 
 use super::find::count;
-use crate::setup::{Namespace, Setup};
+use crate::setup::Setup;
 use crate::statement;
 
 /// A command that is answered by a cursor, and what asks for more of it.

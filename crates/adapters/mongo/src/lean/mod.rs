@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll_deployment::Deployment;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
@@ -12,7 +13,6 @@ use plimsoll_wire::{Connection, Limits};
 use crate::books::{Books, Closed};
 use crate::maker::Maker;
 use crate::setup::{Command, Setup};
-use crate::topology::Site;
 
 mod insert;
 
@@ -34,7 +34,7 @@ mod rare;
 #[derive(Debug)]
 pub struct Lean {
     maker: Arc<Maker>,
-    site: Arc<Site>,
+    site: Arc<Deployment>,
     /// Connections that were opened: each has a session of its own.
     opened: AtomicU64,
 }
@@ -77,12 +77,12 @@ enum Attempt {
 
 impl Lean {
     /// A target for one worker.
-    pub fn new(setup: Arc<Setup>, site: Arc<Site>, books: Books) -> Self {
+    pub fn new(setup: Arc<Setup>, site: Arc<Deployment>, books: Books) -> Self {
         Self::sharing(Arc::new(Maker::new(setup, books)), site)
     }
 
     /// A target that shares its worker's documents with others.
-    pub const fn sharing(maker: Arc<Maker>, site: Arc<Site>) -> Self {
+    pub const fn sharing(maker: Arc<Maker>, site: Arc<Deployment>) -> Self {
         Self { maker, site, opened: AtomicU64::new(0) }
     }
 
@@ -112,7 +112,7 @@ impl Lean {
     }
 
     /// Where it sends to.
-    pub(crate) const fn site(&self) -> &Arc<Site> {
+    pub(crate) const fn site(&self) -> &Arc<Deployment> {
         &self.site
     }
 

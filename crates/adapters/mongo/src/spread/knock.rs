@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use plimsoll_deployment::Deployment;
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
 use plimsoll_wire::Connection;
 use tokio::task::JoinHandle;
-
-use crate::topology::Site;
 
 /// A worker tries a server that is away again this often, in nanoseconds.
 const TRY_EVERY_NS: u64 = 500 * MILLISECOND_NS;
@@ -28,7 +27,7 @@ pub(super) struct Knock {
 
 impl Knock {
     /// Begins one. Must be called on a tokio runtime.
-    pub fn at(site: Arc<Site>) -> Self {
+    pub fn at(site: Arc<Deployment>) -> Self {
         let attempt = async move { tokio::time::timeout(TRY_LIMIT, site.connect()).await.ok()?.ok() };
         Self { attempt: tokio::spawn(attempt) }
     }

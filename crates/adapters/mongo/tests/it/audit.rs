@@ -1,11 +1,11 @@
 //! What the audit scan asks of a replica set before it believes what it reads.
 
 use bson::{Document, doc};
+use plimsoll_deployment::Namespace;
 use plimsoll_document::IdForm;
 use plimsoll_host::scripted::Server;
 use plimsoll_ledger::{Deal, Ledger, Neighbours, Run, State, Touched, WorkerLedger};
 use plimsoll_mongo::audit::{Error, Scope, scan};
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::{Address, ConnectOptions};
 
 /// A member of a replica set that answers the wait for a majority with `waited`.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use plimsoll_deployment::Deployment;
 use plimsoll_host::null;
 use plimsoll_ledger::{Deal, Run};
 use plimsoll_load::target::{Prepared, Target};
@@ -12,7 +13,6 @@ use plimsoll_mongo::books::Books;
 use plimsoll_mongo::driver::Driver;
 use plimsoll_mongo::scenario::{Operation, Section};
 use plimsoll_mongo::setup::{Context, Setup};
-use plimsoll_mongo::topology::Site;
 use plimsoll_wire::Address;
 
 /// Operations of each kind that are sent.
@@ -41,7 +41,7 @@ fn everything_that_the_driver_does_is_done_on_the_workers_thread() {
     let server = null::Server::start(null::Options::default()).unwrap();
     let setup = Arc::new(setup());
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
-    let site = Arc::new(Site::single(address, Duration::from_secs(20)));
+    let site = Arc::new(Deployment::single(address, Duration::from_secs(20)));
     let mut books = Books::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None);
     books.pretend(1000);
     let target = Driver::new(setup.clone(), site, books);

@@ -5,7 +5,6 @@
 mod audit;
 mod driver;
 mod insert;
-mod inspect;
 mod sharding;
 mod spread;
 mod topology;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::{Document, doc};
+use plimsoll_deployment::Deployment;
 use plimsoll_ledger::{Deal, Run};
 use plimsoll_mongo::books::Books;
 use plimsoll_mongo::scenario::{Operation, Section};
 use plimsoll_mongo::setup::{Context, Setup};
-use plimsoll_mongo::topology::Site;
 use plimsoll_wire::Address;
 
 /// The time limit of each operation: nothing here comes near it.
@@ -30,8 +30,8 @@ pub fn books(setup: &Setup) -> Books {
 }
 
 /// A server on this machine.
-pub fn site(port: u16) -> Arc<Site> {
-    Arc::new(Site::single(Address { host: "127.0.0.1".into(), port }, TIMEOUT))
+pub fn site(port: u16) -> Arc<Deployment> {
+    Arc::new(Deployment::single(Address { host: "127.0.0.1".into(), port }, TIMEOUT))
 }
 
 /// The name of a command.

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bson::{Document, doc};
+use plimsoll_deployment::Deployment;
 use plimsoll_host::scripted::Server;
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_mongo::lean::Lean;
-use plimsoll_mongo::topology::Site;
 
 use crate::scripts::{TIMEOUT, books, name, run, setup, taken};
 
@@ -83,7 +83,7 @@ async fn insert(target: &Lean, lane: &mut <Lean as Target>::Lane) -> Outcome {
     target.send(lane).await.outcome
 }
 
-fn target(site: Site) -> Lean {
+fn target(site: Deployment) -> Lean {
     let setup = setup(r#"{"insert": {}}"#);
     let books = books(&setup);
     Lean::new(setup, Arc::new(site), books)
@@ -95,7 +95,7 @@ const REFUSED: Outcome = Outcome::Rejected(Rejection::NotPrimary);
 fn one_member_is_enough_to_follow_its_set_after_a_failover() {
     let members = Members::start();
     run(async {
-        let target = target(Site::find(&members.uri(0, ""), TIMEOUT).await.unwrap());
+        let target = target(Deployment::find(&members.uri(0, ""), TIMEOUT).await.unwrap());
         let mut lane = target.open().await.unwrap();
         assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
         members.elect(1);
@@ -111,7 +111,7 @@ fn one_member_is_enough_to_follow_its_set_after_a_failover() {
 fn the_other_members_are_known_when_the_one_that_was_named_is_gone() {
     let mut members = Members::start();
     run(async {
-        let target = target(Site::find(&members.uri(0, ""), TIMEOUT).await.unwrap());
+        let target = target(Deployment::find(&members.uri(0, ""), TIMEOUT).await.unwrap());
         members.elect(1);
         drop(members.servers[0].take());
         let mut lane = reopen(&target).await.unwrap();
@@ -124,7 +124,7 @@ fn the_other_members_are_known_when_the_one_that_was_named_is_gone() {
 fn a_secondary_that_is_named_leads_to_the_primary() {
     let members = Members::start();
     run(async {
-        let target = target(Site::find(&members.uri(1, ""), TIMEOUT).await.unwrap());
+        let target = target(Deployment::find(&members.uri(1, ""), TIMEOUT).await.unwrap());
         let mut lane = target.open().await.unwrap();
         assert_eq!(insert(&target, &mut lane).await, Outcome::Acknowledged);
     });
@@ -135,7 +135,7 @@ fn a_secondary_that_is_named_leads_to_the_primary() {
 fn a_direct_connection_stays_where_it_is() {
     let members = Members::start();
     run(async {
-        let site = Site::find(&members.uri(0, "?directConnection=true"), TIMEOUT).await.unwrap();
+        let site = Deployment::find(&members.uri(0, "?directConnection=true"), TIMEOUT).await.unwrap();
         let target = target(site);
         let mut lane = target.open().await.unwrap();
         members.elect(1);

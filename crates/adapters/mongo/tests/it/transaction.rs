@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::{Document, doc};
+use plimsoll_deployment::Deployment;
 use plimsoll_host::scripted::Server;
 use plimsoll_ledger::{Counts, Deal, Run};
 use plimsoll_load::target::{Prepared, Target};
@@ -13,7 +14,6 @@ use plimsoll_mongo::books::Books;
 use plimsoll_mongo::lean::Lean;
 use plimsoll_mongo::scenario::{Operation, Section};
 use plimsoll_mongo::setup::{Context, Setup};
-use plimsoll_mongo::topology::Site;
 use plimsoll_wire::Address;
 
 /// A primary that takes every insert and answers a commit as it is told.
@@ -40,7 +40,7 @@ fn transact(server: &Server) -> (Outcome, Counts) {
     let context = Context { seed: 1, run, base: Path::new(".") };
     let setup = Setup::build(&section, &[("transfer".to_owned(), operation)], context).unwrap();
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
-    let site = Arc::new(Site::single(address, Duration::from_secs(2)));
+    let site = Arc::new(Deployment::single(address, Duration::from_secs(2)));
     let books = Books::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None);
     let target = Lean::new(Arc::new(setup), site, books);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use bson::{Document, RawBsonRef, RawDocument, doc, rawdoc, spec::BinarySubtype};
+use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace, runtime};
 use plimsoll_wire::{Connection, Cursor, FindRequest, FindSpec};
 
 use super::partition::TooLong;
 use super::reconcile::{Expected, Found, Payload, Reconcile};
 use super::report::Report;
-use crate::control::runtime;
 use crate::document::form::{Form, PAYLOAD_ID};
 use crate::document::identity::Identity;
-use crate::namespace::Namespace;
-use crate::site::{Site, SiteError};
 use crate::walk;
 
 /// Documents of one reply.
@@ -47,7 +45,7 @@ pub struct Part {
 pub enum AuditError {
     /// It cannot be reached, or read to its end.
     #[error(transparent)]
-    Site(#[from] SiteError),
+    Deployment(#[from] DeploymentError),
     /// It cannot be remembered.
     #[error(transparent)]
     TooLong(#[from] TooLong),
@@ -76,9 +74,9 @@ pub fn scan(uri: &str, expected: Vec<Expected>, parts: &[Part]) -> Result<Report
     }
     let mut fold = Reconcile::new(expected)?;
     runtime()?.block_on(async {
-        let site = Site::new(uri, REPLY_TIMEOUT).await?;
+        let deployment = Deployment::new(uri, REPLY_TIMEOUT).await?;
         for part in parts {
-            let mut connection = site.connect().await?;
+            let mut connection = deployment.connect().await?;
             read(&mut connection, part, summed, &mut fold).await?;
         }
         Ok(fold.finish())
@@ -100,9 +98,9 @@ async fn read(
     if !summed {
         spec.projection = Some(projection(&part.identified));
     }
-    let request = FindRequest::new(&spec, &connection.limits()).map_err(SiteError::from)?;
+    let request = FindRequest::new(&spec, &connection.limits()).map_err(DeploymentError::from)?;
     let mut cursor = Cursor::new(request);
-    while let Some(documents) = cursor.next(connection).await.map_err(SiteError::from)? {
+    while let Some(documents) = cursor.next(connection).await.map_err(DeploymentError::from)? {
         for document in documents {
             see(document, part, fold);
         }
@@ -126,7 +124,7 @@ async fn catch_up(connection: &mut Connection, namespace: &Namespace) -> Result<
         "updates": [nothing],
         "writeConcern": {"w": "majority", "wtimeout": CATCH_UP_MS},
     };
-    let reply = connection.command(&namespace.db, &update).await.map_err(SiteError::from)?;
+    let reply = connection.command(&namespace.db, &update).await.map_err(DeploymentError::from)?;
     match reply.get_document("writeConcernError") {
         Ok(error) => Err(AuditError::Behind(error.get_str("errmsg").unwrap_or("no reason given").to_owned())),
         Err(_) => Ok(()),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use plimsoll_deployment::Admin;
 use plimsoll_pipeline::replay::Again;
 
 use super::{Insert, Named, Refusal, Transactional, timeout};
-use crate::control::Control;
 use crate::document::form::Form;
 use crate::source::letters::Letters;
 
@@ -51,8 +51,8 @@ impl Insert {
             )));
         }
         let namespace = self.collection.parse().map_err(Refusal::of)?;
-        let control = Control::new(&self.uri, timeout(self.timeout)?).map_err(Refusal::of)?;
+        let admin = Admin::new(&self.uri, timeout(self.timeout)?).map_err(Refusal::of)?;
         let again = (!self.names_anew()).then(|| Arc::clone(again));
-        Ok(Letters::new(control, namespace, limit, again))
+        Ok(Letters::new(admin, namespace, limit, again))
     }
 }

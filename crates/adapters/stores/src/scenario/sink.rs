@@ -4,17 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_deployment::{Deployment, Namespace, concern::WriteConcern, runtime};
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Refusal, TIMEOUT, timeout};
-use crate::concern::WriteConcern;
-use crate::control::runtime;
 use crate::document::form::Form;
-use crate::namespace::Namespace;
 use crate::sink::insert::{Common, Inserts};
-use crate::site::Site;
 use crate::topics::Topics;
 
 /// Connections of one worker at most.
@@ -100,10 +97,10 @@ impl Insert {
         check_connections(self.connections)?;
         check_concern(&self.write_concern)?;
         self.check_names()?;
-        let site = site(&self.uri, timeout)?;
+        let deployment = deployment(&self.uri, timeout)?;
         let promise = Inserts::promised(self.identity, self.write_concern.is_durable());
         Ok(Inserts::new(Common {
-            site,
+            deployment,
             topics: Topics::of(&namespace, self.topics.clone()),
             namespace,
             named: self.identity,
@@ -126,9 +123,9 @@ impl Insert {
 }
 
 /// The deployment of a URI.
-pub(super) fn site(uri: &str, timeout: Duration) -> Result<Site, Refusal> {
+pub(super) fn deployment(uri: &str, timeout: Duration) -> Result<Deployment, Refusal> {
     let runtime = runtime().map_err(Refusal::of)?;
-    runtime.block_on(Site::new(uri, timeout)).map_err(Refusal::of)
+    runtime.block_on(Deployment::new(uri, timeout)).map_err(Refusal::of)
 }
 
 pub(super) fn check_connections(connections: usize) -> Result<(), Refusal> {

@@ -1,17 +1,15 @@
 //! Sources and positions, as typed.
 
 use bson::{Bson, Document};
+use plimsoll_deployment::{Namespace, authenticates, runtime};
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::sink::{default_timeout, site};
+use super::sink::{default_timeout, deployment};
 use super::{POSITIONS, Refusal, timeout};
-use crate::control::runtime;
-use crate::namespace::Namespace;
 use crate::positions;
-use crate::site::authenticates;
 use crate::source::change_stream::{self, Payload, Watched};
 use crate::source::{order, scan};
 
@@ -87,7 +85,7 @@ impl Scan {
     /// What cannot be meant, as a sentence.
     pub fn build(&self) -> Result<scan::Scan, Refusal> {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
-        let site = site(&self.uri, timeout(self.timeout)?)?;
+        let deployment = deployment(&self.uri, timeout(self.timeout)?)?;
         let filter = self.filter.as_ref().map_or_else(|| Ok(Document::new()), document)?;
         if self.splits.len() > SPLITS_MAX {
             return Err(Refusal(format!(
@@ -96,7 +94,7 @@ impl Scan {
             )));
         }
         let splits = self.splits.iter().map(id).collect::<Result<_, _>>()?;
-        Ok(scan::Scan::new(site, namespace, filter, splits, runtime().map_err(Refusal::of)?))
+        Ok(scan::Scan::new(deployment, namespace, filter, splits, runtime().map_err(Refusal::of)?))
     }
 
     /// Whether it tells the server who reads.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use plimsoll_deployment::Namespace;
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sink::{CONNECTIONS, check_connections, connections, default_timeout, site};
+use super::sink::{CONNECTIONS, check_connections, connections, default_timeout, deployment};
 use super::{Refusal, TIMEOUT, timeout};
 use crate::document::form::Form;
-use crate::namespace::Namespace;
 use crate::positions::{Positions, Shelf};
 use crate::sink::transactional::{Common, Gather, Transactions};
 use crate::topics::Topics;
@@ -105,7 +105,7 @@ impl Transactional {
             wait: Duration::from_nanos(self.gather_wait.as_ns()).min(timeout),
         };
         Ok(Transactions::new(Common {
-            site: site(&self.uri, timeout)?,
+            deployment: deployment(&self.uri, timeout)?,
             shelf: self.shelf(pipeline)?,
             topics: Topics::of(&namespace, self.topics.clone()),
             namespace,
@@ -122,7 +122,7 @@ impl Transactional {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         match &self.dead_letters {
             Some(name) => name.parse().map_err(Refusal::of),
-            None => Ok(namespace.beside(&format!("{}_dead_letters", namespace.collection))),
+            None => Ok(namespace.sibling(&format!("{}_dead_letters", namespace.collection))),
         }
     }
 
@@ -139,7 +139,7 @@ impl Transactional {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let namespace = match &self.positions {
             Some(name) => name.parse().map_err(Refusal::of)?,
-            None => namespace.beside(POSITIONS),
+            None => namespace.sibling(POSITIONS),
         };
         Ok(Shelf { namespace, pipeline: pipeline.to_owned() })
     }

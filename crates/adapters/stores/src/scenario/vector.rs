@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_deployment::{Namespace, concern::WriteConcern};
 use plimsoll_measure::duration::Span;
 use plimsoll_pipeline::{Order, Promise};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sink::{
-    CONNECTIONS, check_concern, check_connections, check_field, connections, default_timeout, site,
+    CONNECTIONS, check_concern, check_connections, check_field, connections, default_timeout, deployment,
 };
 use super::{Refusal, TIMEOUT, timeout};
-use crate::concern::WriteConcern;
 use crate::document::form::Form;
-use crate::namespace::Namespace;
 use crate::sink::upsert::{SOURCE, SourceField};
 use crate::sink::vector::{By, Common, Stored, Vectors};
 use crate::topics::Topics;
@@ -92,7 +91,7 @@ impl Vector {
         check_concern(&self.write_concern)?;
         self.check_names()?;
         Ok(Vectors::new(Common {
-            site: site(&self.uri, timeout)?,
+            deployment: deployment(&self.uri, timeout)?,
             topics: Topics::of(&namespace, self.topics.clone()),
             namespace,
             by: self.by,

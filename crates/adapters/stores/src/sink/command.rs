@@ -4,15 +4,14 @@ use std::ops::Range;
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, RawArrayBuf, RawDocument, rawdoc};
+use plimsoll_deployment::{Namespace, is_transient_code};
 use plimsoll_pipeline::{Failure, FailureClass};
 use plimsoll_wire::{Call, CallReply, Class, Connection, Error as Wire};
 
 use super::plan::Writes;
 use super::verdict::OF_COMMAND;
-use crate::control::passing_code;
 use crate::document::identity::Identity;
 use crate::encode;
-use crate::namespace::Namespace;
 
 /// Bytes of documents in one command: what servers take, less the rest of the command.
 pub const COMMAND_BYTES_MAX: usize = 15 << 20;
@@ -142,7 +141,7 @@ fn first_refused(body: &RawDocument, part: &[(Range<usize>, u64)]) -> Option<Res
     let error = errors.into_iter().next()?.ok()?.as_document()?;
     let code = error.get_i32("code").unwrap_or(0);
     let words = error.get_str("errmsg").unwrap_or("no reason was given").to_owned();
-    if passing_code(code) {
+    if is_transient_code(code) {
         return Some(Err(Trouble::Again(words)));
     }
     let place = error.get_i32("index").ok().and_then(|index| usize::try_from(index).ok());
@@ -189,7 +188,7 @@ pub fn trouble(error: &Wire) -> Trouble {
                 OF_COMMAND.contains(&server.code) || Class::of_code(server.code) == Class::Unauthorized;
             match server.code {
                 // NoSuchTransaction: the server ended it, by its time limit or by a restart.
-                _ if labelled || server.code == 251 || passing_code(server.code) => {
+                _ if labelled || server.code == 251 || is_transient_code(server.code) => {
                     Trouble::Again(error.to_string())
                 }
                 _ if is_final => stop(FailureClass::Final, error.to_string()),
@@ -212,7 +211,7 @@ pub fn is_unknown_commit(error: &Wire) -> bool {
         Wire::Server(server) => {
             let transient = server.labels.iter().any(|label| label == TRANSIENT);
             server.labels.iter().any(|label| label == UNKNOWN_COMMIT)
-                || (!transient && passing_code(server.code))
+                || (!transient && is_transient_code(server.code))
         }
         Wire::TooLarge(_) | Wire::Encode(_) => false,
         _ => true,

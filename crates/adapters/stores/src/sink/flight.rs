@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_is_launched_lands_once_as_soon_as_it_is_done() {
-        let mut flights = Flights::new(crate::control::runtime().unwrap());
+        let mut flights = Flights::new(plimsoll_deployment::runtime().unwrap());
         flights.launch(async { 1 });
         flights.launch(async {
             tokio::time::sleep(Duration::from_millis(5)).await;

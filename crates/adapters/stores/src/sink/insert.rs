@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::rawdoc;
+use plimsoll_deployment::{
+    Deployment, Error as DeploymentError, Namespace, is_transient_code, retry, runtime,
+};
 use plimsoll_pipeline::meter::Tally;
 use plimsoll_pipeline::{
     Batch, FailureClass, Identity as Promised, Order, Promise, Settled, Sink, SinkError, SinkFactory,
@@ -13,18 +16,15 @@ use plimsoll_wire::{Connection, Error as Wire, WriteBatch, WriteConcern, WriteKi
 use super::flight::Flights;
 use super::verdict::{Judgement, Taken, of_site, of_topic};
 use super::writes::Writes;
-use crate::control::{passing_code, patiently, runtime};
 use crate::document::form::{Draft, Form, Id, Unfit};
 use crate::document::identity::{Identity, ObjectIds};
-use crate::namespace::Namespace;
 use crate::scenario::Named;
-use crate::site::{Site, SiteError};
 use crate::topics::{Topics, first};
 
 /// All that the lanes of a sink's workers have in common.
 #[derive(Debug)]
 pub(crate) struct Common {
-    pub site: Site,
+    pub deployment: Deployment,
     pub namespace: Namespace,
     pub topics: Topics,
     pub named: Named,
@@ -89,12 +89,10 @@ impl SinkFactory for Inserts {
         let flights = Flights::new(runtime);
         let mut idle: Vec<Lane> = std::iter::repeat_with(Lane::default).take(common.connections).collect();
         for lane in &mut idle {
-            flights
-                .wait_for(patiently(async || lane.open(&common).await))
-                .map_err(|error| refused(&error))?;
+            flights.wait_for(retry(async || lane.open(&common).await)).map_err(|error| refused(&error))?;
         }
         if common.promise.identity != Promised::Copies {
-            let asked = flights.wait_for(patiently(async || is_time_series(&common).await));
+            let asked = flights.wait_for(retry(async || is_time_series(&common).await));
             if asked.map_err(|error| refused(&error))? {
                 return Err(SinkError::Refused(not_unique(&common.namespace)));
             }
@@ -108,8 +106,8 @@ impl SinkFactory for Inserts {
 }
 
 /// Whether the collection is one of a time series, as far as the server lets us know.
-async fn is_time_series(common: &Common) -> Result<bool, SiteError> {
-    let mut connection = common.site.connect().await?;
+async fn is_time_series(common: &Common) -> Result<bool, DeploymentError> {
+    let mut connection = common.deployment.connect().await?;
     let list = rawdoc! {"listCollections": 1, "filter": {"name": &*common.namespace.collection}};
     match connection.command(&common.namespace.db, &list).await {
         Ok(reply) => {
@@ -117,7 +115,7 @@ async fn is_time_series(common: &Common) -> Result<bool, SiteError> {
                 .is_some_and(|found| found.get_str("type").is_ok_and(|kind| kind == "timeseries")))
         }
         // Who may only write may not ask, and is not to be refused for that.
-        Err(Wire::Server(error)) if !passing_code(error.code) => Ok(false),
+        Err(Wire::Server(error)) if !is_transient_code(error.code) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -130,7 +128,7 @@ fn not_unique(namespace: &Namespace) -> String {
 }
 
 /// Why a sink cannot be made.
-pub(crate) fn refused(error: &SiteError) -> SinkError {
+pub(crate) fn refused(error: &DeploymentError) -> SinkError {
     if error.is_final() {
         SinkError::Refused(error.to_string())
     } else {
@@ -194,11 +192,11 @@ impl Lane {
     }
 
     /// Opens its connection if it has none that works.
-    async fn open(&mut self, common: &Common) -> Result<(), SiteError> {
+    async fn open(&mut self, common: &Common) -> Result<(), DeploymentError> {
         if self.open.as_ref().is_some_and(|(connection, _)| !connection.is_broken()) {
             return Ok(());
         }
-        let connection = common.site.connect().await?;
+        let connection = common.deployment.connect().await?;
         let mut spec = WriteSpec::new(WriteKind::Insert, &common.namespace.db, &common.namespace.collection);
         (spec.ordered, spec.write_concern) = (false, Some(common.concern.clone()));
         let command = WriteBatch::new(&spec, &connection.limits())?;

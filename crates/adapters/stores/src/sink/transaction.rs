@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use plimsoll_deployment::Error as DeploymentError;
 use plimsoll_pipeline::{Batch, Failure, FailureClass, Partition, Position, Settled};
 use plimsoll_wire::{CallReply, Connection, Error as Wire};
 
@@ -16,7 +17,6 @@ use super::verdict::{of_site, of_topic};
 use crate::document::identity::{Identity, random};
 use crate::encode;
 use crate::positions;
-use crate::site::SiteError;
 
 /// How often a transaction, or its commit, is tried before its batches fail.
 const TRIES: u32 = 8;
@@ -52,17 +52,17 @@ impl Lane {
     }
 
     /// Opens its connection if it has none that works.
-    pub async fn open(&mut self, common: &Common) -> Result<&mut Connection, SiteError> {
+    pub async fn open(&mut self, common: &Common) -> Result<&mut Connection, DeploymentError> {
         let kept = self.connection.take().filter(|connection| !connection.is_broken());
         let connection = match kept {
             Some(connection) => connection,
-            None => common.site.connect().await?,
+            None => common.deployment.connect().await?,
         };
         Ok(self.connection.insert(connection))
     }
 
     /// Makes the collections that are not there: not every server makes them in a transaction.
-    pub async fn make_collections(&mut self, common: &Common) -> Result<(), SiteError> {
+    pub async fn make_collections(&mut self, common: &Common) -> Result<(), DeploymentError> {
         let connection = self.open(common).await?;
         for namespace in [&common.namespace, &common.dead_letters, &common.shelf.namespace] {
             let create = rawdoc! {"create": &*namespace.collection};

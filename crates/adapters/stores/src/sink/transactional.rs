@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_deployment::{Deployment, Namespace, retry, runtime};
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_pipeline::{
     Batch, FailureClass, Identity, Order, Partition, Promise, Settled, Sink, SinkError, SinkFactory, Verdict,
@@ -20,11 +21,8 @@ use super::flight::Flights;
 use super::gathered::{Gathered, Took, nanoseconds};
 use super::insert::refused;
 use super::transaction::{Lane, Outcome};
-use crate::control::{patiently, runtime};
 use crate::document::form::Form;
-use crate::namespace::Namespace;
 use crate::positions::Shelf;
-use crate::site::Site;
 use crate::topics::Topics;
 
 /// How often it is looked whether a partition was taken away.
@@ -44,7 +42,7 @@ pub struct Gather {
 /// All that the transactions of a sink's workers have in common.
 #[derive(Debug)]
 pub(crate) struct Common {
-    pub site: Site,
+    pub deployment: Deployment,
     pub namespace: Namespace,
     pub dead_letters: Namespace,
     pub shelf: Shelf,
@@ -84,7 +82,8 @@ impl Transactions {
 impl Common {
     /// What every transaction is committed with.
     pub fn concern(&self) -> WriteConcern {
-        let timeout_ms = self.site.timeout().and_then(|timeout| u32::try_from(timeout.as_millis()).ok());
+        let timeout_ms =
+            self.deployment.timeout().and_then(|timeout| u32::try_from(timeout.as_millis()).ok());
         WriteConcern { w: plimsoll_wire::W::Majority, j: Some(true), timeout_ms }
     }
 }
@@ -99,7 +98,7 @@ impl SinkFactory for Transactions {
         let flights = Flights::new(runtime().map_err(|error| SinkError::Refused(error.to_string()))?);
         let mut idle: Vec<Lane> = std::iter::repeat_with(Lane::new).take(common.connections).collect();
         for (number, lane) in idle.iter_mut().enumerate() {
-            let opened = flights.wait_for(patiently(async || match number {
+            let opened = flights.wait_for(retry(async || match number {
                 0 => lane.make_collections(&common).await,
                 _ => lane.open(&common).await.map(drop),
             }));

@@ -11,6 +11,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace, retry, runtime};
 use plimsoll_pipeline::{
     Batch, Event, FailureClass, Identity as Promised, Promise, Settled, Sink, SinkError, SinkFactory, Verdict,
 };
@@ -22,11 +23,8 @@ use super::flight::Flights;
 use super::insert::refused;
 use super::upsert::{SourceField, push};
 use super::verdict::{Judgement, Taken, of_site, of_topic};
-use crate::control::{patiently, runtime};
 use crate::document::form::Form;
 use crate::document::identity::Identity;
-use crate::namespace::Namespace;
-use crate::site::{Site, SiteError};
 use crate::topics::Topics;
 use crate::walk;
 
@@ -61,7 +59,7 @@ pub enum Stored {
 /// All that the lanes of a sink's workers have in common.
 #[derive(Debug)]
 pub(crate) struct Common {
-    pub site: Site,
+    pub deployment: Deployment,
     pub namespace: Namespace,
     pub topics: Topics,
     pub by: By,
@@ -146,9 +144,7 @@ impl SinkFactory for Vectors {
         let flights = Flights::new(runtime().map_err(|error| SinkError::Refused(error.to_string()))?);
         let mut idle: Vec<Lane> = std::iter::repeat_with(Lane::default).take(common.connections).collect();
         for lane in &mut idle {
-            flights
-                .wait_for(patiently(async || lane.open(&common).await))
-                .map_err(|error| refused(&error))?;
+            flights.wait_for(retry(async || lane.open(&common).await)).map_err(|error| refused(&error))?;
         }
         Ok(Box::new(Vector { common, idle, flights, current: None, hash: RandomState::new() }))
     }
@@ -290,11 +286,11 @@ impl Lane {
     }
 
     /// Opens its connection if it has none that works.
-    async fn open(&mut self, common: &Common) -> Result<(), SiteError> {
+    async fn open(&mut self, common: &Common) -> Result<(), DeploymentError> {
         if self.open.as_ref().is_some_and(|(connection, _)| !connection.is_broken()) {
             return Ok(());
         }
-        let connection = common.site.connect().await?;
+        let connection = common.deployment.connect().await?;
         let mut spec = WriteSpec::new(WriteKind::Update, &common.namespace.db, &common.namespace.collection);
         (spec.ordered, spec.write_concern) = (false, Some(common.concern.clone()));
         let command = WriteBatch::new(&spec, &connection.limits())?;

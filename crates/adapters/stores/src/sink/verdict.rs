@@ -4,11 +4,10 @@
 //! refuses that event. What will not pass (rights, names) stops the pipeline. A refusal of a whole command that no document is
 //! named in is looked for by halves.
 
+use plimsoll_deployment::{Error as DeploymentError, is_transient_code};
 use plimsoll_pipeline::{Failure, FailureClass, Refused, Verdict};
 use plimsoll_wire::{Class, Outcome, Span, WriteReply};
 
-use crate::control::passing_code;
-use crate::site::SiteError;
 use crate::topics::TopicError;
 
 /// Codes that are about the command and never about a document: NamespaceNotFound, CommandNotFound, InvalidOptions,
@@ -92,7 +91,7 @@ impl Judgement {
         match class {
             Class::NotPrimary | Class::Overload => return self.fail(FailureClass::Passing, words),
             Class::Unauthorized => return self.fail(FailureClass::Final, words),
-            _ if told && passing_code(code) => return self.fail(FailureClass::Passing, words),
+            _ if told && is_transient_code(code) => return self.fail(FailureClass::Passing, words),
             _ if told && OF_COMMAND.contains(&code) => return self.fail(FailureClass::Final, words),
             _ if span.count > 1 && !of_one && halves => return self.fail(FailureClass::Poisoned, words),
             _ => {}
@@ -144,7 +143,7 @@ impl Judgement {
 }
 
 /// The class of a failure to connect.
-pub fn of_site(error: &SiteError) -> FailureClass {
+pub fn of_site(error: &DeploymentError) -> FailureClass {
     if error.is_final() { FailureClass::Final } else { FailureClass::Passing }
 }
 
@@ -152,7 +151,7 @@ pub fn of_site(error: &SiteError) -> FailureClass {
 pub fn of_topic(error: &TopicError) -> FailureClass {
     match error {
         TopicError::Taken { .. } | TopicError::Changed { .. } => FailureClass::Final,
-        TopicError::Wire(plimsoll_wire::Error::Server(error)) if !passing_code(error.code) => {
+        TopicError::Wire(plimsoll_wire::Error::Server(error)) if !is_transient_code(error.code) => {
             FailureClass::Final
         }
         TopicError::Wire(_) => FailureClass::Passing,

@@ -15,6 +15,7 @@ use mongodb::Client;
 use mongodb::change_stream::ChangeStream as Stream;
 use mongodb::error::Error;
 use mongodb::options::{ChangeStreamOptions, FullDocumentType};
+use plimsoll_deployment::driver_options;
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_pipeline::{
     Batch, Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
@@ -24,7 +25,6 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
 use super::{token, trouble};
-use crate::site;
 
 /// How long nothing comes before the place moves on without an event. A new stream says where the server's history is; the
 /// driver's own does not while it waits.
@@ -190,7 +190,7 @@ impl ChangeStream {
 }
 
 async fn connect(uri: &str) -> Result<Client, Error> {
-    let mut options = site::parse(uri).await.map_err(|error| Error::custom(error.to_string()))?;
+    let mut options = driver_options(uri).await.map_err(|error| Error::custom(error.to_string()))?;
     options.server_selection_timeout = Some(SELECTION);
     Client::with_options(options)
 }

@@ -6,20 +6,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
+use plimsoll_deployment::{Admin, Namespace};
 use plimsoll_pipeline::event::header;
 use plimsoll_pipeline::replay::{Again, Letter, Returned};
 use plimsoll_pipeline::{Intake, Lane, Lanes, Last, Partition, Position, Read, Replay, Source, SourceError};
 
 use super::order::{behind, until};
-use crate::control::{Control, may_pass};
-use crate::namespace::Namespace;
 
 /// Letters of one query, and of one removal, at most.
 const LETTERS_MAX: usize = 1000;
 
 /// Reads the dead letters of a collection once.
 pub struct Letters {
-    control: Control,
+    admin: Admin,
     namespace: Namespace,
     /// Letters that may still be read.
     left: u64,
@@ -59,9 +58,9 @@ impl Undone {
 
 impl Letters {
     /// The letters of a collection, so many at most.
-    pub(crate) fn new(control: Control, namespace: Namespace, limit: u64, again: Option<Arc<Again>>) -> Self {
+    pub(crate) fn new(admin: Admin, namespace: Namespace, limit: u64, again: Option<Arc<Again>>) -> Self {
         Self {
-            control,
+            admin,
             namespace,
             left: limit,
             again,
@@ -91,8 +90,8 @@ impl Letters {
 
     fn run(&self, command: &Document) -> Result<RawDocumentBuf, Undone> {
         let command = RawDocumentBuf::try_from(command).map_err(Undone::for_good)?;
-        let said = self.control.run(&self.namespace.db, &command);
-        said.map_err(|error| Undone { words: error.to_string(), passes: may_pass(&error) })
+        let said = self.admin.run(&self.namespace.db, &command);
+        said.map_err(|error| Undone { words: error.to_string(), passes: error.is_transient() })
     }
 
     fn failed(&self, words: impl std::fmt::Display) -> SourceError {

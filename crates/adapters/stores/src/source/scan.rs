@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
+use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace};
 use plimsoll_pipeline::{
     Batch, Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
@@ -14,16 +15,13 @@ use plimsoll_wire::{Connection, FindReply, FindRequest, FindSpec};
 use tokio::runtime::Runtime;
 
 use super::order::{behind, until};
-use crate::control::may_pass;
-use crate::namespace::Namespace;
-use crate::site::{Site, SiteError};
 
 /// Documents of one query at most.
 const DOCUMENTS_MAX: usize = 10_000;
 
 /// Reads a collection once.
 pub struct Scan {
-    site: Site,
+    deployment: Deployment,
     namespace: Namespace,
     filter: Document,
     splits: Vec<Bson>,
@@ -48,14 +46,14 @@ struct Range {
 impl Scan {
     /// A scan of what `filter` lets through, cut at `splits`, which ascend.
     pub(crate) fn new(
-        site: Site,
+        deployment: Deployment,
         namespace: Namespace,
         filter: Document,
         splits: Vec<Bson>,
         runtime: Runtime,
     ) -> Self {
         let (connection, reply, ranges) = (None, FindReply::new(), Vec::new());
-        Self { site, namespace, filter, splits, runtime, connection, reply, ranges, turn: 0 }
+        Self { deployment, namespace, filter, splits, runtime, connection, reply, ranges, turn: 0 }
     }
 
     fn bounds(&self, index: usize) -> Vec<Document> {
@@ -65,7 +63,7 @@ impl Scan {
     }
 
     /// The documents of a range that come next, `most` at most.
-    fn query(&mut self, index: usize, most: usize) -> Result<(), SiteError> {
+    fn query(&mut self, index: usize, most: usize) -> Result<(), DeploymentError> {
         let range = &self.ranges[index];
         let mut parts = range.bounds.clone();
         parts.extend(range.last.as_ref().map(behind));
@@ -78,11 +76,11 @@ impl Scan {
         let limit = u32::try_from(most).unwrap_or(u32::MAX);
         (spec.sort, spec.limit, spec.batch_size) = (Some(doc! {"_id": 1}), Some(limit), Some(limit));
         spec.single_batch = true;
-        let Self { runtime, connection, site, reply, .. } = self;
+        let Self { runtime, connection, deployment, reply, .. } = self;
         runtime.block_on(async {
             let opened = match connection.take().filter(|connection| !connection.is_broken()) {
                 Some(opened) => opened,
-                None => site.connect().await?,
+                None => deployment.connect().await?,
             };
             let opened = connection.insert(opened);
             let replicated = opened.hello().set_name.is_some() || opened.hello().is_mongos;
@@ -200,7 +198,7 @@ impl Source for Scan {
         self.turn = index + 1;
         match self.query(index, most) {
             Ok(()) => self.hand_over(index, most, intake),
-            Err(error) if may_pass(&error) => {
+            Err(error) if error.is_transient() => {
                 intake.note_trouble(format!("{} cannot be read: {error}", self.namespace));
                 std::thread::sleep(intake.wait());
                 Ok(Read::Idle)

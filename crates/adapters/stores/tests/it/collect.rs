@@ -6,7 +6,7 @@ use std::time::Duration;
 use bson::Document;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Batch, Control, Ended, Error, Executor, Identity, Limits, Order, Parts, Pipeline, PositionStore, Promise,
+    Admin, Batch, Ended, Error, Executor, Identity, Limits, Order, Parts, Pipeline, PositionStore, Promise,
     Settings, Settled, Sink, SinkError, SinkFactory, Source, Verdict,
 };
 
@@ -85,7 +85,7 @@ pub fn run(
     source: impl Source + 'static,
     sink: &Collect,
     positions: impl PositionStore + 'static,
-    control: &Arc<Control>,
+    admin: &Arc<Admin>,
 ) -> Result<Ended, Error> {
     let parts = Parts {
         sources: vec![Box::new(source)],
@@ -101,5 +101,5 @@ pub fn run(
         limits: Limits { batch_events_max: 100, ..Limits::default() },
         ..Settings::default()
     };
-    Pipeline::build(parts, settings, Arc::clone(control))?.run()
+    Pipeline::build(parts, settings, Arc::clone(admin))?.run()
 }

@@ -11,7 +11,7 @@ use bson::doc;
 use plimsoll_host::Server;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Batch, Claim, Control, Executor, Identity, Intake, Lanes, Last, Order, Partition, Parts, Pipeline,
+    Admin, Batch, Claim, Executor, Identity, Intake, Lanes, Last, Order, Partition, Parts, Pipeline,
     Position, PositionError, PositionStore, Promise, Read, Replay, Settings, Settled, Sink, SinkError,
     SinkFactory, Source, SourceError, Verdict,
 };
@@ -126,12 +126,12 @@ fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch,
     };
     let (guarantee, executor) = (Guarantee::EffectivelyOnce, Executor::Pool(1));
     let settings = Settings { guarantee, executor, ..Settings::default() };
-    let control = Arc::new(Control::default());
-    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
+    let admin = Arc::new(Admin::default());
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&admin)).unwrap();
     std::thread::scope(|scope| {
         let running = scope.spawn(|| pipeline.run());
         let batch = caught.recv_timeout(LIMIT);
-        control.abort();
+        admin.abort();
         running.join().unwrap().unwrap();
         (batch.unwrap(), lanes.recv().unwrap())
     })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_pipeline::engine::Retry;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Control, Ended, Error, Executor, Intake, Lane, Lanes, Last, Partition, Parts, Pipeline, Position,
+    Admin, Ended, Error, Executor, Intake, Lane, Lanes, Last, Partition, Parts, Pipeline, Position,
     PositionStore, Read, Record, Replay, Settings, SinkFactory, Source, SourceError,
 };
 
@@ -73,7 +73,7 @@ pub fn run(
     numbers: impl Source + 'static,
     sink: impl SinkFactory + 'static,
     positions: impl PositionStore + 'static,
-    control: &Arc<Control>,
+    admin: &Arc<Admin>,
 ) -> Result<Ended, Error> {
     let parts = Parts {
         sources: vec![Box::new(numbers)],
@@ -88,5 +88,5 @@ pub fn run(
         retry: Retry { pause_ns_max: 200_000_000, ..Retry::default() },
         ..Settings::default()
     };
-    Pipeline::build(parts, settings, Arc::clone(control))?.run()
+    Pipeline::build(parts, settings, Arc::clone(admin))?.run()
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use plimsoll_deployment::collection::{self, InitialState};
+use plimsoll_deployment::inspect::brief;
 use plimsoll_ledger::{Deal, Run as RunId};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
@@ -17,8 +19,6 @@ use plimsoll_measure::inspection::Collection;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::ServerShare;
 use plimsoll_mongo::audit::Listener;
-use plimsoll_mongo::collection::{self, Before};
-use plimsoll_mongo::inspect::brief;
 use plimsoll_mongo::keeper::KeeperThread;
 use plimsoll_mongo::scenario::Client;
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
@@ -54,7 +54,7 @@ pub struct Database {
     /// Whether every document of the run can be told from a stranger's: it has no other shard, or one identity with them.
     knows_all: bool,
     /// The collection before the run.
-    before: Before,
+    before: InitialState,
     inspected: (Option<Collection>, Option<Collection>),
     runtime: Runtime,
     fleet: Option<Fleet>,
@@ -184,7 +184,7 @@ impl System for Database {
                 // An index over much data takes its time; the command's own limit is for operations.
                 let options = ConnectOptions { timeout: None, ..place.site.options() };
                 let mut connection = Connection::connect(&options).await.deserves(Exit::Server)?;
-                let made = collection::make_indexes(&mut connection, &self.setup.namespace, &keys).await;
+                let made = collection::create_indexes(&mut connection, &self.setup.namespace, &keys).await;
                 made.context("make indexes").deserves(Exit::Server)?;
             }
             Outcome::Ok(())

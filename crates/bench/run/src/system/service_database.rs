@@ -5,11 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use bson::{Document, RawDocumentBuf, rawdoc};
+use plimsoll_deployment::{Namespace, collection, inspect};
 use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::matrix::together;
-use plimsoll_mongo::collection;
-use plimsoll_mongo::inspect;
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::Connection;
 
 use crate::server_provisioning::Place;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use plimsoll_deployment::Namespace;
 use plimsoll_kafka::scenario as kafka;
 use plimsoll_stores::audit::{Identified, Part, Report, scan};
 use plimsoll_stores::document::form::Form;
-use plimsoll_stores::namespace::Namespace;
 use plimsoll_stores::scenario::{Insert, Named, Transactional, Vector};
 use plimsoll_stores::sink::vector::By;
 use plimsoll_stores::topics::Topics;
@@ -104,7 +104,7 @@ fn of_transactional(sink: &Transactional) -> anyhow::Result<Found> {
     let namespace: Namespace = sink.collection.parse().context("read `collection`")?;
     let letters = match &sink.dead_letters {
         Some(name) => name.parse().context("read `dead_letters`")?,
-        None => namespace.beside(&format!("{}_dead_letters", namespace.collection)),
+        None => namespace.sibling(&format!("{}_dead_letters", namespace.collection)),
     };
     let data = Part { namespace: namespace.clone(), identified: Identified::ById, form: sink.form };
     let letters = Part { namespace: letters, identified: Identified::ById, form: Form::Full };

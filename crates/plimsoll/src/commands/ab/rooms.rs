@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use plimsoll_deployment::{Namespace, collection};
 use plimsoll_measure::run::Run;
-use plimsoll_mongo::collection;
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::Connection;
 use tokio::runtime::Runtime;
 

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use anyhow::bail;
 use bson::rawdoc;
+use plimsoll_deployment::{Namespace, collection};
 use plimsoll_measure::inspection::Size;
 use plimsoll_measure::matrix::together;
-use plimsoll_mongo::collection;
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::Connection;
 
 use super::prepare::Prepared;

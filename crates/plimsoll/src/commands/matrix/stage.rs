@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context;
+use plimsoll_deployment::Namespace;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::inspection::Size;
-use plimsoll_mongo::setup::Namespace;
 use tokio::runtime::Runtime;
 
 use super::prepare::Prepared;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use plimsoll_deployment::Deployment;
 use plimsoll_host::proxy::Proxy;
 use plimsoll_ledger::{Deal, Findings, Ledger, Neighbours, Run, State, Touched};
 use plimsoll_load::arrivals::Share;
@@ -19,7 +20,6 @@ use plimsoll_measure::clock;
 use plimsoll_mongo::audit::{Scope, scan};
 use plimsoll_mongo::books::Books;
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
-use plimsoll_mongo::topology::Site;
 use plimsoll_wire::Address;
 
 use plimsoll_run::client_engine::Fleet;
@@ -35,7 +35,7 @@ pub struct Trial {
     /// What was measured.
     pub summary: Summary,
     setup: Arc<Setup>,
-    site: Arc<Site>,
+    site: Arc<Deployment>,
     ledger: Ledger,
 }
 
@@ -88,9 +88,9 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
     Ok(Trial { summary, setup, site, ledger })
 }
 
-fn site(address: SocketAddr) -> Arc<Site> {
+fn site(address: SocketAddr) -> Arc<Deployment> {
     let address = Address { host: address.ip().to_string(), port: address.port() };
-    Arc::new(Site::single(address, TIMEOUT))
+    Arc::new(Deployment::single(address, TIMEOUT))
 }
 
 /// A proxy before the server, where something is done to its network.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use plimsoll_deployment::Namespace;
 use plimsoll_mongo::scenario::Existing;
-use plimsoll_mongo::setup::Namespace;
 
 use super::{Drive, Settings, Turn, WARM_UP};
 use crate::suite::child::Over;

@@ -8,11 +8,11 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use anyhow::bail;
+use plimsoll_deployment::Namespace;
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::inspection::Inspection;
 use plimsoll_measure::suite::{self, Measured};
 use plimsoll_mongo::scenario::Existing;
-use plimsoll_mongo::setup::Namespace;
 
 use super::progress::Progress;
 use super::topics::Topics;

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use plimsoll_deployment::Namespace;
 use plimsoll_measure::inspection::Inspection;
 use plimsoll_measure::size::Bytes;
 use plimsoll_measure::suite;
 use plimsoll_mongo::scenario::Existing;
-use plimsoll_mongo::setup::Namespace;
 
 use super::{Ended, Host, Job, Kind, WarmUp, measured, settled_path};
 use crate::ab::own::Own;

@@ -1,7 +1,7 @@
 //! What a server says that it is, and what is in the collection before the load.
 
+use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_measure::environment::ServerFacts;
-use plimsoll_mongo::collection::{self, Before};
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::Connection;
 
@@ -10,7 +10,11 @@ use crate::server_provisioning::Place;
 use plimsoll_scenario::Loaded;
 
 /// Asks the server what it is, and looks at the collection.
-pub(super) async fn probe(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<(ServerFacts, Before)> {
+pub(super) async fn probe(
+    place: &Place,
+    setup: &Setup,
+    loaded: &Loaded,
+) -> Outcome<(ServerFacts, InitialState)> {
     let mut facts = place.facts().await.deserves(Exit::Server)?;
     let mut before = look_at(place, setup, loaded).await?;
     for other in &place.others {
@@ -24,7 +28,7 @@ pub(super) async fn probe(place: &Place, setup: &Setup, loaded: &Loaded) -> Outc
 }
 
 /// Looks at the collection on one server and makes it ready.
-async fn look_at(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<Before> {
+async fn look_at(place: &Place, setup: &Setup, loaded: &Loaded) -> Outcome<InitialState> {
     let mut connection = Connection::connect(&place.site.options()).await.deserves(Exit::Server)?;
     let prepared = collection::prepare(&mut connection, &setup.namespace, loaded.scenario.existing).await;
     let before = prepared.map_err(|error| {

@@ -9,7 +9,7 @@ use super::catalogue::Entry;
 use super::read::{count, document, flag, seconds, text};
 use super::samples::{self, Reading};
 use super::{Error, SAMPLES_MAX, Wanted, forbidden, json, times};
-use crate::setup::Namespace;
+use crate::namespace::Namespace;
 
 /// Indexes of a collection at most; MongoDB takes 64.
 const INDEXES: Most = Most { documents: 1000, bytes: 16 << 20 };
@@ -71,7 +71,7 @@ async fn outside(
             RawDocumentBuf::new()
         }
     };
-    let said = said(&stats);
+    let said = sizes(&stats);
     seen.size = Size::of(&said);
     if let Some(documents) = estimate(asker, namespace, &said).await? {
         (seen.documents, seen.counting) = (Some(documents), Counting::Estimated);
@@ -81,7 +81,7 @@ async fn outside(
 }
 
 /// Sizes in an answer to `collStats`.
-pub(crate) fn said(stats: &RawDocument) -> Said {
+pub(crate) fn sizes(stats: &RawDocument) -> Said {
     Said {
         documents: count(stats, "count"),
         data_bytes: count(stats, "size"),
@@ -132,8 +132,8 @@ async fn list_indexes(
     let answer = asker.ask(&namespace.db, doc! {"listIndexes": namespace.collection.as_str()}).await?;
     match asker.rest(&namespace.db, answer, INDEXES).await? {
         Ok(found) => {
-            let sizes = document(stats, "indexSizes").filter(|_| said(stats).knows_disk());
-            seen.indexes = Some(found.documents.iter().map(|said| index(said, sizes)).collect());
+            let index_sizes = document(stats, "indexSizes").filter(|_| sizes(stats).knows_disk());
+            seen.indexes = Some(found.documents.iter().map(|said| index(said, index_sizes)).collect());
         }
         Err(refusal) if refusal.is_missing() => *seen = Collection::missing(&seen.namespace),
         Err(refusal) => seen.notes.push(format!("its indexes are not reported: {}", refusal.reason())),

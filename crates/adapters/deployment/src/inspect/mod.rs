@@ -8,7 +8,7 @@ use plimsoll_measure::clock;
 use plimsoll_measure::inspection::{Collection, FORMAT, Inspection};
 use plimsoll_wire::{Connection, Error as WireError};
 
-use crate::setup::Namespace;
+use crate::namespace::Namespace;
 
 mod ask;
 mod catalogue;
@@ -24,7 +24,7 @@ mod walk;
 
 pub use forbidden::{Pattern, PatternError};
 
-pub(crate) use collection::said;
+pub(crate) use collection::sizes;
 
 use ask::Asker;
 

@@ -1,9 +1,9 @@
-//! A database and a collection.
+//! Parses and prints `database.collection`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest name of a database and a collection together, as servers have it.
+/// The longest database name and collection name together, as servers allow it.
 const BYTES_MAX: usize = 255;
 
 /// A database and a collection: `database.collection`.
@@ -11,36 +11,37 @@ const BYTES_MAX: usize = 255;
 pub struct Namespace {
     /// The database.
     pub db: String,
-    /// The collection, which may hold dots itself.
+    /// The collection. It may contain dots.
     pub collection: String,
 }
 
-/// A text that names no collection.
+/// A text that is not a valid namespace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no collection: write database.collection, such as shop.orders")]
-pub struct NoNamespace(String);
+#[error("`{0}` is not a valid database.collection: write for example shop.orders")]
+pub struct InvalidNamespace(String);
 
 impl Namespace {
     /// Another collection of the same database.
-    pub fn beside(&self, collection: &str) -> Self {
+    pub fn sibling(&self, collection: &str) -> Self {
         Self { db: self.db.clone(), collection: collection.to_owned() }
     }
 }
 
 impl FromStr for Namespace {
-    type Err = NoNamespace;
+    type Err = InvalidNamespace;
 
-    fn from_str(text: &str) -> Result<Self, NoNamespace> {
-        let refused = || NoNamespace(text.to_owned());
-        let (db, collection) = text.split_once('.').ok_or_else(refused)?;
-        let odd = |c: char| c.is_whitespace() || "/\\\"$\0".contains(c);
-        let sound = !db.is_empty()
+    fn from_str(text: &str) -> Result<Self, InvalidNamespace> {
+        let invalid = || InvalidNamespace(text.to_owned());
+        let (db, collection) = text.split_once('.').ok_or_else(invalid)?;
+        let forbidden_in_db = |c: char| c.is_whitespace() || "/\\\"$\0".contains(c);
+        let valid = !db.is_empty()
             && !collection.is_empty()
-            && !db.contains(odd)
+            && !db.contains(forbidden_in_db)
             && !collection.contains(['\0', '$'])
             && !collection.starts_with('.')
+            && !collection.starts_with("system.")
             && text.len() <= BYTES_MAX;
-        if sound { Ok(Self { db: db.to_owned(), collection: collection.to_owned() }) } else { Err(refused()) }
+        if valid { Ok(Self { db: db.to_owned(), collection: collection.to_owned() }) } else { Err(invalid()) }
     }
 }
 
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_collection_is_refused() {
+    fn an_invalid_namespace_is_refused() {
         for text in [
             "",
             "shop",
@@ -71,6 +72,7 @@ mod tests {
             "a b.c",
             "shop.$cmd",
             "shop..x",
+            "shop.system.views",
             &format!("a.{}", "b".repeat(300)),
         ] {
             assert!(text.parse::<Namespace>().is_err(), "{text:?}");

@@ -10,7 +10,7 @@ use plimsoll_wire::Error as WireError;
 use super::ask::{Asker, first};
 use super::inventory::Dates;
 use super::read::document;
-use crate::setup::Namespace;
+use crate::namespace::Namespace;
 
 /// Fields with dates that are asked for at most; more are told by the inventory alone.
 const FIELDS_MAX: usize = 16;

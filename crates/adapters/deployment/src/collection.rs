@@ -1,26 +1,40 @@
-//! The collection before a run: what is in it, what may happen to it, and what can be promised about it.
+//! Prepares, measures and drops a collection.
 
 use bson::{Bson, Document, RawDocumentBuf, rawdoc};
 use plimsoll_measure::inspection::Size;
 use plimsoll_wire::{Connection, Error as WireError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::inspect::said;
-use crate::scenario::Existing;
-use crate::setup::Namespace;
+use crate::inspect::sizes;
+use crate::namespace::Namespace;
 
 /// MongoDB's error code NamespaceNotFound.
 const NAMESPACE_NOT_FOUND: i32 = 26;
 
-/// What was found before the load.
+/// What happens to a collection that is not empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Existing {
+    /// The run does not start.
+    #[default]
+    Refuse,
+    /// Its documents stay and are not touched.
+    Append,
+    /// The collection is dropped first.
+    Drop,
+}
+
+/// The state of a collection before a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Before {
-    /// Documents that were there already and stay.
+pub struct InitialState {
+    /// Existing documents, which stay.
     pub documents: u64,
-    /// Why documents may vanish by design, if they may: capped, or expiring.
+    /// Why the server may remove documents by itself, if it may: a capped collection, or expiring documents.
     pub vanishing: Option<String>,
 }
 
-/// A collection that a run does not start on.
+/// Why a collection is unusable for a run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It holds documents.
@@ -34,39 +48,39 @@ pub enum Error {
         /// How many.
         documents: u64,
     },
-    /// The server could not be asked.
+    /// The server refused the command, or the connection failed.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// Its answer was not understood.
-    #[error("the server's answer to {0} was not understood; is it a MongoDB server?")]
+    /// Its answer is malformed.
+    #[error("the server's answer to {0} is malformed; is it a MongoDB server?")]
     Answer(&'static str),
 }
 
-/// Looks at the collection and does what the scenario says about one that is not empty.
+/// Checks that the collection is empty, or does what `existing` says.
 ///
 /// # Errors
-/// [`Error::NotEmpty`] when it must be empty and is not; else what went wrong.
+/// [`Error::NotEmpty`] when it must be empty and is not; else the server's or the connection's error.
 pub async fn prepare(
     connection: &mut Connection,
     namespace: &Namespace,
     existing: Existing,
-) -> Result<Before, Error> {
+) -> Result<InitialState, Error> {
     let documents = count(connection, namespace).await?;
     if documents > 0 && existing == Existing::Refuse {
         return Err(Error::NotEmpty { namespace: namespace.clone(), documents });
     }
     if existing == Existing::Drop {
         drop_collection(connection, namespace).await?;
-        return Ok(Before::default());
+        return Ok(InitialState::default());
     }
-    Ok(Before { documents, vanishing: vanishing(connection, namespace).await? })
+    Ok(InitialState { documents, vanishing: vanishing(connection, namespace).await? })
 }
 
-/// Makes indexes and waits until they are there; those that are there already are left alone.
+/// Creates indexes and waits until they are built; keeps existing ones.
 ///
 /// # Errors
-/// What the server says, for example that documents break a unique index.
-pub async fn make_indexes(
+/// The server's refusal, for example because documents break a unique index.
+pub async fn create_indexes(
     connection: &mut Connection,
     namespace: &Namespace,
     keys: &[Document],
@@ -89,10 +103,10 @@ fn plain(order: &Bson) -> String {
     }
 }
 
-/// Documents in the collection, by its metadata; zero where there is none.
+/// Counts documents by the collection's metadata; 0 if the collection does not exist.
 ///
 /// # Errors
-/// What the server or the connection says.
+/// The server's or the connection's error.
 pub async fn count(connection: &mut Connection, namespace: &Namespace) -> Result<u64, Error> {
     let reply = connection.command(&namespace.db, &rawdoc! {"count": namespace.collection.as_str()}).await;
     let reply = match reply {
@@ -104,10 +118,10 @@ pub async fn count(connection: &mut Connection, namespace: &Namespace) -> Result
     number.map(|number| number.max(0) as u64).map_err(|_| Error::Answer("count"))
 }
 
-/// The smallest and the largest `_id` in the collection; nothing where it holds no document.
+/// Finds the smallest and the largest `_id` of the collection, if it holds documents.
 ///
 /// # Errors
-/// What the server or the connection says.
+/// The server's or the connection's error.
 pub async fn ends(connection: &mut Connection, namespace: &Namespace) -> Result<Option<[Bson; 2]>, Error> {
     let mut ends = Vec::new();
     for order in [1_i32, -1] {
@@ -121,30 +135,30 @@ pub async fn ends(connection: &mut Connection, namespace: &Namespace) -> Result<
     Ok(<[Bson; 2]>::try_from(ends).ok())
 }
 
-/// Whether there is such a collection, empty or not.
+/// Whether the collection exists, empty or not.
 ///
 /// # Errors
-/// What the server or the connection says.
+/// The server's or the connection's error.
 pub async fn exists(connection: &mut Connection, namespace: &Namespace) -> Result<bool, Error> {
     let filter = rawdoc! {"name": namespace.collection.as_str()};
     let listed = connection.command(&namespace.db, &rawdoc! {"listCollections": 1, "filter": filter}).await?;
     Ok(!first_batch(&document(&listed, "listCollections")?).is_empty())
 }
 
-/// What a collection takes, as far as the server tells.
+/// Measures the collection, as far as the server reports its sizes.
 ///
 /// # Errors
-/// What the server or the connection says.
+/// The server's or the connection's error.
 pub async fn size(connection: &mut Connection, namespace: &Namespace) -> Result<Size, Error> {
     let command = rawdoc! {"collStats": namespace.collection.as_str()};
     let stats = connection.command(&namespace.db, &command).await?;
-    Ok(Size::of(&said(&stats)))
+    Ok(Size::of(&sizes(&stats)))
 }
 
-/// Drops the collection, if it is there.
+/// Drops the collection, if it exists.
 ///
 /// # Errors
-/// What the server or the connection says.
+/// The server's or the connection's error.
 pub async fn drop_collection(connection: &mut Connection, namespace: &Namespace) -> Result<(), Error> {
     let dropped = connection.command(&namespace.db, &rawdoc! {"drop": namespace.collection.as_str()}).await;
     match dropped {
@@ -153,10 +167,10 @@ pub async fn drop_collection(connection: &mut Connection, namespace: &Namespace)
     }
 }
 
-/// Why documents may vanish by design: the collection is capped, or an index lets them expire.
+/// Why the server may remove documents by itself: the collection is capped, or an index expires them.
 ///
 /// # Errors
-/// What the server or the connection says.
+/// The server's or the connection's error.
 pub async fn vanishing(connection: &mut Connection, namespace: &Namespace) -> Result<Option<String>, Error> {
     let filter = rawdoc! {"name": namespace.collection.as_str()};
     let listed = connection.command(&namespace.db, &rawdoc! {"listCollections": 1, "filter": filter}).await?;
@@ -187,12 +201,4 @@ fn first_batch(reply: &Document) -> Vec<Document> {
     batch
         .map(|batch| batch.iter().filter_map(|item| item.as_document().cloned()).collect())
         .unwrap_or_default()
-}
-
-/// The server's default write concern as JSON, where it tells.
-pub async fn default_write_concern(connection: &mut Connection) -> Option<String> {
-    let reply = connection.command("admin", &rawdoc! {"getDefaultRWConcern": 1}).await.ok()?;
-    let reply = Document::try_from(reply.as_ref()).ok()?;
-    let concern = reply.get_document("defaultWriteConcern").ok()?;
-    Some(Bson::Document(concern.clone()).into_relaxed_extjson().to_string())
 }

@@ -1,12 +1,14 @@
 //! What an inspection makes of servers that cannot be had on one machine, or that say no.
 
 use bson::{Bson, Document, doc, oid::ObjectId};
+use plimsoll_deployment::{
+    Namespace,
+    inspect::{Error, Wanted, brief, inspect},
+};
 use plimsoll_host::scripted::Server;
 use plimsoll_measure::inspection::{
     Choice, Collection, Counting, Inspection, Kind, Place, Presence, Source, difference,
 };
-use plimsoll_mongo::inspect::{Error, Wanted, brief, inspect};
-use plimsoll_mongo::setup::Namespace;
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
 /// What a server answers to a command by its name; what is not here is refused.

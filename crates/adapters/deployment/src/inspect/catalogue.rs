@@ -9,7 +9,7 @@ use plimsoll_wire::Error as WireError;
 use super::ask::{Answer, Asker, Found, Most};
 use super::read::{count, document, flag, seconds, text};
 use super::{COLLECTIONS_MAX, Error, Wanted};
-use crate::setup::Namespace;
+use crate::namespace::Namespace;
 
 /// The database that is looked at first.
 const OWN: &str = "plimsoll";

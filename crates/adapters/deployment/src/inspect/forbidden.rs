@@ -11,7 +11,7 @@ use plimsoll_wire::Error as WireError;
 use super::ask::{Asker, batch, counted};
 use super::walk::walk;
 use super::{FORBIDDEN_MAX, json};
-use crate::setup::Namespace;
+use crate::namespace::Namespace;
 
 /// Bytes of a pattern at most.
 const PATTERN_BYTES_MAX: usize = 256;

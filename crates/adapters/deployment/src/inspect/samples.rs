@@ -8,7 +8,7 @@ use super::ask::{Answer, Asker, Found, Most, first};
 use super::forbidden::{Pattern, Watch};
 use super::inventory::Fields;
 use super::{SAMPLES_MAX, json};
-use crate::setup::Namespace;
+use crate::namespace::Namespace;
 
 /// Documents of the inventory at most.
 const INVENTORY_MAX: usize = 1000;

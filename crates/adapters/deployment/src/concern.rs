@@ -1,4 +1,4 @@
-//! When the server acknowledges a write.
+//! Says when the server acknowledges a write.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,17 +7,45 @@ use plimsoll_wire as wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many must have a write: a number, `majority`, or a tag.
+/// Members of a replica set at most.
+const MEMBERS_MAX: u32 = 50;
+
+/// How many members must have a write: a number, `majority`, or a tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum W {
-    /// This many members, at least one.
+    /// This many members; 0 asks for no acknowledgement.
     Number(u32),
     /// `majority`, or the name of a tag set.
     Name(String),
 }
 
-/// When the server acknowledges a write.
+impl W {
+    /// Refuses a value that no server accepts.
+    ///
+    /// # Errors
+    /// Says which value to write instead.
+    pub fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Self::Number(number) if *number > MEMBERS_MAX => Err("w: a replica set has at most 50 members"),
+            Self::Name(name) if name.is_empty() => {
+                Err("w: give a number, majority, or the name of a tag set")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The form that the lean client sends.
+    pub fn to_wire(&self) -> wire::W {
+        match self {
+            Self::Number(number) => wire::W::Number(*number),
+            Self::Name(name) if name == "majority" => wire::W::Majority,
+            Self::Name(tag) => wire::W::Tag(tag.clone()),
+        }
+    }
+}
+
+/// When the server acknowledges a write; a journaled majority unless the file says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriteConcern {
@@ -34,25 +62,20 @@ impl Default for WriteConcern {
 }
 
 impl WriteConcern {
-    /// Whether what it acknowledges survives a crash of any minority of the members.
+    /// Whether an acknowledged write survives a crash of any minority of the members.
     pub fn is_durable(&self) -> bool {
         self.j && self.w == W::Name("majority".into())
     }
 
-    /// Whether the server answers at all.
+    /// Whether the server acknowledges at all.
     pub fn is_acknowledged(&self) -> bool {
         self.w != W::Number(0)
     }
 
-    /// As the lean client says it; the server waits no longer for members than the client waits for the server.
+    /// The form that the lean client sends. The server waits for members no longer than the client waits for the server.
     pub fn to_wire(&self, timeout: Duration) -> wire::WriteConcern {
-        let w = match &self.w {
-            W::Number(number) => wire::W::Number(*number),
-            W::Name(name) if name == "majority" => wire::W::Majority,
-            W::Name(tag) => wire::W::Tag(tag.clone()),
-        };
         let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-        wire::WriteConcern { w, j: Some(self.j), timeout_ms: Some(timeout_ms) }
+        wire::WriteConcern { w: self.w.to_wire(), j: Some(self.j), timeout_ms: Some(timeout_ms) }
     }
 }
 
@@ -78,5 +101,11 @@ mod tests {
         }
         assert_eq!(read("{}").to_string(), "w: majority, j: true");
         assert!(!read(r#"{"w": 0}"#).is_acknowledged());
+    }
+
+    #[test]
+    fn a_w_that_no_server_accepts_is_refused() {
+        assert!(W::Number(51).check().is_err() && W::Name(String::new()).check().is_err());
+        assert!(W::Number(50).check().is_ok() && W::Name("dc".into()).check().is_ok());
     }
 }

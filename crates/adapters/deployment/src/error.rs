@@ -1,0 +1,93 @@
+//! Says why a deployment is unusable, and whether a retry may help.
+
+use std::path::PathBuf;
+
+use plimsoll_wire::{Class, Error as Wire, Outcome};
+
+/// Why a deployment is unusable.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text is no connection string.
+    #[error("the server's address is invalid: {0}; write for example mongodb://localhost:27017")]
+    Uri(String),
+    /// The lean client does not support a part of the URI.
+    #[error("{0}, or choose `client: driver` in a scenario")]
+    Unsupported(String),
+    /// A file that the URI names is unreadable.
+    #[error("cannot read {path}: {source}; correct tlsCAFile")]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The URI turns acknowledgements off.
+    #[error(
+        "the server's address says w=0: remove it from the address, and write `write_concern: {{w: 0}}` in the scenario if \
+         writes shall not be acknowledged"
+    )]
+    Unacknowledged,
+    /// A TLS certificate names the server's address, not a proxy's.
+    #[error(
+        "faults: the network to a server with TLS cannot be disturbed, because its certificate names another address; use a \
+         server without TLS"
+    )]
+    TlsBehindProxy,
+    /// The system has no file descriptors left.
+    #[error("cannot start an event loop: {0}; raise the limit on open files (ulimit -n)")]
+    Runtime(std::io::Error),
+    /// The server is unreachable, or refused the connection or the command.
+    #[error(transparent)]
+    Wire(#[from] Wire),
+    /// No member takes writes.
+    #[error(
+        "no primary was found ({0}): check that the replica set has one, and that its members' names resolve here"
+    )]
+    NoPrimary(String),
+}
+
+impl Error {
+    /// Whether another attempt to connect is useless.
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::Wire(error) => {
+                matches!(error, Wire::Authentication { .. } | Wire::TooOld { .. } | Wire::TlsSettings { .. })
+            }
+            Self::NoPrimary(_) => false,
+            _ => true,
+        }
+    }
+
+    /// Whether another attempt at a command may help: after a network error, a failover or an overload.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Wire(Wire::Server(error)) => is_transient_code(error.code),
+            error => !error.is_final(),
+        }
+    }
+}
+
+/// Whether a server's error code stands for a transient state.
+pub fn is_transient_code(code: i32) -> bool {
+    match Outcome::of_command_error(code) {
+        Outcome::Unknown(_) | Outcome::Rejected(Class::NotPrimary | Class::Overload) => true,
+        // InternalError, UnknownError, FailedToSatisfyReadPreference, ReadConcernMajorityNotAvailableYet.
+        Outcome::Rejected(_) => matches!(code, 1 | 8 | 133 | 134),
+        Outcome::Acknowledged | Outcome::NotSent => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failovers_and_overload_are_transient_and_refusals_are_not() {
+        for code in [91, 189, 10107, 13435, 11600, 112, 202, 133] {
+            assert!(is_transient_code(code), "{code}");
+        }
+        for code in [11000, 121, 13, 18, 26, 73, 0] {
+            assert!(!is_transient_code(code), "{code}");
+        }
+    }
+}

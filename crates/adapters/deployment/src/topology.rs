@@ -1,0 +1,291 @@
+//! Finds the server to connect to: a replica set's primary, every mongos, or the one server named; and the new primary after
+//! a failover.
+//!
+//! The official driver reads the URI, SRV records included. A server that takes writes is reached directly. For anything else
+//! the driver's server selection finds the primary. A member of a replica set names the others, so one address is enough to
+//! follow the set, unless the URI says `directConnection=true`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use mongodb::Client;
+use mongodb::options::ServerAddress;
+use plimsoll_wire::{Address, ConnectOptions, Connection, Hello};
+
+use crate::error::Error;
+use crate::uri::{CONNECT_TIMEOUT, addresses, check_acknowledged, connect_options, driver_options};
+
+/// A deployment: how to connect to it now, and how to find its primary again.
+#[derive(Debug)]
+pub struct Deployment {
+    uri: String,
+    template: ConnectOptions,
+    /// Whether the addresses are those of mongos routers.
+    has_routers: bool,
+    /// Whether another server may become the one to connect to.
+    moves: bool,
+    addresses: RwLock<Vec<Address>>,
+    set: RwLock<ReplicaSet>,
+    /// Connections made so far: routers take turns.
+    turn: AtomicUsize,
+}
+
+/// A replica set, as its members described it last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ReplicaSet {
+    /// Its name, once a member has sent it.
+    name: Option<String>,
+    /// Its members, by the names that the set has for them.
+    members: Vec<String>,
+}
+
+impl Deployment {
+    /// Reads `uri`; resolves SRV records and connects to nothing. `timeout` bounds each command on its connections. Must be
+    /// called on a tokio runtime.
+    ///
+    /// # Errors
+    /// Why the URI is unusable.
+    pub async fn new(uri: &str, timeout: Duration) -> Result<Self, Error> {
+        let options = driver_options(uri).await?;
+        check_acknowledged(&options)?;
+        let addresses = addresses(&options)?;
+        let template = connect_options(&options, addresses[0].clone(), timeout)?;
+        let moves = options.direct_connection != Some(true);
+        Ok(Self {
+            uri: uri.to_owned(),
+            template,
+            has_routers: false,
+            moves,
+            addresses: RwLock::new(addresses),
+            set: RwLock::new(ReplicaSet { name: options.repl_set_name, members: Vec::new() }),
+            turn: AtomicUsize::new(0),
+        })
+    }
+
+    /// Finds the deployment that `uri` names: connects once to learn what kind it is. Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    /// Why the URI is unusable or the deployment unreachable.
+    pub async fn find(uri: &str, timeout: Duration) -> Result<Self, Error> {
+        let mut deployment = Self::new(uri, timeout).await?;
+        let hello = deployment.greet_any().await?;
+        deployment.has_routers = hello.is_mongos;
+        let follows = deployment.moves;
+        let is_replica_set = deployment.replica_set().name.is_some() || deployment.addresses().len() > 1;
+        deployment.moves = follows && is_replica_set && !hello.is_mongos;
+        if !takes_writes(&hello) && follows {
+            deployment.find_primary().await?;
+        } else if !hello.is_mongos {
+            deployment.set_addresses(vec![deployment.first_address()]);
+        }
+        Ok(deployment)
+    }
+
+    /// A deployment of one server without authentication or TLS.
+    pub fn single(address: Address, timeout: Duration) -> Self {
+        let uri = direct_uri(&address);
+        let mut template = ConnectOptions::new(address.clone());
+        template.timeout = Some(timeout);
+        template.connect_timeout = CONNECT_TIMEOUT;
+        Self::fixed(uri, template, vec![address], false)
+    }
+
+    /// The same deployment behind proxies: one address for each of its own, in their order. The addresses stay the same after
+    /// a failover.
+    ///
+    /// # Errors
+    /// [`Error::TlsBehindProxy`] when the deployment uses TLS; [`Error::Uri`] without an address.
+    pub fn behind(&self, proxies: Vec<Address>) -> Result<Self, Error> {
+        if self.template.tls.is_some() {
+            return Err(Error::TlsBehindProxy);
+        }
+        let first = proxies.first().ok_or_else(|| Error::Uri("there is no proxy".into()))?;
+        let template = ConnectOptions { address: first.clone(), ..self.template.clone() };
+        let has_routers = self.has_routers || proxies.len() > 1;
+        Ok(Self::fixed(direct_uri(first), template, proxies, has_routers))
+    }
+
+    fn fixed(uri: String, template: ConnectOptions, addresses: Vec<Address>, has_routers: bool) -> Self {
+        Self {
+            uri,
+            template,
+            has_routers,
+            moves: false,
+            addresses: RwLock::new(addresses),
+            set: RwLock::default(),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether connections go to mongos routers. Known after [`Self::find`].
+    pub const fn has_routers(&self) -> bool {
+        self.has_routers
+    }
+
+    /// Whether anybody who knows an address may connect: without a user and without TLS.
+    pub const fn is_open(&self) -> bool {
+        self.template.tls.is_none() && self.template.credential.is_none()
+    }
+
+    /// The URI as given.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// How long a command may take.
+    pub const fn timeout(&self) -> Option<Duration> {
+        self.template.timeout
+    }
+
+    /// Every address that connections go to: one, or each mongos.
+    pub fn addresses(&self) -> Vec<Address> {
+        self.addresses.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Options for a connection to the next address; routers take turns.
+    pub fn options(&self) -> ConnectOptions {
+        let addresses = self.addresses();
+        let turn = if self.has_routers { self.turn.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        self.options_for(addresses[turn % addresses.len()].clone())
+    }
+
+    fn options_for(&self, address: Address) -> ConnectOptions {
+        ConnectOptions { address, ..self.template.clone() }
+    }
+
+    /// Connects to a server that takes writes: the last known one, or the primary that the driver finds. Waits as long as the
+    /// URI's `connectTimeoutMS` and `serverSelectionTimeoutMS` allow, 5 s each by default.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub async fn connect(&self) -> Result<Connection, Error> {
+        match self.open(&self.options()).await {
+            Ok(connection) if !self.moves || takes_writes(connection.hello()) => Ok(connection),
+            Err(error) if !self.moves || error.is_final() => Err(error),
+            _ => self.follow().await,
+        }
+    }
+
+    /// Connects to the primary that the driver finds.
+    async fn follow(&self) -> Result<Connection, Error> {
+        let primary = self.find_primary().await?;
+        let connection = self.open(&self.options_for(primary.clone())).await?;
+        if takes_writes(connection.hello()) {
+            return Ok(connection);
+        }
+        Err(Error::NoPrimary(format!("{primary} was the primary and has stepped down")))
+    }
+
+    async fn open(&self, options: &ConnectOptions) -> Result<Connection, Error> {
+        let connection = Connection::connect(options).await?;
+        self.learn(connection.hello());
+        Ok(connection)
+    }
+
+    /// Remembers the replica set that a member describes.
+    fn learn(&self, hello: &Hello) {
+        if let Some(name) = &hello.set_name {
+            let set = ReplicaSet { name: Some(name.clone()), members: hello.hosts.clone() };
+            *self.set.write().unwrap_or_else(PoisonError::into_inner) = set;
+        }
+    }
+
+    fn replica_set(&self) -> ReplicaSet {
+        self.set.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn first_address(&self) -> Address {
+        self.addresses()[0].clone()
+    }
+
+    fn set_addresses(&self, addresses: Vec<Address>) {
+        *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
+    }
+
+    /// The greeting of the first address that answers; that address becomes the first of all.
+    async fn greet_any(&self) -> Result<Hello, Error> {
+        let mut failure = None;
+        for address in self.addresses() {
+            match self.open(&self.options_for(address.clone())).await {
+                Ok(connection) => {
+                    let mut addresses = self.addresses();
+                    addresses.sort_by_key(|other| *other != address);
+                    self.set_addresses(addresses);
+                    return Ok(connection.hello().clone());
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(failure.unwrap_or_else(|| Error::Uri("it names no host".into())))
+    }
+
+    /// Finds the primary by the driver's server selection and remembers it.
+    async fn find_primary(&self) -> Result<Address, Error> {
+        let primary = self.select_primary().await.map_err(|error| Error::NoPrimary(error.to_string()))?;
+        self.set_addresses(vec![primary.clone()]);
+        Ok(primary)
+    }
+
+    /// Starts from the hosts of the URI and the known members of the set, so that any of them may be down.
+    async fn select_primary(&self) -> Result<Address, Box<dyn std::error::Error + Send + Sync>> {
+        let mut options = driver_options(&self.uri).await?;
+        let set = self.replica_set();
+        options.repl_set_name = options.repl_set_name.or(set.name);
+        let members = set.members.iter().filter_map(|member| ServerAddress::parse(member).ok());
+        for member in members {
+            if !options.hosts.contains(&member) {
+                options.hosts.push(member);
+            }
+        }
+        let client = Client::with_options(options)?;
+        let hello = client.database("admin").run_command(mongodb::bson::doc! {"hello": 1}).await;
+        client.shutdown().await;
+        let hello = hello?;
+        // A standalone server and a mongos do not say their own name.
+        match hello.get_str("me").or_else(|_| hello.get_str("primary")) {
+            Ok(name) => Ok(name.parse()?),
+            Err(_) => Ok(self.first_address()),
+        }
+    }
+}
+
+fn direct_uri(address: &Address) -> String {
+    format!("mongodb://{address}/?directConnection=true")
+}
+
+fn takes_writes(hello: &Hello) -> bool {
+    hello.is_writable_primary || hello.is_mongos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(uri: &str) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(Deployment::find(uri, Duration::from_secs(1))).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_invalid_uri_is_refused_with_an_example() {
+        let message = find("localhost:27017");
+        assert!(message.contains("mongodb://localhost:27017"), "{message}");
+    }
+
+    #[test]
+    fn a_closed_port_is_refused_by_name() {
+        let message = find("mongodb://127.0.0.1:1");
+        assert!(message.contains("127.0.0.1:1 refused the connection"), "{message}");
+    }
+
+    #[test]
+    fn unsupported_settings_say_what_to_write_instead() {
+        let plain = find("mongodb://u:p@127.0.0.1:1/?authMechanism=PLAIN&authSource=$external");
+        assert!(plain.contains("SCRAM-SHA-256") && plain.contains("client: driver"), "{plain}");
+        let ca = find("mongodb://localhost/?tls=true&tlsCAFile=/no/such/file");
+        assert!(ca.contains("correct tlsCAFile"), "{ca}");
+        let unacknowledged = find("mongodb://localhost/?w=0");
+        assert!(unacknowledged.contains("write_concern"), "{unacknowledged}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Reads a connection string and turns it into options of the lean client.
+
+use std::time::Duration;
+
+use mongodb::options::{
+    Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor, ConnectionString,
+    ServerAddress, Tls as DriverTls,
+};
+use plimsoll_wire::{Address, AddressError, Compressor, ConnectOptions, Credential, Mechanism, Tls, Trust};
+
+use crate::error::Error;
+
+/// How long a connection, or the search for a primary, may take when the URI does not say.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The name in the server's logs when the URI does not say.
+const APPLICATION: &str = "plimsoll";
+
+/// Reads a URI as the official driver does, with defaults for the timeouts and the application's name. Resolves SRV records.
+///
+/// # Errors
+/// [`Error::Uri`] when it is no connection string.
+pub async fn driver_options(uri: &str) -> Result<ClientOptions, Error> {
+    let mut options = ClientOptions::parse(uri).await.map_err(|error| Error::Uri(error.to_string()))?;
+    options.app_name.get_or_insert_with(|| APPLICATION.to_owned());
+    options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
+    options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
+    Ok(options)
+}
+
+/// Whether a URI identifies the client, by a user or by a certificate. Resolves nothing.
+pub fn authenticates(uri: &str) -> bool {
+    let Ok(parsed) = ConnectionString::parse(uri) else { return false };
+    let has_certificate =
+        matches!(&parsed.tls, Some(DriverTls::Enabled(tls)) if tls.cert_key_file_path.is_some());
+    parsed.credential.is_some() || has_certificate
+}
+
+/// Refuses a URI that turns acknowledgements off: write concerns are set in the scenario, and `w=0` would contradict them.
+pub(crate) fn check_acknowledged(options: &ClientOptions) -> Result<(), Error> {
+    let w = options.write_concern.as_ref().and_then(|concern| concern.w.as_ref());
+    if w == Some(&Acknowledgment::Nodes(0)) { Err(Error::Unacknowledged) } else { Ok(()) }
+}
+
+pub(crate) fn addresses(options: &ClientOptions) -> Result<Vec<Address>, Error> {
+    let parse = |host: &ServerAddress| {
+        host.to_string().parse().map_err(|error: AddressError| Error::Uri(error.to_string()))
+    };
+    let addresses: Vec<_> = options.hosts.iter().map(parse).collect::<Result<_, _>>()?;
+    if addresses.is_empty() { Err(Error::Uri("it names no host".into())) } else { Ok(addresses) }
+}
+
+pub(crate) fn connect_options(
+    options: &ClientOptions,
+    address: Address,
+    timeout: Duration,
+) -> Result<ConnectOptions, Error> {
+    let mut connect = ConnectOptions::new(address);
+    connect.credential = credential(options)?;
+    connect.tls = tls(options)?;
+    connect.connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+    connect.timeout = Some(timeout);
+    if let Some(name) = &options.app_name {
+        connect.application.clone_from(name);
+    }
+    compress(options, &mut connect)?;
+    Ok(connect)
+}
+
+fn compress(options: &ClientOptions, connect: &mut ConnectOptions) -> Result<(), Error> {
+    for compressor in options.compressors.iter().flatten() {
+        match compressor {
+            DriverCompressor::Zstd { .. } => connect.compression.push(Compressor::Zstd),
+            DriverCompressor::Zlib { level } => {
+                connect.compression.push(Compressor::Zlib);
+                connect.zlib_level = level.and_then(|level| i32::try_from(level).ok());
+            }
+            other => {
+                return Err(Error::Unsupported(format!(
+                    "{other:?} is unsupported: the compressors are zstd and zlib"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn credential(options: &ClientOptions) -> Result<Option<Credential>, Error> {
+    let Some(credential) = &options.credential else { return Ok(None) };
+    let mechanism = match &credential.mechanism {
+        None => None,
+        Some(AuthMechanism::ScramSha1) => Some(Mechanism::ScramSha1),
+        Some(AuthMechanism::ScramSha256) => Some(Mechanism::ScramSha256),
+        Some(other) => {
+            return Err(Error::Unsupported(format!(
+                "{other:?} is unsupported: users authenticate with SCRAM-SHA-1 or SCRAM-SHA-256"
+            )));
+        }
+    };
+    let (Some(user), Some(password)) = (&credential.username, &credential.password) else {
+        return Err(Error::Unsupported(
+            "a user without a password is unsupported: write user:password@".into(),
+        ));
+    };
+    let source = credential.source.clone().or_else(|| options.default_database.clone());
+    let mut credential = Credential::new(user, password, source.unwrap_or_else(|| "admin".into()));
+    credential.mechanism = mechanism;
+    Ok(Some(credential))
+}
+
+fn tls(options: &ClientOptions) -> Result<Option<Tls>, Error> {
+    let Some(DriverTls::Enabled(settings)) = &options.tls else { return Ok(None) };
+    if settings.cert_key_file_path.is_some() {
+        return Err(Error::Unsupported(
+            "client certificates are unsupported: give a user and a password".into(),
+        ));
+    }
+    let trust = match (&settings.allow_invalid_certificates, &settings.ca_file_path) {
+        (Some(true), _) => Trust::Anyone,
+        (_, Some(path)) => Trust::Authorities(
+            std::fs::read(path).map_err(|source| Error::CaFile { path: path.clone(), source })?,
+        ),
+        _ => Trust::PublicRoots,
+    };
+    Ok(Some(Tls::new(&trust)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_or_a_certificate_identifies_the_client_and_tls_alone_does_not() {
+        assert!(authenticates("mongodb://ann:x@localhost/?authSource=admin"));
+        assert!(authenticates("mongodb://localhost/?tls=true&tlsCertificateKeyFile=/k.pem"));
+        for uri in ["mongodb://localhost", "mongodb://localhost/?tls=true", "localhost"] {
+            assert!(!authenticates(uri), "{uri}");
+        }
+    }
+}

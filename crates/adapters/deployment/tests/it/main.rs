@@ -1,0 +1,5 @@
+//! The administration of a deployment against scripted servers.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod inspect;
