@@ -33,8 +33,21 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "stream",
         &[
-            "measure", "document", "ledger", "wire", "process", "host", "mongo", "pipeline", "kafka", "onnx",
-            "stores", "report", "scenario", "run",
+            "measure",
+            "document",
+            "ledger",
+            "wire",
+            "process",
+            "host",
+            "deployment",
+            "mongo",
+            "pipeline",
+            "kafka",
+            "onnx",
+            "stores",
+            "report",
+            "scenario",
+            "run",
         ],
     ),
     (
