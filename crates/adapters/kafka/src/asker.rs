@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_measure::clock;
-use plimsoll_pipeline::Lanes;
+use plimsoll_pipeline::Assignments;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
@@ -22,7 +22,7 @@ pub(crate) struct Asker {
     client: BaseConsumer<Watch>,
     cluster: Cluster,
     /// Those of the pipeline that waits for the answer, if one does.
-    lanes: Option<Arc<Lanes>>,
+    lanes: Option<Arc<Assignments>>,
 }
 
 impl Asker {
@@ -35,7 +35,7 @@ impl Asker {
 
     /// The same for a pipeline: when that is ended at once, it asks no more.
     #[must_use]
-    pub(crate) fn of_pipeline(self, lanes: &Arc<Lanes>) -> Self {
+    pub(crate) fn of_pipeline(self, lanes: &Arc<Assignments>) -> Self {
         Self { lanes: Some(Arc::clone(lanes)), ..self }
     }
 

@@ -44,7 +44,7 @@ impl Membership {
 
     /// Whether the assignment that a batch was read in is still the current one.
     pub(crate) fn holds(&self, batch: &Batch) -> bool {
-        self.lock().held.get(batch.kept_in()) == Some(&batch.epoch())
+        self.lock().held.get(batch.position_partition()) == Some(&batch.epoch())
     }
 
     /// The generation in which all these batches may be committed; `None` if some were read in an earlier assignment.
@@ -53,7 +53,7 @@ impl Membership {
         mut batches: impl Iterator<Item = &'a Batch>,
     ) -> Option<Arc<ConsumerGroupMetadata>> {
         let state = self.lock();
-        let current = |batch: &Batch| state.held.get(batch.kept_in()) == Some(&batch.epoch());
+        let current = |batch: &Batch| state.held.get(batch.position_partition()) == Some(&batch.epoch());
         if batches.all(current) { state.generation.clone() } else { None }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use plimsoll_pipeline::guarantee::Guarantee;
-use plimsoll_pipeline::positions::FilePositions;
+use plimsoll_pipeline::position::FilePositions;
 use plimsoll_pipeline::security::Security;
 use plimsoll_pipeline::sink::{FileSink, Noop};
 use plimsoll_pipeline::source::File;

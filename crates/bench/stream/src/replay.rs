@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use plimsoll_pipeline::guarantee::Guarantee;
-use plimsoll_pipeline::positions::FilePositions;
-use plimsoll_pipeline::replay::{Again, Letters, Noting};
+use plimsoll_pipeline::position::FilePositions;
+use plimsoll_pipeline::replay::{DeadLetterFile, RepeatRecorder, RepeatedLetters};
 use plimsoll_pipeline::sink::Form as FileForm;
 use plimsoll_pipeline::{Parts, SinkFactory};
 use plimsoll_stores::scenario::Insert;
@@ -75,7 +75,7 @@ fn from_file(file: &PipelineFile, base: &Path, path: &Path, limit: u64) -> anyho
     let mut beside = path.as_os_str().to_owned();
     beside.push(".replayed");
     let positions = FilePositions::open(beside)?;
-    let letters = Letters::new(path.to_owned(), limit);
+    let letters = DeadLetterFile::new(path.to_owned(), limit);
     Ok(Parts { sources: vec![Box::new(letters)], positions: Some(Arc::new(positions)), ..same(file, base)? })
 }
 
@@ -90,11 +90,11 @@ fn from_collection(
         let apart = (&target.uri, &target.collection) != (&letters.uri, &letters.collection);
         ensure!(apart, "events and dead letters share {}: nobody could tell them apart", target.collection);
     }
-    let again = Arc::new(Again::default());
-    let source = letters.written(limit, &again)?;
+    let repeated = Arc::new(RepeatedLetters::default());
+    let source = letters.written(limit, &repeated)?;
     let written: Box<dyn SinkFactory> = Box::new(letters.build()?);
     let dead_letters: Box<dyn SinkFactory> =
-        if letters.names_anew() { written } else { Box::new(Noting { letters: written, again }) };
+        if letters.names_anew() { written } else { Box::new(RepeatRecorder { letters: written, repeated }) };
     Ok(Parts {
         sources: vec![Box::new(source)],
         transforms: transforms(file, base)?,

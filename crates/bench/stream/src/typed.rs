@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use plimsoll_measure::duration::Span;
 use plimsoll_pipeline::Limits;
+use plimsoll_pipeline::config::{
+    DeadLetterLimitConfig, ExecutorConfig, GeneratorConfig, GuaranteeConfig, LimitsConfig, RetryConfig,
+};
 use plimsoll_pipeline::security::SecuritySettings;
 use plimsoll_pipeline::sink::FileSinkSettings;
 use plimsoll_pipeline::source::FileSettings;
 use plimsoll_pipeline::transform::{CountSettings, FilterSettings, MapSettings, SampleSettings};
-use plimsoll_pipeline::typed::{Again, Ceiling, MadeUp, Promised, Threads, TooMany};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +26,7 @@ pub struct PipelineFile {
     pub question: String,
     /// How often an event that was read arrives, whatever crashes.
     #[serde(default)]
-    pub guarantee: Promised,
+    pub guarantee: GuaranteeConfig,
     /// Where events come from.
     pub source: SourceSection,
     /// Who may send what; everything is admitted if left out.
@@ -40,7 +42,7 @@ pub struct PipelineFile {
     pub dead_letters: Option<SinkSection>,
     /// When there are too many dead letters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dead_letter_limit: Option<TooMany>,
+    pub dead_letter_limit: Option<DeadLetterLimitConfig>,
     /// Where positions are kept for sources that keep none themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positions: Option<PositionsSection>,
@@ -49,13 +51,13 @@ pub struct PipelineFile {
     pub commit_every: Span,
     /// How much may be in flight.
     #[serde(default)]
-    pub in_flight: Ceiling,
+    pub in_flight: LimitsConfig,
     /// Which threads transform and write.
     #[serde(default)]
-    pub threads: Threads,
+    pub threads: ExecutorConfig,
     /// How failures are tried again.
     #[serde(default)]
-    pub retry: Again,
+    pub retry: RetryConfig,
 }
 
 const fn default_commit_every() -> Span {
@@ -67,7 +69,7 @@ const fn default_commit_every() -> Span {
 #[serde(rename_all = "snake_case")]
 pub enum SourceSection {
     /// Made-up events.
-    Generator(MadeUp),
+    Generator(GeneratorConfig),
     /// A file of JSON lines or BSON documents.
     File(FileSettings),
     /// A topic of Kafka, as a member of a group.

@@ -1,4 +1,4 @@
-//! What a pipeline promises about each event, checked against what its parts can do before anything is read.
+//! Checks, before anything is read, that the parts of a pipeline can give its delivery guarantee.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use thiserror::Error;
 use crate::port::sink::{Identity, Promise};
 use crate::port::source::Replay;
 
-/// How often an event that was read arrives, whatever crashes.
+/// How often an event arrives, whatever crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Guarantee {
-    /// Never twice, perhaps not at all: positions are committed before events are written.
+    /// At most once: positions are committed before events are written.
     AtMostOnce,
-    /// At least once, perhaps twice: positions are committed after events are durable.
+    /// At least once: positions are committed after events are durable.
     AtLeastOnce,
-    /// As if exactly once: what comes again is known, or positions are part of the transaction that writes.
+    /// Effectively once: repeated events are recognised, or positions are part of the transaction that writes them.
     EffectivelyOnce,
 }
 
@@ -28,80 +28,80 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// What the parts of a pipeline can do.
+/// The capabilities of a pipeline's parts.
 #[derive(Clone, Copy, Debug)]
-pub struct Means {
-    /// What the source can do again. A pipeline of several sources is checked for each of them.
+pub struct Capabilities {
+    /// How the source resumes. A pipeline of several sources is checked for each.
     pub replay: Replay,
-    /// Whether there is a store of positions, which no other source needs.
+    /// Whether a store of positions exists that no other source needs.
     pub positions: bool,
-    /// Whether every source gives an event the same offset whenever it is read.
+    /// Whether an event has the same offset whenever it is read, in every source.
     pub stable: bool,
-    /// Whether every transform gives the same for the same events, however they are cut into batches.
+    /// Whether every transform gives the same result however events are divided into batches.
     pub repeatable: bool,
-    /// What the sink promises.
+    /// The promises of the sink.
     pub sink: Promise,
-    /// What the sink of dead letters promises, if there is one.
+    /// The promises of the sink of dead letters, if any.
     pub dead_letters: Option<Promise>,
 }
 
 /// Why a pipeline cannot give its guarantee.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
-    /// The source cannot go on where it was.
+    /// The source cannot resume.
     #[error(
-        "the source cannot read again what was in flight at a crash, so {0} cannot be given: say `guarantee: \
-         at-most-once`, or choose a source that can go on where it was"
+        "the source cannot read events again that were in flight at a crash, so {0} is impossible: say `guarantee: \
+         at-most-once`, or choose a source that can resume"
     )]
     NoReplay(Guarantee),
-    /// Nobody keeps the source's positions.
+    /// No part keeps the source's positions.
     #[error(
-        "the source keeps no positions itself and there is no `positions:` store, so {0} cannot be given: add one (a file, \
+        "the source keeps no positions itself and there is no `positions:` store, so {0} is impossible: add one (a file, \
          or a collection)"
     )]
     NoPositions(Guarantee),
-    /// Two would keep the source's positions.
+    /// Two parts would keep the source's positions.
     #[error(
-        "the source keeps its positions itself, so nobody would write to the `positions:` store, and every start would begin where \
-         that stands: leave the key out"
+        "the source keeps its positions itself, so nothing would write to the `positions:` store, and every start would begin at the \
+         position in it: remove the key"
     )]
     PositionsTwice,
-    /// The sink may forget.
+    /// The sink may lose acknowledged events.
     #[error(
-        "the sink acknowledges what a crash may take back, so {0} cannot be given: choose a durable write concern"
+        "the sink acknowledges events that a crash may lose, so {0} is impossible: choose a durable write concern"
     )]
     NotDurable(Guarantee),
-    /// The sink cannot tell what it has already.
+    /// The sink cannot recognise existing events.
     #[error(
-        "the sink writes an event again that comes again, so effectively-once cannot be given: use ids made from the source \
+        "the sink writes a repeated event a second time, so effectively-once is impossible: use ids made from the source \
          (`identity: source`), keyed upserts or transactions, or say `guarantee: at-least-once`"
     )]
     Copies,
-    /// The sink forgets events in a transaction it has no place for.
+    /// At-most-once contradicts a transactional sink.
     #[error(
-        "a transactional sink keeps positions with what it writes, so there is nothing to lose: say `guarantee: effectively-once`"
+        "a transactional sink keeps positions with the events it writes, so at-most-once has no use: say `guarantee: effectively-once`"
     )]
     TransactionAtMostOnce,
-    /// Offsets that are not the same when they are read again.
+    /// Offsets change when events are read again.
     #[error(
-        "the source numbers its events anew when it is read again, so the sink would take one event for another: name documents by what they say themselves (`identity: payload` of `insert`, `by: payload` of `vector`), or use a transactional sink"
+        "the source renumbers its events when it is read again, so the sink would mistake one event for another: name documents by their own `_id` (`identity: payload` of `insert`, `by: payload` of `vector`), or use a transactional sink"
     )]
     Unstable,
-    /// A transform depends on how events are cut into batches.
+    /// A transform depends on how events are divided into batches.
     #[error(
-        "a transform gives something else when events are read again in other batches, and the sink would take it for what it has: \
-         use a transactional sink, one that names documents anew (`identity: object_id`, at least once), or leave the transform out"
+        "a transform gives a different result when events are read again in other batches, and the sink would mistake it for an existing event: \
+         use a transactional sink, a sink with new ids (`identity: object_id`, at least once), or remove the transform"
     )]
     NotRepeatable,
-    /// Dead letters whose names are not the same when their events are read again.
+    /// The identities of dead letters change when their events are read again.
     #[error(
-        "the source numbers its events anew when it is read again, so one dead letter would be taken for another and lost: name them \
-         by what they say themselves (`identity: payload` with `form: bson`), anew (`identity: object_id` with `guarantee: \
-         at-least-once`), or use a transactional sink, which keeps them itself"
+        "the source renumbers its events when it is read again, so one dead letter would be mistaken for another and lost: name them \
+         by their own `_id` (`identity: payload` with `form: bson`), use new ids (`identity: object_id` with `guarantee: \
+         at-least-once`), or use a transactional sink, which writes them itself"
     )]
     UnstableDeadLetters,
-    /// Dead letters would be copied or lost.
-    #[error("the dead letters cannot be kept {0}: give them a sink as strong as the pipeline's own")]
+    /// Dead letters would be duplicated or lost.
+    #[error("the sink of dead letters cannot give {0}: give them a sink as strong as the pipeline's own")]
     WeakDeadLetters(Guarantee),
 }
 
@@ -109,59 +109,61 @@ pub enum Refusal {
 ///
 /// # Errors
 ///
-/// The first thing that stands against it.
-pub fn check(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
-    check_positions(guarantee, means)?;
+/// The first obstacle.
+pub fn check(guarantee: Guarantee, capabilities: &Capabilities) -> Result<(), Refusal> {
+    check_positions(guarantee, capabilities)?;
     if guarantee == Guarantee::AtMostOnce {
-        let transaction = means.sink.identity == Identity::Transaction;
+        let transaction = capabilities.sink.identity == Identity::Transaction;
         return if transaction { Err(Refusal::TransactionAtMostOnce) } else { Ok(()) };
     }
-    if !means.sink.durable {
+    if !capabilities.sink.durable {
         return Err(Refusal::NotDurable(guarantee));
     }
-    check_letters(guarantee, means)?;
-    check_identity(means)?;
-    if guarantee == Guarantee::EffectivelyOnce { check_once(means) } else { Ok(()) }
+    check_letters(guarantee, capabilities)?;
+    check_identity(capabilities)?;
+    if guarantee == Guarantee::EffectivelyOnce { check_once(capabilities) } else { Ok(()) }
 }
 
-/// Somebody keeps how far the source was read, and nobody else. Whoever promises at most once must not begin again either; only
-/// a source that gives nothing again needs no position for that.
-fn check_positions(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
-    let in_transactions = means.sink.identity == Identity::Transaction;
-    match means.replay {
+/// Exactly one part must keep the source's positions. At-most-once must not start over either; only a source that cannot
+/// replay needs no position for that.
+fn check_positions(guarantee: Guarantee, capabilities: &Capabilities) -> Result<(), Refusal> {
+    let in_transactions = capabilities.sink.identity == Identity::Transaction;
+    match capabilities.replay {
         Replay::Nothing if guarantee != Guarantee::AtMostOnce => Err(Refusal::NoReplay(guarantee)),
-        Replay::FromStore if !means.positions && !in_transactions => Err(Refusal::NoPositions(guarantee)),
-        Replay::FromItself if means.positions && !in_transactions => Err(Refusal::PositionsTwice),
+        Replay::FromStore if !capabilities.positions && !in_transactions => {
+            Err(Refusal::NoPositions(guarantee))
+        }
+        Replay::FromItself if capabilities.positions && !in_transactions => Err(Refusal::PositionsTwice),
         Replay::Nothing | Replay::FromStore | Replay::FromItself => Ok(()),
     }
 }
 
-fn check_letters(guarantee: Guarantee, means: &Means) -> Result<(), Refusal> {
-    let Some(letters) = means.dead_letters else { return Ok(()) };
-    if letters.identity == Identity::Once && !means.stable {
+fn check_letters(guarantee: Guarantee, capabilities: &Capabilities) -> Result<(), Refusal> {
+    let Some(letters) = capabilities.dead_letters else { return Ok(()) };
+    if letters.identity == Identity::Once && !capabilities.stable {
         return Err(Refusal::UnstableDeadLetters);
     }
     let copies = guarantee == Guarantee::EffectivelyOnce && letters.identity == Identity::Copies;
-    if !letters.durable || (copies && !means.sink.buries) {
+    if !letters.durable || (copies && !capabilities.sink.writes_dead_letters) {
         Err(Refusal::WeakDeadLetters(guarantee))
     } else {
         Ok(())
     }
 }
 
-/// A sink that knows events by their offsets loses those that come again as others.
-fn check_identity(means: &Means) -> Result<(), Refusal> {
-    match means.sink.identity {
-        Identity::Once if !means.repeatable => Err(Refusal::NotRepeatable),
-        Identity::Once if !means.stable => Err(Refusal::Unstable),
+/// A sink that identifies events by their offsets would lose events whose offsets change.
+fn check_identity(capabilities: &Capabilities) -> Result<(), Refusal> {
+    match capabilities.sink.identity {
+        Identity::Once if !capabilities.repeatable => Err(Refusal::NotRepeatable),
+        Identity::Once if !capabilities.stable => Err(Refusal::Unstable),
         _ => Ok(()),
     }
 }
 
-fn check_once(means: &Means) -> Result<(), Refusal> {
-    match means.sink.identity {
+fn check_once(capabilities: &Capabilities) -> Result<(), Refusal> {
+    match capabilities.sink.identity {
         Identity::Copies => Err(Refusal::Copies),
-        Identity::Named if !means.repeatable => Err(Refusal::NotRepeatable),
+        Identity::Named if !capabilities.repeatable => Err(Refusal::NotRepeatable),
         Identity::Once | Identity::Named | Identity::Transaction => Ok(()),
     }
 }
@@ -172,8 +174,8 @@ mod tests {
     use crate::port::sink::Order;
 
     const SINK: Promise =
-        Promise { durable: true, identity: Identity::Once, order: Order::Any, buries: false };
-    const MEANS: Means = Means {
+        Promise { durable: true, identity: Identity::Once, order: Order::Any, writes_dead_letters: false };
+    const CAPABILITIES: Capabilities = Capabilities {
         replay: Replay::FromItself,
         positions: false,
         stable: true,
@@ -193,66 +195,90 @@ mod tests {
         let transaction = Promise { identity: Identity::Transaction, ..SINK };
         let named = Promise { identity: Identity::Named, ..SINK };
         let cases = [
-            (AtMostOnce, Means { replay: Replay::Nothing, sink: forgets, ..MEANS }, Ok(())),
-            (AtLeastOnce, MEANS, Ok(())),
-            (AtLeastOnce, Means { replay: Replay::Nothing, ..MEANS }, Err(Refusal::NoReplay(AtLeastOnce))),
+            (AtMostOnce, Capabilities { replay: Replay::Nothing, sink: forgets, ..CAPABILITIES }, Ok(())),
+            (AtLeastOnce, CAPABILITIES, Ok(())),
             (
                 AtLeastOnce,
-                Means { replay: Replay::FromStore, ..MEANS },
+                Capabilities { replay: Replay::Nothing, ..CAPABILITIES },
+                Err(Refusal::NoReplay(AtLeastOnce)),
+            ),
+            (
+                AtLeastOnce,
+                Capabilities { replay: Replay::FromStore, ..CAPABILITIES },
                 Err(Refusal::NoPositions(AtLeastOnce)),
             ),
-            (AtLeastOnce, Means { replay: Replay::FromStore, positions: true, ..MEANS }, Ok(())),
-            (
-                AtMostOnce,
-                Means { replay: Replay::FromStore, sink: copies(), ..MEANS },
-                Err(Refusal::NoPositions(AtMostOnce)),
-            ),
-            (AtMostOnce, Means { replay: Replay::FromStore, positions: true, ..MEANS }, Ok(())),
-            (AtMostOnce, Means { positions: true, ..MEANS }, Err(Refusal::PositionsTwice)),
-            (AtLeastOnce, Means { positions: true, ..MEANS }, Err(Refusal::PositionsTwice)),
-            (EffectivelyOnce, Means { positions: true, sink: transaction, ..MEANS }, Ok(())),
             (
                 AtLeastOnce,
-                Means { stable: false, sink: named, dead_letters: Some(SINK), ..MEANS },
+                Capabilities { replay: Replay::FromStore, positions: true, ..CAPABILITIES },
+                Ok(()),
+            ),
+            (
+                AtMostOnce,
+                Capabilities { replay: Replay::FromStore, sink: copies(), ..CAPABILITIES },
+                Err(Refusal::NoPositions(AtMostOnce)),
+            ),
+            (AtMostOnce, Capabilities { replay: Replay::FromStore, positions: true, ..CAPABILITIES }, Ok(())),
+            (AtMostOnce, Capabilities { positions: true, ..CAPABILITIES }, Err(Refusal::PositionsTwice)),
+            (AtLeastOnce, Capabilities { positions: true, ..CAPABILITIES }, Err(Refusal::PositionsTwice)),
+            (EffectivelyOnce, Capabilities { positions: true, sink: transaction, ..CAPABILITIES }, Ok(())),
+            (
+                AtLeastOnce,
+                Capabilities { stable: false, sink: named, dead_letters: Some(SINK), ..CAPABILITIES },
                 Err(Refusal::UnstableDeadLetters),
             ),
             (
                 AtLeastOnce,
-                Means { stable: false, sink: named, dead_letters: Some(copies()), ..MEANS },
+                Capabilities { stable: false, sink: named, dead_letters: Some(copies()), ..CAPABILITIES },
                 Ok(()),
             ),
             (
                 EffectivelyOnce,
-                Means { stable: false, sink: named, dead_letters: Some(named), ..MEANS },
+                Capabilities { stable: false, sink: named, dead_letters: Some(named), ..CAPABILITIES },
                 Ok(()),
             ),
-            (AtLeastOnce, Means { replay: Replay::FromStore, sink: transaction, ..MEANS }, Ok(())),
-            (AtLeastOnce, Means { sink: forgets, ..MEANS }, Err(Refusal::NotDurable(AtLeastOnce))),
-            (AtLeastOnce, Means { sink: copies(), ..MEANS }, Ok(())),
-            (EffectivelyOnce, MEANS, Ok(())),
-            (EffectivelyOnce, Means { sink: copies(), ..MEANS }, Err(Refusal::Copies)),
-            (EffectivelyOnce, Means { repeatable: false, ..MEANS }, Err(Refusal::NotRepeatable)),
-            (AtLeastOnce, Means { repeatable: false, ..MEANS }, Err(Refusal::NotRepeatable)),
-            (AtLeastOnce, Means { repeatable: false, sink: copies(), ..MEANS }, Ok(())),
-            (AtLeastOnce, Means { stable: false, ..MEANS }, Err(Refusal::Unstable)),
-            (EffectivelyOnce, Means { stable: false, sink: named, ..MEANS }, Ok(())),
-            (EffectivelyOnce, Means { stable: false, sink: transaction, ..MEANS }, Ok(())),
-            (AtMostOnce, Means { sink: transaction, ..MEANS }, Err(Refusal::TransactionAtMostOnce)),
-            (EffectivelyOnce, Means { repeatable: false, sink: transaction, ..MEANS }, Ok(())),
-            (
-                EffectivelyOnce,
-                Means { dead_letters: Some(copies()), ..MEANS },
-                Err(Refusal::WeakDeadLetters(EffectivelyOnce)),
-            ),
-            (AtLeastOnce, Means { dead_letters: Some(copies()), ..MEANS }, Ok(())),
             (
                 AtLeastOnce,
-                Means { dead_letters: Some(forgets), ..MEANS },
+                Capabilities { replay: Replay::FromStore, sink: transaction, ..CAPABILITIES },
+                Ok(()),
+            ),
+            (
+                AtLeastOnce,
+                Capabilities { sink: forgets, ..CAPABILITIES },
+                Err(Refusal::NotDurable(AtLeastOnce)),
+            ),
+            (AtLeastOnce, Capabilities { sink: copies(), ..CAPABILITIES }, Ok(())),
+            (EffectivelyOnce, CAPABILITIES, Ok(())),
+            (EffectivelyOnce, Capabilities { sink: copies(), ..CAPABILITIES }, Err(Refusal::Copies)),
+            (
+                EffectivelyOnce,
+                Capabilities { repeatable: false, ..CAPABILITIES },
+                Err(Refusal::NotRepeatable),
+            ),
+            (AtLeastOnce, Capabilities { repeatable: false, ..CAPABILITIES }, Err(Refusal::NotRepeatable)),
+            (AtLeastOnce, Capabilities { repeatable: false, sink: copies(), ..CAPABILITIES }, Ok(())),
+            (AtLeastOnce, Capabilities { stable: false, ..CAPABILITIES }, Err(Refusal::Unstable)),
+            (EffectivelyOnce, Capabilities { stable: false, sink: named, ..CAPABILITIES }, Ok(())),
+            (EffectivelyOnce, Capabilities { stable: false, sink: transaction, ..CAPABILITIES }, Ok(())),
+            (
+                AtMostOnce,
+                Capabilities { sink: transaction, ..CAPABILITIES },
+                Err(Refusal::TransactionAtMostOnce),
+            ),
+            (EffectivelyOnce, Capabilities { repeatable: false, sink: transaction, ..CAPABILITIES }, Ok(())),
+            (
+                EffectivelyOnce,
+                Capabilities { dead_letters: Some(copies()), ..CAPABILITIES },
+                Err(Refusal::WeakDeadLetters(EffectivelyOnce)),
+            ),
+            (AtLeastOnce, Capabilities { dead_letters: Some(copies()), ..CAPABILITIES }, Ok(())),
+            (
+                AtLeastOnce,
+                Capabilities { dead_letters: Some(forgets), ..CAPABILITIES },
                 Err(Refusal::WeakDeadLetters(AtLeastOnce)),
             ),
         ];
-        for (guarantee, means, expected) in cases {
-            assert_eq!(check(guarantee, &means), expected, "{guarantee} of {means:?}");
+        for (guarantee, capabilities, expected) in cases {
+            assert_eq!(check(guarantee, &capabilities), expected, "{guarantee} of {capabilities:?}");
         }
     }
 }

@@ -1,34 +1,32 @@
 //! Moves events from sources through transforms to sinks with bounded memory and a stated delivery guarantee.
 //!
-//! Read in this order: what moves ([`event`]), where it comes from ([`place`]), what is on its way ([`flow`]), what the
-//! outside must offer ([`port`]), what a pipeline may promise ([`guarantee`]), how it runs ([`engine`]) and what it tells
-//! ([`meter`]).
+//! Read in this order: partitions and positions ([`position`]), limits and assignments of events in flight ([`flow`]), batches
+//! of events ([`event`]), the traits of sources, transforms and sinks ([`port`]), delivery guarantees ([`guarantee`]), the
+//! threads ([`engine`]) and the counters ([`meter`]).
 
+pub mod config;
 pub mod engine;
 pub mod event;
 pub mod flow;
 pub mod guarantee;
 pub mod meter;
-pub mod place;
 pub mod port;
-pub mod positions;
+pub mod position;
 pub mod replay;
 pub mod security;
 pub mod sink;
 pub mod source;
 pub mod transform;
-pub mod typed;
 
-/// The name of the security stage: what it does is counted apart.
+/// The name of the security stage. The meter counts its decisions separately.
 pub const SECURITY: &str = "security";
 
 pub use engine::{Control, Ended, Error, Executor, Parts, Pipeline, Settings};
-pub use event::{Batch, Cause, CauseClass, Condemned, Event, Fate, Headers, Record, Span};
-pub use flow::{Lane, Lanes, Limits, Space};
-pub use place::{Partition, Position};
-pub use port::positions::{Claim, PositionError, PositionStore};
+pub use event::{Batch, Cause, CauseClass, Event, Fate, Headers, Record, Rejected, Span};
+pub use flow::{Assignment, Assignments, Limits, Space};
 pub use port::sink::{
     Failure, FailureClass, Identity, Order, Promise, Refused, Settled, Sink, SinkError, SinkFactory, Verdict,
 };
 pub use port::source::{Intake, Last, Read, Replay, Source, SourceError};
 pub use port::transform::{Transform, TransformError, TransformFactory};
+pub use position::{Claim, Partition, Position, PositionError, PositionStore};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_measure::clock;
 use plimsoll_pipeline::{
-    Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+    Assignment, Assignments, Intake, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
 
 /// An event as it is copied.
@@ -21,7 +21,7 @@ pub(crate) struct Canned {
     cans: Arc<[Can]>,
     events: u64,
     next: u64,
-    lane: Option<Arc<Lane>>,
+    lane: Option<Arc<Assignment>>,
 }
 
 /// The header of a signature.
@@ -38,7 +38,7 @@ impl Source for Canned {
         Replay::Nothing
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+    fn open(&mut self, lanes: &Arc<Assignments>) -> Result<(), SourceError> {
         self.lane = Some(lanes.open(Partition::new("canned", 0))?.0);
         Ok(())
     }
@@ -51,14 +51,14 @@ impl Source for Canned {
         let space = intake.space();
         let batch_max = intake.limits().batch_events_max.min(space.events);
         let (mut batch, appended_ms) = (intake.batch(lane.partition()), clock::wall_ms());
-        while batch.taken() < batch_max && batch.bytes() < space.bytes && self.next < self.events {
+        while batch.events_read() < batch_max && batch.bytes() < space.bytes && self.next < self.events {
             let can = &self.cans[(self.next % self.cans.len() as u64) as usize];
             let record =
                 Record { offset: self.next, appended_ms, key: Some(b"canned"), payload: Some(&can.payload) };
             batch.push_with(record, can.signature.as_ref().map(|text| (SIGNATURE, Some(text.as_bytes()))));
             self.next += 1;
         }
-        if batch.taken() == 0 {
+        if batch.events_read() == 0 {
             return Ok(Read::Idle);
         }
         batch.set_position(Position::at(self.next));

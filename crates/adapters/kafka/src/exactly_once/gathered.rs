@@ -96,7 +96,7 @@ impl Gathered {
 
 impl Member {
     fn is_there(&self) -> bool {
-        self.next == self.batch.events().len() + self.batch.condemned().len()
+        self.next == self.batch.events().len() + self.batch.rejected().len()
     }
 
     /// As far as its partition takes records now.
@@ -111,8 +111,8 @@ impl Member {
     fn send(&mut self, outlets: &Outlets, gate: &mut Gate) -> Result<bool, Trouble> {
         let (batch, index) = (&self.batch, self.next);
         let Some(event) = batch.events().get(index) else {
-            let condemned = &batch.condemned()[index - batch.events().len()];
-            outlets.bury(batch, &condemned.event, &condemned.cause, gate)?;
+            let rejected = &batch.rejected()[index - batch.events().len()];
+            outlets.bury(batch, &rejected.event, &rejected.cause, gate)?;
             return Ok(true);
         };
         let record = Parts::of(batch, event);

@@ -106,7 +106,12 @@ impl Topic {
 
 impl SinkFactory for Topic {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Transaction, order: Order::Kept, buries: true }
+        Promise {
+            durable: true,
+            identity: Identity::Transaction,
+            order: Order::Kept,
+            writes_dead_letters: true,
+        }
     }
 
     fn build(&self, worker: usize) -> Result<Box<dyn Sink>, SinkError> {

@@ -39,7 +39,7 @@ pub(super) fn begin(producer: &Producer) -> Step {
 pub(super) fn offsets_behind<'a>(
     batches: impl Iterator<Item = &'a Batch>,
 ) -> Result<TopicPartitionList, String> {
-    let last: BTreeMap<_, _> = batches.map(|batch| (batch.kept_in(), batch.position())).collect();
+    let last: BTreeMap<_, _> = batches.map(|batch| (batch.position_partition(), batch.position())).collect();
     offsets(last).map_err(|error| error.to_string())
 }
 

@@ -155,7 +155,7 @@ impl Writer {
         let (held, stale): (VecDeque<_>, VecDeque<_>) =
             self.waiting.drain(..).partition(|batch| self.membership.holds(batch));
         self.waiting = held;
-        self.done.extend(stale.into_iter().map(|batch| Settled { batch, verdict: Verdict::Left }));
+        self.done.extend(stale.into_iter().map(|batch| Settled { batch, verdict: Verdict::Revoked }));
     }
 
     fn fill(&mut self, since: Instant) {
@@ -282,7 +282,7 @@ mod tests {
         batch.push(Record::default());
         writer.submit(batch);
         let left = writer.settle(Duration::ZERO).unwrap();
-        assert_eq!((left.batch.events().len(), left.verdict), (1, Verdict::Left));
+        assert_eq!((left.batch.events().len(), left.verdict), (1, Verdict::Revoked));
         assert!(writer.settle(Duration::ZERO).is_none());
     }
 }

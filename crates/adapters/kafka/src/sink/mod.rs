@@ -66,7 +66,7 @@ impl Topic {
 
 impl SinkFactory for Topic {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Copies, order: Order::Kept, buries: false }
+        Promise { durable: true, identity: Identity::Copies, order: Order::Kept, writes_dead_letters: false }
     }
 
     fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {

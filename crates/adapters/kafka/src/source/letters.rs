@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_measure::clock;
-use plimsoll_pipeline::replay::{Letter, Returned};
-use plimsoll_pipeline::{Intake, Lane, Lanes, Last, Partition, Position, Read, Replay, Source, SourceError};
+use plimsoll_pipeline::replay::{DeadLetter, LetterBatcher};
+use plimsoll_pipeline::{
+    Assignment, Assignments, Intake, Last, Partition, Position, Read, Replay, Source, SourceError,
+};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Message};
@@ -50,7 +52,7 @@ struct Reading {
 
 /// A partition that is being read.
 struct Open {
-    lane: Arc<Lane>,
+    lane: Arc<Assignment>,
     /// What lies there and behind was written since: it is for another time.
     end: u64,
 }
@@ -115,7 +117,7 @@ impl Source for Letters {
         Replay::FromItself
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+    fn open(&mut self, lanes: &Arc<Assignments>) -> Result<(), SourceError> {
         let refused = |error: Error| SourceError::Refused(error.to_string());
         let consumer = self.consumer().map_err(refused)?;
         let extents = self.extents(&consumer).map_err(refused)?;
@@ -138,7 +140,7 @@ impl Source for Letters {
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
         let Some(Reading { consumer, open, .. }) = &mut self.reading else { return Ok(Read::End) };
         let mut wait = intake.wait();
-        let mut returned = Returned::new(intake);
+        let mut returned = LetterBatcher::new(intake);
         while returned.has_room() && self.left > 0 && !open.is_empty() {
             match consumer.poll(wait) {
                 Some(Ok(record)) => self.left -= u64::from(take(&record, open, &mut returned)?),
@@ -187,7 +189,7 @@ impl Source for Letters {
 fn take(
     record: &BorrowedMessage<'_>,
     open: &mut BTreeMap<u32, Open>,
-    returned: &mut Returned<'_, '_>,
+    returned: &mut LetterBatcher<'_, '_>,
 ) -> Result<bool, SourceError> {
     let (partition, offset) = (record.partition().unsigned_abs(), record.offset().unsigned_abs());
     let Some(Open { lane, end }) = open.get(&partition) else { return Ok(false) };
@@ -197,7 +199,7 @@ fn take(
     }
     let headers = record.headers().and_then(taking::headers).unwrap_or_default();
     let appended_ms = record.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
-    let letter = Letter {
+    let letter = DeadLetter {
         appended_ms: appended_ms.unwrap_or_else(clock::wall_ms),
         key: record.key(),
         payload: record.payload(),

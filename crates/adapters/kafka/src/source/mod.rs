@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_pipeline::{Intake, Lanes, Last, Partition, Position, Read, Replay, Source, SourceError};
+use plimsoll_pipeline::{Assignments, Intake, Last, Partition, Position, Read, Replay, Source, SourceError};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
 use crate::asker::Asker;
@@ -103,7 +103,7 @@ impl Source for Topic {
         Replay::FromItself
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+    fn open(&mut self, lanes: &Arc<Assignments>) -> Result<(), SourceError> {
         let refused = |error: Error| SourceError::Refused(error.to_string());
         Asker::of(&self.cluster)
             .and_then(|asker| asker.of_pipeline(lanes).partitions(&self.name, self.connect_limit))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_measure::clock::{self, Instant};
-use plimsoll_pipeline::{Intake, Lanes, Last, Partition, Position, SourceError};
+use plimsoll_pipeline::{Assignments, Intake, Last, Partition, Position, SourceError};
 use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult};
@@ -38,7 +38,7 @@ pub(super) struct Giving {
 pub(super) struct Reading {
     consumer: BaseConsumer<Member>,
     group: String,
-    lanes: Arc<Lanes>,
+    lanes: Arc<Assignments>,
     giving: Giving,
     taking: Taking,
     /// Positions that are to be committed and not yet known to be.
@@ -51,7 +51,7 @@ impl Reading {
     pub(super) fn new(
         consumer: BaseConsumer<Member>,
         group: String,
-        lanes: Arc<Lanes>,
+        lanes: Arc<Assignments>,
         topic: Arc<str>,
         giving: Giving,
     ) -> Self {
@@ -114,7 +114,7 @@ impl Reading {
 
     fn give_up(&mut self, list: &TopicPartitionList) -> Result<(), SourceError> {
         let partitions = partitions(list);
-        let reached = self.lanes.give_up(&partitions, self.giving.settle_limit);
+        let reached = self.lanes.revoke(&partitions, self.giving.settle_limit);
         let mut last = self.let_go(&partitions);
         last.extend(reached);
         if self.giving.membership.is_none() && !last.is_empty() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_measure::clock;
 use plimsoll_pipeline::{
-    Batch, Cause, CauseClass, Fate, Intake, Lane, Lanes, Partition, Position, Record, SourceError,
+    Assignment, Assignments, Batch, Cause, CauseClass, Fate, Intake, Partition, Position, Record, SourceError,
 };
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -31,7 +31,7 @@ pub(super) struct Taking {
 
 /// A batch that is being filled.
 struct Open {
-    lane: Arc<Lane>,
+    lane: Arc<Assignment>,
     batch: Batch,
     /// The least offset that may come.
     next: u64,
@@ -50,7 +50,7 @@ impl Taking {
     }
 
     /// How far the partitions were read that are still ours.
-    pub(super) fn places(&self, lanes: &Lanes) -> Vec<(Partition, u64)> {
+    pub(super) fn places(&self, lanes: &Assignments) -> Vec<(Partition, u64)> {
         let place = |(number, (assignment, next)): (&u32, &(usize, u64))| {
             let partition = Partition::new(Arc::clone(&self.topic), *number);
             let lane = lanes.get(&partition)?;
@@ -68,7 +68,7 @@ impl Taking {
     pub(super) fn take(
         &mut self,
         consumer: &BaseConsumer<Member>,
-        lanes: &Lanes,
+        lanes: &Assignments,
         intake: &mut Intake<'_>,
     ) -> Result<usize, KafkaError> {
         (self.events, self.bytes) = (0, 0);
@@ -91,7 +91,7 @@ impl Taking {
         trouble.map(|()| self.events)
     }
 
-    fn add(&mut self, message: &BorrowedMessage<'_>, lanes: &Lanes, intake: &mut Intake<'_>) {
+    fn add(&mut self, message: &BorrowedMessage<'_>, lanes: &Assignments, intake: &mut Intake<'_>) {
         let number = message.partition().unsigned_abs();
         let known = self.open.iter().position(|open| open.lane.partition().index == number);
         let Some(at) = known.or_else(|| self.begin(number, lanes, intake)) else { return };
@@ -102,7 +102,7 @@ impl Taking {
         }
         self.bytes += open.copy(message, offset);
         self.events += 1;
-        if open.batch.taken() >= intake.limits().batch_events_max {
+        if open.batch.events_read() >= intake.limits().batch_events_max {
             let full = self.open.swap_remove(at);
             self.hand_over(full, intake);
         }
@@ -110,13 +110,13 @@ impl Taking {
 
     fn hand_over(&mut self, open: Open, intake: &mut Intake<'_>) {
         self.reached.insert(open.lane.partition().index, (open.lane.number(), open.next));
-        if open.batch.taken() > 0 {
+        if open.batch.events_read() > 0 {
             open.hand_over(intake);
         }
     }
 
     /// A batch for a partition that we hold; a message of one that we do not is not ours to read.
-    fn begin(&mut self, number: u32, lanes: &Lanes, intake: &mut Intake<'_>) -> Option<usize> {
+    fn begin(&mut self, number: u32, lanes: &Assignments, intake: &mut Intake<'_>) -> Option<usize> {
         let partition = Partition::new(Arc::clone(&self.topic), number);
         let lane = lanes.get(&partition)?;
         let reached = self.reached.get(&number).filter(|(assignment, _)| *assignment == lane.number());
@@ -164,7 +164,7 @@ impl Open {
         self.batch.sift(|batch, index| match self.unreadable.contains(&batch.events()[index].offset) {
             true => {
                 let words = "the name of a header is not UTF-8";
-                Fate::Condemn(Cause::new("source", CauseClass::Invalid, words))
+                Fate::Reject(Cause::new("source", CauseClass::Invalid, words))
             }
             false => Fate::Keep,
         });

@@ -45,7 +45,7 @@ impl Stubborn {
 
 impl SinkFactory for Stubborn {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: self.identity, order: Order::Any, buries: false }
+        Promise { durable: true, identity: self.identity, order: Order::Any, writes_dead_letters: false }
     }
 
     fn build(&self, _: usize) -> Result<Box<dyn Sink>, SinkError> {

@@ -116,7 +116,7 @@ impl Transform for Embed {
         for (index, vector) in indices.into_iter().zip(vectors).filter(|(index, _)| fates[*index].is_none()) {
             batch.set_vector(index, vector);
         }
-        batch.sift(|_, index| fates[index].take().map_or(Fate::Keep, Fate::Condemn));
+        batch.sift(|_, index| fates[index].take().map_or(Fate::Keep, Fate::Reject));
         self.counters.add(before, self.embedder.counts());
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Embed {
         (indices, texts)
     }
 
-    /// Embeds the texts; one that cannot be is condemned.
+    /// Embeds the texts; one that cannot be is rejected.
     fn embed(
         &mut self,
         indices: &[usize],
@@ -214,10 +214,9 @@ mod tests {
         let kept: Vec<u64> = batch.events().iter().map(|event| event.offset).collect();
         assert_eq!(kept, [0, 3]);
         assert!(batch.events().iter().all(|event| batch.vector(event).is_some()));
-        let mut condemned: Vec<u64> =
-            batch.condemned().iter().map(|condemned| condemned.event.offset).collect();
-        condemned.sort_unstable();
-        assert_eq!(condemned, [1, 2, 4]);
+        let mut rejected: Vec<u64> = batch.rejected().iter().map(|rejected| rejected.event.offset).collect();
+        rejected.sort_unstable();
+        assert_eq!(rejected, [1, 2, 4]);
         assert_eq!(factory.counts().texts, 2);
     }
 }

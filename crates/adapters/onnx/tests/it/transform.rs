@@ -17,19 +17,19 @@ fn batch(payloads: &[Option<&[u8]>]) -> Batch {
     batch
 }
 
-/// Applies a transform to payloads; only the last has the text as it should be, and all before it are condemned.
+/// Applies a transform to payloads; only the last has the text as it should be, and all before it are rejected.
 fn check(section: Section, payloads: &[&[u8]]) {
     let mut batch = batch(&payloads.iter().map(|payload| Some(*payload)).collect::<Vec<_>>());
     let factory = section.build("embed", &cache()).unwrap();
     TransformFactory::build(&factory, 0).unwrap().apply(&mut batch).unwrap();
-    let [event] = batch.events() else { panic!("{:?}", batch.condemned()) };
+    let [event] = batch.events() else { panic!("{:?}", batch.rejected()) };
     assert_eq!(event.offset as usize, payloads.len() - 1);
     let expected = embed(&mut embedder(section.precision, Limits::default()), &[TEXT]);
     assert!(1.0 - cosine(batch.vector(event).unwrap(), &expected) < 1e-6);
     assert_eq!(batch.payload(event), payloads.last().copied(), "the payload stays");
-    assert_eq!(batch.condemned().len(), payloads.len() - 1);
-    for condemned in batch.condemned() {
-        assert_eq!((&*condemned.cause.stage, condemned.cause.class), ("embed", CauseClass::Invalid));
+    assert_eq!(batch.rejected().len(), payloads.len() - 1);
+    for rejected in batch.rejected() {
+        assert_eq!((&*rejected.cause.stage, rejected.cause.class), ("embed", CauseClass::Invalid));
     }
     assert_eq!(factory.counts().texts, 1);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_deployment::Admin;
-use plimsoll_pipeline::replay::Again;
+use plimsoll_pipeline::replay::RepeatedLetters;
 
 use super::{Insert, Named, Refusal, Transactional, timeout};
 use crate::document::form::Form;
@@ -43,7 +43,7 @@ impl Insert {
     ///
     /// # Errors
     /// What cannot be meant, as a sentence.
-    pub fn written(&self, limit: u64, again: &Arc<Again>) -> Result<Letters, Refusal> {
+    pub fn written(&self, limit: u64, again: &Arc<RepeatedLetters>) -> Result<Letters, Refusal> {
         if self.form != Form::Full {
             return Err(Refusal(format!(
                 "dead letters of `form: {:?}` do not say which events they are: say `form: full` for the next ones",

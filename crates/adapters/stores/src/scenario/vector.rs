@@ -104,7 +104,7 @@ impl Vector {
                 durable: self.write_concern.is_durable(),
                 identity: self.by.identity(),
                 order: Order::Kept,
-                buries: false,
+                writes_dead_letters: false,
             },
             connections: self.connections,
         }))

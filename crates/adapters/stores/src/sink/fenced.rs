@@ -33,8 +33,8 @@ impl Fenced {
 
     /// Holds a batch if others of its assignment are held, for as long as they are; gives it back otherwise.
     pub fn join(&mut self, batch: Batch) -> Option<Batch> {
-        let (partition, epoch) = (batch.kept_in(), batch.epoch());
-        let same = |held: &&Held| held.batch.kept_in() == partition && held.batch.epoch() == epoch;
+        let (partition, epoch) = (batch.position_partition(), batch.epoch());
+        let same = |held: &&Held| held.batch.position_partition() == partition && held.batch.epoch() == epoch;
         let Some(since) = self.0.iter().find(same).map(|held| held.since) else { return Some(batch) };
         self.0.push(Held { batch, since });
         None
@@ -55,9 +55,9 @@ impl Fenced {
 }
 
 fn verdict(batch: &Batch, held_ns: u64) -> Option<Verdict> {
-    match batch.is_taken_away() {
-        true => Some(Verdict::Left),
-        false if held_ns >= UNKNOWING_NS => Some(Verdict::failed(FailureClass::Final, kept(batch.kept_in()))),
+    match batch.is_revoked() {
+        true => Some(Verdict::Revoked),
+        false if held_ns >= UNKNOWING_NS => Some(Verdict::failed(FailureClass::Final, kept(batch.position_partition()))),
         false => None,
     }
 }

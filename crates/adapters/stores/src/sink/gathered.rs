@@ -56,7 +56,7 @@ impl Gathered {
         if self.batches.is_empty() {
             self.since = now;
         }
-        self.events += batch.events().len() + batch.condemned().len();
+        self.events += batch.events().len() + batch.rejected().len();
         self.bytes += batch.bytes();
         self.batches.push(batch);
         Took::In { stale }

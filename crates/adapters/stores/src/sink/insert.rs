@@ -74,7 +74,7 @@ impl Inserts {
             Named::ObjectId => Promised::Copies,
             Named::Payload => Promised::Named,
         };
-        Promise { durable, identity, order: Order::Any, buries: false }
+        Promise { durable, identity, order: Order::Any, writes_dead_letters: false }
     }
 }
 

@@ -95,7 +95,7 @@ impl Plan {
         &self.documents
     }
 
-    /// Makes the dead letters of events from `next` on: those that were condemned before, and those that are refused here.
+    /// Makes the dead letters of events from `next` on: those that were rejected before, and those that are refused here.
     pub fn write_letters(&mut self, batches: &[Batch], next: u64) -> Writes {
         let mut writes = Writes::default();
         let mut bytes = std::mem::take(&mut self.letters);
@@ -108,7 +108,7 @@ impl Plan {
             }
         };
         for batch in batches {
-            batch.condemned().iter().for_each(|condemned| add(batch, &condemned.event, &condemned.cause));
+            batch.rejected().iter().for_each(|rejected| add(batch, &rejected.event, &rejected.cause));
         }
         for entry in &self.entries {
             if let Fate::Refused(reason) = &entry.fate {
@@ -169,7 +169,7 @@ impl Plan {
 /// Whether batches would write nothing new to a partition that stands at `next`. A source that only moved on without events has a
 /// new token for the same number.
 pub fn is_written(next: u64, batches: &[Batch], behind: &Position) -> bool {
-    let nothing = batches.iter().all(|batch| batch.taken() == 0);
+    let nothing = batches.iter().all(|batch| batch.events_read() == 0);
     behind.next > 0 && (next > behind.next || (next == behind.next && !nothing))
 }
 
@@ -204,7 +204,7 @@ mod tests {
     fn every_event_is_written_buried_or_was_there() {
         let mut batches = vec![batch(0..3), batch(3..6)];
         batches[0].sift(|_, index| match index {
-            1 => Sifted::Condemn(Cause::new("x", CauseClass::Invalid, "why")),
+            1 => Sifted::Reject(Cause::new("x", CauseClass::Invalid, "why")),
             _ => Sifted::Keep,
         });
         let mut plan = Plan::default();

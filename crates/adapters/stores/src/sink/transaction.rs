@@ -131,7 +131,7 @@ impl Lane {
             self.plan.make(batches, topic, common.form, bytes_max);
         }
         self.number += 1;
-        let next = self.move_on(common, first.kept_in(), first.epoch(), last.position()).await?;
+        let next = self.move_on(common, first.position_partition(), first.epoch(), last.position()).await?;
         if is_written(next, batches, last.position()) {
             self.end(common, "abortTransaction").await.unwrap_or_default();
             return Ok(next);

@@ -90,7 +90,7 @@ impl Common {
 
 impl SinkFactory for Transactions {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Transaction, order: Order::Kept, buries: true }
+        Promise { durable: true, identity: Identity::Transaction, order: Order::Kept, writes_dead_letters: true }
     }
 
     fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {
@@ -128,11 +128,11 @@ impl Sink for Transactional {
         self.in_hand += 1;
         self.flushing = false;
         let Some(batch) = self.fenced.join(batch) else { return };
-        let gathered = self.gathered.entry(batch.kept_in().clone()).or_default();
+        let gathered = self.gathered.entry(batch.position_partition().clone()).or_default();
         match gathered.take(batch, clock::now()) {
             Took::In { stale } => {
                 // The next assignment has begun, so these are read again in it.
-                let left = |batch| Settled { batch, verdict: Verdict::Left };
+                let left = |batch| Settled { batch, verdict: Verdict::Revoked };
                 self.done.extend(stale.into_iter().map(left));
                 self.start();
             }
@@ -141,7 +141,7 @@ impl Sink for Transactional {
                     Verdict::failed(FailureClass::Passing, "a batch before it has not come again yet");
                 self.done.push_back(Settled { batch: *batch, verdict });
             }
-            Took::Stale(batch) => self.done.push_back(Settled { batch: *batch, verdict: Verdict::Left }),
+            Took::Stale(batch) => self.done.push_back(Settled { batch: *batch, verdict: Verdict::Revoked }),
         }
     }
 

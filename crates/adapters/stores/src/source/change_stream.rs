@@ -18,7 +18,7 @@ use mongodb::options::{ChangeStreamOptions, FullDocumentType};
 use plimsoll_deployment::driver_options;
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_pipeline::{
-    Batch, Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+    Batch, Intake, Assignment, Assignments, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub struct ChangeStream {
     runtime: Runtime,
     client: Option<Client>,
     stream: Option<Stream<RawDocumentBuf>>,
-    lane: Option<Arc<Lane>>,
+    assignment: Option<Arc<Assignment>>,
     /// Where its events come from.
     events: Partition,
     /// Where the stream is open.
@@ -89,9 +89,9 @@ impl Watched {
 
 impl ChangeStream {
     pub(crate) fn new(watched: Watched, runtime: Runtime) -> Self {
-        let (client, stream, lane, at) = (None, None, None, Position::default());
+        let (client, stream, assignment, at) = (None, None, None, Position::default());
         let events = watched.partition();
-        Self { watched, runtime, client, stream, lane, events, at, fresh: false, moved_at: clock::now() }
+        Self { watched, runtime, client, stream, assignment, events, at, fresh: false, moved_at: clock::now() }
     }
 
     /// Opens the stream where it was.
@@ -121,7 +121,7 @@ impl ChangeStream {
 
     /// Keeps where the stream begins: a pipeline that ends before its first commit would begin elsewhere, and count other changes
     /// from zero.
-    fn keep_beginning(&mut self, lanes: &Lanes) -> Result<(), SourceError> {
+    fn keep_beginning(&mut self, assignments: &Assignments) -> Result<(), SourceError> {
         if self.at.token.is_none() {
             return Err(SourceError::Refused(
                 "the server does not say where the changes begin, so nothing could go on there after a crash: use a server of \
@@ -129,7 +129,7 @@ impl ChangeStream {
                     .into(),
             ));
         }
-        if let Some(store) = lanes.positions() {
+        if let Some(store) = assignments.positions() {
             store.keep(&[(self.watched.partition(), self.at.clone())])?;
             self.fresh = false;
         }
@@ -235,20 +235,20 @@ impl Source for ChangeStream {
         Replay::FromStore
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        let (lane, from) = lanes.open(self.watched.partition())?;
-        (self.lane, self.at) = (Some(lane), from.unwrap_or_default());
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        let (assignment, from) = assignments.open(self.watched.partition())?;
+        (self.assignment, self.at) = (Some(assignment), from.unwrap_or_default());
         let begins = self.at.token.is_none();
         self.watch().map_err(|error| trouble::refused(&error))?;
         if begins {
-            self.keep_beginning(lanes)?;
+            self.keep_beginning(assignments)?;
         }
         self.events.index = number(&self.at);
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some(lane) = self.lane.clone().filter(|lane| !lane.is_closed()) else { return Ok(Read::End) };
+        let Some(assignment) = self.assignment.clone().filter(|assignment| !assignment.is_closed()) else { return Ok(Read::End) };
         if intake.space().events == 0 || intake.space().bytes == 0 {
             return Ok(Read::Idle);
         }
@@ -261,7 +261,7 @@ impl Source for ChangeStream {
         let mut batch = intake.batch(&self.events);
         let (mut moved, mut wait) = (std::mem::take(&mut self.fresh), Some(intake.wait()));
         let mut ended = Ok(None);
-        while batch.taken() < most && batch.bytes() < intake.space().bytes {
+        while batch.events_read() < most && batch.bytes() < intake.space().bytes {
             // Only the first is waited for.
             match self.next(wait.take().filter(|_| !moved)) {
                 Some(Ok(event)) => ended = self.take(&mut batch, &event).map(|()| None),
@@ -276,7 +276,7 @@ impl Source for ChangeStream {
         if moved {
             self.moved_at = clock::now();
             batch.set_position(self.at.clone());
-            intake.hand_over(&lane, batch);
+            intake.hand_over(&assignment, batch);
         } else {
             self.let_go_when_idle(clock::now());
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_deployment::{Admin, Namespace};
 use plimsoll_pipeline::event::header;
-use plimsoll_pipeline::replay::{Again, Letter, Returned};
-use plimsoll_pipeline::{Intake, Lane, Lanes, Last, Partition, Position, Read, Replay, Source, SourceError};
+use plimsoll_pipeline::replay::{DeadLetter, LetterBatcher, RepeatedLetters};
+use plimsoll_pipeline::{Intake, Assignment, Assignments, Last, Partition, Position, Read, Replay, Source, SourceError};
 
 use super::order::{behind, until};
 
@@ -23,8 +23,8 @@ pub struct Letters {
     /// Letters that may still be read.
     left: u64,
     /// The events that become letters again under the names that their letters have.
-    again: Option<Arc<Again>>,
-    lane: Option<Arc<Lane>>,
+    again: Option<Arc<RepeatedLetters>>,
+    assignment: Option<Arc<Assignment>>,
     /// The last `_id` when it was opened.
     until: Option<Bson>,
     /// The last `_id` that was read.
@@ -58,13 +58,13 @@ impl Undone {
 
 impl Letters {
     /// The letters of a collection, so many at most.
-    pub(crate) fn new(admin: Admin, namespace: Namespace, limit: u64, again: Option<Arc<Again>>) -> Self {
+    pub(crate) fn new(admin: Admin, namespace: Namespace, limit: u64, again: Option<Arc<RepeatedLetters>>) -> Self {
         Self {
             admin,
             namespace,
             left: limit,
             again,
-            lane: None,
+            assignment: None,
             until: None,
             last: None,
             read: 0,
@@ -133,12 +133,12 @@ fn refusal(reply: &RawDocument) -> Option<String> {
 }
 
 /// A document's letter; none if it does not look like one.
-fn letter(document: &Document) -> Option<Letter<'_>> {
+fn letter(document: &Document) -> Option<DeadLetter<'_>> {
     let headers = document.get_array("headers").ok()?.iter().map(|header| {
         let header = header.as_document()?;
         Some((header.get_str("name").ok()?, bytes(header.get("value"))?))
     });
-    Some(Letter {
+    Some(DeadLetter {
         appended_ms: u64::try_from(document.get_datetime("ts").ok()?.timestamp_millis()).ok()?,
         key: bytes(document.get("key"))?,
         payload: bytes(document.get("payload"))?,
@@ -160,16 +160,16 @@ impl Source for Letters {
         Replay::FromItself
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        let (lane, _) = lanes.open(Partition::new(self.namespace.to_string(), 0))?;
-        self.lane = Some(lane);
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        let (assignment, _) = assignments.open(Partition::new(self.namespace.to_string(), 0))?;
+        self.assignment = Some(assignment);
         let last = self.find(-1, 1).map_err(|undone| SourceError::Refused(undone.words))?;
         self.until = last.first().and_then(|letter| letter.get("_id").cloned());
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some(lane) = self.lane.clone() else { return Ok(Read::End) };
+        let Some(assignment) = self.assignment.clone() else { return Ok(Read::End) };
         if self.until.is_none() || self.left == 0 {
             return Ok(Read::End);
         }
@@ -184,7 +184,7 @@ impl Source for Letters {
             Err(Undone { passes: true, .. }) => return Ok(Read::Idle),
             Err(undone) => return Err(self.failed(undone.words)),
         };
-        let mut returned = Returned::new(intake);
+        let mut returned = LetterBatcher::new(intake);
         for document in &letters {
             if !returned.has_room() {
                 break;
@@ -192,7 +192,7 @@ impl Source for Letters {
             let Some(id) = document.get("_id") else { break };
             let letter = letter(document)
                 .ok_or_else(|| self.failed(format_args!("the document {id} is no dead letter")))?;
-            let event = returned.take(&lane, &letter, Position::at(self.read + 1));
+            let event = returned.take(&assignment, &letter, Position::at(self.read + 1));
             let event = event.map_err(|error| self.failed(format_args!("the document {id} {error}")))?;
             self.open.push_back(Open { number: self.read, id: id.clone(), event });
             self.last = Some(id.clone());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace};
 use plimsoll_pipeline::{
-    Batch, Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+    Batch, Intake, Assignment, Assignments, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
 use plimsoll_wire::{Connection, FindReply, FindRequest, FindSpec};
 use tokio::runtime::Runtime;
@@ -34,7 +34,7 @@ pub struct Scan {
 
 /// A part of the collection.
 struct Range {
-    lane: Arc<Lane>,
+    assignment: Arc<Assignment>,
     /// What it holds, as filters.
     bounds: Vec<Document>,
     next: u64,
@@ -103,7 +103,7 @@ impl Scan {
         let Self { reply, ranges, .. } = self;
         let range = &mut ranges[index];
         let (space, mut taken) = (intake.space(), 0);
-        let mut batch = intake.batch(range.lane.partition());
+        let mut batch = intake.batch(range.assignment.partition());
         for document in reply.documents() {
             if taken > 0 && batch.bytes() + document.as_bytes().len() > space.bytes {
                 break;
@@ -117,7 +117,7 @@ impl Scan {
             return Ok(Read::Idle);
         }
         batch.set_position(range.position()?);
-        intake.hand_over(&range.lane, batch);
+        intake.hand_over(&range.assignment, batch);
         Ok(Read::Some)
     }
 }
@@ -167,11 +167,11 @@ impl Source for Scan {
         false
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
         for index in 0..=self.splits.len() {
             let number =
                 u32::try_from(index).map_err(|_| SourceError::Refused("there are too many splits".into()))?;
-            let (lane, from) = lanes.open(Partition::new(self.namespace.to_string(), number))?;
+            let (assignment, from) = assignments.open(Partition::new(self.namespace.to_string(), number))?;
             let last = match from.as_ref().and_then(|from| from.token.as_deref()) {
                 Some(token) => Some(read_id(token).ok_or_else(|| {
                     SourceError::Refused(format!("the position of {} is not that of a scan", self.namespace))
@@ -179,13 +179,13 @@ impl Source for Scan {
                 None => None,
             };
             let next = from.map_or(0, |from| from.next);
-            self.ranges.push(Range { lane, bounds: self.bounds(index), next, last, done: false });
+            self.ranges.push(Range { assignment, bounds: self.bounds(index), next, last, done: false });
         }
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        if self.ranges.iter().all(|range| range.done || range.lane.is_closed()) {
+        if self.ranges.iter().all(|range| range.done || range.assignment.is_closed()) {
             return Ok(Read::End);
         }
         let most = intake.space().events.min(intake.limits().batch_events_max).min(DOCUMENTS_MAX);

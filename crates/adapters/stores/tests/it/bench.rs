@@ -131,7 +131,7 @@ pub fn write_through(sink: &mut dyn Sink, mut batch: Batch) -> u32 {
                     "it does not pass: {reason}"
                 );
             }
-            Verdict::Left => panic!("left"),
+            Verdict::Revoked => panic!("left"),
         }
         batch = back;
         std::thread::sleep(Duration::from_millis(20));
@@ -143,6 +143,6 @@ pub fn refused(verdict: &Verdict) -> Vec<u32> {
     match verdict {
         Verdict::Written { refused, .. } => refused.iter().map(|Refused { index, .. }| *index).collect(),
         Verdict::Failed(failure) => panic!("{failure:?}"),
-        Verdict::Left => panic!("left"),
+        Verdict::Revoked => panic!("left"),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bson::doc;
 use plimsoll_host::Server;
-use plimsoll_pipeline::{Admin, Ended, Error, Partition};
+use plimsoll_pipeline::{Control, Ended, Error, Partition};
 use plimsoll_stores::positions::Positions;
 use plimsoll_stores::scenario;
 
@@ -22,16 +22,16 @@ fn positions(server: &Server, db: &str) -> Positions {
 fn follow(server: &Server, db: &str, enough: impl Fn() -> bool) -> (Result<Ended, Error>, usize) {
     let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c"}}"#, uri(server));
     let source = serde_json::from_str::<scenario::ChangeStream>(&typed).unwrap().build().unwrap();
-    let (collect, admin) = (Collect::default(), Arc::new(Admin::default()));
+    let (collect, control) = (Collect::default(), Arc::new(Control::default()));
     let ended = thread::scope(|scope| {
-        let running = scope.spawn(|| run(source, &collect, positions(server, db), &admin));
+        let running = scope.spawn(|| run(source, &collect, positions(server, db), &control));
         for _ in 0..1200 {
             thread::sleep(Duration::from_millis(50));
             if running.is_finished() || enough() {
                 break;
             }
         }
-        admin.abort();
+        control.abort();
         running.join().unwrap()
     });
     (ended, collect.len())

@@ -10,7 +10,7 @@ use plimsoll_host::Server;
 use plimsoll_measure::clock;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Admin, Claim, Ended, Error, Executor, Partition, Parts, Pipeline, Position, PositionError, PositionStore,
+    Control, Claim, Ended, Error, Executor, Partition, Parts, Pipeline, Position, PositionError, PositionStore,
     Settings, SinkFactory,
 };
 use plimsoll_stores::document::form::Form;
@@ -61,17 +61,17 @@ fn wait_for(what: &str, holds: impl Fn() -> bool) {
 
 /// Reads changes while `meanwhile` is at work and until so many have arrived.
 fn read(server: &Server, db: &str, payload: Payload, count: usize, meanwhile: impl FnOnce()) -> Vec<Arrived> {
-    let (collect, admin) = (Collect::default(), Arc::new(Admin::default()));
+    let (collect, control) = (Collect::default(), Arc::new(Control::default()));
     std::thread::scope(|scope| {
         let running =
-            scope.spawn(|| run(source(server, db, payload), &collect, positions(server, db), &admin));
+            scope.spawn(|| run(source(server, db, payload), &collect, positions(server, db), &control));
         let at = Partition::new(format!("{db}.c"), 0);
         wait_for("the place where it begins is kept", || {
             running.is_finished() || positions(server, db).look(&at).unwrap().position.is_some()
         });
         meanwhile();
         wait_for("all changes arrive", || running.is_finished() || collect.len() >= count);
-        admin.drain();
+        control.drain();
         assert_eq!(running.join().unwrap().unwrap(), Ended::Drained);
     });
     collect.take()
@@ -123,7 +123,7 @@ fn follow(
     positions: impl PositionStore + 'static,
     meanwhile: impl FnOnce(),
 ) -> Result<Ended, Error> {
-    let admin = Arc::new(Admin::default());
+    let control = Arc::new(Control::default());
     let parts = Parts {
         sources: vec![Box::new(source(server, db, Payload::Document))],
         transforms: vec![],
@@ -137,11 +137,11 @@ fn follow(
         commit_every: LIMIT,
         ..Settings::default()
     };
-    let pipeline = Pipeline::build(parts, settings, Arc::clone(&admin)).unwrap();
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
     std::thread::scope(|scope| {
         let running = scope.spawn(move || pipeline.run());
         meanwhile();
-        admin.abort();
+        control.abort();
         running.join().unwrap()
     })
 }
@@ -308,6 +308,6 @@ fn a_server_that_knows_no_changes_is_refused_before_anything_is_read() {
     let typed = r#"{"uri": "mongodb://127.0.0.1:1/?directConnection=true&connectTimeoutMS=100"}"#;
     let source = serde_json::from_str::<scenario::ChangeStream>(typed).unwrap().build().unwrap();
     let error =
-        run(source, &collect, positions(&server, "cs_none"), &Arc::new(Admin::default())).unwrap_err();
+        run(source, &collect, positions(&server, "cs_none"), &Arc::new(Control::default())).unwrap_err();
     assert!(error.to_string().contains("the changes cannot be read"), "{error}");
 }

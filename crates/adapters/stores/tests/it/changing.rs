@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_pipeline::{
-    Intake, Lane, Lanes, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+    Intake, Assignment, Assignments, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
 
 use crate::bench::payload;
@@ -25,7 +25,7 @@ pub struct Changing {
     end: u64,
     change: Change,
     since: u32,
-    open: Option<(Arc<Lanes>, Arc<Lane>)>,
+    open: Option<(Arc<Assignments>, Arc<Assignment>)>,
     next: u64,
 }
 
@@ -35,15 +35,15 @@ impl Changing {
     }
 
     /// Whether the partition is there; it may be another assignment than before.
-    fn is_there(&mut self, lanes: &Arc<Lanes>) -> Result<bool, SourceError> {
+    fn is_there(&mut self, assignments: &Arc<Assignments>) -> Result<bool, SourceError> {
         match &mut self.change {
             Change::Lost(lost) if lost.load(Ordering::Relaxed) => {
-                lanes.lose(&[Partition::new("t", 0)]);
+                assignments.lose(&[Partition::new("t", 0)]);
                 Ok(false)
             }
             Change::Again { batches, times } if self.since >= *batches && *times > 0 => {
                 (*times, self.since) = (*times - 1, 0);
-                self.open(lanes)?;
+                self.open(assignments)?;
                 Ok(true)
             }
             _ => Ok(true),
@@ -56,29 +56,29 @@ impl Source for Changing {
         Replay::FromStore
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        let (lane, from) = lanes.open(Partition::new("t", 0))?;
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        let (assignment, from) = assignments.open(Partition::new("t", 0))?;
         self.next = from.map_or(0, |position| position.next);
-        self.open = Some((Arc::clone(lanes), lane));
+        self.open = Some((Arc::clone(assignments), assignment));
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some((lanes, _)) = self.open.clone() else { return Ok(Read::End) };
-        if !self.is_there(&lanes)? {
+        let Some((assignments, _)) = self.open.clone() else { return Ok(Read::End) };
+        if !self.is_there(&assignments)? {
             return Ok(Read::End);
         }
-        let Some((_, lane)) = &self.open else { return Ok(Read::End) };
+        let Some((_, assignment)) = &self.open else { return Ok(Read::End) };
         let end = self.end.min(self.next + BATCH.min(intake.space().events as u64));
         if end == self.next {
             return Ok(if self.next == self.end { Read::End } else { Read::Idle });
         }
-        let mut batch = intake.batch(lane.partition());
+        let mut batch = intake.batch(assignment.partition());
         for offset in self.next..end {
             batch.push(Record { offset, appended_ms: 1, key: None, payload: Some(&payload(offset)) });
         }
         batch.set_position(Position::at(end));
-        intake.hand_over(lane, batch);
+        intake.hand_over(assignment, batch);
         (self.next, self.since) = (end, self.since + 1);
         Ok(Read::Some)
     }

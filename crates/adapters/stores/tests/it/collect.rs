@@ -6,7 +6,7 @@ use std::time::Duration;
 use bson::Document;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Admin, Batch, Ended, Error, Executor, Identity, Limits, Order, Parts, Pipeline, PositionStore, Promise,
+    Control, Batch, Ended, Error, Executor, Identity, Limits, Order, Parts, Pipeline, PositionStore, Promise,
     Settings, Settled, Sink, SinkError, SinkFactory, Source, Verdict,
 };
 
@@ -44,7 +44,7 @@ impl Collect {
 
 impl SinkFactory for Collect {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Named, order: Order::Kept, buries: false }
+        Promise { durable: true, identity: Identity::Named, order: Order::Kept, writes_dead_letters: false }
     }
 
     fn build(&self, _: usize) -> Result<Box<dyn Sink>, SinkError> {
@@ -85,7 +85,7 @@ pub fn run(
     source: impl Source + 'static,
     sink: &Collect,
     positions: impl PositionStore + 'static,
-    admin: &Arc<Admin>,
+    control: &Arc<Control>,
 ) -> Result<Ended, Error> {
     let parts = Parts {
         sources: vec![Box::new(source)],
@@ -101,5 +101,5 @@ pub fn run(
         limits: Limits { batch_events_max: 100, ..Limits::default() },
         ..Settings::default()
     };
-    Pipeline::build(parts, settings, Arc::clone(admin))?.run()
+    Pipeline::build(parts, settings, Arc::clone(control))?.run()
 }

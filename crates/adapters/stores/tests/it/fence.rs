@@ -11,7 +11,7 @@ use bson::doc;
 use plimsoll_host::Server;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Admin, Batch, Claim, Executor, Identity, Intake, Lanes, Last, Order, Partition, Parts, Pipeline,
+    Batch, Claim, Control, Executor, Identity, Intake, Assignments, Last, Order, Partition, Parts, Pipeline,
     Position, PositionError, PositionStore, Promise, Read, Replay, Settings, Settled, Sink, SinkError,
     SinkFactory, Source, SourceError, Verdict,
 };
@@ -58,7 +58,7 @@ impl PositionStore for Unfenced {
 /// A scan that shows which partitions it holds.
 struct Scanned {
     scan: Scan,
-    held: Sender<Arc<Lanes>>,
+    held: Sender<Arc<Assignments>>,
 }
 
 impl Source for Scanned {
@@ -70,9 +70,9 @@ impl Source for Scanned {
         self.scan.stable()
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        self.held.send(Arc::clone(lanes)).unwrap();
-        self.scan.open(lanes)
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        self.held.send(Arc::clone(assignments)).unwrap();
+        self.scan.open(assignments)
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
@@ -89,7 +89,7 @@ struct Catch(Sender<Batch>);
 
 impl SinkFactory for Catch {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Transaction, order: Order::Kept, buries: true }
+        Promise { durable: true, identity: Identity::Transaction, order: Order::Kept, writes_dead_letters: true }
     }
 
     fn build(&self, _: usize) -> Result<Box<dyn Sink>, SinkError> {
@@ -113,8 +113,8 @@ impl Sink for Catch {
 }
 
 /// What a process reads under a claim of its own and has not written, and the partitions that it holds.
-fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch, Arc<Lanes>) {
-    let ((batches, caught), (held, lanes)) = (channel(), channel());
+fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch, Arc<Assignments>) {
+    let ((batches, caught), (held, assignments)) = (channel(), channel());
     let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"}}"#, uri(server));
     let scan = serde_json::from_str::<scenario::Scan>(&typed).unwrap().build().unwrap();
     let parts = Parts {
@@ -126,14 +126,14 @@ fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch,
     };
     let (guarantee, executor) = (Guarantee::EffectivelyOnce, Executor::Pool(1));
     let settings = Settings { guarantee, executor, ..Settings::default() };
-    let admin = Arc::new(Admin::default());
-    let pipeline = Pipeline::build(parts, settings, Arc::clone(&admin)).unwrap();
+    let control = Arc::new(Control::default());
+    let pipeline = Pipeline::build(parts, settings, Arc::clone(&control)).unwrap();
     std::thread::scope(|scope| {
         let running = scope.spawn(|| pipeline.run());
         let batch = caught.recv_timeout(LIMIT);
-        admin.abort();
+        control.abort();
         running.join().unwrap().unwrap();
-        (batch.unwrap(), lanes.recv().unwrap())
+        (batch.unwrap(), assignments.recv().unwrap())
     })
 }
 
@@ -148,11 +148,11 @@ fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
         ask(&server, db, doc! {"insert": "c", "documents": documents});
     };
     insert(&[10, 20, 30]);
-    let (stale, lanes) = read(&server, db, positions());
+    let (stale, assignments) = read(&server, db, positions());
     insert(&[15]);
     let (fresh, _) = read(&server, db, positions());
     // Its sink looks at this only once it was fenced: it need not wait there until it is told.
-    lanes.lose(std::slice::from_ref(stale.partition()));
+    assignments.lose(std::slice::from_ref(stale.partition()));
     let verdict = write(stale);
     assert!(matches!(write(fresh), Verdict::Written { .. }), "who holds the partition writes");
     let found = documents(&server, db, "out");
@@ -163,7 +163,7 @@ fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
 
 #[test]
 fn who_was_taken_over_writes_nothing_and_without_the_epoch_would_lose_and_double() {
-    assert_eq!(taken_over("fence_kept", Fence::Kept), (Verdict::Left, vec![10, 15, 20, 30]));
+    assert_eq!(taken_over("fence_kept", Fence::Kept), (Verdict::Revoked, vec![10, 15, 20, 30]));
     // Numbers 0 to 2 are the first's, 3 is the second's: 15 is lost, and 30 is there twice.
     assert_eq!(taken_over("fence_gone", Fence::Gone), (Verdict::WRITTEN, vec![10, 20, 30, 30]));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_pipeline::engine::Retry;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Admin, Ended, Error, Executor, Intake, Lane, Lanes, Last, Partition, Parts, Pipeline, Position,
+    Control, Ended, Error, Executor, Intake, Assignment, Assignments, Last, Partition, Parts, Pipeline, Position,
     PositionStore, Read, Record, Replay, Settings, SinkFactory, Source, SourceError,
 };
 
@@ -16,7 +16,7 @@ pub struct Numbers {
     partitions: u32,
     end: u64,
     batch: u64,
-    open: Vec<(Arc<Lane>, u64)>,
+    open: Vec<(Arc<Assignment>, u64)>,
 }
 
 impl Numbers {
@@ -30,17 +30,17 @@ impl Source for Numbers {
         Replay::FromStore
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
         for index in 0..self.partitions {
-            let (lane, from) = lanes.open(Partition::new("t", index))?;
-            self.open.push((lane, from.map_or(0, |position| position.next)));
+            let (assignment, from) = assignments.open(Partition::new("t", index))?;
+            self.open.push((assignment, from.map_or(0, |position| position.next)));
         }
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
         let mut read = Read::End;
-        for (lane, next) in &mut self.open {
+        for (assignment, next) in &mut self.open {
             let end = self.end.min(*next + self.batch.min(intake.space().events as u64));
             if *next < self.end {
                 read = Read::Idle;
@@ -48,15 +48,15 @@ impl Source for Numbers {
             if end == *next {
                 continue;
             }
-            let mut batch = intake.batch(lane.partition());
+            let mut batch = intake.batch(assignment.partition());
             for offset in *next..end {
                 // Each number is there once over all partitions.
                 let payload =
-                    payload(offset * u64::from(self.partitions) + u64::from(lane.partition().index));
+                    payload(offset * u64::from(self.partitions) + u64::from(assignment.partition().index));
                 batch.push(Record { offset, appended_ms: 1, key: None, payload: Some(&payload) });
             }
             batch.set_position(Position::at(end));
-            intake.hand_over(lane, batch);
+            intake.hand_over(assignment, batch);
             *next = end;
             read = Read::Some;
         }
@@ -73,7 +73,7 @@ pub fn run(
     numbers: impl Source + 'static,
     sink: impl SinkFactory + 'static,
     positions: impl PositionStore + 'static,
-    admin: &Arc<Admin>,
+    control: &Arc<Control>,
 ) -> Result<Ended, Error> {
     let parts = Parts {
         sources: vec![Box::new(numbers)],
@@ -88,5 +88,5 @@ pub fn run(
         retry: Retry { pause_ns_max: 200_000_000, ..Retry::default() },
         ..Settings::default()
     };
-    Pipeline::build(parts, settings, Arc::clone(admin))?.run()
+    Pipeline::build(parts, settings, Arc::clone(control))?.run()
 }

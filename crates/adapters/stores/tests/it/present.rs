@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bson::{Bson, Document, doc};
 use plimsoll_host::scripted::Server;
-use plimsoll_pipeline::{Admin, Claim, Ended, Partition, Position, PositionError, PositionStore};
+use plimsoll_pipeline::{Control, Claim, Ended, Partition, Position, PositionError, PositionStore};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::document::identity::Identity;
 use plimsoll_stores::scenario::Transactional;
@@ -29,7 +29,7 @@ fn events_and_letters_that_are_there_without_a_position_are_not_doubled() {
     let typed = typed(uri(&server), "tx_there.c");
     let run = |pipeline: &str, end: u64| {
         let (sink, positions) = (typed.build(pipeline).unwrap(), typed.positions(pipeline).unwrap());
-        numbers::run(Numbers::new(1, end, 50), sink, positions, &Arc::new(Admin::default())).unwrap()
+        numbers::run(Numbers::new(1, end, 50), sink, positions, &Arc::new(Control::default())).unwrap()
     };
     for (pipeline, end) in [("first", 200), ("second", 230)] {
         assert_eq!(run(pipeline, end), Ended::Exhausted);
@@ -124,8 +124,8 @@ fn heard(primary: Primary, events: u64) -> Vec<Document> {
     let server = Server::start(move |command: &Document| primary.answer(command)).unwrap();
     let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true", server.address().port());
     let sink = typed(uri, "d.c").build("p").unwrap();
-    let admin = Arc::new(Admin::default());
-    let ended = numbers::run(Numbers::new(1, events, events), sink, Held, &admin);
+    let control = Arc::new(Control::default());
+    let ended = numbers::run(Numbers::new(1, events, events), sink, Held, &control);
     assert_eq!(ended.unwrap(), Ended::Exhausted);
     server.heard()
 }

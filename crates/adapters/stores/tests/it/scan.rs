@@ -6,7 +6,7 @@ use bson::{Bson, Document, doc};
 use plimsoll_host::Server;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Admin, Batch, Ended, Error, Parts, Pipeline, Settings, Transform, TransformError, TransformFactory,
+    Control, Batch, Ended, Error, Parts, Pipeline, Settings, Transform, TransformError, TransformFactory,
 };
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::positions::Positions;
@@ -51,7 +51,7 @@ fn a_scan_reads_everything_in_the_order_of_the_ids_whatever_their_types() {
     let all = fill(&server, "sc_all");
     let collect = Collect::default();
     let ended =
-        run(scan(&server, "sc_all", ""), &collect, positions(&server, "sc_all"), &Arc::new(Admin::default()));
+        run(scan(&server, "sc_all", ""), &collect, positions(&server, "sc_all"), &Arc::new(Control::default()));
     assert_eq!(ended.unwrap(), Ended::Exhausted);
     let arrived = collect.take();
     assert_eq!(arrived.iter().map(|arrived| arrived.document()).collect::<Vec<_>>(), all);
@@ -69,8 +69,8 @@ fn a_document_that_nests_deep_is_an_event_as_any_other() {
     let all = vec![doc! {"_id": 1}, doc! {"_id": 2, "deep": deep}, doc! {"_id": 3}];
     ask(&server, db, doc! {"insert": "c", "documents": all.clone()});
     let collect = Collect::default();
-    let admin = Arc::new(Admin::default());
-    let ended = run(scan(&server, db, ""), &collect, positions(&server, db), &admin);
+    let control = Arc::new(Control::default());
+    let ended = run(scan(&server, db, ""), &collect, positions(&server, db), &control);
     assert_eq!(ended.unwrap(), Ended::Exhausted);
     assert_eq!(collect.take().iter().map(|arrived| arrived.document()).collect::<Vec<_>>(), all);
 }
@@ -85,7 +85,7 @@ fn ranges_hold_each_document_once() {
         scan(&server, "sc_ranges", splits),
         &collect,
         positions(&server, "sc_ranges"),
-        &Arc::new(Admin::default()),
+        &Arc::new(Control::default()),
     )
     .unwrap();
     let arrived = collect.take();
@@ -102,9 +102,9 @@ fn a_scan_goes_on_behind_what_was_settled() {
     let all = fill(&server, "sc_resume");
     let (collect, mut arrived, mut runs) = (Collect::default(), Vec::new(), 0);
     loop {
-        let admin = Arc::new(Admin::default());
+        let control = Arc::new(Control::default());
         std::thread::scope(|scope| {
-            let watch = (collect.clone(), Arc::clone(&admin));
+            let watch = (collect.clone(), Arc::clone(&control));
             scope.spawn(move || {
                 // Ends the pipeline after some batches; when it reads to the end before, nothing is wrong either.
                 for _ in 0..10_000 {
@@ -115,7 +115,7 @@ fn a_scan_goes_on_behind_what_was_settled() {
                 }
                 watch.1.drain();
             });
-            run(scan(&server, "sc_resume", ""), &collect, positions(&server, "sc_resume"), &admin).unwrap();
+            run(scan(&server, "sc_resume", ""), &collect, positions(&server, "sc_resume"), &control).unwrap();
         });
         let some = collect.take();
         runs += 1;
@@ -160,7 +160,7 @@ fn embed(server: &Server, db: &str, pipeline: &str, by: By) -> Result<Ended, Err
         positions: Some(Arc::new(positions_of(server, db, pipeline))),
     };
     let settings = Settings { guarantee: Guarantee::EffectivelyOnce, ..Settings::default() };
-    Pipeline::build(parts, settings, Arc::new(Admin::default()))?.run()
+    Pipeline::build(parts, settings, Arc::new(Control::default()))?.run()
 }
 
 #[test]

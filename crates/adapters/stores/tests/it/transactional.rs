@@ -7,7 +7,7 @@ use std::time::Duration;
 use bson::doc;
 use plimsoll_host::Server;
 use plimsoll_measure::clock;
-use plimsoll_pipeline::{Admin, Ended, FailureClass, Partition, Verdict};
+use plimsoll_pipeline::{Control, Ended, FailureClass, Partition, Verdict};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::scenario::Transactional;
 
@@ -25,10 +25,10 @@ fn run(
     server: &Server,
     db: &str,
     numbers: Numbers,
-    admin: &Arc<Admin>,
+    control: &Arc<Control>,
 ) -> Result<Ended, plimsoll_pipeline::Error> {
     let typed = typed(server, db);
-    numbers::run(numbers, typed.build("p").unwrap(), typed.positions("p").unwrap(), admin)
+    numbers::run(numbers, typed.build("p").unwrap(), typed.positions("p").unwrap(), control)
 }
 
 /// Every number from 0 on is there once.
@@ -48,12 +48,12 @@ fn next(server: &Server, db: &str, partition: u32) -> Option<u64> {
 #[test]
 fn events_and_positions_are_written_together() {
     let server = shared();
-    let ended = run(&server, "tx_all", Numbers::new(3, 3000, 250), &Arc::new(Admin::default())).unwrap();
+    let ended = run(&server, "tx_all", Numbers::new(3, 3000, 250), &Arc::new(Control::default())).unwrap();
     assert_eq!(ended, Ended::Exhausted);
     check_numbers(&server, "tx_all", 9000);
     assert_eq!([0, 1, 2].map(|partition| next(&server, "tx_all", partition)), [Some(3000); 3]);
     // A pipeline that starts again goes on at the end, and writes nothing more.
-    run(&server, "tx_all", Numbers::new(3, 3010, 250), &Arc::new(Admin::default())).unwrap();
+    run(&server, "tx_all", Numbers::new(3, 3010, 250), &Arc::new(Control::default())).unwrap();
     check_numbers(&server, "tx_all", 9030);
 }
 
@@ -75,7 +75,7 @@ fn a_record_that_another_index_refuses_is_buried_in_the_same_transaction() {
     let taken: Vec<_> =
         [3_i64, 700, 701].iter().map(|n| doc! {"_id": format!("other {n}"), "n": *n}).collect();
     ask(&server, "tx_poison", doc! {"insert": "c", "documents": taken});
-    run(&server, "tx_poison", Numbers::new(1, 1000, 100), &Arc::new(Admin::default())).unwrap();
+    run(&server, "tx_poison", Numbers::new(1, 1000, 100), &Arc::new(Control::default())).unwrap();
     assert_eq!(count(&server, "tx_poison", "c"), 1000, "997 of ours and 3 of others");
     let letters = documents(&server, "tx_poison", "c_dead_letters");
     assert_eq!(letters.len(), 3);
@@ -90,13 +90,13 @@ fn a_record_that_another_index_refuses_is_buried_in_the_same_transaction() {
 #[test]
 fn who_lost_the_partition_writes_nothing_more() {
     let server = shared();
-    let admin = Arc::new(Admin::default());
+    let control = Arc::new(Control::default());
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| run(&server, "tx_fence", Numbers::new(1, 1_000_000_000, 100), &admin));
+        let first = scope.spawn(|| run(&server, "tx_fence", Numbers::new(1, 1_000_000_000, 100), &control));
         wait_for(|| next(&server, "tx_fence", 0).is_some_and(|next| next > 500));
         let seen = next(&server, "tx_fence", 0).unwrap();
         // The second takes the partition over while the first is at work.
-        let second = run(&server, "tx_fence", Numbers::new(1, seen + 4000, 100), &Arc::new(Admin::default()));
+        let second = run(&server, "tx_fence", Numbers::new(1, seen + 4000, 100), &Arc::new(Control::default()));
         assert_eq!(second.unwrap(), Ended::Exhausted);
         let error = first.join().unwrap().unwrap_err().to_string();
         assert!(error.contains("another process took over t/0"), "{error}");
@@ -111,8 +111,8 @@ fn a_partition_that_comes_again_while_batches_wait_is_written_once() {
     let server = shared();
     let typed = Transactional { gather_wait: "200ms".parse().unwrap(), ..typed(&server, "tx_again") };
     let changing = Changing::new(3000, Change::Again { batches: 13, times: 6 });
-    let admin = Arc::new(Admin::default());
-    let ended = numbers::run(changing, typed.build("p").unwrap(), typed.positions("p").unwrap(), &admin);
+    let control = Arc::new(Control::default());
+    let ended = numbers::run(changing, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control);
     assert_eq!(ended.unwrap(), Ended::Exhausted);
     check_numbers(&server, "tx_again", 3000);
     assert_eq!(next(&server, "tx_again", 0), Some(3000));
@@ -124,14 +124,14 @@ fn who_learns_in_time_that_the_partition_is_lost_goes_on() {
     let lost = Arc::new(AtomicBool::new(false));
     let changing = Changing::new(u64::MAX, Change::Lost(Arc::clone(&lost)));
     let typed = typed(&server, "tx_lost");
-    let admin = Arc::new(Admin::default());
+    let control = Arc::new(Control::default());
     std::thread::scope(|scope| {
         let first = scope.spawn(|| {
-            numbers::run(changing, typed.build("p").unwrap(), typed.positions("p").unwrap(), &admin)
+            numbers::run(changing, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control)
         });
         wait_for(|| next(&server, "tx_lost", 0).is_some_and(|next| next > 100));
         let seen = next(&server, "tx_lost", 0).unwrap();
-        let second = run(&server, "tx_lost", Numbers::new(1, seen + 4000, 100), &Arc::new(Admin::default()));
+        let second = run(&server, "tx_lost", Numbers::new(1, seen + 4000, 100), &Arc::new(Control::default()));
         assert_eq!(second.unwrap(), Ended::Exhausted);
         // It is fenced now, and does not know why yet.
         std::thread::sleep(Duration::from_secs(2));
@@ -150,11 +150,11 @@ fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_the_pipeline_is_ende
     println!("seed {seed}");
     // The collections are there before the first kill: the embedded server can be left with half of one that it was making.
     let warm = Transactional { form: Form::Bson, ..Transactional::new(uri(&server), "d.c") };
-    let admin = Arc::new(Admin::default());
-    numbers::run(Numbers::new(2, 10, 10), warm.build("p").unwrap(), warm.positions("p").unwrap(), &admin)
+    let control = Arc::new(Control::default());
+    numbers::run(Numbers::new(2, 10, 10), warm.build("p").unwrap(), warm.positions("p").unwrap(), &control)
         .unwrap();
     for round in 0..3_u64 {
-        let admin = Arc::new(Admin::default());
+        let control = Arc::new(Control::default());
         // The kill is somewhere on the way, and never before the way begins.
         let (at, deployment) = (1 + (seed >> (4 * round)) % 4000, uri(&server));
         let before = next(&server, "d", 0).unwrap();
@@ -163,7 +163,7 @@ fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_the_pipeline_is_ende
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 let numbers = Numbers::new(2, 20_000 * (round + 1), 100);
-                numbers::run(numbers, typed.build("p").unwrap(), typed.positions("p").unwrap(), &admin)
+                numbers::run(numbers, typed.build("p").unwrap(), typed.positions("p").unwrap(), &control)
             });
             wait_for(|| running.is_finished() || next(&server, "d", 0).unwrap() >= before + at);
             assert!(!running.is_finished(), "the pipeline ended before the server could be killed");
@@ -171,7 +171,7 @@ fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_the_pipeline_is_ende
             server.restart().unwrap();
             std::thread::sleep(Duration::from_millis(at % 100));
             if round == 1 {
-                admin.abort();
+                control.abort();
             }
             let ended = running.join().unwrap().unwrap();
             assert!(ended == Ended::Exhausted || round == 1, "{ended:?}");

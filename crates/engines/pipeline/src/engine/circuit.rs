@@ -1,4 +1,4 @@
-//! Keeps workers from knocking at a sink that is away.
+//! Stops workers from retrying all at once while the sink is unavailable.
 
 use plimsoll_measure::clock::Instant;
 
@@ -7,26 +7,26 @@ use super::retry::Retry;
 /// Whether a batch may be submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
-    /// It may.
+    /// Submit it.
     Go,
-    /// Not before this moment.
+    /// Wait until this time.
     Wait(Instant),
 }
 
-/// The memory of a pipeline's failures in a row, shared by its workers.
+/// The consecutive failures of a pipeline, shared by its workers.
 ///
-/// After each failure everybody pauses, longer with each in a row. When it counts as open, one batch tries after the
-/// pause, and the others wait for what becomes of it.
+/// After each failure all workers pause, longer with each consecutive failure. Once the circuit is open, one batch is tried
+/// after each pause while the others wait for its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Circuit {
     retry: Retry,
     failures: u32,
     paused_until: Instant,
-    /// The probe that is under way may be given up at this moment.
+    /// When the probe in flight counts as lost.
     probe_until: Option<Instant>,
 }
 
-/// A probe that did not come back by then is forgotten, in nanoseconds: its sink bounds its waiting by less.
+/// A probe without result after this time is forgotten, in nanoseconds. Every sink bounds its waiting by less.
 const PROBE_NS_MAX: u64 = 60_000_000_000;
 
 impl Circuit {
@@ -35,7 +35,7 @@ impl Circuit {
         Self { retry, failures: 0, paused_until: Instant::from_ns(0), probe_until: None }
     }
 
-    /// Asks for leave to submit a batch at `now`.
+    /// Whether a batch may be submitted at `now`.
     pub fn permit(&mut self, now: Instant) -> Permit {
         if now < self.paused_until {
             return Permit::Wait(self.paused_until);
@@ -52,31 +52,31 @@ impl Circuit {
         }
     }
 
-    /// A batch was written.
+    /// Notes a success.
     pub fn succeeded(&mut self) {
         self.failures = 0;
         self.probe_until = None;
         self.paused_until = Instant::from_ns(0);
     }
 
-    /// A batch came back, and nobody asked the sink: if it was the one that tries, another one may.
+    /// Notes that a batch came back untried. If it was the probe, another batch may be tried.
     pub fn give_back(&mut self) {
         self.probe_until = None;
     }
 
-    /// A batch failed at `now`; says whether this opened the circuit.
-    pub fn failed(&mut self, now: Instant, chance: f64) -> bool {
+    /// Notes a failure at `now`. Returns whether it opened the circuit.
+    pub fn failed(&mut self, now: Instant, jitter: f64) -> bool {
         let was_open = self.is_open();
-        // What was under way together fails together: it counts once a pause.
+        // Batches in flight together fail together: they count once per pause.
         if now >= self.paused_until {
             self.failures = self.failures.saturating_add(1);
-            self.paused_until = now + self.retry.pause_ns(self.failures, chance);
+            self.paused_until = now + self.retry.pause_ns(self.failures, jitter);
         }
         self.probe_until = None;
         !was_open && self.is_open()
     }
 
-    /// Whether it counts as open.
+    /// Whether the circuit is open.
     pub const fn is_open(&self) -> bool {
         self.failures >= self.retry.opens_after
     }

@@ -1,10 +1,10 @@
-//! How a pipeline is ended from outside.
+//! Ends a pipeline from outside.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Ends a pipeline: gently, or at once.
+/// Drains or aborts a pipeline.
 #[derive(Debug, Default)]
 pub struct Control {
     draining: AtomicBool,
@@ -14,34 +14,34 @@ pub struct Control {
 }
 
 impl Control {
-    /// Reads no more, writes what is in flight, commits it and ends.
+    /// Drains: stops reading, writes and commits the events in flight, and ends.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Ends at once: what is in flight is not settled, and comes again with the next run.
+    /// Aborts: events in flight stay unsettled, and the next run reads them again.
     pub fn abort(&self) {
         self.aborted.store(true, Ordering::Release);
         self.drain();
     }
 
-    /// Whether it reads no more.
+    /// Whether the pipeline drains.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Whether it ends at once.
+    /// Whether the pipeline is aborted.
     pub fn is_aborted(&self) -> bool {
         self.aborted.load(Ordering::Acquire)
     }
 
-    /// What says whether it ends at once, for those who wait elsewhere.
+    /// The flag of an abort, for code that waits elsewhere.
     pub(crate) fn aborted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.aborted)
     }
 
-    /// Sleeps, but no longer than until it is ended at once.
+    /// Sleeps for `wait`, or until an abort.
     pub fn pause(&self, wait: Duration) {
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.changed.wait_timeout_while(guard, wait, |()| !self.is_aborted()));

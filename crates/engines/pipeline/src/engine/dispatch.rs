@@ -1,4 +1,4 @@
-//! Which worker gets which batch.
+//! Sends each batch to its worker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, bounded};
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 
-use super::run::Makers;
+use super::parts::Factories;
 use super::shared::{Error, Shared, WORKERS_MAX};
 use super::worker::Worker;
 use crate::event::Batch;
-use crate::flow::Lane;
+use crate::flow::Assignment;
 use crate::meter::{Count, Part};
-use crate::place::Partition;
 use crate::port::sink::SinkError;
+use crate::position::Partition;
 
-/// Batches that wait for a worker, at most, for each queue.
+/// Waiting batches per queue at most.
 const QUEUE_MAX: usize = 16_384;
-/// How long to wait for a full queue before looking whether the pipeline ended.
+/// The wait for a full queue between checks for an abort.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a worker may take to end before the next one of its partition begins, in nanoseconds: its sink bounds its waiting,
-/// and the source must keep its place in its group.
+/// How long a worker may take to end before the next worker of its partition starts, in nanoseconds. Its sink bounds its
+/// waiting, and the source must keep its membership in its group.
 const ENDING_NS_MAX: u64 = 30 * SECOND_NS;
-/// How often its end is looked for.
+/// The interval of checks for its end.
 const ENDING_LOOK: Duration = Duration::from_millis(5);
 
-/// How long the sink of a partition that comes to a running pipeline may be away, in nanoseconds: the source must keep its place in
-/// its group.
+/// How long the sink of a new partition may be unavailable in a running pipeline, in nanoseconds: the source must keep its
+/// membership in its group.
 const AWAY_NS_MAX: u64 = 120 * SECOND_NS;
-/// How long it is left alone between two tries, each of which takes its own time.
+/// The pause between two attempts to reach it.
 const AWAY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A queue of batches.
@@ -38,20 +38,20 @@ pub(super) fn queue() -> (Sender<Box<Batch>>, Receiver<Box<Batch>>) {
     bounded(QUEUE_MAX)
 }
 
-/// Where the batches of a source go.
+/// The route of batches to workers.
 #[derive(Clone)]
 pub(super) enum Route {
-    /// All to one queue that every worker takes from.
+    /// All to one queue shared by all workers.
     Any(Sender<Box<Batch>>),
-    /// Each lane to one of some workers.
+    /// Each assignment to one of a fixed number of workers.
     Pinned(Vec<Sender<Box<Batch>>>),
-    /// Each lane to a worker of its own, which is started for it.
+    /// Each assignment to its own worker, started for it.
     Own,
 }
 
-/// The worker of one lane.
+/// The worker of one assignment.
 struct Own<'scope> {
-    lane: Arc<Lane>,
+    assignment: Arc<Assignment>,
     queue: Sender<Box<Batch>>,
     thread: ScopedJoinHandle<'scope, ()>,
 }
@@ -59,13 +59,13 @@ struct Own<'scope> {
 /// Hands batches to workers; each source has its own.
 pub(super) struct Dispatch<'scope, 'env> {
     route: Route,
-    /// By the number of the lane.
+    /// By the number of the assignment.
     own: BTreeMap<usize, Own<'scope>>,
-    /// Workers whose lanes have ended, by their numbers: they write what they have.
+    /// Workers whose assignments have ended, by number. They finish their batches.
     ending: Vec<(usize, ScopedJoinHandle<'scope, ()>)>,
     scope: &'scope Scope<'scope, 'env>,
     shared: &'env Shared,
-    makers: &'env Makers,
+    factories: &'env Factories,
 }
 
 impl<'scope, 'env> Dispatch<'scope, 'env> {
@@ -73,18 +73,18 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
         route: Route,
         scope: &'scope Scope<'scope, 'env>,
         shared: &'env Shared,
-        makers: &'env Makers,
+        factories: &'env Factories,
     ) -> Self {
-        Self { route, own: BTreeMap::new(), ending: Vec::new(), scope, shared, makers }
+        Self { route, own: BTreeMap::new(), ending: Vec::new(), scope, shared, factories }
     }
 
-    /// Sends a batch to its worker; it is let go, unsettled, if the pipeline ended meanwhile.
+    /// Sends a batch to its worker. Drops it, unsettled, if the pipeline is aborted meanwhile.
     pub(super) fn send(&mut self, batch: Box<Batch>) {
-        let (shared, Some(lane)) = (self.shared, batch.lane()) else { return };
+        let (shared, Some(assignment)) = (self.shared, batch.assignment()) else { return };
         let queue = match &self.route {
             Route::Any(queue) => queue,
-            Route::Pinned(queues) => &queues[lane.number() % queues.len()],
-            Route::Own => match self.own_queue(&Arc::clone(lane)) {
+            Route::Pinned(queues) => &queues[assignment.number() % queues.len()],
+            Route::Own => match self.own_queue(&Arc::clone(assignment)) {
                 Ok(queue) => queue,
                 Err(error) => return shared.fail(error),
             },
@@ -98,27 +98,27 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
         }
     }
 
-    fn own_queue(&mut self, lane: &Arc<Lane>) -> Result<&Sender<Box<Batch>>, Error> {
-        if !self.own.contains_key(&lane.number()) {
-            self.start_own(lane)?;
+    fn own_queue(&mut self, assignment: &Arc<Assignment>) -> Result<&Sender<Box<Batch>>, Error> {
+        if !self.own.contains_key(&assignment.number()) {
+            self.start_own(assignment)?;
         }
-        Ok(&self.own[&lane.number()].queue)
+        Ok(&self.own[&assignment.number()].queue)
     }
 
-    /// Starts a worker for a lane.
-    fn start_own(&mut self, lane: &Arc<Lane>) -> Result<(), Error> {
-        self.let_go_of_closed();
+    /// Starts a worker for a assignment.
+    fn start_own(&mut self, assignment: &Arc<Assignment>) -> Result<(), Error> {
+        self.retire_closed();
         if self.own.len() >= WORKERS_MAX {
             let reason = format!(
                 "was refused: more than {WORKERS_MAX} partitions; use an executor with a pool of threads"
             );
             return Err(Error::Thread(reason));
         }
-        let number = number_of(lane.partition());
+        let number = number_of(assignment.partition());
         self.wait_for_end_of(number);
         let (queue, receiver) = queue();
         let thread = self.build_own(number, &receiver)?.start(self.scope)?;
-        self.own.insert(lane.number(), Own { lane: Arc::clone(lane), queue, thread });
+        self.own.insert(assignment.number(), Own { assignment: Arc::clone(assignment), queue, thread });
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
     fn build_own(&self, number: usize, queue: &Receiver<Box<Batch>>) -> Result<Worker<'env>, Error> {
         let began = clock::now();
         loop {
-            let reason = match Worker::build(number, queue.clone(), self.shared, self.makers) {
+            let reason = match Worker::build(number, queue.clone(), self.shared, self.factories) {
                 Err(Error::Sink(SinkError::Unreachable(reason))) if self.waits(began) => reason,
                 built => return built,
             };
@@ -140,29 +140,29 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
         has_written && !self.shared.control.is_aborted() && clock::now().since(began) < AWAY_NS_MAX
     }
 
-    /// A worker whose queue is let go writes what it has and ends.
-    fn let_go_of_closed(&mut self) {
+    /// Drops the queues of ended assignments: their workers finish their batches and end.
+    fn retire_closed(&mut self) {
         self.ending.retain(|(_, thread)| !thread.is_finished());
         let closed: Vec<_> =
-            self.own.iter().filter(|(_, own)| own.lane.is_closed()).map(|(at, _)| *at).collect();
+            self.own.iter().filter(|(_, own)| own.assignment.is_closed()).map(|(at, _)| *at).collect();
         for at in closed {
             let Some(own) = self.own.remove(&at) else { continue };
-            self.ending.push((number_of(own.lane.partition()), own.thread));
+            self.ending.push((number_of(own.assignment.partition()), own.thread));
         }
     }
 
-    /// Two workers of one number would take each other's transactions: the one of an earlier assignment ends first.
+    /// Two workers of one number would abort each other's transactions, so the earlier one must end first.
     fn wait_for_end_of(&self, number: usize) {
         let began = clock::now();
-        let is_there = || self.ending.iter().any(|(its, thread)| *its == number && !thread.is_finished());
-        while is_there() && !self.shared.control.is_aborted() && clock::now().since(began) < ENDING_NS_MAX {
+        let is_running = || self.ending.iter().any(|(its, thread)| *its == number && !thread.is_finished());
+        while is_running() && !self.shared.control.is_aborted() && clock::now().since(began) < ENDING_NS_MAX {
             self.shared.control.pause(ENDING_LOOK);
         }
     }
 }
 
-/// The number of the worker that a partition has to itself: the same for every assignment and in every run, so that what a sink
-/// names by it (a transaction) falls to the next worker of this partition and to no other. Topics differ in their checksum.
+/// The worker number of a partition. It is the same for every assignment and in every run, so that names derived from it (a
+/// transaction's) belong to this partition only. The topic is part of it as a checksum.
 fn number_of(partition: &Partition) -> usize {
     let topic = u64::from(crc32c::crc32c(partition.topic.as_bytes()));
     ((topic << 32) | u64::from(partition.index)) as usize

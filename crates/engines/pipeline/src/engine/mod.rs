@@ -1,22 +1,24 @@
-//! Runs a pipeline: a thread a source, a thread a worker, and nothing shared but counters and what is in flight.
+//! Runs a pipeline: one thread per source, one per worker. Threads share only counters and the budget of events in flight.
 
-mod burial;
-mod chance;
+mod batch_pool;
 mod check;
 mod circuit;
 mod control;
+mod dead_letter_window;
+mod dead_letters;
 mod dispatch;
+mod jitter;
+mod parts;
 mod reader;
 mod retry;
 mod run;
 mod shared;
-mod spares;
-mod window;
 mod worker;
 
 pub use circuit::{Circuit, Permit};
 pub use control::Control;
+pub use dead_letter_window::DeadLetterLimit;
+pub use parts::Parts;
 pub use retry::{Exhausted, Retry};
-pub use run::{Ended, Parts, Pipeline};
+pub use run::{Ended, Pipeline};
 pub use shared::{Error, Executor, Settings};
-pub use window::DeadLetterLimit;

@@ -1,4 +1,4 @@
-//! The thread of a source: reads, hands over, commits.
+//! Runs the thread of a source: reads events, dispatches batches, commits positions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use plimsoll_measure::clock::{self, Instant};
 use super::dispatch::Dispatch;
 use super::shared::{Error, Shared, watched};
 use crate::event::Batch;
-use crate::flow::{Lanes, Space};
+use crate::flow::{Assignments, Space};
 use crate::guarantee::Guarantee;
 use crate::meter::{Count, Part};
-use crate::place::{Partition, Position};
-use crate::port::positions::PositionError;
 use crate::port::sink::Identity;
 use crate::port::source::{Intake, Last, Outlet, Read, Replay, Source, SourceError};
+use crate::position::PositionError;
+use crate::position::{Partition, Position};
 
-/// How long a source waits for its first event, and for room.
+/// How long a source waits for its first event, and for space.
 const WAIT: Duration = Duration::from_millis(50);
-/// How long a source's trouble counts after it was said last, in nanoseconds.
+/// How long a source's problem is shown after its last report, in nanoseconds.
 const TROUBLE_NS_MAX: u64 = 60 * clock::SECOND_NS;
-/// How often the end of what is in flight is looked for.
+/// The interval of checks whether events are still in flight.
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
 
 /// The thread of a source.
 pub(super) struct Reader<'scope, 'env> {
     pub(super) source: Box<dyn Source>,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) assignments: Arc<Assignments>,
     pub(super) shared: &'env Shared,
     pub(super) dispatch: Option<Dispatch<'scope, 'env>>,
     pub(super) sources: usize,
-    /// Positions that are settled and not kept yet.
+    /// Positions that are settled and not committed yet.
     pub(super) reached: BTreeMap<Partition, Position>,
     pub(super) committed_at: Instant,
-    /// When the source's trouble was said last.
+    /// When the source last reported a problem.
     pub(super) troubled_at: Option<Instant>,
 }
 
 impl<'env> Reader<'_, 'env> {
-    /// Reads until there is nothing more, the pipeline drains or it fails; then waits for what is in flight and commits it.
+    /// Reads until the source ends, the pipeline drains or fails; then waits for the events in flight and commits them.
     pub(super) fn run(mut self) {
         let shared = self.shared;
         watched(shared, || {
@@ -50,21 +50,23 @@ impl<'env> Reader<'_, 'env> {
     }
 
     fn read_and_commit(&mut self) -> Result<(), Error> {
-        self.source.open(&self.lanes)?;
+        self.source.open(&self.assignments)?;
         let read = self.read_on();
-        // Without senders the workers write what they have gathered.
+        // Without senders the workers write the events they have buffered.
         self.dispatch = None;
-        // A source that failed may fail again: what it gave before is written and committed all the same.
+        // A failed source may fail again. Its earlier events are written and committed nevertheless.
         let rest = self.wait_for_rest(&read);
-        // Whoever ends it at once does not wait for a broker that is away.
+        // An aborted pipeline does not wait for an unavailable broker.
         let last = if self.shared.control.is_aborted() { Last::No } else { Last::Yes };
         let committed = self.commit(last);
         read.and(rest).and(committed)
     }
 
-    /// Waits until everything that was handed over is settled, whatever came of reading.
+    /// Waits until all events handed over are settled, even if reading failed.
     fn wait_for_rest(&mut self, read: &Result<(), Error>) -> Result<(), Error> {
-        while !self.shared.control.is_aborted() && self.lanes.all().iter().any(|lane| lane.waiting() > 0) {
+        while !self.shared.control.is_aborted()
+            && self.assignments.all().iter().any(|assignment| assignment.waiting() > 0)
+        {
             let alive = self.keep_alive();
             if read.is_ok() {
                 alive?;
@@ -91,18 +93,18 @@ impl<'env> Reader<'_, 'env> {
         meter.add(Count::BlockedNs, begun.since(asked));
         let (read, taken) = self.take(space.unwrap_or_default());
         if space.is_some() {
-            // A batch is asked for when there is something to put into it.
+            // A source asks for a batch once it has an event for it.
             let found = taken.asked_at.filter(|_| taken.events > 0).unwrap_or_else(clock::now);
             self.shared.meter.add(Count::StarvedNs, found.since(begun));
         }
-        self.tell(taken.trouble.as_deref(), taken.events);
-        // What was handed over before the source failed goes its way: nobody else would settle it.
+        self.show_trouble(taken.trouble.as_deref(), taken.events);
+        // Batches handed over before a failure are sent: nothing else would settle them.
         self.send(taken.batches)?;
         Ok(read?)
     }
 
-    /// Tells of the source's trouble, until it has passed.
-    fn tell(&mut self, trouble: Option<&str>, events: usize) {
+    /// Shows the source's problem until it has passed.
+    fn show_trouble(&mut self, trouble: Option<&str>, events: usize) {
         if trouble.is_some() {
             self.troubled_at = Some(clock::now());
             return self.shared.meter.set_trouble(Part::Source, trouble);
@@ -113,7 +115,7 @@ impl<'env> Reader<'_, 'env> {
         }
     }
 
-    /// Gives a source its turn that may read nothing, so that it keeps its place in its group.
+    /// Calls the source without space, so that it keeps its membership in its group.
     fn keep_alive(&mut self) -> Result<(), Error> {
         let (read, _) = self.take(Space::default());
         self.shared.control.pause(DRAIN_LOOK);
@@ -121,7 +123,7 @@ impl<'env> Reader<'_, 'env> {
         Ok(())
     }
 
-    /// Gives the source its turn, and what it leaves of its room back.
+    /// Calls the source, and frees the space that it leaves unused.
     fn take(&mut self, space: Space) -> (Result<Read, SourceError>, Taken<'env>) {
         let shared = self.shared;
         let mut taken = Taken { shared, batches: Vec::new(), events: 0, asked_at: None, trouble: None };
@@ -131,7 +133,7 @@ impl<'env> Reader<'_, 'env> {
         (read, taken)
     }
 
-    /// Four batches at most, and no more than its part, so that sources do not starve each other.
+    /// At most four batches, and no more than this source's share, so that sources do not starve each other.
     fn wish(&self) -> Space {
         let limits = self.shared.settings.limits;
         let events = (limits.events_max / self.sources).clamp(1, 4 * limits.batch_events_max);
@@ -144,12 +146,12 @@ impl<'env> Reader<'_, 'env> {
             return Ok(());
         }
         if self.shared.settings.guarantee == Guarantee::AtMostOnce {
-            taken.iter().for_each(|batch| batch.forgo());
+            taken.iter().for_each(|batch| batch.settle_early());
             self.commit(Last::Yes)?;
-            // A partition that went away while it was committed is read again by another process.
+            // A partition revoked during the commit is read again by another process.
             taken.retain(|batch| {
-                let goes = !batch.is_taken_away();
-                self.shared.meter.add(Count::Left, if goes { 0 } else { batch.taken() as u64 });
+                let goes = !batch.is_revoked();
+                self.shared.meter.add(Count::Left, if goes { 0 } else { batch.events_read() as u64 });
                 goes
             });
         }
@@ -166,14 +168,14 @@ impl<'env> Reader<'_, 'env> {
 
     fn commit(&mut self, last: Last) -> Result<(), Error> {
         self.committed_at = clock::now();
-        self.reached.extend(self.lanes.take_reached());
-        // A partition that was given up is committed by its source on that occasion.
-        self.reached.retain(|partition, _| self.lanes.get(partition).is_some());
+        self.reached.extend(self.assignments.take_settled());
+        // A source commits a revoked partition itself.
+        self.reached.retain(|partition, _| self.assignments.get(partition).is_some());
         if self.shared.promise.identity == Identity::Transaction {
             self.reached.clear();
             return Ok(());
         }
-        // A source that keeps its own is asked again even if nothing moved: what it could not keep waits there.
+        // A source that keeps its own positions is called even if nothing moved, to retry a failed commit.
         if self.reached.is_empty() && self.source.replay() != Replay::FromItself {
             return Ok(());
         }
@@ -182,9 +184,9 @@ impl<'env> Reader<'_, 'env> {
         match self.source.replay() {
             Replay::Nothing => {}
             Replay::FromItself => self.source.commit(&reached, last)?,
-            Replay::FromStore => match self.lanes.positions().map(|store| store.keep(&reached)) {
+            Replay::FromStore => match self.assignments.positions().map(|store| store.keep(&reached)) {
                 Some(Err(error @ PositionError::Unavailable { .. })) if last == Last::No => {
-                    self.shared.meter.set_trouble(Part::Positions, Some(&error.for_now()));
+                    self.shared.meter.set_trouble(Part::Positions, Some(&error.transient_message()));
                     return Ok(());
                 }
                 Some(kept) => {
@@ -200,21 +202,21 @@ impl<'env> Reader<'_, 'env> {
     }
 }
 
-/// What a source handed over in one turn.
+/// The batches and the problem of one read.
 struct Taken<'a> {
     shared: &'a Shared,
     batches: Vec<Batch>,
     events: usize,
-    /// When it first asked for a batch.
+    /// When the source first asked for a batch.
     asked_at: Option<Instant>,
-    /// What it says is wrong.
+    /// The problem that the source reported.
     trouble: Option<String>,
 }
 
 impl Outlet for Taken<'_> {
-    fn spare(&mut self, partition: &Partition) -> Batch {
+    fn empty_batch(&mut self, partition: &Partition) -> Batch {
         self.asked_at.get_or_insert_with(clock::now);
-        match self.shared.spares.take() {
+        match self.shared.pool.take() {
             Some(mut batch) => {
                 batch.reuse(partition.clone());
                 *batch
@@ -224,10 +226,10 @@ impl Outlet for Taken<'_> {
     }
 
     fn take(&mut self, batch: Batch) {
-        self.shared.meter.add(Count::Read, batch.taken() as u64);
+        self.shared.meter.add(Count::Read, batch.events_read() as u64);
         self.shared.meter.add(Count::ReadBytes, batch.bytes() as u64);
         self.shared.meter.add(Count::BatchesRead, 1);
-        self.events += batch.taken();
+        self.events += batch.events_read();
         self.batches.push(batch);
     }
 

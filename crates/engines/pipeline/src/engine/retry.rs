@@ -1,31 +1,31 @@
-//! When a batch that failed is given to the sink again, and when no more.
+//! Decides when a failed batch is retried, and when its retries are exhausted.
 
 use plimsoll_measure::clock::{Instant, SECOND_NS};
 
-/// How a batch that failed is tried again.
+/// The retry policy of failed batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// The pause after a first failure, in nanoseconds; it doubles with each failure in a row.
+    /// The pause after a first failure, in nanoseconds. It doubles with each consecutive failure.
     pub pause_ns_min: u64,
     /// The longest pause, in nanoseconds.
     pub pause_ns_max: u64,
-    /// Tries after the first at most; `None`: as often as it takes.
+    /// Retries at most; `None`: unlimited.
     pub attempts_max: Option<u32>,
-    /// How long after its first failure a batch is tried again, in nanoseconds; `None`: as long as it takes.
+    /// How long after its first failure a batch is retried, in nanoseconds; `None`: unlimited.
     pub time_ns_max: Option<u64>,
-    /// What follows when neither is left.
+    /// The action when retries are exhausted.
     pub then: Exhausted,
-    /// Failures in a row after which the circuit counts as open: one batch at a time tries from then on.
+    /// Consecutive failures that open the circuit: from then on one batch at a time is tried.
     pub opens_after: u32,
 }
 
-/// What follows when a batch may not be tried again.
+/// The action when the retries of a batch are exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
-    /// The pipeline stops: nothing is lost, and nothing goes on.
+    /// The pipeline stops. Nothing is lost.
     Stop,
-    /// Its events go to the dead letters.
-    Bury,
+    /// Its events become dead letters.
+    DeadLetters,
 }
 
 impl Default for Retry {
@@ -42,18 +42,18 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// Whether a batch that failed for the `attempts`-th time, first at `since`, may be tried again at `now`.
+    /// Whether a batch that failed for the `attempts`-th time, first at `since`, may be retried at `now`.
     pub fn allows(&self, attempts: u32, since: Instant, now: Instant) -> bool {
         self.attempts_max.is_none_or(|max| attempts <= max)
             && self.time_ns_max.is_none_or(|max| now.since(since) < max)
     }
 
-    /// The pause after `failures` failures in a row, at least one. `chance` in 0 to 1 spreads it over its upper half, so
-    /// that workers do not come back at one moment.
-    pub fn pause_ns(&self, failures: u32, chance: f64) -> u64 {
+    /// The pause after `failures` consecutive failures, at least one. `jitter` from 0 to 1 spreads it over its upper half, so
+    /// that workers do not retry simultaneously.
+    pub fn pause_ns(&self, failures: u32, jitter: f64) -> u64 {
         let doubled = self.pause_ns_min.saturating_mul(1_u64 << failures.saturating_sub(1).min(30));
         let whole = doubled.min(self.pause_ns_max);
-        whole / 2 + (whole as f64 / 2.0 * chance.clamp(0.0, 1.0)) as u64
+        whole / 2 + (whole as f64 / 2.0 * jitter.clamp(0.0, 1.0)) as u64
     }
 }
 

@@ -1,4 +1,4 @@
-//! A pipeline, from its parts to its end.
+//! Builds a pipeline from its parts and runs it to its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,98 +6,79 @@ use std::thread::{Builder, Scope};
 
 use plimsoll_measure::clock;
 
-use super::check::{check, means};
+use super::check::{capabilities, check};
 use super::control::Control;
 use super::dispatch::{Dispatch, Route, queue};
+use super::parts::{Factories, Parts};
 use super::reader::Reader;
 use super::shared::{Error, Executor, Settings, Shared};
 use super::worker::Worker;
-use crate::flow::Lanes;
+use crate::flow::Assignments;
 use crate::guarantee::{self, Guarantee};
 use crate::meter::{Count, Meter};
-use crate::port::positions::PositionStore;
-use crate::port::sink::{Order, SinkFactory};
+use crate::port::sink::Order;
 use crate::port::source::Source;
-use crate::port::transform::TransformFactory;
-
-/// What a pipeline is made of.
-pub struct Parts {
-    /// Where events come from; each is read by a thread of its own.
-    pub sources: Vec<Box<dyn Source>>,
-    /// What happens to them, in this order; the security stage, if any, is the first.
-    pub transforms: Vec<Box<dyn TransformFactory>>,
-    /// Where they go.
-    pub sink: Box<dyn SinkFactory>,
-    /// Where those go that cannot.
-    pub dead_letters: Option<Box<dyn SinkFactory>>,
-    /// Where positions are kept for sources that keep none.
-    pub positions: Option<Arc<dyn PositionStore>>,
-}
-
-/// What makes a worker's parts.
-pub(super) struct Makers {
-    pub(super) transforms: Vec<Box<dyn TransformFactory>>,
-    pub(super) sink: Box<dyn SinkFactory>,
-    pub(super) dead_letters: Option<Box<dyn SinkFactory>>,
-}
+use crate::position::PositionStore;
 
 /// How a pipeline ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The source has nothing more; everything is settled and committed.
+    /// All sources ended; everything is settled and committed.
     Exhausted,
-    /// It was asked to; what was in flight is settled and committed.
+    /// It was drained; events in flight are settled and committed.
     Drained,
-    /// It was ended at once; what was in flight comes again.
+    /// It was aborted; the next run reads the events in flight again.
     Aborted,
 }
 
 /// A pipeline that can give its guarantee.
 pub struct Pipeline {
     sources: Vec<Box<dyn Source>>,
-    makers: Makers,
+    factories: Factories,
     positions: Option<Arc<dyn PositionStore>>,
     shared: Shared,
 }
 
 impl Pipeline {
-    /// Puts a pipeline together and checks that it can give its guarantee.
+    /// Builds a pipeline and checks that it can give its guarantee.
     ///
     /// # Errors
     ///
     /// If its settings contradict each other or its parts cannot give the guarantee.
     pub fn build(parts: Parts, settings: Settings, control: Arc<Control>) -> Result<Self, Error> {
         check(&parts, &settings)?;
-        means(&parts).iter().try_for_each(|means| guarantee::check(settings.guarantee, means))?;
+        capabilities(&parts)
+            .iter()
+            .try_for_each(|capabilities| guarantee::check(settings.guarantee, capabilities))?;
         let names: Vec<_> = parts.transforms.iter().map(|transform| transform.name()).collect();
         let tallies = parts.transforms.iter().filter_map(|transform| transform.tally());
-        let meter = Arc::new(Meter::new(&names).with(tallies.chain(parts.sink.tally()).collect()));
+        let meter = Arc::new(Meter::new(&names).with_tallies(tallies.chain(parts.sink.tally()).collect()));
         let shared = Shared::new(settings, parts.sink.promise(), meter, control);
         let Parts { sources, transforms, sink, dead_letters, positions } = parts;
-        Ok(Self { sources, makers: Makers { transforms, sink, dead_letters }, positions, shared })
+        Ok(Self { sources, factories: Factories { transforms, sink, dead_letters }, positions, shared })
     }
 
-    /// What it counts and times.
+    /// The counters and clocks of the pipeline.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.shared.meter)
     }
 
-    /// What is in flight, exactly.
+    /// The budget of the events in flight.
     pub fn budget(&self) -> Arc<crate::flow::Budget> {
         Arc::clone(&self.shared.budget)
     }
 
-    /// Runs until the source has nothing more, or it is ended.
+    /// Runs until all sources end, or `control` ends the pipeline.
     ///
     /// # Errors
     ///
-    /// If a part failed for good. What was settled by then is committed.
+    /// If a part failed permanently. Settled events are committed.
     pub fn run(self) -> Result<Ended, Error> {
-        let Self { sources, makers, positions, shared } = self;
-        let (shared, makers) = (&shared, &makers);
+        let Self { sources, factories, positions, shared } = self;
+        let (shared, factories) = (&shared, &factories);
         let started = std::thread::scope(|scope| {
-            let started = start(scope, sources, positions, shared, makers);
-            // The threads that run already must not wait for those that never will.
+            let started = start(scope, sources, positions, shared, factories);
+            // Running threads must not wait for threads that never started.
             if started.is_err() {
                 shared.control.abort();
             }
@@ -105,7 +86,7 @@ impl Pipeline {
         });
         started?;
         if shared.settings.guarantee == Guarantee::AtMostOnce {
-            // The positions of what was cut short are committed: nobody reads it again.
+            // The positions of unfinished events are committed, so nothing reads them again.
             let counts = shared.meter.counts();
             shared.meter.add(Count::Lost, counts.get(Count::Read).saturating_sub(counts.settled()));
         }
@@ -123,16 +104,17 @@ fn start<'scope, 'env>(
     sources: Vec<Box<dyn Source>>,
     positions: Option<Arc<dyn PositionStore>>,
     shared: &'env Shared,
-    makers: &'env Makers,
+    factories: &'env Factories,
 ) -> Result<(), Error> {
-    let route = start_workers(scope, shared, makers)?;
-    let (count, lanes) = (sources.len(), Lanes::new(positions).ended_by(shared.control.aborted()));
+    let route = start_workers(scope, shared, factories)?;
+    let (count, assignments) =
+        (sources.len(), Assignments::new(positions).aborted_by(shared.control.aborted()));
     for (number, source) in sources.into_iter().enumerate() {
         let reader = Reader {
             source,
-            lanes: Arc::new(lanes.beside()),
+            assignments: Arc::new(assignments.for_another_source()),
             shared,
-            dispatch: Some(Dispatch::new(route.clone(), scope, shared, makers)),
+            dispatch: Some(Dispatch::new(route.clone(), scope, shared, factories)),
             sources: count,
             reached: BTreeMap::new(),
             committed_at: clock::now(),
@@ -148,20 +130,20 @@ fn start<'scope, 'env>(
 fn start_workers<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     shared: &'env Shared,
-    makers: &'env Makers,
+    factories: &'env Factories,
 ) -> Result<Route, Error> {
     let Executor::Pool(threads) = shared.settings.executor else { return Ok(Route::Own) };
     if shared.promise.order == Order::Any {
         let (sender, receiver) = queue();
         for number in 0..threads {
-            Worker::build(number, receiver.clone(), shared, makers)?.start(scope)?;
+            Worker::build(number, receiver.clone(), shared, factories)?.start(scope)?;
         }
         return Ok(Route::Any(sender));
     }
     let mut queues = Vec::with_capacity(threads);
     for number in 0..threads {
         let (sender, receiver) = queue();
-        Worker::build(number, receiver, shared, makers)?.start(scope)?;
+        Worker::build(number, receiver, shared, factories)?.start(scope)?;
         queues.push(sender);
     }
     Ok(Route::Pinned(queues))

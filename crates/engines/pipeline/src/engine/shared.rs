@@ -1,4 +1,4 @@
-//! What the threads of a pipeline share.
+//! Holds the state that the threads of a pipeline share, its settings and its errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,49 +6,49 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::batch_pool::BatchPool;
 use super::circuit::Circuit;
 use super::control::Control;
+use super::dead_letter_window::{DeadLetterLimit, DeadLetterWindow};
 use super::retry::Retry;
-use super::spares::Spares;
-use super::window::{DeadLetterLimit, Window};
 use crate::event::CauseClass;
 use crate::flow::{Budget, Limits};
 use crate::guarantee::{Guarantee, Refusal};
 use crate::meter::Meter;
-use crate::place::Partition;
-use crate::port::positions::PositionError;
 use crate::port::sink::{Promise, SinkError};
 use crate::port::source::SourceError;
 use crate::port::transform::TransformError;
+use crate::position::Partition;
+use crate::position::PositionError;
 
 /// Workers of a pipeline at most.
 pub const WORKERS_MAX: usize = 512;
 
-/// Which threads transform and write.
+/// The threads that transform and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executor {
-    /// So many threads. A sink that needs an order gets each partition from one of them.
+    /// A number of threads. With an ordered sink each partition belongs to one of them.
     Pool(usize),
-    /// A thread for each partition that is open.
+    /// One thread for each open partition.
     PerPartition,
 }
 
-/// How a pipeline runs.
+/// The settings of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What it promises.
+    /// The delivery guarantee.
     pub guarantee: Guarantee,
-    /// How much may be in flight.
+    /// The limits of the events in flight.
     pub limits: Limits,
-    /// Its threads.
+    /// The threads.
     pub executor: Executor,
-    /// How failures are tried again.
+    /// The retry policy.
     pub retry: Retry,
-    /// How often positions are committed.
+    /// The interval of commits.
     pub commit_every: Duration,
-    /// When there are too many dead letters; `None`: never.
+    /// The limit of dead letters; `None`: unlimited.
     pub dead_letter_limit: Option<DeadLetterLimit>,
-    /// The seed of the spread of pauses.
+    /// The seed of the jitter of pauses.
     pub seed: u64,
 }
 
@@ -66,31 +66,31 @@ impl Default for Settings {
     }
 }
 
-/// Why a pipeline cannot be built or cannot go on.
+/// Why a pipeline cannot be built or cannot continue.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Its settings contradict each other.
+    /// The settings contradict each other.
     #[error("{0}")]
     Settings(String),
-    /// It cannot give its guarantee.
+    /// The parts cannot give the guarantee.
     #[error(transparent)]
     Guarantee(#[from] Refusal),
-    /// The source cannot go on.
+    /// The source cannot continue.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// A transform cannot go on.
+    /// A transform cannot continue.
     #[error(transparent)]
     Transform(#[from] TransformError),
     /// A sink cannot be built.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// Positions cannot be kept.
+    /// The position store failed.
     #[error(transparent)]
     Positions(#[from] PositionError),
-    /// The sink failed for good.
-    #[error("the sink failed for good: {0}")]
+    /// The sink failed permanently.
+    #[error("the sink failed permanently: {0}")]
     Final(String),
-    /// A batch may not be tried again.
+    /// The retries of a batch are exhausted.
     #[error("events {first} to {last} of {partition} could not be written in {attempts} attempts: {reason}")]
     Exhausted {
         /// Their partition.
@@ -101,38 +101,38 @@ pub enum Error {
         last: u64,
         /// How often the sink was tried.
         attempts: u32,
-        /// What it said last.
+        /// Its last reason.
         reason: String,
     },
-    /// An event cannot go on, and there are no dead letters.
+    /// An event was rejected, and there is no sink of dead letters.
     #[error(
-        "event {offset} of {partition} is {word} at {stage}: {message}; there is no `dead_letters:` to put it, and it is not \
-         dropped", word = class.word()
+        "event {offset} of {partition} is {word} at {stage}: {message}; add a `dead_letters:` sink for such events, since none is \
+         dropped silently", word = class.word()
     )]
     NoDeadLetters {
         /// Its partition.
         partition: Partition,
         /// Its offset.
         offset: u64,
-        /// The stage that condemned it.
+        /// The stage that rejected it.
         stage: String,
         /// Why.
         class: CauseClass,
-        /// What exactly.
+        /// The details.
         message: String,
     },
     /// Dead letters cannot be written.
     #[error("dead letters cannot be written, so the pipeline stops: {0}")]
     DeadLetters(String),
     /// Too many events became dead letters.
-    #[error("more than {most} of the last {of} events became dead letters: mend their cause, then go on", most = .0.most, of = .0.of)]
+    #[error("more than {most} of the last {of} events became dead letters: fix their cause, then resume", most = .0.most, of = .0.of)]
     TooManyDeadLetters(DeadLetterLimit),
-    /// A thread could not be started or ended in a panic.
+    /// A thread could not be started, or panicked.
     #[error("a thread of the pipeline {0}")]
     Thread(String),
 }
 
-/// What the threads of a pipeline share.
+/// Holds the state that the threads of a pipeline share, its settings and its errors.
 pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) promise: Promise,
@@ -140,8 +140,8 @@ pub(super) struct Shared {
     pub(super) meter: Arc<Meter>,
     pub(super) control: Arc<Control>,
     pub(super) circuit: Mutex<Circuit>,
-    pub(super) window: Mutex<Window>,
-    pub(super) spares: Spares,
+    pub(super) window: Mutex<DeadLetterWindow>,
+    pub(super) pool: BatchPool,
     failure: Mutex<Option<Error>>,
 }
 
@@ -155,8 +155,8 @@ impl Shared {
         Self {
             budget: Arc::new(Budget::new(settings.limits)),
             circuit: Mutex::new(Circuit::new(settings.retry)),
-            window: Mutex::new(Window::new(settings.dead_letter_limit)),
-            spares: Spares::new(settings.limits.bytes_max),
+            window: Mutex::new(DeadLetterWindow::new(settings.dead_letter_limit)),
+            pool: BatchPool::new(settings.limits.bytes_max),
             failure: Mutex::new(None),
             settings,
             promise,
@@ -165,8 +165,8 @@ impl Shared {
         }
     }
 
-    /// Ends the pipeline with an error; the first one counts. To be ended at once cuts calls short: what they say after that is
-    /// no failure.
+    /// Aborts the pipeline with an error. The first error counts. Errors after an abort are ignored, since an abort
+    /// interrupts calls.
     pub(super) fn fail(&self, error: Error) {
         if !self.control.is_aborted() {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -179,7 +179,7 @@ impl Shared {
     }
 }
 
-/// Does the work of a thread. If it panics, the pipeline ends with that: the others would wait for it forever.
+/// Runs the work of a thread. A panic aborts the pipeline: the other threads would wait for it forever.
 pub(super) fn watched(shared: &Shared, work: impl FnOnce()) {
     let Err(panic) = catch_unwind(AssertUnwindSafe(work)) else { return };
     let words = panic.downcast_ref::<&str>().copied();

@@ -1,23 +1,23 @@
-//! Why an event does not go on its way.
+//! Explains why an event becomes a dead letter.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use super::Event;
-use crate::place::Partition;
+use crate::position::Partition;
 
-/// What kind of thing went wrong with an event.
+/// The class of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CauseClass {
     /// The security stage did not admit it.
     Denied,
-    /// A transform could not read it: no JSON, a broken envelope, a missing field.
+    /// A transform could not read it: invalid JSON, a damaged envelope, a missing field.
     Invalid,
     /// It is larger than the limit.
     Oversize,
     /// The sink refused it for good.
     Refused,
-    /// The sink could not take it within the retries that were allowed.
+    /// The sink could not write it within the allowed retries.
     Exhausted,
 }
 
@@ -37,14 +37,14 @@ impl CauseClass {
     }
 }
 
-/// Why an event does not go on its way.
+/// Explains why an event becomes a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The stage that says so: `security`, a transform's name, `sink`.
+    /// The stage that rejected the event: `security`, a transform's name, `sink`.
     pub stage: Cow<'static, str>,
-    /// What kind of thing.
+    /// The class.
     pub class: CauseClass,
-    /// What exactly, for a person; at most some hundred bytes, no payload.
+    /// The details, for a person: at most some hundred bytes, no payload.
     pub message: String,
     /// How often the sink was tried.
     pub attempts: u32,
@@ -57,26 +57,26 @@ impl Cause {
     }
 }
 
-/// The names of the headers that a dead letter has besides its own.
+/// The names of the headers that a dead letter has in addition to the event's.
 pub mod header {
     /// The class of the cause ([`super::CauseClass::word`]).
     pub const CAUSE: &str = "plimsoll-cause";
-    /// The stage that condemned it.
+    /// The stage that rejected it.
     pub const STAGE: &str = "plimsoll-stage";
-    /// What exactly was wrong.
+    /// The details.
     pub const MESSAGE: &str = "plimsoll-message";
     /// How often the sink was tried, in decimal.
     pub const ATTEMPTS: &str = "plimsoll-attempts";
-    /// The topic, file or namespace it came from.
+    /// The topic, file or namespace of the event.
     pub const TOPIC: &str = "plimsoll-topic";
-    /// Its partition there, in decimal.
+    /// Its partition, in decimal.
     pub const PARTITION: &str = "plimsoll-partition";
-    /// Its offset there, in decimal.
+    /// Its offset, in decimal.
     pub const OFFSET: &str = "plimsoll-offset";
 }
 
 impl Cause {
-    /// The headers that tell of it in a dead letter, for the event at `offset` of `partition`.
+    /// The headers of a dead letter, for the event at `offset` of `partition`.
     pub fn headers(&self, partition: &Partition, offset: u64) -> [(&'static str, String); 7] {
         [
             (header::CAUSE, self.class.word().to_owned()),
@@ -96,11 +96,11 @@ impl fmt::Display for Cause {
     }
 }
 
-/// An event that goes to the dead letters, and why.
+/// An event that becomes a dead letter, and why.
 #[derive(Clone, Debug)]
-pub struct Condemned {
-    /// The event; its memory is still in the batch.
+pub struct Rejected {
+    /// The event. The batch still holds its memory.
     pub event: Event,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }

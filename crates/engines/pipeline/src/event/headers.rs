@@ -1,6 +1,6 @@
-//! The headers of an event: names with values, in order, names may repeat.
+//! Encodes and reads the headers of an event: ordered names with values. Names may repeat.
 
-/// The headers of an event, read from the bytes they are kept as.
+/// The headers of an event, read from their encoded bytes.
 ///
 /// Each is a name's length (`u16`), the name, a value's length (`u32`, all ones for no value) and the value, little-endian.
 #[derive(Clone, Copy, Debug, Default)]
@@ -9,24 +9,24 @@ pub struct Headers<'a>(&'a [u8]);
 const NO_VALUE: u32 = u32::MAX;
 
 impl<'a> Headers<'a> {
-    /// The headers kept as `bytes`, which [`append`] made.
+    /// The headers in `bytes`, which [`append`] made.
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes they are kept as.
+    /// The encoded bytes.
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// Whether the bytes are headers from their first to their last.
+    /// Whether all bytes are valid headers.
     pub(crate) fn are_whole(self) -> bool {
         let mut left = self;
         while left.next().is_some() {}
         left.0.is_empty()
     }
 
-    /// The value of the last header of this name; `Some(None)` where it has none.
+    /// The value of the last header of this name. `Some(None)` if that header has no value.
     pub fn get(self, name: &str) -> Option<Option<&'a [u8]>> {
         self.filter(|(known, _)| *known == name).last().map(|(_, value)| value)
     }
@@ -49,8 +49,8 @@ impl<'a> Iterator for Headers<'a> {
     }
 }
 
-/// Appends a header to `out`. A name longer than 65,535 bytes is cut there, at the end of a letter: whoever reads records with such
-/// names condemns them.
+/// Appends a header to `out`. A name longer than 65,535 bytes is cut there, at the end of a character; sources reject records
+/// with such names.
 pub(crate) fn append(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     let name = &name[..name.floor_char_boundary(usize::from(u16::MAX))];
     let name_len = u16::try_from(name.len()).unwrap_or(u16::MAX);

@@ -1,4 +1,4 @@
-//! What moves through a pipeline: batches of events, by ownership.
+//! Represents events and the batches in which they move through a pipeline.
 
 mod batch;
 mod cause;
@@ -7,7 +7,7 @@ mod record;
 mod span;
 
 pub use batch::{Batch, Fate};
-pub use cause::{Cause, CauseClass, Condemned, header};
+pub use cause::{Cause, CauseClass, Rejected, header};
 pub use headers::Headers;
 pub use record::{Event, Record};
 pub use span::Span;

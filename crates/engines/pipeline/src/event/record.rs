@@ -1,27 +1,27 @@
-//! One event: what a source gives for it, and what a batch holds of it.
+//! Represents one event, as a source gives it and as a batch holds it.
 
 use std::num::NonZeroU32;
 
 use super::Span;
 
-/// One event of a batch: where it stands, and where its parts lie in the batch's memory.
+/// One event of a batch: its offset, and the spans of its parts in the batch's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// Its place in its partition: with the partition it is the event's identity.
+    /// Its offset in its partition. Partition and offset identify the event.
     pub offset: u64,
-    /// When the source's system took it, in milliseconds since 1970 UTC: where delivery latency begins.
+    /// When the source's system stored it, in milliseconds since 1970 UTC: the start of delivery latency.
     pub appended_ms: u64,
     /// Its key, if it has one.
     pub key: Span,
-    /// Its payload as transforms left it; null is a tombstone.
+    /// Its payload after the transforms; null is a tombstone.
     pub payload: Span,
-    /// Its payload as it was read: what goes to the dead letters.
+    /// Its payload as read, for the dead letters.
     pub original: Span,
     /// Its headers, encoded ([`super::Headers`]).
     pub headers: Span,
     /// Its vector in the batch's vectors, if a transform made one.
     pub vector: Span,
-    /// Which of the batch's notes says with what key, headers and time it was read, once a transform replaced them.
+    /// The number of the batch's saved original of this event, once a transform replaced key, headers or time.
     pub(crate) read: Option<NonZeroU32>,
 }
 
@@ -32,12 +32,12 @@ impl Event {
     }
 }
 
-/// What a source gives for one event.
+/// One event as a source gives it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Record<'a> {
-    /// Its place in its partition.
+    /// Its offset in its partition.
     pub offset: u64,
-    /// When the source's system took it, in milliseconds since 1970 UTC.
+    /// When the source's system stored it, in milliseconds since 1970 UTC.
     pub appended_ms: u64,
     /// Its key, if it has one.
     pub key: Option<&'a [u8]>,

@@ -1,8 +1,8 @@
-//! A piece of a batch's memory.
+//! Refers to a range of a batch's memory.
 
 /// A range of a batch's arena, or nothing at all.
 ///
-/// Spans are two 32-bit numbers: an arena holds less than 4 GiB, which [`crate::Limits`] sees to.
+/// A span is two 32-bit numbers: [`crate::Limits`] keeps an arena below 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     start: u32,
@@ -10,7 +10,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// No value, which is not the same as an empty one.
+    /// No value, which differs from an empty one.
     pub const NULL: Self = Self { start: u32::MAX, end: u32::MAX };
 
     /// The range from `start` to `end`.
@@ -33,7 +33,7 @@ impl Span {
         (self.end - self.start) as usize
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it has no elements.
     pub const fn is_empty(self) -> bool {
         self.start == self.end
     }
@@ -48,7 +48,7 @@ impl Span {
         Self::new(self.start as usize + start, self.start as usize + end)
     }
 
-    /// Where it begins in `whole`, if it lies within.
+    /// Its start in `whole`, if it lies within.
     pub const fn offset_in(self, whole: Self) -> Option<usize> {
         let lies = !self.is_null() && !whole.is_null() && whole.start <= self.start && self.end <= whole.end;
         if lies { Some((self.start - whole.start) as usize) } else { None }

@@ -1,19 +1,19 @@
-//! The ceiling of what is in flight: events and bytes, reserved before they are read.
+//! Limits events and bytes in flight. Sources reserve space before they read.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How much may be in flight in a pipeline: read, and not yet settled.
+/// Limits of the events in flight: those read and not yet settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Events in flight at most.
     pub events_max: usize,
-    /// Bytes in flight at most, of keys, headers and payloads. One event larger than what is left is let in alone. What
-    /// transforms add to events that were let in counts too: nothing more is read then until there is room.
+    /// Bytes in flight at most: keys, headers and payloads. One event larger than the free space is admitted alone. Bytes
+    /// that transforms add count too: reading pauses until there is space.
     pub bytes_max: usize,
     /// Events of one batch at most.
     pub batch_events_max: usize,
-    /// Bytes of one event at most: a larger one is condemned.
+    /// Bytes of one event at most; a larger one is rejected.
     pub event_bytes_max: usize,
 }
 
@@ -23,33 +23,33 @@ impl Default for Limits {
     }
 }
 
-/// Room for events that are not read yet.
+/// Space for events and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// So many events.
+    /// Events.
     pub events: usize,
-    /// So many bytes.
+    /// Bytes.
     pub bytes: usize,
 }
 
 impl Space {
-    /// What lies in both.
+    /// The smaller of both, in events and in bytes.
     #[must_use]
     pub fn common(self, other: Self) -> Self {
         Self { events: self.events.min(other.events), bytes: self.bytes.min(other.bytes) }
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self { events: self.events + other.events, bytes: self.bytes + other.bytes }
     }
 
-    /// What is left without `part`.
+    /// The space without `part`.
     ///
     /// # Panics
     ///
-    /// If it is less than that: only what was taken is given back.
+    /// If `part` is larger: a caller returns only what it took.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         assert!(self.events >= part.events && self.bytes >= part.bytes, "only what was taken is given back");
@@ -57,11 +57,11 @@ impl Space {
     }
 }
 
-/// What is in flight, exactly.
+/// The exact space of the events in flight.
 ///
-/// Room is reserved before anything is read ([`Budget::reserve`]), becomes held with each batch that is handed over
-/// ([`Budget::hold`]), and is free again when that batch is done. Both together never pass the limits, but for one event that a
-/// source cannot put back, and for what transforms add to batches on their way ([`Budget::grow`]).
+/// A source reserves space before it reads ([`Budget::reserve`]). The space is held with each batch that is handed over
+/// ([`Budget::hold`]) and free again when that batch is done. Both together stay within the limits, with two exceptions: one
+/// event that a source cannot put back, and growth by transforms ([`Budget::grow`]).
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
@@ -74,7 +74,7 @@ struct Used {
     held: Space,
     reserved: Space,
     most: Space,
-    /// Sources that wait for room: waking nobody costs a call to the system all the same.
+    /// Sources that wait for space. Without any, a wake-up would be a wasted system call.
     waiting: usize,
 }
 
@@ -84,15 +84,15 @@ impl Budget {
         Self { limits, used: Mutex::new(Used::default()), freed: Condvar::new() }
     }
 
-    /// The limits it holds.
+    /// The limits.
     pub const fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Takes up to `wish` of what is free, `None` if nothing is free within `wait`.
+    /// Reserves up to `wish` of the free space. `None` if nothing becomes free within `wait`.
     ///
-    /// There is room as soon as one event and one byte are free: a source that cannot put an event back may then go
-    /// over the bytes by one event ([`Budget::hold`]).
+    /// One free event and one free byte are enough: a source that cannot put an event back may then exceed the bytes by one
+    /// event ([`Budget::hold`]).
     pub fn reserve(&self, wish: Space, wait: Duration) -> Option<Space> {
         let mut used = self.lock();
         if !self.has_room(&used) {
@@ -114,7 +114,7 @@ impl Budget {
         Some(space)
     }
 
-    /// Holds what was read, of which `reserved` was reserved and the rest was not.
+    /// Holds the space of events that were read, `reserved` of which was reserved before.
     pub fn hold(&self, read: Space, reserved: Space) {
         let mut used = self.lock();
         used.reserved = used.reserved.without(reserved);
@@ -122,29 +122,29 @@ impl Budget {
         used.note_most();
     }
 
-    /// Holds more bytes for what is held already.
+    /// Holds more bytes for events already held.
     pub fn grow(&self, bytes: usize) {
         let mut used = self.lock();
         used.held.bytes += bytes;
         used.note_most();
     }
 
-    /// Gives back what is settled.
+    /// Frees the space of settled events.
     pub fn release(&self, held: Space) {
         self.free(|used| used.held = used.held.without(held));
     }
 
-    /// Gives back what was reserved and not read.
+    /// Frees reserved space that was not used.
     pub fn give_back(&self, reserved: Space) {
         self.free(|used| used.reserved = used.reserved.without(reserved));
     }
 
-    /// What is in flight at this moment: read, and not yet settled.
+    /// The space in flight now: read, and not yet settled.
     pub fn in_flight(&self) -> Space {
         self.lock().held
     }
 
-    /// The most that was in flight or reserved at any moment.
+    /// The peak of held and reserved space.
     pub fn most(&self) -> Space {
         self.lock().most
     }

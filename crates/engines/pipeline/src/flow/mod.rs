@@ -1,11 +1,11 @@
-//! What is on its way: how much may be ([`Budget`]), and in which order it must be settled ([`Lane`]).
+//! Bounds the events in flight ([`Budget`]) and tracks which of them are settled ([`Assignment`]).
 
+mod assignment;
+mod assignments;
 mod budget;
-mod lane;
-mod lanes;
 mod ticket;
 
+pub use assignment::Assignment;
+pub use assignments::Assignments;
 pub use budget::{Budget, Limits, Space};
-pub use lane::Lane;
-pub use lanes::Lanes;
 pub use ticket::Ticket;

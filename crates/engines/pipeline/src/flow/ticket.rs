@@ -1,15 +1,16 @@
-//! A batch's claim: what settles it, and what it holds until then.
+//! Tracks one batch: its number in its assignment, and the space it holds until it is settled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use super::assignment::Assignment;
 use super::budget::{Budget, Limits, Space};
-use super::lane::Lane;
+use crate::position::Position;
 
-/// A batch's place in its lane and its share of what is in flight.
+/// A batch's number in its assignment, and its share of the space in flight.
 ///
-/// Only [`Ticket::settle`] lets the lane go on: a ticket that is dropped gives its memory back and leaves its batch
-/// unsettled for good, so nothing behind it is ever committed.
+/// Only [`Ticket::settle`] lets the position move on. A dropped ticket frees its memory and leaves its batch unsettled for
+/// good, so nothing behind it is ever committed.
 #[derive(Debug)]
 pub struct Ticket {
     claim: Arc<Claim>,
@@ -17,30 +18,38 @@ pub struct Ticket {
 
 #[derive(Debug)]
 struct Claim {
-    lane: Arc<Lane>,
+    assignment: Arc<Assignment>,
     sequence: u64,
     held: Space,
-    /// Bytes that it came to hold since.
+    /// Bytes added since.
     grown: AtomicUsize,
     budget: Arc<Budget>,
-    /// Parts of the batch that are not settled yet.
+    /// Unsettled parts of the batch.
     open: AtomicU32,
 }
 
 impl Ticket {
-    /// The claim number `sequence` of a lane, which holds so much of the budget.
-    pub(super) fn new(lane: Arc<Lane>, sequence: u64, held: Space, budget: Arc<Budget>) -> Self {
+    /// A ticket for the next batch of an assignment, behind which the source is at `behind`. It holds `held` of the budget.
+    /// `None` if the assignment has ended.
+    pub(crate) fn claim(
+        assignment: &Arc<Assignment>,
+        behind: Position,
+        held: Space,
+        budget: &Arc<Budget>,
+    ) -> Option<Self> {
+        let sequence = assignment.enqueue(behind)?;
+        let (assignment, budget) = (Arc::clone(assignment), Arc::clone(budget));
         let (grown, open) = (AtomicUsize::new(0), AtomicU32::new(1));
-        Self { claim: Arc::new(Claim { lane, sequence, held, grown, budget, open }) }
+        Some(Self { claim: Arc::new(Claim { assignment, sequence, held, grown, budget, open }) })
     }
 
-    /// A second ticket for a part of the same batch: the batch is settled when all of them are.
+    /// A further ticket for a part of the same batch. The batch is settled when all its tickets are.
     pub fn split(&self) -> Self {
         self.claim.open.fetch_add(1, Ordering::Relaxed);
         Self { claim: Arc::clone(&self.claim) }
     }
 
-    /// Holds more bytes, until the batch is done.
+    /// Holds more bytes until the batch is done.
     pub fn grow(&self, bytes: usize) {
         if bytes > 0 {
             self.claim.grown.fetch_add(bytes, Ordering::Relaxed);
@@ -48,36 +57,36 @@ impl Ticket {
         }
     }
 
-    /// Says that every event of this part is durable, durably a dead letter, or left out as was meant.
+    /// Settles this part: every event is durable, durably a dead letter, or dropped on purpose.
     pub fn settle(self) {
         if self.claim.open.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.claim.lane.settle(self.claim.sequence);
+            self.claim.assignment.settle(self.claim.sequence);
         }
     }
 
-    /// Lets the lane go on although nothing is settled; what it holds stays held until the ticket goes.
-    pub fn forgo(&self) {
-        self.claim.lane.settle(self.claim.sequence);
+    /// Lets the position move past this batch before it is settled. Its space stays held until the ticket is dropped.
+    pub fn settle_early(&self) {
+        self.claim.assignment.settle(self.claim.sequence);
     }
 
-    /// The limits of its pipeline.
+    /// The limits of the pipeline.
     pub fn limits(&self) -> Limits {
         self.claim.budget.limits()
     }
 
-    /// The number of the batch in its lane.
+    /// The number of the batch in its assignment.
     pub fn sequence(&self) -> u64 {
         self.claim.sequence
     }
 
-    /// The epoch of the lane's assignment.
+    /// The epoch of the assignment's assignment.
     pub fn epoch(&self) -> u64 {
-        self.claim.lane.epoch()
+        self.claim.assignment.epoch()
     }
 
-    /// The lane of the batch.
-    pub fn lane(&self) -> &Arc<Lane> {
-        &self.claim.lane
+    /// The assignment of the batch.
+    pub fn assignment(&self) -> &Arc<Assignment> {
+        &self.claim.assignment
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a pipeline counts and times while it runs.
+//! Counts events and times stages while a pipeline runs.
 
 mod stages;
 
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use plimsoll_measure::stream::{Count, Counts};
 pub use stages::{Slot, Stages};
 
-/// What may be in trouble, each by itself: that one is well again says nothing of the others.
+/// A part that can have a problem, independently of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Part {
@@ -21,20 +21,20 @@ pub enum Part {
     Source,
 }
 
-/// What is wrong with a part at this moment, and whether anything is.
+/// The current problem of a part.
 #[derive(Debug, Default)]
 struct Trouble {
     reason: Mutex<Option<String>>,
     is_some: AtomicBool,
 }
 
-/// What a part of a pipeline counts by itself.
+/// Counters that a part of a pipeline keeps itself.
 pub trait Tally: fmt::Debug + Send + Sync {
-    /// What it counted of a kind so far; zero of every kind that is not its own.
+    /// The value of a counter so far; zero for counters of other parts.
     fn of(&self, count: Count) -> u64;
 }
 
-/// The counters and clocks of a pipeline: its threads write, readers look.
+/// The counters and clocks of a pipeline. Its threads write them, others read them.
 #[derive(Debug)]
 pub struct Meter {
     counts: [AtomicU64; Count::ALL.len()],
@@ -58,9 +58,9 @@ impl Meter {
         }
     }
 
-    /// The same with what parts count by themselves.
+    /// Adds the counters that parts keep themselves.
     #[must_use]
-    pub fn with(mut self, tallies: Vec<Arc<dyn Tally>>) -> Self {
+    pub fn with_tallies(mut self, tallies: Vec<Arc<dyn Tally>>) -> Self {
         self.tallies = tallies;
         self
     }
@@ -72,44 +72,43 @@ impl Meter {
         }
     }
 
-    /// What was counted so far.
+    /// All counters so far.
     pub fn counts(&self) -> Counts {
         let own = |count: Count| self.counts[count as usize].load(Ordering::Relaxed);
-        let beside = |count| self.tallies.iter().map(|tally| tally.of(count)).sum::<u64>();
-        Counts::new(Count::ALL.map(|count| own(count) + beside(count)))
+        let others = |count| self.tallies.iter().map(|tally| tally.of(count)).sum::<u64>();
+        Counts::new(Count::ALL.map(|count| own(count) + others(count)))
     }
 
-    /// The names of the stages that are timed, in the order of their events' way: `queue`, each transform, `sink`,
-    /// `delivery`.
+    /// The names of the timed stages, in the order in which events pass them: `queue`, each transform, `sink`, `delivery`.
     pub fn stages(&self) -> &[String] {
         &self.names
     }
 
-    /// Says what is wrong with a part now and may pass, or that nothing is.
+    /// Sets or clears the transient problem of a part.
     pub fn set_trouble(&self, part: Part, reason: Option<&str>) {
         let trouble = &self.troubles[part as usize];
-        // It is said once a batch, and there is hardly ever anything to change.
+        // This is called once per batch and rarely changes anything.
         if trouble.is_some.load(Ordering::Relaxed) || reason.is_some() {
             trouble.is_some.store(reason.is_some(), Ordering::Relaxed);
             *trouble.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason.map(str::to_owned);
         }
     }
 
-    /// What is wrong at this moment: why the sink, the store of positions or the source cannot be used.
+    /// The current problem of the sink, the position store or the source.
     pub fn trouble(&self) -> Option<String> {
         let reason =
             |trouble: &Trouble| trouble.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.troubles.iter().find_map(reason)
     }
 
-    /// A slot for a thread to write its times to.
+    /// A new slot for the times of one thread.
     pub fn slot(&self) -> Arc<Slot> {
         let slot = Arc::new(Slot::new(self.names.len()));
         self.lock().push(Arc::clone(&slot));
         slot
     }
 
-    /// Takes the times since this was last called. One reader calls it, once a second or so, and adds up.
+    /// Takes the times since the last call. One reader calls this about once a second.
     pub fn take_times(&self) -> Stages {
         let mut all = Stages::new(self.names.len());
         self.lock().retain(|slot| {
@@ -129,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_is_added_up_and_times_are_handed_over_once() {
+    fn counts_add_up_and_times_are_taken_once() {
         let meter = Meter::new(&["map"]);
         meter.add(Count::Read, 3);
         meter.add(Count::Read, 4);
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_part_counts_by_itself_is_counted_too() {
+    fn tallies_of_parts_are_included() {
         #[derive(Debug)]
         struct Three;
         impl Tally for Three {
@@ -154,14 +153,14 @@ mod tests {
                 if count == Count::Tokens { 3 } else { 0 }
             }
         }
-        let meter = Meter::new(&[]).with(vec![Arc::new(Three), Arc::new(Three)]);
+        let meter = Meter::new(&[]).with_tallies(vec![Arc::new(Three), Arc::new(Three)]);
         meter.add(Count::Read, 2);
         let counts = meter.counts();
         assert_eq!([Count::Tokens, Count::Texts, Count::Read].map(|count| counts.get(count)), [6, 0, 2]);
     }
 
     #[test]
-    fn a_part_that_is_well_again_says_nothing_of_the_other() {
+    fn recovery_of_one_part_leaves_the_problem_of_another() {
         let meter = Meter::new(&[]);
         meter.set_trouble(Part::Positions, Some("the store is away"));
         meter.set_trouble(Part::Sink, Some("the sink is away"));

@@ -1,4 +1,4 @@
-//! How long events take at each stage.
+//! Records how long events take at each stage.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use plimsoll_measure::histogram::Histogram;
 pub struct Stages(Vec<Histogram>);
 
 impl Stages {
-    /// No times of `count` stages.
+    /// Empty times of `count` stages.
     pub fn new(count: usize) -> Self {
         Self((0..count).map(|_| Histogram::default()).collect())
     }
@@ -19,13 +19,13 @@ impl Stages {
         &self.0[stage]
     }
 
-    /// Adds those of others.
+    /// Adds other times.
     pub fn merge(&mut self, others: &Self) {
         self.0.iter_mut().zip(&others.0).for_each(|(mine, other)| mine.merge(other));
     }
 }
 
-/// Where one thread writes its times.
+/// The times of one thread.
 #[derive(Debug)]
 pub struct Slot(Mutex<Stages>);
 
@@ -34,14 +34,14 @@ impl Slot {
         Self(Mutex::new(Stages::new(count)))
     }
 
-    /// `events` events took `ns` nanoseconds at a stage.
+    /// Records that `events` events took `ns` nanoseconds each at a stage.
     pub fn record(&self, stage: usize, ns: u64, events: u64) {
         if events > 0 {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).0[stage].record_many(ns, events);
         }
     }
 
-    /// The same for some times and events at once, each with its own time.
+    /// Records several times at once, each with its number of events.
     pub fn record_all(&self, stage: usize, times: impl Iterator<Item = (u64, u64)>) {
         let mut stages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         times.for_each(|(ns, events)| stages.0[stage].record_many(ns, events));

@@ -1,6 +1,6 @@
-//! What a pipeline asks of the outside: each file is one port and says what its implementor promises.
+//! The traits that sources, transforms and sinks implement. Each file is one port and states the implementor's obligations.
+//! The port of position stores is [`crate::position::PositionStore`].
 
-pub mod positions;
 pub mod sink;
 pub mod source;
 pub mod transform;

@@ -1,4 +1,4 @@
-//! Where events go.
+//! Defines the port of sinks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,152 +8,152 @@ use thiserror::Error;
 use crate::event::Batch;
 use crate::meter::Tally;
 
-/// What writing the same event twice does.
+/// The effect of writing the same event twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Identity {
     /// Two copies.
     Copies,
-    /// One: the sink knows an event by its partition and offset.
+    /// One copy: the sink identifies an event by partition and offset.
     Once,
-    /// One: the sink knows an event by what it says of itself, wherever it stood in the source.
+    /// One copy: the sink identifies an event by its content, whatever its offset.
     Named,
-    /// One, because the sink keeps the source's positions in the transaction that writes the events. Nobody else commits.
+    /// One copy: the sink writes the source's positions in the same transaction as the events. Nothing else commits
+    /// positions.
     Transaction,
 }
 
-/// In which order a sink must be given the batches of a partition.
+/// The order in which a sink must receive the batches of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Any: workers may share a partition.
     Any,
-    /// As they were read: one worker a partition. A batch that failed comes again before those behind it.
+    /// As read, by one worker per partition. A failed batch is retried before those behind it.
     Kept,
 }
 
-/// What a sink promises; a pipeline's guarantee is checked against it.
+/// The promises of a sink. A pipeline's guarantee is checked against them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// Whether what it acknowledged survives a crash of the system behind it.
+    /// Whether acknowledged events survive a crash of the system behind the sink.
     pub durable: bool,
-    /// What writing an event twice does.
+    /// The effect of writing an event twice.
     pub identity: Identity,
     /// The order it needs.
     pub order: Order,
-    /// Whether it writes condemned events itself, in the same transaction as the others.
-    pub buries: bool,
+    /// Whether the sink writes dead letters itself, in the same transaction as the events.
+    pub writes_dead_letters: bool,
 }
 
-/// An event that the sink refused for good.
+/// An event that the sink refused permanently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Its index among the events of the batch.
     pub index: u32,
-    /// What the sink said.
+    /// The sink's reason.
     pub reason: String,
 }
 
-/// What kind of failure it was.
+/// The class of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {
-    /// It may pass: network, failover, overload. Nothing is known of any event of the batch; the whole batch comes again.
+    /// Transient: network, failover, overload. It is unknown which events were written; the whole batch is retried.
     Passing,
-    /// Something in this batch is refused, and it is not said what: halves of it come again.
+    /// The sink refused an unknown event of this batch: the batch is split and retried.
     Poisoned,
-    /// It will not pass: rights, a wrong name, another process took over. The pipeline stops.
+    /// Permanent: missing rights, a wrong name, a takeover by another process. The pipeline stops.
     Final,
 }
 
-/// Why a batch was not written.
+/// A batch that was not written, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of failure.
+    /// The class.
     pub class: FailureClass,
-    /// What the sink said.
+    /// The sink's reason.
     pub reason: String,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every event is written as promised, but for those refused; `replayed` of them were there already.
+    /// Every event is written as promised, except those refused.
     Written {
-        /// Events that had been written before.
+        /// Events that already existed.
         replayed: u32,
-        /// Events that were refused for good, by ascending index.
+        /// Permanently refused events, by ascending index.
         refused: Vec<Refused>,
     },
-    /// It was not written, or nobody knows.
+    /// It was not written, or the result is unknown.
     Failed(Failure),
-    /// Nothing of it was written, and nothing will be: its partition went to another process, or to another assignment of this
-    /// one, which reads it again. Only a sink that is told of assignments says so.
-    Left,
+    /// Nothing of it was or will be written: its partition went to another process, or to another assignment of this one,
+    /// which reads it again. Only sinks that track assignments return this.
+    Revoked,
 }
 
 impl Verdict {
-    /// Everything is written, and nothing was there before.
+    /// Everything is written, and nothing existed before.
     pub const WRITTEN: Self = Self::Written { replayed: 0, refused: Vec::new() };
 
-    /// A failure of some class.
+    /// A failure of this class.
     pub fn failed(class: FailureClass, reason: impl Into<String>) -> Self {
         Self::Failed(Failure { class, reason: reason.into() })
     }
 }
 
-/// A batch that a sink gives back.
+/// A batch that a sink returns.
 #[derive(Debug)]
 pub struct Settled {
-    /// The batch, with its events as they were submitted.
+    /// The batch, with its events as submitted.
     pub batch: Batch,
     /// What became of it.
     pub verdict: Verdict,
 }
 
-/// Why a sink cannot be made or closed.
+/// Why a sink cannot be built.
 #[derive(Debug, Error)]
 pub enum SinkError {
-    /// It cannot be opened as it is described.
+    /// The settings are invalid, or the destination refuses them.
     #[error("{0}")]
     Refused(String),
-    /// It cannot be reached now.
+    /// The destination is unavailable now.
     #[error("the sink cannot be reached: {0}")]
     Unreachable(String),
 }
 
 /// Writes batches; each worker has its own.
 ///
-/// What the engine promises: no more batches than `capacity` are in its hands; with [`Order::Kept`] the batches of a partition
-/// come in order to the same sink, and after a failure the failed ones come first, in order.
+/// The engine promises: a sink never has more batches than its `capacity`. With [`Order::Kept`] the batches of a partition
+/// arrive in order at the same sink, and after a failure the failed ones arrive first, in order.
 ///
-/// What an implementor promises: every batch that was submitted comes back once, as it was, with a verdict; what it calls
-/// written is durable as its factory promises; it bounds its waiting, so that a batch comes back as failed when the system
-/// behind it is silent.
+/// An implementor promises: every submitted batch comes back once, unchanged, with a verdict. Written events are durable as
+/// the factory promises. Waiting is bounded: a batch comes back as failed when the system behind the sink is silent.
 pub trait Sink: Send {
-    /// How many batches it can have in hand at once, at least one.
+    /// The number of batches that the sink can hold at once, at least one.
     fn capacity(&self) -> usize;
 
-    /// Takes a batch. It may write at once or later.
+    /// Accepts a batch, to write it now or later.
     fn submit(&mut self, batch: Batch);
 
-    /// The next batch that is done. Waits at most so long for one; `None` if none was done, or none is in hand.
+    /// Returns the next finished batch. Waits at most `wait`; `None` if none finished, or none is held.
     fn settle(&mut self, wait: Duration) -> Option<Settled>;
 
-    /// No more is coming for now: writes what it gathered without waiting for more.
+    /// Writes buffered events without waiting for more.
     fn flush(&mut self) {}
 }
 
 /// Makes a sink for each worker.
 pub trait SinkFactory: Send + Sync {
-    /// What its sinks promise.
+    /// The promises of its sinks.
     fn promise(&self) -> Promise;
 
-    /// The sink of one worker; connects, and waits a bounded time for that.
+    /// Builds the sink of one worker. Connects, and waits a bounded time for that.
     ///
     /// # Errors
     ///
-    /// If it is refused, or nobody is there.
+    /// If the destination refuses, or is unavailable.
     fn build(&self, worker: usize) -> Result<Box<dyn Sink>, SinkError>;
 
-    /// What its sinks count by themselves, all workers together.
+    /// The counters that its sinks keep themselves, summed over all workers.
     fn tally(&self) -> Option<Arc<dyn Tally>> {
         None
     }

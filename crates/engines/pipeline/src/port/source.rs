@@ -1,4 +1,4 @@
-//! Where events come from.
+//! Defines the port of sources.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,108 +7,107 @@ use plimsoll_measure::clock;
 use thiserror::Error;
 
 use crate::event::{Batch, Cause, CauseClass, Event, Fate};
-use crate::flow::{Budget, Lane, Lanes, Limits, Space};
-use crate::place::{Partition, Position};
+use crate::flow::{Assignment, Assignments, Budget, Limits, Space, Ticket};
+use crate::position::{Partition, Position, PositionError};
 
-/// What a source can do again after a crash.
+/// How a source can resume after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
-    /// Nothing: an event that was read and not written is gone.
+    /// Not at all: an event that was read and not written is lost.
     Nothing,
-    /// It goes on where a position store says.
+    /// From a position store.
     FromStore,
-    /// It keeps its own committed positions and goes on there.
+    /// From positions that the source commits itself.
     FromItself,
 }
 
-/// What came of reading.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// Some batches were handed over.
+    /// The source handed batches over.
     Some,
-    /// Nothing was there in time.
+    /// No event arrived in time.
     Idle,
-    /// There is nothing more and never will be.
+    /// The source has ended.
     End,
 }
 
-/// Why a source cannot go on.
+/// Why a source cannot continue.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// It cannot be opened as it is described.
+    /// The settings are invalid, or the source refuses them.
     #[error("{0}")]
     Refused(String),
-    /// It failed for good on the way.
+    /// It failed permanently.
     #[error("the source failed: {0}")]
     Failed(String),
-    /// Its positions cannot be read or kept.
+    /// Its positions cannot be read or written.
     #[error(transparent)]
-    Positions(#[from] crate::port::positions::PositionError),
+    Positions(#[from] PositionError),
 }
 
 /// Reads events; lives on one thread.
 ///
-/// What the engine promises: `open` is called once, first. `read` and `commit` are called by turns on the same thread, `read`
-/// also with no space left, so that a source can keep its place in a group. `commit` gets only positions of which
-/// everything before is settled, and of partitions that are open.
+/// The engine promises: it calls `open` once, first. It calls `read` and `commit` in turn on the same thread, `read` also
+/// without space, so that a source can keep its membership in a group. `commit` receives only settled positions of open
+/// partitions.
 ///
-/// What an implementor promises: events of a partition are handed over in order; a batch holds events of one partition; a
-/// batch's position lies behind its last event; it reads no more than the space it is given, but for one event that it
-/// cannot put back.
+/// An implementor promises: it hands events of a partition over in order. A batch holds events of one partition, and its
+/// position lies behind its last event. It reads no more than the given space, except one event that it cannot put back.
 pub trait Source: Send {
-    /// Whether it can go on after a crash.
+    /// How it resumes after a crash.
     fn replay(&self) -> Replay;
 
-    /// Whether an event has the same offset whenever it is read: then partition and offset are its name.
+    /// Whether an event has the same offset whenever it is read. Then partition and offset identify it.
     fn stable(&self) -> bool {
         true
     }
 
-    /// Connects, and opens the partitions that it has from the start. A source whose partitions come and go opens them and
-    /// gives them up later, from within `read`.
+    /// Connects, and opens the initial partitions. A source whose partitions come and go opens and revokes them later, within
+    /// `read`.
     ///
     /// # Errors
     ///
-    /// If what it should read is not there or cannot be read.
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError>;
+    /// If the data is missing or cannot be read.
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError>;
 
-    /// Hands batches over, as many as there is space for, and waits at most until `intake.wait()` has passed for the first.
+    /// Hands over as many batches as there is space for. Waits at most `intake.wait()` for the first event.
     ///
     /// # Errors
     ///
-    /// If it failed for good; what can pass is waited for, told as [`Read::Idle`], and noted ([`Intake::note_trouble`]). What was
-    /// handed over before, also in the same turn, is written and committed all the same.
+    /// If it failed permanently. For a transient failure it returns [`Read::Idle`] and notes the reason
+    /// ([`Intake::note_trouble`]). Batches that it handed over before are written and committed nevertheless.
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError>;
 
-    /// Keeps how far each partition is settled, if it keeps that itself. `last` asks it to wait until that is done. It is called
-    /// again and again, also with nothing new: what could not be kept before is tried again then.
+    /// Commits the settled positions, if the source keeps its own. `last` asks it to wait until that is done. The engine
+    /// calls it repeatedly, also without new positions, so that a failed commit is retried.
     ///
     /// # Errors
     ///
-    /// If that can never be done.
+    /// If it failed permanently.
     fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError>;
 }
 
-/// Whether a commit is the last one.
+/// Whether a commit is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Last {
-    /// More will come.
+    /// More follow.
     No,
     /// The pipeline ends.
     Yes,
 }
 
-/// Where batches go that leave a source.
+/// Receives the batches of a source.
 pub(crate) trait Outlet {
-    /// An empty batch, if possible one whose memory was used before.
-    fn spare(&mut self, partition: &Partition) -> Batch;
-    /// Takes a batch on its way.
+    /// An empty batch, if possible with reused memory.
+    fn empty_batch(&mut self, partition: &Partition) -> Batch;
+    /// Takes a batch.
     fn take(&mut self, batch: Batch);
-    /// Notes what is wrong for now.
+    /// Notes a transient problem.
     fn trouble(&mut self, reason: String);
 }
 
-/// What a source may read now, and where it hands it over.
+/// The space that a source may fill in one read, and the receiver of its batches.
 pub struct Intake<'a> {
     space: Space,
     wait: Duration,
@@ -126,7 +125,7 @@ impl<'a> Intake<'a> {
         Self { space, wait, budget, outlet }
     }
 
-    /// What may still be read. Events in batches that are not handed over yet are the source's to count.
+    /// The free space. Events in batches that are not handed over yet are the source's to count.
     pub const fn space(&self) -> Space {
         self.space
     }
@@ -136,31 +135,31 @@ impl<'a> Intake<'a> {
         self.wait
     }
 
-    /// The limits of the pipeline, above all of one batch and one event.
+    /// The limits of the pipeline, such as those of one batch and one event.
     pub fn limits(&self) -> Limits {
         self.budget.limits()
     }
 
     /// An empty batch for a partition.
     pub fn batch(&mut self, partition: &Partition) -> Batch {
-        self.outlet.spare(partition)
+        self.outlet.empty_batch(partition)
     }
 
-    /// Says what is wrong for now and waited for, so that it is seen: a broker that is away. It counts until events come again,
-    /// or for a minute after it was said last.
+    /// Reports a transient problem, such as an unavailable broker. It is shown until events arrive again, or for a minute
+    /// after the last report.
     pub fn note_trouble(&mut self, reason: impl Into<String>) {
         self.outlet.trouble(reason.into());
     }
 
-    /// Hands a batch over. A batch without events takes its position along: a source that waits has a newer one. It is let
-    /// go if the partition was given up since it was read. An event that is larger than the limit is condemned.
-    pub fn hand_over(&mut self, lane: &Arc<Lane>, mut batch: Batch) {
-        condemn_oversize(&mut batch, self.limits().event_bytes_max);
-        let read = Space { events: batch.taken(), bytes: batch.bytes() };
+    /// Hands a batch over. A batch without events still moves the position: an idle source may have a newer one. The batch is
+    /// dropped if the partition was revoked since it was read. Events larger than the limit are rejected.
+    pub fn hand_over(&mut self, assignment: &Arc<Assignment>, mut batch: Batch) {
+        reject_oversize(&mut batch, self.limits().event_bytes_max);
+        let read = Space { events: batch.events_read(), bytes: batch.bytes() };
         let reserved = read.common(self.space);
         self.budget.hold(read, reserved);
         self.space = self.space.without(reserved);
-        match lane.claim(batch.position().clone(), read, self.budget) {
+        match Ticket::claim(assignment, batch.position().clone(), read, self.budget) {
             Some(ticket) => {
                 batch.begin(ticket, clock::now());
                 self.outlet.take(batch);
@@ -171,7 +170,7 @@ impl<'a> Intake<'a> {
 }
 
 /// Condemns events that are larger than the limit. Few batches are so large that some event could be.
-fn condemn_oversize(batch: &mut Batch, event_bytes_max: usize) {
+fn reject_oversize(batch: &mut Batch, event_bytes_max: usize) {
     let fits = |event: &Event| event.bytes() <= event_bytes_max;
     if batch.bytes() <= event_bytes_max || batch.events().iter().all(fits) {
         return;
@@ -179,7 +178,7 @@ fn condemn_oversize(batch: &mut Batch, event_bytes_max: usize) {
     batch.sift(|batch, index| match batch.events()[index].bytes() {
         bytes if bytes > event_bytes_max => {
             let words = format!("{bytes} bytes are more than {event_bytes_max}: raise `in_flight.event`");
-            Fate::Condemn(Cause::new("source", CauseClass::Oversize, words))
+            Fate::Reject(Cause::new("source", CauseClass::Oversize, words))
         }
         _ => Fate::Keep,
     });

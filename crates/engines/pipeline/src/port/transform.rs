@@ -1,4 +1,4 @@
-//! What happens to events on their way.
+//! Defines the port of transforms.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use thiserror::Error;
 use crate::event::Batch;
 use crate::meter::Tally;
 
-/// Why a transform cannot go on at all; what is wrong with one event condemns that event only.
+/// Why a transform cannot continue. A problem with one event only rejects that event.
 #[derive(Debug, Error)]
 pub enum TransformError {
-    /// It cannot be built as it is described.
+    /// The settings are invalid.
     #[error("{0}")]
     Refused(String),
-    /// It failed for good on the way.
+    /// It failed permanently.
     #[error("the transform {name} failed: {reason}")]
     Failed {
         /// Its name in the pipeline.
         name: String,
-        /// What it said.
+        /// Its reason.
         reason: String,
     },
 }
 
-/// Changes the events of a batch; each worker has its own.
+/// Changes the events of a batch. Each worker has its own.
 ///
-/// An event that cannot be transformed is condemned with [`Batch::sift`], one that is not wanted dropped there.
+/// [`Batch::sift`] rejects events that cannot be transformed, and drops unwanted ones.
 pub trait Transform: Send {
     /// Changes the events of `batch`.
     ///
     /// # Errors
     ///
-    /// If it cannot go on at all: the pipeline stops.
+    /// If it cannot continue: the pipeline stops.
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError>;
 }
 
@@ -44,15 +44,15 @@ pub trait TransformFactory: Send + Sync {
     /// If it cannot be built.
     fn build(&self, worker: usize) -> Result<Box<dyn Transform>, TransformError>;
 
-    /// Its name: a word for metrics and causes, the same for all workers.
+    /// The name of its transforms in metrics and causes.
     fn name(&self) -> &str;
 
-    /// Whether it gives the same for the same events however they are cut into batches.
+    /// Whether the result for the same events is independent of their division into batches.
     fn repeatable(&self) -> bool {
         true
     }
 
-    /// What its transforms count by themselves, all workers together.
+    /// The counters that its transforms keep themselves, summed over all workers.
     fn tally(&self) -> Option<Arc<dyn Tally>> {
         None
     }

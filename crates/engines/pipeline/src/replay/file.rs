@@ -1,41 +1,41 @@
-//! The dead letters of a file, from where they were read to last to where they end now.
+//! Reads the dead letters of a file, from the last position to the end that the file has now.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::batcher::LetterBatcher;
 use super::line;
-use super::returned::Returned;
-use crate::flow::{Lane, Lanes};
-use crate::place::{Partition, Position};
+use crate::flow::{Assignment, Assignments};
 use crate::port::source::{Intake, Last, Read, Replay, Source, SourceError};
-use crate::source::opened::{self, Opened};
-use crate::source::seen::Seen;
+use crate::position::{Partition, Position};
+use crate::source::fingerprint::Fingerprint;
+use crate::source::resumable_file::{self, ResumableFile};
 
-/// No line is longer, in bytes.
+/// The longest line, in bytes.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
-/// Reads the dead letters of a file. What is appended while they are read is for another time.
+/// Reads the dead letters of a file. Letters appended during the replay are left for the next one.
 #[derive(Debug)]
-pub struct Letters {
+pub struct DeadLetterFile {
     path: PathBuf,
-    /// Letters that may still be read.
+    /// DeadLetterFile that may still be read.
     left: u64,
     reader: Option<BufReader<fs::File>>,
-    open: Option<(Arc<Lane>, Seen)>,
+    open: Option<(Arc<Assignment>, Fingerprint)>,
     at: u64,
     end: u64,
     line: Vec<u8>,
 }
 
-impl Letters {
-    /// The letters of a file that is not open yet, so many at most.
+impl DeadLetterFile {
+    /// The first `limit` letters of a file. The file is opened later.
     pub const fn new(path: PathBuf, limit: u64) -> Self {
         Self { path, left: limit, reader: None, open: None, at: 0, end: 0, line: Vec::new() }
     }
 
-    /// Reads the next line; false at the end, and at a line that is not whole.
+    /// Reads the next line. `false` at the end, and at an incomplete line.
     fn next(&mut self) -> Result<bool, String> {
         self.line.clear();
         let Some(reader) = &mut self.reader else { return Ok(false) };
@@ -46,7 +46,7 @@ impl Letters {
             return Ok(true);
         }
         if read as u64 == LINE_BYTES_MAX {
-            return Err(format!("this line is longer than {LINE_BYTES_MAX} bytes: put it aside"));
+            return Err(format!("this line is longer than {LINE_BYTES_MAX} bytes: remove it from the file"));
         }
         Ok(false)
     }
@@ -56,34 +56,36 @@ impl Letters {
     }
 }
 
-impl Source for Letters {
+impl Source for DeadLetterFile {
     fn replay(&self) -> Replay {
         Replay::FromStore
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        let Opened { reader, lane, seen, at, end } = opened::open(&self.path, lanes, "replayed")?;
-        (self.reader, self.open, self.at, self.end) = (Some(reader), Some((lane, seen)), at, end);
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        let ResumableFile { reader, assignment, fingerprint, at, end } =
+            resumable_file::open(&self.path, assignments, "replayed")?;
+        (self.reader, self.open, self.at, self.end) =
+            (Some(reader), Some((assignment, fingerprint)), at, end);
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some((lane, seen)) = self.open.clone() else { return Ok(Read::End) };
-        let mut returned = Returned::new(intake);
+        let Some((assignment, fingerprint)) = self.open.clone() else { return Ok(Read::End) };
+        let mut batcher = LetterBatcher::new(intake);
         let mut ended = self.left == 0;
-        while !ended && returned.has_room() {
+        while !ended && batcher.has_room() {
             let at = self.at;
             if !self.next().map_err(|reason| self.failed(at, reason))? {
                 ended = true;
             } else if !self.line.trim_ascii().is_empty() {
                 let line = line::read(&self.line).map_err(|reason| self.failed(at, reason))?;
-                let taken = returned.take(&lane, &line.letter(), seen.position(self.at));
+                let taken = batcher.take(&assignment, &line.letter(), fingerprint.position(self.at));
                 taken.map_err(|error| self.failed(at, format_args!("this {error}")))?;
                 self.left -= 1;
                 ended = self.left == 0;
             }
         }
-        Ok(match (returned.finish(), ended) {
+        Ok(match (batcher.finish(), ended) {
             (0, true) => Read::End,
             (0, false) => Read::Idle,
             _ => Read::Some,

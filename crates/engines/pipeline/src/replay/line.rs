@@ -1,10 +1,10 @@
-//! A dead letter as a line of a file: what the file sink writes in the form `whole`.
+//! Parses a dead letter from a line of a file, as the file sink writes it in the form `whole`.
 
 use serde_json::Value;
 
-use super::letter::Letter;
+use super::letter::DeadLetter;
 
-/// A letter that was read from a line.
+/// A parsed line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
     appended_ms: u64,
@@ -13,14 +13,14 @@ pub(super) struct Line {
     headers: Vec<(String, Option<Vec<u8>>)>,
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The reason why it is invalid.
 pub(super) fn read(line: &[u8]) -> Result<Line, String> {
     let whole: Value =
-        serde_json::from_slice(line).map_err(|error| format!("this is no line of JSON: {error}"))?;
+        serde_json::from_slice(line).map_err(|error| format!("this line is not JSON: {error}"))?;
     let part =
         |name: &str| bytes(whole.get(name).unwrap_or(&Value::Null)).ok_or(format!("`{name}` cannot be read"));
     Ok(Line {
@@ -35,10 +35,10 @@ pub(super) fn read(line: &[u8]) -> Result<Line, String> {
 }
 
 impl Line {
-    /// The letter.
-    pub(super) fn letter(&self) -> Letter<'_> {
+    /// The letter of the line.
+    pub(super) fn letter(&self) -> DeadLetter<'_> {
         let headers = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
-        Letter {
+        DeadLetter {
             appended_ms: self.appended_ms,
             key: self.key.as_deref(),
             payload: self.payload.as_deref(),
@@ -47,7 +47,7 @@ impl Line {
     }
 }
 
-/// Headers as an object, or as pairs where names repeat.
+/// Reads headers from an object, or from pairs where names repeat.
 fn headers(value: &Value) -> Option<Vec<(String, Option<Vec<u8>>)>> {
     match value {
         Value::Object(object) => {
@@ -63,7 +63,7 @@ fn pair(value: &Value) -> Option<(String, Option<Vec<u8>>)> {
     Some((name.as_str()?.to_owned(), bytes(value)?))
 }
 
-/// A text, `{"hex": …}`, or nothing.
+/// Reads a text, `{"hex": …}`, or null.
 fn bytes(value: &Value) -> Option<Option<Vec<u8>>> {
     match value {
         Value::Null => Some(None),
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_bytes_and_nothing_are_read_as_they_were_written() {
+    fn texts_bytes_and_null_are_read_as_written() {
         let line = read(
             br#"{"topic":"t","appended_ms":5,"key":null,"headers":{"a":"1","b":null,"c":{"hex":"ff00"}},"payload":{"hex":""}}"#,
         );
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_line_is_refused() {
+    fn an_invalid_line_is_refused() {
         for line in [
             "",
             "{}",

@@ -1,17 +1,15 @@
-//! Dead letters as the events that they were, so that a pipeline whose fault is mended can take them again.
+//! Reads dead letters back as events, so that a repaired pipeline can process them again.
 //!
-//! A letter is read in its own partition of its own store, by which it is acknowledged; its batch names the partition that
-//! the event was read from first, so a sink that knows events by their source knows it again.
+//! A letter has a position in its own store, by which it is acknowledged. Its batch names the partition from which the event was
+//! first read, so a sink that identifies events by their source recognises it.
 
+mod batcher;
+mod file;
 mod letter;
 mod line;
+mod repeated;
 
-mod file;
-
-mod again;
-mod returned;
-
-pub use again::{Again, Noting};
-pub use file::Letters;
-pub use letter::{Letter, NoLetter, Origin};
-pub use returned::Returned;
+pub use batcher::LetterBatcher;
+pub use file::DeadLetterFile;
+pub use letter::{DeadLetter, NotADeadLetter, Origin};
+pub use repeated::{RepeatRecorder, RepeatedLetters};

@@ -1,9 +1,9 @@
-//! Patterns with `*`, which stands for any bytes, also none.
+//! Matches patterns in which `*` stands for any bytes, also none.
 
-/// Whether `text` is as `pattern` says. Takes time of at most their product.
+/// Whether `text` matches `pattern`. Takes at most the time of the product of their lengths.
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut of) = (0, 0);
-    // Where to go on when the last star has to take one byte more.
+    // Where to resume when the last star must take one more byte.
     let mut star = None;
     while of < text.len() {
         if pattern.get(at) == Some(&b'*') {
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_takes_any_bytes() {
+    fn a_star_matches_any_bytes() {
         let cases = [
             ("*", "", true),
             ("*", "abc", true),

@@ -1,4 +1,4 @@
-//! The security stage: who may send what, and whether it is what they sent.
+//! Implements the security stage: admits events by a policy and verifies their signatures.
 
 mod glob;
 mod policy;
@@ -15,26 +15,26 @@ pub use signature::{Algorithm, SignatureSettings, Verifier};
 use crate::event::{Batch, Cause, CauseClass, Event, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
-/// The security stage, as typed.
+/// The `security` section of a pipeline file.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecuritySettings {
-    /// Who an event comes from.
+    /// The principal of an event.
     #[serde(default)]
     pub principal: Principal,
-    /// The first rule that matches decides.
+    /// The rules. The first matching rule decides.
     #[serde(default)]
     pub rules: Vec<Rule>,
-    /// What is done with an event that no rule matches.
+    /// The decision about events that match no rule.
     #[serde(default)]
     pub otherwise: Otherwise,
-    /// A signature that every event must carry.
+    /// The signature that every event must have.
     #[serde(default)]
     pub signature: Option<SignatureSettings>,
 }
 
 impl SecuritySettings {
-    /// The same, with the path of a relative key file starting from `base`.
+    /// The same settings, with a relative key file resolved against `base`.
     #[must_use]
     pub fn rooted(mut self, base: &Path) -> Self {
         if let Some(signature) = &mut self.signature {
@@ -45,7 +45,7 @@ impl SecuritySettings {
     }
 }
 
-/// Admits events by a policy, and checks their signatures. Whoever is not admitted goes to the dead letters.
+/// Admits events by a policy and verifies their signatures. Other events become dead letters.
 #[derive(Clone)]
 pub struct Security {
     policy: Policy,
@@ -53,30 +53,30 @@ pub struct Security {
 }
 
 impl Security {
-    /// Makes it from its settings.
+    /// Builds the stage from its settings.
     ///
     /// # Errors
     ///
-    /// If a key cannot be read or is none.
+    /// If a key cannot be read or is invalid.
     pub fn build(settings: SecuritySettings) -> Result<Self, TransformError> {
         let verifier = settings.signature.map(Verifier::build).transpose()?;
         Ok(Self { policy: Policy::new(settings.principal, settings.rules, settings.otherwise), verifier })
     }
 
-    fn judge(&self, batch: &Batch, event: &Event) -> Fate {
+    fn decide(&self, batch: &Batch, event: &Event) -> Fate {
         match self.policy.decide(batch, event) {
             Decision::Admit => {}
             Decision::Deny(reason) => {
-                return Fate::Condemn(Cause::new(crate::SECURITY, CauseClass::Denied, reason));
+                return Fate::Reject(Cause::new(crate::SECURITY, CauseClass::Denied, reason));
             }
             Decision::Undecidable(reason) => {
-                return Fate::Condemn(Cause::new(crate::SECURITY, CauseClass::Invalid, reason));
+                return Fate::Reject(Cause::new(crate::SECURITY, CauseClass::Invalid, reason));
             }
         }
         let principal = self.policy.principal_header();
         match self.verifier.as_ref().map(|verifier| verifier.verify(batch, event, principal)) {
             None | Some(Ok(())) => Fate::Keep,
-            Some(Err(reason)) => Fate::Condemn(Cause::new(crate::SECURITY, CauseClass::Denied, reason)),
+            Some(Err(reason)) => Fate::Reject(Cause::new(crate::SECURITY, CauseClass::Denied, reason)),
         }
     }
 }
@@ -93,7 +93,7 @@ impl TransformFactory for Security {
 
 impl Transform for Security {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
-        batch.sift(|batch, index| self.judge(batch, &batch.events()[index]));
+        batch.sift(|batch, index| self.decide(batch, &batch.events()[index]));
         Ok(())
     }
 }

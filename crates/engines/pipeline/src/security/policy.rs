@@ -1,4 +1,4 @@
-//! Who may send what.
+//! Decides by rules which principals may send which events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,67 +6,67 @@ use serde::{Deserialize, Serialize};
 use super::glob;
 use crate::event::{Batch, Event};
 
-/// Who an event comes from, as typed.
+/// The principal of an event.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Principal {
-    /// Nobody known: its name is empty.
+    /// Unknown: the name is empty.
     #[default]
     Nobody,
-    /// The same for all events: the identity with which the source connects (a certificate's subject, a SASL user). It is taken as
-    /// it is written here: where the source connects as nobody, nobody has checked it.
+    /// The same for all events: the identity with which the source connects (a certificate's subject, a SASL user). It is not
+    /// verified here: without authentication of the source, nothing has verified it.
     Fixed(String),
-    /// The value of this header. Whoever may write to the source can write any name there, unless events carry a `signature`: it
-    /// covers this header, so that whoever has the key that signs can write any name there. It does not tell an event that is sent a
-    /// second time.
+    /// The value of this header. Anyone who may write to the source can put any name there, unless events have a `signature`,
+    /// which covers this header: then anyone with the signing key can. A signature does not detect an event that is sent
+    /// twice.
     Header(String),
 }
 
-/// What a rule matches, as typed. What is left out matches everything; `*` stands for any bytes.
+/// The pattern of a rule. A missing key matches everything; `*` stands for any bytes.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Match {
     /// The principal.
     pub principal: Option<String>,
-    /// The topic, file or namespace that the event comes from.
+    /// The topic, file or namespace of the event.
     pub topic: Option<String>,
-    /// The event's key; an event without key matches no pattern.
+    /// The event's key. An event without key matches no pattern.
     pub key: Option<String>,
 }
 
-/// One rule, as typed.
+/// One rule.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// What matches is admitted.
+    /// Admits matching events.
     Allow(Match),
-    /// What matches is denied.
+    /// Denies matching events.
     Deny(Match),
 }
 
-/// What is done with an event that no rule matches.
+/// The decision about events that match no rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Otherwise {
-    /// It is admitted.
+    /// They are admitted.
     Allow,
-    /// It is denied.
+    /// They are denied.
     #[default]
     Deny,
 }
 
-/// What is decided about an event.
+/// A decision about an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may go on.
+    /// The event is admitted.
     Admit,
-    /// It may not, and why.
+    /// The event is denied, and why.
     Deny(String),
-    /// It cannot be judged, and why.
+    /// The decision is impossible, and why.
     Undecidable(String),
 }
 
-/// Decides who may send what.
+/// A policy of rules.
 #[derive(Clone, Debug)]
 pub struct Policy {
     principal: Principal,
@@ -75,12 +75,12 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy of rules, the first of which that matches decides.
+    /// A policy. The first matching rule decides.
     pub const fn new(principal: Principal, rules: Vec<Rule>, otherwise: Otherwise) -> Self {
         Self { principal, rules, otherwise }
     }
 
-    /// The header that names the principal, if one does.
+    /// The header that holds the principal, if any.
     pub(super) fn principal_header(&self) -> Option<&str> {
         match &self.principal {
             Principal::Header(header) => Some(header),
@@ -135,7 +135,7 @@ impl Match {
 mod tests {
     use super::*;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     fn decide(policy: &Policy, principal: Option<&str>, key: Option<&str>) -> Decision {
         let mut batch = Batch::new(Partition::new("orders", 0));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_matches_decides_and_nothing_is_admitted_unasked() {
+    fn the_first_matching_rule_decides_and_other_events_are_denied() {
         let rules = vec![
             Rule::Deny(pattern("svc-bad", "*", None)),
             Rule::Allow(pattern("svc-*", "orders", Some("eu-*"))),

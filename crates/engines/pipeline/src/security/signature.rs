@@ -1,8 +1,8 @@
-//! Whether an event is what its sender signed.
+//! Verifies the signatures of events.
 //!
-//! Signed are the key's length as four bytes, little-endian (zero without a key), the key, and the payload. Where a header names
-//! the principal, four bytes 255 (no key has that length), the length of its value and the value are signed before that. The
-//! signature stands in a header of its own, in hexadecimal.
+//! The signed bytes are the key's length (four bytes, little-endian, zero without a key), the key, and the payload. If a
+//! header holds the principal, four bytes 255 (no key has that length), the length of its value, and the value come first.
+//! The signature is in its own header, in hexadecimal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::port::transform::TransformError;
 
 /// Bytes of a key file at most.
 const KEY_BYTES_MAX: u64 = 4096;
-/// Bytes of an HMAC key at least: fewer can be guessed.
+/// Bytes of an HMAC key at least: shorter keys can be guessed.
 const HMAC_KEY_BYTES_MIN: usize = 16;
-/// What stands before the principal: the length that no key has.
+/// The mark before the principal: a length that no key has.
 const PRINCIPAL: [u8; 4] = [0xff; 4];
 /// Bytes of an Ed25519 public key.
 const ED25519_KEY_BYTES: usize = 32;
 
-/// How events are signed, as typed.
+/// The `signature` section of a pipeline file.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignatureSettings {
@@ -40,17 +40,17 @@ fn default_header() -> String {
     "signature".into()
 }
 
-/// An algorithm and the file with its key, as typed.
+/// An algorithm and the file of its key.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Algorithm {
-    /// HMAC with SHA-256; the file holds the shared secret, as it is.
+    /// HMAC with SHA-256. The file holds the raw shared secret.
     HmacSha256(PathBuf),
-    /// Ed25519; the file holds the 32 bytes of the public key.
+    /// Ed25519. The file holds the 32 bytes of the public key.
     Ed25519(PathBuf),
 }
 
-/// Checks signatures.
+/// Verifies signatures.
 #[derive(Clone)]
 pub struct Verifier {
     header: String,
@@ -68,14 +68,16 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// If there is no file, or no key of the algorithm in it.
+    /// If the file is missing, or holds no key of the algorithm.
     pub fn build(settings: SignatureSettings) -> Result<Self, TransformError> {
         let key = match &settings.algorithm {
             Algorithm::HmacSha256(file) => {
                 let secret = read(file)?;
                 if secret.len() < HMAC_KEY_BYTES_MIN {
-                    let words =
-                        format!("{}: a secret has {HMAC_KEY_BYTES_MIN} bytes at least", file.display());
+                    let words = format!(
+                        "{}: an HMAC secret must have at least {HMAC_KEY_BYTES_MIN} bytes",
+                        file.display()
+                    );
                     return Err(TransformError::Refused(words));
                 }
                 Key::Hmac(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &secret)))
@@ -84,7 +86,7 @@ impl Verifier {
                 let key = read(file)?;
                 if key.len() != ED25519_KEY_BYTES {
                     let words = format!(
-                        "{}: a public key of Ed25519 has {ED25519_KEY_BYTES} bytes, not {}",
+                        "{}: a public key of Ed25519 must have {ED25519_KEY_BYTES} bytes, not {}",
                         file.display(),
                         key.len()
                     );
@@ -96,7 +98,7 @@ impl Verifier {
         Ok(Self { header: settings.header, key })
     }
 
-    /// Checks the signature of an event, whose principal this header names.
+    /// Verifies the signature of an event. `principal` is the header of its principal.
     pub(super) fn verify(&self, batch: &Batch, event: &Event, principal: Option<&str>) -> Result<(), String> {
         let Some(Some(text)) = batch.headers(event).get(&self.header) else {
             return Err(format!("the header `{}`, which holds the signature, is missing", self.header));
@@ -115,7 +117,7 @@ impl Verifier {
     }
 }
 
-/// What is signed of an event.
+/// The signed bytes of an event.
 fn signed(batch: &Batch, event: &Event, principal: Option<&str>) -> Vec<u8> {
     let (key, payload) = (batch.key(event).unwrap_or_default(), batch.payload(event).unwrap_or_default());
     let mut signed = Vec::with_capacity(4 + key.len() + payload.len());
@@ -155,15 +157,15 @@ mod tests {
 
     use super::*;
     use crate::event::{CauseClass, Record};
-    use crate::place::Partition;
     use crate::port::transform::Transform as _;
+    use crate::position::Partition;
     use crate::security::{Otherwise, Principal, Security, SecuritySettings};
 
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Two events, of which the second says that it has the first one's signature.
+    /// Three events: a signed one, one with the signature of the first, and an unsigned one.
     fn two(sign: impl Fn(&[u8]) -> Vec<u8>) -> Batch {
         let mut batch = Batch::new(Partition::new("t", 0));
         for (offset, payload) in [b"paid: 10", b"paid: 99"].into_iter().enumerate() {
@@ -190,13 +192,12 @@ mod tests {
         let mut batch = two(sign);
         Security::build(settings).unwrap().apply(&mut batch).unwrap();
         assert_eq!(batch.events().iter().map(|event| event.offset).collect::<Vec<_>>(), [0]);
-        let causes: Vec<_> =
-            batch.condemned().iter().map(|one| (one.event.offset, one.cause.class)).collect();
+        let causes: Vec<_> = batch.rejected().iter().map(|one| (one.event.offset, one.cause.class)).collect();
         assert_eq!(causes, [(1, CauseClass::Denied), (2, CauseClass::Denied)]);
     }
 
     #[test]
-    fn only_what_was_signed_is_admitted() {
+    fn only_signed_events_are_admitted() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("key");
         fs::write(&file, [7; 32]).unwrap();
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn who_an_event_comes_from_is_signed_with_it() {
+    fn the_signature_covers_the_principal() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("key");
         fs::write(&file, [7; 32]).unwrap();
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_none_are_refused() {
+    fn invalid_keys_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("key");
         let build = |algorithm| Verifier::build(SignatureSettings { header: "s".into(), algorithm });

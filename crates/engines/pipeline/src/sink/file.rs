@@ -12,27 +12,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::form::{Form, render};
-use super::torn;
+use super::tail_recovery;
 use crate::event::Batch;
 use crate::port::sink::{
     FailureClass, Identity, Order, Promise, Settled, Sink, SinkError, SinkFactory, Verdict,
 };
 
-/// A file to write, as typed.
+/// The `file` sink of a pipeline file.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileSinkSettings {
-    /// The file; events are appended to what is there.
+    /// The file. Events are appended to its content.
     pub path: PathBuf,
-    /// What it gets of each event.
+    /// The form of each event.
     #[serde(default)]
     pub form: Form,
 }
 
-/// Appends events to a file, and calls them written when they are on the disk.
+/// Appends events to a file. They count as written once they are on the disk.
 ///
-/// What a full disk left of a batch is cut off again. What a crash left of a line or a document is put aside, into a file of the
-/// same name with `.torn` at its end, before the first batch is appended. An event that comes twice stands there twice.
+/// A partial batch left by a full disk is truncated. A partial line or document left by a crash is moved to a file with the
+/// added ending `.torn` before the first batch is appended. A repeated event is written a second time.
 #[derive(Clone, Debug)]
 pub struct FileSink {
     settings: FileSinkSettings,
@@ -42,16 +42,16 @@ pub struct FileSink {
 #[derive(Debug)]
 struct Appended {
     file: fs::File,
-    /// Bytes up to the end of the last batch that is on the disk.
+    /// Bytes up to the end of the last batch on the disk.
     good: u64,
-    /// Whether something behind that could not be cut off.
+    /// Whether bytes of a failed batch remain behind `good`.
     torn: bool,
-    /// Whether it is no file but a device, which has no end to cut.
+    /// Whether it is a device, which cannot be truncated.
     is_device: bool,
 }
 
 impl FileSink {
-    /// A file that is not open yet.
+    /// A sink of a file that is opened later.
     pub fn new(settings: FileSinkSettings) -> Self {
         Self { settings, file: Arc::default() }
     }
@@ -61,16 +61,16 @@ impl FileSink {
         let file = fs::OpenOptions::new().read(true).append(true).create(true).open(path);
         let file = file.map_err(|error| self.refused(error))?;
         let is_device = !file.metadata().map_err(|error| self.refused(error))?.is_file();
-        // A device is nobody's own.
+        // A device may be shared.
         if !is_device {
-            flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-                self.refused("another sink or process writes to it: give each a file of its own")
-            })?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)
+                .map_err(|_| self.refused("another sink or process writes to it: give each its own file"))?;
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = fs::File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
         folder.map_err(|error| self.refused(error))?;
-        let good = torn::mend(path, &file, self.settings.form).map_err(|error| self.refused(error))?;
+        let good =
+            tail_recovery::recover(path, &file, self.settings.form).map_err(|error| self.refused(error))?;
         Ok(Appended { file, good, torn: false, is_device })
     }
 
@@ -81,7 +81,7 @@ impl FileSink {
 
 impl SinkFactory for FileSink {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Copies, order: Order::Any, buries: false }
+        Promise { durable: true, identity: Identity::Copies, order: Order::Any, writes_dead_letters: false }
     }
 
     fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {
@@ -127,16 +127,18 @@ impl Writer {
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         match open.as_mut().map(|file| file.append(&self.written)) {
             Some(Ok(())) => Verdict::WRITTEN,
-            Some(Err(error)) => Verdict::failed(FailureClass::Passing, self.words(&error)),
+            Some(Err(error)) => Verdict::failed(FailureClass::Passing, self.describe(&error)),
             None => Verdict::failed(FailureClass::Final, "the file is not open"),
         }
     }
 }
 
 impl Writer {
-    fn words(&self, error: &std::io::Error) -> String {
+    fn describe(&self, error: &std::io::Error) -> String {
         let advice = match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ": make room there, it goes on by itself",
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                ": free some space there, and the pipeline continues"
+            }
             _ => "",
         };
         format!("{}: {error}{advice}", self.settings.path.display())
@@ -167,7 +169,7 @@ impl Appended {
 mod tests {
     use super::*;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     fn batch(payloads: &[&[u8]]) -> Batch {
         let mut batch = Batch::new(Partition::new("t", 1));
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_appended_in_the_form_that_was_asked_for() {
+    fn events_are_appended_in_the_chosen_form() {
         assert_eq!(written(Form::Lines, &[b"a", b"b"]), (Verdict::WRITTEN, "a\nb\n".into()));
         let document: &[u8] = &[5, 0, 0, 0, 0];
         assert_eq!(written(Form::Raw, &[document, document]).1.len(), 10);
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_fails_for_now_and_says_so() {
+    fn a_full_disk_is_a_transient_failure() {
         let settings = FileSinkSettings { path: "/dev/full".into(), form: Form::Lines };
         let mut sink = FileSink::new(settings).build(0).unwrap();
         sink.submit(batch(&[b"a"]));
@@ -215,11 +217,14 @@ mod tests {
         let Verdict::Failed(failure) = verdict else { panic!("{verdict:?}") };
         assert_eq!(failure.class, FailureClass::Passing);
         let words = failure.reason;
-        assert!(words.starts_with("/dev/full: No space left") && words.contains("make room"), "{words}");
+        assert!(
+            words.starts_with("/dev/full: No space left") && words.contains("free some space"),
+            "{words}"
+        );
     }
 
     #[test]
-    fn what_a_failure_left_is_cut_off() {
+    fn a_partial_batch_is_truncated() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
         fs::write(&path, "good\n").unwrap();

@@ -1,4 +1,4 @@
-//! What a file gets of each event.
+//! Formats an event for a file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,21 +6,21 @@ use serde_json::{Map, Value, json};
 
 use crate::event::{Batch, Event};
 
-/// What a file gets of each event.
+/// Formats an event for a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// The payload, one a line; it must hold no line break.
+    /// The payload, one per line. It must not contain a line break.
     #[default]
     Lines,
-    /// The payload, one behind the other: BSON documents.
+    /// The payloads back to back: BSON documents.
     Raw,
-    /// A JSON object a line with topic, partition, offset, time, key, headers and payload: for dead letters. What is no text
-    /// is written in hexadecimal, as `{"hex": …}`; headers are pairs where a name repeats.
+    /// One JSON object per line with topic, partition, offset, time, key, headers and payload: for dead letters. Bytes that
+    /// are not UTF-8 are written in hexadecimal, as `{"hex": …}`. Headers are pairs where a name repeats.
     Whole,
 }
 
-/// Writes an event in this form, or says why that cannot be.
+/// Appends an event in this form, or returns why it cannot be.
 pub(super) fn render(
     form: Form,
     out: &mut Vec<u8>,
@@ -30,11 +30,13 @@ pub(super) fn render(
     let payload = batch.payload(event).unwrap_or_default();
     match form {
         Form::Lines if payload.contains(&b'\n') => {
-            return Err("a payload with a line break cannot be a line: use `form: whole`, or `raw` for BSON");
+            return Err(
+                "the payload has a line break, so it cannot be a line: use `form: whole`, or `raw` for BSON",
+            );
         }
-        // At the next start documents are found by their lengths.
+        // The next start finds documents by their lengths.
         Form::Raw if !is_framed(payload) => {
-            return Err("the payload is no BSON document, and `form: raw` writes no other");
+            return Err("the payload is not a BSON document, which `form: raw` needs: use `form: whole`");
         }
         Form::Raw => out.extend_from_slice(payload),
         Form::Lines => {
@@ -49,13 +51,13 @@ pub(super) fn render(
     Ok(())
 }
 
-/// Whether the bytes say their own length, as a BSON document does.
+/// Whether the bytes begin with their length and end with zero, as a BSON document does.
 fn is_framed(payload: &[u8]) -> bool {
     let length = payload.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
     length == Some(payload.len()) && payload.last() == Some(&0)
 }
 
-/// Headers as an object; as pairs if a name repeats, which an object would lose.
+/// Headers as an object, or as pairs if a name repeats.
 fn headers(batch: &Batch, event: &Event) -> Value {
     let value = |value: Option<&[u8]>| value.map_or(Value::Null, text_or_hex);
     let all = || batch.headers(event);
@@ -89,10 +91,10 @@ fn text_or_hex(bytes: &[u8]) -> Value {
 mod tests {
     use super::*;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     #[test]
-    fn a_header_that_repeats_is_not_lost() {
+    fn a_repeated_header_is_kept() {
         let mut batch = Batch::new(Partition::new("t", 1));
         let header = |value: &'static str| ("h", Some(value.as_bytes()));
         batch.push_with(Record::default(), [header("1"), ("i", None), header("2")]);

@@ -1,9 +1,9 @@
-//! Sinks that need nothing from outside.
+//! Built-in sinks, without outside dependencies: a file, and a sink that discards everything.
 
 mod file;
 mod form;
 mod noop;
-mod torn;
+mod tail_recovery;
 
 pub use file::{FileSink, FileSinkSettings};
 pub use form::Form;

@@ -1,4 +1,4 @@
-//! A sink that takes everything and keeps nothing: the ceiling of what comes before it.
+//! Discards all events, to measure the throughput of everything before the sink.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use crate::event::Batch;
 use crate::port::sink::{Identity, Order, Promise, Settled, Sink, SinkError, SinkFactory, Verdict};
 
-/// Takes everything and keeps nothing.
+/// Discards all events.
 ///
-/// It calls what it took durable, so that pipelines to it can be measured with every guarantee.
+/// It promises durability, so that pipelines to it can be measured with every guarantee.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Noop;
 
 impl SinkFactory for Noop {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Once, order: Order::Any, buries: false }
+        Promise { durable: true, identity: Identity::Once, order: Order::Any, writes_dead_letters: false }
     }
 
     fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {

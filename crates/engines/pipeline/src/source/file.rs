@@ -10,34 +10,34 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Batch, Cause, CauseClass, Fate, Record};
-use crate::flow::{Lane, Lanes};
-use crate::place::{Partition, Position};
+use crate::flow::{Assignment, Assignments};
 use crate::port::source::{Intake, Last, Read, Replay, Source, SourceError};
-use crate::source::opened::{self, Opened};
-use crate::source::seen::Seen;
+use crate::position::{Partition, Position};
+use crate::source::fingerprint::Fingerprint;
+use crate::source::resumable_file::{self, ResumableFile};
 
-/// How a file holds its events.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// One JSON value a line; empty lines are none.
+    /// One JSON value per line. Empty lines are skipped.
     Ndjson,
-    /// BSON documents one behind the other, as `mongodump` writes them.
+    /// BSON documents back to back, as `mongodump` writes them.
     Bson,
 }
 
-/// A file to read, as typed.
+/// The `file` source of a pipeline file.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileSettings {
     /// The file.
     pub path: PathBuf,
-    /// How it holds its events.
+    /// The format.
     pub format: Format,
 }
 
-/// Reads a file from where it was to its end. An event's offset is where it begins, in bytes; the number of its partition tells
-/// the file from another one that had its path.
+/// Reads a file from its position to its end. An event's offset is its first byte. The number of its partition distinguishes
+/// the file from earlier ones of the same path.
 pub struct File {
     settings: FileSettings,
     reader: Option<BufReader<fs::File>>,
@@ -47,32 +47,32 @@ pub struct File {
     one: Vec<u8>,
 }
 
-/// What there is of a file that is open.
+/// An open file.
 #[derive(Clone)]
 struct Open {
-    lane: Arc<Lane>,
-    seen: Seen,
-    /// Where its events come from.
+    assignment: Arc<Assignment>,
+    fingerprint: Fingerprint,
+    /// The partition of its events.
     partition: Partition,
 }
 
-/// What came of reading one event.
+/// The result of reading one event.
 enum One {
-    /// It is in the buffer.
+    /// The buffer holds the event.
     Whole,
-    /// It is longer than the limit; so much of it is in the buffer.
+    /// The event exceeds the limit. The buffer holds its beginning.
     Oversize,
-    /// There is no more.
+    /// The file ended.
     End,
 }
 
-/// Bytes of the head of a BSON document: its length.
+/// Bytes of a BSON document's length.
 const LENGTH_BYTES: usize = 4;
 /// The shortest BSON document, in bytes.
 const BSON_BYTES_MIN: usize = 5;
 
 impl File {
-    /// A file that is not open yet.
+    /// A source of a file that is opened later.
     pub const fn new(settings: FileSettings) -> Self {
         Self { settings, reader: None, open: None, at: 0, appended_ms: 0, one: Vec::new() }
     }
@@ -121,7 +121,7 @@ impl File {
             return Err("the file ends within a document".into());
         };
         if !(BSON_BYTES_MIN..=i32::MAX as usize).contains(&length) {
-            return Err(format!("here should be a BSON document, and its length is {length}"));
+            return Err(format!("a BSON document should begin here, but its length would be {length}"));
         }
         let kept = length.min(bytes_max.max(LENGTH_BYTES)) - LENGTH_BYTES;
         let read = reader.take(kept as u64).read_to_end(&mut self.one).map_err(words)?;
@@ -140,12 +140,12 @@ impl File {
             let words = format!("it is longer than {bytes_max} bytes; only its beginning is kept");
             let last = batch.events().len() - 1;
             let cause = Cause::new("file", CauseClass::Oversize, words);
-            batch.sift(|_, index| if index == last { Fate::Condemn(cause.clone()) } else { Fate::Keep });
+            batch.sift(|_, index| if index == last { Fate::Reject(cause.clone()) } else { Fate::Keep });
         }
     }
 }
 
-/// Skips to the end of a line; gives how many bytes that were.
+/// Skips to the end of a line. Returns the number of bytes.
 fn skip_line(reader: &mut impl BufRead) -> std::io::Result<usize> {
     let mut skipped = 0;
     loop {
@@ -167,21 +167,24 @@ impl Source for File {
         Replay::FromStore
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        let Opened { reader, lane, seen, at, .. } = opened::open(&self.settings.path, lanes, "read")?;
-        let partition = Partition::new(Arc::clone(&lane.partition().topic), seen.number());
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        let ResumableFile { reader, assignment, fingerprint, at, .. } =
+            resumable_file::open(&self.settings.path, assignments, "read")?;
+        let partition = Partition::new(Arc::clone(&assignment.partition().topic), fingerprint.number());
         (self.reader, self.at) = (Some(reader), at);
-        self.open = Some(Open { lane, seen, partition });
+        self.open = Some(Open { assignment, fingerprint, partition });
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some(Open { lane, seen, partition }) = self.open.clone() else { return Ok(Read::End) };
+        let Some(Open { assignment, fingerprint, partition }) = self.open.clone() else {
+            return Ok(Read::End);
+        };
         let limits = intake.limits();
         self.appended_ms = clock::wall_ms();
         let mut batch = intake.batch(&partition);
         let mut ended = Ok(false);
-        while batch.taken() < intake.space().events.min(limits.batch_events_max)
+        while batch.events_read() < intake.space().events.min(limits.batch_events_max)
             && batch.bytes() < intake.space().bytes
             && matches!(ended, Ok(false))
         {
@@ -192,12 +195,12 @@ impl Source for File {
                 Err(error) => ended = Err(error),
             }
         }
-        let found = batch.taken() > 0;
+        let found = batch.events_read() > 0;
         if found {
-            batch.set_position(seen.position(self.at));
-            intake.hand_over(&lane, batch);
+            batch.set_position(fingerprint.position(self.at));
+            intake.hand_over(&assignment, batch);
         }
-        // What stands before a fault goes its way: it is read with it at every start.
+        // Events before an invalid one are handed over, since every start reads them together with it.
         match ended? {
             _ if found => Ok(Read::Some),
             true => Ok(Read::End),

@@ -1,91 +1,91 @@
-//! A source of made-up events: at full speed, or at a rate.
+//! Generates events, at full speed or at a rate.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 
-use super::words::{WORD_BYTES_MAX, push_text};
+use super::text::{WORD_BYTES_MAX, push_text};
 use crate::event::Batch;
-use crate::flow::{Lane, Lanes, Space};
-use crate::place::{Partition, Position};
+use crate::flow::{Assignment, Assignments, Space};
 use crate::port::source::{Intake, Last, Read, Replay, Source, SourceError};
+use crate::position::{Partition, Position};
 
-/// When a generator has nothing more.
+/// When a generator ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Never.
     Never,
-    /// After so many events of this generator.
+    /// After this number of events of this generator.
     Events(u64),
-    /// After so much time.
+    /// After this time.
     Time(Duration),
 }
 
-/// What a generator makes.
+/// The settings of a generator.
 #[derive(Clone, Debug)]
 pub struct GeneratorSettings {
     /// Its partition.
     pub partition: Partition,
-    /// Bytes of each payload; the first ones are the event's number, as it is written in decimal.
+    /// Bytes of each payload. It begins with the event's number in decimal.
     pub payload_bytes: usize,
     /// The key of every event, if they have one.
     pub key: Option<Vec<u8>>,
-    /// Events a second; `None`: as fast as they are taken.
+    /// Events per second; `None`: as fast as possible.
     pub rate_per_s: Option<f64>,
-    /// When there are no more.
+    /// When the generator ends.
     pub stop: Stop,
-    /// Whether positions are kept by a store, so that it goes on with the number it had.
+    /// Whether a store keeps positions, so that the generator resumes with the next number.
     pub resumes: bool,
-    /// The seed of what payloads hold.
+    /// The seed of the payloads.
     pub seed: u64,
 }
 
-/// Makes events: the same number always has the same payload.
+/// Generates events. The same number always has the same payload.
 ///
-/// With a rate an event counts as appended when it was due, whenever there was room for it: its latency holds the time that it
-/// had to wait.
+/// With a rate an event counts as appended when it was due, even if space was free only later: its latency includes that
+/// wait.
 pub struct Generator {
     settings: GeneratorSettings,
-    /// How many words payloads have, if they are texts.
+    /// The words of each payload, if payloads are texts.
     words: Option<usize>,
-    /// Bytes that payloads are cut from.
+    /// The bytes from which payloads are cut.
     filling: Vec<u8>,
-    lane: Option<Arc<Lane>>,
+    assignment: Option<Arc<Assignment>>,
     next: u64,
     made: u64,
     begun: Option<Begun>,
 }
 
-/// When a generator began.
+/// The start of a generator.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     at: Instant,
     wall_ms: u64,
 }
 
-/// Payloads begin at one of so many places of the filling.
+/// The number of offsets in the filler at which payloads begin.
 const PLACES: usize = 4096;
 
 impl Generator {
     /// A generator at its first event.
     pub fn new(settings: GeneratorSettings) -> Self {
         let filling = filling(settings.seed, settings.payload_bytes + PLACES);
-        Self { settings, words: None, filling, lane: None, next: 0, made: 0, begun: None }
+        Self { settings, words: None, filling, assignment: None, next: 0, made: 0, begun: None }
     }
 
-    /// The same with texts of so many words for payloads, whatever bytes they are to have.
+    /// Makes payloads texts of this number of words, whatever `payload_bytes` says.
     #[must_use]
     pub const fn of_words(mut self, words: usize) -> Self {
         self.words = Some(words);
         self
     }
 
-    /// How many events are due now and may be read.
+    /// The number of events that are due now and fit the space.
     fn due(&self, now: Instant, begun: Begun, space: Space) -> usize {
         let payload_bytes = self.words.map_or(self.settings.payload_bytes, |words| words * WORD_BYTES_MAX);
         let bytes_each = payload_bytes.max(1) + self.settings.key.as_ref().map_or(0, Vec::len);
-        // One event is let in whatever its size, so that large ones are made at all.
+        // One event is admitted whatever its size, so that large ones are possible.
         let room = space.events.min((space.bytes / bytes_each).max(usize::from(space.bytes > 0))) as u64;
         let by_rate = self.settings.rate_per_s.map_or(u64::MAX, |rate| {
             let due = (now.since(begun.at) as f64 / SECOND_NS as f64 * rate) as u64;
@@ -122,12 +122,12 @@ impl Generator {
     }
 }
 
-/// When the event that follows so many is due, in milliseconds since 1970 UTC.
+/// When the event after `before` others is due, in milliseconds since 1970 UTC.
 fn due_ms(begun: Begun, rate_per_s: f64, before: u64) -> u64 {
     begun.wall_ms + ((before + 1) as f64 / rate_per_s * 1e3) as u64
 }
 
-/// Appends a piece of the filling, with the number at its front.
+/// Appends a slice of the filler that begins with the number.
 fn push_letters(arena: &mut Vec<u8>, filling: &[u8], bytes: usize, number: u64) {
     let from = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize;
     let start = arena.len();
@@ -135,7 +135,7 @@ fn push_letters(arena: &mut Vec<u8>, filling: &[u8], bytes: usize, number: u64) 
     write_number(&mut arena[start..], number);
 }
 
-/// Writes a number in decimal to the front of a payload, as many of its last digits as fit, filled with zeros to twenty.
+/// Writes the last digits of a number to the front of a payload, zero-padded to twenty.
 fn write_number(payload: &mut [u8], number: u64) {
     let digits = payload.len().min(20);
     let mut left = number;
@@ -145,7 +145,7 @@ fn write_number(payload: &mut [u8], number: u64) {
     }
 }
 
-/// Printable bytes that follow from a seed (xorshift; Marsaglia, "Xorshift RNGs", 2003).
+/// Printable pseudorandom bytes from a seed (xorshift; Marsaglia, "Xorshift RNGs", 2003).
 fn filling(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed | 1 << 63;
     let mut next = || {
@@ -162,15 +162,15 @@ impl Source for Generator {
         if self.settings.resumes { Replay::FromStore } else { Replay::Nothing }
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        let (lane, from) = lanes.open(self.settings.partition.clone())?;
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        let (assignment, from) = assignments.open(self.settings.partition.clone())?;
         self.next = from.map_or(0, |position| position.next);
-        self.lane = Some(lane);
+        self.assignment = Some(assignment);
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some(lane) = self.lane.clone() else { return Ok(Read::End) };
+        let Some(assignment) = self.assignment.clone() else { return Ok(Read::End) };
         let now = clock::now();
         let begun = *self.begun.get_or_insert_with(|| Begun { at: now, wall_ms: clock::wall_ms() });
         if self.is_over(now, begun) {
@@ -186,9 +186,9 @@ impl Source for Generator {
         }
         while due > 0 {
             let events = due.min(batch_events_max);
-            let mut batch = intake.batch(lane.partition());
+            let mut batch = intake.batch(assignment.partition());
             self.fill(&mut batch, events, begun);
-            intake.hand_over(&lane, batch);
+            intake.hand_over(&assignment, batch);
             due -= events;
         }
         Ok(Read::Some)
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_a_rate_events_count_from_when_they_were_due_though_they_are_made_late() {
+    fn with_a_rate_the_append_time_is_the_due_time() {
         let settings = GeneratorSettings {
             partition: Partition::new("generated", 0),
             payload_bytes: 8,

@@ -1,12 +1,12 @@
-//! Sources that need nothing from outside.
+//! Built-in sources, without outside dependencies: a file, and a generator.
 
 mod file;
+pub(crate) mod fingerprint;
 mod generator;
-mod words;
+mod text;
 
-pub(crate) mod opened;
-pub(crate) mod seen;
+pub(crate) mod resumable_file;
 
 pub use file::{File, FileSettings, Format};
 pub use generator::{Generator, GeneratorSettings, Stop};
-pub use words::WORDS;
+pub use text::WORDS;

@@ -1,11 +1,11 @@
-//! What one run of a program may use up. The library that runs programs knows no limits, so they are put around it.
+//! Bounds the steps, stack and repeated texts of a program's run. The library that runs programs has no limits.
 //!
-//! Whatever a program does, it asks for the table of its terms step by step: there its steps are counted, and there the depth of
-//! the stack is looked at. A run that goes too far is left by unwinding, as there is no other way out. Steps are counted, not
-//! seconds, so that an event that comes again fares as it did before. A text that is repeated is measured before it is made.
+//! Every step of a program looks up the table of its terms: there the steps are counted and the stack depth is checked. An
+//! exceeding run is left by unwinding, the only way out. Steps are counted instead of time, so that a repeated event has the
+//! same result. A repeated text is measured before it is made.
 //!
-//! Memory is not bounded: a sum, an array of what was, or one function of the library makes much in one step, and has no table to
-//! ask. Programs are the operator's own; the guide says what they must mind.
+//! Memory is not bounded: a sum, a collected array or a library function can allocate much in one step without a table
+//! lookup. Programs belong to the operator; the guide lists the risks.
 
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
@@ -19,34 +19,34 @@ use jaq_json::{Error, Num, Val};
 
 /// Steps of one run at most: some seconds.
 pub(super) const STEPS_MAX: u64 = 10_000_000;
-/// A text that a step makes counts as a step for each so many bytes.
+/// Bytes of a made text that count as one step.
 const STEP_BYTES: usize = 64;
-/// How far the stack may grow in a run, in bytes: threads have twice that.
+/// How far the stack may grow in a run, in bytes. Threads have twice that.
 const STACK_BYTES_MAX: usize = 1 << 20;
-/// How deep values are looked at.
+/// How deep values are measured.
 const DEPTH_MAX: usize = 512;
 
-/// The name under which programs multiply. Nobody can type it.
+/// The name of our product function. No program can contain it.
 pub(super) const PRODUCT: &str = "*";
-/// The name of the library's own `range`, which takes no steps.
+/// The name of the library's `range`, which takes no steps.
 pub(super) const RANGE: &str = "_range";
 
-/// What one run may use up.
+/// The bounds of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) steps_max: u64,
-    /// Bytes of a text that is repeated.
+    /// Bytes of a repeated text at most.
     pub(super) bytes_max: usize,
 }
 
-/// Beyond what it went.
+/// The bound that a run exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beyond {
     Steps,
     Stack,
 }
 
-/// The types that programs run on.
+/// The data types of programs.
 pub(super) struct Bounded;
 
 impl DataT for Bounded {
@@ -59,7 +59,7 @@ pub(super) struct Run<'a> {
     lut: &'a Lut<Bounded>,
     bounds: Bounds,
     steps: Cell<u64>,
-    /// Where the stack stood when it began.
+    /// The stack address at the start.
     stack: usize,
 }
 
@@ -82,17 +82,17 @@ impl Run<'_> {
     }
 }
 
-/// About where the stack stands.
+/// The approximate stack address.
 fn stack() -> usize {
     let here = 0_u8;
     ptr::from_ref(&here).addr()
 }
 
-/// Does the work of a run.
+/// Runs `work` within bounds.
 ///
 /// # Errors
 ///
-/// If it goes beyond its bounds.
+/// If it exceeds a bound.
 pub(super) fn within<T>(
     lut: &Lut<Bounded>,
     bounds: Bounds,
@@ -101,7 +101,7 @@ pub(super) fn within<T>(
     let run = Run { lut, bounds, steps: Cell::new(0), stack: stack() };
     catch_unwind(AssertUnwindSafe(|| work(&run))).map_err(|why| match why.downcast::<Beyond>() {
         Ok(beyond) => *beyond,
-        // A defect, which ends the pipeline with its words.
+        // A defect, which ends the pipeline with its message.
         Err(other) => resume_unwind(other),
     })
 }
@@ -114,21 +114,23 @@ pub(super) fn functions() -> impl Iterator<Item = Fun<Bounded>> {
     all.chain([run::<Bounded>((PRODUCT, v(2), product))])
 }
 
-/// A product, unless it is a text that is too long: that is refused before there is room for it.
+/// Multiplies two values. A repeated text that would be too long is refused before its memory is allocated.
 fn product(mut cv: Cv<'_, Bounded>) -> ValXs<'_, Val> {
     let (right, left) = (cv.0.pop_var(), cv.0.pop_var());
     let run = *cv.0.data();
     let bytes = repeated(&left, &right).or_else(|| repeated(&right, &left)).unwrap_or(0);
     if bytes > run.bounds.bytes_max {
-        let words =
-            format!("a text of {bytes} bytes would be made, and {} is the most", run.bounds.bytes_max);
+        let words = format!(
+            "the program would make a text of {bytes} bytes, and at most {} are allowed",
+            run.bounds.bytes_max
+        );
         return bome(Err(Error::str(words)));
     }
     run.step((bytes / STEP_BYTES) as u64);
     bome(left * right)
 }
 
-/// How many bytes a text has that is repeated so often.
+/// The bytes of a repeated text.
 fn repeated(text: &Val, times: &Val) -> Option<usize> {
     let (Val::TStr(text) | Val::BStr(text), Val::Num(times)) = (text, times) else { return None };
     let times = match times {
@@ -140,14 +142,14 @@ fn repeated(text: &Val, times: &Val) -> Option<usize> {
     Some(text.len().saturating_mul(times))
 }
 
-/// What a value says of itself, as far as it fits into so many bytes; and whether that is all.
+/// The text of a value, cut at `bytes_max`, and whether it is complete.
 pub(super) fn written(value: &impl fmt::Display, bytes_max: usize) -> (String, bool) {
     let mut page = Page { text: String::new(), bytes_max };
     let whole = write!(page, "{value}").is_ok();
     (page.text, whole)
 }
 
-/// Takes so many bytes of text, and no more.
+/// A text buffer of limited size.
 struct Page {
     text: String,
     bytes_max: usize,
@@ -161,7 +163,7 @@ impl fmt::Write for Page {
     }
 }
 
-/// Whether a value surely takes more than so many bytes. Its parts may be shared, so that it is larger than its memory.
+/// Whether a value certainly takes more bytes. Its parts may be shared, so its text can exceed its memory.
 pub(super) fn is_larger(value: &Val, bytes_max: usize) -> bool {
     let mut room = bytes_max;
     !fits(value, &mut room, 0)
@@ -175,7 +177,7 @@ fn fits(value: &Val, room: &mut usize, depth: usize) -> bool {
     let Some(left) = room.checked_sub(bytes) else { return false };
     *room = left;
     match value {
-        // Deeper ones are refused for that.
+        // Deeper values are refused elsewhere.
         _ if depth == DEPTH_MAX => true,
         Val::Arr(items) => items.iter().all(|item| fits(item, room, depth + 1)),
         Val::Obj(fields) => {

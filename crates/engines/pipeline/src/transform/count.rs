@@ -1,4 +1,4 @@
-//! Counts events in windows of time.
+//! Counts events in time windows.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Batch, Event, Fate, Span};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
-/// What is counted, as typed.
+/// The `count` transform of a pipeline file.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountSettings {
-    /// The length of a window, a millisecond at least; windows begin at whole multiples of it since 1970 UTC.
+    /// The length of a window, at least a millisecond. Windows begin at multiples of it since 1970 UTC.
     pub window: duration::Span,
-    /// Whether each key is counted apart.
+    /// Whether each key is counted separately.
     #[serde(default)]
     pub by_key: bool,
 }
 
-/// Counts events in windows of the time they were appended.
+/// Counts events in windows of their append time.
 ///
-/// Each batch gives one event for each window (and key) in it: `{"window":<ms>,"count":<n>}`, with the key of those it counts and the
-/// offset of the last of them. Whoever reads the counts adds up those of a window. Nothing is held back, so an event that is
-/// late is counted in its own window; but the counts follow how events were cut into batches, which a second reading may do
-/// otherwise: effectively-once needs a sink whose transaction keeps the positions.
+/// Each batch yields one event per window (and key): `{"window":<ms>,"count":<n>}`, with the key of the counted events and
+/// the offset of the last one. Consumers add up the counts of a window. Nothing is delayed, so a late event counts in its own
+/// window. The counts depend on the division into batches, which may differ when events are read again: effectively-once
+/// needs a sink whose transaction keeps the positions.
 #[derive(Clone, Copy, Debug)]
 pub struct Count {
     window_ms: u64,
@@ -34,21 +34,21 @@ pub struct Count {
 }
 
 impl Count {
-    /// Makes it from its settings.
+    /// Builds it from its settings.
     ///
     /// # Errors
     ///
-    /// If the window has no length.
+    /// If the window is shorter than a millisecond.
     pub fn build(settings: CountSettings) -> Result<Self, TransformError> {
         let window_ms = settings.window.as_ns() / MILLISECOND_NS;
         if window_ms == 0 {
-            return Err(TransformError::Refused("count: `window` is a millisecond at least".into()));
+            return Err(TransformError::Refused("count: `window` must be at least a millisecond".into()));
         }
         Ok(Self { window_ms, by_key: settings.by_key })
     }
 }
 
-/// When a window begins in milliseconds since 1970 UTC, and the key it is of.
+/// The start of a window in milliseconds since 1970 UTC, and its key.
 type Window = (u64, Option<Vec<u8>>);
 
 impl TransformFactory for Count {
@@ -93,10 +93,10 @@ impl Transform for Count {
 mod tests {
     use super::*;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     #[test]
-    fn each_window_and_key_of_a_batch_gives_one_count_and_they_add_up() {
+    fn each_window_and_key_of_a_batch_yields_one_count() {
         let mut batch = Batch::new(Partition::new("t", 0));
         for offset in 0..100_u64 {
             let key = if offset % 4 == 0 { &b"a"[..] } else { b"b" };

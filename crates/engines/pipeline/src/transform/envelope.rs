@@ -1,4 +1,4 @@
-//! A compact binary envelope for events that cross systems which keep bytes only.
+//! Encodes events into a compact binary envelope, for systems that keep only bytes, and decodes them.
 //!
 //! All numbers little-endian:
 //!
@@ -6,9 +6,7 @@
 //! | --- | --- |
 //! | 2 | `PW` |
 //! | 1 | version, now 1 |
-//! | 1 | what is there: 1 a key, 2 a payload; other bits must be zero |
-//! | 4 | CRC-32C of the two bytes before it and everything behind it |
-//! | 8 | when it was appended, in milliseconds since 1970 UTC |
+//! append time, in milliseconds since 1970 UTC
 //! | 4, 4, 4 | lengths of key, headers and payload |
 //! | … | key, headers ([`crate::Headers`]), payload |
 
@@ -22,45 +20,45 @@ const VERSION: u8 = 1;
 const HAS_KEY: u8 = 1;
 const HAS_PAYLOAD: u8 = 2;
 const HEAD_BYTES: usize = 28;
-/// Where the checksum stands.
+/// The bytes of the checksum.
 const CHECKSUM: std::ops::Range<usize> = 4..8;
 
-/// What is wrong with an envelope.
+/// Why an envelope is invalid.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum EnvelopeError {
-    /// It is shorter than it says.
+    /// It is shorter than its lengths.
     #[error("the envelope ends after {0} bytes")]
     Short(usize),
-    /// It is longer than it says.
+    /// It is longer than its lengths.
     #[error("{0} bytes follow the envelope")]
     Long(usize),
-    /// It is none.
-    #[error("this is no envelope: it does not begin with `PW`")]
+    /// It is not an envelope.
+    #[error("this is not an envelope: it does not begin with `PW`")]
     Magic,
     /// A newer program wrote it.
     #[error("the envelope has version {0}, and this program reads version {VERSION}")]
     Version(u8),
     /// A newer program wrote it.
-    #[error("the envelope says that it holds what this program does not know (bits {0:#010b})")]
+    #[error("the envelope has flags that this program does not know ({0:#010b})")]
     Flags(u8),
-    /// Its headers are none.
+    /// Its headers are invalid.
     #[error("the envelope's headers end within a header: it was not written by this program")]
     Headers,
-    /// It was changed on its way.
+    /// It is damaged.
     #[error("the envelope's checksum is {found:#010x} and should be {expected:#010x}")]
     Checksum {
-        /// The one it carries.
+        /// The checksum in the envelope.
         expected: u32,
-        /// The one of its bytes.
+        /// The checksum of its bytes.
         found: u32,
     },
 }
 
-/// Puts each event into an envelope: its payload becomes one.
+/// Replaces each payload by an envelope of its event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Encode;
 
-/// Takes each event out of its envelope; one that is not as it should be is condemned.
+/// Replaces each event by the content of its envelope. Invalid envelopes are rejected.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Decode;
 
@@ -82,12 +80,12 @@ fn encode(arena: &mut Vec<u8>, batch: &Batch, event: &Event) {
     arena[start..][CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// The checksum of all of an envelope but its first two bytes and the checksum itself.
+/// The checksum of an envelope without its first two bytes and the checksum itself.
 fn checksum(envelope: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&envelope[MAGIC.len()..CHECKSUM.start]), &envelope[CHECKSUM.end..])
 }
 
-/// What an envelope holds, as ranges of its bytes.
+/// The content of an envelope, as ranges of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     appended_ms: u64,
@@ -155,10 +153,10 @@ impl Transform for Decode {
             let held = match held {
                 Ok(held) => held,
                 Err(error) => {
-                    return Fate::Condemn(Cause::new("decode", CauseClass::Invalid, error.to_string()));
+                    return Fate::Reject(Cause::new("decode", CauseClass::Invalid, error.to_string()));
                 }
             };
-            // The parts stay where they are: in the arena, inside of the envelope.
+            // The parts stay in the arena, within the envelope.
             let within = |(start, end): (usize, usize)| event.payload.within(start, end);
             let event = Event {
                 appended_ms: held.appended_ms,
@@ -198,7 +196,7 @@ impl TransformFactory for Decode {
 mod tests {
     use super::*;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     fn batch(payload: Option<&[u8]>, key: Option<&[u8]>) -> Batch {
         let mut batch = Batch::new(Partition::new("t", 0));
@@ -213,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_comes_out() {
+    fn decoding_reverses_encoding() {
         for (payload, key) in
             [(Some(&b"payload"[..]), Some(&b"key"[..])), (None, None), (Some(b""), Some(b""))]
         {
@@ -230,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_found() {
+    fn every_flipped_bit_and_every_cut_is_detected() {
         let envelope = encoded(&mut batch(Some(b"payload"), Some(b"key")));
         assert!(decode(&envelope).is_ok());
         for bit in 0..envelope.len() * 8 {
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_envelope_is_said() {
+    fn the_error_names_the_damage() {
         let good = encoded(&mut batch(Some(b"payload"), Some(b"key")));
         let check = |change: &dyn Fn(&mut Vec<u8>), expected: &str| {
             let mut bytes = good.clone();
@@ -261,7 +259,7 @@ mod tests {
         };
         check(&|bytes| bytes[0] = b'Q', "does not begin with `PW`");
         check(&|bytes| bytes[2] = 9, "has version 9, and this program reads version 1");
-        check(&|bytes| bytes[3] |= 4, "holds what this program does not know");
+        check(&|bytes| bytes[3] |= 4, "flags that this program does not know");
         check(&|bytes| *bytes.last_mut().unwrap() ^= 1, "the envelope's checksum is 0x");
         check(&|bytes| bytes.truncate(10), "ends after 10 bytes");
         check(
@@ -271,7 +269,7 @@ mod tests {
             },
             "1 bytes follow the envelope",
         );
-        // Headers of a length that reaches beyond them, signed like a good envelope.
+        // Headers with too large a length, and a valid checksum.
         let headers_at = HEAD_BYTES + b"key".len();
         check(
             &|bytes| {
@@ -283,12 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_in_no_envelope_is_condemned_with_its_bytes() {
+    fn an_event_without_envelope_is_rejected_with_its_payload() {
         let mut batch = batch(Some(b"plain"), None);
         Decode.apply(&mut batch).unwrap();
         assert!(batch.events().is_empty());
-        let condemned = &batch.condemned()[0];
-        assert_eq!(batch.original(&condemned.event), Some(&b"plain"[..]));
-        assert!(condemned.cause.message.contains("no envelope"), "{}", condemned.cause);
+        let rejected = &batch.rejected()[0];
+        assert_eq!(batch.original(&rejected.event), Some(&b"plain"[..]));
+        assert!(rejected.cause.message.contains("not an envelope"), "{}", rejected.cause);
     }
 }

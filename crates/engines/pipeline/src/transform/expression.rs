@@ -1,91 +1,24 @@
-//! Programs of the jq language over an event.
+//! Compiles and runs programs of the jq language on events.
 //!
-//! The input of a program is the payload (`transform/input`); what a run may use up is bounded (`transform/bounds`).
+//! The input of a program is the payload (`transform/input`). Bounds apply to each run (`transform/bounds`).
 
 use jaq_core::{Ctx, Exn, Vars};
 use jaq_json::Val;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use super::bounds::{self, Beyond, Bounded, Bounds, STEPS_MAX};
-use super::extended::Unmapped;
-use super::input::{VARIABLES, payload, variables};
+use super::bounds::{self, Bounded, Bounds, STEPS_MAX};
+use super::error::ExpressionError;
+use super::input::{Encoding, VARIABLES, payload, variables};
 use super::program::{Program, compile};
-use crate::event::{Batch, CauseClass, Event};
+use crate::event::{Batch, Event};
 
-/// Bytes of what a program says of its failure at most.
+/// Bytes of a program's failure message at most.
 const WORDS_BYTES_MAX: usize = 200;
 /// Bytes of a program at most.
 const PROGRAM_BYTES_MAX: usize = 64 << 10;
 
-/// How payloads hold their values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Encoding {
-    /// As JSON text.
-    #[default]
-    Json,
-    /// As BSON documents. Programs see them as extended JSON in its relaxed form; what they do not change keeps its type.
-    Bson,
-}
-
 /// A program of the jq language.
 pub struct Expression {
     program: Program,
-}
-
-/// What is wrong with a program, or with an event that it is given.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum ExpressionError {
-    /// It is no program.
-    #[error("`{text}` is no program of the jq language: {reason}")]
-    Program {
-        /// Its beginning.
-        text: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The payload is no JSON.
-    #[error("the payload is no JSON: {0}")]
-    Payload(String),
-    /// The payload is no BSON that a program can see, or it gave what BSON has no form for.
-    #[error(transparent)]
-    Unmapped(#[from] Unmapped),
-    /// The program failed with this payload.
-    #[error("the expression failed: {0}")]
-    Failed(String),
-    /// It gave more than one value.
-    #[error("the expression gave more than one value: an event stays one event")]
-    Several,
-    /// It did not end.
-    #[error("the expression took more than {STEPS_MAX} steps: does it end?")]
-    Endless,
-    /// It went deeper and deeper.
-    #[error("the expression calls itself too deep: let it call itself last, or `reduce`")]
-    Deep,
-    /// It gave too much.
-    #[error("the expression gave more than {0} bytes: raise `in_flight.event`")]
-    Oversize(usize),
-}
-
-impl ExpressionError {
-    /// The class under which an event is condemned for it.
-    pub const fn class(&self) -> CauseClass {
-        match self {
-            Self::Oversize(_) => CauseClass::Oversize,
-            _ => CauseClass::Invalid,
-        }
-    }
-}
-
-impl From<Beyond> for ExpressionError {
-    fn from(beyond: Beyond) -> Self {
-        match beyond {
-            Beyond::Steps => Self::Endless,
-            Beyond::Stack => Self::Deep,
-        }
-    }
 }
 
 impl Expression {
@@ -93,7 +26,7 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// If it is none, or is longer than 64 KiB.
+    /// If it is invalid, or longer than 64 KiB.
     pub fn compile(text: &str) -> Result<Self, ExpressionError> {
         let refuse =
             |reason: String| ExpressionError::Program { text: text.chars().take(60).collect(), reason };
@@ -104,11 +37,11 @@ impl Expression {
         Ok(Self { program })
     }
 
-    /// What it gives for an event: nothing, or one value.
+    /// The result for an event: one value or none.
     ///
     /// # Errors
     ///
-    /// If the payload is not in this encoding, or the program fails or gives more than one value.
+    /// If the payload is not in this encoding, or the program fails or returns more than one value.
     pub fn run(
         &self,
         encoding: Encoding,
@@ -118,11 +51,11 @@ impl Expression {
         self.give(payload(encoding, batch, event)?, batch, event)
     }
 
-    /// What it gives for a value that an event holds: nothing, or one value.
+    /// The result for a value of an event: one value or none.
     ///
     /// # Errors
     ///
-    /// If it fails or gives more than one value.
+    /// If it fails or returns more than one value.
     pub fn give(&self, input: Val, batch: &Batch, event: &Event) -> Result<Option<Val>, ExpressionError> {
         let bounds = Bounds { steps_max: STEPS_MAX, bytes_max: batch.event_bytes_max() };
         self.give_within(bounds, input, variables(batch, event))
@@ -146,11 +79,13 @@ impl Expression {
     }
 }
 
-/// Why a program gave no value. What it says may hold a whole payload, so only its beginning is kept.
+/// Why a program failed. The message may contain a whole payload, so it is cut.
 fn failed(why: Exn<'_, Val>) -> ExpressionError {
     ExpressionError::Failed(match why.get_err() {
         Ok(error) => bounds::written(&error, WORDS_BYTES_MAX).0,
-        Err(_) => "it halted, and one event does not end a pipeline: let it give `empty`".to_owned(),
+        Err(_) => {
+            "it called `halt`, and one event must not end a pipeline: return `empty` instead".to_owned()
+        }
     })
 }
 
@@ -158,7 +93,7 @@ fn failed(why: Exn<'_, Val>) -> ExpressionError {
 ///
 /// # Errors
 ///
-/// If that is longer than so many bytes.
+/// If it is longer than `bytes_max`.
 pub(super) fn text(value: &Val, bytes_max: usize) -> Result<Vec<u8>, ExpressionError> {
     match bounds::written(value, bytes_max) {
         (text, true) => Ok(text.into_bytes()),
@@ -170,7 +105,7 @@ pub(super) fn text(value: &Val, bytes_max: usize) -> Result<Vec<u8>, ExpressionE
 mod tests {
     use super::*;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
     use crate::transform::input::json;
 
     fn run(program: &str, payload: &str) -> Result<Option<String>, ExpressionError> {
@@ -183,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_see_the_payload_and_where_the_event_stands() {
+    fn programs_see_payload_key_and_offset() {
         let check = |program: &str, expected: Option<&str>| {
             let given = run(program, r#"{"a": 1, "b": {"c": "x"}}"#);
             assert_eq!(given, Ok(expected.map(str::to_owned)), "{program}");
@@ -195,15 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_problem() {
         let words = |given: Result<_, ExpressionError>| given.unwrap_err().to_string();
-        assert!(words(run(".a |", "{}")).contains("no program"), "{}", words(run(".a |", "{}")));
+        assert!(words(run(".a |", "{}")).contains("not a program"), "{}", words(run(".a |", "{}")));
         assert!(
             words(run("nonsense(.a)", "{}")).contains("`nonsense`"),
             "{}",
             words(run("nonsense(.a)", "{}"))
         );
-        assert!(words(run(".", "{")).contains("no JSON"));
+        assert!(words(run(".", "{")).contains("not JSON"));
         assert!(words(run(".a + {}", r#"{"a": 1}"#)).contains("failed"));
         assert_eq!(run(".[]", "[1, 2]"), Err(ExpressionError::Several));
         assert!(words(run(".", &"[".repeat(1 << 20))).contains("nested"));
@@ -213,7 +148,7 @@ mod tests {
         );
     }
 
-    /// What a program gives within so many steps, and a hundred bytes for a text that is repeated.
+    /// The result of a program within `steps_max`, and a hundred bytes for a repeated text.
     fn bounded(steps_max: u64, program: &str) -> Result<Option<String>, ExpressionError> {
         let bounds = Bounds { steps_max, bytes_max: 100 };
         let input = json(br#"{"n": 5000000000, "two": 2, "text": "ab"}"#)?;
@@ -223,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_an_end_is_left_and_the_next_one_runs() {
+    fn an_endless_program_is_stopped_and_the_next_one_runs() {
         for program in [
             "last(repeat(.))",
             "def f: f; f",
@@ -241,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_repeated_too_often_is_refused_before_it_is_made() {
+    fn an_oversized_repetition_is_refused_before_it_is_made() {
         for program in [
             r#""x" * .n"#,
             r#".n * "x""#,
@@ -252,12 +187,12 @@ mod tests {
             r#".[if .text * .n == "" then "a" else "b" end]"#,
         ] {
             let words = bounded(10_000, program).unwrap_err().to_string();
-            assert!(words.contains("bytes would be made, and 100 is the most"), "{program}: {words}");
+            assert!(words.contains("bytes, and at most 100 are allowed"), "{program}: {words}");
         }
     }
 
     #[test]
-    fn products_are_what_they_are_elsewhere() {
+    fn products_have_the_results_of_jq() {
         for (program, expected) in [
             (".text * 3", r#""ababab""#),
             (".two * .text", r#""abab""#),
@@ -275,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn what_halts_a_program_halts_nothing_else() {
+    fn halt_ends_only_the_program() {
         let words = bounded(10_000, "halt").unwrap_err().to_string();
-        assert!(words.contains("one event does not end a pipeline"), "{words}");
+        assert!(words.contains("one event must not end a pipeline"), "{words}");
     }
 }

@@ -1,37 +1,37 @@
-//! Lets through what a program says yes to.
+//! Keeps events for which a program returns true.
 
 use jaq_json::Val;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::expression::{Encoding, Expression};
+use super::expression::Expression;
+use super::input::Encoding;
 use crate::event::{Batch, Cause, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
-/// What goes on, as typed.
+/// The `filter` transform of a pipeline file.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterSettings {
-    /// A program of the jq language: an event goes on for which it gives something else than `false`, `null` or nothing.
-    /// A tombstone is `null` to it.
+    /// A program of the jq language. An event is kept unless it returns `false`, `null` or nothing. A tombstone is `null`.
     #[serde(rename = "where")]
     pub condition: String,
-    /// How payloads hold their values.
+    /// The encoding of payloads.
     #[serde(default)]
     pub format: Encoding,
 }
 
-/// Lets through what a program says yes to; an event that it cannot judge is condemned.
+/// Keeps events for which a program returns true. An event for which it fails is rejected.
 pub struct Filter {
     settings: FilterSettings,
 }
 
 impl Filter {
-    /// Makes it from its settings.
+    /// Builds it from its settings.
     ///
     /// # Errors
     ///
-    /// If the condition is no program.
+    /// If the condition is invalid.
     pub fn build(settings: FilterSettings) -> Result<Self, TransformError> {
         compile(&settings.condition)?;
         Ok(Self { settings })
@@ -59,7 +59,7 @@ impl Transform for Running {
         batch.sift(|batch, index| match self.0.run(self.1, batch, &batch.events()[index]) {
             Ok(None | Some(Val::Null | Val::Bool(false))) => Fate::Drop,
             Ok(Some(_)) => Fate::Keep,
-            Err(error) => Fate::Condemn(Cause::new("filter", error.class(), error.to_string())),
+            Err(error) => Fate::Reject(Cause::new("filter", error.class(), error.to_string())),
         });
         Ok(())
     }
@@ -69,10 +69,10 @@ impl Transform for Running {
 mod tests {
     use super::*;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     #[test]
-    fn what_is_not_wanted_is_dropped_and_what_cannot_be_judged_is_condemned() {
+    fn unmatched_events_are_dropped_and_invalid_ones_rejected() {
         let mut batch = Batch::new(Partition::new("t", 0));
         for (offset, payload) in [r#"{"a":1}"#, r#"{"a":5}"#, "{", r#"{}"#].into_iter().enumerate() {
             let record =
@@ -84,14 +84,14 @@ mod tests {
                 .unwrap();
         TransformFactory::build(&filter, 0).unwrap().apply(&mut batch).unwrap();
         assert_eq!(batch.events().iter().map(|event| event.offset).collect::<Vec<_>>(), [1]);
-        assert_eq!(batch.condemned()[0].event.offset, 2);
+        assert_eq!(batch.rejected()[0].event.offset, 2);
         assert!(
             Filter::build(FilterSettings { condition: ")".into(), ..FilterSettings::default() }).is_err()
         );
     }
 
     #[test]
-    fn a_program_judges_bson_by_what_extended_json_calls_it() {
+    fn a_program_sees_bson_as_extended_json() {
         let id = bson::oid::ObjectId::parse_str("691f00000000000000000001").unwrap();
         let document = bson::doc! {"_id": id, "at": bson::DateTime::from_millis(1000), "n": 7_i64};
         let mut batch = Batch::new(Partition::new("t", 0));
@@ -103,7 +103,7 @@ mod tests {
         let filter = Filter::build(FilterSettings { condition, format: Encoding::Bson }).unwrap();
         TransformFactory::build(&filter, 0).unwrap().apply(&mut batch).unwrap();
         assert_eq!(batch.payload(&batch.events()[0]), Some(payload.as_slice()));
-        let cause = &batch.condemned()[0].cause;
-        assert!(cause.message.contains("no BSON document"), "{cause}");
+        let cause = &batch.rejected()[0].cause;
+        assert!(cause.message.contains("not a BSON document"), "{cause}");
     }
 }

@@ -1,16 +1,29 @@
-//! What a program is given: the payload of an event, read as JSON or as BSON (`transform/extended`), and its variables: `$key`
-//! (text or null), `$timestamp` (milliseconds), `$topic`, `$partition` and `$offset`.
+//! Converts an event to the input of a program: the payload, read as JSON or as BSON (`transform/extended`), and the
+//! variables `$key` (text or null), `$timestamp` (milliseconds), `$topic`, `$partition` and `$offset`.
 
 use jaq_json::{Val, read};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::expression::{Encoding, ExpressionError};
+use super::error::ExpressionError;
 use super::extended;
 use crate::event::{Batch, Event};
 
-/// The names of a program's variables, in the order in which they are given.
+/// The names of a program's variables, in the order of [`variables`].
 pub(super) const VARIABLES: [&str; 5] = ["$key", "$timestamp", "$topic", "$partition", "$offset"];
-/// How deep the arrays and objects of a payload may be nested: the parser needs stack for each level.
+/// How deep a payload may be nested: the parser needs stack for each level.
 const DEPTH_MAX: usize = 256;
+
+/// The encoding of payloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// JSON text.
+    #[default]
+    Json,
+    /// BSON documents. Programs see relaxed extended JSON. Unchanged fields keep their types.
+    Bson,
+}
 
 /// The payload of an event as a value.
 ///
@@ -29,15 +42,15 @@ pub(super) fn payload(encoding: Encoding, batch: &Batch, event: &Event) -> Resul
 ///
 /// # Errors
 ///
-/// If it is none, or is nested too deep.
+/// If it is invalid, or nested too deep.
 pub(super) fn json(payload: &[u8]) -> Result<Val, ExpressionError> {
     if depth(payload) > DEPTH_MAX {
-        return Err(ExpressionError::Payload(format!("it is nested more than {DEPTH_MAX} deep")));
+        return Err(ExpressionError::Payload(format!("it is nested deeper than {DEPTH_MAX} levels")));
     }
     read::parse_single(payload).map_err(|error| ExpressionError::Payload(error.to_string()))
 }
 
-/// How deep the brackets outside of texts are nested at most.
+/// The deepest nesting of brackets outside of texts.
 fn depth(json: &[u8]) -> usize {
     let (mut depth, mut most, mut text, mut escaped) = (0_usize, 0, false, false);
     for byte in json {
@@ -54,7 +67,7 @@ fn depth(json: &[u8]) -> usize {
     most
 }
 
-/// What the variables hold for an event.
+/// The values of the variables for an event.
 pub(super) fn variables(batch: &Batch, event: &Event) -> [Val; 5] {
     let text = |bytes: &[u8]| Val::from(String::from_utf8_lossy(bytes).into_owned());
     let number = |number: u64| isize::try_from(number).map_or(Val::Null, Val::from);

@@ -1,4 +1,4 @@
-//! Makes another payload of a payload.
+//! Changes payloads: selects, renames and sets fields, or runs a program.
 
 use std::collections::BTreeMap;
 
@@ -8,57 +8,59 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bounds::is_larger;
-use super::expression::{Encoding, Expression, ExpressionError, text};
+use super::error::ExpressionError;
+use super::expression::{Expression, text};
 use super::extended::{self, Fields};
+use super::input::Encoding;
 use crate::event::{Batch, Cause, Event, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
-/// What becomes of a payload, as typed: what is given is done in this order.
+/// The `map` transform of a pipeline file. The steps apply in this order.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MapSettings {
-    /// The fields that stay; all of them if left out.
+    /// The fields to keep. Default: all.
     pub project: Vec<String>,
     /// New names of fields: `old: new`.
     pub rename: BTreeMap<String, String>,
-    /// Fields and the programs of the jq language that give their values.
+    /// Fields, and programs of the jq language for their values.
     pub set: BTreeMap<String, String>,
-    /// A program of the jq language that gives the payload. What it gives nothing for is left out.
+    /// A program of the jq language for the payload. An event without a result is dropped.
     pub expression: Option<String>,
-    /// How payloads hold their values, before and after.
+    /// The encoding of payloads, before and after.
     pub format: Encoding,
 }
 
-/// Makes another payload of a payload; an event that it cannot read is condemned. A tombstone has none and goes on as it is.
+/// Changes payloads. Unreadable payloads are rejected; tombstones pass unchanged.
 pub struct Map {
     settings: MapSettings,
 }
 
 impl Map {
-    /// Makes it from its settings.
+    /// Builds it from its settings.
     ///
     /// # Errors
     ///
-    /// If there is nothing to do, or a program is none.
+    /// If there is no step, or a program is invalid.
     pub fn build(settings: &MapSettings) -> Result<Self, TransformError> {
         if program(settings).is_empty() {
-            let words = "map: say what to do: `project`, `rename`, `set` or `expression`";
+            let words = "map: give at least one of `project`, `rename`, `set` and `expression`";
             return Err(TransformError::Refused(words.into()));
         }
-        Way::build(settings)?;
+        Steps::build(settings)?;
         Ok(Self { settings: settings.clone() })
     }
 }
 
-/// How it is done.
-enum Way {
-    /// One program does all of it.
+/// The compiled steps.
+enum Steps {
+    /// One program for all steps.
     Json(Expression),
-    /// Fields are kept and named without being read; a program does the rest, if there is more.
+    /// Fields are selected and renamed without decoding; a program does the other steps, if any.
     Bson(Fields, Option<Expression>),
 }
 
-impl Way {
+impl Steps {
     fn build(settings: &MapSettings) -> Result<Self, TransformError> {
         if settings.format == Encoding::Json {
             return Ok(Self::Json(compile(&program(settings))?));
@@ -74,7 +76,7 @@ impl Way {
         Ok(Self::Bson(fields, rest))
     }
 
-    /// The new payload of an event that has this one, or nothing if it is left out.
+    /// The new payload of an event, or none if the event is dropped.
     fn map(&self, payload: &[u8], batch: &Batch, event: &Event) -> Result<Option<Vec<u8>>, ExpressionError> {
         match self {
             Self::Json(program) => {
@@ -91,7 +93,7 @@ impl Way {
     }
 }
 
-/// The document of a value, if it is no larger than that.
+/// The document of a value, unless it is too large.
 fn document(value: &Val, was: &RawDocument, bytes_max: usize) -> Result<Vec<u8>, ExpressionError> {
     let oversize = ExpressionError::Oversize(bytes_max);
     if is_larger(value, bytes_max) {
@@ -105,7 +107,7 @@ fn compile(program: &str) -> Result<Expression, TransformError> {
     Expression::compile(program).map_err(|error| TransformError::Refused(format!("map: {error}")))
 }
 
-/// The one program that does all of it.
+/// One program for all steps.
 fn program(settings: &MapSettings) -> String {
     let mut steps = Vec::new();
     if !settings.project.is_empty() {
@@ -116,7 +118,7 @@ fn program(settings: &MapSettings) -> String {
         let pairs: Vec<_> =
             settings.rename.iter().map(|(old, new)| format!("{}: {}", quoted(old), quoted(new))).collect();
         let renamed = format!("with_entries(.key |= ({{{}}}[.] // .))", pairs.join(", "));
-        // Of two fields of one name the second would be all that is left.
+        // Of two fields with one name only the second would remain.
         let whole = r#"if length == $fields then . else error("two fields would have one name") end"#;
         steps.push(format!("(length as $fields | {renamed} | {whole})"));
     }
@@ -125,14 +127,14 @@ fn program(settings: &MapSettings) -> String {
     steps.join(" | ")
 }
 
-/// A text of the jq language, which writes them as JSON does.
+/// A text literal of the jq language, which has JSON's syntax.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
 impl TransformFactory for Map {
     fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
-        Ok(Box::new(Running(Way::build(&self.settings)?)))
+        Ok(Box::new(Running(Steps::build(&self.settings)?)))
     }
 
     fn name(&self) -> &str {
@@ -140,7 +142,7 @@ impl TransformFactory for Map {
     }
 }
 
-struct Running(Way);
+struct Running(Steps);
 
 impl Transform for Running {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
@@ -155,7 +157,7 @@ impl Transform for Running {
                     batch.events_mut()[index].payload = payload;
                     Fate::Keep
                 }
-                Some(Err(error)) => Fate::Condemn(Cause::new("map", error.class(), error.to_string())),
+                Some(Err(error)) => Fate::Reject(Cause::new("map", error.class(), error.to_string())),
             }
         });
         Ok(())
@@ -166,7 +168,7 @@ impl Transform for Running {
 mod tests {
     use super::*;
     use crate::event::{CauseClass, Record};
-    use crate::place::Partition;
+    use crate::position::Partition;
     use bson::{Bson, Document, doc};
 
     fn mapped(settings: &MapSettings, payload: &str) -> Option<String> {
@@ -190,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_may_leave_an_event_out() {
+    fn an_expression_may_drop_an_event() {
         let settings = MapSettings { expression: Some("select(.a) | .a".into()), ..MapSettings::default() };
         assert_eq!(mapped(&settings, r#"{"a": [1.50]}"#).as_deref(), Some("[1.50]"));
         assert_eq!(mapped(&settings, "{}"), None);
         assert!(Map::build(&MapSettings::default()).is_err());
     }
 
-    /// The document that comes of one, or why it is condemned.
+    /// The mapped document, or why it is rejected.
     fn mapped_bson(settings: MapSettings, document: &Document) -> Result<Document, String> {
         let mut batch = Batch::new(Partition::new("t", 0));
         batch.push(Record { payload: Some(&document.to_vec().unwrap()), ..Record::default() });
@@ -205,7 +207,7 @@ mod tests {
         TransformFactory::build(&map, 0).unwrap().apply(&mut batch).unwrap();
         match batch.events().first() {
             Some(event) => Ok(Document::from_reader(batch.payload(event).unwrap()).unwrap()),
-            None => Err(batch.condemned()[0].cause.message.clone()),
+            None => Err(batch.rejected()[0].cause.message.clone()),
         }
     }
 
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_does_not_touch_keeps_its_type() {
+    fn unchanged_fields_keep_their_types() {
         let document = every_type();
         assert_eq!(mapped_bson(expression("."), &document).unwrap(), document);
         let mut expected = document.clone();
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_bson_are_kept_named_and_set_with_their_types() {
+    fn bson_fields_are_selected_renamed_and_set_with_their_types() {
         let settings = MapSettings {
             project: vec!["long".into(), "deep".into(), "date".into()],
             rename: [("long".to_owned(), "count".to_owned())].into(),
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_form_in_bson_condemns_the_event() {
+    fn a_result_without_bson_form_rejects_the_event() {
         let refused = |settings, document| mapped_bson(settings, &document).unwrap_err();
         assert!(refused(expression("[1]"), doc! {}).contains("no object"));
         assert!(
@@ -269,13 +271,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_an_event_may_be_condemns_it() {
-        let check = |condemned: &Batch| {
-            let cause = &condemned.condemned()[0].cause;
+    fn an_oversized_result_rejects_the_event() {
+        let check = |rejected: &Batch| {
+            let cause = &rejected.rejected()[0].cause;
             assert_eq!(cause.class, CauseClass::Oversize);
             assert!(cause.message.contains("more than 1048576 bytes"), "{cause}");
         };
-        // The second takes no room, for its parts are shared; written down it would have no end.
+        // The second takes little memory because its parts are shared, but its text would be endless.
         for program in ["{a: [range(300000)]}", "{a: reduce range(60) as $i (1; [., .])}"] {
             for (format, payload) in
                 [(Encoding::Json, b"{}".to_vec()), (Encoding::Bson, doc! {}.to_vec().unwrap())]

@@ -1,8 +1,9 @@
-//! Transforms that need nothing from outside.
+//! Built-in transforms, without outside dependencies.
 
 mod bounds;
 mod count;
 mod envelope;
+mod error;
 mod expression;
 mod extended;
 mod filter;
@@ -13,8 +14,10 @@ mod sample;
 
 pub use count::{Count, CountSettings};
 pub use envelope::{Decode, Encode, EnvelopeError};
-pub use expression::{Encoding, Expression, ExpressionError};
-pub use extended::Unmapped;
+pub use error::ExpressionError;
+pub use expression::Expression;
+pub use extended::ConversionError;
 pub use filter::{Filter, FilterSettings};
+pub use input::Encoding;
 pub use map::{Map, MapSettings};
 pub use sample::{Sample, SampleSettings};

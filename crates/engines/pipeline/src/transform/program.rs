@@ -1,6 +1,6 @@
-//! From the text of a program to one that can run within bounds.
+//! Compiles the text of a program to one that runs within bounds.
 //!
-//! The library multiplies texts by itself, so `*` and `*=` are rewritten to a function of ours, and `range` is made to take steps.
+//! The library repeats texts without a limit, so `*` and `*=` are rewritten to our function, and `range` takes steps.
 
 use std::mem;
 
@@ -13,21 +13,21 @@ use jaq_core::{Compiler, Filter};
 
 use super::bounds::{Bounded, PRODUCT, functions};
 
-/// A program that can run.
+/// A compiled program.
 pub(super) type Program = Filter<Bounded>;
 
 /// The name of the program among the definitions.
 const PROGRAM: &str = "_program";
-/// The name of a variable. Nobody can type it.
+/// The name of an internal variable. No program can contain it.
 const FACTOR: &str = "$*";
-/// What comes before the library's own definitions: the pipe makes a step of each number.
+/// Our definitions before the library's: the pipe makes each number a step.
 const OURS: &str = "def range($from; $to; $by): _range($from; $to; $by) | .;";
 
-/// Compiles a program that knows these variables.
+/// Compiles a program with these variables.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The reason why it is invalid.
 pub(super) fn compile(
     text: &str,
     variables: impl IntoIterator<Item = &'static str>,
@@ -35,7 +35,8 @@ pub(super) fn compile(
     let term = guarded(parse(text)?);
     let arena = Arena::default();
     let modules = Loader::new(definitions(term)).load(&arena, File { code: PROGRAM, path: () });
-    let modules = modules.map_err(|_| "it names a file, and programs stand alone here".to_owned())?;
+    let modules =
+        modules.map_err(|_| "it includes or imports a file, which is not supported here".to_owned())?;
     let compiler = Compiler::default().with_funs(functions()).with_global_vars(variables);
     compiler.compile(modules).map_err(|errors| unknown(&errors))
 }
@@ -52,7 +53,7 @@ fn parse(text: &str) -> Result<Term<&str>, String> {
     })
 }
 
-/// The library's definitions and ours, and behind them the program as the last one.
+/// Our definitions, the library's, and the program as the last one.
 fn definitions(program: Term<&str>) -> Vec<Def<&str>> {
     fn known<'s>(def: Def<&'static str>) -> Def<&'s str> {
         def
@@ -69,7 +70,7 @@ fn unknown<P>(errors: &jaq_core::compile::Errors<&str, P>) -> String {
         .map_or_else(String::new, |(name, undefined)| format!("{} `{name}` is not known", undefined.as_str()))
 }
 
-/// The same program with products of ours, all the way down.
+/// The program with our products, at every level.
 fn guarded(term: Term<&str>) -> Term<&str> {
     match term {
         Term::Str(format, parts) => Term::Str(format, parts.into_iter().map(guarded_part).collect()),
@@ -134,7 +135,7 @@ fn guarded_pattern(pattern: Pattern<&str>) -> Pattern<&str> {
     }
 }
 
-/// An operation on terms that are guarded.
+/// An operation on guarded terms.
 fn operation<'s>(left: Term<&'s str>, operator: BinaryOp<&'s str>, right: Term<&'s str>) -> Term<&'s str> {
     match operator {
         BinaryOp::Math(Math::Mul) => Term::Call(PRODUCT, vec![left, right]),

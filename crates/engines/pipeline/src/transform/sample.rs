@@ -1,4 +1,4 @@
-//! Lets a share of the events through, always the same ones.
+//! Keeps a fixed share of the events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,38 +6,37 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Batch, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
-/// A share of the events, as typed.
+/// The `sample` transform of a pipeline file.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SampleSettings {
-    /// The share that goes on, from 0 to 1.
+    /// The share to keep, from 0 to 1.
     pub share: f64,
 }
 
-/// Lets a share of the events through: which ones follows from their partition and offset, so that a second reading lets
-/// the same ones through.
+/// Keeps a share of the events, chosen by partition and offset, so that a repeated read keeps the same ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// So many of the 2⁶⁴ numbers that an identity may be spread to go on.
+    /// Events whose hash, one of 2⁶⁴ numbers, is below this are kept.
     below: u128,
 }
 
 impl Sample {
-    /// Makes it from its settings.
+    /// Builds it from its settings.
     ///
     /// # Errors
     ///
-    /// If the share is no number from 0 to 1.
+    /// If the share is not from 0 to 1.
     pub fn build(settings: SampleSettings) -> Result<Self, TransformError> {
         if !(0.0..=1.0).contains(&settings.share) {
-            let words = format!("sample: `share` is a number from 0 to 1, not {}", settings.share);
+            let words = format!("sample: `share` must be from 0 to 1, not {}", settings.share);
             return Err(TransformError::Refused(words));
         }
         Ok(Self { below: (settings.share * 2_f64.powi(64)) as u128 })
     }
 }
 
-/// Spreads an identity over 64 bits: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+/// Hashes partition and offset to 64 bits: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
 fn spread(partition: u32, offset: u64) -> u64 {
     let mut mixed = offset.wrapping_add(u64::from(partition).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -70,10 +69,10 @@ impl Transform for Sample {
 mod tests {
     use super::*;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     fn kept(share: f64) -> Vec<u64> {
-        // The first event of the first partition is spread to zero, the least number of all.
+        // The first event of the first partition has the smallest hash, zero.
         let mut batch = Batch::new(Partition::new("t", 0));
         (0..10_000).for_each(|offset| batch.push(Record { offset, ..Record::default() }));
         let mut sample = Sample::build(SampleSettings { share }).unwrap();
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_let_through_and_always_the_same() {
+    fn a_share_is_kept_and_always_the_same() {
         assert_eq!((kept(0.0).len(), kept(1.0).len()), (0, 10_000));
         let tenth = kept(0.1);
         assert!((900..1100).contains(&tenth.len()), "{}", tenth.len());

@@ -9,8 +9,8 @@ use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::{Count, Meter};
 use plimsoll_pipeline::port::source::Last;
 use plimsoll_pipeline::{
-    Batch, Control, Ended, Executor, Intake, Lanes, Partition, Parts, Pipeline, Position, Promise, Read,
-    Replay, Settings, Settled, Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
+    Assignments, Batch, Control, Ended, Executor, Intake, Partition, Parts, Pipeline, Position, Promise,
+    Read, Replay, Settings, Settled, Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
 };
 
 use crate::outcome::settings;
@@ -19,7 +19,7 @@ use crate::scripted::{Counting, Scripted};
 /// Loses its partition behind its first batches, and goes on with it as another process would.
 struct Loses {
     inner: Counting,
-    lanes: Option<Arc<Lanes>>,
+    assignments: Option<Arc<Assignments>>,
 }
 
 impl Source for Loses {
@@ -27,17 +27,17 @@ impl Source for Loses {
         self.inner.replay()
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        self.lanes = Some(Arc::clone(lanes));
-        self.inner.open(lanes)
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        self.assignments = Some(Arc::clone(assignments));
+        self.inner.open(assignments)
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
         let read = self.inner.read(intake)?;
-        if let (Read::Some, Some(lanes)) = (read, self.lanes.take()) {
-            lanes.lose(std::slice::from_ref(&self.inner.partition));
+        if let (Read::Some, Some(assignments)) = (read, self.assignments.take()) {
+            assignments.lose(std::slice::from_ref(&self.inner.partition));
             self.inner.next = 0;
-            self.inner.lane = Some(lanes.open(self.inner.partition.clone())?.0);
+            self.inner.assignment = Some(assignments.open(self.inner.partition.clone())?.0);
         }
         Ok(read)
     }
@@ -70,7 +70,7 @@ fn exhaust(parts: Parts) -> Arc<Meter> {
 fn lose(sink: &Scripted) -> Arc<Meter> {
     let inner = Counting::new(1000, 10);
     let committed = Arc::clone(&inner.committed);
-    let meter = exhaust(parts(Loses { inner, lanes: None }, sink));
+    let meter = exhaust(parts(Loses { inner, assignments: None }, sink));
     let counts = meter.counts();
     assert_eq!(counts.settled(), counts.get(Count::Read));
     assert_eq!(each_once(sink.written()), (0..1000).collect::<Vec<_>>());
@@ -89,10 +89,10 @@ fn what_belongs_to_another_process_is_left_to_it() {
     assert!(lose(&Scripted::writing()).counts().get(Count::Left) > 0);
 }
 
-/// Lends its lanes, so that a sink can lose them.
+/// Lends its assignments, so that a sink can lose them.
 struct Lends {
     inner: Counting,
-    lanes: Arc<Mutex<Option<Arc<Lanes>>>>,
+    assignments: Arc<Mutex<Option<Arc<Assignments>>>>,
 }
 
 impl Source for Lends {
@@ -100,9 +100,9 @@ impl Source for Lends {
         self.inner.replay()
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        *self.lanes.lock().unwrap() = Some(Arc::clone(lanes));
-        self.inner.open(lanes)
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        *self.assignments.lock().unwrap() = Some(Arc::clone(assignments));
+        self.inner.open(assignments)
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
@@ -117,13 +117,13 @@ impl Source for Lends {
 #[test]
 fn what_a_sink_leaves_is_neither_written_nor_replayed() {
     // The sink is given batches while their partition is held, and hears that it went before it writes them.
-    let lanes: Arc<Mutex<Option<Arc<Lanes>>>> = Arc::default();
-    let lent = Arc::clone(&lanes);
+    let assignments: Arc<Mutex<Option<Arc<Assignments>>>> = Arc::default();
+    let lent = Arc::clone(&assignments);
     let sink = Scripted::new(move |batch| {
         lent.lock().unwrap().as_ref().unwrap().lose(std::slice::from_ref(batch.partition()));
-        Verdict::Left
+        Verdict::Revoked
     });
-    let counts = exhaust(parts(Lends { inner: Counting::new(1000, 10), lanes }, &sink)).counts();
+    let counts = exhaust(parts(Lends { inner: Counting::new(1000, 10), assignments }, &sink)).counts();
     assert!(counts.get(Count::Left) > 0);
     assert_eq!(counts.get(Count::Left), counts.get(Count::Read));
     assert_eq!(counts.get(Count::HandedOver), counts.get(Count::Admitted));
@@ -137,7 +137,7 @@ fn what_a_sink_leaves_is_neither_written_nor_replayed() {
 fn what_a_sink_leaves_while_it_is_held_comes_again() {
     let first = Arc::new(AtomicBool::new(true));
     lose(&Scripted::new(move |_| match first.swap(false, Ordering::Relaxed) {
-        true => Verdict::Left,
+        true => Verdict::Revoked,
         false => Verdict::WRITTEN,
     }));
 }
@@ -145,7 +145,7 @@ fn what_a_sink_leaves_while_it_is_held_comes_again() {
 /// Never ends, and loses its partition within its first commit if it is told to.
 struct Commits {
     inner: Counting,
-    lanes: Option<Arc<Lanes>>,
+    assignments: Option<Arc<Assignments>>,
     loses: bool,
     /// How many positions each commit had.
     asked: Arc<Mutex<Vec<usize>>>,
@@ -156,9 +156,9 @@ impl Source for Commits {
         self.inner.replay()
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        self.lanes = Some(Arc::clone(lanes));
-        self.inner.open(lanes)
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        self.assignments = Some(Arc::clone(assignments));
+        self.inner.open(assignments)
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
@@ -170,8 +170,8 @@ impl Source for Commits {
 
     fn commit(&mut self, reached: &[(Partition, Position)], _last: Last) -> Result<(), SourceError> {
         self.asked.lock().unwrap().push(reached.len());
-        if let Some(lanes) = self.lanes.take_if(|_| self.loses) {
-            lanes.lose(std::slice::from_ref(&self.inner.partition));
+        if let Some(assignments) = self.assignments.take_if(|_| self.loses) {
+            assignments.lose(std::slice::from_ref(&self.inner.partition));
         }
         Ok(())
     }
@@ -180,7 +180,8 @@ impl Source for Commits {
 /// Runs such a source until `until` holds of its commits, then drains.
 fn commits(loses: bool, guarantee: Guarantee, until: impl Fn(&[usize]) -> bool) -> (Scripted, Arc<Meter>) {
     let (sink, asked, control) = (Scripted::writing(), Arc::default(), Arc::new(Control::default()));
-    let source = Commits { inner: Counting::new(1000, 10), lanes: None, loses, asked: Arc::clone(&asked) };
+    let source =
+        Commits { inner: Counting::new(1000, 10), assignments: None, loses, asked: Arc::clone(&asked) };
     let settings = Settings { guarantee, commit_every: Duration::from_millis(1), ..settings() };
     let pipeline = Pipeline::build(parts(source, &sink), settings, Arc::clone(&control)).unwrap();
     let meter = pipeline.meter();
@@ -265,7 +266,7 @@ fn noted(topics: &[&str]) -> Arc<Noted> {
     let (sink, noted) = (Scripted::writing(), Arc::new(Noted::default()));
     let sources = topics.iter().map(|topic| {
         let inner = Counting { partition: Partition::new(*topic, 0), ..Counting::new(1000, 10) };
-        Box::new(Loses { inner, lanes: None }) as Box<dyn Source>
+        Box::new(Loses { inner, assignments: None }) as Box<dyn Source>
     });
     let sources = sources.collect();
     let noting = Noting { sink: sink.clone(), noted: Arc::clone(&noted) };

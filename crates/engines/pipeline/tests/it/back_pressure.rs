@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use plimsoll_pipeline::flow::Budget;
 use plimsoll_pipeline::{
-    Batch, Control, Ended, Executor, Intake, Lanes, Last, Limits, Partition, Parts, Pipeline, Position, Read,
-    Replay, Settings, Source, SourceError, Transform, TransformError, TransformFactory,
+    Assignments, Batch, Control, Ended, Executor, Intake, Last, Limits, Partition, Parts, Pipeline, Position,
+    Read, Replay, Settings, Source, SourceError, Transform, TransformError, TransformFactory,
 };
 
 use crate::scripted::{Counting, Scripted, Silent};
@@ -111,8 +111,8 @@ impl Source for Gated {
         self.inner.replay()
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        self.inner.open(lanes)
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        self.inner.open(assignments)
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use plimsoll_pipeline::engine::{DeadLetterLimit, Retry};
-use plimsoll_pipeline::positions::FilePositions;
+use plimsoll_pipeline::position::FilePositions;
 use plimsoll_pipeline::sink::{FileSink, FileSinkSettings, Form};
 use plimsoll_pipeline::source::{File, FileSettings, Format};
 use plimsoll_pipeline::transform::{Decode, Encode};
@@ -41,7 +41,7 @@ fn decoded(payloads: &[Vec<u8>]) -> (usize, Vec<String>) {
         batch.push(Record { offset, payload: Some(payload), ..Record::default() });
     }
     TransformFactory::build(&Decode, 0).unwrap().apply(&mut batch).unwrap();
-    let causes = batch.condemned().iter().map(|one| one.cause.to_string()).collect();
+    let causes = batch.rejected().iter().map(|one| one.cause.to_string()).collect();
     (batch.events().len(), causes)
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::mem::discriminant;
 
-use plimsoll_pipeline::guarantee::{Guarantee, Means, Refusal, check};
+use plimsoll_pipeline::guarantee::{Capabilities, Guarantee, Refusal, check};
 use plimsoll_pipeline::{Identity, Order, Promise, Replay};
 
 const EVENTS: u8 = 3;
@@ -53,7 +53,7 @@ struct Course {
 
 struct World<'a> {
     guarantee: Guarantee,
-    means: &'a Means,
+    capabilities: &'a Capabilities,
     denied: u8,
     read: u8,
     read_to: At,
@@ -64,7 +64,7 @@ struct World<'a> {
 
 impl World<'_> {
     fn in_transactions(&self) -> bool {
-        self.means.sink.identity == Identity::Transaction
+        self.capabilities.sink.identity == Identity::Transaction
     }
 
     /// Reads what is there from a place on, to its end or until it crashes in a batch.
@@ -98,33 +98,33 @@ impl World<'_> {
     }
 
     fn write(&mut self, first: u64, batch: &[u8]) {
-        let means = self.means;
-        let as_letter = means.dead_letters.map_or(Identity::Transaction, |letters| letters.identity);
+        let capabilities = self.capabilities;
+        let as_letter = capabilities.dead_letters.map_or(Identity::Transaction, |letters| letters.identity);
         let each = (first..).zip(batch).map(|(offset, event)| Written { offset, of: 1_u8 << event });
         let (denied, mut left): (Vec<_>, Vec<_>) = each.partition(|one| one.of & self.denied > 0);
-        if !means.repeatable {
+        if !capabilities.repeatable {
             // It makes one event of those of a batch.
             let one = left.into_iter().reduce(|all, one| Written { of: all.of | one.of, ..all });
             left = one.into_iter().collect();
         }
         denied.into_iter().for_each(|one| put(&mut self.letters, as_letter, one));
-        left.into_iter().for_each(|one| put(&mut self.sink, means.sink.identity, one));
+        left.into_iter().for_each(|one| put(&mut self.sink, capabilities.sink.identity, one));
     }
 
     /// What a crash of the systems behind the sinks takes back.
     fn forget(&mut self) {
-        if !self.means.sink.durable {
+        if !self.capabilities.sink.durable {
             self.sink.clear();
         }
-        if self.means.dead_letters.is_some_and(|letters| !letters.durable) {
+        if self.capabilities.dead_letters.is_some_and(|letters| !letters.durable) {
             self.letters.clear();
         }
     }
 
     fn goes_on(&self, anew: Option<At>) -> Option<At> {
-        match self.means.replay {
+        match self.capabilities.replay {
             Replay::Nothing => Some(self.read_to),
-            Replay::FromStore if !self.means.positions && !self.in_transactions() => anew,
+            Replay::FromStore if !self.capabilities.positions && !self.in_transactions() => anew,
             Replay::FromStore | Replay::FromItself => Some(self.kept),
         }
     }
@@ -154,16 +154,16 @@ fn put(written: &mut Vec<Written>, identity: Identity, one: Written) {
 }
 
 /// Whether a promise is kept in this course of things.
-fn holds(guarantee: Guarantee, means: &Means, course: Course) -> bool {
+fn holds(guarantee: Guarantee, capabilities: &Capabilities, course: Course) -> bool {
     let Course { denied, cut, batch, when, forgets, anew } = course;
     let (sink, letters) = (Vec::new(), Vec::new());
     let (read_to, kept) = (At::default(), At::default());
-    let mut world = World { guarantee, means, denied, read: 0, read_to, kept, sink, letters };
+    let mut world = World { guarantee, capabilities, denied, read: 0, read_to, kept, sink, letters };
     world.run(&[1, 2], At::default(), cut[0], Some((batch, when)));
     if forgets {
         world.forget();
     }
-    let there: &[u8] = if means.stable { &[1, 2] } else { &[0, 1, 2] };
+    let there: &[u8] = if capabilities.stable { &[1, 2] } else { &[0, 1, 2] };
     if let Some(from) = world.goes_on(anew) {
         world.run(there, from, cut[1], None);
     }
@@ -171,9 +171,9 @@ fn holds(guarantee: Guarantee, means: &Means, course: Course) -> bool {
 }
 
 /// Every course of things: a pipeline that has no place for dead letters stops at one, so none is denied there.
-fn courses(means: &Means) -> Vec<Course> {
-    let buries = means.dead_letters.is_some() || means.sink.buries;
-    let denied: &[u8] = if buries { &[0, 0b010, 0b011] } else { &[0] };
+fn courses(capabilities: &Capabilities) -> Vec<Course> {
+    let writes_dead_letters = capabilities.dead_letters.is_some() || capabilities.sink.writes_dead_letters;
+    let denied: &[u8] = if writes_dead_letters { &[0, 0b010, 0b011] } else { &[0] };
     let mut all = Vec::new();
     for denied in denied.iter().copied() {
         for (cut, batch) in [([1, 1], 0), ([1, 1], 1), ([1, 2], 0), ([1, 2], 1), ([2, 1], 0), ([2, 2], 0)] {
@@ -188,8 +188,8 @@ fn courses(means: &Means) -> Vec<Course> {
     all
 }
 
-const fn promise(durable: bool, identity: Identity, buries: bool) -> Promise {
-    Promise { durable, identity, order: Order::Any, buries }
+const fn promise(durable: bool, identity: Identity, writes_dead_letters: bool) -> Promise {
+    Promise { durable, identity, order: Order::Any, writes_dead_letters }
 }
 
 /// Every sink with every sink of dead letters beside it; one with transactions keeps its own or none.
@@ -207,19 +207,29 @@ fn ends() -> Vec<(Promise, Option<Promise>)> {
         ends.extend(plain.iter().map(|letters| (*sink, Some(*letters))));
     }
     for durable in BOTH {
-        ends.extend(BOTH.map(|buries| (promise(durable, Identity::Transaction, buries), None)));
+        ends.extend(
+            BOTH.map(|writes_dead_letters| {
+                (promise(durable, Identity::Transaction, writes_dead_letters), None)
+            }),
+        );
     }
     ends
 }
 
-fn combinations() -> Vec<Means> {
+fn combinations() -> Vec<Capabilities> {
     let mut all = Vec::new();
     for replay in [Replay::Nothing, Replay::FromStore, Replay::FromItself] {
         for facts in 0..8_u8 {
             let [positions, stable, repeatable] = [1, 2, 4].map(|bit| facts & bit > 0);
-            let means =
-                |(sink, dead_letters)| Means { replay, positions, stable, repeatable, sink, dead_letters };
-            all.extend(ends().into_iter().map(means));
+            let capabilities = |(sink, dead_letters)| Capabilities {
+                replay,
+                positions,
+                stable,
+                repeatable,
+                sink,
+                dead_letters,
+            };
+            all.extend(ends().into_iter().map(capabilities));
         }
     }
     all
@@ -227,10 +237,10 @@ fn combinations() -> Vec<Means> {
 
 /// Not impossible, but without a meaning: a store that nobody writes to, less than what is there already, and a sink that has to
 /// know everything again at every start.
-fn is_pointless(said: Result<(), Refusal>, means: &Means) -> bool {
+fn is_pointless(said: Result<(), Refusal>, capabilities: &Capabilities) -> bool {
     match said {
         Err(Refusal::PositionsTwice | Refusal::TransactionAtMostOnce) => true,
-        Err(Refusal::NoPositions(Guarantee::AtMostOnce)) => means.sink.identity != Identity::Copies,
+        Err(Refusal::NoPositions(Guarantee::AtMostOnce)) => capabilities.sink.identity != Identity::Copies,
         _ => false,
     }
 }
@@ -238,16 +248,16 @@ fn is_pointless(said: Result<(), Refusal>, means: &Means) -> bool {
 #[test]
 fn what_is_refused_could_not_be_kept_and_what_is_given_is_kept() {
     let mut refused = HashSet::new();
-    for means in combinations() {
-        let courses = courses(&means);
+    for capabilities in combinations() {
+        let courses = courses(&capabilities);
         for guarantee in [Guarantee::AtMostOnce, Guarantee::AtLeastOnce, Guarantee::EffectivelyOnce] {
-            let said = check(guarantee, &means);
+            let said = check(guarantee, &capabilities);
             refused.extend(said.err().map(|refusal| discriminant(&refusal)));
-            if is_pointless(said, &means) {
+            if is_pointless(said, &capabilities) {
                 continue;
             }
-            let kept = courses.iter().all(|course| holds(guarantee, &means, *course));
-            assert_eq!(said.is_ok(), kept, "{guarantee} of {means:?}: {said:?}");
+            let kept = courses.iter().all(|course| holds(guarantee, &capabilities, *course));
+            assert_eq!(said.is_ok(), kept, "{guarantee} of {capabilities:?}: {said:?}");
         }
     }
     assert_eq!(refused.len(), 10, "each reason is met");

@@ -11,7 +11,7 @@ use plimsoll_pipeline::{
 
 use crate::scripted::{Counting, Scripted};
 
-/// Leaves out every third event, and condemns every fifth of the others.
+/// Leaves out every third event, and rejects every fifth of the others.
 struct Thirds;
 
 impl TransformFactory for Thirds {
@@ -28,7 +28,7 @@ impl Transform for Thirds {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
         batch.sift(|batch, index| match batch.events()[index].offset {
             offset if offset % 3 == 0 => Fate::Drop,
-            offset if offset % 5 == 0 => Fate::Condemn(Cause::new("thirds", CauseClass::Invalid, "a fifth")),
+            offset if offset % 5 == 0 => Fate::Reject(Cause::new("thirds", CauseClass::Invalid, "a fifth")),
             _ => Fate::Keep,
         });
         Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_pipeline::meter::Count;
 use plimsoll_pipeline::{
-    Error, Executor, Intake, Lanes, Last, Partition, Parts, Pipeline, Position, Read, Replay, Settings,
+    Assignments, Error, Executor, Intake, Last, Partition, Parts, Pipeline, Position, Read, Replay, Settings,
     Source, SourceError,
 };
 
@@ -21,8 +21,8 @@ impl Source for Fails {
         self.0.replay()
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        self.0.open(lanes)
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        self.0.open(assignments)
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {

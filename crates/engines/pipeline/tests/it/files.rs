@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_pipeline::positions::FilePositions;
+use plimsoll_pipeline::position::FilePositions;
 use plimsoll_pipeline::sink::{FileSink, FileSinkSettings, Form};
 use plimsoll_pipeline::source::{File, FileSettings, Format};
 use plimsoll_pipeline::{Ended, Limits, Parts, Pipeline, Settings};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_pipeline::engine::{Exhausted, Retry};
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::Count;
-use plimsoll_pipeline::positions::FilePositions;
+use plimsoll_pipeline::position::FilePositions;
 use plimsoll_pipeline::source::{File, FileSettings, Format, Generator, GeneratorSettings, Stop};
 use plimsoll_pipeline::{
     Claim, Control, Ended, Error, Executor, Order, Partition, Parts, Pipeline, Position, PositionError,
@@ -182,7 +182,7 @@ fn nothing_is_buried_without_a_place_and_without_an_end_to_its_tries() {
         let letters = letters.then(|| Box::new(Scripted::writing()) as Box<dyn SinkFactory>);
         let sources: Vec<Box<dyn Source>> = vec![Box::new(Counting::new(1, 1))];
         let parts = Parts { dead_letters: letters, ..parts(sources, &Scripted::writing()) };
-        let retry = Retry { then: Exhausted::Bury, attempts_max, ..Retry::default() };
+        let retry = Retry { then: Exhausted::DeadLetters, attempts_max, ..Retry::default() };
         let built = Pipeline::build(parts, Settings { retry, ..Settings::default() }, Arc::default());
         built.err().map(|error| error.to_string()).unwrap_or_default()
     };

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use plimsoll_pipeline::port::source::Last;
 use plimsoll_pipeline::{
-    Ended, Error, Executor, Intake, Lane, Lanes, Partition, Parts, Pipeline, Position, Promise, Read, Record,
-    Replay, Settings, Sink, SinkError, SinkFactory, Source, SourceError,
+    Assignment, Assignments, Ended, Error, Executor, Intake, Partition, Parts, Pipeline, Position, Promise,
+    Read, Record, Replay, Settings, Sink, SinkError, SinkFactory, Source, SourceError,
 };
 
 use crate::outcome::settings;
@@ -17,8 +17,8 @@ use crate::scripted::Scripted;
 /// Gives an event of one partition, and when that is settled one of another.
 #[derive(Default)]
 struct OneByOne {
-    lanes: Option<Arc<Lanes>>,
-    lane: Option<Arc<Lane>>,
+    assignments: Option<Arc<Assignments>>,
+    assignment: Option<Arc<Assignment>>,
     given: u32,
 }
 
@@ -27,8 +27,8 @@ impl Source for OneByOne {
         Replay::FromItself
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        self.lanes = Some(Arc::clone(lanes));
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        self.assignments = Some(Arc::clone(assignments));
         Ok(())
     }
 
@@ -36,17 +36,17 @@ impl Source for OneByOne {
         if self.given == 2 {
             return Ok(Read::End);
         }
-        if self.lane.as_ref().is_some_and(|lane| lane.waiting() > 0) {
+        if self.assignment.as_ref().is_some_and(|assignment| assignment.waiting() > 0) {
             std::thread::sleep(Duration::from_millis(1));
             return Ok(Read::Idle);
         }
         let partition = Partition::new("t", self.given);
-        let (lane, _) = self.lanes.as_ref().unwrap().open(partition.clone())?;
+        let (assignment, _) = self.assignments.as_ref().unwrap().open(partition.clone())?;
         let mut batch = intake.batch(&partition);
         batch.push(Record { offset: self.given.into(), ..Record::default() });
         batch.set_position(Position::at(u64::from(self.given) + 1));
-        intake.hand_over(&lane, batch);
-        (self.lane, self.given) = (Some(lane), self.given + 1);
+        intake.hand_over(&assignment, batch);
+        (self.assignment, self.given) = (Some(assignment), self.given + 1);
         Ok(Read::Some)
     }
 

@@ -74,7 +74,7 @@ impl TransformFactory for Denies {
 impl Transform for Denies {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
         batch.sift(|batch, index| match batch.events()[index].offset {
-            555 => Fate::Condemn(Cause::new(plimsoll_pipeline::SECURITY, CauseClass::Denied, "no")),
+            555 => Fate::Reject(Cause::new(plimsoll_pipeline::SECURITY, CauseClass::Denied, "no")),
             _ => Fate::Keep,
         });
         Ok(())

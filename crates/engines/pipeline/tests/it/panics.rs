@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_pipeline::{
-    Batch, Error, Intake, Lanes, Last, Partition, Parts, Pipeline, Position, Read, Replay, Settings, Source,
-    SourceError, Transform, TransformError, TransformFactory,
+    Assignments, Batch, Error, Intake, Last, Partition, Parts, Pipeline, Position, Read, Replay, Settings,
+    Source, SourceError, Transform, TransformError, TransformFactory,
 };
 
 use crate::scripted::{Counting, Scripted};
@@ -32,7 +32,7 @@ impl Source for Panics {
         Replay::FromItself
     }
 
-    fn open(&mut self, _lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+    fn open(&mut self, _lanes: &Arc<Assignments>) -> Result<(), SourceError> {
         Ok(())
     }
 

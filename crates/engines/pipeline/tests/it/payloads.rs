@@ -45,7 +45,7 @@ fn two_fields_that_would_have_one_name_condemn_the_event_in_both_encodings() {
             let mut batch = Batch::new(Partition::new("t", 0));
             batch.push(Record { payload: Some(&payload), ..Record::default() });
             TransformFactory::build(&map, 0).unwrap().apply(&mut batch).unwrap();
-            (batch.events().len(), batch.condemned().len())
+            (batch.events().len(), batch.rejected().len())
         };
         assert_eq!(given(&[("a", "b")]), (0, 1), "{format:?}");
         assert_eq!(given(&[("a", "b"), ("b", "a")]), (1, 0), "{format:?}: they change places");

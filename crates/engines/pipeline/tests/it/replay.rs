@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_pipeline::positions::FilePositions;
-use plimsoll_pipeline::replay::Letters;
+use plimsoll_pipeline::position::FilePositions;
+use plimsoll_pipeline::replay::DeadLetterFile;
 use plimsoll_pipeline::sink::{FileSink, FileSinkSettings, Form};
 use plimsoll_pipeline::source::{File, FileSettings, Format};
 use plimsoll_pipeline::transform::{Decode, Encode, Filter, FilterSettings};
@@ -63,7 +63,7 @@ fn read(dir: &Path, strict: bool) {
 }
 
 fn replay(dir: &Path, strict: bool, limit: u64) {
-    run(dir, Box::new(Letters::new(dir.join("dead"), limit)), "replayed", strict);
+    run(dir, Box::new(DeadLetterFile::new(dir.join("dead"), limit)), "replayed", strict);
 }
 
 fn lines(dir: &Path, name: &str) -> Vec<Value> {
@@ -110,7 +110,7 @@ fn letters_before_a_line_that_is_none_come_through() {
     read(dir, true);
     let whole = fs::read_to_string(dir.join("dead")).unwrap();
     fs::write(dir.join("dead"), format!("{whole}no letter\n")).unwrap();
-    let letters = Box::new(Letters::new(dir.join("dead"), u64::MAX));
+    let letters = Box::new(DeadLetterFile::new(dir.join("dead"), u64::MAX));
     let words = pipeline(dir, letters, "replayed", Vec::new()).run().unwrap_err().to_string();
     assert!(words.contains(&format!("at byte {}", whole.len())), "{words}");
     assert_eq!(lines(dir, "out").len(), 40);
@@ -147,7 +147,12 @@ fn a_letter_from_behind_an_envelope_is_the_event_as_it_was_read() {
     assert_ne!(dead[0]["appended_ms"], APPENDED_MS, "that is the time in the envelope");
     assert_eq!(dead[0]["headers"]["plimsoll-stage"], "filter");
     // Mended, and through the same envelope.
-    run_through(dir, Box::new(Letters::new(dir.join("dead"), u64::MAX)), "replayed", vec![Box::new(Decode)]);
+    run_through(
+        dir,
+        Box::new(DeadLetterFile::new(dir.join("dead"), u64::MAX)),
+        "replayed",
+        vec![Box::new(Decode)],
+    );
     let out = lines(dir, "out");
     assert_eq!((out.len(), lines(dir, "dead").len()), (1, 1));
     assert_eq!((&out[0]["payload"], &out[0]["key"]), (&json!(payload), &json!("k")));
@@ -175,7 +180,7 @@ fn a_file_of_something_else_is_said_with_the_place() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("dead"), "{\"appended_ms\":1,\"headers\":{\"a\":\"1\"}}\n").unwrap();
     let parts = Parts {
-        sources: vec![Box::new(Letters::new(dir.path().join("dead"), 1))],
+        sources: vec![Box::new(DeadLetterFile::new(dir.path().join("dead"), 1))],
         transforms: Vec::new(),
         sink: Box::new(plimsoll_pipeline::sink::Noop),
         dead_letters: None,

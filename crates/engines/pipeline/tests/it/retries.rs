@@ -75,7 +75,7 @@ fn an_exhausted_budget_stops_or_buries_as_it_was_said() {
     let error = stopped.ended.unwrap_err();
     assert!(matches!(&error, Error::Exhausted { first: 500, last: 509, attempts: 3, .. }), "{error}");
     let letters = Scripted::writing();
-    let retry = Retry { then: Exhausted::Bury, ..retry };
+    let retry = Retry { then: Exhausted::DeadLetters, ..retry };
     let buried = run(&script(), Some(&letters), Settings { retry, ..settings() });
     assert_eq!(buried.ended.unwrap(), Ended::Exhausted);
     assert_eq!(letters.written(), (500..510).collect::<Vec<_>>());
@@ -109,7 +109,7 @@ fn a_batch_that_tries_for_all_and_is_left_holds_nobody_up() {
     let asked = AtomicU32::new(0);
     let sink = Scripted::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         5 => Verdict::failed(FailureClass::Passing, "away"),
-        6 => Verdict::Left,
+        6 => Verdict::Revoked,
         _ => Verdict::WRITTEN,
     });
     let retry = Retry { opens_after: 1, ..RETRY };

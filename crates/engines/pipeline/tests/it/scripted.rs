@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use plimsoll_pipeline::port::source::Last;
 use plimsoll_pipeline::{
-    Batch, Identity, Intake, Lane, Lanes, Order, Partition, Position, Promise, Read, Record, Replay, Settled,
-    Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
+    Assignment, Assignments, Batch, Identity, Intake, Order, Partition, Position, Promise, Read, Record,
+    Replay, Settled, Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
 };
 
 /// A source of `count` events of one byte in one partition; it keeps its own position.
@@ -16,14 +16,14 @@ pub struct Counting {
     pub count: u64,
     pub next: u64,
     pub batch: usize,
-    pub lane: Option<Arc<Lane>>,
+    pub assignment: Option<Arc<Assignment>>,
     pub committed: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Counting {
     pub fn new(count: u64, batch: usize) -> Self {
         let partition = Partition::new("counting", 0);
-        Self { partition, count, next: 0, batch, lane: None, committed: Arc::default() }
+        Self { partition, count, next: 0, batch, assignment: None, committed: Arc::default() }
     }
 }
 
@@ -32,8 +32,8 @@ impl Source for Counting {
         Replay::FromItself
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        self.lane = Some(lanes.open(self.partition.clone())?.0);
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        self.assignment = Some(assignments.open(self.partition.clone())?.0);
         Ok(())
     }
 
@@ -42,7 +42,7 @@ impl Source for Counting {
             return Ok(Read::End);
         }
         let mut read = Read::Idle;
-        let lane = self.lane.clone().unwrap();
+        let assignment = self.assignment.clone().unwrap();
         while intake.space().events > 0 && self.next < self.count {
             let mut batch = intake.batch(&self.partition);
             let most = (self.count - self.next).min(intake.space().events.min(self.batch) as u64);
@@ -51,7 +51,7 @@ impl Source for Counting {
             }
             self.next += most;
             batch.set_position(Position::at(self.next));
-            intake.hand_over(&lane, batch);
+            intake.hand_over(&assignment, batch);
             read = Read::Some;
         }
         Ok(read)
@@ -73,7 +73,7 @@ impl Source for Silent {
         Replay::FromItself
     }
 
-    fn open(&mut self, _lanes: &Arc<Lanes>) -> Result<(), SourceError> {
+    fn open(&mut self, _lanes: &Arc<Assignments>) -> Result<(), SourceError> {
         Ok(())
     }
 
@@ -101,7 +101,12 @@ pub struct Scripted {
 impl Scripted {
     pub fn new(script: impl Fn(&Batch) -> Verdict + Send + Sync + 'static) -> Self {
         Self {
-            promise: Promise { durable: true, identity: Identity::Once, order: Order::Any, buries: false },
+            promise: Promise {
+                durable: true,
+                identity: Identity::Once,
+                order: Order::Any,
+                writes_dead_letters: false,
+            },
             capacity: 1,
             script: Arc::new(script),
             gate: Arc::new((Mutex::new(true), Condvar::new())),

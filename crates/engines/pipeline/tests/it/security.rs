@@ -10,8 +10,8 @@ use plimsoll_pipeline::security::{
 };
 use plimsoll_pipeline::sink::{FileSink, FileSinkSettings, Form};
 use plimsoll_pipeline::{
-    Ended, Intake, Lane, Lanes, Partition, Parts, Pipeline, Position, Read, Record, Replay, Source,
-    SourceError,
+    Assignment, Assignments, Ended, Intake, Partition, Parts, Pipeline, Position, Read, Record, Replay,
+    Source, SourceError,
 };
 use ring::hmac;
 
@@ -33,21 +33,21 @@ const SENT: [Sent; 5] = [
 ];
 
 /// Hands all of them over in one batch.
-struct Once(Option<Arc<Lane>>);
+struct Once(Option<Arc<Assignment>>);
 
 impl Source for Once {
     fn replay(&self) -> Replay {
         Replay::FromItself
     }
 
-    fn open(&mut self, lanes: &Arc<Lanes>) -> Result<(), SourceError> {
-        self.0 = Some(lanes.open(Partition::new("orders", 0))?.0);
+    fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
+        self.0 = Some(assignments.open(Partition::new("orders", 0))?.0);
         Ok(())
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some(lane) = self.0.take() else { return Ok(Read::End) };
-        let mut batch = intake.batch(lane.partition());
+        let Some(assignment) = self.0.take() else { return Ok(Read::End) };
+        let mut batch = intake.batch(assignment.partition());
         for (offset, (who, key, signed)) in (0..).zip(SENT) {
             let signature = signature(who.unwrap_or_default(), key, signed);
             let headers = [("signature", Some(signature.as_bytes()))];
@@ -56,7 +56,7 @@ impl Source for Once {
             batch.push_with(Record { offset, appended_ms: 1, key, payload }, headers.into_iter().chain(who));
         }
         batch.set_position(Position::at(SENT.len() as u64));
-        intake.hand_over(&lane, batch);
+        intake.hand_over(&assignment, batch);
         Ok(Read::Some)
     }
 

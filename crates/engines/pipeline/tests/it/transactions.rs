@@ -48,7 +48,7 @@ fn a_transaction_takes_no_batch_whose_dead_letters_nobody_buries() {
     assert!(matches!(ended, Err(Error::NoDeadLetters { offset: 555, .. })));
     assert!(!sink.written().iter().any(|offset| (550..560).contains(offset)));
     let mut burying = Scripted::writing();
-    burying.promise.buries = true;
+    burying.promise.writes_dead_letters = true;
     assert_eq!(transactional(burying.clone(), vec![Box::new(Denies)], RETRY).unwrap(), Ended::Exhausted);
     assert_eq!(burying.written().len(), 999);
 }
@@ -57,6 +57,6 @@ fn a_transaction_takes_no_batch_whose_dead_letters_nobody_buries() {
 fn a_transaction_is_never_cut_and_never_buried_afterwards() {
     let poisoned = Scripted::new(|_| Verdict::failed(FailureClass::Poisoned, "something"));
     assert!(matches!(transactional(poisoned, Vec::new(), RETRY), Err(Error::Final(_))));
-    let bury = Retry { attempts_max: Some(1), then: Exhausted::Bury, ..RETRY };
+    let bury = Retry { attempts_max: Some(1), then: Exhausted::DeadLetters, ..RETRY };
     assert!(matches!(transactional(Scripted::writing(), Vec::new(), bury), Err(Error::Settings(_))));
 }

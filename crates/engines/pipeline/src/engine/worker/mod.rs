@@ -1,8 +1,8 @@
-//! The thread of a worker: transforms batches, gives them to its sink, and settles what comes back.
+//! Runs the thread of a worker: transforms batches, submits them to its sink, and settles the results.
 
-mod again;
-mod judgement;
-mod passage;
+mod retry_queue;
+mod transform_chain;
+mod verdict_handler;
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
@@ -11,44 +11,44 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use plimsoll_measure::clock;
 
-use super::burial::Burial;
-use super::chance::Chance;
 use super::circuit::{Circuit, Permit};
-use super::run::Makers;
+use super::dead_letters::DeadLetterWriter;
+use super::jitter::Jitter;
+use super::parts::Factories;
 use super::shared::{Error, Shared, watched};
 use crate::event::Batch;
 use crate::meter::{Count, Slot};
 use crate::port::sink::{Order, Sink};
-use again::Again;
-use passage::Passage;
+use retry_queue::RetryQueue;
+use transform_chain::TransformChain;
 
-/// How long to wait for a batch while nothing is in hand.
+/// The wait for a batch while none is in flight.
 const IDLE: Duration = Duration::from_millis(50);
-/// How long to wait for the sink while a batch may come.
-const GLANCE: Duration = Duration::from_millis(1);
-/// How long to wait for the sink, or for the end of a pause, when nothing can be taken.
+/// The wait for the sink while another batch may arrive.
+const BRIEF: Duration = Duration::from_millis(1);
+/// The wait for the sink, or for the end of a pause, when no batch can be submitted.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The thread of a worker.
 pub(super) struct Worker<'env> {
     number: usize,
     queue: Receiver<Box<Batch>>,
-    passage: Passage<'env>,
+    transforms: TransformChain<'env>,
     sink: Box<dyn Sink>,
-    burial: Burial<'env>,
+    dead_letters: DeadLetterWriter<'env>,
     shared: &'env Shared,
     slot: Arc<Slot>,
-    again: Again,
+    retries: RetryQueue,
     in_hand: usize,
-    /// Whether the source is done.
+    /// Whether the sources ended.
     ending: bool,
-    chance: Chance,
+    jitter: Jitter,
 }
 
-/// What a turn of the worker did.
-enum Took {
-    Something,
-    Nothing,
+/// Whether a turn submitted a batch.
+enum Turn {
+    Busy,
+    Idle,
 }
 
 impl<'env> Worker<'env> {
@@ -56,23 +56,24 @@ impl<'env> Worker<'env> {
         number: usize,
         queue: Receiver<Box<Batch>>,
         shared: &'env Shared,
-        makers: &'env Makers,
+        factories: &'env Factories,
     ) -> Result<Self, Error> {
         let slot = shared.meter.slot();
-        let passage = Passage::build(number, makers, shared, Arc::clone(&slot))?;
-        let dead_letters = makers.dead_letters.as_ref().map(|maker| maker.build(number)).transpose()?;
+        let transforms = TransformChain::build(number, factories, shared, Arc::clone(&slot))?;
+        let dead_letters =
+            factories.dead_letters.as_ref().map(|factory| factory.build(number)).transpose()?;
         Ok(Self {
             number,
             queue,
-            passage,
-            sink: makers.sink.build(number)?,
-            burial: Burial::new(dead_letters, shared),
+            transforms,
+            sink: factories.sink.build(number)?,
+            dead_letters: DeadLetterWriter::new(dead_letters, shared),
             shared,
             slot,
-            again: Again::default(),
+            retries: RetryQueue::default(),
             in_hand: 0,
             ending: false,
-            chance: Chance::new(shared.settings.seed.wrapping_add(number as u64)),
+            jitter: Jitter::new(shared.settings.seed.wrapping_add(number as u64)),
         })
     }
 
@@ -100,62 +101,62 @@ impl<'env> Worker<'env> {
     }
 
     fn is_done(&self) -> bool {
-        self.ending && self.in_hand == 0 && self.again.is_empty()
+        self.ending && self.in_hand == 0 && self.retries.is_empty()
     }
 
-    /// Submits what may be submitted, and takes back what is done.
+    /// Submits a batch if possible, and takes finished batches back.
     fn turn(&mut self) -> Result<(), Error> {
         let wait = match self.submit_next()? {
-            Took::Something => Duration::ZERO,
-            Took::Nothing if self.in_hand == 0 => return Ok(()),
-            Took::Nothing if self.can_take() && !self.ending => GLANCE,
-            Took::Nothing => LOOK,
+            Turn::Busy => Duration::ZERO,
+            Turn::Idle if self.in_hand == 0 => return Ok(()),
+            Turn::Idle if self.can_take() && !self.ending => BRIEF,
+            Turn::Idle => LOOK,
         };
         self.take_back(wait)
     }
 
-    fn submit_next(&mut self) -> Result<Took, Error> {
-        if self.again.is_empty() && self.ending {
+    fn submit_next(&mut self) -> Result<Turn, Error> {
+        if self.retries.is_empty() && self.ending {
             self.sink.flush();
-            return Ok(Took::Nothing);
+            return Ok(Turn::Idle);
         }
         if !self.can_take() {
-            return Ok(Took::Nothing);
+            return Ok(Turn::Idle);
         }
-        if self.again.is_empty() {
-            let Some(mut batch) = self.next_batch() else { return Ok(Took::Nothing) };
-            if self.is_taken_away(&batch) {
-                self.leave(&batch);
-                return Ok(Took::Something);
+        if self.retries.is_empty() {
+            let Some(mut batch) = self.next_batch() else { return Ok(Turn::Idle) };
+            if self.is_revoked(&batch) {
+                self.note_left(&batch);
+                return Ok(Turn::Busy);
             }
-            self.passage.apply(&mut batch)?;
-            self.burial.check(&batch)?;
-            self.again.push(batch);
+            self.transforms.apply(&mut batch)?;
+            self.dead_letters.check(&batch)?;
+            self.retries.push(batch);
         }
         Ok(self.submit_first())
     }
 
-    /// Submits what comes first, if the circuit lets it through. Waits a little where only time can help.
-    fn submit_first(&mut self) -> Took {
-        if self.again.first().is_some_and(|batch| self.is_taken_away(batch)) {
-            let left = self.again.take_first();
-            left.iter().for_each(|batch| self.hand_over(batch));
-            return Took::Something;
+    /// Submits the first batch, if the circuit permits. Waits a little during a pause.
+    fn submit_first(&mut self) -> Turn {
+        if self.retries.first().is_some_and(|batch| self.is_revoked(batch)) {
+            let left = self.retries.take_first();
+            left.iter().for_each(|batch| self.note_handed_over(batch));
+            return Turn::Busy;
         }
         let now = clock::now();
         let permit = self.circuit().permit(now);
         if let Permit::Wait(until) = permit {
             if self.in_hand == 0 {
                 self.shared.control.pause(Duration::from_nanos(until.since(now)).min(LOOK));
-                // Who pauses for the sink's sake waits for it.
+                // A pause for the sink counts as waiting for it.
                 self.shared.meter.add(Count::SinkWaitNs, clock::now().since(now));
             }
-            return Took::Nothing;
+            return Turn::Idle;
         }
-        if let Some(batch) = self.again.take_first() {
+        if let Some(batch) = self.retries.take_first() {
             self.submit(batch);
         }
-        Took::Something
+        Turn::Busy
     }
 
     fn submit(&mut self, mut batch: Box<Batch>) {
@@ -165,7 +166,7 @@ impl<'env> Worker<'env> {
         }
         let begun = clock::now();
         batch.note_submitted(begun);
-        self.again.note_submitted(self.in_hand);
+        self.retries.note_submitted(self.in_hand);
         self.in_hand += 1;
         self.sink.submit(*batch);
         self.shared.meter.add(Count::BusyNs, clock::now().since(begun));
@@ -175,10 +176,10 @@ impl<'env> Worker<'env> {
         self.shared.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the sink has room. With an order to keep, what failed waits until the sink has nothing of what came after.
+    /// Whether the sink accepts another batch. With an ordered sink, a failed batch waits until the sink holds no later one.
     fn can_take(&self) -> bool {
         let room = self.in_hand < self.sink.capacity().max(1);
-        room && (self.shared.promise.order == Order::Any || self.again.keeps_order(self.in_hand))
+        room && (self.shared.promise.order == Order::Any || self.retries.keeps_order(self.in_hand))
     }
 
     fn next_batch(&mut self) -> Option<Box<Batch>> {
@@ -192,7 +193,7 @@ impl<'env> Worker<'env> {
         next.ok()
     }
 
-    /// There is nothing to do but wait for a batch.
+    /// Waits for a batch, and counts the time as idle.
     fn wait_for_batch(&self) -> Result<Box<Batch>, RecvTimeoutError> {
         let begun = clock::now();
         let next = self.queue.recv_timeout(IDLE);
@@ -208,7 +209,7 @@ impl<'env> Worker<'env> {
         }
         while let Some(done) = settled {
             self.in_hand -= 1;
-            self.judge(done)?;
+            self.handle_verdict(done)?;
             settled = self.sink.settle(Duration::ZERO);
         }
         Ok(())

@@ -1,44 +1,44 @@
-//! What becomes of each event of a batch on its way.
+//! Drops and rejects events of a batch.
 
 use super::Batch;
-use crate::event::{Cause, Condemned};
+use crate::event::{Cause, Rejected};
 
-/// What becomes of an event.
+/// The decision about an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes on.
+    /// It stays in the batch.
     Keep,
-    /// It ends here, as was meant: a filter.
+    /// It is dropped on purpose, by a filter.
     Drop,
-    /// It goes to the dead letters.
-    Condemn(Cause),
+    /// It becomes a dead letter.
+    Reject(Cause),
 }
 
 impl Batch {
-    /// Asks `judge` about each event, in order; it may change the event at the index it is given.
-    pub fn sift(&mut self, mut judge: impl FnMut(&mut Self, usize) -> Fate) {
+    /// Asks `decide` about each event, in order. `decide` may change the event at its index.
+    pub fn sift(&mut self, mut decide: impl FnMut(&mut Self, usize) -> Fate) {
         let mut kept = 0;
         for index in 0..self.events.len() {
-            match judge(self, index) {
+            match decide(self, index) {
                 Fate::Keep => {
                     self.events[kept] = self.events[index];
                     kept += 1;
                 }
                 Fate::Drop => {}
-                Fate::Condemn(cause) => self.condemned.push(Condemned { event: self.events[index], cause }),
+                Fate::Reject(cause) => self.rejected.push(Rejected { event: self.events[index], cause }),
             }
         }
         self.events.truncate(kept);
     }
 
-    /// Events that go to the dead letters, and why.
-    pub fn condemned(&self) -> &[Condemned] {
-        &self.condemned
+    /// Events that become dead letters, and why.
+    pub fn rejected(&self) -> &[Rejected] {
+        &self.rejected
     }
 
-    /// Events that a transform left out, as was meant.
+    /// The number of events that a transform dropped on purpose.
     pub(crate) const fn filtered(&self) -> usize {
-        self.taken - self.events.len() - self.condemned.len()
+        self.events_read - self.events.len() - self.rejected.len()
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
         let mut batch = batch();
         batch.sift(|batch, index| match batch.events()[index].offset {
             0 => Fate::Drop,
-            1 => Fate::Condemn(Cause::new("test", CauseClass::Invalid, "no")),
+            1 => Fate::Reject(Cause::new("test", CauseClass::Invalid, "no")),
             _ => {
                 let span = batch.keep(b"new");
                 batch.events_mut()[index].payload = span;
@@ -64,8 +64,8 @@ mod tests {
         assert_eq!(offsets, [2, 3]);
         assert_eq!(batch.payload(&batch.events()[0]), Some(&b"new"[..]));
         assert_eq!(batch.original(&batch.events()[0]), Some(&b"ccc"[..]));
-        assert_eq!(batch.condemned().len(), 1);
-        assert_eq!(batch.original(&batch.condemned()[0].event), Some(&b"bbb"[..]));
-        assert_eq!((batch.taken(), batch.filtered()), (4, 1));
+        assert_eq!(batch.rejected().len(), 1);
+        assert_eq!(batch.original(&batch.rejected()[0].event), Some(&b"bbb"[..]));
+        assert_eq!((batch.events_read(), batch.filtered()), (4, 1));
     }
 }

@@ -1,8 +1,8 @@
-//! How a batch is filled: what a source reads is copied once, to the end of its memory.
+//! Fills a batch: copies each event of a source once, to the end of the arena.
 
 use super::Batch;
 use crate::event::{Event, Record, Span, headers};
-use crate::place::Position;
+use crate::position::Position;
 
 impl Batch {
     /// Appends an event without headers.
@@ -48,10 +48,10 @@ impl Batch {
             vector: Span::NULL,
             read: None,
         });
-        self.taken += 1;
+        self.events_read += 1;
     }
 
-    /// Where the source goes on after this batch; the source says it once the batch is full.
+    /// Sets the position behind this batch. The source calls it once the batch is full.
     pub fn set_position(&mut self, position: Position) {
         self.position = position;
     }
@@ -61,7 +61,7 @@ impl Batch {
         self.written(|arena| arena.extend_from_slice(bytes))
     }
 
-    /// What `write` appends to the arena. It must not touch what is there.
+    /// The span of bytes that `write` appends to the arena. `write` must not change existing bytes.
     pub fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
         let start = self.arena.len();
         write(&mut self.arena);
@@ -80,7 +80,7 @@ impl Batch {
 mod tests {
     use crate::event::batch::testing::batch;
     use crate::event::{Batch, Record};
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     #[test]
     fn what_was_read_comes_out_as_it_was() {

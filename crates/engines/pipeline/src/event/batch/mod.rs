@@ -1,10 +1,10 @@
-//! Events of one partition that move together, and the memory they share.
+//! Holds a batch: events of one partition that move together, and their shared memory.
 
-mod as_read;
 mod fate;
 mod fill;
-mod halves;
-mod journey;
+mod originals;
+mod progress;
+mod split;
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use plimsoll_measure::clock::Instant;
 
 pub use fate::Fate;
 
-use super::{Condemned, Event, Headers};
-use crate::flow::{Lane, Limits, Ticket};
-use crate::place::{Partition, Position};
-use as_read::AsRead;
-use journey::Journey;
+use super::{Event, Headers, Rejected};
+use crate::flow::{Assignment, Limits, Ticket};
+use crate::position::{Partition, Position};
+use originals::Original;
+use progress::Progress;
 
-/// Events of one partition, in order, and the memory they share.
+/// Events of one partition, in order, and their shared memory.
 ///
-/// A batch is moved, never copied. Its arena only grows: what a transform replaces stays readable for the dead letters
-/// until the batch is done.
+/// A batch is moved, never copied. Its arena only grows: a payload that a transform replaces stays readable for the dead
+/// letters until the batch is done.
 #[derive(Debug)]
 pub struct Batch {
     pub(crate) ticket: Option<Ticket>,
@@ -30,14 +30,14 @@ pub struct Batch {
     events: Vec<Event>,
     arena: Vec<u8>,
     vectors: Vec<f32>,
-    condemned: Vec<Condemned>,
-    as_read: Vec<AsRead>,
-    taken: usize,
-    journey: Journey,
+    rejected: Vec<Rejected>,
+    as_read: Vec<Original>,
+    events_read: usize,
+    progress: Progress,
 }
 
 impl Batch {
-    /// An empty batch of a partition that belongs to no pipeline: for tests, and for sinks of dead letters.
+    /// An empty batch that belongs to no pipeline: for tests, and for sinks of dead letters.
     pub fn new(partition: Partition) -> Self {
         Self {
             ticket: None,
@@ -46,14 +46,14 @@ impl Batch {
             events: Vec::new(),
             arena: Vec::new(),
             vectors: Vec::new(),
-            condemned: Vec::new(),
+            rejected: Vec::new(),
             as_read: Vec::new(),
-            taken: 0,
-            journey: Journey::default(),
+            events_read: 0,
+            progress: Progress::default(),
         }
     }
 
-    /// Makes it empty for another partition; its memory is kept.
+    /// Empties the batch for another partition and keeps its memory.
     pub(crate) fn reuse(&mut self, partition: Partition) {
         self.ticket = None;
         self.partition = partition;
@@ -61,49 +61,50 @@ impl Batch {
         self.events.clear();
         self.arena.clear();
         self.vectors.clear();
-        self.condemned.clear();
+        self.rejected.clear();
         self.as_read.clear();
-        self.taken = 0;
-        self.journey = Journey::default();
+        self.events_read = 0;
+        self.progress = Progress::default();
     }
 
-    /// Sets it on its way.
+    /// Gives the batch its ticket and notes when it was read.
     pub(crate) fn begin(&mut self, ticket: Ticket, now: Instant) {
         self.ticket = Some(ticket);
-        self.journey.read_at = now;
+        self.progress.read_at = now;
     }
 
-    /// The partition that its events come from.
+    /// The partition of its events.
     pub const fn partition(&self) -> &Partition {
         &self.partition
     }
 
-    /// The partition that its position belongs to: that of its events, unless they are replayed from elsewhere.
-    pub fn kept_in(&self) -> &Partition {
-        self.lane().map_or(&self.partition, |lane| lane.partition())
+    /// The partition of its position: that of its events, unless they are replayed dead letters.
+    pub fn position_partition(&self) -> &Partition {
+        self.assignment().map_or(&self.partition, |assignment| assignment.partition())
     }
 
-    /// Where the source goes on after this batch.
+    /// The position at which the source resumes after this batch.
     pub const fn position(&self) -> &Position {
         &self.position
     }
 
-    /// The epoch in which this process holds the partition, where a position store gives one: a fence against others.
+    /// The epoch in which this process holds the partition, which fences off other processes. Zero if the position store has
+    /// no epochs.
     pub fn epoch(&self) -> u64 {
         self.ticket.as_ref().map_or(0, Ticket::epoch)
     }
 
-    /// The number of the batch in its partition, counted from the assignment of the partition.
+    /// The number of the batch in its assignment.
     pub fn sequence(&self) -> u64 {
         self.ticket.as_ref().map_or(0, Ticket::sequence)
     }
 
-    /// The events that are still on their way.
+    /// The events that are neither dropped nor rejected.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// The same, to change: spans must lie in this batch's memory. Who changes more than payload and vector says
+    /// The same events, mutable. Spans must lie in this batch's memory. To change more than payload and vector, use
     /// [`Batch::replace`].
     pub fn events_mut(&mut self) -> &mut [Event] {
         &mut self.events
@@ -114,12 +115,12 @@ impl Batch {
         &self.arena
     }
 
-    /// How many events it was read with.
-    pub const fn taken(&self) -> usize {
-        self.taken
+    /// The number of events that the source put into the batch.
+    pub const fn events_read(&self) -> usize {
+        self.events_read
     }
 
-    /// Bytes of keys, payloads and headers, as read and as transformed.
+    /// Bytes of keys, payloads, headers and vectors, as read and as transformed.
     pub const fn bytes(&self) -> usize {
         self.arena.len() + self.vectors.len() * size_of::<f32>()
     }
@@ -134,7 +135,7 @@ impl Batch {
         event.payload.of(&self.arena)
     }
 
-    /// The payload of an event as it was read.
+    /// The payload of an event as read.
     pub fn original(&self, event: &Event) -> Option<&[u8]> {
         event.original.of(&self.arena)
     }
@@ -149,50 +150,50 @@ impl Batch {
         event.vector.of(&self.vectors)
     }
 
-    /// The lane it belongs to.
-    pub(crate) fn lane(&self) -> Option<&Arc<Lane>> {
-        self.ticket.as_ref().map(Ticket::lane)
+    /// The assignment of the batch.
+    pub(crate) fn assignment(&self) -> Option<&Arc<Assignment>> {
+        self.ticket.as_ref().map(Ticket::assignment)
     }
 
-    /// Whether its partition was given up or lost since it was read: whoever holds it now reads the batch again.
-    pub fn is_taken_away(&self) -> bool {
-        self.lane().is_some_and(|lane| lane.is_lost())
+    /// Whether its partition was revoked since it was read: its next owner reads the batch again.
+    pub fn is_revoked(&self) -> bool {
+        self.assignment().is_some_and(|assignment| assignment.is_revoked())
     }
 
-    /// Its place in the order of its worker's batches: its lane, its number there, its first event.
-    pub(crate) fn place(&self) -> (usize, u64, u64) {
-        let lane = self.lane().map_or(0, |lane| lane.number());
-        (lane, self.sequence(), self.events.first().map_or(0, |event| event.offset))
+    /// The sort key among its worker's batches: assignment, number, first offset.
+    pub(crate) fn order_key(&self) -> (usize, u64, u64) {
+        let assignment = self.assignment().map_or(0, |assignment| assignment.number());
+        (assignment, self.sequence(), self.events.first().map_or(0, |event| event.offset))
     }
 
-    /// Bytes of memory that it keeps.
+    /// Bytes of memory that the batch keeps allocated.
     pub(crate) fn memory(&self) -> usize {
         self.arena.capacity()
             + self.events.capacity() * size_of::<Event>()
             + self.vectors.capacity() * size_of::<f32>()
-            + self.as_read.capacity() * size_of::<AsRead>()
+            + self.as_read.capacity() * size_of::<Original>()
     }
 
-    /// Bytes of an event at most in its pipeline: as many as anywhere else while it belongs to none.
+    /// The largest allowed event, in bytes; the default while the batch belongs to no pipeline.
     pub(crate) fn event_bytes_max(&self) -> usize {
         self.ticket.as_ref().map_or(Limits::default(), Ticket::limits).event_bytes_max
     }
 
-    /// Lets its lane go on as if it were settled, which it may never be: at most once.
-    pub(crate) fn forgo(&self) {
+    /// Lets the position move past this batch before it is written, for at-most-once.
+    pub(crate) fn settle_early(&self) {
         if let Some(ticket) = &self.ticket {
-            ticket.forgo();
+            ticket.settle_early();
         }
     }
 
-    /// Says that every one of its events is where it belongs.
+    /// Settles the batch: every event is written, dropped, or a durable dead letter.
     pub(crate) fn settle(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             ticket.settle();
         }
     }
 
-    /// Counts what it grew by since it had `before` bytes as in flight.
+    /// Counts its growth since it had `before` bytes as in flight.
     pub(crate) fn note_growth(&self, before: usize) {
         if let Some(ticket) = &self.ticket {
             ticket.grow(self.bytes().saturating_sub(before));
@@ -205,7 +206,7 @@ impl Batch {
 pub(super) mod testing {
     use super::Batch;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     pub(crate) fn batch() -> Batch {
         let mut batch = Batch::new(Partition::new("t", 0));

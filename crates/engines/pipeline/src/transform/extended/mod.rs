@@ -1,13 +1,13 @@
-//! BSON payloads under the programs of the jq language.
+//! Converts BSON payloads to values of the jq language and back.
 //!
-//! A program sees extended JSON in its relaxed form: texts, numbers, truth values, null, arrays and documents as themselves,
-//! everything else as what it is called there (`{"$oid": …}`, `{"$date": …}`, `{"$numberDecimal": …}`). On the way back
+//! A program sees relaxed extended JSON: texts, numbers, booleans, null, arrays and documents as themselves, other types by
+//! their extended names (`{"$oid": …}`, `{"$date": …}`, `{"$numberDecimal": …}`). On the way back
 //!
-//! - what stands where it stood and is what it was keeps its bytes, so a program touches only what it changes;
-//! - an object of extended JSON becomes what it says;
-//! - another whole number becomes int32 where it fits, else int64, and any other number a double.
+//! an unchanged value in its old place keeps its bytes, so a program changes only what it touches;
+//! an object of extended JSON becomes its BSON type;
+//! another integer becomes int32 if it fits, else int64, and any other number a double.
 //!
-//! What has no such form is that event's error: nothing is changed in silence.
+//! A value without such a form rejects its event: nothing changes silently.
 
 mod error;
 mod read;
@@ -17,19 +17,19 @@ mod fields;
 
 use bson::RawDocument;
 
-pub use error::Unmapped;
+pub use error::ConversionError;
 pub(super) use fields::Fields;
 pub(super) use read::read;
 pub(super) use write::write;
 
-/// The document that a payload is; its values are looked at when they are read.
+/// The document in a payload. Its values are checked when they are read.
 ///
 /// # Errors
 ///
-/// If its length is not that of its bytes.
-pub(super) fn document(payload: &[u8]) -> Result<&RawDocument, Unmapped> {
-    RawDocument::from_bytes(payload).map_err(Unmapped::malformed)
+/// If its length differs from the number of its bytes.
+pub(super) fn document(payload: &[u8]) -> Result<&RawDocument, ConversionError> {
+    RawDocument::from_bytes(payload).map_err(ConversionError::malformed)
 }
 
-/// How deep documents may nest: as deep as servers take them.
+/// How deep documents may nest: the limit of servers.
 const DEPTH_MAX: usize = 100;

@@ -1,22 +1,22 @@
-//! From BSON to the value that a program sees.
+//! Converts BSON to values of a program.
 
 use bson::{Bson, RawBsonRef, RawDocument};
 use jaq_json::{Map, Num, Val};
 use serde_json::Value;
 
-use super::{DEPTH_MAX, Unmapped};
+use super::{ConversionError, DEPTH_MAX};
 
 /// The value of a document.
 ///
 /// # Errors
 ///
-/// What a program could not see as it is.
-pub fn read(document: &RawDocument) -> Result<Val, Unmapped> {
+/// If a value has no exact form.
+pub fn read(document: &RawDocument) -> Result<Val, ConversionError> {
     object(document, 0)
 }
 
 /// The value of one element.
-pub(super) fn one(value: RawBsonRef<'_>, depth: usize) -> Result<Val, Unmapped> {
+pub(super) fn one(value: RawBsonRef<'_>, depth: usize) -> Result<Val, ConversionError> {
     Ok(match value {
         RawBsonRef::Double(number) => Val::Num(Num::Float(number)),
         RawBsonRef::String(text) => Val::utf8_str(text.to_owned()),
@@ -27,46 +27,47 @@ pub(super) fn one(value: RawBsonRef<'_>, depth: usize) -> Result<Val, Unmapped> 
         RawBsonRef::Document(document) => object(document, depth + 1)?,
         RawBsonRef::Array(items) => {
             check_depth(depth + 1)?;
-            let items = items.into_iter().map(|item| one(item.map_err(Unmapped::malformed)?, depth + 1));
+            let items =
+                items.into_iter().map(|item| one(item.map_err(ConversionError::malformed)?, depth + 1));
             items.collect::<Result<Vec<_>, _>>()?.into_iter().collect()
         }
         other => from_json(&extended(other)?),
     })
 }
 
-fn object(document: &RawDocument, depth: usize) -> Result<Val, Unmapped> {
+fn object(document: &RawDocument, depth: usize) -> Result<Val, ConversionError> {
     check_depth(depth)?;
     let mut map = Map::default();
     let mut odd = None;
     for element in document.iter() {
-        let (name, value) = element.map_err(Unmapped::malformed)?;
+        let (name, value) = element.map_err(ConversionError::malformed)?;
         let name = name.as_str();
         if map.insert(Val::utf8_str(name.to_owned()), one(value, depth)?).is_some() {
-            return Err(Unmapped::Twice(name.to_owned()));
+            return Err(ConversionError::Twice(name.to_owned()));
         }
         odd = odd.or_else(|| name.starts_with('$').then(|| name.to_owned()));
     }
     let value = Val::obj(map);
     match odd {
         Some(name) if !matches!(Bson::try_from(to_json(&value)), Ok(Bson::Document(_))) => {
-            Err(Unmapped::Ambiguous(name))
+            Err(ConversionError::Ambiguous(name))
         }
         _ => Ok(value),
     }
 }
 
-fn check_depth(depth: usize) -> Result<(), Unmapped> {
-    if depth < DEPTH_MAX { Ok(()) } else { Err(Unmapped::Deep) }
+fn check_depth(depth: usize) -> Result<(), ConversionError> {
+    if depth < DEPTH_MAX { Ok(()) } else { Err(ConversionError::Deep) }
 }
 
-/// What is no value of JSON, as extended JSON calls it.
-fn extended(value: RawBsonRef<'_>) -> Result<Value, Unmapped> {
-    let value = Bson::try_from(value).map_err(Unmapped::malformed)?;
+/// A value without JSON type, as extended JSON.
+fn extended(value: RawBsonRef<'_>) -> Result<Value, ConversionError> {
+    let value = Bson::try_from(value).map_err(ConversionError::malformed)?;
     let json = value.clone().into_relaxed_extjson();
-    // A decimal may be encoded in more than one way.
+    // A decimal may have several encodings.
     match Bson::try_from(json.clone()) {
         Ok(back) if back == value => Ok(json),
-        _ => Err(Unmapped::Inexact(value.to_string())),
+        _ => Err(ConversionError::Inexact(value.to_string())),
     }
 }
 
@@ -86,7 +87,7 @@ fn from_json(json: &Value) -> Val {
     }
 }
 
-/// A value as JSON, to be read as extended JSON. What has no form there becomes null, and is none of extended JSON then.
+/// A value as JSON, to be parsed as extended JSON. A value without JSON form becomes null, which makes that parse fail.
 pub(super) fn to_json(value: &Val) -> Value {
     match value {
         Val::Null | Val::BStr(_) => Value::Null,

@@ -1,4 +1,4 @@
-//! From the value that a program gave back to BSON.
+//! Converts the result of a program back to BSON.
 
 use std::collections::HashMap;
 
@@ -7,30 +7,32 @@ use bson::{Bson, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 use jaq_json::{Map, Num, Val};
 
 use super::read::{one, to_json};
-use super::{DEPTH_MAX, Unmapped};
+use super::{ConversionError, DEPTH_MAX};
 
-/// The document of a value. `was` is the document that the program was given: what did not change keeps its bytes.
+/// The document of a value. `was` is the document that the program received: unchanged values keep its bytes.
 ///
 /// # Errors
 ///
-/// What BSON has no form for.
-pub fn write(value: &Val, was: &RawDocument) -> Result<RawDocumentBuf, Unmapped> {
+/// If a value has no BSON form.
+pub fn write(value: &Val, was: &RawDocument) -> Result<RawDocumentBuf, ConversionError> {
     match element(value, Some(RawBsonRef::Document(was)), 0)? {
         RawBson::Document(document) => Ok(document),
-        _ => Err(Unmapped::NoDocument),
+        _ => Err(ConversionError::NoDocument),
     }
 }
 
-/// An element that stands where `was` stood.
-fn element(value: &Val, was: Option<RawBsonRef<'_>>, depth: usize) -> Result<RawBson, Unmapped> {
+/// An element in the place of `was`.
+fn element(value: &Val, was: Option<RawBsonRef<'_>>, depth: usize) -> Result<RawBson, ConversionError> {
     if depth > DEPTH_MAX {
-        return Err(Unmapped::Deep);
+        return Err(ConversionError::Deep);
     }
     Ok(match value {
         Val::Null => RawBson::Null,
         Val::Bool(flag) => RawBson::Boolean(*flag),
         Val::Num(number) => self::number(number, was)?,
-        Val::TStr(text) => RawBson::String(std::str::from_utf8(text).map_err(|_| Unmapped::Text)?.to_owned()),
+        Val::TStr(text) => {
+            RawBson::String(std::str::from_utf8(text).map_err(|_| ConversionError::Text)?.to_owned())
+        }
         Val::BStr(bytes) => RawBson::Binary(bson::Binary {
             subtype: bson::spec::BinarySubtype::Generic,
             bytes: bytes.to_vec(),
@@ -40,8 +42,8 @@ fn element(value: &Val, was: Option<RawBsonRef<'_>>, depth: usize) -> Result<Raw
     })
 }
 
-fn number(number: &Num, was: Option<RawBsonRef<'_>>) -> Result<RawBson, Unmapped> {
-    let refused = || Unmapped::Number(number.to_string());
+fn number(number: &Num, was: Option<RawBsonRef<'_>>) -> Result<RawBson, ConversionError> {
+    let refused = || ConversionError::Number(number.to_string());
     Ok(match number {
         Num::Float(value) => RawBson::Double(*value),
         Num::Dec(text) => RawBson::Double(text.parse().map_err(|_| refused())?),
@@ -56,10 +58,10 @@ fn number(number: &Num, was: Option<RawBsonRef<'_>>) -> Result<RawBson, Unmapped
     })
 }
 
-fn array(items: &[Val], was: Option<RawBsonRef<'_>>, depth: usize) -> Result<RawArrayBuf, Unmapped> {
+fn array(items: &[Val], was: Option<RawBsonRef<'_>>, depth: usize) -> Result<RawArrayBuf, ConversionError> {
     let before = match was {
         Some(RawBsonRef::Array(before)) => {
-            before.into_iter().collect::<Result<Vec<_>, _>>().map_err(Unmapped::malformed)?
+            before.into_iter().collect::<Result<Vec<_>, _>>().map_err(ConversionError::malformed)?
         }
         _ => Vec::new(),
     };
@@ -70,7 +72,12 @@ fn array(items: &[Val], was: Option<RawBsonRef<'_>>, depth: usize) -> Result<Raw
     Ok(array)
 }
 
-fn object(value: &Val, fields: &Map, was: Option<RawBsonRef<'_>>, depth: usize) -> Result<RawBson, Unmapped> {
+fn object(
+    value: &Val,
+    fields: &Map,
+    was: Option<RawBsonRef<'_>>,
+    depth: usize,
+) -> Result<RawBson, ConversionError> {
     let odd = fields.keys().any(|name| matches!(name, Val::TStr(name) if name.starts_with(b"$")));
     if odd {
         if let Some(was) = was.filter(|was| one(*was, depth).is_ok_and(|before| before == *value)) {
@@ -78,9 +85,9 @@ fn object(value: &Val, fields: &Map, was: Option<RawBsonRef<'_>>, depth: usize) 
         }
         let json = to_json(value);
         let words = json.to_string();
-        let meant = Bson::try_from(json).map_err(|_| Unmapped::Extended(brief(&words)))?;
+        let meant = Bson::try_from(json).map_err(|_| ConversionError::Extended(brief(&words)))?;
         if !matches!(meant, Bson::Document(_)) {
-            return RawBson::try_from(meant).map_err(|_| Unmapped::Extended(brief(&words)));
+            return RawBson::try_from(meant).map_err(|_| ConversionError::Extended(brief(&words)));
         }
     }
     let before = match was {
@@ -96,23 +103,25 @@ fn object(value: &Val, fields: &Map, was: Option<RawBsonRef<'_>>, depth: usize) 
     Ok(RawBson::Document(document))
 }
 
-fn named(document: &RawDocument) -> Result<HashMap<&str, RawBsonRef<'_>>, Unmapped> {
+fn named(document: &RawDocument) -> Result<HashMap<&str, RawBsonRef<'_>>, ConversionError> {
     let elements = document.iter().map(|element| element.map(|(name, value)| (name.as_str(), value)));
-    elements.collect::<Result<_, _>>().map_err(Unmapped::malformed)
+    elements.collect::<Result<_, _>>().map_err(ConversionError::malformed)
 }
 
-fn field(name: &Val) -> Result<CString, Unmapped> {
+fn field(name: &Val) -> Result<CString, ConversionError> {
     let text = match name {
         Val::TStr(text) => std::str::from_utf8(text).ok(),
         _ => None,
     };
     let name = text.and_then(|text| CString::try_from(text).ok());
     name.ok_or_else(|| {
-        Unmapped::Name(brief(&text.map_or_else(|| "of another type".to_owned(), |text| format!("{text:?}"))))
+        ConversionError::Name(brief(
+            &text.map_or_else(|| "of another type".to_owned(), |text| format!("{text:?}")),
+        ))
     })
 }
 
-/// The beginning of what a program gave: it may hold a whole payload.
+/// The beginning of a result, which may contain a whole payload.
 fn brief(words: &str) -> String {
     words.chars().take(100).collect()
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{bail, ensure};
-use plimsoll_pipeline::typed::Threads;
+use plimsoll_pipeline::config::ExecutorConfig;
 
 use crate::suite::typed::Row;
 use plimsoll_stream::read;
@@ -28,7 +28,10 @@ fn threads(name: &str, row: &Row) -> anyhow::Result<Option<String>> {
         (None | Some(POOL), Some(threads)) => Ok(Some(format!("threads={{pool: {threads}}}"))),
         (Some(POOL), None) => {
             let (file, _) = read(Path::new(name), &row.overrides)?;
-            ensure!(matches!(file.threads, Threads::Pool(_)), "executor pool: say with `threads` how many");
+            ensure!(
+                matches!(file.threads, ExecutorConfig::Pool(_)),
+                "executor pool: say with `threads` how many"
+            );
             Ok(None)
         }
         (Some(PER_PARTITION), None) => Ok(Some(format!("threads={PER_PARTITION}"))),

@@ -1,15 +1,21 @@
-//! Where an event stands in its source.
+//! Partitions, positions in them, and the store that keeps positions.
+
+mod file;
+mod store;
 
 use std::fmt;
 use std::sync::Arc;
+
+pub use file::FilePositions;
+pub use store::{Claim, PositionError, PositionStore};
 
 /// One ordered sequence of events of a source: a partition of a Kafka topic, a file, a change stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
     /// The topic, the file's path or the namespace.
     pub topic: Arc<str>,
-    /// Its number within the topic. Where there is one only, of an event what tells it from others that had the name before, otherwise
-    /// zero.
+    /// The number within the topic. A source of one partition uses zero, or in events a number that distinguishes this file or
+    /// stream from earlier ones of the same name.
     pub index: u32,
 }
 
@@ -26,12 +32,12 @@ impl fmt::Display for Partition {
     }
 }
 
-/// Where a source goes on reading a partition.
+/// The point in a partition where a source resumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The offset of the first event that is still to come, or a lower bound of it: offsets may have holes.
+    /// The offset of the next event, or a lower bound: offsets may have holes.
     pub next: u64,
-    /// What the source needs besides to go on there: a resume token, the last `_id`.
+    /// Further data that the source needs to resume: a resume token, the last `_id`.
     pub token: Option<Arc<[u8]>>,
 }
 

@@ -1,6 +1,6 @@
-//! The parts of a pipeline's file that are the engine's own, as typed.
+//! Defines the engine's sections of a pipeline file.
 
-mod made_up;
+mod generator;
 
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::size::Bytes;
@@ -11,12 +11,12 @@ use crate::engine::{DeadLetterLimit, Executor, Exhausted, Retry};
 use crate::flow::Limits;
 use crate::guarantee::Guarantee;
 
-pub use made_up::MadeUp;
+pub use generator::GeneratorConfig;
 
-/// How often an event that was read arrives, as typed.
+/// How often an event arrives.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Promised {
+pub enum GuaranteeConfig {
     /// Never twice, perhaps not at all.
     AtMostOnce,
     /// At least once, perhaps twice.
@@ -26,21 +26,21 @@ pub enum Promised {
     EffectivelyOnce,
 }
 
-impl From<Promised> for Guarantee {
-    fn from(typed: Promised) -> Self {
+impl From<GuaranteeConfig> for Guarantee {
+    fn from(typed: GuaranteeConfig) -> Self {
         match typed {
-            Promised::AtMostOnce => Self::AtMostOnce,
-            Promised::AtLeastOnce => Self::AtLeastOnce,
-            Promised::EffectivelyOnce => Self::EffectivelyOnce,
+            GuaranteeConfig::AtMostOnce => Self::AtMostOnce,
+            GuaranteeConfig::AtLeastOnce => Self::AtLeastOnce,
+            GuaranteeConfig::EffectivelyOnce => Self::EffectivelyOnce,
         }
     }
 }
 
-/// How much may be in flight, as typed.
+/// Limits of the events in flight.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Ceiling {
-    /// Events in flight at most; if left out, what suits the sink.
+pub struct LimitsConfig {
+    /// Events in flight at most. Default: depends on the sink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<usize>,
     /// Bytes in flight at most.
@@ -51,7 +51,7 @@ pub struct Ceiling {
     pub event: Bytes,
 }
 
-impl Default for Ceiling {
+impl Default for LimitsConfig {
     fn default() -> Self {
         let limits = Limits::default();
         Self {
@@ -63,8 +63,8 @@ impl Default for Ceiling {
     }
 }
 
-impl From<Ceiling> for Limits {
-    fn from(typed: Ceiling) -> Self {
+impl From<LimitsConfig> for Limits {
+    fn from(typed: LimitsConfig) -> Self {
         let bytes = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
         Self {
             events_max: typed.events.unwrap_or(Self::default().events_max),
@@ -75,35 +75,35 @@ impl From<Ceiling> for Limits {
     }
 }
 
-/// Which threads transform and write, as typed.
+/// The threads that transform and write.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Threads {
-    /// So many threads.
+pub enum ExecutorConfig {
+    /// A number of threads.
     Pool(usize),
-    /// A thread for each partition that is open.
+    /// One thread for each open partition.
     PerPartition,
 }
 
-impl Default for Threads {
+impl Default for ExecutorConfig {
     fn default() -> Self {
         Self::Pool(2)
     }
 }
 
-impl From<Threads> for Executor {
-    fn from(typed: Threads) -> Self {
+impl From<ExecutorConfig> for Executor {
+    fn from(typed: ExecutorConfig) -> Self {
         match typed {
-            Threads::Pool(threads) => Self::Pool(threads),
-            Threads::PerPartition => Self::PerPartition,
+            ExecutorConfig::Pool(threads) => Self::Pool(threads),
+            ExecutorConfig::PerPartition => Self::PerPartition,
         }
     }
 }
 
-/// What follows when a batch may not be tried again, as typed.
+/// The action when the retries of a batch are exhausted.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Then {
+pub enum ExhaustedConfig {
     /// The pipeline stops.
     #[default]
     Stop,
@@ -111,26 +111,26 @@ pub enum Then {
     DeadLetters,
 }
 
-/// How a batch that failed is tried again, as typed.
+/// How failed batches are retried.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Again {
-    /// The pause after a first failure; it doubles with each in a row.
+pub struct RetryConfig {
+    /// The pause after a first failure. It doubles with each consecutive failure.
     pub pause: Span,
     /// The longest pause.
     pub pause_max: Span,
-    /// Tries after the first at most; as often as it takes if left out.
+    /// Retries at most. Default: unlimited.
     pub attempts: Option<u32>,
-    /// How long a batch is tried again; as long as it takes if left out.
+    /// How long a batch is retried. Default: unlimited.
     #[serde(rename = "for")]
     pub time: Option<Span>,
-    /// What follows when neither is left.
-    pub then: Then,
-    /// Failures in a row after which one batch at a time tries.
+    /// The action when the retries are exhausted.
+    pub then: ExhaustedConfig,
+    /// Consecutive failures after which only one batch at a time is tried.
     pub circuit_opens_after: u32,
 }
 
-impl Default for Again {
+impl Default for RetryConfig {
     fn default() -> Self {
         let retry = Retry::default();
         Self {
@@ -138,40 +138,40 @@ impl Default for Again {
             pause_max: Span::from_ns(retry.pause_ns_max),
             attempts: None,
             time: None,
-            then: Then::Stop,
+            then: ExhaustedConfig::Stop,
             circuit_opens_after: retry.opens_after,
         }
     }
 }
 
-impl From<Again> for Retry {
-    fn from(typed: Again) -> Self {
+impl From<RetryConfig> for Retry {
+    fn from(typed: RetryConfig) -> Self {
         Self {
             pause_ns_min: typed.pause.as_ns(),
             pause_ns_max: typed.pause_max.as_ns(),
             attempts_max: typed.attempts,
             time_ns_max: typed.time.map(Span::as_ns),
             then: match typed.then {
-                Then::Stop => Exhausted::Stop,
-                Then::DeadLetters => Exhausted::Bury,
+                ExhaustedConfig::Stop => Exhausted::Stop,
+                ExhaustedConfig::DeadLetters => Exhausted::DeadLetters,
             },
             opens_after: typed.circuit_opens_after.max(1),
         }
     }
 }
 
-/// How many dead letters are too many, as typed.
+/// The number of dead letters that stops the pipeline.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TooMany {
-    /// So many at most.
+pub struct DeadLetterLimitConfig {
+    /// Dead letters at most.
     pub most: u64,
-    /// Among so many events.
+    /// Among this many latest events.
     pub of: u64,
 }
 
-impl From<TooMany> for DeadLetterLimit {
-    fn from(typed: TooMany) -> Self {
+impl From<DeadLetterLimitConfig> for DeadLetterLimit {
+    fn from(typed: DeadLetterLimitConfig) -> Self {
         Self { most: typed.most, of: typed.of }
     }
 }
@@ -181,8 +181,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_what_the_engine_does() {
-        assert_eq!(Limits::from(Ceiling::default()), Limits::default());
-        assert_eq!(Retry::from(Again::default()), Retry::default());
+    fn defaults_are_those_of_the_engine() {
+        assert_eq!(Limits::from(LimitsConfig::default()), Limits::default());
+        assert_eq!(Retry::from(RetryConfig::default()), Retry::default());
     }
 }

@@ -1,4 +1,4 @@
-//! What a crash left of the last line or document of a file.
+//! Moves an incomplete last line or document, left by a crash, out of a file.
 
 use std::fs;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -6,19 +6,19 @@ use std::path::Path;
 
 use super::form::Form;
 
-/// Bytes that are looked at together, from the end of a file backwards.
-const LOOK_BYTES: u64 = 64 << 10;
-/// Bytes of the head of a BSON document: its length.
+/// Bytes per read, from the end of a file backwards.
+const CHUNK_BYTES: u64 = 64 << 10;
+/// Bytes of a BSON document's length.
 const LENGTH_BYTES: u64 = 4;
 
-/// Puts aside what is torn at the end of a file, and gives the length of what is whole.
+/// Moves the incomplete end of a file to another file. Returns the remaining length.
 ///
 /// # Errors
 ///
-/// If the file cannot be read or cut, or holds something else than the form says.
-pub(super) fn mend(path: &Path, file: &fs::File, form: Form) -> io::Result<u64> {
+/// If the file cannot be read or truncated, or has another form.
+pub(super) fn recover(path: &Path, file: &fs::File, form: Form) -> io::Result<u64> {
     let metadata = file.metadata()?;
-    // A device has no end to look at.
+    // A device has no end to check.
     if !metadata.is_file() {
         return Ok(0);
     }
@@ -37,7 +37,7 @@ fn whole_lines(mut file: &fs::File, length: u64) -> io::Result<u64> {
     let mut end = length;
     let mut look = Vec::new();
     while end > 0 {
-        let start = end.saturating_sub(LOOK_BYTES);
+        let start = end.saturating_sub(CHUNK_BYTES);
         file.seek(SeekFrom::Start(start))?;
         look.clear();
         file.take(end - start).read_to_end(&mut look)?;
@@ -59,7 +59,7 @@ fn whole_documents(mut file: &fs::File, length: u64) -> io::Result<u64> {
         let size = u64::from(u32::from_le_bytes(head));
         if size <= LENGTH_BYTES || size > i32::MAX as u64 {
             let words = format!(
-                "byte {at} should begin a BSON document, and its length is {size}: name another file"
+                "byte {at} should begin a BSON document, but its length would be {size}: choose another file"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, words));
         }
@@ -93,19 +93,19 @@ mod tests {
         let path = dir.path().join("out");
         fs::write(&path, there).unwrap();
         let file = fs::OpenOptions::new().read(true).append(true).open(&path).unwrap();
-        assert_eq!(mend(&path, &file, form).unwrap(), whole.len() as u64);
+        assert_eq!(recover(&path, &file, form).unwrap(), whole.len() as u64);
         assert_eq!(fs::read(&path).unwrap(), whole);
         let aside = fs::read(dir.path().join("out.torn")).unwrap_or_default();
         assert_eq!(aside.strip_suffix(b"\n").unwrap_or(&aside), &there[whole.len()..]);
     }
 
     #[test]
-    fn what_is_torn_is_put_aside_and_nothing_else() {
+    fn only_the_incomplete_end_is_moved() {
         check(Form::Lines, b"", b"");
         check(Form::Lines, b"a\nb\n", b"a\nb\n");
         check(Form::Lines, b"a\nhalf", b"a\n");
         check(Form::Lines, b"half", b"");
-        let long = [&b"a\n"[..], &vec![b'x'; 3 * LOOK_BYTES as usize]].concat();
+        let long = [&b"a\n"[..], &vec![b'x'; 3 * CHUNK_BYTES as usize]].concat();
         check(Form::Whole, &long, b"a\n");
         let document = [5, 0, 0, 0, 0];
         check(Form::Raw, &[document, document].concat(), &[document, document].concat());
@@ -114,11 +114,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_something_else_is_refused() {
+    fn a_file_of_another_form_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
         fs::write(&path, [0; 20]).unwrap();
         let file = fs::OpenOptions::new().read(true).append(true).open(&path).unwrap();
-        assert!(mend(&path, &file, Form::Raw).is_err());
+        assert!(recover(&path, &file, Form::Raw).is_err());
     }
 }

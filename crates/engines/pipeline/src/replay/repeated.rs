@@ -1,19 +1,19 @@
-//! Events that become dead letters again while they are replayed: their letters must stay.
+//! Remembers events that become dead letters again during a replay: their letters must stay.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::event::Batch;
-use crate::place::Partition;
 use crate::port::sink::{Promise, Settled, Sink, SinkError, SinkFactory, Verdict};
+use crate::position::Partition;
 
-/// The events that became dead letters again, by where they were read first.
+/// The events that became dead letters again, by the partition and offset of their first reading.
 #[derive(Debug, Default)]
-pub struct Again(Mutex<BTreeSet<(Partition, u64)>>);
+pub struct RepeatedLetters(Mutex<BTreeSet<(Partition, u64)>>);
 
-impl Again {
-    /// Whether an event did; it is forgotten then.
+impl RepeatedLetters {
+    /// Whether an event became a dead letter again. Forgets the event.
     pub fn take(&self, event: &(Partition, u64)) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(event)
     }
@@ -24,27 +24,27 @@ impl Again {
     }
 }
 
-/// A sink of dead letters that notes which events it wrote.
-pub struct Noting {
-    /// The sink.
+/// A sink of dead letters that records the events it wrote.
+pub struct RepeatRecorder {
+    /// The underlying sink.
     pub letters: Box<dyn SinkFactory>,
-    /// Where it is noted.
-    pub again: Arc<Again>,
+    /// The record of events.
+    pub repeated: Arc<RepeatedLetters>,
 }
 
-impl SinkFactory for Noting {
+impl SinkFactory for RepeatRecorder {
     fn promise(&self) -> Promise {
         self.letters.promise()
     }
 
     fn build(&self, worker: usize) -> Result<Box<dyn Sink>, SinkError> {
-        Ok(Box::new(Writer { sink: self.letters.build(worker)?, again: Arc::clone(&self.again) }))
+        Ok(Box::new(Writer { sink: self.letters.build(worker)?, repeated: Arc::clone(&self.repeated) }))
     }
 }
 
 struct Writer {
     sink: Box<dyn Sink>,
-    again: Arc<Again>,
+    repeated: Arc<RepeatedLetters>,
 }
 
 impl Sink for Writer {
@@ -59,7 +59,7 @@ impl Sink for Writer {
     fn settle(&mut self, wait: Duration) -> Option<Settled> {
         let settled = self.sink.settle(wait)?;
         if matches!(settled.verdict, Verdict::Written { .. }) {
-            self.again.note(&settled.batch);
+            self.repeated.note(&settled.batch);
         }
         Some(settled)
     }
@@ -76,16 +76,16 @@ mod tests {
     use crate::sink::Noop;
 
     #[test]
-    fn what_was_buried_again_is_known_once() {
-        let again = Arc::new(Again::default());
-        let noting = Noting { letters: Box::new(Noop), again: Arc::clone(&again) };
+    fn a_repeated_letter_is_reported_once() {
+        let repeated = Arc::new(RepeatedLetters::default());
+        let recorder = RepeatRecorder { letters: Box::new(Noop), repeated: Arc::clone(&repeated) };
         let mut batch = Batch::new(Partition::new("t", 1));
         batch.push(Record { offset: 7, ..Record::default() });
-        let mut sink = noting.build(0).unwrap();
+        let mut sink = recorder.build(0).unwrap();
         sink.submit(batch);
-        assert!(!again.take(&(Partition::new("t", 1), 7)), "nothing is durable yet");
+        assert!(!repeated.take(&(Partition::new("t", 1), 7)), "nothing is durable yet");
         sink.settle(Duration::ZERO).unwrap();
-        assert!(again.take(&(Partition::new("t", 1), 7)));
-        assert!(!again.take(&(Partition::new("t", 1), 7)));
+        assert!(repeated.take(&(Partition::new("t", 1), 7)));
+        assert!(!repeated.take(&(Partition::new("t", 1), 7)));
     }
 }

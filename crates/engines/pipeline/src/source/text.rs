@@ -1,7 +1,6 @@
-//! Texts of so many words.
+//! Generates texts of a given number of words.
 
-/// Common English words, each of which is one token of the usual tokenizers: a text of n words has n tokens, and the special
-/// ones around them.
+/// Common English words, each one token of the usual tokenizers: a text of n words has n tokens plus the special ones.
 pub const WORDS: [&str; 64] = [
     "the", "load", "line", "of", "a", "ship", "is", "where", "water", "may", "reach", "rate", "time",
     "system", "under", "one", "two", "three", "four", "five", "north", "south", "red", "green", "blue",
@@ -11,10 +10,10 @@ pub const WORDS: [&str; 64] = [
     "station", "bridge", "island", "sea", "land",
 ];
 
-/// No word is longer, in bytes, the blank behind it included.
+/// The longest word with its blank, in bytes.
 pub(super) const WORD_BYTES_MAX: usize = 9;
 
-/// Appends the text of a number: the same number always has the same one.
+/// Appends the text of a number. The same number always has the same text.
 pub(super) fn push_text(arena: &mut Vec<u8>, words: usize, seed: u64, number: u64) {
     let mut state = mixed(seed).wrapping_add(number);
     for at in 0..words {

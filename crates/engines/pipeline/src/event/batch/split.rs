@@ -1,20 +1,20 @@
-//! How a batch is cut in half, to find what is wrong in it.
+//! Splits a batch in half, to find the event that a sink refuses.
 
 use super::Batch;
-use super::as_read::AsRead;
+use super::originals::Original;
 use crate::event::{Event, Span};
 use crate::flow::Ticket;
 
 impl Batch {
-    /// Cuts the second half of its events off into a batch of their own; both together settle what it was. Only what these
-    /// events need is copied: batches are cut again and again, and must not multiply what is in flight.
+    /// Splits the second half of its events off into a new batch. The original is settled when both halves are. Copies only
+    /// the memory of these events, since repeated splits must not multiply the memory in flight.
     pub(crate) fn split_off_half(&mut self) -> Self {
         let mut half = Self::new(self.partition.clone());
         half.position = self.position.clone();
-        half.journey = self.journey;
+        half.progress = self.progress;
         let events = self.events.split_off(self.events.len() / 2);
-        half.taken = events.len();
-        self.taken -= half.taken;
+        half.events_read = events.len();
+        self.events_read -= half.events_read;
         for event in events {
             let event = half.copy(self, event);
             half.events.push(event);
@@ -26,7 +26,7 @@ impl Batch {
         half
     }
 
-    /// Copies an event of another batch. Parts of what was read stay parts of it: an envelope's are.
+    /// Copies an event from another batch. Spans within the original payload stay within it, as those of an envelope.
     fn copy(&mut self, from: &Self, event: Event) -> Event {
         let original = event.original.of(&from.arena).map_or(Span::NULL, |bytes| self.keep(bytes));
         let mut part = |span: Span| match (span.offset_in(event.original), span.of(&from.arena)) {
@@ -35,9 +35,10 @@ impl Batch {
             (None, Some(bytes)) => self.keep(bytes),
         };
         let (key, payload, headers) = (part(event.key), part(event.payload), part(event.headers));
-        let noted = from.noted(&event);
-        let noted = noted.map(|it| AsRead { key: part(it.key), headers: part(it.headers), ..it });
-        let read = noted.and_then(|it| self.note_read(it));
+        let saved_original = from.saved_original(&event);
+        let saved_original =
+            saved_original.map(|it| Original { key: part(it.key), headers: part(it.headers), ..it });
+        let read = saved_original.and_then(|it| self.save_original(it));
         let mut vector = Span::NULL;
         if let Some(numbers) = event.vector.of(&from.vectors) {
             let start = self.vectors.len();
@@ -75,7 +76,7 @@ mod tests {
     fn halves_hold_what_the_whole_held_and_no_more_memory_than_they_need() {
         let mut whole = batch();
         whole.sift(|_, index| match index {
-            0 => Fate::Condemn(Cause::new("test", CauseClass::Invalid, "no")),
+            0 => Fate::Reject(Cause::new("test", CauseClass::Invalid, "no")),
             _ => Fate::Keep,
         });
         // One payload is a part of what was read, one is new, one is none; one event has a vector.
@@ -87,7 +88,10 @@ mod tests {
         let (before, all_bytes) = (told(&whole), whole.bytes());
         let half = whole.split_off_half();
         assert_eq!([told(&whole), told(&half)].concat(), before);
-        assert_eq!((whole.taken(), whole.condemned().len(), half.taken(), half.filtered()), (2, 1, 2, 0));
+        assert_eq!(
+            (whole.events_read(), whole.rejected().len(), half.events_read(), half.filtered()),
+            (2, 1, 2, 0)
+        );
         assert_eq!(half.bytes(), 2 * (1 + 3 + 8) + 13 + 8, "{all_bytes} in all");
         let mut smaller = half;
         let least = smaller.split_off_half();

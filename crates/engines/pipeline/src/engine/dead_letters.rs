@@ -1,4 +1,4 @@
-//! Makes condemned events durable as dead letters before their batch is settled.
+//! Writes rejected events as dead letters before their batch is settled.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -6,69 +6,70 @@ use std::time::Duration;
 use plimsoll_measure::clock;
 
 use super::shared::{Error, Shared};
-use crate::event::{Batch, Condemned};
+use crate::event::{Batch, Rejected};
 use crate::guarantee::Guarantee;
 use crate::meter::Count;
 use crate::port::sink::{FailureClass, Identity, Sink, Verdict};
 
-/// How long to wait for the sink of dead letters before looking whether the pipeline ended.
+/// The wait for the sink of dead letters between checks for an abort.
 const LOOK: Duration = Duration::from_millis(50);
-/// Tries of one batch of dead letters at most: a sink that takes none stops the pipeline.
+/// Attempts per batch of dead letters at most. After that the pipeline stops.
 const ATTEMPTS_MAX: u32 = 20;
 
-/// The dead letters of one worker.
-pub(super) struct Burial<'env> {
+/// Writes the dead letters of one worker.
+pub(super) struct DeadLetterWriter<'env> {
     sink: Option<Box<dyn Sink>>,
     shared: &'env Shared,
 }
 
-impl<'env> Burial<'env> {
+impl<'env> DeadLetterWriter<'env> {
     pub(super) fn new(sink: Option<Box<dyn Sink>>, shared: &'env Shared) -> Self {
         Self { sink, shared }
     }
 
-    /// Refuses what nobody would bury: a transaction commits the positions behind it.
+    /// Fails if rejected events of a transactional pipeline have no sink: the transaction would commit the positions behind
+    /// them.
     pub(super) fn check(&self, batch: &Batch) -> Result<(), Error> {
         let promise = self.shared.promise;
-        match batch.condemned().first() {
-            Some(first) if promise.identity == Identity::Transaction && !promise.buries => {
-                Err(nowhere(batch, first))
+        match batch.rejected().first() {
+            Some(first) if promise.identity == Identity::Transaction && !promise.writes_dead_letters => {
+                Err(no_dead_letters(batch, first))
             }
             _ => Ok(()),
         }
     }
 
-    /// Returns when the condemned events of a batch are durable dead letters.
-    pub(super) fn bury(&mut self, batch: &mut Batch) -> Result<(), Error> {
-        let condemned = batch.condemned().len() as u64;
-        self.note(batch.taken() as u64, condemned)?;
-        if condemned == 0 {
+    /// Writes the rejected events of a batch; returns once they are durable.
+    pub(super) fn store(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        let rejected = batch.rejected().len() as u64;
+        self.note(batch.events_read() as u64, rejected)?;
+        if rejected == 0 {
             return Ok(());
         }
-        if self.shared.promise.buries {
+        if self.shared.promise.writes_dead_letters {
             self.count(batch);
         } else if self.sink.is_some() {
             self.write(letters(batch))?;
             self.count(batch);
         } else if self.shared.settings.guarantee == Guarantee::AtMostOnce {
-            self.shared.meter.add(Count::Lost, condemned);
+            self.shared.meter.add(Count::Lost, rejected);
         } else {
-            return Err(nowhere(batch, &batch.condemned()[0]));
+            return Err(no_dead_letters(batch, &batch.rejected()[0]));
         }
         Ok(())
     }
 
-    /// Counts the dead letters of a batch, which are durable now; of those that were admitted nothing more is owed.
+    /// Counts the durable dead letters of a batch. Those that security had admitted count as acknowledged.
     fn count(&self, batch: &Batch) {
-        let buried = batch.condemned().len() as u64;
-        self.shared.meter.add(Count::DeadLettered, buried);
-        self.shared.meter.add(Count::Acknowledged, buried - turned_away(batch));
+        let written = batch.rejected().len() as u64;
+        self.shared.meter.add(Count::DeadLettered, written);
+        self.shared.meter.add(Count::Acknowledged, written - denied(batch));
     }
 
-    fn note(&self, events: u64, condemned: u64) -> Result<(), Error> {
+    fn note(&self, events: u64, rejected: u64) -> Result<(), Error> {
         let mut window = self.shared.window.lock().unwrap_or_else(PoisonError::into_inner);
         match self.shared.settings.dead_letter_limit {
-            Some(limit) if window.note(events, condemned) => Err(Error::TooManyDeadLetters(limit)),
+            Some(limit) if window.note(events, rejected) => Err(Error::TooManyDeadLetters(limit)),
             _ => Ok(()),
         }
     }
@@ -82,7 +83,7 @@ impl<'env> Burial<'env> {
                 match sink.settle(LOOK) {
                     Some(settled) => break settled,
                     None if self.shared.control.is_aborted() => {
-                        return Err(Error::DeadLetters("the pipeline was ended at once".into()));
+                        return Err(Error::DeadLetters("the pipeline was aborted".into()));
                     }
                     None => {}
                 }
@@ -101,8 +102,10 @@ impl<'env> Burial<'env> {
                     letters = settled.batch;
                 }
                 Verdict::Failed(failure) => return Err(Error::DeadLetters(failure.reason)),
-                Verdict::Left => {
-                    return Err(Error::DeadLetters("their sink gave them up, and may not".into()));
+                Verdict::Revoked => {
+                    return Err(Error::DeadLetters(
+                        "their sink released them, which is a defect of this program".into(),
+                    ));
                 }
             }
         }
@@ -110,19 +113,19 @@ impl<'env> Burial<'env> {
     }
 }
 
-/// Events of a batch that security did not turn away.
+/// The number of events of a batch that security admitted.
 pub(super) fn admitted(batch: &Batch) -> u64 {
-    (batch.taken() as u64).saturating_sub(turned_away(batch))
+    (batch.events_read() as u64).saturating_sub(denied(batch))
 }
 
-fn turned_away(batch: &Batch) -> u64 {
-    batch.condemned().iter().filter(|one| one.cause.stage == crate::SECURITY).count() as u64
+fn denied(batch: &Batch) -> u64 {
+    batch.rejected().iter().filter(|one| one.cause.stage == crate::SECURITY).count() as u64
 }
 
-/// The dead letters of a batch: the events as they were read, with their headers and why they are here.
+/// The dead letters of a batch: the events as read, with headers for the cause.
 fn letters(batch: &Batch) -> Batch {
     let mut letters = Batch::new(batch.partition().clone());
-    for Condemned { event, cause } in batch.condemned() {
+    for Rejected { event, cause } in batch.rejected() {
         let ours = cause.headers(batch.partition(), event.offset);
         let ours = ours.iter().map(|(name, value)| (*name, Some(value.as_bytes())));
         let (record, headers) = batch.as_read(event);
@@ -132,7 +135,7 @@ fn letters(batch: &Batch) -> Batch {
     letters
 }
 
-fn nowhere(batch: &Batch, first: &Condemned) -> Error {
+fn no_dead_letters(batch: &Batch, first: &Rejected) -> Error {
     Error::NoDeadLetters {
         partition: batch.partition().clone(),
         offset: first.event.offset,

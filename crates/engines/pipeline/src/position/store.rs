@@ -1,28 +1,27 @@
-//! Where positions are kept for sources that keep none themselves.
+//! Defines the port of position stores, for sources that keep no positions themselves.
 
 use thiserror::Error;
 
-use crate::place::{Partition, Position};
+use super::{Partition, Position};
 
-/// What a store gives for a partition.
+/// A partition as a store hands it to this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// Where to go on; `None` if the partition was never committed.
+    /// The position to resume from; `None` if the partition was never committed.
     pub position: Option<Position>,
-    /// The epoch in which the partition is held from now on: greater than that of everyone who held it before. Zero where
-    /// the store knows no fence.
+    /// The epoch in which this process holds the partition: greater than all earlier ones. Zero if the store has no fence.
     pub epoch: u64,
 }
 
 /// Why positions cannot be read or written.
 #[derive(Debug, Error)]
 pub enum PositionError {
-    /// The store cannot be used now.
+    /// The store is unavailable.
     #[error("the positions cannot be {verb}: {reason}; the pipeline stops rather than guess where it was")]
     Unavailable {
         /// `read` or `written`.
         verb: &'static str,
-        /// What the store said.
+        /// The store's reason.
         reason: String,
     },
     /// Another process holds the partition in a later epoch.
@@ -34,8 +33,8 @@ pub enum PositionError {
 }
 
 impl PositionError {
-    /// What is wrong, in the words of who does not stop at it but tries again.
-    pub fn for_now(&self) -> String {
+    /// The message for a caller that retries instead of stopping.
+    pub fn transient_message(&self) -> String {
         match self {
             Self::Unavailable { verb, reason } => format!("the positions cannot be {verb}: {reason}"),
             Self::Fenced { .. } => self.to_string(),
@@ -43,19 +42,19 @@ impl PositionError {
     }
 }
 
-/// Keeps the positions of a pipeline's partitions, durably.
+/// Keeps the positions of a pipeline's partitions durably.
 pub trait PositionStore: Send + Sync {
-    /// Takes a partition over and says where to go on.
+    /// Takes a partition over and returns the position to resume from.
     ///
     /// # Errors
     ///
     /// If the store cannot be read.
     fn claim(&self, partition: &Partition) -> Result<Claim, PositionError>;
 
-    /// Keeps positions; when it returns they survive a crash. Positions of a partition never go back.
+    /// Stores positions durably: they survive a crash once this returns. Positions never move back.
     ///
     /// # Errors
     ///
-    /// If the store cannot be written, or another process holds a partition.
+    /// If the store is unavailable, or another process holds a partition.
     fn keep(&self, positions: &[(Partition, Position)]) -> Result<(), PositionError>;
 }

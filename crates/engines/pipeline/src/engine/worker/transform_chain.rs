@@ -1,21 +1,21 @@
-//! A batch's way through the transforms of a worker.
+//! Applies the transforms of a worker to a batch, and times each.
 
 use std::sync::Arc;
 
 use plimsoll_measure::clock;
 
-use crate::engine::burial::admitted;
-use crate::engine::run::Makers;
+use crate::engine::dead_letters::admitted;
+use crate::engine::parts::Factories;
 use crate::engine::shared::{Error, Shared};
-use crate::event::{Batch, CauseClass, Condemned};
+use crate::event::{Batch, CauseClass, Rejected};
 use crate::meter::{Count, Slot};
 use crate::port::transform::Transform;
 
-/// The stage of waiting for a worker; transforms follow, then the sink, then delivery.
+/// The stage of waiting for a worker. The transforms follow, then the sink, then delivery.
 const STAGE_QUEUE: usize = 0;
 
 /// The transforms of one worker.
-pub(super) struct Passage<'env> {
+pub(super) struct TransformChain<'env> {
     stages: Vec<Stage>,
     shared: &'env Shared,
     slot: Arc<Slot>,
@@ -26,39 +26,39 @@ struct Stage {
     is_security: bool,
 }
 
-impl<'env> Passage<'env> {
+impl<'env> TransformChain<'env> {
     pub(super) fn build(
         worker: usize,
-        makers: &Makers,
+        factories: &Factories,
         shared: &'env Shared,
         slot: Arc<Slot>,
     ) -> Result<Self, Error> {
-        let stages = makers.transforms.iter().map(|maker| {
-            let transform = maker.build(worker)?;
-            Ok(Stage { transform, is_security: maker.name() == crate::SECURITY })
+        let stages = factories.transforms.iter().map(|factory| {
+            let transform = factory.build(worker)?;
+            Ok(Stage { transform, is_security: factory.name() == crate::SECURITY })
         });
         let stages = stages.collect::<Result<_, Error>>()?;
         Ok(Self { stages, shared, slot })
     }
 
-    /// The stage of the sink; that of delivery follows.
+    /// The stage of the sink. The stage of delivery follows.
     pub(super) fn stage_sink(&self) -> usize {
         STAGE_QUEUE + 1 + self.stages.len()
     }
 
-    /// Takes a batch through all of them. What they add to it counts as in flight.
+    /// Applies all transforms to a batch. Its growth counts as in flight.
     pub(super) fn apply(&mut self, batch: &mut Batch) -> Result<(), Error> {
         let (begun, bytes) = (clock::now(), batch.bytes());
         self.slot.record(STAGE_QUEUE, begun.since(batch.read_at()), batch.events().len() as u64);
         let mut at = begun;
         for (number, stage) in self.stages.iter_mut().enumerate() {
-            let (before, condemned) = (batch.events().len() as u64, batch.condemned().len());
+            let (before, rejected) = (batch.events().len() as u64, batch.rejected().len());
             stage.transform.apply(batch)?;
             let now = clock::now();
             self.slot.record(STAGE_QUEUE + 1 + number, now.since(at), before);
             at = now;
             if stage.is_security {
-                note_decisions(self.shared, before, &batch.condemned()[condemned..]);
+                note_decisions(self.shared, before, &batch.rejected()[rejected..]);
             }
         }
         batch.note_growth(bytes);
@@ -69,9 +69,9 @@ impl<'env> Passage<'env> {
     }
 }
 
-fn note_decisions(shared: &Shared, decided: u64, condemned: &[Condemned]) {
-    let denied = condemned.iter().filter(|one| one.cause.class == CauseClass::Denied).count() as u64;
+fn note_decisions(shared: &Shared, decided: u64, rejected: &[Rejected]) {
+    let denied = rejected.iter().filter(|one| one.cause.class == CauseClass::Denied).count() as u64;
     shared.meter.add(Count::Decided, decided);
     shared.meter.add(Count::Denied, denied);
-    shared.meter.add(Count::Undecidable, condemned.len() as u64 - denied);
+    shared.meter.add(Count::Undecidable, rejected.len() as u64 - denied);
 }

@@ -1,53 +1,53 @@
-//! What an event was read with, for its dead letter: it must be the event that somebody can read again.
+//! Keeps key, headers and time of an event as read, for its dead letter.
 
 use std::num::NonZeroU32;
 
 use super::Batch;
 use crate::event::{Event, Headers, Record, Span};
 
-/// Key, headers and time of an event as they were read. Its payload is in the event.
+/// Key, headers and time of an event as read. The event itself keeps its original payload.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AsRead {
+pub(super) struct Original {
     pub(super) appended_ms: u64,
     pub(super) key: Span,
     pub(super) headers: Span,
 }
 
 impl Batch {
-    /// Replaces the event at `index`. What it was read with stays for its dead letter.
+    /// Replaces the event at `index`, and keeps the original for its dead letter.
     ///
-    /// A transform that changes no more than the payload or the vector may write them by [`Batch::events_mut`]: of the payload
-    /// the event itself remembers the original.
+    /// A transform that changes only the payload or the vector may use [`Batch::events_mut`]: the event keeps its original
+    /// payload.
     pub fn replace(&mut self, index: usize, event: Event) {
         let before = self.events[index];
-        let told = |event: &Event| (event.key, event.headers, event.appended_ms);
+        let parts = |event: &Event| (event.key, event.headers, event.appended_ms);
         let read = match before.read {
-            None if told(&before) != told(&event) => {
+            None if parts(&before) != parts(&event) => {
                 let Event { appended_ms, key, headers, .. } = before;
-                self.note_read(AsRead { appended_ms, key, headers })
+                self.save_original(Original { appended_ms, key, headers })
             }
             read => read,
         };
         self.events[index] = Event { original: before.original, read, ..event };
     }
 
-    /// An event as it was read, and its headers.
+    /// An event as read, and its headers.
     pub fn as_read(&self, event: &Event) -> (Record<'_>, Headers<'_>) {
         let Event { offset, appended_ms, key, headers, .. } = *event;
-        let AsRead { appended_ms, key, headers } =
-            self.noted(event).unwrap_or(AsRead { appended_ms, key, headers });
+        let Original { appended_ms, key, headers } =
+            self.saved_original(event).unwrap_or(Original { appended_ms, key, headers });
         let record =
             Record { offset, appended_ms, key: key.of(&self.arena), payload: event.original.of(&self.arena) };
         (record, Headers::new(headers.of(&self.arena).unwrap_or_default()))
     }
 
-    /// What is noted of an event.
-    pub(super) fn noted(&self, event: &Event) -> Option<AsRead> {
+    /// The saved original of an event, if a transform replaced it.
+    pub(super) fn saved_original(&self, event: &Event) -> Option<Original> {
         event.read.map(|number| self.as_read[number.get() as usize - 1])
     }
 
-    /// Notes what an event was read with, and numbers the note from one on.
-    pub(super) fn note_read(&mut self, as_read: AsRead) -> Option<NonZeroU32> {
+    /// Saves an original; numbers start at one.
+    pub(super) fn save_original(&mut self, as_read: Original) -> Option<NonZeroU32> {
         self.as_read.push(as_read);
         u32::try_from(self.as_read.len()).ok().and_then(NonZeroU32::new)
     }
@@ -59,7 +59,7 @@ mod tests {
     use crate::event::{Batch, Event, Span};
 
     /// An event as it was read, in words.
-    fn told(batch: &Batch, index: usize) -> String {
+    fn parts(batch: &Batch, index: usize) -> String {
         let (record, headers) = batch.as_read(&batch.events()[index]);
         format!("{record:?} {:?}", headers.as_bytes())
     }
@@ -73,16 +73,16 @@ mod tests {
     #[test]
     fn what_an_event_was_read_with_survives_every_replacement_and_every_cut() {
         let mut batch = batch();
-        let before: Vec<_> = (0..4).map(|index| told(&batch, index)).collect();
+        let before: Vec<_> = (0..4).map(|index| parts(&batch, index)).collect();
         replace(&mut batch, 1, b"another");
         replace(&mut batch, 3, b"other");
         replace(&mut batch, 3, b"third");
         let event = batch.events()[3];
         assert_eq!((batch.key(&event), event.appended_ms), (Some(&b"third"[..]), 99));
         assert_eq!(batch.headers(&event).count(), 0);
-        assert_eq!((0..4).map(|index| told(&batch, index)).collect::<Vec<_>>(), before);
+        assert_eq!((0..4).map(|index| parts(&batch, index)).collect::<Vec<_>>(), before);
         let half = batch.split_off_half();
-        assert_eq!([told(&batch, 0), told(&batch, 1), told(&half, 0), told(&half, 1)].to_vec(), before);
+        assert_eq!([parts(&batch, 0), parts(&batch, 1), parts(&half, 0), parts(&half, 1)].to_vec(), before);
         assert_eq!(half.key(&half.events()[1]), Some(&b"third"[..]));
     }
 

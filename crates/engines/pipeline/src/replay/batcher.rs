@@ -1,15 +1,15 @@
-//! Letters become batches: one for each run of letters whose events were read from one partition.
+//! DeadLetterFile become batches: one for each run of letters whose events were read from one partition.
 
 use std::sync::Arc;
 
-use super::letter::{Letter, NoLetter};
+use super::letter::{DeadLetter, NotADeadLetter};
 use crate::event::{Batch, Cause, CauseClass, Event, Fate, Record};
-use crate::flow::{Lane, Space};
-use crate::place::{Partition, Position};
+use crate::flow::{Assignment, Space};
 use crate::port::source::Intake;
+use crate::position::{Partition, Position};
 
-/// Gathers letters to batches within one turn of a source.
-pub struct Returned<'a, 'i> {
+/// Groups the letters of one read into batches.
+pub struct LetterBatcher<'a, 'i> {
     intake: &'a mut Intake<'i>,
     room: Space,
     events: usize,
@@ -17,44 +17,45 @@ pub struct Returned<'a, 'i> {
     open: Option<Open>,
 }
 
-/// A batch that is being filled.
+/// The batch being filled.
 struct Open {
-    lane: Arc<Lane>,
+    assignment: Arc<Assignment>,
     batch: Batch,
-    /// Events that cannot go on, by their index.
-    condemned: Vec<(usize, Cause)>,
+    /// Rejected events, by index.
+    rejected: Vec<(usize, Cause)>,
 }
 
-impl<'a, 'i> Returned<'a, 'i> {
-    /// Nothing yet, with the room that the turn has.
+impl<'a, 'i> LetterBatcher<'a, 'i> {
+    /// No letters yet; the space of the read.
     pub fn new(intake: &'a mut Intake<'i>) -> Self {
         let room = intake.space();
         Self { intake, room, events: 0, bytes: 0, open: None }
     }
 
-    /// Whether another letter may be read.
+    /// Whether there is space for another letter.
     pub const fn has_room(&self) -> bool {
         self.events < self.room.events && self.bytes < self.room.bytes
     }
 
-    /// Takes the letter that ends at `behind` in the lane of its own store; gives its event's place.
+    /// Adds the letter that ends at `behind` in the assignment of its own store. Returns the partition and offset of its
+    /// event.
     ///
     /// # Errors
     ///
-    /// If it is no letter.
+    /// If it is not a dead letter.
     pub fn take(
         &mut self,
-        lane: &Arc<Lane>,
-        letter: &Letter<'_>,
+        assignment: &Arc<Assignment>,
+        letter: &DeadLetter<'_>,
         behind: Position,
-    ) -> Result<(Partition, u64), NoLetter> {
+    ) -> Result<(Partition, u64), NotADeadLetter> {
         let (origin, own) = letter.open()?;
         let full = self.intake.limits().batch_events_max;
         let event_bytes_max = self.intake.limits().event_bytes_max;
         let fits = |open: &Open| {
             let from = open.batch.partition();
             let same = (&*from.topic, from.index) == (origin.topic, origin.partition);
-            same && Arc::ptr_eq(&open.lane, lane) && open.batch.taken() < full
+            same && Arc::ptr_eq(&open.assignment, assignment) && open.batch.events_read() < full
         };
         if !self.open.as_ref().is_some_and(fits) {
             self.hand_over();
@@ -62,46 +63,46 @@ impl<'a, 'i> Returned<'a, 'i> {
         let intake = &mut *self.intake;
         let open = self.open.get_or_insert_with(|| {
             let from = Partition::new(origin.topic, origin.partition);
-            Open { lane: Arc::clone(lane), batch: intake.batch(&from), condemned: Vec::new() }
+            Open { assignment: Arc::clone(assignment), batch: intake.batch(&from), rejected: Vec::new() }
         });
         let before = open.batch.bytes();
-        let Letter { appended_ms, key, payload, .. } = *letter;
+        let DeadLetter { appended_ms, key, payload, .. } = *letter;
         open.batch.push_with(Record { offset: origin.offset, appended_ms, key, payload }, own);
         open.batch.set_position(behind);
         let last = open.batch.events().len() - 1;
-        let cause = origin.spoiled.or_else(|| oversize(&open.batch.events()[last], event_bytes_max));
-        open.condemned.extend(cause.map(|cause| (last, cause)));
+        let cause = origin.incomplete.or_else(|| oversize(&open.batch.events()[last], event_bytes_max));
+        open.rejected.extend(cause.map(|cause| (last, cause)));
         self.bytes += open.batch.bytes() - before;
         self.events += 1;
         Ok((open.batch.partition().clone(), origin.offset))
     }
 
-    /// Hands over what is left; gives how many letters were taken.
+    /// Hands the last batch over. Returns the number of letters taken.
     pub fn finish(mut self) -> usize {
         self.hand_over();
         self.events
     }
 
     fn hand_over(&mut self) {
-        let Some(Open { lane, mut batch, condemned }) = self.open.take() else { return };
-        if !condemned.is_empty() {
+        let Some(Open { assignment, mut batch, rejected }) = self.open.take() else { return };
+        if !rejected.is_empty() {
             batch.sift(|_, index| {
-                let found = condemned.iter().find(|(at, _)| *at == index);
-                found.map_or(Fate::Keep, |(_, cause)| Fate::Condemn(cause.clone()))
+                let found = rejected.iter().find(|(at, _)| *at == index);
+                found.map_or(Fate::Keep, |(_, cause)| Fate::Reject(cause.clone()))
             });
         }
-        self.intake.hand_over(&lane, batch);
+        self.intake.hand_over(&assignment, batch);
     }
 }
 
-/// What was taken before a letter that is none goes its way: it is read with that one at every start.
-impl Drop for Returned<'_, '_> {
+/// Letters before an invalid one are handed over, since every start reads them together with it.
+impl Drop for LetterBatcher<'_, '_> {
     fn drop(&mut self) {
         self.hand_over();
     }
 }
 
-/// Why an event is too large, as the source that read it first says it: the headers of its letter do not count.
+/// Whether an event is too large, measured like its source did: without the headers of its letter.
 fn oversize(event: &Event, most: usize) -> Option<Cause> {
     let bytes = event.key.len() + event.payload.len() + event.headers.len();
     let words = || format!("{bytes} bytes are more than {most}");

@@ -1,4 +1,4 @@
-//! Made-up events, as typed.
+//! The `generator` source of a pipeline file.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use plimsoll_measure::size::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::place::Partition;
+use crate::position::Partition;
 use crate::source::{Generator, GeneratorSettings, Stop};
 
-/// Made-up events, as typed.
+/// The `generator` source of a pipeline file.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct MadeUp {
-    /// Partitions; each is made by a thread of its own.
+pub struct GeneratorConfig {
+    /// Partitions. Each has its own thread.
     pub partitions: u32,
     /// Bytes of each payload.
     pub payload: Bytes,
-    /// Words of each payload, which is then a text, whatever `payload` says: each word is one token of the usual tokenizers.
+    /// Words of each payload, which is then a text of any number of bytes. Each word is one token of the usual tokenizers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<u32>,
     /// The key of every event.
     pub key: Option<String>,
-    /// Events a second, of all partitions together; as fast as they are taken if left out.
+    /// Events per second, over all partitions. Default: as fast as possible.
     pub rate: Option<f64>,
-    /// Events of all partitions together, at most.
+    /// Events at most, over all partitions.
     pub events: Option<u64>,
-    /// For how long.
+    /// How long events are made.
     pub duration: Option<Span>,
-    /// The seed of what payloads hold.
+    /// The seed of the payloads.
     pub seed: u64,
 }
 
-impl Default for MadeUp {
+impl Default for GeneratorConfig {
     fn default() -> Self {
         Self {
             partitions: 1,
@@ -50,17 +50,17 @@ impl Default for MadeUp {
 
 /// Partitions of a generator at most.
 const PARTITIONS_MAX: u32 = 64;
-/// Bytes of a made-up payload at most.
+/// Bytes of a payload at most.
 const PAYLOAD_BYTES_MAX: u64 = 16 << 20;
-/// Words of a made-up payload at most.
+/// Words of a payload at most.
 const WORDS_MAX: u32 = 100_000;
 
-impl MadeUp {
-    /// The generators, one a partition. They go on where they were if positions are kept.
+impl GeneratorConfig {
+    /// The generators, one per partition. With `resumes` they continue from stored positions.
     ///
     /// # Errors
     ///
-    /// If it is beyond the limits, or says two ends; the sentence says what to change.
+    /// If a value is out of range, or `events` and `duration` are both given. The message says what to change.
     pub fn build(&self, resumes: bool) -> Result<Vec<Generator>, String> {
         if !(1..=PARTITIONS_MAX).contains(&self.partitions) {
             return Err(format!("generator: `partitions` is 1 to {PARTITIONS_MAX}, not {}", self.partitions));
@@ -114,19 +114,25 @@ mod tests {
 
     #[test]
     fn shares_add_up_to_the_whole() {
-        let made_up = MadeUp { partitions: 3, events: Some(1000), ..MadeUp::default() };
+        let generator = GeneratorConfig { partitions: 3, events: Some(1000), ..GeneratorConfig::default() };
         let shares: u64 = (0..3)
-            .map(|index| match made_up.of(index, false).stop {
+            .map(|index| match generator.of(index, false).stop {
                 Stop::Events(events) => events,
                 Stop::Never | Stop::Time(_) => 0,
             })
             .sum();
         assert_eq!(shares, 1000);
-        let refused = |made_up: MadeUp| made_up.build(false).err().unwrap();
-        assert!(refused(MadeUp { partitions: 0, ..MadeUp::default() }).contains("partitions"));
-        assert!(refused(MadeUp { rate: Some(0.0), ..MadeUp::default() }).contains("rate"));
-        assert!(refused(MadeUp { words: Some(0), ..MadeUp::default() }).contains("words"));
-        let both = MadeUp { events: Some(1), duration: Some(Span::from_secs(1)), ..MadeUp::default() };
+        let refused = |generator: GeneratorConfig| generator.build(false).err().unwrap();
+        assert!(
+            refused(GeneratorConfig { partitions: 0, ..GeneratorConfig::default() }).contains("partitions")
+        );
+        assert!(refused(GeneratorConfig { rate: Some(0.0), ..GeneratorConfig::default() }).contains("rate"));
+        assert!(refused(GeneratorConfig { words: Some(0), ..GeneratorConfig::default() }).contains("words"));
+        let both = GeneratorConfig {
+            events: Some(1),
+            duration: Some(Span::from_secs(1)),
+            ..GeneratorConfig::default()
+        };
         assert!(refused(both).contains("not both"));
     }
 }

@@ -1,4 +1,4 @@
-//! Positions in a file, which is always whole: written anew beside it and then put in its place.
+//! Keeps positions in a file, replaced atomically by a new one at each write.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,21 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::place::{Partition, Position};
-use crate::port::positions::{Claim, PositionError, PositionStore};
+use super::store::{Claim, PositionError, PositionStore};
+use super::{Partition, Position};
 
-/// Positions in a file, for one process at a time.
+/// Positions in a file, used by one process at a time.
 #[derive(Debug)]
 pub struct FilePositions {
     path: PathBuf,
     held: Mutex<Option<Held>>,
 }
 
-/// The file in this process's hands.
+/// The locked file and its content.
 #[derive(Debug)]
 struct Held {
     kept: BTreeMap<Partition, Position>,
-    /// Held as long as this process uses the file.
+    /// The lock, held as long as this process uses the file.
     _lock: fs::File,
 }
 
@@ -48,8 +48,8 @@ struct Entry {
 const FORMAT: u32 = 1;
 
 impl FilePositions {
-    /// Positions in a file, which need not be there yet. Nothing is made or taken before the first partition is claimed: to
-    /// look at a pipeline is not to run it.
+    /// Positions in a file, which need not exist yet. Until the first claim nothing is created or locked, so that inspecting
+    /// a pipeline has no effect.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl FilePositions {
         Ok(Self { path, held: Mutex::new(None) })
     }
 
-    /// Uses the file, which no other process may do then.
+    /// Runs `work` on the file, after locking it against other processes.
     fn with<T>(&self, work: impl FnOnce(&mut Held) -> Result<T, PositionError>) -> Result<T, PositionError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let held = match held.take() {
@@ -72,7 +72,7 @@ impl FilePositions {
 
     fn hold(&self) -> Result<Held, PositionError> {
         let unreadable = |reason: String| unavailable("read", &self.path, &reason);
-        let lock = fs::OpenOptions::new().create(true).append(true).open(beside(&self.path, "lock"));
+        let lock = fs::OpenOptions::new().create(true).append(true).open(sibling(&self.path, "lock"));
         let lock = lock.map_err(|error| unreadable(error.to_string()))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| unreadable("another process uses this file: end it, or name another file".into()))?;
@@ -87,7 +87,7 @@ impl FilePositions {
             token: position.token.as_ref().map(|token| token.to_vec()),
         });
         let form = Form { format: FORMAT, positions: entries.collect() };
-        let new = beside(&self.path, "new");
+        let new = sibling(&self.path, "new");
         let mut file = fs::File::create(&new)?;
         file.write_all(&serde_json::to_vec(&form)?)?;
         file.sync_all()?;
@@ -98,7 +98,7 @@ impl FilePositions {
     }
 }
 
-/// The positions in a file; none if there is no file.
+/// The positions in a file; none if the file is missing.
 fn read(path: &Path) -> Result<BTreeMap<Partition, Position>, PositionError> {
     let unreadable = |reason: String| unavailable("read", path, &reason);
     let form: Form = match fs::read(path) {
@@ -117,7 +117,7 @@ fn read(path: &Path) -> Result<BTreeMap<Partition, Position>, PositionError> {
     Ok(kept.collect())
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn sibling(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(ending);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn to_look_at_a_file_takes_and_makes_nothing() {
+    fn opening_a_file_locks_and_creates_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("positions.json");
         drop(FilePositions::open(&path).unwrap());

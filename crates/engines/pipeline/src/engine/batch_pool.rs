@@ -1,4 +1,4 @@
-//! Empty batches that are kept for their memory.
+//! Recycles the memory of finished batches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,30 +6,30 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::event::Batch;
 
-/// Batches that are kept at most.
-const SPARES_MAX: usize = 64;
-/// A batch with more memory than this is not kept, in bytes.
-const SPARE_BYTES_MAX: usize = 8 << 20;
+/// Pooled batches at most.
+const BATCHES_MAX: usize = 64;
+/// A batch with more memory is not pooled, in bytes.
+const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// Batches that are done, for sources to fill again. Together they keep no more memory than may be in flight.
-pub(super) struct Spares {
+/// Finished batches that sources fill again. Together they keep no more memory than may be in flight.
+pub(super) struct BatchPool {
     put: Sender<Box<Batch>>,
     take: Receiver<Box<Batch>>,
     bytes: AtomicUsize,
     bytes_max: usize,
 }
 
-impl Spares {
-    /// None yet, and never more than so many bytes.
+impl BatchPool {
+    /// An empty pool of at most `bytes_max` bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
-        let (put, take) = bounded(SPARES_MAX);
+        let (put, take) = bounded(BATCHES_MAX);
         Self { put, take, bytes: AtomicUsize::new(0), bytes_max }
     }
 
-    /// Keeps a batch that is done, if there is room for it.
+    /// Keeps a finished batch, if there is space.
     pub(super) fn put(&self, batch: Box<Batch>) {
         let memory = batch.memory();
-        if memory > SPARE_BYTES_MAX {
+        if memory > BATCH_BYTES_MAX {
             return;
         }
         let all = self.bytes.fetch_add(memory, Ordering::Relaxed) + memory;
@@ -38,7 +38,7 @@ impl Spares {
         }
     }
 
-    /// A batch that was done, if one is kept.
+    /// Takes a pooled batch.
     pub(super) fn take(&self) -> Option<Box<Batch>> {
         let batch = self.take.try_recv().ok()?;
         self.bytes.fetch_sub(batch.memory(), Ordering::Relaxed);
@@ -50,10 +50,10 @@ impl Spares {
 mod tests {
     use super::*;
     use crate::event::Record;
-    use crate::place::Partition;
+    use crate::position::Partition;
 
     #[test]
-    fn no_more_memory_is_kept_than_was_allowed() {
+    fn the_pool_keeps_no_more_memory_than_allowed() {
         let batch = || {
             let mut batch = Box::new(Batch::new(Partition::new("t", 0)));
             batch.push(Record { payload: Some(&[0; 1000]), ..Record::default() });
@@ -61,11 +61,11 @@ mod tests {
         };
         let each = batch().memory();
         assert!(each >= 1000);
-        let spares = Spares::new(2 * each);
-        (0..5).for_each(|_| spares.put(batch()));
-        assert!(spares.take().is_some() && spares.take().is_some() && spares.take().is_none());
-        assert_eq!(spares.bytes.load(Ordering::Relaxed), 0);
-        let none = Spares::new(each - 1);
+        let pool = BatchPool::new(2 * each);
+        (0..5).for_each(|_| pool.put(batch()));
+        assert!(pool.take().is_some() && pool.take().is_some() && pool.take().is_none());
+        assert_eq!(pool.bytes.load(Ordering::Relaxed), 0);
+        let none = BatchPool::new(each - 1);
         none.put(batch());
         assert!(none.take().is_none());
     }

@@ -1,20 +1,18 @@
-//! One assigned partition: which of its batches are settled, and how far it may be committed.
+//! Tracks which batches of an assigned partition are settled, and the position that may be committed.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::budget::{Budget, Space};
-use super::ticket::Ticket;
-use crate::place::{Partition, Position};
+use crate::position::{Partition, Position};
 
 /// One assignment of a partition to this process.
 ///
-/// Batches are numbered as they leave the source and may be settled in any order; the position moves over the settled
-/// ones at the front and never past one that is not. An assignment that ended takes no more batches, and what is
-/// settled late changes nothing: the next assignment is a lane of its own.
+/// Batches are numbered as they leave the source and may be settled in any order. The position moves past settled batches at
+/// the front, never past an unsettled one. An assignment that ended accepts no more batches, and late settling has no effect:
+/// the next assignment of the partition is a new one.
 #[derive(Debug)]
-pub struct Lane {
+pub struct Assignment {
     partition: Partition,
     number: usize,
     epoch: u64,
@@ -24,16 +22,16 @@ pub struct Lane {
 
 #[derive(Debug, Default)]
 struct Ring {
-    /// The number of the batch at the front.
+    /// The number of the front batch.
     first: u64,
     waiting: VecDeque<Waiting>,
-    /// Threads that wait until everything is settled.
+    /// Threads waiting until everything is settled.
     watched: usize,
-    /// The position behind the last batch of the settled front, if it was not taken since.
+    /// The position behind the settled front, unless it was taken since.
     reached: Option<Position>,
-    /// Takes no more batches.
+    /// Accepts no more batches.
     closed: bool,
-    /// Belongs to another process, or to another assignment.
+    /// Another process, or another assignment, holds the partition.
     lost: bool,
 }
 
@@ -43,8 +41,8 @@ struct Waiting {
     settled: bool,
 }
 
-impl Lane {
-    /// A lane without batches, the `number`-th of its pipeline, held in an epoch (zero without a fence).
+impl Assignment {
+    /// An assignment without batches, the `number`-th of its pipeline, held in an epoch (zero without a fence).
     pub(super) fn new(partition: Partition, number: usize, epoch: u64) -> Self {
         Self { partition, number, epoch, ring: Mutex::default(), moved: Condvar::new() }
     }
@@ -54,12 +52,12 @@ impl Lane {
         &self.partition
     }
 
-    /// Its number among the assignments of the pipeline, which spreads lanes over workers.
+    /// Its number among the assignments of the pipeline, by which workers are chosen.
     pub const fn number(&self) -> usize {
         self.number
     }
 
-    /// The epoch in which it is held; zero without a fence.
+    /// The epoch in which the partition is held; zero without a fence.
     pub const fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -69,25 +67,20 @@ impl Lane {
         self.lock().closed
     }
 
-    /// Whether what is settled from now on counts no more.
-    pub(crate) fn is_lost(&self) -> bool {
+    /// Whether settling has no effect any more, because the partition belongs to another.
+    pub(crate) fn is_revoked(&self) -> bool {
         self.lock().lost
     }
 
-    /// The claim of the next batch, after which the source stands at `behind`; `None` when the assignment has ended.
-    pub(crate) fn claim(
-        self: &Arc<Self>,
-        behind: Position,
-        held: Space,
-        budget: &Arc<Budget>,
-    ) -> Option<Ticket> {
+    /// Numbers the next batch, behind which the source is at `behind`. `None` if the assignment has ended.
+    pub(super) fn enqueue(&self, behind: Position) -> Option<u64> {
         let mut ring = self.lock();
         if ring.closed {
             return None;
         }
         let sequence = ring.first + ring.waiting.len() as u64;
         ring.waiting.push_back(Waiting { behind, settled: false });
-        Some(Ticket::new(Arc::clone(self), sequence, held, Arc::clone(budget)))
+        Some(sequence)
     }
 
     pub(super) fn settle(&self, sequence: u64) {
@@ -108,17 +101,17 @@ impl Lane {
         }
     }
 
-    /// How far everything is settled, if that moved since it was last asked.
-    pub fn take_reached(&self) -> Option<Position> {
+    /// The position up to which everything is settled, if it moved since the last call.
+    pub fn take_settled(&self) -> Option<Position> {
         self.lock().reached.take()
     }
 
-    /// How many batches are not settled, or wait behind one that is not.
+    /// The number of batches that are unsettled, or behind an unsettled one.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }
 
-    /// Waits until everything is settled; says whether it is.
+    /// Waits until everything is settled. Returns whether it is.
     pub(super) fn wait_settled(&self, wait: Duration) -> bool {
         let mut ring = self.lock();
         ring.watched += 1;
@@ -128,12 +121,12 @@ impl Lane {
         ring.waiting.is_empty()
     }
 
-    /// Takes no more batches.
+    /// Accepts no more batches.
     pub(super) fn stop(&self) {
         self.lock().closed = true;
     }
 
-    /// Ends the assignment: what is settled from now on counts no more. Gives how far it came, if that was not taken.
+    /// Ends the assignment: later settling has no effect. Returns the settled position, unless it was taken.
     pub(super) fn close(&self) -> Option<Position> {
         let mut ring = self.lock();
         ring.closed = true;
@@ -150,61 +143,63 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::flow::Limits;
+    use std::sync::Arc;
 
-    fn lane() -> (Arc<Lane>, Arc<Budget>) {
+    use super::*;
+    use crate::flow::{Budget, Limits, Space, Ticket};
+
+    fn assignment() -> (Arc<Assignment>, Arc<Budget>) {
         let budget = Arc::new(Budget::new(Limits::default()));
-        (Arc::new(Lane::new(Partition::new("t", 0), 0, 0)), budget)
+        (Arc::new(Assignment::new(Partition::new("t", 0), 0, 0)), budget)
     }
 
-    fn claim(lane: &Arc<Lane>, budget: &Arc<Budget>, next: u64) -> Ticket {
+    fn claim(assignment: &Arc<Assignment>, budget: &Arc<Budget>, next: u64) -> Ticket {
         let held = Space { events: 10, bytes: 10 };
         budget.hold(held, Space::default());
-        lane.claim(Position::at(next), held, budget).unwrap()
+        Ticket::claim(assignment, Position::at(next), held, budget).unwrap()
     }
 
     #[test]
     fn the_position_never_passes_a_batch_that_is_not_settled() {
-        let (lane, budget) = lane();
-        let [first, second, third] = [10, 25, 30].map(|next| claim(&lane, &budget, next));
+        let (assignment, budget) = assignment();
+        let [first, second, third] = [10, 25, 30].map(|next| claim(&assignment, &budget, next));
         second.settle();
-        assert_eq!(lane.take_reached(), None);
+        assert_eq!(assignment.take_settled(), None);
         first.settle();
-        assert_eq!(lane.take_reached(), Some(Position::at(25)));
-        assert_eq!(lane.take_reached(), None);
+        assert_eq!(assignment.take_settled(), Some(Position::at(25)));
+        assert_eq!(assignment.take_settled(), None);
         drop(third);
-        claim(&lane, &budget, 40).settle();
-        assert_eq!(lane.take_reached(), None, "a dropped ticket is a gap for good");
+        claim(&assignment, &budget, 40).settle();
+        assert_eq!(assignment.take_settled(), None, "a dropped ticket is a gap for good");
         assert_eq!(budget.in_flight(), Space::default(), "its memory is free nevertheless");
     }
 
     #[test]
     fn every_order_of_settling_reaches_the_same_end() {
         for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
-            let (lane, budget) = lane();
-            let mut tickets: Vec<_> = (1..=4).map(|next| Some(claim(&lane, &budget, next))).collect();
+            let (assignment, budget) = assignment();
+            let mut tickets: Vec<_> = (1..=4).map(|next| Some(claim(&assignment, &budget, next))).collect();
             order.iter().for_each(|at| tickets[*at].take().unwrap().settle());
-            assert_eq!(lane.take_reached(), Some(Position::at(4)), "{order:?}");
-            assert_eq!(lane.waiting(), 0);
+            assert_eq!(assignment.take_settled(), Some(Position::at(4)), "{order:?}");
+            assert_eq!(assignment.waiting(), 0);
         }
     }
 
     #[test]
     fn a_split_batch_is_settled_when_all_of_its_parts_are() {
-        let (lane, budget) = lane();
-        let ticket = claim(&lane, &budget, 10);
+        let (assignment, budget) = assignment();
+        let ticket = claim(&assignment, &budget, 10);
         let part = ticket.split();
         ticket.settle();
-        assert_eq!((lane.take_reached(), budget.in_flight().events), (None, 10));
+        assert_eq!((assignment.take_settled(), budget.in_flight().events), (None, 10));
         part.settle();
-        assert_eq!((lane.take_reached(), budget.in_flight().events), (Some(Position::at(10)), 0));
+        assert_eq!((assignment.take_settled(), budget.in_flight().events), (Some(Position::at(10)), 0));
     }
 
     #[test]
     fn what_a_batch_grew_by_is_free_again_with_it() {
-        let (lane, budget) = lane();
-        let ticket = claim(&lane, &budget, 10);
+        let (assignment, budget) = assignment();
+        let ticket = claim(&assignment, &budget, 10);
         let part = ticket.split();
         part.grow(7);
         part.settle();
@@ -215,12 +210,12 @@ mod tests {
 
     #[test]
     fn what_is_settled_after_the_end_of_the_assignment_counts_no_more() {
-        let (lane, budget) = lane();
-        let [early, late] = [10, 20].map(|next| claim(&lane, &budget, next));
+        let (assignment, budget) = assignment();
+        let [early, late] = [10, 20].map(|next| claim(&assignment, &budget, next));
         early.settle();
-        assert_eq!(lane.close(), Some(Position::at(10)));
+        assert_eq!(assignment.close(), Some(Position::at(10)));
         late.settle();
-        assert_eq!(lane.take_reached(), None);
-        assert!(lane.claim(Position::at(30), Space::default(), &budget).is_none());
+        assert_eq!(assignment.take_settled(), None);
+        assert!(Ticket::claim(&assignment, Position::at(30), Space::default(), &budget).is_none());
     }
 }

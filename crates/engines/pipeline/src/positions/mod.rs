@@ -1,5 +1,0 @@
-//! Stores of positions that need nothing from outside.
-
-mod file;
-
-pub use file::FilePositions;

@@ -1,0 +1,60 @@
+//! Explains why a program is invalid or an event cannot be processed by it.
+
+use thiserror::Error;
+
+use super::bounds::{Beyond, STEPS_MAX};
+use super::extended::ConversionError;
+use crate::event::CauseClass;
+
+/// Why a program is invalid, or fails for an event.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ExpressionError {
+    /// It is not a program of the jq language.
+    #[error("`{text}` is not a program of the jq language: {reason}")]
+    Program {
+        /// The beginning of the program.
+        text: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The payload is not JSON.
+    #[error("the payload is not JSON: {0}")]
+    Payload(String),
+    /// The payload or the result cannot be converted from or to BSON.
+    #[error(transparent)]
+    ConversionError(#[from] ConversionError),
+    /// The program failed for this payload.
+    #[error("the expression failed: {0}")]
+    Failed(String),
+    /// It returned more than one value.
+    #[error("the expression returned more than one value, and one event must stay one event")]
+    Several,
+    /// It took too many steps.
+    #[error("the expression took more than {STEPS_MAX} steps: does it end?")]
+    Endless,
+    /// Its recursion was too deep.
+    #[error("the recursion of the expression is too deep: use a tail call, or `reduce`")]
+    Deep,
+    /// Its result is too large.
+    #[error("the expression returned more than {0} bytes: raise `in_flight.event`")]
+    Oversize(usize),
+}
+
+impl ExpressionError {
+    /// The class of the cause.
+    pub const fn class(&self) -> CauseClass {
+        match self {
+            Self::Oversize(_) => CauseClass::Oversize,
+            _ => CauseClass::Invalid,
+        }
+    }
+}
+
+impl From<Beyond> for ExpressionError {
+    fn from(beyond: Beyond) -> Self {
+        match beyond {
+            Beyond::Steps => Self::Endless,
+            Beyond::Stack => Self::Deep,
+        }
+    }
+}
