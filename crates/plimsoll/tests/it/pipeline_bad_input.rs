@@ -49,7 +49,7 @@ fn an_event_that_is_too_large_and_one_that_is_in_no_envelope_are_dead_letters_th
     let output = run(dir.path(), text);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let dead = fs::read_to_string(dir.path().join("dead")).unwrap();
-    assert!(dead.contains("this is no envelope: it does not begin with `PW`"), "{dead}");
+    assert!(dead.contains("this is not an envelope: it does not begin with `PW`"), "{dead}");
     assert!(dead.contains("it is longer than 100 bytes"), "{dead}");
     assert_eq!(dead.lines().count(), 2);
 }

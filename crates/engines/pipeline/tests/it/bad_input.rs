@@ -123,13 +123,13 @@ fn limits_and_pauses_that_mean_nothing_are_refused() {
         let error = run_refused(settings);
         assert!(error.contains(expected), "{error}");
     };
-    check(Settings { retry: Retry { pause_ns_min: 0, ..RETRY }, ..settings() }, "there must be a pause");
+    check(Settings { retry: Retry { pause_ns_min: 0, ..RETRY }, ..settings() }, "`pause` must be above zero");
     check(
         Settings { retry: Retry { pause_ns_max: 1, ..RETRY }, ..settings() },
-        "mend `pause` and `pause_max`",
+        "`pause_max` at least as long as `pause`",
     );
     let limit = Some(DeadLetterLimit { most: 5, of: 5 });
-    check(Settings { dead_letter_limit: limit, ..settings() }, "5 of 5 events are never too many");
+    check(Settings { dead_letter_limit: limit, ..settings() }, "`most` must be below `of`");
     let limits = Limits { event_bytes_max: 0, ..Limits::default() };
     check(Settings { limits, ..settings() }, "at least one");
     assert_eq!(run(&Scripted::writing(), None, settings()).ended.unwrap(), Ended::Exhausted);

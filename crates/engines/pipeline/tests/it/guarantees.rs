@@ -60,7 +60,7 @@ fn refusal(parts: Parts, guarantee: Guarantee) -> String {
 fn a_file_that_would_be_read_from_its_beginning_again_is_refused_at_most_once_too() {
     let file = File::new(FileSettings { path: "in".into(), format: Format::Ndjson });
     let words = refusal(parts(vec![Box::new(file)], &Scripted::writing()), Guarantee::AtMostOnce);
-    assert!(words.contains("no `positions:` store, so at-most-once cannot be given"), "{words}");
+    assert!(words.contains("no `positions:` store, so at-most-once is impossible"), "{words}");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn positions_that_nobody_would_write_are_refused() {
     let parts = parts(vec![Box::new(Counting::new(1, 1))], &Scripted::writing());
     let parts = Parts { positions: Some(Arc::new(positions)), ..parts };
     let words = refusal(parts, Guarantee::AtLeastOnce);
-    assert!(words.contains("keeps its positions itself") && words.contains("leave the key out"), "{words}");
+    assert!(words.contains("keeps its positions itself") && words.contains("remove the key"), "{words}");
 }
 
 /// A generator gives nothing again, so it needs no position for that promise; the file beside it does.
@@ -82,9 +82,9 @@ fn each_of_several_sources_must_keep_the_promise() {
     };
     let both = || parts(vec![generator(0, Stop::Never), file()], &Scripted::writing());
     let words = refusal(both(), Guarantee::AtMostOnce);
-    assert!(words.contains("no `positions:` store, so at-most-once cannot be given"), "{words}");
+    assert!(words.contains("no `positions:` store, so at-most-once is impossible"), "{words}");
     let words = refusal(both(), Guarantee::AtLeastOnce);
-    assert!(words.contains("cannot read again what was in flight"), "{words}");
+    assert!(words.contains("cannot read events again"), "{words}");
     // A store that the file needs is not in the way of a source that keeps its own positions.
     let positions = Arc::new(FilePositions::open(dir.path().join("positions")).unwrap());
     let sources: Vec<Box<dyn Source>> = vec![Box::new(Counting::new(1, 1)), file()];
@@ -187,8 +187,8 @@ fn nothing_is_buried_without_a_place_and_without_an_end_to_its_tries() {
         built.err().map(|error| error.to_string()).unwrap_or_default()
     };
     assert_eq!(bury(true, Some(3)), "");
-    assert!(bury(false, Some(3)).contains("no `dead_letters:`"));
-    assert!(bury(true, None).contains("say `attempts` or `for`"));
+    assert!(bury(false, Some(3)).contains("add `dead_letters:`"));
+    assert!(bury(true, None).contains("add `attempts` or `for`"));
 }
 
 #[test]

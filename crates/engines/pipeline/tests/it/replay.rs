@@ -189,5 +189,5 @@ fn a_file_of_something_else_is_said_with_the_place() {
     let settings =
         Settings { guarantee: plimsoll_pipeline::guarantee::Guarantee::AtMostOnce, ..Settings::default() };
     let words = Pipeline::build(parts, settings, Arc::default()).unwrap().run().unwrap_err().to_string();
-    assert!(words.contains("at byte 0") && words.contains("no dead letter"), "{words}");
+    assert!(words.contains("at byte 0") && words.contains("not a dead letter"), "{words}");
 }
