@@ -57,7 +57,9 @@ impl Fenced {
 fn verdict(batch: &Batch, held_ns: u64) -> Option<Verdict> {
     match batch.is_revoked() {
         true => Some(Verdict::Revoked),
-        false if held_ns >= UNKNOWING_NS => Some(Verdict::failed(FailureClass::Final, kept(batch.position_partition()))),
+        false if held_ns >= UNKNOWING_NS => {
+            Some(Verdict::failed(FailureClass::Final, kept(batch.position_partition())))
+        }
         false => None,
     }
 }

@@ -90,7 +90,12 @@ impl Common {
 
 impl SinkFactory for Transactions {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Transaction, order: Order::Kept, writes_dead_letters: true }
+        Promise {
+            durable: true,
+            identity: Identity::Transaction,
+            order: Order::Kept,
+            writes_dead_letters: true,
+        }
     }
 
     fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {

@@ -18,7 +18,8 @@ use mongodb::options::{ChangeStreamOptions, FullDocumentType};
 use plimsoll_deployment::driver_options;
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_pipeline::{
-    Batch, Intake, Assignment, Assignments, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+    Assignment, Assignments, Batch, Intake, Last, Partition, Position, Read, Record, Replay, Source,
+    SourceError,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,7 +92,17 @@ impl ChangeStream {
     pub(crate) fn new(watched: Watched, runtime: Runtime) -> Self {
         let (client, stream, assignment, at) = (None, None, None, Position::default());
         let events = watched.partition();
-        Self { watched, runtime, client, stream, assignment, events, at, fresh: false, moved_at: clock::now() }
+        Self {
+            watched,
+            runtime,
+            client,
+            stream,
+            assignment,
+            events,
+            at,
+            fresh: false,
+            moved_at: clock::now(),
+        }
     }
 
     /// Opens the stream where it was.
@@ -248,7 +259,9 @@ impl Source for ChangeStream {
     }
 
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        let Some(assignment) = self.assignment.clone().filter(|assignment| !assignment.is_closed()) else { return Ok(Read::End) };
+        let Some(assignment) = self.assignment.clone().filter(|assignment| !assignment.is_closed()) else {
+            return Ok(Read::End);
+        };
         if intake.space().events == 0 || intake.space().bytes == 0 {
             return Ok(Read::Idle);
         }

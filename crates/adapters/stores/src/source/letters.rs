@@ -9,7 +9,9 @@ use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_deployment::{Admin, Namespace};
 use plimsoll_pipeline::event::header;
 use plimsoll_pipeline::replay::{DeadLetter, LetterBatcher, RepeatedLetters};
-use plimsoll_pipeline::{Intake, Assignment, Assignments, Last, Partition, Position, Read, Replay, Source, SourceError};
+use plimsoll_pipeline::{
+    Assignment, Assignments, Intake, Last, Partition, Position, Read, Replay, Source, SourceError,
+};
 
 use super::order::{behind, until};
 
@@ -58,7 +60,12 @@ impl Undone {
 
 impl Letters {
     /// The letters of a collection, so many at most.
-    pub(crate) fn new(admin: Admin, namespace: Namespace, limit: u64, again: Option<Arc<RepeatedLetters>>) -> Self {
+    pub(crate) fn new(
+        admin: Admin,
+        namespace: Namespace,
+        limit: u64,
+        again: Option<Arc<RepeatedLetters>>,
+    ) -> Self {
         Self {
             admin,
             namespace,

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace};
 use plimsoll_pipeline::{
-    Batch, Intake, Assignment, Assignments, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+    Assignment, Assignments, Batch, Intake, Last, Partition, Position, Read, Record, Replay, Source,
+    SourceError,
 };
 use plimsoll_wire::{Connection, FindReply, FindRequest, FindSpec};
 use tokio::runtime::Runtime;

@@ -10,8 +10,8 @@ use plimsoll_host::Server;
 use plimsoll_measure::clock;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Control, Claim, Ended, Error, Executor, Partition, Parts, Pipeline, Position, PositionError, PositionStore,
-    Settings, SinkFactory,
+    Claim, Control, Ended, Error, Executor, Partition, Parts, Pipeline, Position, PositionError,
+    PositionStore, Settings, SinkFactory,
 };
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::positions::Positions;

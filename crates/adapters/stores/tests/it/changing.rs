@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_pipeline::{
-    Intake, Assignment, Assignments, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
+    Assignment, Assignments, Intake, Last, Partition, Position, Read, Record, Replay, Source, SourceError,
 };
 
 use crate::bench::payload;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bson::Document;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Control, Batch, Ended, Error, Executor, Identity, Limits, Order, Parts, Pipeline, PositionStore, Promise,
+    Batch, Control, Ended, Error, Executor, Identity, Limits, Order, Parts, Pipeline, PositionStore, Promise,
     Settings, Settled, Sink, SinkError, SinkFactory, Source, Verdict,
 };
 

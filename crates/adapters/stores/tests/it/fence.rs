@@ -11,7 +11,7 @@ use bson::doc;
 use plimsoll_host::Server;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Batch, Claim, Control, Executor, Identity, Intake, Assignments, Last, Order, Partition, Parts, Pipeline,
+    Assignments, Batch, Claim, Control, Executor, Identity, Intake, Last, Order, Partition, Parts, Pipeline,
     Position, PositionError, PositionStore, Promise, Read, Replay, Settings, Settled, Sink, SinkError,
     SinkFactory, Source, SourceError, Verdict,
 };
@@ -89,7 +89,12 @@ struct Catch(Sender<Batch>);
 
 impl SinkFactory for Catch {
     fn promise(&self) -> Promise {
-        Promise { durable: true, identity: Identity::Transaction, order: Order::Kept, writes_dead_letters: true }
+        Promise {
+            durable: true,
+            identity: Identity::Transaction,
+            order: Order::Kept,
+            writes_dead_letters: true,
+        }
     }
 
     fn build(&self, _: usize) -> Result<Box<dyn Sink>, SinkError> {

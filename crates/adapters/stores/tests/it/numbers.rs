@@ -5,8 +5,8 @@ use std::sync::Arc;
 use plimsoll_pipeline::engine::Retry;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Control, Ended, Error, Executor, Intake, Assignment, Assignments, Last, Partition, Parts, Pipeline, Position,
-    PositionStore, Read, Record, Replay, Settings, SinkFactory, Source, SourceError,
+    Assignment, Assignments, Control, Ended, Error, Executor, Intake, Last, Partition, Parts, Pipeline,
+    Position, PositionStore, Read, Record, Replay, Settings, SinkFactory, Source, SourceError,
 };
 
 use crate::bench::payload;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bson::{Bson, Document, doc};
 use plimsoll_host::scripted::Server;
-use plimsoll_pipeline::{Control, Claim, Ended, Partition, Position, PositionError, PositionStore};
+use plimsoll_pipeline::{Claim, Control, Ended, Partition, Position, PositionError, PositionStore};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::document::identity::Identity;
 use plimsoll_stores::scenario::Transactional;

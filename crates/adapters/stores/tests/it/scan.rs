@@ -6,7 +6,7 @@ use bson::{Bson, Document, doc};
 use plimsoll_host::Server;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::{
-    Control, Batch, Ended, Error, Parts, Pipeline, Settings, Transform, TransformError, TransformFactory,
+    Batch, Control, Ended, Error, Parts, Pipeline, Settings, Transform, TransformError, TransformFactory,
 };
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::positions::Positions;
@@ -50,8 +50,12 @@ fn a_scan_reads_everything_in_the_order_of_the_ids_whatever_their_types() {
     let server = shared();
     let all = fill(&server, "sc_all");
     let collect = Collect::default();
-    let ended =
-        run(scan(&server, "sc_all", ""), &collect, positions(&server, "sc_all"), &Arc::new(Control::default()));
+    let ended = run(
+        scan(&server, "sc_all", ""),
+        &collect,
+        positions(&server, "sc_all"),
+        &Arc::new(Control::default()),
+    );
     assert_eq!(ended.unwrap(), Ended::Exhausted);
     let arrived = collect.take();
     assert_eq!(arrived.iter().map(|arrived| arrived.document()).collect::<Vec<_>>(), all);

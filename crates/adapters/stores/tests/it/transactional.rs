@@ -96,7 +96,8 @@ fn who_lost_the_partition_writes_nothing_more() {
         wait_for(|| next(&server, "tx_fence", 0).is_some_and(|next| next > 500));
         let seen = next(&server, "tx_fence", 0).unwrap();
         // The second takes the partition over while the first is at work.
-        let second = run(&server, "tx_fence", Numbers::new(1, seen + 4000, 100), &Arc::new(Control::default()));
+        let second =
+            run(&server, "tx_fence", Numbers::new(1, seen + 4000, 100), &Arc::new(Control::default()));
         assert_eq!(second.unwrap(), Ended::Exhausted);
         let error = first.join().unwrap().unwrap_err().to_string();
         assert!(error.contains("another process took over t/0"), "{error}");
@@ -131,7 +132,8 @@ fn who_learns_in_time_that_the_partition_is_lost_goes_on() {
         });
         wait_for(|| next(&server, "tx_lost", 0).is_some_and(|next| next > 100));
         let seen = next(&server, "tx_lost", 0).unwrap();
-        let second = run(&server, "tx_lost", Numbers::new(1, seen + 4000, 100), &Arc::new(Control::default()));
+        let second =
+            run(&server, "tx_lost", Numbers::new(1, seen + 4000, 100), &Arc::new(Control::default()));
         assert_eq!(second.unwrap(), Ended::Exhausted);
         // It is fenced now, and does not know why yet.
         std::thread::sleep(Duration::from_secs(2));

@@ -54,10 +54,7 @@ fn events_of_another_file_of_the_same_path_have_names_of_their_own() {
     };
     read("a\n").unwrap();
     let words = read("b\nc\n").unwrap_err().to_string();
-    assert!(
-        words.contains("has another beginning now") && words.contains("remove its position"),
-        "{words}"
-    );
+    assert!(words.contains("has another beginning now") && words.contains("remove its position"), "{words}");
     fs::remove_file(dir.path().join("positions")).unwrap();
     read("b\nc\n").unwrap();
     let out = fs::read_to_string(dir.path().join("out")).unwrap();
