@@ -1,10 +1,7 @@
 //! Reads words, builds plans, wires rooms, sets exit codes.
 
-mod ab;
 mod cli;
 mod commands;
-mod matrix;
-mod suite;
 mod terminal;
 
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use plimsoll_measure::event::Event;
 use plimsoll_report::live::{Kind, Width};
 use plimsoll_report::text::Style;
 use plimsoll_report::{Live, live};
-use plimsoll_run::console::{Console, LiveView, Silent};
+use plimsoll_run::console::{Console, LiveView};
 
 /// Columns when the terminal does not tell.
 const COLUMNS: usize = 100;
@@ -93,9 +93,9 @@ pub fn say(text: &str) {
     writeln!(stderr(), "{text}").unwrap_or_default();
 }
 
-/// The console on stderr, or a silent one.
+/// The console on stderr, or one that shows warnings alone.
 pub fn console(is_quiet: bool) -> &'static dyn Console {
-    if is_quiet { &Silent } else { &STDERR }
+    if is_quiet { &Quiet } else { &STDERR }
 }
 
 static STDERR: Stderr = Stderr { shown: AtomicU32::new(0) };
@@ -107,8 +107,30 @@ struct Stderr {
     shown: AtomicU32,
 }
 
+/// Warnings on stderr, and nothing else.
+#[derive(Debug)]
+struct Quiet;
+
+impl Console for Quiet {
+    fn say(&self, _: &str) {}
+
+    fn warn(&self, text: &str) {
+        say(text);
+    }
+
+    fn installing(&self, _: &Progress) {}
+
+    fn live(&self) -> Option<Box<dyn LiveView>> {
+        None
+    }
+}
+
 impl Console for Stderr {
     fn say(&self, text: &str) {
+        say(text);
+    }
+
+    fn warn(&self, text: &str) {
         say(text);
     }
 

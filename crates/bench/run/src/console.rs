@@ -10,6 +10,9 @@ pub trait Console: Debug + Sync {
     /// Shows one message.
     fn say(&self, text: &str);
 
+    /// Shows a message that even a quiet console shows.
+    fn warn(&self, text: &str);
+
     /// Shows how far the installation of the embedded server is.
     fn installing(&self, progress: &Progress);
 
@@ -29,6 +32,8 @@ pub struct Silent;
 
 impl Console for Silent {
     fn say(&self, _: &str) {}
+
+    fn warn(&self, _: &str) {}
 
     fn installing(&self, _: &Progress) {}
 

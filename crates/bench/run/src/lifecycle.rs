@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;
+use plimsoll_load::phase::Phase;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
 use plimsoll_measure::event::Event;
@@ -25,7 +26,7 @@ use crate::options::LoadOptions;
 use crate::run_dir::{self, RunDir};
 use crate::run_summary::{conclude, exit};
 use crate::server_provisioning::Manner;
-use crate::session::{Opening, Session, new_run};
+use crate::session::{Opening, Session, new_run, phase_event};
 use crate::shard_log::{Books, Recorder};
 use crate::start_at::{Meant, Moment};
 use crate::system::{Crew, Ground, Subject, System};
@@ -205,6 +206,18 @@ pub fn prepare(session: &mut Session) -> Outcome<()> {
         }
     }
     session.prepare(phases.len().saturating_sub(1))
+}
+
+/// Announces a phase and runs it.
+///
+/// # Errors
+/// When it cannot be run at all.
+pub fn one_phase(session: &mut Session, phase: &Phase) -> Outcome<()> {
+    let event = phase_event(phase, session.elapsed_ns());
+    session.emit(&event);
+    session.summary.arm();
+    session.run(phase, |_| ())?;
+    Ok(())
 }
 
 /// A run that is over.

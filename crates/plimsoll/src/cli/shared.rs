@@ -6,6 +6,7 @@ use clap::Args;
 use clap::builder::FalseyValueParser;
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::server_provenance::HostedAs;
+use plimsoll_series::ab::comparing::Judging;
 
 use crate::terminal::console;
 
@@ -85,6 +86,13 @@ pub struct JudgeArgs {
     /// No smaller difference is called better or worse.
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = effect)]
     pub min_effect: f64,
+}
+
+impl JudgeArgs {
+    /// The same for the comparison itself.
+    pub fn judging(&self) -> Judging {
+        Judging { primary: self.primary.clone(), min_effect: self.min_effect }
+    }
 }
 
 /// A difference as a share, typed as a percentage.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use plimsoll_series::suite::typed::Existing;
 
 /// Make the tests of a table. Each run is a process of its own: what happens to one ends no other.
 #[derive(Debug, Args)]
@@ -26,8 +28,8 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "URI|embedded[:profile]")]
     pub server: Option<String>,
     /// What happens to a collection that is not empty, where rows do not say.
-    #[arg(long, value_enum, value_name = "RULE")]
-    pub existing: Option<crate::suite::typed::Existing>,
+    #[arg(long, value_name = "RULE", value_parser = PossibleValuesParser::new(["refuse", "drop"]).try_map(|rule| rule.parse::<Existing>()))]
+    pub existing: Option<Existing>,
     /// How often the watchdog looks at a run.
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub watch: plimsoll_measure::duration::Span,

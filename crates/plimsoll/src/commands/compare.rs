@@ -4,14 +4,15 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use plimsoll_measure::clock;
-use plimsoll_measure::comparison::{self, Comparison, Request, Settings};
-use plimsoll_report::comparison::{Links, conclusions, summary};
+use plimsoll_measure::comparison::Comparison;
+use plimsoll_report::comparison::{Links, summary};
 
-use crate::ab::dir::{self, COMPARISON};
-use crate::ab::gather::{Measured, gather};
-use crate::cli::{CompareArgs, JudgeArgs};
+use crate::cli::CompareArgs;
 use crate::terminal::{print, style};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
+use plimsoll_series::ab::comparing::{Asked, exit, weigh};
+use plimsoll_series::ab::dir::{self, COMPARISON};
+use plimsoll_series::ab::gather::{Measured, gather};
 
 /// What a comparison is called among other runs.
 const NAME: &str = "comparison";
@@ -31,7 +32,7 @@ pub fn compare(args: &CompareArgs) -> Outcome<Exit> {
     let [a, b] = sides(args).deserves(Exit::Usage)?;
     let names = [name(&a), name(&b)];
     let asked = Asked { names, varied: args.varies.clone(), force: args.force };
-    let comparison = weigh(&a, &b, asked, &args.judge)?;
+    let comparison = weigh(&a, &b, asked, &args.judge.judging())?;
     let path = dir::create(args.out.as_deref(), NAME, clock::wall_ms()).deserves(Exit::Usage)?;
     dir::save(&path, &comparison, Links::None)?;
     tell(&comparison, &path, args.json)?;
@@ -73,46 +74,6 @@ fn name(side: &[Measured]) -> String {
     }
 }
 
-/// What A and B are, and in what they may differ.
-pub struct Asked {
-    /// What they are called.
-    pub names: [String; 2],
-    /// Keys that may differ.
-    pub varied: Vec<String>,
-    /// Whether anything may.
-    pub force: bool,
-}
-
-/// Compares, and says what came of it.
-///
-/// # Errors
-/// Why the two cannot be compared.
-pub fn weigh(a: &[Measured], b: &[Measured], asked: Asked, judge: &JudgeArgs) -> Outcome<Comparison> {
-    let mut comparison = comparison::compare(request(a, b, asked, judge)).deserves(Exit::Usage)?;
-    comparison.conclusions = conclusions(&comparison);
-    Ok(comparison)
-}
-
-/// Looks whether pairs could be compared if there were enough of them.
-///
-/// # Errors
-/// Why they never can be.
-pub fn check(a: &[Measured], b: &[Measured], asked: Asked, judge: &JudgeArgs) -> Outcome<()> {
-    comparison::check(&request(a, b, asked, judge)).deserves(Exit::Usage)
-}
-
-fn request<'a>(a: &'a [Measured], b: &'a [Measured], asked: Asked, judge: &JudgeArgs) -> Request<'a> {
-    Request {
-        names: asked.names,
-        a: a.iter().map(Measured::subject).collect(),
-        b: b.iter().map(Measured::subject).collect(),
-        varied: asked.varied,
-        force: asked.force,
-        primary: judge.primary.clone(),
-        settings: Settings { min_effect: judge.min_effect, ..Settings::default() },
-    }
-}
-
 /// Prints a comparison.
 ///
 /// # Errors
@@ -125,19 +86,4 @@ pub fn tell(comparison: &Comparison, path: &Path, json: bool) -> Outcome<()> {
         print(&summary(comparison, Some(&path.display().to_string()), style()));
     }
     Ok(())
-}
-
-/// A regression ends like an expectation that failed: what was measured is sound, and it is not what it had to be. So does an
-/// expectation that B breaks in more runs than A, operations that fail on B alone or more of them than on A, a side that did
-/// nothing, or pairs that leave the primary metric without a verdict: a gate must not open for what could not be judged.
-/// Documents that are not there weigh more.
-pub fn exit(comparison: &Comparison) -> Exit {
-    let breaks = comparison.is_broken() || comparison.is_unsound();
-    if !(comparison.a.kept && comparison.b.kept) {
-        Exit::Integrity
-    } else if comparison.is_regression() || breaks || comparison.is_failed() {
-        Exit::Expectation
-    } else {
-        Exit::Held
-    }
 }

@@ -4,10 +4,10 @@ use anyhow::Context;
 use plimsoll_measure::history::{self, History, Request, Settings};
 use plimsoll_report::history::{conclusions, summary};
 
-use crate::ab::gather::{Measured, gather};
 use crate::cli::HistoryArgs;
 use crate::terminal::{print, style};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_series::ab::gather::{Measured, gather};
 
 /// Follows what was measured.
 ///

@@ -1,10 +1,10 @@
 //! `plimsoll report`: the page of a run again.
 
 use crate::cli::ReportArgs;
-use crate::matrix::dir::write_page;
 use crate::terminal::print;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::run_dir;
+use plimsoll_series::matrix::dir::write_page;
 
 /// Writes the page of a run and prints where it is.
 ///

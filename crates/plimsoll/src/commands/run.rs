@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use plimsoll_load::phase::Phase;
 use plimsoll_measure::clock;
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::run::Run;
@@ -15,7 +14,6 @@ use super::{closing, matrix};
 use crate::cli::RunArgs;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle;
-use plimsoll_run::session::{Session, phase_event};
 use plimsoll_run::start_at;
 use plimsoll_scenario::{self as scenario, Loaded};
 
@@ -40,7 +38,7 @@ pub fn run(args: &RunArgs) -> Outcome<Exit> {
         if session.is_over() {
             break;
         }
-        if let Err(failure) = one_phase(&mut session, &phase) {
+        if let Err(failure) = lifecycle::one_phase(&mut session, &phase) {
             if session.began_ms.is_none() {
                 lifecycle::forget(session);
             }
@@ -53,18 +51,6 @@ pub fn run(args: &RunArgs) -> Outcome<Exit> {
     let exit = closing::settle(closed, &args.load)?;
     exported?;
     Ok(exit)
-}
-
-/// Announces a phase and runs it.
-///
-/// # Errors
-/// When it cannot be run at all.
-pub fn one_phase(session: &mut Session, phase: &Phase) -> Outcome<()> {
-    let event = phase_event(phase, session.elapsed_ns());
-    session.emit(&event);
-    session.summary.arm();
-    session.run(phase, |_| ())?;
-    Ok(())
 }
 
 /// The files that k6's forms of the result go to.

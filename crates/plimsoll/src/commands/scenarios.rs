@@ -4,10 +4,10 @@ use anyhow::anyhow;
 use serde::Deserialize;
 
 use crate::cli::ScenariosArgs;
-use crate::suite::read;
 use crate::terminal::print;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_scenario::{Builtin, builtins, load, pipelines, suites};
+use plimsoll_series::suite::read;
 
 /// How a pipeline says its question; what else it says may be of parts that this program was built without.
 #[derive(Debug, Deserialize)]

@@ -8,12 +8,12 @@ use anyhow::{Context, anyhow};
 use plimsoll_report::foreign;
 
 use super::{compare, matrix, suite};
-use crate::ab::dir;
 use crate::cli::ShowArgs;
 use crate::terminal::{Terminal, print, style};
 use plimsoll_run::console::LiveView;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::run_dir::{self, Whole};
+use plimsoll_series::ab::dir;
 
 /// How much of a file of another tool is read at once, in bytes.
 const READ_BYTES: usize = 1 << 20;

@@ -10,15 +10,15 @@ use plimsoll_measure::suite::{FORMAT, Row, Suite};
 use plimsoll_report::suite as report;
 
 use crate::cli::SuiteArgs;
-use crate::matrix::machine::check_same;
-use crate::suite::dir::{SuiteDir, read as read_results, resumed};
-use crate::suite::drive::{Drive, Settings};
-use crate::suite::meant::{Test, Words, build, kept, title, told};
-use crate::suite::read::{Loaded, load as read};
-use crate::suite::schedule::{Retry, is_same, schedule};
 use crate::terminal::{console, print, say, style};
 use plimsoll_run::exit::{Deserves, Exit, Outcome, worst_of_runs};
 use plimsoll_run::lifecycle;
+use plimsoll_series::same_machine::check_same;
+use plimsoll_series::suite::dir::{SuiteDir, read as read_results, resumed};
+use plimsoll_series::suite::drive::Drive;
+use plimsoll_series::suite::read::{Loaded, load as read};
+use plimsoll_series::suite::resolve::{Test, Words, build, kept, title, told};
+use plimsoll_series::suite::schedule::{Retry, Settings, is_same, schedule};
 
 /// The watchdog looks no more often than this, in nanoseconds.
 const WATCH_NS_MIN: u64 = 100 * MILLISECOND_NS;

@@ -1,0 +1,235 @@
+//! A test that runs a pipeline until it has done what its row says: `plimsoll pipeline run` as a process of its own.
+
+mod outcome;
+mod warm;
+mod words;
+
+#[cfg(feature = "kafka")]
+mod proof;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, anyhow, ensure};
+use plimsoll_measure::duration::Span;
+use plimsoll_measure::size::Bytes;
+use plimsoll_measure::suite;
+use plimsoll_mongo::scenario::Existing;
+use sha2::{Digest, Sha256};
+
+use super::{Ended, Host, Job, Kind, settled_path};
+#[cfg(feature = "kafka")]
+use super::{Reached, ReadBack};
+use crate::isolation::Own;
+use crate::suite::progress::{Progress, Seconds};
+use crate::suite::topics::Topics;
+use crate::suite::typed::Row;
+use plimsoll_run::server_provisioning::Choice;
+use plimsoll_stream::{PipelineFile, read};
+
+/// Where a pipeline's directory has its summary.
+const SUMMARY: &str = "pipeline.json";
+/// How long its server may take for one answer to the suite itself.
+const PATIENCE: Span = Span::from_secs(10);
+
+/// A test that runs a pipeline.
+#[derive(Debug)]
+pub struct Pipeline;
+
+impl Kind for Pipeline {
+    fn kind(&self) -> suite::Kind {
+        suite::Kind::Pipeline
+    }
+
+    fn named<'a>(&self, row: &'a Row) -> Option<&'a str> {
+        row.pipeline.as_deref()
+    }
+
+    fn settled(&self, row: Row, base: &Path) -> Row {
+        Row { pipeline: settled_path(row.pipeline.as_deref(), base), ..row }
+    }
+
+    fn prepare(&self, row: &Row) -> anyhow::Result<Job> {
+        let name = row.pipeline.as_deref().unwrap_or_default();
+        let mut file = meant(name, row)?;
+        let hash = hash(&file)?;
+        let topics = Topics::of(&mut file, row)?;
+        let (host, existing) = host(&mut file, row)?;
+        check_started(row, &host, topics.as_ref())?;
+        let warm_up = row.warm_up.filter(|time| time.as_ns() > 0);
+        let sets = words::sets(name, row)?;
+        Ok(Job {
+            what: file.name.clone(),
+            hash,
+            words: words::of(name, &sets, row),
+            warm_up: warm_up.map(|time| warm::up(name, &sets, &file, row, time)).transpose()?,
+            host,
+            own: Own::Nothing,
+            existing,
+            is_theirs: row.server.is_none(),
+            cache_bytes: row.cache.map(Bytes::get),
+            patience: PATIENCE,
+            topics,
+        })
+    }
+
+    fn progress(&self, directory: &Path) -> Box<dyn Progress> {
+        Box::new(Seconds::of(directory))
+    }
+
+    fn ended(&self, directory: &Path) -> Option<Ended> {
+        let text = fs::read_to_string(directory.join(SUMMARY)).ok()?;
+        serde_json::from_str(&text).ok().map(|stream| outcome::ended(&stream))
+    }
+
+    #[cfg(feature = "kafka")]
+    fn read_back(&self, row: &Row, reached: &Reached<'_>) -> Option<anyhow::Result<ReadBack>> {
+        proof::read_back(&meant(row.pipeline.as_deref()?, row).ok()?, row, reached)
+    }
+}
+
+/// The pipeline of a row.
+fn meant(name: &str, row: &Row) -> anyhow::Result<PipelineFile> {
+    Ok(read(Path::new(name), &words::sets(name, row)?)?.0)
+}
+
+/// SHA-256 of a pipeline as it was read, in hex.
+fn hash(file: &PipelineFile) -> anyhow::Result<String> {
+    let text = serde_saphyr::to_string(file).map_err(|error| anyhow!("{error}"));
+    let text = text.context("write the pipeline as YAML")?;
+    Ok(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Who has the MongoDB server that it writes to, and what becomes of its collection. A server that only the file names is
+/// looked at, and nothing on it is touched.
+fn host(file: &mut PipelineFile, row: &Row) -> anyhow::Result<(Host, Existing)> {
+    let Some(uri) = file.uris().first().map(|uri| (*uri).clone()) else {
+        return Ok((Host::Run(None), Existing::Append));
+    };
+    let named = row.server.as_deref().map(str::parse::<Choice>).transpose()?;
+    let Some(collection) = file.collection_written() else {
+        ensure!(
+            named.as_ref().is_none_or(Choice::is_running),
+            "server {}: the sink of this pipeline is not MongoDB, and a server that is started for a run is empty: name one by \
+             its URI",
+            row.server.as_deref().unwrap_or_default()
+        );
+        return Ok((Host::Run(row.server.clone()), Existing::Append));
+    };
+    let rule = match (&named, row.existing) {
+        (None, _) => Existing::Append,
+        (Some(_), existing) => existing.map_or(Existing::Refuse, Into::into),
+    };
+    let namespace = collection.parse().context("the collection of the pipeline's sink")?;
+    Ok((Host::Suite(named.unwrap_or(Choice::Uri(uri)), namespace), rule))
+}
+
+/// What is only said of servers and brokers that are started.
+fn check_started(row: &Row, host: &Host, topics: Option<&Topics>) -> anyhow::Result<()> {
+    let server = matches!(host, Host::Suite(choice, _) if !choice.is_running());
+    let broker = topics.is_some_and(|topics| !topics.stay());
+    ensure!(
+        row.cache.is_none() || server,
+        "cache: no MongoDB server is started for this test: leave it out, or use server embedded"
+    );
+    ensure!(
+        row.server_cpus.is_none() || server || broker,
+        "server_cpus: nothing is started for this test: leave it out, or use server embedded or broker installed"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+#[cfg(feature = "kafka")]
+mod tests {
+    use super::*;
+
+    fn row(columns: &[(&str, &str)]) -> Row {
+        let mut row = Row::default();
+        columns.iter().for_each(|(column, text)| row.put(column, text).unwrap());
+        row
+    }
+
+    fn job(pipeline: &str, columns: &[(&str, &str)]) -> anyhow::Result<Job> {
+        Pipeline.prepare(&row(&[&[("pipeline", pipeline)], columns].concat()))
+    }
+
+    #[test]
+    fn a_row_becomes_the_words_of_a_pipeline() {
+        let columns = [
+            ("server", "embedded"),
+            ("broker", "installed"),
+            ("fill", "500 of 64B"),
+            ("duration", "9s"),
+            ("in_flight", "4000"),
+            ("threads", "3"),
+            ("overrides", "in_flight.batch=200"),
+            ("warm_up", "2s"),
+        ];
+        let job = job("kafka-to-mongodb", &columns).unwrap();
+        assert_eq!(
+            job.words.join(" "),
+            "pipeline run kafka-to-mongodb --set in_flight.batch=200 --set in_flight.events=4000 --set threads={pool: 3} --for \
+             9s --events 500"
+        );
+        assert_eq!((job.existing, job.what.as_str()), (Existing::Refuse, "kafka-to-mongodb"));
+        let (words, apart) = job.warm_up_of(1).unwrap();
+        let words = words.join(" ");
+        assert_eq!(apart.unwrap().to_string(), "plimsoll.pipeline_events_warm_up");
+        for part in [
+            "--for 2s",
+            "source.kafka.group=plimsoll-archive-warm-up",
+            "sink.insert.collection=plimsoll.pipeline_events_warm_up",
+        ] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        assert!(!words.contains("--events") && !words.contains("9s"), "{words}");
+    }
+
+    #[test]
+    fn a_server_that_only_the_file_names_is_looked_at_and_not_touched() {
+        let job = job("generator-to-mongodb", &[]).unwrap();
+        let Host::Suite(choice, namespace) = &job.host else { panic!("{:?}", job.host) };
+        assert_eq!(*choice, Choice::Uri("mongodb://localhost:27017".into()));
+        assert_eq!(
+            (namespace.to_string().as_str(), job.existing),
+            ("plimsoll.pipeline_metadata", Existing::Append)
+        );
+        for said in ["drop", "refuse"] {
+            let mut job = self::job("generator-to-mongodb", &[("existing", said)]).unwrap();
+            job.rule(crate::suite::typed::Existing::Drop);
+            assert_eq!(
+                job.existing,
+                Existing::Append,
+                "{said}: nothing is dropped on a server that no row names"
+            );
+            let mut job = self::job("kafka-to-noop", &[("existing", said)]).unwrap();
+            job.rule(crate::suite::typed::Existing::Drop);
+            assert_eq!(job.topics.unwrap().rule, Existing::Append, "{said}: nor a topic");
+        }
+        let nothing = self::job("generator-to-noop", &[("server", "embedded")]).unwrap();
+        assert_eq!((nothing.host, nothing.topics), (Host::Run(None), None));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_says_what_to_do() {
+        for (pipeline, columns, part) in [
+            ("generator-to-noop", &[("cache", "1GB")][..], "no MongoDB server is started"),
+            ("generator-to-noop", &[("server_cpus", "0")], "nothing is started for this test"),
+            (
+                "generator-to-mongodb",
+                &[("server", "mongodb://h"), ("cache", "1GB")],
+                "no MongoDB server is started",
+            ),
+            ("generator-to-noop", &[("executor", "fixed")], "write pool or per_partition"),
+            ("generator-to-noop", &[("executor", "per_partition"), ("threads", "2")], "leave `threads` out"),
+            ("kafka-to-noop", &[("broker", "installed")], "say with `fill` what is in it"),
+            ("kafka-to-nop", &[], "`kafka-to-noop`"),
+            ("generator-to-mongodb", &[("server", "somewhere")], "write a URI"),
+            ("generator-to-mongodb", &[("warm_up", "2s")], "warm_up: "),
+        ] {
+            let message = format!("{:#}", job(pipeline, columns).unwrap_err());
+            assert!(message.contains(part), "{part}: {message}");
+        }
+    }
+}

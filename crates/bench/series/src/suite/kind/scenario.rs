@@ -1,0 +1,230 @@
+//! A test that runs a scenario: `plimsoll run` as a process of its own.
+
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use plimsoll_deployment::Namespace;
+use plimsoll_measure::inspection::Inspection;
+use plimsoll_measure::size::Bytes;
+use plimsoll_measure::suite;
+use plimsoll_mongo::scenario::Existing;
+
+use super::{Ended, Host, Job, Kind, WarmUp, measured, settled_path};
+use crate::isolation::Own;
+use crate::suite::progress::{Events, Progress};
+use crate::suite::typed::Row;
+use plimsoll_run::console::Silent;
+use plimsoll_run::options::LoadOptions;
+use plimsoll_run::run_dir;
+use plimsoll_run::server_provisioning::Choice;
+use plimsoll_run::system::Subject;
+use plimsoll_scenario::Plan;
+use plimsoll_scenario::{self as scenario, Loaded, Victim};
+
+/// The one way in which a scenario spreads its work.
+const EXECUTOR: &str = "thread-per-worker";
+/// Where a scenario says which collection it writes to.
+const COLLECTION: &str = "collection";
+
+/// A test that runs a scenario.
+#[derive(Debug)]
+pub struct Scenario;
+
+impl Kind for Scenario {
+    fn kind(&self) -> suite::Kind {
+        suite::Kind::Scenario
+    }
+
+    fn named<'a>(&self, row: &'a Row) -> Option<&'a str> {
+        row.scenario.as_deref()
+    }
+
+    fn settled(&self, row: Row, base: &Path) -> Row {
+        Row { scenario: settled_path(row.scenario.as_deref(), base), ..row }
+    }
+
+    fn prepare(&self, row: &Row) -> anyhow::Result<Job> {
+        let name = row.scenario.as_deref().unwrap_or_default();
+        check_columns(row)?;
+        let overrides = overrides(name, row)?;
+        let loaded = scenario::load(name, &overrides, None)?;
+        let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}"))?;
+        let options = LoadOptions::on(row.server.clone(), &Silent);
+        let subject = Subject::of(&loaded, &plan, &options)?;
+        check_cpus(row, &subject, &plan)?;
+        let host = host(&subject, &loaded, &plan, row)?;
+        let job = Job {
+            what: loaded.name.clone(),
+            hash: loaded.hash(),
+            words: words(name, &overrides, &host, row),
+            warm_up: warm_up(name, &overrides, &host, row, &loaded)?,
+            own: own(&subject, &loaded, existing(row, &loaded)),
+            existing: existing(row, &loaded),
+            is_theirs: false,
+            cache_bytes: loaded.scenario.cache.map(Bytes::get),
+            patience: loaded.scenario.timeout,
+            topics: None,
+            host,
+        };
+        Ok(job)
+    }
+
+    fn progress(&self, directory: &Path) -> Box<dyn Progress> {
+        Box::new(Events::of(directory))
+    }
+
+    fn ended(&self, directory: &Path) -> Option<Ended> {
+        run_dir::read_run(directory).ok().map(|run| measured::ended(&run))
+    }
+
+    fn states(&self, directory: &Path) -> Option<(Inspection, Inspection)> {
+        run_dir::read_run(directory).ok().and_then(|run| measured::states(&run))
+    }
+}
+
+fn check_columns(row: &Row) -> anyhow::Result<()> {
+    for (column, is_there) in [("fill", row.fill.is_some()), ("partitions", row.partitions.is_some())] {
+        ensure!(!is_there, "{column}: a scenario has no topics: leave it out, or name a pipeline");
+    }
+    let known = row.executor.as_deref().is_none_or(|executor| executor == EXECUTOR);
+    ensure!(
+        known,
+        "executor {}: a scenario has one OS thread a worker, each with a runtime and connections of its own; write \
+         {EXECUTOR} or leave it out, and say with `threads` how many",
+        row.executor.as_deref().unwrap_or_default()
+    );
+    Ok(())
+}
+
+/// What the row replaces in the scenario: its own overrides, then what its columns mean.
+fn overrides(name: &str, row: &Row) -> anyhow::Result<Vec<String>> {
+    let plain = scenario::load(name, &row.overrides, None)?;
+    ensure!(
+        plain.scenario.matrix.is_none(),
+        "{name} is a matrix of runs, and a test is one run: make the matrix with `plimsoll run {name}`, or give one cell of \
+         it with overrides and matrix=null"
+    );
+    let last = plain.scenario.phases.len().saturating_sub(1);
+    let mut all = row.overrides.clone();
+    all.extend(row.duration.map(|duration| format!("phases.{last}.stop={{duration: {duration}}}")));
+    all.extend(row.threads.map(|threads| format!("workers={threads}")));
+    all.extend(row.cache.map(|cache| format!("cache={cache}")));
+    if let Some(in_flight) = row.in_flight {
+        all.push(format!("{}={in_flight}", in_flight_path(&plain, last)?));
+    }
+    Ok(all)
+}
+
+/// Where the last phase says how many operations are in flight at most.
+fn in_flight_path(loaded: &Loaded, last: usize) -> anyhow::Result<String> {
+    let tree = loaded.tree()?;
+    let loads = tree["phases"][last]["load"].as_object().cloned().unwrap_or_default();
+    let [(name, load)] = &loads.iter().collect::<Vec<_>>()[..] else {
+        bail!(
+            "in_flight: the last phase has {} loads side by side: say it of each with overrides",
+            loads.len()
+        );
+    };
+    let arrivals = load["arrivals"].as_object().and_then(|arrivals| arrivals.keys().next());
+    let key = match arrivals.map(String::as_str) {
+        Some("closed") => "writers",
+        Some("constant" | "poisson" | "ramp" | "steps" | "rates") => "connections",
+        other => bail!(
+            "in_flight: the number of writers of `{}` is what its own settings say: change them with overrides",
+            other.unwrap_or_default()
+        ),
+    };
+    let arrivals = arrivals.map(String::as_str).unwrap_or_default();
+    Ok(format!("phases.{last}.load.{name}.arrivals.{arrivals}.{key}"))
+}
+
+/// Whether the run does something to the server's own process.
+fn needs_process(plan: &Plan) -> bool {
+    plan.injections.iter().any(|aimed| aimed.victim == Victim::Server && aimed.fault.needs_process())
+}
+
+/// CPUs can be kept apart only where the suite starts the server, and the load by itself.
+fn check_cpus(row: &Row, subject: &Subject, plan: &Plan) -> anyhow::Result<()> {
+    let running = |choice: &Choice| match choice {
+        Choice::Uri(_) => true,
+        Choice::Several(all) => all.iter().all(|one| matches!(one, Choice::Uri(_))),
+        _ => false,
+    };
+    let (is_running, is_suites) = match subject {
+        Subject::Service(_) => (true, false),
+        Subject::Staged(..) => (false, false),
+        Subject::Database(choice) => {
+            (running(choice), !matches!(choice, Choice::Several(_)) && !needs_process(plan))
+        }
+    };
+    ensure!(
+        row.server_cpus.is_none() || !is_running,
+        "server_cpus: a server that is running already is not held to CPUs; leave it out, or use server embedded"
+    );
+    ensure!(
+        is_running || is_suites || (row.server_cpus.is_none() && row.client_cpus.is_none()),
+        "client_cpus and server_cpus: in this scenario the run itself starts what it loads, and both would have the same \
+         CPUs; leave them out"
+    );
+    Ok(())
+}
+
+fn host(subject: &Subject, loaded: &Loaded, plan: &Plan, row: &Row) -> anyhow::Result<Host> {
+    match subject {
+        Subject::Database(choice) if !matches!(choice, Choice::Several(_)) && !needs_process(plan) => {
+            let namespace = loaded.scenario.collection.parse::<Namespace>()?;
+            Ok(Host::Suite(choice.clone(), namespace))
+        }
+        _ => Ok(Host::Run(row.server.clone())),
+    }
+}
+
+fn existing(row: &Row, loaded: &Loaded) -> Existing {
+    row.existing.map_or(loaded.scenario.existing, Existing::from)
+}
+
+/// Who drops what is there, or adds to it, means the collection that is named. Everybody else has one a run where the server
+/// stays.
+fn own(subject: &Subject, loaded: &Loaded, rule: Existing) -> Own {
+    let own = Own::of(subject, loaded);
+    let is_apart = rule == Existing::Refuse && matches!(own, Own::Collections(_));
+    if is_apart { own } else { Own::Nothing }
+}
+
+fn words(name: &str, overrides: &[String], host: &Host, row: &Row) -> Vec<String> {
+    let mut sets: Vec<String> = overrides.to_vec();
+    match (host, row.existing) {
+        // Its server has the cache that it was started with, and what was in the collection is dropped already.
+        (Host::Suite(..), _) => sets.push("cache=null".to_owned()),
+        (Host::Run(_), Some(existing)) => sets.push(format!("existing={}", existing.name())),
+        (Host::Run(_), None) => {}
+    }
+    command(name, &sets)
+}
+
+fn command(name: &str, sets: &[String]) -> Vec<String> {
+    let sets = sets.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
+    ["run".to_owned(), name.to_owned()].into_iter().chain(sets).collect()
+}
+
+/// The same load for a short time in every phase, with nothing expected of it. Its collection is the run's to name.
+fn warm_up(
+    name: &str,
+    overrides: &[String],
+    host: &Host,
+    row: &Row,
+    loaded: &Loaded,
+) -> anyhow::Result<Option<WarmUp>> {
+    let Some(time) = row.warm_up.filter(|time| time.as_ns() > 0) else { return Ok(None) };
+    ensure!(
+        matches!(host, Host::Suite(..)),
+        "warm_up: the run starts what it loads by itself, and nothing of a warm-up would be left; leave it out"
+    );
+    let mut sets = overrides.to_vec();
+    let phases = 0..loaded.scenario.phases.len();
+    sets.extend(phases.map(|index| format!("phases.{index}.stop={{duration: {time}}}")));
+    sets.extend(["existing=refuse", "expect={}", "cache=null"].map(str::to_owned));
+    let warm = scenario::load(name, &sets, None).context("warm_up")?;
+    Plan::build(&warm).context("warm_up: leave it out, or give it 0s")?;
+    Ok(Some(WarmUp { words: command(name, &sets), collection: Some(COLLECTION), topics: Vec::new() }))
+}

@@ -1,0 +1,49 @@
+//! `plimsoll ab`: measures two things in turns and compares them.
+
+use anyhow::{Context, anyhow};
+use plimsoll_run::exit::{Exit, Failure, Outcome, worst};
+use plimsoll_run::lifecycle;
+use plimsoll_series::ab::comparing::exit;
+use plimsoll_series::ab::drive::measure;
+use plimsoll_series::ab::prepare::Settings;
+
+use super::compare::tell;
+use crate::cli::AbArgs;
+use crate::terminal::{print, say};
+
+/// Measures A and B in turns, and compares them.
+///
+/// # Errors
+/// What kept the comparison from being made.
+pub fn ab(args: &AbArgs) -> Outcome<Exit> {
+    let settings = Settings {
+        scenario: args.scenario.clone(),
+        a: args.a.clone(),
+        b: args.b.clone(),
+        pairs: args.pairs,
+        same: args.same,
+        resume: args.resume.clone(),
+        judge: args.judge.judging(),
+        load: args.load.options(),
+        quiet: args.load.is_quiet(),
+    };
+    let ended = measure(&settings, lifecycle::signals().context("listen to signals")?)?;
+    let shown = ended.path.display().to_string();
+    if let Some(comparison) = &ended.comparison {
+        if !args.load.is_quiet() {
+            print("\n");
+        }
+        if !args.load.quiet {
+            tell(comparison, &ended.path, args.load.json)?;
+        }
+    }
+    if ended.ended != Exit::Held {
+        say(&format!(
+            "{} of {} pairs are measured and kept. Go on with --resume {shown}",
+            ended.pairs, args.pairs
+        ));
+        return Ok(worst([ended.ended, ended.comparison.map_or(Exit::Held, |it| exit(&it))]));
+    }
+    let none = || Failure { exit: Exit::Failed, error: anyhow!("{shown} holds no pair") };
+    Ok(exit(&ended.comparison.ok_or_else(none)?))
+}
