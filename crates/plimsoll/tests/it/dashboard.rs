@@ -138,7 +138,7 @@ const ALIVE: [&str; 20] = [
     "Threads",
 ];
 const STILL: [&str; 6] =
-    ["Lost", "Denials", "Security errors", "Dead letters", "Restarts", "Left to other processes"];
+    ["Lost", "Denials", "Security errors", "Dead letters", "Restarts", "Taken over by other processes"];
 
 #[test]
 fn every_query_of_the_dashboard_finds_what_a_pipeline_tells_and_a_restart_is_counted() {
