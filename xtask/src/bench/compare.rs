@@ -39,9 +39,9 @@ pub(crate) struct Compare {
     /// What B has to carry. A document of 1,300 bytes more costs client and server together about a tenth more CPU.
     #[arg(long, value_name = "PATH=VALUE", default_value = "document.note.$text.bytes=1300")]
     handicap: String,
-    /// Leave out what Plimsoll measures of itself around each run: four seconds less, and a comparison sees less of the noise.
-    #[arg(long, env = "PLIMSOLL_NO_CANARY", hide_env_values = true, value_parser = FalseyValueParser::new())]
-    no_canary: bool,
+    /// Skip the calibration of each run: four seconds less, but comparisons know less about the noise.
+    #[arg(long, alias = "no-canary", env = "PLIMSOLL_NO_CALIBRATION", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    no_calibration: bool,
     /// Where everything is kept; what is there already is not made again.
     #[arg(long, value_name = "DIR", default_value = "target/bench-compare")]
     out: PathBuf,
@@ -108,7 +108,7 @@ fn asked(compare: &Compare, binary: &Path) -> Result<Value> {
     let (sha256, _) = digest::of_file(binary).with_context(|| format!("read {}", binary.display()))?;
     Ok(json!({
         "scenario": SCENARIO, "server": SERVER, "pairs": compare.pairs, "length_ms": compare.length_ms,
-        "handicap": compare.handicap, "canary": !compare.no_canary, "program_sha256": sha256,
+        "handicap": compare.handicap, "calibration": !compare.no_calibration, "program_sha256": sha256,
     }))
 }
 
@@ -166,7 +166,7 @@ fn words(compare: &Compare, binary: &Path, dir: &Path, kind: Kind) -> Command {
         Kind::Same => command.arg("--same"),
         Kind::Handicap => command.args(["--b", &format!("set {}", compare.handicap)]),
     };
-    command.args(compare.no_canary.then_some("--no-canary"));
+    command.args(compare.no_calibration.then_some("--no-calibration"));
     let begun = dir.join("ab.json").is_file();
     command.arg(if begun { "--resume" } else { "--out" }).arg(dir);
     command
@@ -278,16 +278,16 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("plimsoll-asked-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let program = dir.join("plimsoll");
-        let begun = |pairs: &str, no_canary: bool, content: &str| {
+        let begun = |pairs: &str, no_calibration: bool, content: &str| {
             fs::write(&program, content).unwrap();
             let Words { compare } = <Words as clap::Parser>::parse_from(["compare", "--pairs", pairs]);
-            let asked = asked(&Compare { no_canary, ..compare }, &program).unwrap();
+            let asked = asked(&Compare { no_calibration, ..compare }, &program).unwrap();
             check_asked(&dir, &asked).map_err(|error| error.to_string())
         };
         let same = [begun("10", false, "one"), begun("10", false, "one")];
         let others = [
             (begun("8", false, "one"), "pairs: 10, and now 8"),
-            (begun("10", true, "one"), "canary: true, and now false"),
+            (begun("10", true, "one"), "calibration: true, and now false"),
             (begun("10", false, "another"), "program_sha256: "),
         ];
         fs::remove_dir_all(&dir).unwrap();

@@ -28,6 +28,5 @@ pub mod home;
 pub mod local;
 pub mod service;
 
-mod random;
 mod recipe;
 mod serve;

@@ -1,21 +1,10 @@
 //! Random words by counting: a word is a function of (seed, number, place, index), so nothing is carried from one
 //! document to the next and any shard can make any document.
-//!
-//! The mixing function is the finalizer of SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast Splittable
-//! Pseudorandom Number Generators", OOPSLA 2014, section 5 (variant 13 of D. Stafford).
+
+use plimsoll_measure::random::STEP;
+pub(crate) use plimsoll_measure::random::mix;
 
 use crate::Identity;
-
-/// The odd number nearest to 2^64 divided by the golden ratio.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// Spreads every bit of `word` over the whole result; a bijection.
-#[inline]
-pub(crate) fn mix(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
-}
 
 /// What [`mix`] made `word` of.
 pub(crate) fn unmix(word: u64) -> u64 {
@@ -34,19 +23,19 @@ pub(crate) fn salt(path: &str) -> u64 {
 
 /// How far the places of an array's items lie apart.
 pub(crate) fn stride(array_salt: u64) -> u64 {
-    mix(array_salt ^ GOLDEN) | 1
+    mix(array_salt ^ STEP) | 1
 }
 
 /// The seed of a version of all documents: as they were inserted, that is the seed itself.
 #[inline]
 pub(crate) fn versioned(seed: u64, version: u32) -> u64 {
-    if version == 0 { seed } else { mix(seed ^ mix(u64::from(version).wrapping_mul(GOLDEN))) }
+    if version == 0 { seed } else { mix(seed ^ mix(u64::from(version).wrapping_mul(STEP))) }
 }
 
 /// The start of a document's places.
 #[inline]
 pub(crate) fn base(seed: u64, number: u64) -> u64 {
-    mix(mix(seed).wrapping_add(number.wrapping_mul(GOLDEN)))
+    mix(mix(seed).wrapping_add(number.wrapping_mul(STEP)))
 }
 
 /// What a hole may draw on: its random words, the document's number, and the identity.
@@ -84,7 +73,7 @@ impl Words {
     /// The next word.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
+        self.0 = self.0.wrapping_add(STEP);
         mix(self.0)
     }
 }
@@ -138,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_was_mixed_can_be_unmixed() {
-        for word in [0, 1, GOLDEN, u64::MAX, 1 << 63, 0x0123_4567_89AB_CDEF] {
+        for word in [0, 1, STEP, u64::MAX, 1 << 63, 0x0123_4567_89AB_CDEF] {
             assert_eq!((unmix(mix(word)), mix(unmix(word))), (word, word));
         }
     }

@@ -45,7 +45,7 @@ fn see_in_order(bencher: Bencher) {
 
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn see_shuffled(bencher: Bencher) {
-    see(bencher, |at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) % DOCUMENTS);
+    see(bencher, |at| at.wrapping_mul(plimsoll_measure::random::STEP) % DOCUMENTS);
 }
 
 fn see(bencher: Bencher, number: impl Fn(u64) -> u64) {

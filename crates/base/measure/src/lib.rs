@@ -20,6 +20,7 @@ pub mod line;
 pub mod matrix;
 pub mod metric;
 pub mod outcome;
+pub mod random;
 pub mod rule;
 pub mod run;
 pub mod sample;

@@ -19,17 +19,18 @@ pub struct Line {
     /// The load whose rate was searched; empty where an older version searched.
     #[serde(default)]
     pub load: String,
-    /// The loads that went on beside it, each with how it arrived; no rate counts what they did.
-    #[serde(default)]
-    pub beside: Vec<String>,
+    /// Background loads, each with its arrivals; no rate counts their operations.
+    #[serde(default, alias = "beside")]
+    pub background: Vec<String>,
     /// `documents/s`, `operations/s`, or `requests/s` of a service.
     pub unit: String,
     /// Documents in one operation: rates divided by it are operations per second.
     pub documents_per_operation: f64,
     /// What had to hold, as text.
     pub objective: Vec<String>,
-    /// What departed from its own baseline at the knee, most likely first.
-    pub held_back_by: Vec<Suspect>,
+    /// Resources that departed from their baseline at the knee, most likely first.
+    #[serde(alias = "held_back_by")]
+    pub bottlenecks: Vec<Suspect>,
     /// What was looked at and did not depart.
     #[serde(default)]
     pub unmoved: Vec<Suspect>,
@@ -138,14 +139,14 @@ mod tests {
     fn a_line_of_an_older_version_still_reads() {
         let suspect = Suspect { name: "wake".into(), ..Suspect::default() };
         let mut older =
-            serde_json::to_value(Line { held_back_by: vec![suspect], ..Line::default() }).unwrap();
-        for key in ["unmoved", "not_seen", "load", "beside"] {
+            serde_json::to_value(Line { bottlenecks: vec![suspect], ..Line::default() }).unwrap();
+        for key in ["unmoved", "not_seen", "load", "background"] {
             assert!(older.as_object_mut().unwrap().remove(key).is_some(), "{key}");
         }
         // A key that was always null and is not written any more.
         older["scalability"] = serde_json::Value::Null;
-        older["held_back_by"][0].as_object_mut().unwrap().remove("readings");
+        older["bottlenecks"][0].as_object_mut().unwrap().remove("readings");
         let line: Line = serde_json::from_value(older).unwrap();
-        assert_eq!((line.held_back_by[0].name.as_str(), line.not_seen.len()), ("wake", 0));
+        assert_eq!((line.bottlenecks[0].name.as_str(), line.not_seen.len()), ("wake", 0));
     }
 }

@@ -111,9 +111,9 @@ pub struct Run {
     pub expectations: Vec<Expectation>,
     /// The load line, for `line`.
     pub line: Option<Line>,
-    /// What stood at its limit in the last phase, for a `run` that went as fast as it could, or slower than it was to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_back: Option<HeldBack>,
+    /// Resources at their limit in the last phase: of a closed-loop `run`, or of one that missed its rate.
+    #[serde(default, alias = "held_back", skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<Bottleneck>,
     /// Throughput at rising concurrency, for `ladder`.
     #[serde(default)]
     pub ladder: Option<Ladder>,
@@ -140,10 +140,10 @@ pub struct ScenarioFacts {
     pub collections: Vec<String>,
 }
 
-/// What stood at its limit in a phase. That it did does not prove that it held the load back: that takes a rate that holds
-/// to compare with, as `line` finds it.
+/// Resources at their limit in a phase. A resource at its limit need not be the bottleneck: only `line` proves that, by
+/// comparing with a rate that holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HeldBack {
+pub struct Bottleneck {
     /// The phase.
     pub phase: String,
     /// Why it was not looked at; absent where it was.

@@ -84,20 +84,20 @@ pub struct Test {
     pub delta: Option<Delta>,
     /// Whether it is the slowest or the fastest of the suite.
     pub standing: Standing,
-    /// A figure that the suite's file puts beside this test's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<Beside>,
+    /// A published rate to compare with, from the suite's file.
+    #[serde(default, alias = "beside", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Reference>,
     /// Why runs of it were not completed, and what else speaks against them.
     #[serde(default)]
     pub reasons: Vec<String>,
 }
 
-/// A figure of somebody else, as the suite's file says it.
+/// A published rate, as the suite's file gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Beside {
-    /// How many a second.
+pub struct Reference {
+    /// Events, documents or operations per second.
     pub rate_per_s: u64,
-    /// Whose: of which machine, of when.
+    /// Its source: whose figure, on which machine, from when.
     pub of: String,
 }
 

@@ -1,15 +1,17 @@
-//! Turns a run into text, a page or k6's form, and the results of k6, wrk, YCSB and oha into values it can show beside them.
+//! Renders a run as text, as a page or in k6's form, and reads results of k6, wrk, YCSB and oha.
 //!
-//! Pure functions from what was measured to what a person reads. It knows no engine, no socket, no clock and no
-//! file: the binary hands it values and writes down what it says.
+//! Pure functions from measured values to text. It knows no engine, socket, clock or file: the binary passes values in
+//! and writes the results.
 
 mod chart;
 pub mod comparison;
 pub mod conclusions;
+mod derived;
 mod expectation;
 pub mod foreign;
 pub mod history;
 pub mod inspection;
+mod layout;
 pub mod live;
 pub mod matrix;
 pub mod page;

@@ -1,4 +1,4 @@
-//! Sentences: where they may be broken.
+//! Forms sentences and lists.
 
 /// Between two words that must stay on one line.
 pub(crate) const GLUE: char = '\u{a0}';
@@ -30,6 +30,23 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{first}{}{stop}", letters.as_str())
 }
 
+/// A phase as the subject of a sentence: `Phase load`, and `Phase 1` for the default name `phase 1`.
+pub(crate) fn phase(name: &str) -> String {
+    format!("Phase {}", name.strip_prefix("phase ").unwrap_or(name))
+}
+
+/// Outside text with its control characters replaced, so that it cannot command a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// The first `max` of `names` as a list: `a, b, and 3 more`.
+pub(crate) fn some(names: &[String], max: usize) -> String {
+    let more = names.len().saturating_sub(max);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    names.iter().take(max).cloned().chain(more).collect::<Vec<_>>().join(", ")
+}
+
 fn belong(last: &str, word: &str) -> bool {
     let bare = word.trim_end_matches(['.', ',', ';', ':', ')']);
     let is_number =
@@ -47,6 +64,11 @@ mod tests {
         assert_eq!(sentence("the search ended early: a signal"), "The search ended early: a signal.");
         assert_eq!(sentence("Done."), "Done.");
         assert_eq!(sentence(""), "");
+    }
+
+    #[test]
+    fn a_default_phase_name_is_not_repeated() {
+        assert_eq!((phase("phase 1"), phase("load")), ("Phase 1".to_owned(), "Phase load".to_owned()));
     }
 
     #[test]

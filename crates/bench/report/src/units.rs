@@ -1,13 +1,13 @@
-//! Numbers for people: three digits where the size matters, every digit where the count matters.
+//! Formats numbers for people: three digits of sizes, every digit of counts.
 
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::run::Run;
 
-/// What a server did not say.
+/// Stands for a value that the server does not report.
 pub const NOT_REPORTED: &str = "not reported";
-/// What stands for a percentile that too few values support.
+/// Stands for a percentile that too few values support.
 pub const N_TOO_SMALL: &str = "n too small";
-/// What stands for a value where nothing was measured.
+/// Stands for a value that was not measured.
 pub const NONE: &str = "–";
 
 const TIMES: [(f64, &str); 5] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"), (60e9, "min")];
@@ -20,26 +20,26 @@ const SIZES: [(f64, &str); 5] = [
 ];
 const COUNTS: [(f64, &str); 4] = [(1.0, ""), (1e3, "K"), (1e6, "M"), (1e9, "G")];
 
-/// What a run counts by default, and its rate: the documents of a database, or the requests of a service that each carry one.
+/// The unit of counts and of rates of a run: documents of a database, or requests to a service that carry one document each.
 pub fn counted_in(run: &Run) -> (&'static str, &'static str) {
     let single = run.operations.values().all(|operation| operation.documents <= operation.count);
     if !run.answers.is_empty() && single { ("requests", "requests/s") } else { ("documents", "documents/s") }
 }
 
-/// What one operation of a run is, in words.
+/// The names of the operations of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// `operation` or `request`.
     pub one: &'static str,
-    /// The same of several.
+    /// Its plural.
     pub many: &'static str,
     /// With its article.
     pub each: &'static str,
-    /// So many a second.
+    /// The unit of its rate.
     pub rate: &'static str,
 }
 
-/// What one operation of a run is: to a service it is a request.
+/// The names of the operations of a run: a service gets requests.
 pub fn sent_in(run: &Run) -> Sent {
     if run.answers.is_empty() {
         Sent { one: "operation", many: "operations", each: "an operation", rate: "operations/s" }
@@ -99,7 +99,7 @@ pub fn exact_rate(per_s: f64) -> String {
     if per_s.round() >= 100.0 || per_s.fract() == 0.0 { exact(whole(per_s)) } else { three_digits(per_s) }
 }
 
-/// A share of a whole, 0 to 1, as a percentage. It is cut and never rounded up: 99.96 % must not read as 100 %.
+/// A share, 0 to 1, as a percentage. It is cut and never rounded up: 99.96 % must not read as 100 %.
 pub fn percent(share: f64) -> String {
     // A product such as 0.999 × 1000 falls a hair under its whole number in floating point.
     let tenths = (share * 1000.0 + 1e-9).floor();
@@ -124,6 +124,16 @@ pub fn duration(seconds: f64) -> String {
 /// A value that a server may leave out.
 pub fn reported<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NOT_REPORTED.to_owned(), show)
+}
+
+/// A value that may be unknown: a dash stands for it then.
+pub(crate) fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), show)
+}
+
+/// Microseconds in the unit that fits.
+pub(crate) fn micros(us: f64) -> String {
+    latency((us * 1000.0).round().max(0.0) as u64)
 }
 
 /// `count` things: `1 document`, `2,000 documents`.
@@ -152,7 +162,7 @@ pub(crate) fn small(number: f64) -> String {
     }
 }
 
-/// A number without digits that say nothing, for numbers that are exact: `1.00 ms` as `1 ms`.
+/// An exact number without trailing zeros: `1.00 ms` as `1 ms`.
 pub(crate) fn tidy(text: &str) -> String {
     let (number, unit) = text.split_once(' ').map_or((text, None), |(number, unit)| (number, Some(unit)));
     let number =

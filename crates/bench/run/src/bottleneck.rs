@@ -6,12 +6,12 @@ use plimsoll_load::objective::ACHIEVED_MIN;
 use plimsoll_load::suspects::Machine;
 use plimsoll_load::suspects::alone::{WINDOW_S_MIN, at_limit};
 use plimsoll_load::worker::Ended;
-use plimsoll_measure::run::{HeldBack, PhaseFacts};
+use plimsoll_measure::run::{Bottleneck, PhaseFacts};
 
 use crate::session::Session;
 
 /// What stood at its limit; nothing where the load did what it was to do.
-pub fn of(session: &Session) -> Option<HeldBack> {
+pub fn of(session: &Session) -> Option<Bottleneck> {
     let phase = session.summary.phases().last()?;
     let watched = &session.watched;
     if phase.open && watched.achieved() >= ACHIEVED_MIN {
@@ -19,7 +19,7 @@ pub fn of(session: &Session) -> Option<HeldBack> {
     }
     let phase_name = phase.name.clone();
     if let Some(reason) = reason(session, phase) {
-        return Some(HeldBack { phase: phase_name, reason: Some(reason), ..HeldBack::default() });
+        return Some(Bottleneck { phase: phase_name, reason: Some(reason), ..Bottleneck::default() });
     }
     let machine = Machine {
         cores: machine::cores(),
@@ -28,7 +28,7 @@ pub fn of(session: &Session) -> Option<HeldBack> {
     let used_ns = session.watched_cpu_ns.filter(|used_ns| *used_ns > 0);
     let cores = used_ns.map(|used_ns| used_ns as f64 / 1e9 / watched.length_s());
     let examined = at_limit(&watched.side(&session.samples, cores), machine);
-    Some(HeldBack {
+    Some(Bottleneck {
         phase: phase_name,
         reason: None,
         at_limit: examined.held_back_by,
@@ -46,5 +46,5 @@ fn reason(session: &Session, phase: &PhaseFacts) -> Option<String> {
         return Some("it ended early".to_owned());
     }
     let disturbed = session.summary.faults().iter().any(|fault| fault.phase == phase.name);
-    disturbed.then(|| "faults were played in it".to_owned())
+    disturbed.then(|| "faults were injected".to_owned())
 }

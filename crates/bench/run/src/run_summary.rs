@@ -75,7 +75,7 @@ fn account<'a>(
         client: tool(session),
         integrity,
         expectations,
-        held_back: if line.is_none() && session.ladder.is_none() { bottleneck::of(session) } else { None },
+        bottleneck: if line.is_none() && session.ladder.is_none() { bottleneck::of(session) } else { None },
         line,
         ladder: session.ladder.clone(),
         collection_before,
@@ -159,8 +159,8 @@ fn tool(session: &Session) -> Client {
         connections: session.connections as u32,
         rss_bytes_max: process::own().rss_bytes_max.unwrap_or(0),
         spin: crew.spin == Spin::On,
-        canary_ping_ns: session.pings_ns.clone(),
-        canary_null_per_s: session.ceilings.iter().map(|(operations, _)| *operations).collect(),
+        calibration_ping_ns: session.pings_ns.clone(),
+        calibration_null_per_s: session.ceilings.iter().map(|(operations, _)| *operations).collect(),
         ..Client::default()
     }
 }
@@ -188,7 +188,7 @@ fn client(account: &Account<'_>) -> Client {
 /// The ceiling of the ruler and what was achieved, in operations per second. The ceiling is that of the last phase, so a
 /// run of several phases has none to compare with.
 fn ceiling(account: &Account<'_>) -> (Option<f64>, f64) {
-    let ceiling = account.known.client.canary_null_per_s.first().copied();
+    let ceiling = account.known.client.calibration_null_per_s.first().copied();
     if let Some(line) = &account.known.line {
         let most = line.probes.iter().map(|probe| probe.achieved).fold(0.0, f64::max);
         // The ceiling is one of all loads together.

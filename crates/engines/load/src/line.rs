@@ -160,14 +160,14 @@ impl Quest {
             unit: self.unit.clone(),
             documents_per_operation: scale,
             objective: self.objective.describe(),
-            held_back_by,
+            bottlenecks: held_back_by,
             unmoved,
             not_seen,
             probes: sides.into_iter().map(|side| side.probe).collect(),
             notes,
             // Whoever probes knows which load it is.
             load: String::new(),
-            beside: Vec::new(),
+            background: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which operation comes next: by weight, a pure function of the operation's number; or by time, so that each operation
 //! keeps its share of the time that all of them take.
 
+use plimsoll_measure::random;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -170,13 +171,9 @@ impl Account {
     }
 }
 
-/// Random bits that follow from a seed and a number alone: the finaliser of SplitMix64
-/// (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
+/// Random bits that a seed and a number determine.
 pub const fn scramble(seed: u64, number: u64) -> u64 {
-    let mut bits = seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x9E37_79B9_7F4A_7C15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^ (bits >> 31)
+    random::mix(seed ^ number.wrapping_mul(random::STEP).wrapping_add(random::STEP))
 }
 
 #[cfg(test)]

@@ -37,10 +37,10 @@ pub struct LoadArgs {
     /// Keep the embedded server's storage in the run directory, for a later audit; of a matrix the collections too.
     #[arg(long)]
     pub keep: bool,
-    /// Do not measure before and after the load what Plimsoll itself could send: two seconds less each, but no headroom, and a
-    /// comparison sees less of what the machine did by itself.
-    #[arg(long, env = "PLIMSOLL_NO_CANARY", hide_env_values = true, value_parser = FalseyValueParser::new())]
-    pub no_canary: bool,
+    /// Skip the calibration before and after the load. It saves two seconds each, but gives no headroom, and comparisons
+    /// know less about the drift of the machine.
+    #[arg(long, alias = "no-canary", env = "PLIMSOLL_NO_CALIBRATION", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    pub no_calibration: bool,
     /// Print run.json (of a matrix: matrix.json) on standard output and nothing else.
     #[arg(long)]
     pub json: bool,

@@ -56,7 +56,7 @@ pub fn line(args: &LineArgs) -> Outcome<Exit> {
     } else {
         search(&mut session, &searched, start, args.thorough)?
     };
-    let line = Line { load: searched.load.name.clone(), beside: searched.described(), ..line };
+    let line = Line { load: searched.load.name.clone(), background: searched.described(), ..line };
     closing::close(session, &args.load, "line", Some(line))
 }
 

@@ -32,11 +32,11 @@ fn a_misspelt_key() {
 }
 
 #[test]
-fn what_leaves_the_canary_out_may_be_said_in_any_usual_way() {
+fn the_switch_for_no_calibration_takes_the_usual_values() {
     for value in ["1", "0", "yes", "off", "true", ""] {
         let mut command = plimsoll();
         let output =
-            command.env("PLIMSOLL_NO_CANARY", value).args(["run", "no-such-scenario"]).output().unwrap();
+            command.env("PLIMSOLL_NO_CALIBRATION", value).args(["run", "no-such-scenario"]).output().unwrap();
         let message = stderr(&output);
         assert!(
             message.contains("no-such-scenario") && !message.contains("invalid value"),

@@ -86,14 +86,14 @@ fn the_line_of_one_load_is_searched_while_the_other_goes_on() {
     let run = json(&output);
     let line = &run["line"];
     assert_eq!((&line["load"], &line["unit"]), (&"write".into(), &"requests/s".into()), "{run}");
-    assert_eq!(line["beside"], serde_json::json!(["read (constant 50/s over 4 connections)"]));
+    assert_eq!(line["background"], serde_json::json!(["read (constant 50/s over 4 connections)"]));
     let first = &line["probes"][0];
     assert_eq!(first["rate"], 200.0, "{line}");
     // The reads are in no rate: with them it would be 250.
     let achieved = first["achieved"].as_f64().unwrap();
     assert!((50.0..225.0).contains(&achieved), "{line}");
     assert!(run["operations"]["read"]["count"].as_u64() > Some(500), "they went on all the time: {run}");
-    assert!(run["conclusions"].to_string().contains("Beside it went on read"), "{run}");
+    assert!(run["conclusions"].to_string().contains("Background load: read"), "{run}");
 }
 
 #[test]

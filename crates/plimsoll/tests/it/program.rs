@@ -13,14 +13,14 @@ use serde_json::Value;
 /// seconds each time: tests of that say so.
 pub fn plimsoll() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-    command.stdin(Stdio::null()).env("NO_COLOR", "1").env("PLIMSOLL_NO_CANARY", "1");
+    command.stdin(Stdio::null()).env("NO_COLOR", "1").env("PLIMSOLL_NO_CALIBRATION", "1");
     command
 }
 
 /// The same, measuring itself before and after each load.
 pub fn measured() -> Command {
     let mut command = plimsoll();
-    command.env_remove("PLIMSOLL_NO_CANARY");
+    command.env_remove("PLIMSOLL_NO_CALIBRATION");
     command
 }
 

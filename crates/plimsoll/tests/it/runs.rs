@@ -22,8 +22,8 @@ fn a_run_proves_every_document_and_keeps_everything() {
     assert_eq!(run["integrity"]["found"], 20_050);
     assert_eq!(run["integrity"]["write_concern"], r#"{"w": 1, "j": true}"#);
     assert!(run["client"]["headroom"].as_f64().is_some_and(|headroom| headroom > 1.0), "{}", run["client"]);
-    for canary in ["canary_null_per_s", "canary_ping_ns"] {
-        let looks = run["client"][canary].as_array().unwrap();
+    for calibration in ["calibration_null_per_s", "calibration_ping_ns"] {
+        let looks = run["client"][calibration].as_array().unwrap();
         assert!(
             looks.len() == 2 && looks.iter().all(|it| it.as_f64() > Some(0.0)),
             "before and after: {looks:?}"

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use plimsoll_measure::random::{STEP, mix};
+
 use super::walk;
-use crate::random::{STEP, mix};
 
 /// How many bytes are looked at, at most; a longer document is flipped near its beginning.
 const CANDIDATES_MAX: usize = 4096;

@@ -1,6 +1,6 @@
 //! Random numbers that follow from a seed, for what a connection through the proxy suffers.
 
-use crate::random::{STEP, mix};
+use plimsoll_measure::random::{STEP, mix};
 
 /// One sequence of numbers.
 #[derive(Clone, Debug)]

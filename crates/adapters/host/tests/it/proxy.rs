@@ -13,6 +13,7 @@ use bson::rawdoc;
 use plimsoll_host::proxy::{Direction, Disturbance, Proxy};
 use plimsoll_host::{null, process};
 use plimsoll_measure::clock::{self, Instant, MILLISECOND_NS, SECOND_NS};
+use plimsoll_measure::random;
 use plimsoll_wire::{ConnectOptions, Connection};
 
 use crate::bench::{block_on, soon};
@@ -70,10 +71,8 @@ impl Random {
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0 = self.0.wrapping_add(random::STEP);
+        random::mix(self.0)
     }
 
     fn bytes(&mut self, len: usize) -> Vec<u8> {

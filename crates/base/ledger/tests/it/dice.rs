@@ -1,4 +1,6 @@
-//! Reproducible randomness: SplitMix64 (Steele, Lea, Flood 2014).
+//! Rolls dice that a seed reproduces.
+
+use plimsoll_measure::random;
 
 /// A generator that a seed replays.
 pub struct Dice(pub u64);
@@ -6,11 +8,8 @@ pub struct Dice(pub u64);
 impl Dice {
     /// A number below `sides`.
     pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
+        self.0 = self.0.wrapping_add(random::STEP);
+        random::mix(self.0) % sides
     }
 
     /// Fisher-Yates.

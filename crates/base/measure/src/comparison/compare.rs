@@ -4,8 +4,9 @@ use super::form::{Comparison, FORMAT, Method, Noise, Pair, Settings, Side, SideR
 use super::judge::{judge, single};
 use super::measures::{Measure, measures};
 use super::sign_flip::{PAIRS_EXACT, SAMPLES};
-use super::soundness::{broken, canary, failed, fails_more, invalid, invalid_more, is_idle, is_kept, notes};
-use super::subject::{Error, Subject, in_pairs, look};
+use super::soundness::{broken, failed, fails_more, invalid, invalid_more, is_idle, is_kept, notes, uncalibrated};
+use super::differences::Subject;
+use super::pairing::{Error, in_pairs, look};
 use super::values::Values;
 use crate::run::Run;
 
@@ -57,7 +58,7 @@ pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
         title: a.first().map(|it| it.run.scenario.title.clone()).unwrap_or_default(),
         started: begun.map(|run| run.started.clone()).unwrap_or_default(),
         started_ms: begun.map_or(0, |run| run.started_ms),
-        notes: [Vec::from_iter(stands_in), Vec::from_iter(canary(&a, &b)), notes("A", &a), notes("B", &b)]
+        notes: [Vec::from_iter(stands_in), Vec::from_iter(uncalibrated(&a, &b)), notes("A", &a), notes("B", &b)]
             .concat(),
         broken: broken(&a, &b),
         fails_more: fails_more(&a, &b, settings.seed),

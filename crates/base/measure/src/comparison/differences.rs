@@ -6,9 +6,19 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::form::Difference;
-use super::subject::Subject;
 use crate::run::Run;
 use crate::secret::masked;
+
+/// A run to compare.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// Its directory, as it was named.
+    pub name: String,
+    /// Its summary.
+    pub run: &'a Run,
+    /// Its scenario as resolved, if known.
+    pub scenario: Option<Value>,
+}
 
 /// Keys of a scenario that change nothing of what is sent to whom; the server is told by run.json.
 const WORDS: [&str; 8] = ["title", "question", "collection", "server", "servers", "expect", "matrix", "line"];

@@ -12,7 +12,7 @@ mod judge;
 mod values;
 
 mod measures;
-mod subject;
+mod pairing;
 
 mod soundness;
 
@@ -22,15 +22,13 @@ mod noise;
 pub mod holm;
 pub mod sign_flip;
 
-mod random;
-
 #[cfg(test)]
 mod recorded;
 #[cfg(test)]
 mod trials;
 
 pub use compare::{Request, check, compare};
-pub use differences::differing_keys;
+pub use differences::{Subject, differing_keys};
 pub(crate) use differences::{differences, is_varied};
 pub use form::{
     Better, Broken, Comparison, Difference, FORMAT, Method, Metric, Noise, Pair, Settings, Side, SideRun,
@@ -38,7 +36,6 @@ pub use form::{
 };
 pub use judge::{MIN_EFFECT, TOO_WIDE};
 pub use measures::{Measure, measures};
-pub(crate) use random::Random;
 pub(crate) use soundness::{is_idle, is_kept};
-pub(crate) use subject::listed;
-pub use subject::{Error, Subject};
+pub use pairing::Error;
+pub(crate) use pairing::listed;

@@ -6,9 +6,9 @@ use crate::run::{Client, Run};
 impl Noise {
     /// What the canaries of `runs` say.
     pub(super) fn of<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Self {
-        let null = |client: &Client| change(&client.canary_null_per_s);
+        let null = |client: &Client| change(&client.calibration_null_per_s);
         let ping = |client: &Client| {
-            let ns: Vec<f64> = client.canary_ping_ns.iter().map(|ns| *ns as f64).collect();
+            let ns: Vec<f64> = client.calibration_ping_ns.iter().map(|ns| *ns as f64).collect();
             change(&ns)
         };
         Self {
@@ -43,7 +43,7 @@ mod tests {
 
     fn run(null: &[f64], ping: &[u64]) -> Run {
         let client =
-            Client { canary_null_per_s: null.to_vec(), canary_ping_ns: ping.to_vec(), ..Client::default() };
+            Client { calibration_null_per_s: null.to_vec(), calibration_ping_ns: ping.to_vec(), ..Client::default() };
         Run { client, ..Run::default() }
     }
 

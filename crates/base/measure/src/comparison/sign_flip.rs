@@ -11,7 +11,7 @@
 //! stretch between its two means, p at δ is the share of the votes for it, and the ends of the interval are order
 //! statistics of the ends of the stretches: no search is needed, and interval and p never contradict each other.
 
-use super::random::Random;
+use crate::random::Random;
 
 /// A difference is shown when p is at most this.
 pub const ALPHA: f64 = 0.01;

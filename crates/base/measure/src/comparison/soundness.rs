@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::form::Broken;
 use super::sign_flip::{ALPHA, weigh};
-use super::subject::Subject;
+use super::differences::Subject;
 use crate::run::{Run, Verdict};
 
 /// Whether a run did nothing of what it was made for.
@@ -80,16 +80,16 @@ fn unheld(run: &Run) -> impl Iterator<Item = (&str, &str)> {
     unheld.map(|it| (it.metric.as_str(), it.expression.as_str()))
 }
 
-/// Runs that measured themselves before and after their load were not measured like runs that did not, and only of them it is
-/// known how much the machine moved.
-pub(super) fn canary(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<String> {
-    let took =
-        |runs: &[Subject<'_>]| runs.iter().filter(|it| !it.run.client.canary_null_per_s.is_empty()).count();
-    let (in_a, in_b) = (took(a), took(b));
+/// A note if only some runs were calibrated: then the runs were measured differently, and the drift of the machine is known
+/// only for those.
+pub(super) fn uncalibrated(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<String> {
+    let calibrated =
+        |runs: &[Subject<'_>]| runs.iter().filter(|it| !it.run.client.calibration_null_per_s.is_empty()).count();
+    let (in_a, in_b) = (calibrated(a), calibrated(b));
     (in_a != in_b).then(|| {
         format!(
-            "the canary was taken in {in_a} of {} runs of A and in {in_b} of {} of B (--no-canary leaves it out): they were not \
-             measured alike, and of the others nobody knows how much the machine moved",
+            "{in_a} of {} runs of A and {in_b} of {} of B were calibrated (--no-calibration skips it): the runs were measured \
+             differently, and the drift of the machine is unknown for the others",
             a.len(),
             b.len()
         )
@@ -217,12 +217,12 @@ mod tests {
     }
 
     #[test]
-    fn a_canary_that_one_side_alone_took_is_a_note() {
-        let client = || Client { canary_null_per_s: vec![1e5, 1e5], ..Client::default() };
+    fn calibrating_only_one_side_gives_a_note() {
+        let client = || Client { calibration_null_per_s: vec![1e5, 1e5], ..Client::default() };
         let (with, without) = ([Run { client: client(), ..Run::default() }], [Run::default()]);
-        let said = canary(&subjects(&with), &subjects(&without)).unwrap();
+        let said = uncalibrated(&subjects(&with), &subjects(&without)).unwrap();
         assert!(said.contains("in 1 of 1 runs of A and in 0 of 1 of B"), "{said}");
-        assert_eq!(canary(&subjects(&with), &subjects(&with)), None);
-        assert_eq!(canary(&subjects(&without), &subjects(&without)), None);
+        assert_eq!(uncalibrated(&subjects(&with), &subjects(&with)), None);
+        assert_eq!(uncalibrated(&subjects(&without), &subjects(&without)), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::random::Random;
+use crate::random::Random;
 use super::recorded::residues;
 use super::{Comparison, Request, Settings, Subject, Verdict, compare};
 use crate::histogram::Latency;
@@ -54,7 +54,7 @@ fn run(number: u64, factor: f64, scatter: Scatter, random: &mut Random) -> Run {
         operations: BTreeMap::from([("insert".to_owned(), operation)]),
         client: Client {
             cpu_us_per_operation: Some(each(5.0)),
-            canary_null_per_s: vec![null, each(null)],
+            calibration_null_per_s: vec![null, each(null)],
             ..Client::default()
         },
         server_cost: ServerCost {

@@ -33,10 +33,11 @@ pub struct Client {
     /// Reconnections after a connection was lost.
     pub reconnects: u64,
     /// Median round trip of an empty command before and after the load, in nanoseconds.
-    pub canary_ping_ns: Vec<u64>,
-    /// What the tool reached against a server that answers at once before and after the load, in operations per second.
-    #[serde(default)]
-    pub canary_null_per_s: Vec<f64>,
+    #[serde(alias = "canary_ping_ns")]
+    pub calibration_ping_ns: Vec<u64>,
+    /// Throughput of the tool against the null server before and after the load, in operations per second.
+    #[serde(default, alias = "canary_null_per_s")]
+    pub calibration_null_per_s: Vec<f64>,
 }
 
 /// What the server cost. CPU and memory are known of local servers only.

@@ -243,8 +243,8 @@ fn client() -> Client {
         limited: false,
         spin: true,
         reconnects: 0,
-        canary_ping_ns: vec![61_000, 64_000],
-        canary_null_per_s: vec![9_100.0, 8_950.0],
+        calibration_ping_ns: vec![61_000, 64_000],
+        calibration_null_per_s: vec![9_100.0, 8_950.0],
         switches_per_operation: Some(1.07),
         wire_bytes_per_document: Some(655.0),
     }
@@ -401,11 +401,11 @@ pub fn search() -> Sample {
         low: Some(18_000.0),
         high: Some(19_000.0),
         load: "insert".into(),
-        beside: Vec::new(),
+        background: Vec::new(),
         unit: "documents/s".into(),
         documents_per_operation: 1.0,
         objective: vec!["response p(99)<50ms".into(), "errors count==0".into()],
-        held_back_by: held_back_by(),
+        bottlenecks: bottlenecks(),
         unmoved: unmoved(),
         not_seen: vec![NotSeen { name: "replication lag".into(), reason: "not reported".into() }],
         probes,
@@ -449,7 +449,7 @@ fn suspect(name: &str, evidence: &str, readings: &[(&str, &str, f64, f64)]) -> S
     Suspect { name: name.into(), evidence: evidence.into(), readings }
 }
 
-fn held_back_by() -> Vec<Suspect> {
+fn bottlenecks() -> Vec<Suspect> {
     vec![
         suspect(
             "server CPU",
@@ -501,7 +501,7 @@ fn unmoved() -> Vec<Suspect> {
     ]
 }
 
-/// A law of the made-up server's size, with points beside its curve.
+/// A law of the made-up server's size, with points near its curve.
 fn law() -> Scalability {
     let law = Scalability {
         lambda: 995.0,
@@ -510,8 +510,8 @@ fn law() -> Scalability {
         r_squared: 0.996,
         ..Scalability::default()
     };
-    let beside = [1.0, 2.0, 4.0, 8.0, 16.0, 24.0].iter().enumerate();
-    let points = beside.map(|(index, concurrency)| Point {
+    let marks = [1.0, 2.0, 4.0, 8.0, 16.0, 24.0].iter().enumerate();
+    let points = marks.map(|(index, concurrency)| Point {
         concurrency: *concurrency,
         throughput: law.at(*concurrency) * (0.97 + 0.06 * noise(index as u64)),
     });

@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 use plimsoll_measure::comparison::{Metric, Pair};
 
-use super::words::{change, log_change, value};
+use super::numbers::{change, log_change, value};
 use crate::chart::Axis;
-use crate::units::NONE;
+use crate::units::or_dash;
 
 /// Names of pairs that fit below a figure.
 const NAMES_MAX: usize = 12;
@@ -56,7 +56,7 @@ fn caption(metric: &Metric) -> String {
 /// The figure in words, for those who cannot see it.
 fn aloud(metric: &Metric) -> String {
     let ratios =
-        metric.pairs.iter().map(|pair| pair.ratio().map_or_else(|| NONE.to_owned(), |it| change(it - 1.0)));
+        metric.pairs.iter().map(|pair| or_dash(pair.ratio(), |it| change(it - 1.0)));
     format!(
         "{}: B against A by pair: {}. {}",
         metric.words,
@@ -102,7 +102,7 @@ fn band(y: &Axis, low: f64, high: f64) -> Markup {
 }
 
 fn dot(x: &Axis, y: &Axis, metric: &Metric, (index, pair, log): (usize, &Pair, f64)) -> Markup {
-    let shown = |it: Option<f64>| it.map_or_else(|| NONE.to_owned(), |it| value(metric.unit, it));
+    let shown = |it: Option<f64>| or_dash(it, |it| value(metric.unit, it));
     html! {
         svg.dot.h0 x=(share(x.share(index as f64 + 0.5))) y=(share(1.0 - y.share(log))) overflow="visible" {
             g { circle r="4" {} title { "pair " (index + 1) ": " (log_change(log)) "\nA " (shown(pair.a)) "\nB " (shown(pair.b)) } }
@@ -112,8 +112,8 @@ fn dot(x: &Axis, y: &Axis, metric: &Metric, (index, pair, log): (usize, &Pair, f
 
 /// The numbers beside the figure, folded away.
 fn numbers(metric: &Metric) -> Markup {
-    let shown = |it: Option<f64>| it.map_or_else(|| NONE.to_owned(), |it| value(metric.unit, it));
-    let moved = |pair: &Pair| pair.ratio().map_or_else(|| NONE.to_owned(), |ratio| change(ratio - 1.0));
+    let shown = |it: Option<f64>| or_dash(it, |it| value(metric.unit, it));
+    let moved = |pair: &Pair| or_dash(pair.ratio(), |ratio| change(ratio - 1.0));
     html! {
         details {
             summary { "Numbers" }

@@ -1,48 +1,40 @@
-//! What a comparison says, for a terminal and as a page.
+//! Renders a comparison for a terminal and as a page.
 
 mod figures;
-mod needed;
+mod numbers;
 mod page;
+mod sentences;
 mod tables;
 mod unsound;
-mod words;
 
 pub use page::{Links, page};
 pub(crate) use tables::short;
-pub use words::{change, conclusions};
-pub(crate) use words::{p, value};
+pub use numbers::change;
+pub(crate) use numbers::{p, value};
+pub use sentences::conclusions;
 
 use plimsoll_measure::comparison::{Comparison, Method, Verdict};
 
+use crate::layout::{Document, Style, WIDTH, wrap};
 use crate::tables::{Tone, server_in_words};
-use crate::text::{Style, lines, paint, wrap};
 use crate::units::counted;
 
-/// Columns of the summary at most.
-const WIDTH: usize = 100;
-
-/// The summary of a comparison, at most 100 columns wide, with a line feed at its end; `directory` is where its files are. The
-/// conclusions shown are its own: see [`conclusions`].
+/// The summary of a comparison, at most 100 columns wide, with a line feed at its end. `directory` holds its files. The
+/// conclusions shown are those stored in the comparison: see [`conclusions`].
 pub fn summary(comparison: &Comparison, directory: Option<&str>, style: Style) -> String {
-    let title = wrap(&comparison.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
-    let facts = wrap(&facts(comparison).join(" · "), "", WIDTH);
-    let sides =
-        sides(comparison).into_iter().flat_map(|(name, said)| wrap(&said, &format!("{name}  "), WIDTH));
+    let mut document = Document::new(style);
+    let sides = sides(comparison).into_iter().flat_map(|(name, side)| wrap(&side, &format!("{name}  "), WIDTH));
     let (word, tone) = word(comparison);
-    let mut sections = vec![title.chain(facts).collect(), sides.collect(), vec![paint(&word, tone, style)]];
-    let table = tables::brief(comparison);
-    let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
-    sections.push(heading.chain(lines(&table, WIDTH, style)).collect());
-    sections.push(comparison.conclusions.iter().flat_map(|said| wrap(said, "  • ", WIDTH)).collect());
-    sections.extend(
-        directory.map(|directory| vec![format!("Everything is in {directory}; look at comparison.html")]),
-    );
-    sections.retain(|section: &Vec<String>| !section.is_empty());
-    let text: Vec<_> = sections.iter().map(|section| section.join("\n")).collect();
-    text.join("\n\n") + "\n"
+    document.title(&comparison.title, &facts(comparison));
+    document.section(sides);
+    document.verdict((&word, tone), []);
+    document.table(&tables::brief(comparison));
+    document.bullets(&comparison.conclusions);
+    document.section(directory.map(|directory| format!("Everything is in {directory}; look at comparison.html")));
+    document.finish()
 }
 
-/// A verdict as a headline. Nobody may take a B that is better for one that holds what A holds.
+/// The headline. It says so if B breaks expectations or fails where A does not, however fast B is.
 fn word(comparison: &Comparison) -> (String, Tone) {
     let (word, tone) = verdict(comparison.verdict);
     if comparison.is_broken() {
@@ -68,9 +60,9 @@ const fn verdict(verdict: Verdict) -> (&'static str, Tone) {
 fn facts(comparison: &Comparison) -> Vec<String> {
     let method = match comparison.method {
         Method::Single => "two single runs".to_owned(),
-        Method::Exact { pairs } => format!("{}, every way to flip them", counted(pairs.into(), "pair")),
+        Method::Exact { pairs } => format!("{}, exact sign-flip test", counted(pairs.into(), "pair")),
         Method::Sampled { pairs, samples } => {
-            format!("{}, {samples} ways to flip them", counted(pairs.into(), "pair"))
+            format!("{}, sign-flip test with {samples} samples", counted(pairs.into(), "pair"))
         }
     };
     vec![comparison.started.clone(), method]
@@ -123,7 +115,7 @@ pub(crate) mod tests {
                 ..ScenarioFacts::default()
             },
             operations: BTreeMap::from([("insert".to_owned(), operation)]),
-            client: Client { canary_null_per_s: vec![1e5, 1.04e5], ..Client::default() },
+            client: Client { calibration_null_per_s: vec![1e5, 1.04e5], ..Client::default() },
             ..Run::default()
         }
     }
@@ -172,7 +164,7 @@ pub(crate) mod tests {
         let found = summary(&sample(10, 0.9, 0.03), Some("plimsoll-runs/c"), Style::Plain);
         for part in [
             "single <inserts>",
-            "10 pairs, every way to flip them",
+            "10 pairs, exact sign-flip test",
             "A  client=lean",
             "B IS WORSE",
             "documents/s of insert",

@@ -1,27 +1,26 @@
-//! A comparison as one HTML file that needs nothing else.
+//! Renders a comparison as a self-contained HTML file.
 
 use maud::{Markup, html};
 use plimsoll_measure::comparison::{Comparison, Side};
 use plimsoll_measure::run::Run;
 
 use super::figures::figure;
-use super::{facts, sides, tables, word, words};
-use crate::page::mark::mark;
+use super::{facts, sentences, sides, tables, word};
 use crate::page::table::{table, tone};
-use crate::page::{cards, section, whole};
+use crate::page::{brand, cards, conclusions, legend, section, whole};
 use crate::prose::glued;
 
-/// Where the pages of the runs are.
+/// Whether the page links to the pages of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// The run directories are beside the page.
-    Beside,
-    /// Elsewhere: there are no links.
+    /// To the run directories next to the page.
+    Siblings,
+    /// No links.
     None,
 }
 
-/// Words and what they mean.
-const WORDS: [(&str, &str); 8] = [
+/// The terms that the page explains.
+const TERMS: [(&str, &str); 8] = [
     (
         "pair",
         "A run of A and one of B, made one after the other. The unit of a comparison is the run, not the operation.",
@@ -58,7 +57,7 @@ pub fn page(comparison: &Comparison, links: Links) -> String {
         (section("Every pair", html! { div.pair.level { @for metric in &comparison.metrics { (figure(metric)) } } }))
         (section("What was compared", compared(comparison)))
         (section("Runs", runs(comparison, links)))
-        (legend())
+        (legend(&TERMS, None))
     };
     whole(&format!("A and B: {}", comparison.title), content)
 }
@@ -68,18 +67,13 @@ fn head(comparison: &Comparison) -> Markup {
     let primary = comparison.primary().map(|metric| format!("by {}", metric.words));
     html! {
         header {
-            div.brand { (mark(22)) span { "Plimsoll" } }
+            (brand())
             h1 { (comparison.title) }
             p.meta { (glued(&facts(comparison).join(" · "))) }
             @for (name, said) in sides(comparison) { p.meta { strong { (name) } " " (said) } }
             p.verdict { strong class=[tone(colour)] { (headline) } @if let Some(primary) = primary { span { (primary) } } }
         }
-        @if !comparison.conclusions.is_empty() {
-            section.conclusions {
-                h2 { "What it says" }
-                ol { @for sentence in &comparison.conclusions { li { (glued(sentence)) } } }
-            }
-        }
+        (conclusions(&comparison.conclusions))
     }
 }
 
@@ -105,7 +99,7 @@ fn compared(comparison: &Comparison) -> Markup {
     html! {
         (table(&tables::differences(comparison)))
         @if comparison.differences.is_empty() { p.meta { "Nothing differs between A and B but the time." } }
-        @if let Some(noise) = words::noise(&comparison.noise) { p.note { (glued(&noise)) } }
+        @if let Some(noise) = sentences::noise(&comparison.noise) { p.note { (glued(&noise)) } }
         (cards(&[a, b, crate::tables::environment(&run(&comparison.a))]))
     }
 }
@@ -113,7 +107,7 @@ fn compared(comparison: &Comparison) -> Markup {
 fn runs(comparison: &Comparison, links: Links) -> Markup {
     let name = |directory: &str| {
         html! {
-            @if links == Links::Beside { a href={ (directory) "/report.html" } { (directory) } } @else { code { (directory) } }
+            @if links == Links::Siblings { a href={ (directory) "/report.html" } { (directory) } } @else { code { (directory) } }
         }
     };
     html! {
@@ -131,15 +125,6 @@ fn runs(comparison: &Comparison, links: Links) -> Markup {
     }
 }
 
-fn legend() -> Markup {
-    html! {
-        footer {
-            h2 { "How to read this page" }
-            dl { @for (word, meaning) in WORDS { div { dt { (word) } dd { (meaning) } } } }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::sample;
@@ -148,7 +133,7 @@ mod tests {
     #[test]
     fn the_page_draws_every_pair_and_needs_nothing_else() {
         let comparison = sample(10, 0.9, 0.03);
-        let html = page(&comparison, Links::Beside);
+        let html = page(&comparison, Links::Siblings);
         for words in [
             "single &lt;inserts&gt;",
             "B IS WORSE",
@@ -160,7 +145,7 @@ mod tests {
         }
         assert!(!html.contains("<script") && !html.contains("http") && !html.contains("<inserts>"));
         assert_eq!(html.matches("<figure").count(), comparison.metrics.len());
-        assert_eq!(html, page(&comparison, Links::Beside), "the same comparison gives the same page");
+        assert_eq!(html, page(&comparison, Links::Siblings), "the same comparison gives the same page");
         assert!(!page(&comparison, Links::None).contains("href"));
     }
 }

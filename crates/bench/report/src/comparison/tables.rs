@@ -2,10 +2,10 @@
 
 use plimsoll_measure::comparison::{Comparison, Difference, Metric, Verdict};
 
-use super::needed::pairs_needed;
-use super::words::{change, p, value};
+use super::numbers::{change, p, value};
+use super::sentences::pairs_needed;
 use crate::tables::{Cell, Column, Table, Tone, left, right};
-use crate::units::NONE;
+use crate::units::{NONE, or_dash};
 
 /// What a terminal has room for.
 pub(super) fn brief(comparison: &Comparison) -> Table {
@@ -36,7 +36,7 @@ pub(super) fn full(comparison: &Comparison) -> Table {
     let columns = [vec![left("metric")], names.map(right).into(), vec![left("verdict")]].concat();
     let row = |metric: &Metric| {
         let least =
-            metric.must_show.map_or_else(|| NONE.to_owned(), |share| change(share).replace('+', "± "));
+            or_dash(metric.must_show, |share| change(share).replace('+', "± "));
         let mut row = figures(metric);
         row.extend([
             interval(metric),
@@ -77,8 +77,8 @@ fn title(comparison: &Comparison) -> String {
 }
 
 fn figures(metric: &Metric) -> Vec<Cell> {
-    let mean = |mean: Option<f64>| mean.map_or_else(|| NONE.to_owned(), |mean| value(metric.unit, mean));
-    let moved = metric.change().map_or_else(|| NONE.to_owned(), change);
+    let mean = |mean: Option<f64>| or_dash(mean, |mean| value(metric.unit, mean));
+    let moved = or_dash(metric.change(), change);
     vec![short(&metric.words).into(), mean(metric.a).into(), mean(metric.b).into(), moved.into()]
 }
 
@@ -99,7 +99,7 @@ fn interval(metric: &Metric) -> Cell {
 }
 
 fn probability(value: Option<f64>) -> Cell {
-    value.map_or_else(|| NONE.to_owned(), p).into()
+    or_dash(value, p).into()
 }
 
 /// A verdict in a word or two.

@@ -51,7 +51,7 @@ fn failed(comparison: &Comparison) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::sample;
-    use super::super::words::conclusions;
+    use super::super::sentences::conclusions;
     use super::*;
 
     #[track_caller]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_measure::run::{FaultFacts, Run};
 
-use crate::tables::fault_at_s;
+use crate::derived::fault_at_s;
 use crate::units::{counted, duration};
 
 /// One sentence for each kind of fault, and one for each that went wrong itself.

@@ -3,7 +3,8 @@
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::Run;
 
-use crate::units::{NOT_REPORTED, counted, exact};
+use crate::derived::promise;
+use crate::units::{counted, exact};
 
 /// Promises that the server broke.
 pub(super) fn violations(run: &Run) -> Vec<String> {
@@ -106,14 +107,6 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
 fn audited(run: &Run) -> Option<&Integrity> {
     let looked = |it: &&Integrity| !matches!(it.proof, Proof::NotAudited | Proof::NotApplicable);
     run.integrity.as_ref().filter(looked)
-}
-
-/// What was asked of the server: the write concern and the durability profile.
-pub(crate) fn promise(run: &Run, integrity: &Integrity) -> String {
-    let declared = integrity.write_concern.as_str();
-    let concern = if declared.is_empty() { NOT_REPORTED } else { declared };
-    let profile = run.server.profile.as_ref().map(|profile| format!(", {profile} profile"));
-    format!("write concern {concern}{}", profile.unwrap_or_default())
 }
 
 fn documents(count: u64, one: &str, many: &str) -> Option<String> {

@@ -4,8 +4,8 @@ use plimsoll_measure::line::{Line, NotSeen, Suspect};
 use plimsoll_measure::run::Run;
 use plimsoll_measure::scalability::Scalability;
 
-use super::tries::{Tries, failed_between};
-use crate::expectation::in_words;
+use super::probes::{Trials, failed_between};
+use crate::derived::objective;
 use crate::prose::sentence;
 use crate::units::{exact_rate, percent, small, three_digits};
 
@@ -14,11 +14,11 @@ pub(super) fn line(run: &Run) -> Vec<String> {
     let Some(line) = &run.line else { return Vec::new() };
     let mut sentences = vec![headline(line)];
     sentences.extend(failed_within(line));
-    sentences.extend(beside(line));
+    sentences.extend(background(line));
     if let Some(rate) = line.rate {
         sentences.extend(in_operations(line, rate));
-        sentences.extend(held_back(line));
-        sentences.extend(unseen(&line.not_seen));
+        sentences.extend(bottleneck(line));
+        sentences.extend(unchecked(&line.not_seen));
     }
     sentences.extend(line.notes.iter().map(|note| sentence(note)));
     sentences
@@ -31,7 +31,7 @@ fn headline(line: &Line) -> String {
         (None, _, Some(high)) => format!(
             "No load line{of} was found: no rate that was tried held {objective}, and {} {unit}, the lowest, {}.",
             exact_rate(high),
-            Tries::of(line, high).failed()
+            Trials::of(line, high).failed()
         ),
         (Some(rate), _, None) => format!(
             "The load line{of} is at least {} {unit}: that rate {} to hold {objective}, and no rate that was tried failed.",
@@ -46,9 +46,9 @@ fn headline(line: &Line) -> String {
                 exact_rate(rate),
                 established(line),
                 exact_rate(low),
-                Tries::of(line, low).held(),
+                Trials::of(line, low).held(),
                 exact_rate(high),
-                Tries::of(line, high).failed()
+                Trials::of(line, high).failed()
             )
         }
     }
@@ -57,7 +57,7 @@ fn headline(line: &Line) -> String {
 /// The lowest rate that failed: no end of the interval where it, or a higher one, has held as well.
 fn failed_within(line: &Line) -> Option<String> {
     let lowest = failed_between(line)?;
-    let failed = Tries::of(line, lowest).failed();
+    let failed = Trials::of(line, lowest).failed();
     Some(format!("The lowest rate that failed is {}, which {failed}.", exact_rate(lowest)))
 }
 
@@ -66,32 +66,17 @@ fn of(line: &Line) -> String {
     if line.load.is_empty() { String::new() } else { format!(" of {}", line.load) }
 }
 
-/// What went on beside the search, if anything did.
-fn beside(line: &Line) -> Option<String> {
-    let beside = line.beside.join("; ");
-    (!beside.is_empty()).then(|| {
-        format!("Beside it went on {beside}: these had to keep up without errors, and their latency was not judged.")
+/// The background loads, if there were any.
+fn background(line: &Line) -> Option<String> {
+    let background = line.background.join("; ");
+    (!background.is_empty()).then(|| {
+        format!("Background load: {background}. It had to keep up without errors; its latency was not judged.")
     })
 }
 
 /// How sure it is that `rate` holds.
 fn established(line: &Line) -> &'static str {
     if line.confirmed { "was confirmed" } else { "was found, but not confirmed," }
-}
-
-/// That the rate that is told was not confirmed to hold, if that is so.
-pub(crate) fn doubt(line: &Line) -> Option<&'static str> {
-    (line.rate.is_some() && !line.confirmed).then_some("not confirmed")
-}
-
-/// What had to hold, as an enumeration.
-pub(crate) fn objective(line: &Line) -> String {
-    let bounds: Vec<_> = line.objective.iter().map(|bound| in_words(bound)).collect();
-    match bounds.as_slice() {
-        [] => "its objective".to_owned(),
-        [only] => only.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
 }
 
 fn in_operations(line: &Line, rate: f64) -> Option<String> {
@@ -105,20 +90,20 @@ fn in_operations(line: &Line, rate: f64) -> Option<String> {
     })
 }
 
-fn held_back(line: &Line) -> Option<String> {
-    match line.held_back_by.as_slice() {
+fn bottleneck(line: &Line) -> Option<String> {
+    match line.bottlenecks.as_slice() {
         [] if line.high.is_none() => None,
-        [] => Some("What held it back was not found.".to_owned()),
-        [Suspect { name, evidence, .. }] => Some(format!("It was held back by {name}: {evidence}.")),
+        [] => Some("No bottleneck was found.".to_owned()),
+        [Suspect { name, evidence, .. }] => Some(format!("Bottleneck: {name}: {evidence}.")),
         several => {
             let list: Vec<_> = several.iter().map(|it| format!("{}: {}", it.name, it.evidence)).collect();
-            Some(format!("It may be held back by, most likely first, {}.", list.join("; ")))
+            Some(format!("Possible bottlenecks, most likely first: {}.", list.join("; ")))
         }
     }
 }
 
-/// What is not reported may be the cause all the same.
-pub(super) fn unseen(not_seen: &[NotSeen]) -> Option<String> {
+/// Resources that were not checked, grouped by reason: one of them may be the bottleneck.
+pub(super) fn unchecked(not_seen: &[NotSeen]) -> Option<String> {
     let mut reasons: Vec<&str> = Vec::new();
     for unseen in not_seen {
         if !reasons.contains(&unseen.reason.as_str()) {
@@ -130,9 +115,8 @@ pub(super) fn unseen(not_seen: &[NotSeen]) -> Option<String> {
         let names: Vec<_> = unseen.map(|it| it.name.as_str()).collect();
         format!("{} ({reason})", names.join(", "))
     };
-    let unseen: Vec<_> = reasons.into_iter().map(of).collect();
-    (!unseen.is_empty())
-        .then(|| format!("Could not be looked at and may be the cause as well: {}.", unseen.join("; ")))
+    let groups: Vec<_> = reasons.into_iter().map(of).collect();
+    (!groups.is_empty()).then(|| format!("Not checked: {}.", groups.join("; ")))
 }
 
 /// What a ladder shows.
@@ -163,13 +147,4 @@ fn scalability(law: &Scalability, unit: &str) -> String {
         (None, Some(bound)) => format!("{fit}: it never falls and stays under {} {unit}.", exact_rate(bound)),
         (None, None) => format!("{fit}: it grows in proportion, and no peak follows from what was measured."),
     }
-}
-
-/// The interval in a few words: `163,000 to 171,000 documents/s`; nothing if there is no line.
-pub(crate) fn interval(line: &Line) -> Option<String> {
-    let low = line.low.or(line.rate)?;
-    Some(match line.high {
-        Some(high) => format!("{} to {} {}", exact_rate(low), exact_rate(high), line.unit),
-        None => format!("at least {} {}", exact_rate(low), line.unit),
-    })
 }

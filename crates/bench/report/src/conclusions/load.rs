@@ -1,17 +1,12 @@
 //! The work that was done, in sentences.
 
-use std::collections::BTreeMap;
-
 use plimsoll_measure::clock::MILLISECOND_NS;
-use plimsoll_measure::outcome::Doubt;
 use plimsoll_measure::run::{Operation, Run};
 
-use super::class;
+use crate::derived::{ACHIEVED_MIN, classes};
 use crate::expectation;
 use crate::units::{Sent, counted, counted_in, exact, exact_rate, percent, percentile, sent_in};
 
-/// Completed ÷ due from which a rate counts as reached.
-pub(crate) const ACHIEVED_MIN: f64 = 0.99;
 /// A second with less than this share of the median second's documents is a stall.
 const STALL_SHARE: f64 = 0.5;
 
@@ -106,17 +101,6 @@ fn failed(name: &str, operation: &Operation, sent: Sent) -> Option<String> {
     let documents = documents.map(|classes| say(classes, "document"));
     let sentences = format!("{}{}", operations.unwrap_or_default(), documents.unwrap_or_default());
     (!sentences.is_empty()).then(|| format!("{name}:{sentences}"))
-}
-
-/// How many errors there are and which, the most frequent first. Not asking for an answer is no error.
-pub(crate) fn classes(errors: &BTreeMap<String, u64>) -> Option<(u64, String)> {
-    let real = |(name, count): &(&String, &u64)| name.as_str() != Doubt::Unacknowledged.name() && **count > 0;
-    let mut counts: Vec<_> = errors.iter().filter(real).collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let total = counts.iter().map(|(_, count)| **count).sum();
-    let list: Vec<_> =
-        counts.iter().map(|(name, count)| format!("{} {}", exact(**count), class(name))).collect();
-    (total > 0).then(|| (total, list.join(", ")))
 }
 
 /// Seconds in which next to nothing happened, which a mean hides. A search changes its rate on purpose.

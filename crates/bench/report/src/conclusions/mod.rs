@@ -1,21 +1,16 @@
-//! What a run says, in plain sentences: what was measured, and what it means.
+//! Writes the conclusions of a run: the results, and how far to trust them.
 
+mod bottleneck;
 mod faults;
-mod held_back;
 mod integrity;
 mod line;
 mod load;
-mod tries;
+mod probes;
 mod validity;
 
-pub(crate) use integrity::promise;
-pub(crate) use line::{doubt, interval, objective};
-pub(crate) use load::{ACHIEVED_MIN, classes};
 use plimsoll_measure::run::Run;
-pub(crate) use tries::at as probes_at;
-pub(crate) use validity::HEADROOM_MIN;
 
-/// A part of the conclusions: no sentence, one or several.
+/// Writes part of the conclusions: any number of sentences.
 type Part = fn(&Run) -> Vec<String>;
 
 /// Broken promises first, then the result, then what limits its worth.
@@ -31,7 +26,7 @@ const PARTS: [Part; 20] = [
     integrity::leftovers,
     load::expectations,
     load::target,
-    held_back::held_back,
+    bottleneck::bottleneck,
     load::errors,
     validity::client,
     load::stalls,
@@ -47,14 +42,9 @@ pub fn conclusions(run: &Run) -> Vec<String> {
     PARTS.iter().flat_map(|part| part(run)).collect()
 }
 
-/// Whether the load was varied on purpose, so that its mean says nothing: by a search or on a ladder.
+/// Whether a search or a ladder varied the load: then its mean says nothing.
 fn varies(run: &Run) -> bool {
     run.line.is_some() || run.ladder.is_some()
-}
-
-/// A class of errors as words: `duplicate_key` is written `duplicate key`.
-pub(crate) fn class(name: &str) -> String {
-    name.replace('_', " ")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::ladder::Ladder;
 use plimsoll_measure::line::{Line, NotSeen, Probe, Stage, Suspect};
 use plimsoll_measure::run::{
-    Answers, Expectation, FaultFacts, HeldBack, Operation, PhaseFacts, SecondsSpread, ServerShare, WarmUp,
+    Answers, Expectation, FaultFacts, Bottleneck, Operation, PhaseFacts, SecondsSpread, ServerShare, WarmUp,
 };
 use plimsoll_measure::scalability::{Peak, Point, Scalability};
 

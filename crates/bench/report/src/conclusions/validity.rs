@@ -3,10 +3,9 @@
 use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::run::{PhaseFacts, Run, WarmUp};
 
+use crate::derived::short_headroom;
 use crate::units::{duration, latency, percent, three_digits};
 
-/// Headroom from which the tool does not count as the limit.
-pub(crate) const HEADROOM_MIN: f64 = 2.0;
 /// The wake error, as p99 in nanoseconds, over which it is worth a sentence.
 const WAKE_NS_MAX: u64 = MILLISECOND_NS;
 
@@ -23,8 +22,7 @@ pub(super) fn interrupted(run: &Run) -> Vec<String> {
 /// That the tool, not the server, may be what was measured.
 pub(super) fn client(run: &Run) -> Vec<String> {
     let client = &run.client;
-    let short = client.headroom.filter(|headroom| *headroom < HEADROOM_MIN);
-    let ceiling = short.map(|headroom| {
+    let ceiling = short_headroom(client).map(|headroom| {
         let times = three_digits(headroom);
         format!("against a server that answers at once the tool does {times} times what it did here, under 2 times, and ")
     });

@@ -11,8 +11,8 @@ pub mod k6;
 mod lines;
 mod oha;
 mod read;
+mod summary;
 mod tables;
-mod text;
 mod value;
 mod wrk;
 mod ycsb;
@@ -20,7 +20,7 @@ mod ycsb;
 pub use distribution::{Distribution, Percentile, Source};
 pub use error::Error;
 pub use read::read;
-pub use text::summary;
+pub use summary::summary;
 pub use value::{
     Check, FORMAT, Foreign, Form, Metric, Of, Operation, Second, SecondLine, Since, Threshold, Times, Tool,
     Unit, Values,

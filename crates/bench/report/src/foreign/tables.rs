@@ -3,11 +3,11 @@
 use plimsoll_measure::histogram::supported;
 
 use super::distribution::Distribution;
-use super::text::plain;
 use super::value::{Check, Foreign, Metric, Of, Operation, Since, Threshold, Times, Unit, Values};
 use crate::tables::{Cell, Table, Tone, left, right};
-use crate::text::cut;
-use crate::units::{NONE, bytes, exact, exact_rate, latency, percent, three_digits};
+use crate::layout::cut;
+use crate::prose::plain;
+use crate::units::{NONE, bytes, exact, exact_rate, latency, or_dash, percent, three_digits};
 
 /// Percentiles that have a column where a result has them.
 const SHOWN: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
@@ -41,10 +41,6 @@ fn short(text: &str) -> Cell {
     name(&without.or(tags).unwrap_or_else(|| text.to_owned()))
 }
 
-fn known<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| NONE.to_owned(), show)
-}
-
 fn time(ns: f64) -> String {
     latency(ns.round().max(0.0) as u64)
 }
@@ -56,10 +52,10 @@ pub(super) fn operations(foreign: &Foreign) -> Table {
             |failed: u64| it.count.filter(|count| *count > 0).map(|count| failed as f64 / count as f64);
         vec![
             name(&it.name),
-            known(it.count, exact).into(),
-            known(it.rate_per_s, exact_rate).into(),
+            or_dash(it.count, exact).into(),
+            or_dash(it.rate_per_s, exact_rate).into(),
             it.failed.map_or_else(|| NONE.into(), Cell::fault),
-            known(it.failed.and_then(share), percent).into(),
+            or_dash(it.failed.and_then(share), percent).into(),
         ]
     };
     let columns =
@@ -79,10 +75,10 @@ pub(super) fn times(foreign: &Foreign, since: Since) -> Table {
     let row = |(operation, times): (&Operation, &Times)| {
         let ns = &times.ns;
         let percentiles = shown.iter().map(|at| percentile(ns, *at));
-        [short(&operation.name), of(times.of).into(), known(ns.mean, time).into()]
+        [short(&operation.name), of(times.of).into(), or_dash(ns.mean, time).into()]
             .into_iter()
             .chain(percentiles)
-            .chain([known(ns.max, time).into()])
+            .chain([or_dash(ns.max, time).into()])
             .collect()
     };
     let percentiles = shown.iter().map(|at| right(format!("p{at}")));
@@ -190,7 +186,7 @@ pub(super) fn thresholds(foreign: &Foreign) -> Table {
         vec![
             name(&it.metric),
             cut(&plain(&it.expression), NAME_MAX).into(),
-            known(it.value, number).into(),
+            or_dash(it.value, number).into(),
             Cell::toned(result, tone),
         ]
     };

@@ -1,53 +1,41 @@
-//! What a history says, for a terminal.
+//! Renders a history for a terminal.
 
-mod table;
-mod words;
+mod sentences;
+mod tables;
 
-pub use words::conclusions;
+pub use sentences::conclusions;
 
 use plimsoll_measure::comparison::Verdict;
 use plimsoll_measure::history::{History, Track};
 
+use crate::layout::{Document, Style};
 use crate::tables::Tone;
-use crate::text::{Style, lines, paint, wrap};
 use crate::units::counted;
 
-/// Columns of the summary at most.
-const WIDTH: usize = 100;
-
-/// The summary of a history, at most 100 columns wide, with a line feed at its end. The conclusions shown are its own: see
-/// [`conclusions`].
+/// The summary of a history, at most 100 columns wide, with a line feed at its end. The conclusions shown are those stored in
+/// the history: see [`conclusions`].
 pub fn summary(history: &History, style: Style) -> String {
-    let title = wrap(&history.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
-    let facts = wrap(&facts(history), "", WIDTH);
-    let (word, tone) = word(history);
-    let table = table::changes(history);
-    let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
-    let said = history.conclusions.iter().flat_map(|said| wrap(said, "  • ", WIDTH));
-    let mut sections: Vec<Vec<String>> = vec![
-        title.chain(facts).collect(),
-        vec![paint(word, tone, style)],
-        heading.chain(lines(&table, WIDTH, style)).collect(),
-        said.collect(),
-    ];
-    sections.retain(|section| !section.is_empty());
-    let text: Vec<_> = sections.iter().map(|section| section.join("\n")).collect();
-    text.join("\n\n") + "\n"
+    let mut document = Document::new(style);
+    document.title(&history.title, &[facts(history)]);
+    document.verdict(headline(history), []);
+    document.table(&tables::changes(history));
+    document.bullets(&history.conclusions);
+    document.finish()
 }
 
-/// How many runs there are, and of what time.
+/// The number of runs, and the time that they span.
 fn facts(history: &History) -> String {
     let runs = counted(history.runs.len() as u64, "run");
     match (history.runs.first(), history.runs.last()) {
         (Some(first), Some(last)) => {
-            format!("{runs} · {} to {}", words::moment(&first.started), words::moment(&last.started))
+            format!("{runs} · {} to {}", sentences::moment(&first.started), sentences::moment(&last.started))
         }
         _ => runs,
     }
 }
 
 /// The newest change of the primary metric as a headline.
-fn word(history: &History) -> (&'static str, Tone) {
+fn headline(history: &History) -> (&'static str, Tone) {
     match history.primary().and_then(Track::newest).map(|change| change.verdict) {
         Some(Verdict::Worse) => ("THE NEWEST CHANGE IS FOR THE WORSE", Tone::Bad),
         Some(_) => ("THE NEWEST CHANGE IS FOR THE BETTER", Tone::Good),

@@ -2,7 +2,8 @@
 
 use plimsoll_measure::inspection::{Change, Difference};
 
-use super::tables::{plain, times_smaller, whole_bytes};
+use super::tables::{times_smaller, whole_bytes};
+use crate::prose::{plain, some};
 use crate::tables::{Cell, Table, Tone, left, right};
 use crate::units::{NONE, NOT_REPORTED, bytes, exact};
 
@@ -56,7 +57,7 @@ fn cells(name: &str, ends: [Option<String>; 2], change: String, absent: &str) ->
 /// What came and what went.
 pub(super) fn sentences(difference: &Difference) -> Vec<String> {
     let fields = if difference.fields_of_all { "" } else { " (in samples)" };
-    let list = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what}: {}", some(names)));
+    let list = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what}: {}", some(names, NAMES_MAX)));
     let existence = match (difference.exists.before, difference.exists.after) {
         (Some(false), Some(true)) => Some("the collection is new".to_owned()),
         (Some(true), Some(false)) => Some("the collection is gone".to_owned()),
@@ -78,8 +79,3 @@ pub(super) fn sentences(difference: &Difference) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-fn some(names: &[String]) -> String {
-    let more = names.len().saturating_sub(NAMES_MAX);
-    let more = (more > 0).then(|| format!("and {more} more"));
-    names.iter().take(NAMES_MAX).cloned().chain(more).collect::<Vec<_>>().join(", ")
-}

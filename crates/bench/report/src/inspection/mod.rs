@@ -1,4 +1,4 @@
-//! What is in a deployment, and what changed in a collection, for a terminal.
+//! Renders an inspection of a deployment, and the changes of a collection, for a terminal.
 
 mod changes;
 mod tables;
@@ -8,114 +8,86 @@ use plimsoll_measure::inspection::{
 };
 use plimsoll_measure::run::Run;
 
+use crate::layout::{Document, Style, bullets, titled};
+use crate::prose::plain;
 use crate::tables::{Table, Tone, server, server_in_words};
-use crate::text::{Style, cut, lines, paint, wrap};
 use crate::units::latency;
 
-/// Columns at most.
-const WIDTH: usize = 100;
-
-/// An inspection, at most 100 columns wide, with a line feed at its end. Documents are cut to fit; all else is whole.
+/// An inspection, at most 100 columns wide, with a line feed at its end. Only documents are cut.
 pub fn summary(inspection: &Inspection, style: Style) -> String {
-    let run = Run { server: inspection.server.clone(), ..Run::default() };
-    let mut sections = vec![head(inspection, style), verdict(inspection, style)];
-    let mut deployment = vec![server(&run), tables::databases(inspection)];
-    deployment.extend((inspection.collections.len() > 1).then(|| tables::overview(inspection)));
-    sections.extend(shown(deployment, style));
-    sections.extend(inspection.collections.iter().flat_map(|collection| one(collection, style)));
-    if inspection.collections.is_empty() {
-        sections.push(vec!["There is no collection to look at.".to_owned()]);
-    }
-    sections.push(notes(&inspection.notes));
-    joined(sections)
-}
-
-/// What a run changed in its collection: nothing where it was not looked at before and after.
-pub(crate) fn changed(run: &Run) -> Option<Table> {
-    let (before, after) = run.collection_before.as_ref().zip(run.collection_after.as_ref())?;
-    Some(changes::sizes(&compare(before, after)))
-}
-
-/// What a run changed in its collection besides its size, in sentences.
-pub(crate) fn changes_in_words(run: &Run) -> Vec<String> {
-    let both = run.collection_before.as_ref().zip(run.collection_after.as_ref());
-    both.map(|(before, after)| changes::sentences(&compare(before, after))).unwrap_or_default()
-}
-
-/// What changed in a collection, at most 100 columns wide, with a line feed at its end.
-pub fn difference(difference: &Difference, style: Style) -> String {
-    let mut sections = shown(vec![changes::sizes(difference)], style);
-    sections.push(notes(&changes::sentences(difference)));
-    joined(sections)
-}
-
-fn head(inspection: &Inspection, style: Style) -> Vec<String> {
-    let addresses = inspection.server.addresses.join(", ");
+    let mut document = Document::new(style);
     let facts = [
         inspection.taken.clone(),
         server_in_words(&inspection.server),
         format!("ping {}", latency(inspection.round_trip_ns)),
     ];
-    let title = wrap(&format!("Inspection of {addresses}"), "", WIDTH);
-    let title = title.into_iter().map(|line| paint(&line, Tone::Strong, style));
-    title.chain(wrap(&facts.join(" · "), "", WIDTH)).collect()
+    document.title(&format!("Inspection of {}", inspection.server.addresses.join(", ")), &facts);
+    verdict(inspection, &mut document);
+    let run = Run { server: inspection.server.clone(), ..Run::default() };
+    document.table(&server(&run));
+    document.table(&tables::databases(inspection));
+    if inspection.collections.len() > 1 {
+        document.table(&tables::overview(inspection));
+    }
+    inspection.collections.iter().for_each(|it| collection(it, style, &mut document));
+    if inspection.collections.is_empty() {
+        document.section(["No collection to inspect.".to_owned()]);
+    }
+    document.section(notes(&inspection.notes));
+    document.finish()
 }
 
-/// Whether a forbidden field is there, if any field is forbidden.
-fn verdict(inspection: &Inspection, style: Style) -> Vec<String> {
+/// How a run changed its collection; nothing without an inspection before and after.
+pub(crate) fn changed(run: &Run) -> Option<Table> {
+    let (before, after) = run.collection_before.as_ref().zip(run.collection_after.as_ref())?;
+    Some(changes::sizes(&compare(before, after)))
+}
+
+/// How a run changed its collection apart from its size, in sentences.
+pub(crate) fn changes_in_words(run: &Run) -> Vec<String> {
+    let both = run.collection_before.as_ref().zip(run.collection_after.as_ref());
+    both.map(|(before, after)| changes::sentences(&compare(before, after))).unwrap_or_default()
+}
+
+/// The changes of a collection, at most 100 columns wide, with a line feed at its end.
+pub fn difference(difference: &Difference, style: Style) -> String {
+    let mut document = Document::new(style);
+    document.table(&changes::sizes(difference));
+    document.section(notes(&changes::sentences(difference)));
+    document.finish()
+}
+
+/// Whether forbidden fields exist; nothing if no field is forbidden.
+fn verdict(inspection: &Inspection, document: &mut Document) {
     let collections = inspection.collections.iter();
-    let all: Vec<_> =
+    let all: Vec<(&Collection, &Forbidden)> =
         collections.flat_map(|each| each.forbidden.iter().map(move |field| (each, field))).collect();
     if all.is_empty() {
-        return Vec::new();
+        return;
     }
-    let is = |presence| move |found: &&(&Collection, &Forbidden)| found.1.presence == presence;
-    let found: Vec<_> = all.iter().filter(is(Presence::Found)).collect();
-    let unchecked = all.iter().any(|found| is(Presence::NotChecked)(&found));
-    let (words, tone) = match (found.is_empty(), unchecked) {
+    let found = all.iter().filter(|(_, field)| field.presence == Presence::Found);
+    let found: Vec<_> = found.map(|(collection, field)| tables::found_in_words(collection, field)).collect();
+    let unchecked = all.iter().any(|(_, field)| field.presence == Presence::NotChecked);
+    let verdict = match (found.is_empty(), unchecked) {
         (false, _) => ("FORBIDDEN FIELDS FOUND", Tone::Bad),
         (true, true) => ("FORBIDDEN FIELDS NOT CHECKED", Tone::Doubtful),
         (true, false) => ("NO FORBIDDEN FIELDS", Tone::Good),
     };
-    let bullets = found
-        .into_iter()
-        .flat_map(|(collection, field)| wrap(&tables::found_in_words(collection, field), "  • ", WIDTH));
-    std::iter::once(paint(words, tone, style)).chain(bullets).collect()
+    document.verdict(verdict, &found);
 }
 
-/// One collection.
-fn one(collection: &Collection, style: Style) -> Vec<Vec<String>> {
-    let facts = tables::facts(collection);
-    let more = [
-        tables::indexes(collection),
-        tables::fields(collection),
-        tables::times(collection),
-        tables::forbidden(collection),
-        tables::samples(collection),
-    ];
-    let mut sections = shown(std::iter::once(facts).chain(more).collect(), style);
-    if let Some(facts) = sections.first_mut() {
-        facts.extend(notes(&collection.notes));
-    }
-    sections
-}
-
-fn shown(tables: Vec<Table>, style: Style) -> Vec<Vec<String>> {
-    let section = |table: &Table| {
-        let title = paint(&cut(&table.title, WIDTH), Tone::Strong, style);
-        std::iter::once(title).chain(lines(table, WIDTH, style)).collect()
-    };
-    tables.iter().filter(|table| !table.rows.is_empty()).map(section).collect()
+fn collection(collection: &Collection, style: Style, document: &mut Document) {
+    let facts = titled(&tables::facts(collection), style);
+    document.section(facts.into_iter().chain(notes(&collection.notes)));
+    document.table(&tables::indexes(collection));
+    document.table(&tables::fields(collection));
+    document.table(&tables::times(collection));
+    document.table(&tables::forbidden(collection));
+    document.table(&tables::samples(collection));
 }
 
 fn notes(notes: &[String]) -> Vec<String> {
-    notes.iter().flat_map(|note| wrap(&tables::plain(note), "  • ", WIDTH)).collect()
-}
-
-fn joined(sections: Vec<Vec<String>>) -> String {
-    let sections = sections.iter().filter(|section| !section.is_empty());
-    let text: Vec<_> = sections.map(|section| section.join("\n")).collect();
-    text.join("\n\n") + "\n"
+    bullets(&notes.iter().map(|note| plain(note)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

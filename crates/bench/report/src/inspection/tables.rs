@@ -6,18 +6,14 @@ use plimsoll_measure::inspection::{
 };
 
 use crate::tables::{Cell, Table, Tone, left, right};
-use crate::text::cut;
-use crate::units::{NONE, NOT_REPORTED, bytes, counted, duration, exact, percent, reported, three_digits};
+use crate::layout::cut;
+use crate::prose::plain;
+use crate::units::{NOT_REPORTED, bytes, counted, duration, exact, or_dash, percent, reported, three_digits};
 
 /// Characters of a name in a column beside others, at most.
 const NAME_MAX: usize = 36;
 /// Characters of a moment; one with milliseconds fits.
 const MOMENT_MAX: usize = 24;
-
-/// Text that comes from a server, without what could command a terminal.
-pub(super) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
 
 fn name(text: &str) -> String {
     cut(&plain(text), NAME_MAX)
@@ -51,9 +47,9 @@ pub(super) fn overview(inspection: &Inspection) -> Table {
             Cell::toned(plain(&collection.namespace), Tone::Strong),
             documents(collection).into(),
             reported(size.data_bytes, bytes).into(),
-            size.document_bytes.map_or_else(|| NONE.to_owned(), whole_bytes).into(),
+            or_dash(size.document_bytes, whole_bytes).into(),
             reported(size.storage_bytes, bytes).into(),
-            size.compression.map_or_else(|| NONE.to_owned(), times_smaller).into(),
+            or_dash(size.compression, times_smaller).into(),
             reported(indexes, exact).into(),
         ]
     };

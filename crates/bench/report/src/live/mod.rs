@@ -8,7 +8,7 @@ use plimsoll_measure::event::{Event, Interval, Sends};
 use plimsoll_measure::line::{Probe, Stage};
 
 use crate::tables;
-use crate::text::cut;
+use crate::layout::cut;
 use crate::units::{duration, exact_rate, percent, percentile};
 use window::Window;
 

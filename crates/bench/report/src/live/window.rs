@@ -6,7 +6,7 @@ use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::event::{Interval, Sends};
 use plimsoll_measure::interval::{IntervalLine, Spread};
 
-use crate::conclusions::classes;
+use crate::derived::classes;
 use crate::units::{duration, exact, exact_rate, latency, percent};
 
 /// A shorter window is no full second: what was counted in it is told as it is, and not scaled up to a rate.

@@ -1,6 +1,6 @@
-//! What a matrix of runs says, for a terminal and as a page.
+//! Renders a matrix of runs for a terminal and as a page.
 
-mod known;
+mod measured;
 mod page;
 mod panels;
 mod tables;
@@ -13,36 +13,24 @@ use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::matrix::{Cell, Matrix, State};
 use plimsoll_measure::run::Run;
 
-use crate::tables::Tone;
-use crate::text::{Style, lines, paint, verdict_word, wrap};
+use crate::layout::{Document, Style, WIDTH, titled, wrap};
+use crate::tables::verdict;
 use crate::units::{counted_in, exact, exact_rate, percentile};
 
-/// Columns of the summary at most.
-const WIDTH: usize = 100;
 /// Reasons that are listed.
 const REASONS_MAX: usize = 20;
 
-/// The summary of a matrix, at most 100 columns wide, with a line feed at its end; `directory` is where its files are.
+/// The summary of a matrix, at most 100 columns wide, with a line feed at its end. `directory` holds its files.
 pub fn summary(matrix: &Matrix, directory: Option<&str>, style: Style) -> String {
-    let title = wrap(&matrix.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
-    let facts = wrap(&facts(matrix).join(" · "), "", WIDTH);
-    let (word, tone) = verdict_word(matrix.verdict);
-    let mut sections = vec![title.chain(facts).collect(), vec![paint(word, tone, style)]];
-    let table = tables::brief(matrix, WIDTH);
-    let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
+    let mut document = Document::new(style);
+    document.title(&matrix.title, &facts(matrix));
+    document.verdict(verdict(matrix.verdict), []);
     let hidden = hidden(matrix).into_iter().flat_map(|hidden| wrap(&hidden, "  ", WIDTH));
-    sections.push(heading.chain(lines(&table, WIDTH, style)).chain(hidden).collect());
-    sections.extend(tables::taken(matrix).map(|table| {
-        let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
-        heading.chain(lines(&table, WIDTH, style)).collect()
-    }));
-    sections.push(reasons(matrix).iter().flat_map(|reason| wrap(reason, "  • ", WIDTH)).collect());
-    sections.extend(
-        directory.map(|directory| vec![format!("Everything is in {directory}; look at matrix.html")]),
-    );
-    sections.retain(|section: &Vec<String>| !section.is_empty());
-    let text: Vec<_> = sections.iter().map(|section| section.join("\n")).collect();
-    text.join("\n\n") + "\n"
+    document.section(titled(&tables::brief(matrix, WIDTH), style).into_iter().chain(hidden));
+    tables::service(matrix).iter().for_each(|table| document.table(table));
+    document.bullets(&reasons(matrix));
+    document.section(directory.map(|directory| format!("Everything is in {directory}; look at matrix.html")));
+    document.finish()
 }
 
 /// A run of a matrix in one line.
@@ -53,16 +41,16 @@ pub fn brief(run: &Run) -> String {
     };
     let mut parts: Vec<_> = run.operations.iter().map(operation).collect();
     parts.extend(run.integrity.as_ref().map(kept));
-    parts.push(verdict_word(run.verdict).0.to_owned());
+    parts.push(verdict(run.verdict).0.to_owned());
     parts.join("; ")
 }
 
-/// What rates are of.
+/// The unit of rates.
 fn rate(matrix: &Matrix) -> &'static str {
     if matrix.counts_requests() { "requests/s" } else { "documents/s" }
 }
 
-/// What became of the promises of one run, in a few words.
+/// The integrity of one run in a few words.
 fn kept(integrity: &Integrity) -> String {
     match integrity.proof {
         Proof::FireAndForget => "nothing was promised".to_owned(),
@@ -71,7 +59,7 @@ fn kept(integrity: &Integrity) -> String {
     }
 }
 
-/// Which matrix this is.
+/// The facts that identify a matrix.
 fn facts(matrix: &Matrix) -> Vec<String> {
     let made = matrix.runs.iter().filter(|run| run.state == State::Done).count();
     let mut facts = vec![
@@ -85,7 +73,7 @@ fn facts(matrix: &Matrix) -> Vec<String> {
     facts
 }
 
-/// What speaks against cells or should be known of them, each with the cells that it is about.
+/// Reasons and notes of cells, each with its cells.
 fn reasons(matrix: &Matrix) -> Vec<String> {
     let mut known: Vec<(&str, Vec<String>)> = Vec::new();
     for cell in &matrix.cells {
@@ -108,14 +96,14 @@ fn reasons(matrix: &Matrix) -> Vec<String> {
     reasons
 }
 
-/// Which operations the scenario leaves out of tables and charts; nothing if it leaves out none.
+/// The operations that the scenario leaves out of tables and charts.
 fn hidden(matrix: &Matrix) -> Option<String> {
     let shown = matrix.operations();
     let all =
         matrix.cells.iter().filter_map(|cell| cell.figures.as_ref()).flat_map(|it| it.operations.keys());
     let hidden: BTreeSet<&str> = all.map(String::as_str).filter(|name| !shown.contains(name)).collect();
     let names: Vec<_> = hidden.into_iter().collect();
-    (!names.is_empty()).then(|| format!("Not shown here, but in matrix.json: {}", names.join(", ")))
+    (!names.is_empty()).then(|| format!("Only in matrix.json: {}", names.join(", ")))
 }
 
 /// Names of the axes with more than one value, in order.
@@ -123,7 +111,7 @@ fn varying(matrix: &Matrix) -> Vec<&str> {
     matrix.axes.iter().filter(|axis| axis.values.len() > 1).map(|axis| axis.name.as_str()).collect()
 }
 
-/// What tells a cell from the others; a bare number with the name of its axis.
+/// The values that distinguish a cell; a bare number has the name of its axis.
 fn label(matrix: &Matrix, cell: &Cell) -> String {
     let axes = matrix.axes.iter().filter(|axis| axis.values.len() > 1);
     let value = |axis: &plimsoll_measure::matrix::Axis| Some(axis.words(cell.values.get(&axis.name)?));

@@ -1,4 +1,4 @@
-//! A matrix as one HTML file that needs nothing else; its links lead to the pages of the runs beside it.
+//! Renders a matrix as a self-contained HTML file that links to the pages of its runs.
 
 use maud::{Markup, html};
 use plimsoll_measure::matrix::{CellRun, LeftOut, Matrix, State};
@@ -6,11 +6,10 @@ use plimsoll_measure::run::Run;
 
 use super::{facts, hidden, label, panels, reasons, tables};
 use crate::chart::{Chart, draw};
-use crate::page::mark::mark;
 use crate::page::table::{table, tone};
-use crate::page::{cards, section, whole};
+use crate::page::{brand, cards, section, whole};
 use crate::prose::{glued, sentence};
-use crate::text::verdict_word;
+use crate::tables::verdict;
 use crate::units::counted;
 
 /// The page of a matrix.
@@ -27,11 +26,11 @@ pub fn page(matrix: &Matrix) -> String {
 }
 
 fn head(matrix: &Matrix) -> Markup {
-    let (word, colour) = verdict_word(matrix.verdict);
+    let (word, colour) = verdict(matrix.verdict);
     let reasons = reasons(matrix);
     html! {
         header {
-            div.brand { (mark(22)) span { "Plimsoll" } }
+            (brand())
             h1 { (matrix.title) }
             @if let Some(question) = &matrix.question { p { (question) } }
             p.meta { (glued(&facts(matrix).join(" · "))) }
@@ -52,7 +51,7 @@ fn results(matrix: &Matrix) -> Markup {
         (table(&tables::results(matrix)))
         (table(&tables::times(matrix)))
         (table(&tables::cost(matrix)))
-        @if let Some(taken) = tables::taken(matrix) { (table(&taken)) }
+        @if let Some(taken) = tables::service(matrix) { (table(&taken)) }
     }
 }
 
@@ -121,7 +120,7 @@ fn row(matrix: &Matrix, run: &CellRun) -> Markup {
 fn state(run: &CellRun) -> Markup {
     match (run.state, run.verdict) {
         (State::Done, Some(verdict)) => {
-            let (word, colour) = verdict_word(verdict);
+            let (word, colour) = verdict(verdict);
             html! { span class=[tone(colour)] { (word) } }
         }
         (State::Interrupted, _) => html! { span.doubtful { "cut off" } },

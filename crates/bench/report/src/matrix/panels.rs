@@ -5,7 +5,7 @@ use plimsoll_measure::run::Verdict;
 
 use super::varying;
 use crate::chart::{Axis, Chart, Dot, Point, Series, Shape, Size, Stroke};
-use crate::text::cut;
+use crate::layout::cut;
 use crate::units::{counted, exact_rate, latency};
 
 /// Marks on all charts together.

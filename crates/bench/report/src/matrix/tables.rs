@@ -1,18 +1,18 @@
-//! The cells of a matrix as tables.
+//! Tabulates the cells of a matrix.
 
 use plimsoll_measure::integrity::Proof;
 use plimsoll_measure::matrix::{Axis, Cell, Figures, Matrix, OperationFigures, Promises, Spread};
 
-use super::known::{Known, micros};
+use super::measured::Measured;
 use super::varying;
-use crate::tables::{Cell as Word, Column, Table, Tone, left, right};
-use crate::text::{fitting, verdict_word};
-use crate::units::{N_TOO_SMALL, NONE, bytes, exact, exact_rate, latency, short, three_digits};
+use crate::layout::fitting;
+use crate::tables::{Cell as Word, Column, Table, Tone, left, median, right, verdict as verdict_word};
+use crate::units::{N_TOO_SMALL, NONE, bytes, exact, exact_rate, latency, micros, or_dash, short, three_digits};
 
-/// Columns that there is not always room for.
+/// Optional columns, shown if they fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Room {
-    /// From the lowest to the highest of the repetitions.
+    /// The lowest and the highest of the repetitions.
     range: bool,
     /// The median response time.
     p50: bool,
@@ -27,67 +27,67 @@ impl Room {
     ];
 }
 
-/// What a terminal of `width` columns has room for.
+/// The results that fit into `width` columns.
 pub(super) fn brief(matrix: &Matrix, width: usize) -> Table {
     fitting(Room::ALL.into_iter().map(|room| in_room(matrix, room)), width)
 }
 
 fn in_room(matrix: &Matrix, room: Room) -> Table {
-    let known = Known::of(matrix, room.range);
+    let measured = Measured::of(matrix, room.range);
     let last = if matrix.is_audited() { left("integrity") } else { right("errors") };
     let times = [room.p50.then(|| right("p50")), Some(right("p99")), Some(last)];
-    let columns = [left_columns(matrix), known.columns(), times.into_iter().flatten().collect()];
+    let columns = [left_columns(matrix), measured.columns(), times.into_iter().flatten().collect()];
     let row = |cell: &Cell, name: &str| {
         let (figures, operation) = parts(cell, name);
         let mut row = keys(matrix, cell, name);
-        row.extend(known.words(matrix, cell, name));
+        row.extend(measured.words(matrix, cell, name));
         row.extend(room.p50.then(|| time(operation, |it| it.response_p50_ns)));
         row.push(time(operation, |it| it.response_p99_ns));
         row.push(if matrix.is_audited() { integrity(figures) } else { errors(operation) });
         row
     };
-    Table { title: known.title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
+    Table { title: measured.title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
 }
 
-/// How much of the load was done, for a page.
+/// Rates, integrity and verdicts, for a page.
 pub(super) fn results(matrix: &Matrix) -> Table {
-    let known = Known::of(matrix, true).without_cpu();
+    let measured = Measured::of(matrix, true).without_cpu();
     let more = ["operations/s", "documents", "errors"].map(right);
     let audited = matrix.is_audited().then(|| left("integrity"));
     let last = audited.into_iter().chain([left("verdict")]).collect();
-    let columns = [left_columns(matrix), known.columns(), more.into(), last];
+    let columns = [left_columns(matrix), measured.columns(), more.into(), last];
     let row = |cell: &Cell, name: &str| {
         let (figures, operation) = parts(cell, name);
         let mut row = keys(matrix, cell, name);
-        row.extend(known.words(matrix, cell, name));
-        row.push(spread(operation.and_then(|it| it.operations_per_s), exact_rate));
-        row.push(operation.map_or_else(|| NONE.to_owned(), |it| exact(it.documents)).into());
+        row.extend(measured.words(matrix, cell, name));
+        row.push(median(operation.and_then(|it| it.operations_per_s), exact_rate));
+        row.push(or_dash(operation, |it| exact(it.documents)).into());
         row.push(errors(operation));
         row.extend(matrix.is_audited().then(|| integrity(figures)));
         row.push(verdict(cell));
         row
     };
-    Table { title: known.title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
+    Table { title: measured.title(matrix), columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
 }
 
-/// How long an operation took and what it cost the tool, for a page.
+/// Response times and the CPU of the tool, for a page.
 pub(super) fn times(matrix: &Matrix) -> Table {
-    let known = Known::of(matrix, true);
-    let columns = [left_columns(matrix), ["p50", "p99", "max"].map(right).into(), known.cpu_columns()];
+    let measured = Measured::of(matrix, true);
+    let columns = [left_columns(matrix), ["p50", "p99", "max"].map(right).into(), measured.cpu_columns()];
     let row = |cell: &Cell, name: &str| {
         let (_, operation) = parts(cell, name);
         let mut row = keys(matrix, cell, name);
         row.push(time(operation, |it| it.response_p50_ns));
         row.push(time(operation, |it| it.response_p99_ns));
         row.push(time(operation, |it| it.response_max_ns));
-        row.extend(known.cpu_words(matrix, cell, name));
+        row.extend(measured.cpu_words(matrix, cell, name));
         row
     };
-    let title = known.cpu_title(matrix);
+    let title = measured.cpu_title(matrix);
     Table { title, columns: columns.concat(), rows: rows(matrix, row), flexible: 0 }
 }
 
-/// What a document cost, for a page.
+/// The cost of a document, for a page.
 pub(super) fn cost(matrix: &Matrix) -> Table {
     let names = [
         "Plimsoll's CPU",
@@ -104,24 +104,24 @@ pub(super) fn cost(matrix: &Matrix) -> Table {
         let mut row = values(matrix, cell);
         let size = |size: f64| if size < 1024.0 { format!("{} B", short(size)) } else { bytes(size as u64) };
         let pick = |pick: fn(&Figures) -> Option<Spread>| figures.and_then(pick);
-        row.push(spread(pick(|it| it.client_cpu_us_per_document), micros));
-        row.push(spread(pick(|it| it.server_cpu_us_per_document), micros));
-        row.push(spread(pick(|it| it.wire_bytes_per_document), size));
-        row.push(spread(pick(|it| it.data_bytes_per_document), size));
-        row.push(spread(pick(|it| it.disk_bytes_per_document), size));
-        row.push(spread(pick(|it| it.written_bytes_per_document), size));
-        row.push(spread(pick(|it| it.headroom), three_digits));
+        row.push(median(pick(|it| it.client_cpu_us_per_document), micros));
+        row.push(median(pick(|it| it.server_cpu_us_per_document), micros));
+        row.push(median(pick(|it| it.wire_bytes_per_document), size));
+        row.push(median(pick(|it| it.data_bytes_per_document), size));
+        row.push(median(pick(|it| it.disk_bytes_per_document), size));
+        row.push(median(pick(|it| it.written_bytes_per_document), size));
+        row.push(median(pick(|it| it.headroom), three_digits));
         row
     };
     let each = if matrix.counts_requests() { "request" } else { "document" };
-    let title = format!("What a {each} cost; – stands for what the server does not report");
-    Table { title, columns, rows: beside(matrix).into_iter().map(row).collect(), flexible: 0 }
+    let title = format!("Cost of a {each}; – means that the server does not report it");
+    Table { title, columns, rows: in_groups(matrix).into_iter().map(row).collect(), flexible: 0 }
 }
 
-/// What a service that was started took with its database; nothing where there was none, or nobody knows.
-pub(super) fn taken(matrix: &Matrix) -> Option<Table> {
-    let known = |figures: &Figures| figures.server_cores.is_some() || figures.disk_bytes.is_some();
-    if matrix.is_audited() || !matrix.cells.iter().filter_map(|cell| cell.figures.as_ref()).any(known) {
+/// The resources of a managed service and its database; nothing if none was managed or measured.
+pub(super) fn service(matrix: &Matrix) -> Option<Table> {
+    let measured = |figures: &Figures| figures.server_cores.is_some() || figures.disk_bytes.is_some();
+    if matrix.is_audited() || !matrix.cells.iter().filter_map(|cell| cell.figures.as_ref()).any(measured) {
         return None;
     }
     let columns =
@@ -130,21 +130,20 @@ pub(super) fn taken(matrix: &Matrix) -> Option<Table> {
         let figures = cell.figures.as_ref();
         let pick = |pick: fn(&Figures) -> Option<Spread>| figures.and_then(pick);
         let mut row = values(matrix, cell);
-        row.push(spread(pick(|it| it.server_cpu_us_per_operation), micros));
-        row.push(spread(pick(|it| it.server_cores), three_digits));
-        row.push(spread(pick(|it| it.data_bytes), |size| bytes(size as u64)));
-        row.push(spread(pick(|it| it.disk_bytes), |size| bytes(size as u64)));
+        row.push(median(pick(|it| it.server_cpu_us_per_operation), micros));
+        row.push(median(pick(|it| it.server_cores), three_digits));
+        row.push(median(pick(|it| it.data_bytes), |size| bytes(size as u64)));
+        row.push(median(pick(|it| it.disk_bytes), |size| bytes(size as u64)));
         row
     };
     let title =
-        "What the service and its database took: CPU under load, and what was there after it".to_owned();
-    Some(Table { title, columns, rows: beside(matrix).into_iter().map(row).collect(), flexible: 0 })
+        "Resources of the service and its database: CPU under load, and data after it".to_owned();
+    Some(Table { title, columns, rows: in_groups(matrix).into_iter().map(row).collect(), flexible: 0 })
 }
 
-/// A row for each operation of each cell; one for a cell of which nothing is known. Cells that are compared stand below
-/// each other.
+/// A row for each operation of each cell, and one for a cell without figures. Compared cells are adjacent.
 fn rows(matrix: &Matrix, row: impl Fn(&Cell, &str) -> Vec<Word>) -> Vec<Vec<Word>> {
-    let (names, cells) = (matrix.operations(), beside(matrix));
+    let (names, cells) = (matrix.operations(), in_groups(matrix));
     let names = if names.is_empty() { vec![""] } else { names };
     let of_name = |name: &&str| {
         let is_row = |cell: &&&Cell| cell.figures.is_none() || cell.of(name).is_some();
@@ -153,8 +152,8 @@ fn rows(matrix: &Matrix, row: impl Fn(&Cell, &str) -> Vec<Word>) -> Vec<Vec<Word
     names.iter().flat_map(of_name).collect()
 }
 
-/// The cells in an order in which the first axis changes fastest.
-fn beside(matrix: &Matrix) -> Vec<&Cell> {
+/// The cells ordered so that the first axis changes fastest.
+fn in_groups(matrix: &Matrix) -> Vec<&Cell> {
     let mut cells: Vec<&Cell> = matrix.cells.iter().collect();
     let (first, others) = matrix.axes.split_at(matrix.axes.len().min(1));
     let place = |cell: &Cell, axis: &Axis| {
@@ -171,7 +170,7 @@ fn parts<'a>(cell: &'a Cell, name: &str) -> (Option<&'a Figures>, Option<&'a Ope
     (figures, figures.and_then(|figures| figures.operations.get(name)))
 }
 
-/// The axes with more than one value: the one that is compared comes last.
+/// The axes with more than one value; the compared axis comes last.
 fn axes(matrix: &Matrix) -> Vec<&str> {
     let mut names = varying(matrix);
     if matrix.axes.first().is_some_and(|axis| names.first() == Some(&axis.name.as_str())) {
@@ -209,10 +208,6 @@ fn keys(matrix: &Matrix, cell: &Cell, operation: &str) -> Vec<Word> {
     operation.into_iter().chain(values(matrix, cell)).collect()
 }
 
-pub(super) fn spread(spread: Option<Spread>, show: impl Fn(f64) -> String) -> Word {
-    spread.map_or_else(|| NONE.to_owned(), |spread| show(spread.median)).into()
-}
-
 fn time(operation: Option<&OperationFigures>, pick: fn(&OperationFigures) -> Option<Spread>) -> Word {
     match (operation, operation.and_then(pick)) {
         (_, Some(spread)) => latency(spread.median as u64).into(),
@@ -235,7 +230,7 @@ fn verdict(cell: &Cell) -> Word {
     )
 }
 
-/// What became of the promises, in a word or two.
+/// The integrity in a word or two.
 fn integrity(figures: Option<&Figures>) -> Word {
     let Some(promises) = figures.and_then(|figures| figures.integrity) else {
         return Word::toned("not measured", Tone::Faint);

@@ -1,4 +1,4 @@
-//! The top of the page: which run, whether it passed, the figures that matter most, and what it all says.
+//! Renders the top of the page: identity, verdict, headline figures and conclusions.
 
 use maud::{Markup, html};
 use plimsoll_measure::histogram::Latency;
@@ -6,12 +6,11 @@ use plimsoll_measure::integrity::Proof;
 use plimsoll_measure::line::{Line, Probe, Suspect};
 use plimsoll_measure::run::Run;
 
-use super::mark::mark;
 use super::table::tone;
-use crate::conclusions::{HEADROOM_MIN, doubt, interval, objective, probes_at};
+use super::{brand, conclusions};
+use crate::derived::{doubt, interval, is_client_limited, objective, probes_at};
 use crate::prose::glued;
-use crate::tables::server_in_words;
-use crate::text::verdict_word;
+use crate::tables::{self, server_in_words};
 use crate::units::{counted_in, duration, exact, exact_rate, percentile, sent_in, three_digits};
 
 /// Operations that get a figure of their own.
@@ -30,7 +29,7 @@ struct Tile {
 pub(super) fn head(run: &Run) -> Markup {
     html! {
         header {
-            div.brand { (mark(22)) span { "Plimsoll" } }
+            (brand())
             h1 { (run.scenario.title) }
             p.meta {
                 (run.scenario.name) " · " (run.started) " · " (glued(&duration(run.duration_s))) " under load · "
@@ -41,17 +40,12 @@ pub(super) fn head(run: &Run) -> Markup {
         @let (lines, others): (Vec<_>, Vec<_>) = tiles(run).into_iter().partition(|tile| tile.kind == "line");
         @for tile in lines { (shown(&tile)) }
         div.tiles { @for tile in others { (shown(&tile)) } }
-        @if !run.conclusions.is_empty() {
-            section.conclusions {
-                h2 { "What it says" }
-                ol { @for sentence in &run.conclusions { li { (glued(sentence)) } } }
-            }
-        }
+        (conclusions(&run.conclusions))
     }
 }
 
 fn verdict(run: &Run) -> Markup {
-    let (word, colour) = verdict_word(run.verdict);
+    let (word, colour) = tables::verdict(run.verdict);
     html! {
         p.verdict {
             strong class=[tone(colour)] { (word) }
@@ -98,25 +92,25 @@ fn line_tiles(line: &Line) -> Vec<Tile> {
     };
     let headline = Tile { value, unit, name: "The load line".to_owned(), note, kind: "line" };
     let latency = at_the_line(line).map(|probe| latency_tile("at the line", &probe.response_ns));
-    [Some(headline), latency, held_back(line)].into_iter().flatten().collect()
+    [Some(headline), latency, bottleneck(line)].into_iter().flatten().collect()
 }
 
-/// What held the rate back, or that it was not found. Where no rate failed there is nothing to look for.
-fn held_back(line: &Line) -> Option<Tile> {
+/// The bottleneck, or that none was found. Nothing if no rate failed.
+fn bottleneck(line: &Line) -> Option<Tile> {
     line.rate.and(line.high)?;
-    let names: Vec<_> = line.held_back_by.iter().map(|suspect| suspect.name.as_str()).collect();
+    let names: Vec<_> = line.bottlenecks.iter().map(|suspect| suspect.name.as_str()).collect();
     let evidence = |suspect: &Suspect| match names.len() {
         1 => suspect.evidence.clone(),
         _ => format!("{}: {}", suspect.name, suspect.evidence),
     };
-    let evidence: Vec<_> = line.held_back_by.iter().map(evidence).collect();
+    let evidence: Vec<_> = line.bottlenecks.iter().map(evidence).collect();
     let unseen: Vec<_> = line.not_seen.iter().map(|it| it.name.as_str()).collect();
     let (value, note) = match (names.as_slice(), unseen.as_slice()) {
         ([], []) => ("not found".to_owned(), "nothing departed from its baseline".to_owned()),
-        ([], unseen) => ("not found".to_owned(), format!("could not be looked at: {}", unseen.join(", "))),
+        ([], unseen) => ("not found".to_owned(), format!("not checked: {}", unseen.join(", "))),
         (names, _) => (names.join(", "), evidence.join("; ")),
     };
-    Some(Tile { value, unit: String::new(), name: "Held back by".to_owned(), note, kind: "broad" })
+    Some(Tile { value, unit: String::new(), name: "Bottleneck".to_owned(), note, kind: "broad" })
 }
 
 /// The last trial of the load line's own rate.
@@ -174,7 +168,7 @@ fn integrity_tile(run: &Run) -> Option<Tile> {
 
 fn headroom_tile(run: &Run) -> Option<Tile> {
     let headroom = run.client.headroom?;
-    let limited = run.client.limited || headroom < HEADROOM_MIN;
+    let limited = is_client_limited(&run.client);
     let note = if limited {
         "client-limited: the tool may be the limit"
     } else {

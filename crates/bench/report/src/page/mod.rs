@@ -1,9 +1,7 @@
-//! The report as one HTML file that needs nothing else: no script, no font, no network.
+//! Renders the report of a run as a self-contained HTML file: no script, no font, no network.
 
 mod figures;
 mod head;
-mod legend;
-pub(crate) mod mark;
 pub(crate) mod table;
 
 use std::collections::BTreeMap;
@@ -14,19 +12,49 @@ use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::run::Run;
 use plimsoll_measure::sample::ServerSample;
 
+use crate::prose::glued;
 use crate::tables::{self, Table};
 
-/// How the page looks, in the light, in the dark, on a phone and on paper.
+/// The style: light, dark, phone and paper.
 const STYLE: &str = include_str!("style.css");
 
-/// What a page is made of.
+/// The terms that the page explains.
+const TERMS: [(&str, &str); 10] = [
+    ("response", "From the moment an operation was due to its answer: what a user of the service waits."),
+    ("service", "From the moment it was sent to its answer: what the server and the network take."),
+    ("wake", "From the moment it was due to the moment the tool noticed: the tool's own fault."),
+    ("wait", "From then to the moment it was sent: no connection was free, usually the server's fault."),
+    ("operation", "One command. A batch is one operation for latency and many documents for the rate."),
+    (
+        "achieved",
+        "Operations completed ÷ operations due. Under 99 % a rate was not reached, whatever its latency.",
+    ),
+    (
+        "load line",
+        "The highest rate at which the objective held each time it was tried, with the rate that failed each time above.",
+    ),
+    (
+        "headroom",
+        "What the tool does against the null server, which answers at once, ÷ what it did here. Under 2 it is the limit.",
+    ),
+    ("n too small", "Fewer than ten values lie beyond that percentile: it would be a matter of chance."),
+    (
+        "closed",
+        "The next operation waits for the last answer: response equals service and saturation is hidden.",
+    ),
+];
+/// Closes the glossary.
+const NOTE: &str = "Percentiles are read from merged histograms of three significant digits and are never averaged. Charts keep the \
+                    smallest and the largest value of every stretch. Unknown values are shown as unknown.";
+
+/// The content of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
     /// The summary.
     pub run: &'a Run,
     /// Every second of load, in order.
     pub intervals: &'a [Interval],
-    /// Every look at the server, in order.
+    /// Every sample of the server, in order.
     pub server: &'a [ServerSample],
     /// The whole latency distribution of each operation, by name.
     pub distributions: &'a BTreeMap<String, Distribution>,
@@ -56,7 +84,7 @@ pub fn page(page: &Page<'_>) -> String {
         (section("Results", results(run)))
         (section("Cost, and the ruler itself", cost(run)))
         (section("What was run", facts(run)))
-        (legend::legend())
+        (legend(&TERMS, Some(NOTE)))
     };
     whole(&run.scenario.title, content)
 }
@@ -79,6 +107,43 @@ pub(crate) fn whole(title: &str, content: Markup) -> String {
     markup.into_string()
 }
 
+/// The brand line at the top of a page: the Plimsoll mark, a circle with a line through it, and the name.
+pub(crate) fn brand() -> Markup {
+    html! {
+        div.brand {
+            svg.mark viewBox="0 0 48 32" height="22" width="33" aria-hidden="true" {
+                circle cx="24" cy="16" r="11" {}
+                path d="M3 16H45" {}
+            }
+            span { "Plimsoll" }
+        }
+    }
+}
+
+/// The conclusions at the top of a page; nothing without any.
+pub(crate) fn conclusions(sentences: &[String]) -> Markup {
+    if sentences.is_empty() {
+        return Markup::default();
+    }
+    html! {
+        section.conclusions {
+            h2 { "What it says" }
+            ol { @for sentence in sentences { li { (glued(sentence)) } } }
+        }
+    }
+}
+
+/// The glossary at the foot of a page, with a closing note.
+pub(crate) fn legend(terms: &[(&str, &str)], note: Option<&str>) -> Markup {
+    html! {
+        footer {
+            h2 { "How to read this page" }
+            dl { @for (term, meaning) in terms { div { dt { (term) } dd { (meaning) } } } }
+            @if let Some(note) = note { p { (note) } }
+        }
+    }
+}
+
 /// A section under its heading; nothing if it has no content.
 pub(crate) fn section(title: &str, content: Markup) -> Markup {
     html! { @if !content.0.is_empty() { section { h2 { (title) } (content) } } }
@@ -94,10 +159,10 @@ fn knee(run: &Run) -> Markup {
     section("The knee", content)
 }
 
-/// Of a load by itself: what stood at its limit, if anybody looked.
+/// The resources of a single load and their limits, if they were checked.
 fn at_limit(run: &Run) -> Markup {
-    let looked = run.held_back.as_ref().filter(|it| it.reason.is_none());
-    looked.map(|it| section("At its limit", table::table(&tables::at_limit(it)))).unwrap_or_default()
+    let checked = run.bottleneck.as_ref().filter(|it| it.reason.is_none());
+    checked.map(|it| section("At its limit", table::table(&tables::at_limit(it)))).unwrap_or_default()
 }
 
 fn ladder(run: &Run) -> Markup {
@@ -123,13 +188,11 @@ fn over_time(page: &Page<'_>, timeline: &figures::Timeline) -> Markup {
 }
 
 fn results(run: &Run) -> Markup {
-    let on_the_way = vec![tables::answers(run), tables::faults(run), tables::spread(run)];
-    let tables =
-        [vec![tables::latencies(run), tables::rates(run)], on_the_way, tables::integrity(run)].concat();
-    let tables = tables.iter().filter(|table| !table.rows.is_empty());
-    html! {
-        @for table in tables.chain(&tables::expectations(run)) { (table::table(table)) }
-    }
+    let mut tables = vec![tables::latencies(run), tables::rates(run), tables::answers(run), tables::faults(run)];
+    tables.push(tables::spread(run));
+    tables.extend(tables::integrity(run));
+    tables.extend(tables::expectations(run));
+    html! { @for table in &tables { (table::table(table)) } }
 }
 
 fn cost(run: &Run) -> Markup {
@@ -148,7 +211,7 @@ fn facts(run: &Run) -> Markup {
     }
 }
 
-/// Tables beside each other, where the page is wide enough.
+/// Tables side by side if the page is wide enough.
 pub(crate) fn cards(tables: &[Table]) -> Markup {
     html! { div.cards { @for table in tables { (table::table(table)) } } }
 }

@@ -1,9 +1,10 @@
-//! A pipeline in words: a line a second, a summary at its end, and metrics for Prometheus.
+//! Renders a pipeline: a line a second, a summary at its end, and metrics for Prometheus.
 
 mod gauges;
 mod line;
 mod prometheus;
 mod summary;
+mod text_format;
 mod times;
 
 pub use line::line;

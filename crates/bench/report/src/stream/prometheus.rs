@@ -6,6 +6,7 @@ use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::stream::{Count, Second, Stage};
 
 use super::gauges::{GAUGES, Moments};
+use super::text_format::{escaped, put, put_head};
 use super::times::{HISTOGRAM, QUANTILES, put_histograms, put_quantiles};
 
 /// What every metric of a pipeline begins with.
@@ -57,12 +58,12 @@ pub fn exposition(told: &Told<'_>) -> String {
     );
     for count in Count::ALL {
         let (name, scale) = counter(count);
-        head(&mut out, &name, "counter", count.help());
+        put_head(&mut out, &name, "counter", count.help());
         put(&mut out, &name, &common, now.count(count) as f64 * scale);
     }
     for gauge in &GAUGES {
         let name = format!("{PREFIX}{}", gauge.name);
-        head(&mut out, &name, gauge.kind, gauge.help);
+        put_head(&mut out, &name, gauge.kind, gauge.help);
         put(&mut out, &name, &common, (gauge.value)(Moments { before, now }));
     }
     put_quantiles(&mut out, PREFIX, &common, recent);
@@ -82,21 +83,6 @@ pub fn reference() -> String {
     row(&format!("{PREFIX}{}", QUANTILES.0), "gauge", QUANTILES.1);
     row(&format!("{PREFIX}{}", HISTOGRAM.0), "histogram", HISTOGRAM.1);
     out
-}
-
-/// Appends what a metric is.
-pub(super) fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-/// Appends a value.
-pub(super) fn put(out: &mut String, name: &str, labels: &str, value: f64) {
-    let _ = writeln!(out, "{name}{{{labels}}} {value}");
-}
-
-/// A label's value as the format wants it.
-pub(super) fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

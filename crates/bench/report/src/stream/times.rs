@@ -4,7 +4,7 @@
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::stream::Stage;
 
-use super::prometheus::{escaped, head, put};
+use super::text_format::{escaped, put, put_head};
 
 /// The metric of the quantiles, and its help.
 pub(super) const QUANTILES: (&str, &str) = (
@@ -50,7 +50,7 @@ const BOUNDS_NS: [u64; 25] = [
 /// Appends the quantiles of a stage.
 pub(super) fn put_quantiles(out: &mut String, prefix: &str, common: &str, stages: &[Stage]) {
     let name = format!("{prefix}{}", QUANTILES.0);
-    head(out, &name, "gauge", QUANTILES.1);
+    put_head(out, &name, "gauge", QUANTILES.1);
     for stage in stages.iter().filter(|stage| stage.events > 0) {
         let quantiles = [
             ("0.5", stage.p50_ns),
@@ -69,7 +69,7 @@ pub(super) fn put_quantiles(out: &mut String, prefix: &str, common: &str, stages
 /// Appends the histograms of the stages.
 pub(super) fn put_histograms(out: &mut String, prefix: &str, common: &str, stages: &[(&str, &Histogram)]) {
     let name = format!("{prefix}{}", HISTOGRAM.0);
-    head(out, &name, "histogram", HISTOGRAM.1);
+    put_head(out, &name, "histogram", HISTOGRAM.1);
     for (stage, times) in stages {
         let labels = format!("{common},stage=\"{}\"", escaped(stage));
         let bucket = format!("{name}_bucket");

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use plimsoll_measure::suite::{Standing, Suite, Test};
 
 use super::tables::unit;
-use super::words::delta;
+use super::sentences::delta;
 use crate::units::{exact_rate, three_digits};
 
 /// Room for a test, its words above its bar, in pixels.
@@ -37,9 +37,9 @@ fn of(test: &Test, unit: &str) -> Option<plimsoll_measure::matrix::Spread> {
 
 fn caption(suite: &Suite) -> &'static str {
     if suite.tests.iter().any(|test| test.repetitions > 1) {
-        "A bar is the median of the completed runs, its line reaches from the lowest to the highest. On the right, what the row does beside the one above it."
+        "A bar is the median of the completed runs, its line reaches from the lowest to the highest. On the right, the change from the row above."
     } else {
-        "A bar is one run. On the right, what the row does beside the one above it."
+        "A bar is one run. On the right, the change from the row above."
     }
 }
 
@@ -51,12 +51,12 @@ fn bar(test: &Test, top: usize, unit: &str, most: f64) -> Markup {
         Standing::Ceiling => " · ceiling",
         Standing::Between => "",
     };
-    let beside = test.delta.as_ref().map(delta).unwrap_or_default();
+    let change = test.delta.as_ref().map(delta).unwrap_or_default();
     let share = |value: f64| format!("{}%", three_digits(value / most * 100.0));
     let middle = top + BAR + BAR_HEIGHT / 2;
     html! {
         text.label x="0" y=(top + WORDS) { (test.name) "  " (value) (stands) }
-        text x="100%" y=(top + WORDS) text-anchor="end" { (beside) }
+        text x="100%" y=(top + WORDS) text-anchor="end" { (change) }
         @if let Some(spread) = spread {
             rect x="0" y=(top + BAR) width=(share(spread.median)) height=(BAR_HEIGHT) rx="2" fill="currentColor" fill-opacity=".72" { title { (test.name) ": " (value) " " (unit) "/s" } }
             @if spread.of > 1 {

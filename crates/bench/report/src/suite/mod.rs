@@ -1,57 +1,41 @@
-//! What a suite of tests says, for a terminal and as a page: above all its cost stack.
+//! Renders a suite of tests and its cost stack for a terminal and as a page.
 
 mod figure;
 mod page;
+mod sentences;
 mod state;
 mod tables;
-mod words;
 
 pub use page::page;
 pub use state::{after, before, cleared, made_anew, read_back};
-pub use words::{ended, heading, progress};
+pub use sentences::{ended, heading, progress};
 
 use plimsoll_measure::suite::{Outcome, Suite};
 
-use crate::tables::{Table, Tone};
-use crate::text::{Style, lines, paint, wrap};
+use crate::layout::{Document, Style, WIDTH};
+use crate::tables::Tone;
 
-/// Columns of the summary at most.
-const WIDTH: usize = 100;
 /// Reasons that are listed.
 const REASONS_MAX: usize = 20;
 
-/// The summary of a suite, at most 100 columns wide, with a line feed at its end; `directory` is where its files are.
+/// The summary of a suite, at most 100 columns wide, with a line feed at its end. `directory` holds its files.
 pub fn summary(suite: &Suite, directory: Option<&str>, style: Style) -> String {
-    let title = wrap(&suite.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
-    let facts = wrap(&words::facts(suite).join(" · "), "", WIDTH);
-    let (word, tone) = words::headline(suite);
-    let mut sections = vec![title.chain(facts).collect(), vec![paint(&word, tone, style)]];
-    sections.push(shown(&tables::stack(suite, WIDTH), style));
-    sections.push(bullets(&words::besides(suite)));
-    sections.push(bullets(&words::conclusions(suite)));
-    sections.push(bullets(&reasons(suite)));
-    sections.push(shown(&tables::ranges(suite), style));
-    sections.extend(directory.map(|directory| {
-        vec![format!("Everything is in {directory}; look at suite.html, or take results.csv")]
-    }));
-    sections.retain(|section: &Vec<String>| !section.is_empty());
-    let text: Vec<_> = sections.iter().map(|section| section.join("\n")).collect();
-    text.join("\n\n") + "\n"
+    let mut document = Document::new(style);
+    let (word, tone) = sentences::headline(suite);
+    document.title(&suite.title, &sentences::facts(suite));
+    document.verdict((&word, tone), []);
+    document.table(&tables::stack(suite, WIDTH));
+    document.bullets(&sentences::references(suite));
+    document.bullets(&sentences::conclusions(suite));
+    document.bullets(&reasons(suite));
+    document.table(&tables::ranges(suite));
+    document.section(
+        directory.map(|directory| format!("Everything is in {directory}; look at suite.html, or take results.csv")),
+    );
+    document.finish()
 }
 
-fn shown(table: &Table, style: Style) -> Vec<String> {
-    if table.rows.is_empty() {
-        return Vec::new();
-    }
-    let heading = wrap(&table.title, "", WIDTH).into_iter().map(|line| paint(&line, Tone::Strong, style));
-    heading.chain(lines(table, WIDTH, style)).collect()
-}
-
-fn bullets(sentences: &[String]) -> Vec<String> {
-    sentences.iter().flat_map(|said| wrap(said, "  • ", WIDTH)).collect()
-}
-
-/// What speaks against tests, each with its name.
+/// Reasons why tests did not complete, each with the test.
 fn reasons(suite: &Suite) -> Vec<String> {
     let told = suite.tests.iter().flat_map(|test| {
         test.reasons.iter().map(|reason| format!("{}: {reason}", test.name)).collect::<Vec<_>>()
@@ -63,7 +47,7 @@ fn reasons(suite: &Suite) -> Vec<String> {
     all
 }
 
-/// How an outcome is to be taken.
+/// The tone of an outcome.
 const fn outcome_tone(outcome: Outcome) -> Tone {
     match outcome {
         Outcome::Completed => Tone::Good,

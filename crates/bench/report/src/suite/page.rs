@@ -1,18 +1,17 @@
-//! A suite as one HTML file that needs nothing else; its links lead to the pages of the runs beside it.
+//! Renders a suite as a self-contained HTML file that links to the pages of its runs.
 
 use maud::{Markup, html};
 use plimsoll_measure::run::Run;
 use plimsoll_measure::suite::{Kind, Planned, Row, Suite};
 
 use super::figure::figure;
-use super::{outcome_tone, reasons, tables, words};
-use crate::page::mark::mark;
+use super::{outcome_tone, reasons, sentences, tables};
 use crate::page::table::{table, tone};
-use crate::page::{cards, section, whole};
+use crate::page::{brand, cards, legend, section, whole};
 use crate::prose::glued;
 
-/// Words and what they mean.
-const WORDS: [(&str, &str); 6] = [
+/// The terms that the page explains.
+const TERMS: [(&str, &str); 6] = [
     (
         "cost stack",
         "The tests in the order of the file. Each adds something to the one above it, and what that costs is the difference.",
@@ -37,23 +36,23 @@ const WORDS: [(&str, &str); 6] = [
 pub fn page(suite: &Suite) -> String {
     let content = html! {
         (head(suite))
-        (section("Cost stack", html! { (figure(suite)) (table(&tables::full(suite))) (besides(suite)) (table(&tables::times(suite))) }))
+        (section("Cost stack", html! { (figure(suite)) (table(&tables::full(suite))) (references(suite)) (table(&tables::times(suite))) }))
         (section("Runs", runs(suite)))
         (section("What was run", environment(suite)))
-        (legend())
+        (legend(&TERMS, None))
     };
     whole(&suite.title, content)
 }
 
 fn head(suite: &Suite) -> Markup {
-    let (word, colour) = words::headline(suite);
-    let said: Vec<_> = words::conclusions(suite).into_iter().chain(reasons(suite)).collect();
+    let (word, colour) = sentences::headline(suite);
+    let said: Vec<_> = sentences::conclusions(suite).into_iter().chain(reasons(suite)).collect();
     html! {
         header {
-            div.brand { (mark(22)) span { "Plimsoll" } }
+            (brand())
             h1 { (suite.title) }
             @if let Some(question) = &suite.question { p { (question) } }
-            p.meta { (glued(&words::facts(suite).join(" · "))) }
+            p.meta { (glued(&sentences::facts(suite).join(" · "))) }
             p.verdict {
                 strong class=[tone(colour)] { (word) }
                 @if !suite.complete { span { "go on with " code { "--resume" } } }
@@ -65,9 +64,9 @@ fn head(suite: &Suite) -> Markup {
     }
 }
 
-/// Whose the figures beside the tests are.
-fn besides(suite: &Suite) -> Markup {
-    html! { @for said in words::besides(suite) { p.faint { (glued(&said)) } } }
+/// The sources of the published rates.
+fn references(suite: &Suite) -> Markup {
+    html! { @for said in sentences::references(suite) { p.faint { (glued(&said)) } } }
 }
 
 fn runs(suite: &Suite) -> Markup {
@@ -101,7 +100,7 @@ fn row(suite: &Suite, planned: &Planned) -> Markup {
     }
 }
 
-/// Where a run tells more of itself.
+/// The file with the details of a run.
 const fn told_in(kind: Kind) -> &'static str {
     match kind {
         Kind::Scenario => "report.html",
@@ -120,13 +119,4 @@ fn outcome(row: Option<&Row>) -> Markup {
 fn environment(suite: &Suite) -> Markup {
     let run = Run { environment: suite.environment.clone(), ..Run::default() };
     html! { (table(&tables::settings(suite))) (cards(&[crate::tables::environment(&run)])) }
-}
-
-fn legend() -> Markup {
-    html! {
-        footer {
-            h2 { "How to read this page" }
-            dl { @for (word, meaning) in WORDS { div { dt { (word) } dd { (meaning) } } } }
-        }
-    }
 }

@@ -2,9 +2,8 @@
 
 use plimsoll_measure::inspection::{Collection, Extent, Index, Inspection, Sample, Topic, Value};
 
-use super::WIDTH;
 use crate::tables::server_in_words;
-use crate::text::{cut, wrap};
+use crate::layout::{WIDTH, cut, wrap};
 use crate::units::{bytes, counted, duration, exact, three_digits};
 
 /// Lines begin so.

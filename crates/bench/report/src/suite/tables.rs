@@ -4,10 +4,10 @@ use plimsoll_measure::matrix::Spread;
 use plimsoll_measure::suite::{Figures, Outcome, Row, Standing, Suite, Test};
 
 use super::outcome_tone;
-use super::words::{change, made, microseconds, moment, times as ratio_words};
+use super::sentences::{change, made, microseconds, moment, times as ratio_words};
 use crate::tables::{Cell, Table, Tone, left, right};
-use crate::text::fitting;
-use crate::units::{N_TOO_SMALL, NONE, duration, exact, exact_rate, latency};
+use crate::layout::fitting;
+use crate::units::{NONE, N_TOO_SMALL, duration, exact, exact_rate, latency, or_dash};
 
 /// Columns that there is not always room for.
 #[derive(Clone, Copy)]
@@ -34,11 +34,11 @@ pub(super) fn stack(suite: &Suite, width: usize) -> Table {
 }
 
 fn stack_in(suite: &Suite, room: Room) -> Table {
-    let (unit, compared) = (unit(suite), has_besides(suite));
+    let (unit, compared) = (unit(suite), has_references(suite));
     let range_too = room.range && suite.tests.iter().any(|test| test.repetitions > 1);
     let mut columns = vec![left("test"), left("completed"), right(format!("{unit}/s"))];
     columns.extend(range_too.then(|| right("lowest–highest")));
-    columns.extend(compared.then(|| right("beside")));
+    columns.extend(compared.then(|| right("reference")));
     columns.push(right("× above"));
     columns.extend(room.change.then(|| right("change/s")));
     columns.extend([right("p99"), right("lost"), left("stands")]);
@@ -46,7 +46,7 @@ fn stack_in(suite: &Suite, room: Room) -> Table {
         let figures = test.figures.as_ref();
         let mut row = vec![test.name.clone().into(), completed(suite, test), rate(figures, &unit)];
         row.extend(range_too.then(|| range(figures)));
-        row.extend(compared.then(|| beside(test)));
+        row.extend(compared.then(|| reference(test)));
         row.push(ratio(test));
         row.extend(room.change.then(|| moved(test)));
         row.extend([time(figures, |it| it.p99_ns), lost(figures), stands(test)]);
@@ -60,18 +60,18 @@ pub(super) fn full(suite: &Suite) -> Table {
     let unit = unit(suite);
     let mut columns = vec![left("test"), left("completed"), right(format!("{unit}/s"))];
     columns.extend(["lowest–highest", "above", "× above", "change/s", "more for each"].map(right));
-    let compared = has_besides(suite);
-    columns.extend(["beside", "× beside"].into_iter().filter(|_| compared).map(right));
+    let compared = has_references(suite);
+    columns.extend(["reference", "× reference"].into_iter().filter(|_| compared).map(right));
     columns.push(left("stands"));
     let row = |test: &Test| {
         let figures = test.figures.as_ref();
         let delta = test.delta.as_ref();
-        let above = delta.map_or_else(|| NONE.to_owned(), |delta| delta.above.clone());
-        let cost = delta.map_or_else(|| NONE.to_owned(), |delta| microseconds(delta.cost_us));
+        let above = or_dash(delta, |delta| delta.above.clone());
+        let cost = or_dash(delta, |delta| microseconds(delta.cost_us));
         let mut row =
             vec![test.name.clone().into(), completed(suite, test), rate(figures, &unit), range(figures)];
         row.extend([above.into(), ratio(test), moved(test), cost.into()]);
-        row.extend([beside(test), beside_ratio(test)].into_iter().filter(|_| compared));
+        row.extend([reference(test), reference_ratio(test)].into_iter().filter(|_| compared));
         row.push(stands(test));
         row
     };
@@ -86,7 +86,7 @@ pub(super) fn times(suite: &Suite) -> Table {
         let figures = test.figures.as_ref()?;
         let some = Some(figures);
         let cpu = |spread: Option<Spread>| -> Cell {
-            spread.map_or_else(|| NONE.to_owned(), |spread| microseconds(spread.median)).into()
+            or_dash(spread, |spread| microseconds(spread.median)).into()
         };
         let mut row: Vec<Cell> = vec![test.name.clone().into(), exact(figures.total).into()];
         row.extend([time(some, |it| it.p50_ns), time(some, |it| it.p99_ns), time(some, |it| it.p99_9_ns)]);
@@ -177,33 +177,33 @@ fn rate(figures: Option<&Figures>, unit: &str) -> Cell {
 
 fn range(figures: Option<&Figures>) -> Cell {
     let spread = figures.map(|figures| figures.rate_per_s).filter(|spread| spread.of > 1);
-    spread
-        .map_or_else(|| NONE.to_owned(), |it| format!("{}–{}", exact_rate(it.min), exact_rate(it.max)))
+    or_dash(spread
+        , |it| format!("{}–{}", exact_rate(it.min), exact_rate(it.max)))
         .into()
 }
 
 fn ratio(test: &Test) -> Cell {
-    test.delta.as_ref().map_or_else(|| NONE.to_owned(), |delta| ratio_words(delta.ratio)).into()
+    or_dash(test.delta.as_ref(), |delta| ratio_words(delta.ratio)).into()
 }
 
-fn has_besides(suite: &Suite) -> bool {
-    suite.tests.iter().any(|test| test.beside.is_some())
+fn has_references(suite: &Suite) -> bool {
+    suite.tests.iter().any(|test| test.reference.is_some())
 }
 
-/// The figure that the suite's file puts beside a test.
-fn beside(test: &Test) -> Cell {
-    test.beside.as_ref().map_or_else(|| NONE.to_owned(), |beside| exact(beside.rate_per_s)).into()
+/// The published rate that the suite's file gives for a test.
+fn reference(test: &Test) -> Cell {
+    or_dash(test.reference.as_ref(), |reference| exact(reference.rate_per_s)).into()
 }
 
-/// The median ÷ that figure.
-fn beside_ratio(test: &Test) -> Cell {
-    let both = test.figures.as_ref().zip(test.beside.as_ref()).filter(|(_, beside)| beside.rate_per_s > 0);
-    let ratio = both.map(|(figures, beside)| figures.rate_per_s.median / beside.rate_per_s as f64);
-    ratio.map_or_else(|| NONE.to_owned(), ratio_words).into()
+/// The median ÷ that rate.
+fn reference_ratio(test: &Test) -> Cell {
+    let both = test.figures.as_ref().zip(test.reference.as_ref()).filter(|(_, reference)| reference.rate_per_s > 0);
+    let ratio = both.map(|(figures, reference)| figures.rate_per_s.median / reference.rate_per_s as f64);
+    or_dash(ratio, ratio_words).into()
 }
 
 fn moved(test: &Test) -> Cell {
-    test.delta.as_ref().map_or_else(|| NONE.to_owned(), |delta| change(delta.change_per_s)).into()
+    or_dash(test.delta.as_ref(), |delta| change(delta.change_per_s)).into()
 }
 
 fn time(figures: Option<&Figures>, pick: fn(&Figures) -> Option<Spread>) -> Cell {

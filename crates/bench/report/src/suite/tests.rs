@@ -1,6 +1,6 @@
 //! What a suite says, word for word.
 
-use plimsoll_measure::suite::{Beside, FORMAT, Kind, Measured, Planned, Row, Test};
+use plimsoll_measure::suite::{Reference, FORMAT, Kind, Measured, Planned, Row, Test};
 
 use super::*;
 
@@ -134,23 +134,23 @@ fn where_room_is_short_columns_are_left_out_and_no_name_is_cut() {
     assert_eq!(headings(70), "test completed documents/s × above p99 lost stands");
     let mut suite = sample();
     suite.tests[3].name = "a-name-of-20-letters".into();
-    suite.tests[3].beside = Some(Beside { rate_per_s: 318_290, of: "another machine".into() });
+    suite.tests[3].reference = Some(Reference { rate_per_s: 318_290, of: "another machine".into() });
     assert!(summary(&suite, None, Style::Plain).contains("  a-name-of-20-letters  "));
 }
 
 #[test]
-fn a_figure_of_somebody_else_stands_beside_ours_and_says_whose_it_is() {
+fn a_published_rate_is_shown_with_its_source() {
     let mut suite = sample();
-    assert!(!summary(&suite, None, Style::Plain).contains("beside"), "there is none");
-    let of = |rate_per_s| Some(Beside { rate_per_s, of: "published 2026-03; another machine".into() });
-    (suite.tests[0].beside, suite.tests[3].beside) = (of(1_910_000), of(318_290));
+    assert!(!summary(&suite, None, Style::Plain).contains("eference"), "there is none");
+    let of = |rate_per_s| Some(Reference { rate_per_s, of: "published 2026-03; another machine".into() });
+    (suite.tests[0].reference, suite.tests[3].reference) = (of(1_910_000), of(318_290));
     let text = summary(&suite, None, Style::Plain);
     assert!(text.contains("1,910,000") && text.contains("318,290"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("Beside null, journaled: published 2026-03; another machine."), "{words}");
+    assert!(words.contains("Reference of null, journaled: published 2026-03; another machine."), "{words}");
     let html = page(&suite);
-    assert!(html.contains("× beside") && html.contains("0.50") && html.contains("another machine"), "{html}");
+    assert!(html.contains("× reference") && html.contains("0.50") && html.contains("another machine"), "{html}");
 }
 
 #[test]

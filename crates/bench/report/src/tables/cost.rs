@@ -3,9 +3,9 @@
 use plimsoll_measure::run::{Client, Operation, Run};
 
 use super::{Cell, Table, Tone, left, right};
-use crate::conclusions::HEADROOM_MIN;
+use crate::derived::is_client_limited;
 use crate::units::{
-    NOT_REPORTED, bytes, counted_in, exact, exact_rate, latency, percent, percentile, reported, sent_in,
+    NOT_REPORTED, bytes, counted, counted_in, exact, exact_rate, latency, percent, percentile, reported, sent_in,
     three_digits,
 };
 
@@ -77,7 +77,7 @@ pub(crate) fn traffic(run: &Run) -> Table {
 pub(crate) fn ruler(run: &Run) -> Table {
     let client = &run.client;
     let connections =
-        format!("{} over {} workers", exact(client.connections.into()), exact(client.workers.into()));
+        [counted(client.connections.into(), "connection"), counted(client.workers.into(), "worker")].join(", ");
     let pacing = if client.spin { "timer and a short spin" } else { "timer" };
     Table::of_facts(
         "The ruler",
@@ -106,8 +106,7 @@ fn headroom(run: &Run) -> Cell {
         ),
         None => Cell::toned("not measured", Tone::Doubtful),
         Some(headroom) => {
-            let limited = client.limited || headroom < HEADROOM_MIN;
-            let (words, tone) = if limited { (", client-limited", Tone::Bad) } else { ("", Tone::Normal) };
+            let (words, tone) = if is_client_limited(client) { (", client-limited", Tone::Bad) } else { ("", Tone::Normal) };
             Cell::toned(
                 format!("{} times{words}{}", three_digits(headroom), ceiling.unwrap_or_default()),
                 tone,
@@ -123,7 +122,7 @@ fn wake(run: &Run) -> Option<String> {
     sent().next()?;
     let paced = sent().filter(|operation| operation.achieved.is_some());
     if paced.clone().next().is_none() {
-        return Some("none to report: in a closed load nothing is due".to_owned());
+        return Some("n/a (closed loop)".to_owned());
     }
     let worst = paced.max_by_key(|operation: &&Operation| (operation.wake_ns.p99, operation.wake_ns.max))?;
     let wake = &worst.wake_ns;
@@ -132,18 +131,18 @@ fn wake(run: &Run) -> Option<String> {
 }
 
 fn nulls(run: &Run) -> Option<String> {
-    let rates: Vec<_> = run.client.canary_null_per_s.iter().map(|rate| exact_rate(*rate)).collect();
+    let rates: Vec<_> = run.client.calibration_null_per_s.iter().map(|rate| exact_rate(*rate)).collect();
     let unit = sent_in(run).rate;
     (!rates.is_empty()).then(|| format!("{} {unit} ({} the load)", rates.join(", "), sides(rates.len())))
 }
 
 fn pings(client: &Client) -> Option<String> {
-    let pings: Vec<_> = client.canary_ping_ns.iter().map(|ns| latency(*ns)).collect();
+    let pings: Vec<_> = client.calibration_ping_ns.iter().map(|ns| latency(*ns)).collect();
     let medians = if pings.len() == 1 { "median" } else { "medians" };
     (!pings.is_empty()).then(|| format!("{} ({medians} {} the load)", pings.join(", "), sides(pings.len())))
 }
 
-/// When a canary was looked at: after a load that ended early it is not.
+/// When the calibration ran: not after a load that ended early.
 const fn sides(looks: usize) -> &'static str {
     if looks == 1 { "before" } else { "before and after" }
 }

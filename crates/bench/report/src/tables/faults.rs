@@ -1,9 +1,9 @@
 //! What was done to the server on the way, and what that did to the load.
 
-use plimsoll_measure::run::{FaultFacts, PhaseFacts, Run};
+use plimsoll_measure::run::{FaultFacts, Run};
 
 use super::{Cell, Table, Tone, left, right};
-use crate::conclusions::classes;
+use crate::derived::{classes, fault_at_s};
 use crate::units::duration;
 
 /// One row a fault, at its moment in its phase: scenarios and the live view count from there as well.
@@ -25,14 +25,6 @@ pub(crate) fn faults(run: &Run) -> Table {
     }
 }
 
-/// Seconds from the start of its phase to the start of a fault.
-pub(crate) fn at_s(run: &Run, fault: &FaultFacts) -> f64 {
-    let is_its = |phase: &&PhaseFacts| {
-        phase.name == fault.phase && (phase.from_s..=phase.to_s).contains(&fault.from_s)
-    };
-    fault.from_s - run.phases.iter().find(is_its).map_or(0.0, |phase| phase.from_s)
-}
-
 fn row(run: &Run, fault: &FaultFacts) -> Vec<Cell> {
     let since = |at_s: Option<f64>| at_s.map(|at_s| duration(at_s - fault.from_s));
     let out = fault.outage_s > 0.0;
@@ -45,7 +37,7 @@ fn row(run: &Run, fault: &FaultFacts) -> Vec<Cell> {
     };
     vec![
         Cell::toned(fault.name.as_str(), Tone::Strong),
-        duration(at_s(run, fault)).into(),
+        duration(fault_at_s(run, fault)).into(),
         since(fault.to_s).map_or_else(|| never("not undone"), Cell::from),
         if out { duration(fault.outage_s).into() } else { "–".into() },
         first,

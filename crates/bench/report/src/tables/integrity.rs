@@ -4,7 +4,7 @@ use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::Run;
 
 use super::{Cell, Table, right};
-use crate::conclusions::promise;
+use crate::derived::promise;
 use crate::units::exact;
 
 /// The promises and what became of them; a second table holds what is neither kept nor broken, if there is any.

@@ -16,7 +16,7 @@ pub(crate) use answers::answers;
 pub(crate) use cost::{cost, ruler, traffic};
 pub(crate) use expectations::expectations;
 pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};
-pub(crate) use faults::{at_s as fault_at_s, faults};
+pub(crate) use faults::faults;
 pub(crate) use integrity::integrity;
 pub(crate) use ladder::ladder;
 pub(crate) use operations::{latencies, rates};
@@ -25,6 +25,11 @@ pub(crate) use spread::spread;
 pub(crate) use suspects::{at_limit, suspects};
 
 use std::borrow::Cow;
+
+use plimsoll_measure::matrix::Spread;
+use plimsoll_measure::run::Verdict;
+
+use crate::units::or_dash;
 
 /// Rows of cells under named columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,6 +119,20 @@ impl Table {
     pub(crate) fn has_headings(&self) -> bool {
         self.columns.iter().any(|column| !column.name.is_empty())
     }
+}
+
+/// A verdict in a word.
+pub(crate) fn verdict(verdict: Verdict) -> (&'static str, Tone) {
+    match verdict {
+        Verdict::Pass => ("PASS", Tone::Good),
+        Verdict::Fail => ("FAIL", Tone::Bad),
+        Verdict::Invalid => ("INVALID", Tone::Doubtful),
+    }
+}
+
+/// The median of a spread; a dash without one.
+pub(crate) fn median(spread: Option<Spread>, show: impl Fn(f64) -> String) -> Cell {
+    or_dash(spread, |spread| show(spread.median)).into()
 }
 
 /// A column of words.

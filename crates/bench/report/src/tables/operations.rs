@@ -4,8 +4,8 @@ use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::run::{Operation, Run};
 
 use super::{Cell, Table, Tone, left, right};
-use crate::conclusions::{ACHIEVED_MIN, classes};
-use crate::units::{NONE, bytes, counted_in, exact, exact_rate, percent, percentile, sent_in};
+use crate::derived::{ACHIEVED_MIN, classes};
+use crate::units::{bytes, counted_in, exact, exact_rate, or_dash, percent, percentile, sent_in};
 
 /// Response and service time of every operation, and the response time of those that failed.
 pub(crate) fn latencies(run: &Run) -> Table {
@@ -62,7 +62,7 @@ pub(crate) fn rates(run: &Run) -> Table {
 
 fn rate(name: &str, operation: &Operation) -> Vec<Cell> {
     let seconds = |pick: fn(&plimsoll_measure::run::SecondsSpread) -> f64| {
-        operation.documents_in_a_second.map_or_else(|| NONE.to_owned(), |spread| exact_rate(pick(&spread)))
+        or_dash(operation.documents_in_a_second, |spread| exact_rate(pick(&spread)))
     };
     vec![
         Cell::toned(name, Tone::Strong),
@@ -71,7 +71,7 @@ fn rate(name: &str, operation: &Operation) -> Vec<Cell> {
         achieved(operation),
         classes(&operation.errors).map_or_else(|| "none".into(), |(_, list)| Cell::toned(list, Tone::Bad)),
         exact_rate(operation.rate_per_s).into(),
-        operation.steady_documents_per_s.map_or_else(|| NONE.to_owned(), exact_rate).into(),
+        or_dash(operation.steady_documents_per_s, exact_rate).into(),
         seconds(|spread| spread.p1).into(),
         seconds(|spread| spread.p50).into(),
         seconds(|spread| spread.max).into(),

@@ -1,9 +1,10 @@
 //! What was looked at to find what holds the rate back, at the baseline and at the knee.
 
 use plimsoll_measure::line::{Line, NotSeen, Reading, Suspect};
-use plimsoll_measure::run::HeldBack;
+use plimsoll_measure::run::Bottleneck;
 
 use super::{Cell, Table, Tone, left, right};
+use crate::prose::phase;
 use crate::units::{NONE, bytes, latency, three_digits};
 
 /// Bytes in a mebibyte.
@@ -20,23 +21,23 @@ pub(crate) fn suspects(line: &Line) -> Table {
         right("at the lowest that failed"),
         left("finding"),
     ];
-    let departed = line.held_back_by.iter().map(|it| (it, Cell::toned("departs", Tone::Bad)));
+    let departed = line.bottlenecks.iter().map(|it| (it, Cell::toned("departs", Tone::Bad)));
     let unmoved = line.unmoved.iter().map(|it| (it, Cell::toned("unmoved", Tone::Faint)));
     let seen = departed.chain(unmoved).flat_map(|(suspect, finding)| rows(suspect, &finding));
     let rows = seen.chain(line.not_seen.iter().map(unseen)).collect();
-    Table { title: "What may hold the rate back".to_owned(), columns, rows, flexible: 1 }
+    Table { title: "Possible bottlenecks".to_owned(), columns, rows, flexible: 1 }
 }
 
 /// What stood at its limit in a phase of a run first, then what did not, then what could not be looked at.
-pub(crate) fn at_limit(held_back: &HeldBack) -> Table {
+pub(crate) fn at_limit(bottleneck: &Bottleneck) -> Table {
     let columns = vec![left("suspect"), left("reading"), right("measured"), left("finding")];
-    let limited = held_back.at_limit.iter().map(|it| (it, Cell::toned("at its limit", Tone::Bad)));
-    let below = held_back.below.iter().map(|it| (it, Cell::toned("below it", Tone::Faint)));
+    let limited = bottleneck.at_limit.iter().map(|it| (it, Cell::toned("at its limit", Tone::Bad)));
+    let below = bottleneck.below.iter().map(|it| (it, Cell::toned("below it", Tone::Faint)));
     let seen = limited.chain(below).flat_map(|(suspect, finding)| rows(suspect, &finding));
-    let mut rows: Vec<_> = seen.chain(held_back.not_seen.iter().map(unseen)).collect();
+    let mut rows: Vec<_> = seen.chain(bottleneck.not_seen.iter().map(unseen)).collect();
     // Nothing is there to compare with.
     rows.iter_mut().for_each(|row| drop(row.remove(BASELINE)));
-    let title = format!("What stood at its limit in phase {}", held_back.phase);
+    let title = format!("{}: resources and their limits", phase(&bottleneck.phase));
     Table { title, columns, rows, flexible: 1 }
 }
 
@@ -52,7 +53,7 @@ fn rows(suspect: &Suspect, finding: &Cell) -> Vec<Vec<Cell>> {
 }
 
 fn unseen(suspect: &NotSeen) -> Vec<Cell> {
-    let finding = Cell::toned(format!("not seen: {}", suspect.reason), Tone::Doubtful);
+    let finding = Cell::toned(format!("not checked: {}", suspect.reason), Tone::Doubtful);
     vec![suspect.name.as_str().into(), NONE.into(), NONE.into(), NONE.into(), finding]
 }
 
@@ -84,19 +85,19 @@ mod tests {
             evidence: String::new(),
             readings: vec![reading("busy", "%", None, Some(knee))],
         };
-        let held_back = HeldBack {
+        let bottleneck = Bottleneck {
             at_limit: vec![suspect("disk", 97.0)],
             below: vec![suspect("client CPU", 12.0)],
             not_seen: vec![NotSeen { name: "tickets".into(), reason: "not reported".into() }],
-            ..HeldBack::default()
+            ..Bottleneck::default()
         };
-        let table = at_limit(&held_back);
+        let table = at_limit(&bottleneck);
         let rows: Vec<Vec<_>> =
             table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
         let expected = [
             ["disk", "busy", "97 %", "at its limit"],
             ["client CPU", "busy", "12 %", "below it"],
-            ["tickets", "–", "–", "not seen: not reported"],
+            ["tickets", "–", "–", "not checked: not reported"],
         ];
         assert_eq!((rows, table.columns.len()), (expected.map(Vec::from).to_vec(), 4));
     }
@@ -105,7 +106,7 @@ mod tests {
     fn every_reading_has_a_row_and_what_was_not_seen_is_said() {
         let suspect = |name: &str, readings| Suspect { name: name.into(), evidence: String::new(), readings };
         let line = Line {
-            held_back_by: vec![suspect(
+            bottlenecks: vec![suspect(
                 "journal sync",
                 vec![
                     reading("mean journal sync", "ms", None, Some(12.34)),
@@ -130,7 +131,7 @@ mod tests {
             ["", "journal syncs", "100/s", "48.0/s", ""],
             ["disk", "disk busy", "3 %", "8 %", "unmoved"],
             ["", "written by the server", "512 KiB/s", "12.0 MiB/s", ""],
-            ["tickets", "–", "–", "–", "not seen: not reported"],
+            ["tickets", "–", "–", "–", "not checked: not reported"],
         ];
         assert_eq!(rows, expected);
     }

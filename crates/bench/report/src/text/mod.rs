@@ -1,51 +1,42 @@
-//! The summary of a run for a terminal.
+//! Renders the summary of a run for a terminal.
 
 mod head;
-mod table;
 
 use plimsoll_measure::run::Run;
 
 use crate::inspection::changed;
+use crate::layout::{Document, WIDTH, bullets, paint, wrap};
 use crate::tables::{self, Table, Tone};
-pub(crate) use head::word as verdict_word;
-pub(crate) use table::{cut, fitting, lines, paint, wrap};
 
-/// Columns of the summary at most.
-const WIDTH: usize = 100;
+pub use crate::layout::Style;
 
-/// `text` in lines of at most 100 columns, the first of which starts with `first` and the others with as many blanks.
+/// `text` in lines of at most 100 columns. The first line starts with `first`, the others with as many blanks.
 pub fn hanging(text: &str, first: &str) -> String {
     wrap(text, first, WIDTH).join("\n")
 }
 
-/// Whether words may be coloured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
-    /// No escape codes.
-    #[default]
-    Plain,
-    /// Colour beside the words, never instead of them.
-    Colour,
-}
-
-/// The summary of `run`, at most 100 columns wide, with a line feed at its end; `directory` is where the run's files
-/// are. The conclusions shown are the run's own: see [`crate::conclusions()`].
+/// The summary of `run`, at most 100 columns wide, with a line feed at its end. `directory` holds the run's files. The
+/// conclusions shown are those stored in the run: see [`crate::conclusions()`].
 pub fn summary(run: &Run, directory: Option<&str>, style: Style) -> String {
-    let mut sections = vec![head::title(run, style), head::verdict(run, style), head::line(run, style)];
-    sections.extend(tables(run).iter().map(|table| section(table, style)));
-    sections.push(said(run, style));
-    sections.extend(directory.map(|directory| vec![format!("Everything is in {directory}")]));
-    sections.retain(|section| !section.is_empty());
-    let text: Vec<_> = sections.iter().map(|section| section.join("\n")).collect();
-    text.join("\n\n") + "\n"
+    let mut document = Document::new(style);
+    document.title(&run.scenario.title, &head::facts(run));
+    document.verdict(tables::verdict(run.verdict), &run.reasons);
+    document.section(head::line(run, style));
+    tables(run).iter().for_each(|table| document.table(table));
+    if !run.conclusions.is_empty() {
+        let title = paint("Conclusions", Tone::Strong, style);
+        document.section(std::iter::once(title).chain(bullets(&run.conclusions)));
+    }
+    document.section(directory.map(|directory| format!("Everything is in {directory}")));
+    document.finish()
 }
 
-/// The tables that a terminal has room for.
+/// The tables of the summary.
 fn tables(run: &Run) -> Vec<Table> {
     let mut tables: Vec<_> = run.line.iter().map(tables::probes).collect();
     tables.extend(run.ladder.iter().map(tables::ladder));
     tables.push(tables::latencies(run));
-    // One phase is what the operations say already; a search has its probes.
+    // A single phase equals its operations; a search shows its probes.
     if run.phases.len() > 1 && run.line.is_none() && run.ladder.is_none() {
         tables.push(tables::phase_figures(run));
     }
@@ -56,22 +47,7 @@ fn tables(run: &Run) -> Vec<Table> {
     tables.extend(tables::expectations(run));
     tables.extend(changed(run));
     tables.extend([tables::cost(run), tables::traffic(run), tables::ruler(run)]);
-    tables.retain(|table| !table.rows.is_empty());
     tables
-}
-
-fn section(table: &Table, style: Style) -> Vec<String> {
-    let title = paint(&cut(&table.title, WIDTH), Tone::Strong, style);
-    std::iter::once(title).chain(lines(table, WIDTH, style)).collect()
-}
-
-fn said(run: &Run, style: Style) -> Vec<String> {
-    if run.conclusions.is_empty() {
-        return Vec::new();
-    }
-    let title = paint("Conclusions", Tone::Strong, style);
-    let sentences = run.conclusions.iter().flat_map(|sentence| wrap(sentence, "  • ", WIDTH));
-    std::iter::once(title).chain(sentences).collect()
 }
 
 #[cfg(test)]
@@ -187,7 +163,7 @@ mod tests {
             high: Some(19_000.0),
             unit: "documents/s".into(),
             objective: vec!["p99 response < 50 ms".into(), "no errors".into()],
-            held_back_by: vec![suspect("server CPU", "1.97 of 2 cores")],
+            bottlenecks: vec![suspect("server CPU", "1.97 of 2 cores")],
             not_seen: vec![NotSeen { name: "tickets".into(), reason: "not reported".into() }],
             probes,
             ..Line::default()
@@ -242,7 +218,7 @@ Traffic
 
 The ruler
   headroom     5.20 times (640,000 operations/s against the null server)
-  connections  4 over 2 workers
+  connections  4 connections, 2 workers
   reconnects   0
   pacing       timer
 
@@ -269,8 +245,8 @@ PASS
 LOAD LINE  16,000 documents/s, not confirmed
            interval      16,000 to 19,000 documents/s
            objective     p99 response < 50 ms and no errors
-           held back by  server CPU
-           not seen      tickets
+           bottleneck    server CPU
+           not checked   tickets
 
 Probes, in documents/s
   stage     asked    done  achieved      p50      p99      max  result
@@ -291,7 +267,7 @@ Traffic
 
 The ruler
   headroom     5.20 times (640,000 operations/s against the null server)
-  connections  4 over 2 workers
+  connections  4 connections, 2 workers
   reconnects   0
   pacing       timer
 "#,

@@ -107,12 +107,12 @@ fn phases_faults_and_checkpoints_stand_on_every_chart_over_time() {
 #[test]
 fn suspects_stand_side_by_side_with_what_was_not_seen() {
     let html = page(&sample::search().page());
-    for words in ["What may hold the rate back", "departs", "unmoved", "not seen: not reported", "23 %"] {
+    for words in ["Possible bottlenecks", "departs", "unmoved", "not checked: not reported", "23 %"] {
         assert!(html.contains(words), "{words}");
     }
     let text = summary(&sample::search().run, None, Style::Plain);
-    assert!(text.contains("held back by  server CPU, WiredTiger cache\n"), "{text}");
-    assert!(text.contains("not seen      replication lag\n"), "{text}");
+    assert!(text.contains("bottleneck    server CPU, WiredTiger cache\n"), "{text}");
+    assert!(text.contains("not checked   replication lag\n"), "{text}");
 }
 
 #[test]

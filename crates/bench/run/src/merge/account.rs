@@ -27,7 +27,7 @@ pub fn known(shards: &[Shard], joined: Joined) -> Run {
         answers: answers(shards),
         integrity: integrity(shards),
         client: client(shards),
-        held_back: runs().find_map(|run| run.held_back.clone()),
+        bottleneck: runs().find_map(|run| run.bottleneck.clone()),
         // The shard that looked last saw most of it.
         collection_after: after.max_by_key(|collection| collection.documents),
         ..whose(first)
@@ -76,11 +76,11 @@ fn client(shards: &[Shard]) -> Client {
         connections: clients().map(|it| it.connections).sum(),
         rss_bytes_max: clients().map(|it| it.rss_bytes_max).max().unwrap_or(0),
         spin: clients().all(|it| it.spin),
-        canary_ping_ns: (0..positions(|it| it.canary_ping_ns.len()))
-            .filter_map(|at| clients().map(|it| it.canary_ping_ns[at]).max())
+        calibration_ping_ns: (0..positions(|it| it.calibration_ping_ns.len()))
+            .filter_map(|at| clients().map(|it| it.calibration_ping_ns[at]).max())
             .collect(),
-        canary_null_per_s: (0..positions(|it| it.canary_null_per_s.len()))
-            .map(|at| clients().map(|it| it.canary_null_per_s[at]).sum())
+        calibration_null_per_s: (0..positions(|it| it.calibration_null_per_s.len()))
+            .map(|at| clients().map(|it| it.calibration_null_per_s[at]).sum())
             .collect(),
         ..Client::default()
     }

@@ -54,8 +54,8 @@ fn words(options: &LoadOptions) -> Vec<String> {
     let seed = options.seed.map(|seed| ["--seed".to_owned(), seed.to_string()]);
     let overrides = options.overrides.iter().flat_map(|it| ["--set".to_owned(), it.clone()]);
     let pairs = [hosts, count, seed].into_iter().flatten().flatten();
-    let no_canary = (!options.calibrate).then(|| "--no-canary".to_owned());
-    server.chain(pairs).chain(overrides).chain(no_canary).collect()
+    let no_calibration = (!options.calibrate).then(|| "--no-calibration".to_owned());
+    server.chain(pairs).chain(overrides).chain(no_calibration).collect()
 }
 
 /// Waits for a run to end, and passes the wish to stop on to it, once. The code that it ended with.

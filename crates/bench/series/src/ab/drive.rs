@@ -215,7 +215,7 @@ impl<'a> Drive<'a> {
             return check(&a, &b, asked, &self.settings.judge).map(|()| None).map_err(refused);
         }
         let comparison = weigh(&a, &b, asked, &self.settings.judge).map_err(refused)?;
-        dir::save(&self.path, &comparison, Links::Beside)?;
+        dir::save(&self.path, &comparison, Links::Siblings)?;
         Ok(Some(comparison))
     }
 

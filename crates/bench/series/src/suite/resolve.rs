@@ -195,7 +195,7 @@ pub fn told(test: &Test) -> results::Test {
         hash: test.job.hash.clone(),
         settings: test.row.settings(),
         repetitions: test.repetitions,
-        beside: test.row.beside.map(|rate_per_s| results::Beside {
+        reference: test.row.beside.map(|rate_per_s| results::Reference {
             rate_per_s,
             of: test.row.beside_of.clone().unwrap_or_default(),
         }),

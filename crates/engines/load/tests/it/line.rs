@@ -107,7 +107,7 @@ fn too_few_connections_are_named() {
     let line = search(Script::steady(5_000_000), Objective::standard(), 1000.0);
     let rate = line.rate.unwrap() / 10.0;
     assert!((3000.0..3300.0).contains(&rate), "{rate}");
-    assert_eq!(line.held_back_by[0].name, "connections", "{:?}", line.held_back_by);
+    assert_eq!(line.bottlenecks[0].name, "connections", "{:?}", line.bottlenecks);
 }
 
 /// Its cache grows dirty with the rate, and before the judged window it was dirtier still; of the rest it says nothing.
@@ -122,9 +122,9 @@ fn what_the_server_says_at_the_knee_is_compared_with_the_baseline() {
     let script = Script { turn_ns: 2_000_000, ..Script::steady(0) };
     let simulation = Simulation { script, probes: 0, probes_max: usize::MAX, says: Some(dirty) };
     let line = search_with(simulation, Objective::standard(), 170.0, 1);
-    let names: Vec<_> = line.held_back_by.iter().map(|suspect| suspect.name.as_str()).collect();
-    assert_eq!(names, ["WiredTiger cache"], "{:?}", line.held_back_by);
-    let dirty = &line.held_back_by[0].readings[0];
+    let names: Vec<_> = line.bottlenecks.iter().map(|suspect| suspect.name.as_str()).collect();
+    assert_eq!(names, ["WiredTiger cache"], "{:?}", line.bottlenecks);
+    let dirty = &line.bottlenecks[0].readings[0];
     let [baseline, knee] = [dirty.baseline, dirty.knee].map(|share| share.unwrap() / 100.0 * 2000.0 * 10.0);
     // 8.5 % at the lowest rate that held, and the share that belongs to the lowest that failed.
     assert!((baseline - 1700.0).abs() < 1.0, "{baseline}");
@@ -142,7 +142,7 @@ fn what_the_server_says_at_the_knee_is_compared_with_the_baseline() {
 #[test]
 fn a_line_that_never_failed_has_no_knee_to_look_at() {
     let line = search_for(Script::steady(1000), Objective::standard(), 500.0, 1, 2);
-    assert!(line.high.is_none() && line.held_back_by.is_empty());
+    assert!(line.high.is_none() && line.bottlenecks.is_empty());
     assert!(line.unmoved.is_empty() && line.not_seen.is_empty());
 }
 

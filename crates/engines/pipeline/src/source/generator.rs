@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
+use plimsoll_measure::random;
 
 use super::text::{WORD_BYTES_MAX, push_text};
 use crate::event::Batch;
@@ -129,7 +130,7 @@ fn due_ms(begun: Begun, rate_per_s: f64, before: u64) -> u64 {
 
 /// Appends a slice of the filler that begins with the number.
 fn push_letters(arena: &mut Vec<u8>, filling: &[u8], bytes: usize, number: u64) {
-    let from = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize;
+    let from = (number.wrapping_mul(random::STEP) >> 52) as usize;
     let start = arena.len();
     arena.extend_from_slice(&filling[from..from + bytes]);
     write_number(&mut arena[start..], number);

@@ -1,5 +1,7 @@
 //! Generates texts of a given number of words.
 
+use plimsoll_measure::random;
+
 /// Common English words, each one token of the usual tokenizers: a text of n words has n tokens plus the special ones.
 pub const WORDS: [&str; 64] = [
     "the", "load", "line", "of", "a", "ship", "is", "where", "water", "may", "reach", "rate", "time",
@@ -25,12 +27,9 @@ pub(super) fn push_text(arena: &mut Vec<u8>, words: usize, seed: u64, number: u6
     }
 }
 
-/// Splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+/// The next state of the text's random sequence.
 const fn mixed(state: u64) -> u64 {
-    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    random::mix(state.wrapping_add(random::STEP))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Keeps a fixed share of the events.
 
+use plimsoll_measure::random;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,12 +37,9 @@ impl Sample {
     }
 }
 
-/// Hashes partition and offset to 64 bits: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+/// Hashes partition and offset to 64 bits.
 fn spread(partition: u32, offset: u64) -> u64 {
-    let mut mixed = offset.wrapping_add(u64::from(partition).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    random::mix(offset.wrapping_add(u64::from(partition).wrapping_mul(random::STEP)))
 }
 
 impl TransformFactory for Sample {

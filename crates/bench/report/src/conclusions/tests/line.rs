@@ -9,7 +9,7 @@ fn the_load_line_is_said_with_its_interval_and_its_objective() {
         &[
             "The load line is 163,000 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
              and no errors. It lies between 163,000, which held all 3 times it was tried, and 171,000, which failed all 3 times it was tried.",
-            "What held it back was not found.",
+            "No bottleneck was found.",
         ],
     );
 }
@@ -20,31 +20,31 @@ fn a_line_of_batches_is_said_in_operations_too() {
         |run| {
             let suspect = suspect("server CPU", "1.97 of 2 cores");
             let line = line(Some(163_000.0), None);
-            run.line = Some(Line { documents_per_operation: 1000.0, held_back_by: vec![suspect], ..line });
+            run.line = Some(Line { documents_per_operation: 1000.0, bottlenecks: vec![suspect], ..line });
         },
         &[
             "The load line is at least 163,000 documents/s: that rate was confirmed to hold p99 response < 50 ms and \
              no errors, and no rate that was tried failed.",
             "In operations of 1,000 documents each that is 163 operations/s.",
-            "It was held back by server CPU: 1.97 of 2 cores.",
+            "Bottleneck: server CPU: 1.97 of 2 cores.",
         ],
     );
 }
 
 #[test]
-fn the_load_that_was_searched_is_named_with_those_beside_it() {
+fn the_load_that_was_searched_is_named_with_its_background_loads() {
     check(
         |run| {
-            let beside = ["feed (constant 200/s over 50 connections)", "hours (closed, 2 writers)"];
-            let beside = beside.map(str::to_owned).to_vec();
+            let background = ["feed (constant 200/s over 50 connections)", "hours (closed, 2 writers)"];
+            let background = background.map(str::to_owned).to_vec();
             let line = line(Some(1_000.0), None);
-            run.line = Some(Line { load: "ingest".into(), beside, unit: "requests/s".into(), ..line });
+            run.line = Some(Line { load: "ingest".into(), background, unit: "requests/s".into(), ..line });
         },
         &[
             "The load line of ingest is at least 1,000 requests/s: that rate was confirmed to hold p99 response < 50 ms \
              and no errors, and no rate that was tried failed.",
-            "Beside it went on feed (constant 200/s over 50 connections); hours (closed, 2 writers): these had to keep up \
-             without errors, and their latency was not judged.",
+            "Background load: feed (constant 200/s over 50 connections); hours (closed, 2 writers). It had to keep up \
+             without errors; its latency was not judged.",
         ],
     );
 }
@@ -53,21 +53,21 @@ fn the_load_that_was_searched_is_named_with_those_beside_it() {
 fn several_suspects_are_listed_and_notes_are_kept() {
     check(
         |run| {
-            let held_back_by = vec![suspect("wake", "p99 2 ms"), suspect("client CPU", "98 % of a core")];
+            let bottlenecks = vec![suspect("wake", "p99 2 ms"), suspect("client CPU", "98 % of a core")];
             let notes = vec!["no full checkpoint cycle fell into the search".into()];
-            run.line = Some(Line { held_back_by, notes, ..line(Some(1_000.0), Some(1_100.0)) });
+            run.line = Some(Line { bottlenecks, notes, ..line(Some(1_000.0), Some(1_100.0)) });
         },
         &[
             "The load line is 1,000 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
              and no errors. It lies between 1,000, which held all 3 times it was tried, and 1,100, which failed all 3 times it was tried.",
-            "It may be held back by, most likely first, wake: p99 2 ms; client CPU: 98 % of a core.",
+            "Possible bottlenecks, most likely first: wake: p99 2 ms; client CPU: 98 % of a core.",
             "No full checkpoint cycle fell into the search.",
         ],
     );
 }
 
 #[test]
-fn what_was_not_seen_may_be_the_cause() {
+fn unchecked_resources_are_listed_by_reason() {
     check(
         |run| {
             let unseen = |name: &str, reason: &str| NotSeen { name: name.into(), reason: reason.into() };
@@ -83,8 +83,8 @@ fn what_was_not_seen_may_be_the_cause() {
         &[
             "The load line is 1,000 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
              and no errors. It lies between 1,000, which held all 3 times it was tried, and 1,100, which failed all 3 times it was tried.",
-            "What held it back was not found.",
-            "Could not be looked at and may be the cause as well: server CPU, disk (not reported: it can be seen only \
+            "No bottleneck was found.",
+            "Not checked: server CPU, disk (not reported: it can be seen only \
              where the server runs on this machine); tickets, flow control (not reported).",
         ],
     );
@@ -139,7 +139,7 @@ fn a_line_that_was_not_confirmed_is_not_called_confirmed() {
             "The load line is 1,000 documents/s: the highest rate that was found, but not confirmed, to hold p99 \
              response < 50 ms and no errors. It lies between 1,000, which held in 2 of the 3 times it was tried, \
              and 1,100, which failed the one time it was tried.",
-            "What held it back was not found.",
+            "No bottleneck was found.",
         ],
     );
 }
@@ -157,7 +157,7 @@ fn a_rate_that_failed_between_the_ends_is_said() {
             "The load line is 40,500 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \
              and no errors. It lies between 40,500, which held all 3 times it was tried, and 43,699, which failed all 3 times it was tried.",
             "The lowest rate that failed is 40,577, which failed the one time it was tried.",
-            "What held it back was not found.",
+            "No bottleneck was found.",
         ],
     );
 }

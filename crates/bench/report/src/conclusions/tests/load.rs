@@ -128,36 +128,36 @@ fn what_is_sent_to_a_service_is_called_a_request() {
 }
 
 #[test]
-fn what_may_have_held_a_run_back_is_said_with_what_that_does_not_prove() {
-    let held_back = |at_limit| HeldBack { phase: "load".into(), at_limit, ..HeldBack::default() };
+fn the_bottleneck_of_a_single_load_is_stated_as_a_possibility() {
+    let bottleneck = |at_limit| Bottleneck { phase: "load".into(), at_limit, ..Bottleneck::default() };
     check(
-        |run| run.held_back = Some(held_back(vec![suspect("server CPU", "used by the server 1.95 cores")])),
+        |run| run.bottleneck = Some(bottleneck(vec![suspect("server CPU", "used by the server 1.95 cores")])),
         &[
-            "Phase load, held back by: perhaps server CPU (used by the server 1.95 cores), at its limit while the load ran. \
+            "Phase load: bottleneck: perhaps server CPU (used by the server 1.95 cores), at its limit under load. \
            `plimsoll line` compares with a rate that holds.",
         ],
     );
     check(
-        |run| run.held_back = Some(held_back(Vec::new())),
+        |run| run.bottleneck = Some(bottleneck(Vec::new())),
         &[
-            "Phase load, held back by: not found. Nothing that was looked at stood at its limit; more writers may do more.",
+            "Phase load: no bottleneck found; try more writers.",
         ],
     );
     check(
         |run| {
             let not_seen = vec![NotSeen { name: "disk".into(), reason: "not reported".into() }];
             run.phases = phase(|phase| phase.open = true);
-            run.held_back = Some(HeldBack { not_seen, ..held_back(Vec::new()) });
+            run.bottleneck = Some(Bottleneck { not_seen, ..bottleneck(Vec::new()) });
         },
         &[
-            "Phase load, held back by: not found. Nothing that was looked at stood at its limit.",
-            "Could not be looked at and may be the cause as well: disk (not reported).",
+            "Phase load: no bottleneck found.",
+            "Not checked: disk (not reported).",
         ],
     );
     check(
         |run| {
-            run.held_back = Some(HeldBack { reason: Some("it ended early".into()), ..held_back(Vec::new()) })
+            run.bottleneck = Some(Bottleneck { reason: Some("it ended early".into()), ..bottleneck(Vec::new()) })
         },
-        &["What held phase load back is not told: it ended early."],
+        &["Phase load: bottleneck not assessed: it ended early."],
     );
 }

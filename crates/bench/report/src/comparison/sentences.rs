@@ -1,54 +1,13 @@
-//! What a comparison says, in plain sentences.
+//! Writes the conclusions of a comparison.
 
+use plimsoll_measure::comparison::sign_flip::{PAIRS_MAX, PAIRS_MIN};
 use plimsoll_measure::comparison::{Better, Comparison, Metric, Noise, Unit, Verdict};
 
-use super::needed::{held_up, more};
+use super::numbers::{change, p};
 use super::unsound::unsound;
-use crate::units::{NONE, bytes, counted, exact_rate, latency, short};
+use crate::units::{NONE, counted, or_dash};
 
-/// Pairs that a verdict needs.
-const PAIRS_MIN: usize = plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
-
-/// A share as a change, with its sign: `+4.8 %`, `−12 %`.
-pub fn change(share: f64) -> String {
-    let percent = share * 100.0;
-    let digits = if percent.abs() >= 99.95 { 0 } else { 1 };
-    let text = format!("{:.digits$}", percent.abs());
-    let sign = match percent {
-        _ if text.trim_matches(['0', '.']).is_empty() => "±",
-        less if less < 0.0 => "−",
-        _ => "+",
-    };
-    format!("{sign}{text} %")
-}
-
-/// A logarithm of a ratio as a change.
-pub(super) fn log_change(log: f64) -> String {
-    change(log.exp_m1())
-}
-
-/// A p, never rounded down to zero.
-pub(crate) fn p(p: f64) -> String {
-    match p {
-        tiny if tiny < 0.0005 => "< 0.001".to_owned(),
-        small if small < 0.1 => format!("{small:.3}"),
-        other => format!("{other:.2}"),
-    }
-}
-
-/// A value of a metric.
-pub(crate) fn value(unit: Unit, value: f64) -> String {
-    match unit {
-        Unit::DocumentsPerS | Unit::OperationsPerS | Unit::RequestsPerS => exact_rate(value),
-        Unit::Ns => latency(value.round() as u64),
-        Unit::Us => latency((value * 1000.0).round() as u64),
-        Unit::Bytes if value < 1024.0 => format!("{} B", short(value.round())),
-        Unit::Bytes => bytes(value.round() as u64),
-    }
-}
-
-/// What it all says: first what the figures are worth, where that is less than they seem; then the primary metric, the others
-/// that differ, and everything that has to be known of it.
+/// The conclusions: failures and invalid runs first, then the primary metric, other metrics that differ, and notes.
 pub fn conclusions(comparison: &Comparison) -> Vec<String> {
     let mut said = unsound(comparison);
     said.extend(comparison.primary().map(|metric| sentence(metric, comparison)));
@@ -68,14 +27,14 @@ pub fn conclusions(comparison: &Comparison) -> Vec<String> {
         );
     }
     let is_open = |metric: &&Metric| matches!(metric.verdict, Verdict::NoDifference | Verdict::TooNoisy);
-    said.extend(others().filter(is_open).filter_map(held_up));
-    said.extend(kept(comparison));
+    said.extend(others().filter(is_open).filter_map(obstacle));
+    said.extend(broken_promises(comparison));
     said.extend(comparison.notes.iter().map(|note| crate::prose::sentence(note)));
     said.extend(comparison.forced.iter().map(|why| format!("This comparison was forced: {}", forced(why))));
     said
 }
 
-/// The reason without the advice, which was not taken.
+/// The reason without its advice, which the user overrode.
 fn forced(why: &str) -> String {
     let first = why.lines().next().unwrap_or_default();
     let keys = why.lines().filter_map(|line| line.strip_prefix("  "));
@@ -117,15 +76,15 @@ fn no_verdict(metric: &Metric, comparison: &Comparison) -> String {
     let reason = metric.reason.clone().unwrap_or_default();
     match metric.ratio {
         Some(ratio) if comparison.pairs() == 1 => format!(
-            "Of two single runs, B has {ratio:.3} times the {} of A. That is a ratio and no verdict: one takes {PAIRS_MIN} \
-             pairs at least.",
+            "B has {ratio:.3} times the {} of A in two single runs. A ratio is no verdict: a verdict needs at least \
+             {PAIRS_MIN} pairs.",
             metric.words
         ),
         _ => format!("There is no verdict on {}: {reason}.", metric.words),
     }
 }
 
-/// A side that did nothing is not compared, and nobody may take that for passed.
+/// Sides that did nothing: such a comparison failed.
 fn idle(comparison: &Comparison) -> Option<String> {
     let pairs = counted(comparison.pairs() as u64, "pair");
     let idle: Vec<String> = [("A", comparison.a.idle), ("B", comparison.b.idle)]
@@ -165,34 +124,71 @@ fn moved(metric: &Metric) -> String {
 
 /// `−11.5 % and −8.0 %`.
 fn interval(metric: &Metric) -> String {
-    let end = |ratio: Option<f64>| ratio.map_or_else(|| NONE.to_owned(), |ratio| change(ratio - 1.0));
+    let end = |ratio: Option<f64>| or_dash(ratio, |ratio| change(ratio - 1.0));
     format!("{} and {}", end(metric.low), end(metric.high))
 }
 
-/// A side that lost something is no better, whatever it did a second.
-fn kept(comparison: &Comparison) -> Vec<String> {
+/// Sides that broke promises: their rates mean little.
+fn broken_promises(comparison: &Comparison) -> Vec<String> {
     [("A", &comparison.a), ("B", &comparison.b)]
         .into_iter()
         .filter(|(_, side)| !side.kept)
         .map(|(name, _)| {
             format!(
-                "In a run of {name} documents are missing, changed, doubled or there that must not be: its figures are those of \
-                 a server that does not keep what it promises."
+                "A run of {name} lost, changed, duplicated or invented documents: its figures are those of a server that breaks \
+                 its promises."
             )
         })
         .collect()
 }
 
-/// How much the machine moved by itself, in words; nothing where nobody looked.
+/// The drift of the machine by its calibrations; nothing without any.
 pub(super) fn noise(noise: &Noise) -> Option<String> {
-    let told = [("the null server", noise.null_server), ("the ping", noise.ping)];
-    let told: Vec<String> = told
+    let drifts = [("null server", noise.null_server), ("ping", noise.ping)];
+    let drifts: Vec<String> = drifts
         .into_iter()
         .filter_map(|(name, share)| {
-            Some(format!("{name} by ± {}", change(share?).trim_start_matches(['+', '±'])))
+            Some(format!("{name} ± {}", change(share?).trim_start_matches(['+', '±'])))
         })
         .collect();
-    (!told.is_empty()).then(|| format!("From before each load to after it moved {}.", told.join(" and ")))
+    (!drifts.is_empty()).then(|| format!("Drift from before each load to after it: {}.", drifts.join(", ")))
+}
+
+/// How many pairs a new comparison needs. Adding pairs to this one because of its result would repeat the test, and
+/// raise the error rate above one in a hundred.
+pub(super) fn more(metric: &Metric, width: f64) -> String {
+    let Some(needed) = metric.pairs_needed else { return String::new() };
+    let (width, needed) = (change(width), needed as usize);
+    let width = width.trim_start_matches('+');
+    if needed > PAIRS_MAX {
+        return format!(
+            "; to narrow that to ± {width} would take about {needed} pairs, and no comparison takes more than {PAIRS_MAX}: make \
+             each run longer, or use a quieter machine"
+        );
+    }
+    format!("; a new comparison with about {needed} pairs would narrow that to ± {width}")
+}
+
+/// The pairs needed, for a table.
+pub(super) fn pairs_needed(metric: &Metric) -> String {
+    match metric.pairs_needed {
+        None => NONE.to_owned(),
+        Some(needed) if needed as usize > PAIRS_MAX => format!("> {PAIRS_MAX}"),
+        Some(needed) => needed.to_string(),
+    }
+}
+
+/// Why a difference in another metric was not shown.
+pub(super) fn obstacle(metric: &Metric) -> Option<String> {
+    let reason = metric.reason.as_ref()?;
+    let enough = metric.pairs_needed.map(|pairs| match pairs as usize {
+        many if many > PAIRS_MAX => {
+            format!("; that would take {many} pairs, and no comparison takes more than {PAIRS_MAX}")
+        }
+        enough => format!("; that takes a new comparison with {enough} pairs"),
+    });
+    let enough = enough.unwrap_or_default();
+    Some(crate::prose::sentence(&format!("{}: {reason}{enough}", metric.words)))
 }
 
 #[cfg(test)]
@@ -201,24 +197,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_has_its_sign_and_no_idle_digits() {
-        for (share, text) in [
-            (0.048, "+4.8 %"),
-            (-0.1, "−10.0 %"),
-            (0.0, "±0.0 %"),
-            (-0.0001, "±0.0 %"),
-            (1.5, "+150 %"),
-            (0.9999, "+100 %"),
+    fn more_pairs_than_a_comparison_takes_are_never_advised() {
+        let mut comparison = sample(10, 1.0, 0.03);
+        for (needed, first, short) in [
+            (200, "a new comparison with about 200 pairs would narrow that to ± 3.0 %", "200"),
+            (201, "would take about 201 pairs, and no comparison takes more than 200", "> 200"),
         ] {
-            assert_eq!(change(share), text, "{share}");
+            comparison.metrics[0].pairs_needed = Some(needed);
+            assert!(conclusions(&comparison)[0].contains(first), "{:?}", conclusions(&comparison));
+            assert_eq!(pairs_needed(&comparison.metrics[0]), short);
         }
-    }
-
-    #[test]
-    fn a_p_is_never_rounded_to_nothing() {
-        for (value, text) in [(0.00001, "< 0.001"), (0.001_95, "0.002"), (0.62, "0.62"), (1.0, "1.00")] {
-            assert_eq!(p(value), text);
-        }
+        let other = Metric { reason: Some("too many".into()), ..comparison.metrics[0].clone() };
+        assert!(obstacle(&other).unwrap().contains("takes more than 200"));
     }
 
     #[test]
@@ -250,6 +240,6 @@ mod tests {
         let mut comparison = sample(10, 1.2, 0.03);
         comparison.b.kept = false;
         let said = conclusions(&comparison);
-        assert!(said.iter().any(|text| text.contains("In a run of B documents are missing")), "{said:?}");
+        assert!(said.iter().any(|text| text.contains("A run of B lost, changed")), "{said:?}");
     }
 }

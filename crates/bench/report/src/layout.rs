@@ -1,10 +1,88 @@
-//! Words in aligned columns.
+//! Lays out text for a terminal: sections, wrapped paragraphs and aligned tables.
 
-use super::Style;
 use crate::prose::{GLUE, glued};
 use crate::tables::{Align, Cell, Column, Table, Tone};
 
-/// `text` in `tone`, if colour was asked for.
+/// Columns of a summary at most.
+pub(crate) const WIDTH: usize = 100;
+/// The start of a bullet.
+pub(crate) const BULLET: &str = "  • ";
+
+/// Whether text may be coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// No escape codes.
+    #[default]
+    Plain,
+    /// Colour in addition to words, never instead of them.
+    Colour,
+}
+
+/// A summary in sections, at most [`WIDTH`] columns wide. Empty sections are left out.
+pub(crate) struct Document {
+    style: Style,
+    sections: Vec<Vec<String>>,
+}
+
+impl Document {
+    pub(crate) fn new(style: Style) -> Self {
+        Self { style, sections: Vec::new() }
+    }
+
+    /// Adds a title and the facts below it.
+    pub(crate) fn title(&mut self, title: &str, facts: &[String]) {
+        let facts = (!facts.is_empty()).then(|| wrap(&facts.join(" · "), "", WIDTH));
+        self.section(heading(title, self.style).chain(facts.into_iter().flatten()));
+    }
+
+    /// Adds a verdict and the reasons for it.
+    pub(crate) fn verdict<'a>(&mut self, (words, tone): (&str, Tone), reasons: impl IntoIterator<Item = &'a String>) {
+        self.section(std::iter::once(paint(words, tone, self.style)).chain(bullets(reasons)));
+    }
+
+    /// Adds a table under its title; nothing if it has no rows.
+    pub(crate) fn table(&mut self, table: &Table) {
+        self.section(titled(table, self.style));
+    }
+
+    /// Adds sentences, one bullet each.
+    pub(crate) fn bullets<'a>(&mut self, sentences: impl IntoIterator<Item = &'a String>) {
+        self.section(bullets(sentences));
+    }
+
+    /// Adds lines as they are.
+    pub(crate) fn section(&mut self, lines: impl IntoIterator<Item = String>) {
+        let lines: Vec<_> = lines.into_iter().collect();
+        if !lines.is_empty() {
+            self.sections.push(lines);
+        }
+    }
+
+    /// The text, its sections apart by a blank line, with a line feed at the end.
+    pub(crate) fn finish(self) -> String {
+        let sections: Vec<_> = self.sections.iter().map(|section| section.join("\n")).collect();
+        sections.join("\n\n") + "\n"
+    }
+}
+
+/// `table` under its title; nothing if it has no rows.
+pub(crate) fn titled(table: &Table, style: Style) -> Vec<String> {
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    heading(&table.title, style).chain(lines(table, WIDTH, style)).collect()
+}
+
+fn heading(title: &str, style: Style) -> impl Iterator<Item = String> {
+    wrap(title, "", WIDTH).into_iter().map(move |line| paint(&line, Tone::Strong, style))
+}
+
+/// Sentences, one bullet each.
+pub(crate) fn bullets<'a>(sentences: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    sentences.into_iter().flat_map(|sentence| wrap(sentence, BULLET, WIDTH)).collect()
+}
+
+/// `text` in `tone`, if `style` allows colour.
 pub(crate) fn paint(text: &str, tone: Tone, style: Style) -> String {
     if text.is_empty() {
         return String::new();
@@ -20,7 +98,7 @@ pub(crate) fn paint(text: &str, tone: Tone, style: Style) -> String {
     format!("\u{1b}[{code}m{text}\u{1b}[0m")
 }
 
-/// `text` cut to `width` characters, with an ellipsis where something was cut.
+/// `text` cut to `width` characters, the last of them an ellipsis.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -29,11 +107,11 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// No column is made narrower than this, in characters.
+/// Columns are at least this wide, in characters.
 const COLUMN_MIN: usize = 4;
 
-/// `table` under its headings, its columns as wide as their widest cells, two blanks apart and indented by two. Its
-/// flexible column is cut where a line would be longer than `width`.
+/// `table` under its headings, indented by two, with two blanks between columns. Columns are as wide as their widest cells;
+/// the flexible column is cut if a line exceeds `width`.
 pub(crate) fn lines(table: &Table, width: usize, style: Style) -> Vec<String> {
     let headings =
         table.columns.iter().map(|column| Cell::toned(column.name.as_ref(), Tone::Faint)).collect();
@@ -44,7 +122,7 @@ pub(crate) fn lines(table: &Table, width: usize, style: Style) -> Vec<String> {
     rows.iter().map(|row| line(row, &table.columns, &widths, style)).collect()
 }
 
-/// The first of `tables` that is at most `width` characters wide with nothing cut, or the last: the widest first.
+/// The first of `tables` that fits into `width` columns uncut, or the last. The widest comes first.
 pub(crate) fn fitting(tables: impl IntoIterator<Item = Table>, width: usize) -> Table {
     let mut chosen = Table::default();
     for table in tables {
@@ -56,19 +134,19 @@ pub(crate) fn fitting(tables: impl IntoIterator<Item = Table>, width: usize) -> 
     chosen
 }
 
-/// How long the longest line of `table` is where nothing is cut.
+/// The width of `table` uncut.
 fn natural_width(table: &Table) -> usize {
     let headings: Vec<Cell> = table.columns.iter().map(|column| Cell::from(column.name.as_ref())).collect();
     let rows: Vec<&Vec<Cell>> = std::iter::once(&headings).chain(&table.rows).collect();
     total(&(0..table.columns.len()).map(|column| widest(&rows, column)).collect::<Vec<_>>())
 }
 
-/// Indented by two, two blanks between columns.
+/// The width of a line: two columns of indent, two blanks between columns.
 fn total(widths: &[usize]) -> usize {
     2 + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)
 }
 
-/// Makes columns narrower until a line fits: the flexible one first, then whichever is the widest. None vanishes.
+/// Narrows columns until a line fits: first the flexible one, then the widest. None vanishes.
 fn fit(widths: &mut [usize], flexible: usize, width: usize) {
     let mut over = total(widths).saturating_sub(width);
     if let Some(first) = widths.get_mut(flexible) {
@@ -101,8 +179,8 @@ fn line(row: &[Cell], columns: &[Column], widths: &[usize], style: Style) -> Str
     line[1..].trim_end().to_owned()
 }
 
-/// `text` in lines of at most `width` characters, broken at blanks; the first starts with `first`, the others with
-/// as many blanks.
+/// `text` in lines of at most `width` characters, broken at blanks. The first line starts with `first`, the others with as
+/// many blanks.
 pub(crate) fn wrap(text: &str, first: &str, width: usize) -> Vec<String> {
     let indent = " ".repeat(first.chars().count());
     let mut lines = vec![first.to_owned()];

@@ -1,21 +1,32 @@
-//! Random bits from a seed: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+//! Generates reproducible random bits: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+//! generators", OOPSLA 2014, section 5, with variant 13 of Stafford's finalizers).
 
-/// A stream of random bits that a seed decides.
+/// The increment of the sequence: the odd number nearest to 2^64 ÷ the golden ratio.
+pub const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The finalizer: spreads every bit of `word` over the result. It is a bijection.
+#[inline]
+pub const fn mix(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+/// A stream of random bits that its seed determines.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// The stream of a seed.
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next 64 bits.
-    pub(crate) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
     }
 
     /// A number in `0.0..1.0`.

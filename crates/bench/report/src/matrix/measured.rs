@@ -1,27 +1,26 @@
-//! How fast the operations of a matrix are and what they cost the tool, each beside the best.
+//! Tabulates the rate and the CPU of operations, each compared with the best cell.
 
 use plimsoll_measure::matrix::{Cell, Matrix, Spread};
 
 use super::rate;
-use super::tables::spread;
-use crate::tables::{Cell as Word, Column, Tone, right};
-use crate::units::{NONE, exact_rate, latency, percent, three_digits};
+use crate::tables::{Cell as Word, Column, Tone, median, right};
+use crate::units::{NONE, exact_rate, micros, percent, three_digits};
 
-/// Which of the columns between the keys and the times have anything to say.
+/// The columns between the keys and the times that have values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct Measured {
     /// From the lowest to the highest of the repetitions.
     range: bool,
     /// The tool's CPU for one operation.
     cpu: bool,
-    /// How that compares.
+    /// The CPU ÷ that of the best cell.
     times_least: bool,
-    /// What rates are of.
+    /// The unit of rates.
     rate: &'static str,
 }
 
-impl Known {
-    /// What the cells of a matrix know; the range of repetitions only where there is room for it.
+impl Measured {
+    /// The columns that the cells of a matrix fill; `range` if the range of repetitions fits.
     pub(super) fn of(matrix: &Matrix, range: bool) -> Self {
         let pairs = || {
             let names = matrix.operations();
@@ -38,19 +37,19 @@ impl Known {
         }
     }
 
-    /// The same without a word about CPU.
+    /// The same without CPU.
     pub(super) const fn without_cpu(self) -> Self {
         Self { cpu: false, times_least: false, ..self }
     }
 
-    /// The columns of CPU alone.
+    /// The columns of CPU.
     pub(super) fn cpu_columns(self) -> Vec<Column> {
         let range = (self.cpu && self.range).then(|| right("lowest to highest"));
         let [cpu, least] = self.cost_columns();
         [cpu, range, least].into_iter().flatten().collect()
     }
 
-    /// What an operation of a cell cost, a word for each of these columns.
+    /// The CPU of an operation, a cell for each of these columns.
     pub(super) fn cpu_words(self, matrix: &Matrix, cell: &Cell, name: &str) -> Vec<Word> {
         let cpu = cell.of(name).and_then(|figures| figures.client_cpu_us_per_operation);
         let range = |spread: Spread| format!("{} to {}", micros(spread.min), micros(spread.max));
@@ -66,7 +65,7 @@ impl Known {
     fn cost_words(self, matrix: &Matrix, cell: &Cell, name: &str) -> [Option<Word>; 2] {
         let cpu = cell.of(name).and_then(|figures| figures.client_cpu_us_per_operation);
         [
-            self.cpu.then(|| spread(cpu, micros)),
+            self.cpu.then(|| median(cpu, micros)),
             self.times_least.then(|| or_none(matrix.times_least_cpu(cell, name).map(times))),
         ]
     }
@@ -78,20 +77,20 @@ impl Known {
         columns.into_iter().chain(self.cost_columns()).flatten().collect()
     }
 
-    /// An operation of a cell, a word for each column.
+    /// An operation of a cell, a cell for each column.
     pub(super) fn words(self, matrix: &Matrix, cell: &Cell, name: &str) -> Vec<Word> {
         let figures = cell.of(name);
         let rate = figures.and_then(|it| it.documents_per_s);
         let range = |spread: Spread| format!("{} to {}", exact_rate(spread.min), exact_rate(spread.max));
         let words = [
-            Some(spread(rate, exact_rate)),
+            Some(median(rate, exact_rate)),
             self.range.then(|| or_none(rate.map(|rate| range(rate).into()))),
             Some(or_none(matrix.share_of_best(cell, name).map(best))),
         ];
         words.into_iter().chain(self.cost_words(matrix, cell, name)).flatten().collect()
     }
 
-    /// What the columns of times and CPU are.
+    /// The title of a table of times and CPU.
     pub(super) fn cpu_title(self, matrix: &Matrix) -> String {
         let mut title = "Response time of an operation".to_owned();
         if self.cpu {
@@ -107,7 +106,7 @@ impl Known {
         title
     }
 
-    /// What the columns are, in one sentence.
+    /// The title of a table of rates.
     pub(super) fn title(self, matrix: &Matrix) -> String {
         let mut title =
             if matrix.counts_requests() { "Requests per second" } else { "Documents per second" }.to_owned();
@@ -133,11 +132,6 @@ impl Known {
 
 fn or_none(word: Option<Word>) -> Word {
     word.unwrap_or_else(|| NONE.into())
-}
-
-/// Microseconds in words.
-pub(super) fn micros(us: f64) -> String {
-    latency((us * 1000.0).round().max(0.0) as u64)
 }
 
 fn times(times: f64) -> Word {

@@ -4,10 +4,8 @@ use plimsoll_measure::clock::utc;
 use plimsoll_measure::suite::{Delta, Outcome, Planned, Row, Standing, Suite, Test};
 
 use crate::tables::Tone;
-use crate::text::wrap;
+use crate::layout::{WIDTH, wrap};
 use crate::units::{counted, duration, exact, exact_rate, latency, percent, small, three_digits};
-
-use super::WIDTH;
 
 /// The run that comes next: which one it is, and what its row says.
 pub fn heading(suite: &Suite, planned: &Planned) -> Vec<String> {
@@ -106,21 +104,21 @@ pub(super) fn conclusions(suite: &Suite) -> Vec<String> {
     said
 }
 
-/// Whose the figures are that the suite's file puts beside its tests.
-pub(super) fn besides(suite: &Suite) -> Vec<String> {
-    let mut whose: Vec<&str> =
-        suite.tests.iter().filter_map(|test| Some(test.beside.as_ref()?.of.as_str())).collect();
-    whose.sort_unstable();
-    whose.dedup();
+/// Sources of the published rates that the suite's file gives.
+pub(super) fn references(suite: &Suite) -> Vec<String> {
+    let mut sources: Vec<&str> =
+        suite.tests.iter().filter_map(|test| Some(test.reference.as_ref()?.of.as_str())).collect();
+    sources.sort_unstable();
+    sources.dedup();
     let of = |of: &str| {
-        let tests = suite.tests.iter().filter(|test| test.beside.as_ref().is_some_and(|it| it.of == of));
+        let tests = suite.tests.iter().filter(|test| test.reference.as_ref().is_some_and(|it| it.of == of));
         let names: Vec<_> = tests.map(|test| test.name.as_str()).collect();
         format!(
-            "Beside {}: {of}. It comes from the suite's file and was not measured here: a ratio to it is no verdict.",
+            "Reference of {}: {of}. It comes from the suite's file and was not measured here: a ratio to it is no verdict.",
             names.join(", ")
         )
     };
-    whose.into_iter().map(of).collect()
+    sources.into_iter().map(of).collect()
 }
 
 /// From which test to which, and what that takes.

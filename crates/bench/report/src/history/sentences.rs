@@ -1,23 +1,22 @@
-//! What a history says, in plain sentences.
+//! Writes the conclusions of a history.
 
 use plimsoll_measure::comparison::{Difference, Verdict};
 use plimsoll_measure::history::{Change, History, Track};
 
 use crate::comparison::{change, p, value};
 use crate::prose::sentence;
-use crate::units::{NONE, counted};
+use crate::units::{NONE, counted, or_dash};
 
-/// Differences that are told of a change.
+/// Differences that a sentence lists.
 const DIFFERENCES_MAX: usize = 3;
-/// Letters of a moment up to its minute.
+/// Characters of a moment up to its minute.
 const MINUTE: usize = 16;
 
-/// What it all says: the changes of the primary metric, the newest change of each other one, and everything that has to be
-/// known of the runs.
+/// The conclusions: the changes of the primary metric, the newest change of each other metric, and notes.
 pub fn conclusions(history: &History) -> Vec<String> {
     let mut said: Vec<String> = history.primary().into_iter().flat_map(|it| primary(it, history)).collect();
     let others = || history.metrics.iter().filter(|metric| !metric.primary);
-    said.extend(others().filter_map(|metric| Some(told(metric.newest()?, metric, history))));
+    said.extend(others().filter_map(|metric| Some(sentence_of(metric.newest()?, metric, history))));
     let names = |is_open: fn(&Track) -> bool| -> Vec<&str> {
         others().filter(|it| is_open(it)).map(|it| it.words.as_str()).collect()
     };
@@ -43,14 +42,14 @@ fn primary(metric: &Track, history: &History) -> Vec<String> {
         )];
     }
     if metric.changes.is_empty() {
-        let level = metric.level.map_or_else(|| NONE.to_owned(), |level| value(metric.unit, level));
+        let level = or_dash(metric.level, |level| value(metric.unit, level));
         return vec![format!("No change is shown in {words} over {known}: its median is {level}.")];
     }
-    metric.changes.iter().map(|it| told(it, metric, history)).collect()
+    metric.changes.iter().map(|it| sentence_of(it, metric, history)).collect()
 }
 
-/// A change as a sentence.
-fn told(it: &Change, metric: &Track, history: &History) -> String {
+/// A change in a sentence.
+fn sentence_of(it: &Change, metric: &Track, history: &History) -> String {
     let word = if it.verdict == Verdict::Better { "Better" } else { "Worse" };
     let p = p(it.p);
     let p = if p.starts_with('<') { format!("p {p}") } else { format!("p = {p}") };
@@ -63,12 +62,12 @@ fn told(it: &Change, metric: &Track, history: &History) -> String {
         directory(history, it.before),
         directory(history, it.after),
         started(history, it.after),
-        besides(&it.differences),
+        also_changed(&it.differences),
     )
 }
 
-/// What else changed with a change.
-fn besides(differences: &[Difference]) -> String {
+/// Other differences between the two runs of a change.
+fn also_changed(differences: &[Difference]) -> String {
     if differences.is_empty() {
         return String::new();
     }
@@ -88,8 +87,7 @@ fn forced(history: &History) -> Option<String> {
     let differences = &history.forced;
     (!differences.is_empty()).then(|| {
         format!(
-            "The runs are not alike and were followed all the same; among others they differ in {}: a change may be that and \
-             nothing else.",
+            "The runs are not alike (--force); they differ in {}, among others: that alone may explain a change.",
             listed(differences)
         )
     })
@@ -101,7 +99,7 @@ fn directory(history: &History, run: u32) -> &str {
 
 /// When a run was started, to the minute.
 pub(super) fn started(history: &History, run: u32) -> String {
-    history.runs.get(run as usize).map_or_else(|| NONE.to_owned(), |run| moment(&run.started))
+    or_dash(history.runs.get(run as usize), |run| moment(&run.started))
 }
 
 /// An RFC 3339 text to the minute: `2026-11-21 03:00`.

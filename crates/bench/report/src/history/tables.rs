@@ -1,12 +1,12 @@
-//! The metrics of a history as a table: a line for each change.
+//! Tabulates the metrics of a history: a line for each change.
 
 use plimsoll_measure::comparison::Verdict;
 use plimsoll_measure::history::{Change, History, Track};
 
-use super::words::started;
+use super::sentences::started;
 use crate::comparison::{change, p, short, value};
 use crate::tables::{Cell, Table, Tone, left, right};
-use crate::units::NONE;
+use crate::units::{NONE, or_dash};
 
 /// Every metric with its changes, the oldest first.
 pub(super) fn changes(history: &History) -> Table {
@@ -20,13 +20,13 @@ pub(super) fn changes(history: &History) -> Table {
     }
 }
 
-/// The lines of a metric; what it is stands in the first one alone.
+/// The lines of a metric; only the first names it.
 fn rows(metric: &Track, history: &History) -> Vec<Vec<Cell>> {
     let mut rows: Vec<Vec<Cell>> = metric.changes.iter().map(|it| changed(it, history)).collect();
     if rows.is_empty() {
         rows.push(unchanged(metric));
     }
-    let level = metric.level.map_or_else(|| NONE.to_owned(), |level| value(metric.unit, level));
+    let level = or_dash(metric.level, |level| value(metric.unit, level));
     let mut figures: Vec<Cell> =
         vec![short(&metric.words).into(), metric.known.to_string().into(), level.into()];
     for row in &mut rows {

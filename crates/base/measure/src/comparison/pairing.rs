@@ -1,27 +1,13 @@
-//! The runs of two sides, put into pairs; and what cannot be compared, with what to do about it.
+//! Pairs the runs of two sides, and refuses runs that are not comparable.
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
-use super::differences::{differences, is_varied};
+use super::differences::{Subject, differences, is_varied};
 use super::form::Difference;
 use super::sign_flip::{ALPHA, PAIRS_MAX, PAIRS_MIN, smallest_p};
-use crate::run::Run;
 
 /// Differences that are listed.
 const LISTED_MAX: usize = 12;
-
-/// A run that is compared.
-#[derive(Clone, Debug)]
-pub struct Subject<'a> {
-    /// What it is called: its directory as it was named.
-    pub name: String,
-    /// Its summary.
-    pub run: &'a Run,
-    /// Its scenario as resolved, if it is there.
-    pub scenario: Option<Value>,
-}
 
 /// Why runs are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -208,6 +194,7 @@ fn not_in_turns(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::Run;
 
     fn runs(prefix: &str, started: &[u64]) -> Vec<Run> {
         let run = |at: &u64| Run { id: format!("{prefix}{at}"), started_ms: *at, ..Run::default() };

@@ -1,0 +1,94 @@
+//! Derives the facts that sentences, tables and pages share.
+
+use std::collections::BTreeMap;
+
+use plimsoll_measure::integrity::Integrity;
+use plimsoll_measure::line::{Line, Probe, Stage};
+use plimsoll_measure::outcome::Doubt;
+use plimsoll_measure::run::{Client, FaultFacts, PhaseFacts, Run};
+
+use crate::expectation::in_words;
+use crate::units::{NOT_REPORTED, exact, exact_rate};
+
+/// Completed ÷ due from which a rate counts as reached.
+pub(crate) const ACHIEVED_MIN: f64 = 0.99;
+/// Headroom from which the tool does not count as the limit.
+const HEADROOM_MIN: f64 = 2.0;
+/// Rates that differ by less than this share are the same: they were scaled from operations to documents.
+pub(crate) const SAME: f64 = 1e-3;
+
+/// The headroom, if it is too small.
+pub(crate) fn short_headroom(client: &Client) -> Option<f64> {
+    client.headroom.filter(|headroom| *headroom < HEADROOM_MIN)
+}
+
+/// Whether the tool, not the server, may have limited the load.
+pub(crate) fn is_client_limited(client: &Client) -> bool {
+    client.limited || short_headroom(client).is_some()
+}
+
+/// A class of errors in words: `duplicate_key` becomes `duplicate key`.
+pub(crate) fn class(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// The number of errors, and their classes, the most frequent first. An unacknowledged operation is no error.
+pub(crate) fn classes(errors: &BTreeMap<String, u64>) -> Option<(u64, String)> {
+    let real = |(name, count): &(&String, &u64)| name.as_str() != Doubt::Unacknowledged.name() && **count > 0;
+    let mut counts: Vec<_> = errors.iter().filter(real).collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let total = counts.iter().map(|(_, count)| **count).sum();
+    let list: Vec<_> =
+        counts.iter().map(|(name, count)| format!("{} {}", exact(**count), class(name))).collect();
+    (total > 0).then(|| (total, list.join(", ")))
+}
+
+/// The durability that the run asked of the server: write concern and durability profile.
+pub(crate) fn promise(run: &Run, integrity: &Integrity) -> String {
+    let declared = integrity.write_concern.as_str();
+    let concern = if declared.is_empty() { NOT_REPORTED } else { declared };
+    let profile = run.server.profile.as_ref().map(|profile| format!(", {profile} profile"));
+    format!("write concern {concern}{}", profile.unwrap_or_default())
+}
+
+/// Seconds from the start of its phase to the start of a fault.
+pub(crate) fn fault_at_s(run: &Run, fault: &FaultFacts) -> f64 {
+    let is_its = |phase: &&PhaseFacts| {
+        phase.name == fault.phase && (phase.from_s..=phase.to_s).contains(&fault.from_s)
+    };
+    fault.from_s - run.phases.iter().find(is_its).map_or(0.0, |phase| phase.from_s)
+}
+
+/// `not confirmed`, if the load line is not.
+pub(crate) fn doubt(line: &Line) -> Option<&'static str> {
+    (line.rate.is_some() && !line.confirmed).then_some("not confirmed")
+}
+
+/// The objective as an enumeration of its bounds.
+pub(crate) fn objective(line: &Line) -> String {
+    let bounds: Vec<_> = line.objective.iter().map(|bound| in_words(bound)).collect();
+    match bounds.as_slice() {
+        [] => "its objective".to_owned(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// The interval of the load line: `163,000 to 171,000 documents/s`; nothing without a load line.
+pub(crate) fn interval(line: &Line) -> Option<String> {
+    let low = line.low.or(line.rate)?;
+    Some(match line.high {
+        Some(high) => format!("{} to {} {}", exact_rate(low), exact_rate(high), line.unit),
+        None => format!("at least {} {}", exact_rate(low), line.unit),
+    })
+}
+
+/// The probes that were judged, in order.
+pub(crate) fn judged(line: &Line) -> impl DoubleEndedIterator<Item = &Probe> {
+    line.probes.iter().filter(|probe| probe.stage != Stage::WarmUp)
+}
+
+/// The judged probes of `rate`, in order.
+pub(crate) fn probes_at(line: &Line, rate: f64) -> impl DoubleEndedIterator<Item = &Probe> {
+    judged(line).filter(move |probe| (probe.rate - rate).abs() <= rate * SAME)
+}
