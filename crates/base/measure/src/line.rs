@@ -138,15 +138,19 @@ mod tests {
     #[test]
     fn a_line_of_an_older_version_still_reads() {
         let suspect = Suspect { name: "wake".into(), ..Suspect::default() };
-        let mut older =
-            serde_json::to_value(Line { bottlenecks: vec![suspect], ..Line::default() }).unwrap();
+        let mut older = serde_json::to_value(Line { bottlenecks: vec![suspect], ..Line::default() }).unwrap();
+        let keys = older.as_object_mut().unwrap();
         for key in ["unmoved", "not_seen", "load", "background"] {
-            assert!(older.as_object_mut().unwrap().remove(key).is_some(), "{key}");
+            assert!(keys.remove(key).is_some(), "{key}");
         }
         // A key that was always null and is not written any more.
-        older["scalability"] = serde_json::Value::Null;
-        older["bottlenecks"][0].as_object_mut().unwrap().remove("readings");
+        keys.insert("scalability".into(), serde_json::Value::Null);
+        keys.insert("beside".into(), serde_json::json!(["feed"]));
+        let mut bottlenecks = keys.remove("bottlenecks").unwrap();
+        bottlenecks[0].as_object_mut().unwrap().remove("readings");
+        keys.insert("held_back_by".into(), bottlenecks);
         let line: Line = serde_json::from_value(older).unwrap();
         assert_eq!((line.bottlenecks[0].name.as_str(), line.not_seen.len()), ("wake", 0));
+        assert_eq!(line.background, ["feed"]);
     }
 }

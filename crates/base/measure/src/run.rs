@@ -270,4 +270,27 @@ mod tests {
         assert!(["start_at_ms", "began_ms", "joined"].iter().all(|key| !keys.contains_key(*key)));
         assert_eq!(serde_json::from_value::<Run>(file).unwrap(), Run::default());
     }
+    #[test]
+    fn renamed_keys_are_read_under_their_old_names() {
+        let mut file = serde_json::to_value(Run {
+            bottleneck: Some(Bottleneck { phase: "load".into(), ..Bottleneck::default() }),
+            client: Client {
+                calibration_ping_ns: vec![7],
+                calibration_null_per_s: vec![5.0],
+                ..Client::default()
+            },
+            ..Run::default()
+        })
+        .unwrap();
+        let expected: Run = serde_json::from_value(file.clone()).unwrap();
+        let rename = |object: &mut serde_json::Value, new: &str, old: &str| {
+            let object = object.as_object_mut().unwrap();
+            let value = object.remove(new).unwrap();
+            object.insert(old.to_owned(), value);
+        };
+        rename(&mut file, "bottleneck", "held_back");
+        rename(&mut file["client"], "calibration_ping_ns", "canary_ping_ns");
+        rename(&mut file["client"], "calibration_null_per_s", "canary_null_per_s");
+        assert_eq!(serde_json::from_value::<Run>(file).unwrap(), expected);
+    }
 }

@@ -36,7 +36,11 @@ impl Document {
     }
 
     /// Adds a verdict and the reasons for it.
-    pub(crate) fn verdict<'a>(&mut self, (words, tone): (&str, Tone), reasons: impl IntoIterator<Item = &'a String>) {
+    pub(crate) fn verdict<'a>(
+        &mut self,
+        (words, tone): (&str, Tone),
+        reasons: impl IntoIterator<Item = &'a String>,
+    ) {
         self.section(std::iter::once(paint(words, tone, self.style)).chain(bullets(reasons)));
     }
 

@@ -279,7 +279,7 @@ fn a_server_that_cannot_be_reached_ends_with_3() {
 fn an_empty_server_is_said_to_be_empty() {
     let output = plimsoll_with(&["inspect", "--server", "embedded:relaxed"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("There is no collection to look at."), "{}", stdout(&output));
+    assert!(stdout(&output).contains("No collection to inspect."), "{}", stdout(&output));
 }
 
 #[test]

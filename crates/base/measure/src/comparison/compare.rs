@@ -1,12 +1,14 @@
 //! Two sides in, a comparison out: the whole way from runs to verdicts, without a clock, a file or a word on a terminal.
 
+use super::differences::Subject;
 use super::form::{Comparison, FORMAT, Method, Noise, Pair, Settings, Side, SideRun, Verdict};
 use super::judge::{judge, single};
 use super::measures::{Measure, measures};
-use super::sign_flip::{PAIRS_EXACT, SAMPLES};
-use super::soundness::{broken, failed, fails_more, invalid, invalid_more, is_idle, is_kept, notes, uncalibrated};
-use super::differences::Subject;
 use super::pairing::{Error, in_pairs, look};
+use super::sign_flip::{PAIRS_EXACT, SAMPLES};
+use super::soundness::{
+    broken, failed, fails_more, invalid, invalid_more, is_idle, is_kept, notes, uncalibrated,
+};
 use super::values::Values;
 use crate::run::Run;
 
@@ -58,8 +60,13 @@ pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
         title: a.first().map(|it| it.run.scenario.title.clone()).unwrap_or_default(),
         started: begun.map(|run| run.started.clone()).unwrap_or_default(),
         started_ms: begun.map_or(0, |run| run.started_ms),
-        notes: [Vec::from_iter(stands_in), Vec::from_iter(uncalibrated(&a, &b)), notes("A", &a), notes("B", &b)]
-            .concat(),
+        notes: [
+            Vec::from_iter(stands_in),
+            Vec::from_iter(uncalibrated(&a, &b)),
+            notes("A", &a),
+            notes("B", &b),
+        ]
+        .concat(),
         broken: broken(&a, &b),
         fails_more: fails_more(&a, &b, settings.seed),
         invalid_more: invalid_more(&a, &b, settings.seed),

@@ -36,6 +36,6 @@ pub use form::{
 };
 pub use judge::{MIN_EFFECT, TOO_WIDE};
 pub use measures::{Measure, measures};
-pub(crate) use soundness::{is_idle, is_kept};
 pub use pairing::Error;
 pub(crate) use pairing::listed;
+pub(crate) use soundness::{is_idle, is_kept};

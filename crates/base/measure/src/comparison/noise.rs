@@ -42,8 +42,11 @@ mod tests {
     use super::*;
 
     fn run(null: &[f64], ping: &[u64]) -> Run {
-        let client =
-            Client { calibration_null_per_s: null.to_vec(), calibration_ping_ns: ping.to_vec(), ..Client::default() };
+        let client = Client {
+            calibration_null_per_s: null.to_vec(),
+            calibration_ping_ns: ping.to_vec(),
+            ..Client::default()
+        };
         Run { client, ..Run::default() }
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::differences::Subject;
 use super::form::Broken;
 use super::sign_flip::{ALPHA, weigh};
-use super::differences::Subject;
 use crate::run::{Run, Verdict};
 
 /// Whether a run did nothing of what it was made for.
@@ -83,8 +83,9 @@ fn unheld(run: &Run) -> impl Iterator<Item = (&str, &str)> {
 /// A note if only some runs were calibrated: then the runs were measured differently, and the drift of the machine is known
 /// only for those.
 pub(super) fn uncalibrated(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<String> {
-    let calibrated =
-        |runs: &[Subject<'_>]| runs.iter().filter(|it| !it.run.client.calibration_null_per_s.is_empty()).count();
+    let calibrated = |runs: &[Subject<'_>]| {
+        runs.iter().filter(|it| !it.run.client.calibration_null_per_s.is_empty()).count()
+    };
     let (in_a, in_b) = (calibrated(a), calibrated(b));
     (in_a != in_b).then(|| {
         format!(
@@ -221,7 +222,7 @@ mod tests {
         let client = || Client { calibration_null_per_s: vec![1e5, 1e5], ..Client::default() };
         let (with, without) = ([Run { client: client(), ..Run::default() }], [Run::default()]);
         let said = uncalibrated(&subjects(&with), &subjects(&without)).unwrap();
-        assert!(said.contains("in 1 of 1 runs of A and in 0 of 1 of B"), "{said}");
+        assert!(said.contains("1 of 1 runs of A and 0 of 1 of B"), "{said}");
         assert_eq!(uncalibrated(&subjects(&with), &subjects(&with)), None);
         assert_eq!(uncalibrated(&subjects(&without), &subjects(&without)), None);
     }

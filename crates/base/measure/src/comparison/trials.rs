@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::random::Random;
 use super::recorded::residues;
 use super::{Comparison, Request, Settings, Subject, Verdict, compare};
 use crate::histogram::Latency;
+use crate::random::Random;
 use crate::run::{Client, Operation, Run, ScenarioFacts, ServerCost};
 
 /// Comparisons of each kind.

@@ -12,8 +12,8 @@ use std::ops::Range;
 
 use super::energy::best;
 use super::form::Settings;
-use crate::comparison::sign_flip::ALPHA;
 use crate::comparison::MIN_EFFECT;
+use crate::comparison::sign_flip::ALPHA;
 use crate::random::Random;
 
 /// A level has at least so many runs: fewer than two times five could not show anything at p ≤ 0.01 (of 10 values in two

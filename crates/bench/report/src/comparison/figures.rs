@@ -55,8 +55,7 @@ fn caption(metric: &Metric) -> String {
 
 /// The figure in words, for those who cannot see it.
 fn aloud(metric: &Metric) -> String {
-    let ratios =
-        metric.pairs.iter().map(|pair| or_dash(pair.ratio(), |it| change(it - 1.0)));
+    let ratios = metric.pairs.iter().map(|pair| or_dash(pair.ratio(), |it| change(it - 1.0)));
     format!(
         "{}: B against A by pair: {}. {}",
         metric.words,

@@ -7,11 +7,11 @@ mod sentences;
 mod tables;
 mod unsound;
 
-pub use page::{Links, page};
-pub(crate) use tables::short;
 pub use numbers::change;
 pub(crate) use numbers::{p, value};
+pub use page::{Links, page};
 pub use sentences::conclusions;
+pub(crate) use tables::short;
 
 use plimsoll_measure::comparison::{Comparison, Method, Verdict};
 
@@ -23,14 +23,16 @@ use crate::units::counted;
 /// conclusions shown are those stored in the comparison: see [`conclusions`].
 pub fn summary(comparison: &Comparison, directory: Option<&str>, style: Style) -> String {
     let mut document = Document::new(style);
-    let sides = sides(comparison).into_iter().flat_map(|(name, side)| wrap(&side, &format!("{name}  "), WIDTH));
+    let sides =
+        sides(comparison).into_iter().flat_map(|(name, side)| wrap(&side, &format!("{name}  "), WIDTH));
     let (word, tone) = word(comparison);
     document.title(&comparison.title, &facts(comparison));
     document.section(sides);
     document.verdict((&word, tone), []);
     document.table(&tables::brief(comparison));
     document.bullets(&comparison.conclusions);
-    document.section(directory.map(|directory| format!("Everything is in {directory}; look at comparison.html")));
+    document
+        .section(directory.map(|directory| format!("Everything is in {directory}; look at comparison.html")));
     document.finish()
 }
 

@@ -35,8 +35,7 @@ pub(super) fn full(comparison: &Comparison) -> Table {
     let names = ["A", "B", "change", "interval", "p", "p among all", "had to show", "pairs"];
     let columns = [vec![left("metric")], names.map(right).into(), vec![left("verdict")]].concat();
     let row = |metric: &Metric| {
-        let least =
-            or_dash(metric.must_show, |share| change(share).replace('+', "± "));
+        let least = or_dash(metric.must_show, |share| change(share).replace('+', "± "));
         let mut row = figures(metric);
         row.extend([
             interval(metric),

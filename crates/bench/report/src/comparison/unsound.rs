@@ -50,8 +50,8 @@ fn failed(comparison: &Comparison) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::sample;
     use super::super::sentences::conclusions;
+    use super::super::tests::sample;
     use super::*;
 
     #[track_caller]

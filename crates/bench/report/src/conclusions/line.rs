@@ -70,7 +70,9 @@ fn of(line: &Line) -> String {
 fn background(line: &Line) -> Option<String> {
     let background = line.background.join("; ");
     (!background.is_empty()).then(|| {
-        format!("Background load: {background}. It had to keep up without errors; its latency was not judged.")
+        format!(
+            "Background load: {background}. It had to keep up without errors; its latency was not judged."
+        )
     })
 }
 

@@ -5,7 +5,7 @@ use plimsoll_measure::run::{Operation, Run};
 
 use crate::derived::{ACHIEVED_MIN, classes};
 use crate::expectation;
-use crate::units::{Sent, counted, counted_in, exact, exact_rate, percent, percentile, sent_in};
+use crate::units::{Sent, counted, counted_in, exact_rate, percent, percentile, sent_in};
 
 /// A second with less than this share of the median second's documents is a stall.
 const STALL_SHARE: f64 = 0.5;

@@ -7,7 +7,7 @@ use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::ladder::Ladder;
 use plimsoll_measure::line::{Line, NotSeen, Probe, Stage, Suspect};
 use plimsoll_measure::run::{
-    Answers, Expectation, FaultFacts, Bottleneck, Operation, PhaseFacts, SecondsSpread, ServerShare, WarmUp,
+    Answers, Bottleneck, Expectation, FaultFacts, Operation, PhaseFacts, SecondsSpread, ServerShare, WarmUp,
 };
 use plimsoll_measure::scalability::{Peak, Point, Scalability};
 

@@ -4,9 +4,9 @@ use plimsoll_measure::histogram::supported;
 
 use super::distribution::Distribution;
 use super::value::{Check, Foreign, Metric, Of, Operation, Since, Threshold, Times, Unit, Values};
-use crate::tables::{Cell, Table, Tone, left, right};
 use crate::layout::cut;
 use crate::prose::plain;
+use crate::tables::{Cell, Table, Tone, left, right};
 use crate::units::{NONE, bytes, exact, exact_rate, latency, or_dash, percent, three_digits};
 
 /// Percentiles that have a column where a result has them.

@@ -52,6 +52,7 @@ pub(crate) mod tests {
     use plimsoll_measure::run::{Client, Operation, Run, ScenarioFacts, Verdict as Worth};
 
     use super::*;
+    use crate::layout::WIDTH;
 
     /// A day, in milliseconds.
     const DAY_MS: u64 = 86_400_000;

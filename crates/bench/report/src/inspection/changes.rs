@@ -57,7 +57,9 @@ fn cells(name: &str, ends: [Option<String>; 2], change: String, absent: &str) ->
 /// What came and what went.
 pub(super) fn sentences(difference: &Difference) -> Vec<String> {
     let fields = if difference.fields_of_all { "" } else { " (in samples)" };
-    let list = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what}: {}", some(names, NAMES_MAX)));
+    let list = |what: &str, names: &[String]| {
+        (!names.is_empty()).then(|| format!("{what}: {}", some(names, NAMES_MAX)))
+    };
     let existence = match (difference.exists.before, difference.exists.after) {
         (Some(false), Some(true)) => Some("the collection is new".to_owned()),
         (Some(true), Some(false)) => Some("the collection is gone".to_owned()),
@@ -78,4 +80,3 @@ pub(super) fn sentences(difference: &Difference) -> Vec<String> {
     ];
     all.into_iter().flatten().collect()
 }
-

@@ -101,6 +101,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::layout::WIDTH;
 
     fn collection() -> Collection {
         let said = Said {
@@ -234,7 +235,7 @@ mod tests {
     #[test]
     fn an_empty_deployment_is_said_to_be_empty() {
         let text = summary(&Inspection { collections: Vec::new(), ..inspection() }, Style::Plain);
-        assert!(text.ends_with("There is no collection to look at.\n"), "{text}");
+        assert!(text.ends_with("No collection to inspect.\n"), "{text}");
     }
 
     #[test]

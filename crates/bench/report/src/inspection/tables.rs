@@ -5,9 +5,9 @@ use plimsoll_measure::inspection::{
     Presence, Sample, Source, Times,
 };
 
-use crate::tables::{Cell, Table, Tone, left, right};
 use crate::layout::cut;
 use crate::prose::plain;
+use crate::tables::{Cell, Table, Tone, left, right};
 use crate::units::{NOT_REPORTED, bytes, counted, duration, exact, or_dash, percent, reported, three_digits};
 
 /// Characters of a name in a column beside others, at most.

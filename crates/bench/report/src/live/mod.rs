@@ -7,8 +7,8 @@ use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::event::{Event, Interval, Sends};
 use plimsoll_measure::line::{Probe, Stage};
 
-use crate::tables;
 use crate::layout::cut;
+use crate::tables;
 use crate::units::{duration, exact_rate, percent, percentile};
 use window::Window;
 

@@ -14,7 +14,7 @@ use plimsoll_measure::matrix::{Cell, Matrix, State};
 use plimsoll_measure::run::Run;
 
 use crate::layout::{Document, Style, WIDTH, titled, wrap};
-use crate::tables::verdict;
+use crate::tables::verdict_word;
 use crate::units::{counted_in, exact, exact_rate, percentile};
 
 /// Reasons that are listed.
@@ -24,7 +24,7 @@ const REASONS_MAX: usize = 20;
 pub fn summary(matrix: &Matrix, directory: Option<&str>, style: Style) -> String {
     let mut document = Document::new(style);
     document.title(&matrix.title, &facts(matrix));
-    document.verdict(verdict(matrix.verdict), []);
+    document.verdict(verdict_word(matrix.verdict), []);
     let hidden = hidden(matrix).into_iter().flat_map(|hidden| wrap(&hidden, "  ", WIDTH));
     document.section(titled(&tables::brief(matrix, WIDTH), style).into_iter().chain(hidden));
     tables::service(matrix).iter().for_each(|table| document.table(table));
@@ -41,7 +41,7 @@ pub fn brief(run: &Run) -> String {
     };
     let mut parts: Vec<_> = run.operations.iter().map(operation).collect();
     parts.extend(run.integrity.as_ref().map(kept));
-    parts.push(verdict(run.verdict).0.to_owned());
+    parts.push(verdict_word(run.verdict).0.to_owned());
     parts.join("; ")
 }
 

@@ -9,7 +9,7 @@ use crate::chart::{Chart, draw};
 use crate::page::table::{table, tone};
 use crate::page::{brand, cards, section, whole};
 use crate::prose::{glued, sentence};
-use crate::tables::verdict;
+use crate::tables::verdict_word;
 use crate::units::counted;
 
 /// The page of a matrix.
@@ -26,7 +26,7 @@ pub fn page(matrix: &Matrix) -> String {
 }
 
 fn head(matrix: &Matrix) -> Markup {
-    let (word, colour) = verdict(matrix.verdict);
+    let (word, colour) = verdict_word(matrix.verdict);
     let reasons = reasons(matrix);
     html! {
         header {
@@ -120,7 +120,7 @@ fn row(matrix: &Matrix, run: &CellRun) -> Markup {
 fn state(run: &CellRun) -> Markup {
     match (run.state, run.verdict) {
         (State::Done, Some(verdict)) => {
-            let (word, colour) = verdict(verdict);
+            let (word, colour) = verdict_word(verdict);
             html! { span class=[tone(colour)] { (word) } }
         }
         (State::Interrupted, _) => html! { span.doubtful { "cut off" } },

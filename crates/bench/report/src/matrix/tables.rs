@@ -6,8 +6,10 @@ use plimsoll_measure::matrix::{Axis, Cell, Figures, Matrix, OperationFigures, Pr
 use super::measured::Measured;
 use super::varying;
 use crate::layout::fitting;
-use crate::tables::{Cell as Word, Column, Table, Tone, left, median, right, verdict as verdict_word};
-use crate::units::{N_TOO_SMALL, NONE, bytes, exact, exact_rate, latency, micros, or_dash, short, three_digits};
+use crate::tables::{Cell as Word, Column, Table, Tone, left, median, right, verdict_word};
+use crate::units::{
+    N_TOO_SMALL, NONE, bytes, exact, exact_rate, latency, micros, or_dash, short, three_digits,
+};
 
 /// Optional columns, shown if they fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,8 +138,7 @@ pub(super) fn service(matrix: &Matrix) -> Option<Table> {
         row.push(median(pick(|it| it.disk_bytes), |size| bytes(size as u64)));
         row
     };
-    let title =
-        "Resources of the service and its database: CPU under load, and data after it".to_owned();
+    let title = "Resources of the service and its database: CPU under load, and data after it".to_owned();
     Some(Table { title, columns, rows: in_groups(matrix).into_iter().map(row).collect(), flexible: 0 })
 }
 

@@ -169,7 +169,7 @@ fn what_an_operation_costs_the_tool_stands_beside_the_least_and_nothing_is_cut()
         assert!(row.starts_with(start), "{start}: {found}");
     }
     assert_eq!(rows.len(), 4, "{found}");
-    assert!(found.contains("Not shown here, but in matrix.json: insert") && !found.contains('…'), "{found}");
+    assert!(found.contains("Only in matrix.json: insert") && !found.contains('…'), "{found}");
     assert!(found.lines().all(|line| line.chars().count() <= WIDTH), "{found}");
 }
 

@@ -45,7 +45,7 @@ pub(super) fn head(run: &Run) -> Markup {
 }
 
 fn verdict(run: &Run) -> Markup {
-    let (word, colour) = tables::verdict(run.verdict);
+    let (word, colour) = tables::verdict_word(run.verdict);
     html! {
         p.verdict {
             strong class=[tone(colour)] { (word) }

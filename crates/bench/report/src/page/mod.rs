@@ -188,7 +188,8 @@ fn over_time(page: &Page<'_>, timeline: &figures::Timeline) -> Markup {
 }
 
 fn results(run: &Run) -> Markup {
-    let mut tables = vec![tables::latencies(run), tables::rates(run), tables::answers(run), tables::faults(run)];
+    let mut tables =
+        vec![tables::latencies(run), tables::rates(run), tables::answers(run), tables::faults(run)];
     tables.push(tables::spread(run));
     tables.extend(tables::integrity(run));
     tables.extend(tables::expectations(run));

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use plimsoll_measure::suite::{Standing, Suite, Test};
 
-use super::tables::unit;
 use super::sentences::delta;
+use super::tables::unit;
 use crate::units::{exact_rate, three_digits};
 
 /// Room for a test, its words above its bar, in pixels.

@@ -7,8 +7,8 @@ mod state;
 mod tables;
 
 pub use page::page;
-pub use state::{after, before, cleared, made_anew, read_back};
 pub use sentences::{ended, heading, progress};
+pub use state::{after, before, cleared, made_anew, read_back};
 
 use plimsoll_measure::suite::{Outcome, Suite};
 
@@ -30,7 +30,9 @@ pub fn summary(suite: &Suite, directory: Option<&str>, style: Style) -> String {
     document.bullets(&reasons(suite));
     document.table(&tables::ranges(suite));
     document.section(
-        directory.map(|directory| format!("Everything is in {directory}; look at suite.html, or take results.csv")),
+        directory.map(|directory| {
+            format!("Everything is in {directory}; look at suite.html, or take results.csv")
+        }),
     );
     document.finish()
 }

@@ -3,8 +3,8 @@
 use plimsoll_measure::clock::utc;
 use plimsoll_measure::suite::{Delta, Outcome, Planned, Row, Standing, Suite, Test};
 
-use crate::tables::Tone;
 use crate::layout::{WIDTH, wrap};
+use crate::tables::Tone;
 use crate::units::{counted, duration, exact, exact_rate, latency, percent, small, three_digits};
 
 /// The run that comes next: which one it is, and what its row says.

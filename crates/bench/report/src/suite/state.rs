@@ -2,8 +2,8 @@
 
 use plimsoll_measure::inspection::{Collection, Extent, Index, Inspection, Sample, Topic, Value};
 
-use crate::tables::server_in_words;
 use crate::layout::{WIDTH, cut, wrap};
+use crate::tables::server_in_words;
 use crate::units::{bytes, counted, duration, exact, three_digits};
 
 /// Lines begin so.

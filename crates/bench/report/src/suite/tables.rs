@@ -5,9 +5,9 @@ use plimsoll_measure::suite::{Figures, Outcome, Row, Standing, Suite, Test};
 
 use super::outcome_tone;
 use super::sentences::{change, made, microseconds, moment, times as ratio_words};
-use crate::tables::{Cell, Table, Tone, left, right};
 use crate::layout::fitting;
-use crate::units::{NONE, N_TOO_SMALL, duration, exact, exact_rate, latency, or_dash};
+use crate::tables::{Cell, Table, Tone, left, right};
+use crate::units::{N_TOO_SMALL, NONE, duration, exact, exact_rate, latency, or_dash};
 
 /// Columns that there is not always room for.
 #[derive(Clone, Copy)]
@@ -85,9 +85,8 @@ pub(super) fn times(suite: &Suite) -> Table {
     let row = |test: &Test| {
         let figures = test.figures.as_ref()?;
         let some = Some(figures);
-        let cpu = |spread: Option<Spread>| -> Cell {
-            or_dash(spread, |spread| microseconds(spread.median)).into()
-        };
+        let cpu =
+            |spread: Option<Spread>| -> Cell { or_dash(spread, |spread| microseconds(spread.median)).into() };
         let mut row: Vec<Cell> = vec![test.name.clone().into(), exact(figures.total).into()];
         row.extend([time(some, |it| it.p50_ns), time(some, |it| it.p99_ns), time(some, |it| it.p99_9_ns)]);
         row.extend([
@@ -177,9 +176,7 @@ fn rate(figures: Option<&Figures>, unit: &str) -> Cell {
 
 fn range(figures: Option<&Figures>) -> Cell {
     let spread = figures.map(|figures| figures.rate_per_s).filter(|spread| spread.of > 1);
-    or_dash(spread
-        , |it| format!("{}–{}", exact_rate(it.min), exact_rate(it.max)))
-        .into()
+    or_dash(spread, |it| format!("{}–{}", exact_rate(it.min), exact_rate(it.max))).into()
 }
 
 fn ratio(test: &Test) -> Cell {
@@ -197,7 +194,8 @@ fn reference(test: &Test) -> Cell {
 
 /// The median ÷ that rate.
 fn reference_ratio(test: &Test) -> Cell {
-    let both = test.figures.as_ref().zip(test.reference.as_ref()).filter(|(_, reference)| reference.rate_per_s > 0);
+    let both =
+        test.figures.as_ref().zip(test.reference.as_ref()).filter(|(_, reference)| reference.rate_per_s > 0);
     let ratio = both.map(|(figures, reference)| figures.rate_per_s.median / reference.rate_per_s as f64);
     or_dash(ratio, ratio_words).into()
 }

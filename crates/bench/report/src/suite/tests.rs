@@ -1,6 +1,6 @@
 //! What a suite says, word for word.
 
-use plimsoll_measure::suite::{Reference, FORMAT, Kind, Measured, Planned, Row, Test};
+use plimsoll_measure::suite::{FORMAT, Kind, Measured, Planned, Reference, Row, Test};
 
 use super::*;
 
@@ -150,7 +150,10 @@ fn a_published_rate_is_shown_with_its_source() {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("Reference of null, journaled: published 2026-03; another machine."), "{words}");
     let html = page(&suite);
-    assert!(html.contains("× reference") && html.contains("0.50") && html.contains("another machine"), "{html}");
+    assert!(
+        html.contains("× reference") && html.contains("0.50") && html.contains("another machine"),
+        "{html}"
+    );
 }
 
 #[test]

@@ -5,8 +5,8 @@ use plimsoll_measure::run::{Client, Operation, Run};
 use super::{Cell, Table, Tone, left, right};
 use crate::derived::is_client_limited;
 use crate::units::{
-    NOT_REPORTED, bytes, counted, counted_in, exact, exact_rate, latency, percent, percentile, reported, sent_in,
-    three_digits,
+    NOT_REPORTED, bytes, counted, counted_in, exact, exact_rate, latency, percent, percentile, reported,
+    sent_in, three_digits,
 };
 
 /// CPU and memory of the tool and of the server.
@@ -77,7 +77,8 @@ pub(crate) fn traffic(run: &Run) -> Table {
 pub(crate) fn ruler(run: &Run) -> Table {
     let client = &run.client;
     let connections =
-        [counted(client.connections.into(), "connection"), counted(client.workers.into(), "worker")].join(", ");
+        [counted(client.connections.into(), "connection"), counted(client.workers.into(), "worker")]
+            .join(", ");
     let pacing = if client.spin { "timer and a short spin" } else { "timer" };
     Table::of_facts(
         "The ruler",
@@ -106,7 +107,8 @@ fn headroom(run: &Run) -> Cell {
         ),
         None => Cell::toned("not measured", Tone::Doubtful),
         Some(headroom) => {
-            let (words, tone) = if is_client_limited(client) { (", client-limited", Tone::Bad) } else { ("", Tone::Normal) };
+            let (words, tone) =
+                if is_client_limited(client) { (", client-limited", Tone::Bad) } else { ("", Tone::Normal) };
             Cell::toned(
                 format!("{} times{words}{}", three_digits(headroom), ceiling.unwrap_or_default()),
                 tone,

@@ -122,7 +122,7 @@ impl Table {
 }
 
 /// A verdict in a word.
-pub(crate) fn verdict(verdict: Verdict) -> (&'static str, Tone) {
+pub(crate) fn verdict_word(verdict: Verdict) -> (&'static str, Tone) {
     match verdict {
         Verdict::Pass => ("PASS", Tone::Good),
         Verdict::Fail => ("FAIL", Tone::Bad),

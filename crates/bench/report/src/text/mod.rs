@@ -20,7 +20,7 @@ pub fn hanging(text: &str, first: &str) -> String {
 pub fn summary(run: &Run, directory: Option<&str>, style: Style) -> String {
     let mut document = Document::new(style);
     document.title(&run.scenario.title, &head::facts(run));
-    document.verdict(tables::verdict(run.verdict), &run.reasons);
+    document.verdict(tables::verdict_word(run.verdict), &run.reasons);
     document.section(head::line(run, style));
     tables(run).iter().for_each(|table| document.table(table));
     if !run.conclusions.is_empty() {

@@ -105,7 +105,11 @@ fn pipelines_are_held_against_each_other_on_topics_and_collections_of_their_own(
     let above: Vec<_> = tests[1..].iter().map(|test| test["delta"]["above"].as_str().unwrap()).collect();
     assert_eq!(above, ["made-up", "out", "copied"]);
     assert_eq!(tests[2]["reference"], json!({"rate_per_s": 40_000, "of": "published of another machine"}));
-    assert!(stdout(&made).contains("Reference of copied: published of another machine."), "{}", stdout(&made));
+    assert!(
+        stdout(&made).contains("Reference of copied: published of another machine."),
+        "{}",
+        stdout(&made)
+    );
     let page = fs::read_to_string(out.join("suite.html")).unwrap();
     assert!(page.contains("× reference") && page.contains("004-kept/run/pipeline.json"));
 }

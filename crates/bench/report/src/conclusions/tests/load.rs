@@ -139,9 +139,7 @@ fn the_bottleneck_of_a_single_load_is_stated_as_a_possibility() {
     );
     check(
         |run| run.bottleneck = Some(bottleneck(Vec::new())),
-        &[
-            "Phase load: no bottleneck found; try more writers.",
-        ],
+        &["Phase load: no bottleneck found; try more writers."],
     );
     check(
         |run| {
@@ -149,14 +147,12 @@ fn the_bottleneck_of_a_single_load_is_stated_as_a_possibility() {
             run.phases = phase(|phase| phase.open = true);
             run.bottleneck = Some(Bottleneck { not_seen, ..bottleneck(Vec::new()) });
         },
-        &[
-            "Phase load: no bottleneck found.",
-            "Not checked: disk (not reported).",
-        ],
+        &["Phase load: no bottleneck found.", "Not checked: disk (not reported)."],
     );
     check(
         |run| {
-            run.bottleneck = Some(Bottleneck { reason: Some("it ended early".into()), ..bottleneck(Vec::new()) })
+            run.bottleneck =
+                Some(Bottleneck { reason: Some("it ended early".into()), ..bottleneck(Vec::new()) })
         },
         &["Phase load: bottleneck not assessed: it ended early."],
     );
