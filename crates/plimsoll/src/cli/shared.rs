@@ -64,7 +64,7 @@ impl LoadArgs {
             shard: self.shard.clone(),
             out: self.out.clone(),
             keep: self.keep,
-            calibrate: !self.no_canary,
+            calibrate: !self.no_calibration,
             hosted_as: self.hosted_as.clone(),
             console: console(self.is_quiet()),
         }
