@@ -121,7 +121,7 @@ fn tls(options: &ClientOptions) -> Result<Option<Tls>, Error> {
         ),
         _ => Trust::PublicRoots,
     };
-    Ok(Some(Tls::new(&trust)?))
+    Ok(Some(Tls::new(&trust).map_err(plimsoll_wire::Error::from)?))
 }
 
 #[cfg(test)]

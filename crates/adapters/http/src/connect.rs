@@ -1,17 +1,12 @@
 //! Opens a stream to the service: resolve, connect, TLS, all within one time limit.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use plimsoll_net::{ConnectError, Destination, Stream};
 
 use crate::scenario::Protocol;
 use crate::setup::Endpoint;
-use crate::stream::Stream;
-use crate::tls;
 
 /// Why there is no connection, or nobody is known on it.
 #[derive(Debug, thiserror::Error)]
@@ -67,8 +62,8 @@ pub enum Error {
     Tls {
         /// Where.
         address: String,
-        /// What rustls said.
-        source: io::Error,
+        /// The reason.
+        source: ConnectError,
     },
     /// The service speaks another protocol.
     #[error("{address} does not speak HTTP/2: say `protocol: http1`")]
@@ -115,78 +110,47 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether what came back in a TLS handshake was none of TLS, or the end of the connection.
+    /// Whether the peer did not answer the TLS handshake in TLS.
     pub(crate) fn is_no_tls(&self) -> bool {
-        let Self::Tls { source, .. } = self else { return matches!(self, Self::NoTls { .. }) };
-        let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        matches!(inner, Some(rustls::Error::InvalidMessage(_)))
-            || matches!(source.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+        matches!(self, Self::NoTls { .. } | Self::Tls { source: ConnectError::NotTls(_), .. })
     }
 }
 
 impl Endpoint {
-    /// Where it is, for people.
+    /// The address for messages.
     pub(crate) fn shown(&self) -> String {
         match self.address {
             Some(address) => address.to_string(),
             None => format!("{}:{}", self.url.host_in_brackets(), self.url.port),
         }
     }
+
+    /// Where to connect.
+    pub(crate) fn destination(&self) -> Destination<'_> {
+        Destination { host: &self.url.host, port: self.url.port, address: self.address }
+    }
 }
 
 /// Opens a stream. Must be called on a tokio runtime with IO and time enabled.
 pub(crate) async fn open(endpoint: &Endpoint) -> Result<Stream, Error> {
     let limit = endpoint.connect_timeout;
-    let is_connected = AtomicBool::new(false);
-    let opened = tokio::time::timeout(limit, stream(endpoint, &is_connected)).await;
-    opened.unwrap_or_else(|_| {
-        let address = endpoint.shown();
-        // What comes after connecting is TLS.
-        Err(if is_connected.into_inner() {
-            Error::NoTls { address, limit }
-        } else {
-            Error::Timeout { address, limit }
-        })
-    })
-}
-
-async fn stream(endpoint: &Endpoint, is_connected: &AtomicBool) -> Result<Stream, Error> {
-    let tcp = tcp(endpoint).await.map_err(|source| match source.kind() {
-        io::ErrorKind::ConnectionRefused => Error::Refused { address: endpoint.shown() },
-        _ => Error::Unreachable { address: endpoint.shown(), source },
-    })?;
-    is_connected.store(true, Ordering::Relaxed);
-    let Some(tls) = &endpoint.tls else { return Ok(Stream::Plain(tcp)) };
-    let refuse = |source| Error::Tls { address: endpoint.shown(), source };
-    let name =
-        ServerName::try_from(endpoint.url.host.clone()).map_err(|error| refuse(io::Error::other(error)))?;
-    let connected = TlsConnector::from(tls.config.clone()).connect(name, tcp).await;
-    let stream = connected.map_err(|source| refuse_protocol(endpoint, source))?;
-    let agreed = stream.get_ref().1.alpn_protocol();
-    if endpoint.protocol == Protocol::Http2 && agreed != Some(tls::offered(Protocol::Http2)) {
+    let opened = plimsoll_net::connect(endpoint.destination(), endpoint.tls.as_ref(), limit).await;
+    let stream = opened.map_err(|error| no_connection(endpoint, error))?;
+    let has_http2 = stream.alpn_protocol() == Some(Protocol::Http2.alpn());
+    if endpoint.tls.is_some() && endpoint.protocol == Protocol::Http2 && !has_http2 {
         return Err(Error::NoHttp2 { address: endpoint.shown() });
     }
-    Ok(Stream::Tls(Box::new(stream)))
-}
-
-/// A server that knows none of the protocols that are offered says so in an alert.
-fn refuse_protocol(endpoint: &Endpoint, source: io::Error) -> Error {
-    let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let alert = rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol);
-    match inner {
-        Some(error) if *error == alert && endpoint.protocol == Protocol::Http2 => {
-            Error::NoHttp2 { address: endpoint.shown() }
-        }
-        _ => Error::Tls { address: endpoint.shown(), source },
-    }
-}
-
-/// A TCP connection.
-pub(crate) async fn tcp(endpoint: &Endpoint) -> io::Result<TcpStream> {
-    let stream = match endpoint.address {
-        Some(address) => TcpStream::connect(address).await?,
-        None => TcpStream::connect((endpoint.url.host.as_str(), endpoint.url.port)).await?,
-    };
-    stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+fn no_connection(endpoint: &Endpoint, error: ConnectError) -> Error {
+    let (address, limit) = (endpoint.shown(), endpoint.connect_timeout);
+    match error {
+        ConnectError::Refused => Error::Refused { address },
+        ConnectError::Unreachable(source) => Error::Unreachable { address, source },
+        ConnectError::Timeout => Error::Timeout { address, limit },
+        ConnectError::TlsTimeout => Error::NoTls { address, limit },
+        ConnectError::NoProtocol(_) if endpoint.protocol == Protocol::Http2 => Error::NoHttp2 { address },
+        source => Error::Tls { address, source },
+    }
 }

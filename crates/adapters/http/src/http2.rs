@@ -2,9 +2,9 @@
 //!
 //! It allocates for each request; what it costs is measured, not hidden.
 
-pub(crate) use lane::Lane;
 pub(crate) use session::Pool;
+pub(crate) use slot::Slot;
 
 mod counted;
-mod lane;
 mod session;
+mod slot;

@@ -1,9 +1,9 @@
 //! HTTP behind the load engine's port: requests from templates, checked answers, and the null HTTP server.
 //!
 //! In reading order: what a scenario may say ([`scenario`]), what it means ([`setup`]), whether the service can be reached
-//! ([`reach`]), the load target ([`target`]), what it counted besides ([`counts`]), and the server that answers at once
-//! ([`null`]). Below them: how a request is made ready (`prepared`, `books`, `json`), the two clients (`http1`, our own, and
-//! `http2`), and what an answer says of the operation (`judge`).
+//! ([`preflight`]), the load target ([`target`]), what it counted besides ([`counts`]), and the server that answers at once
+//! ([`null`]). Below them: how a request is made ready (`prepared`, `document_numbers`, `json`), the two clients (`http1`, our own, and
+//! `http2`), and what an answer says of the operation (`classify`).
 //!
 //! A request over HTTP/1.1 allocates nothing once the buffers have grown, costs one write and, as a rule, one read.
 //!
@@ -12,28 +12,27 @@
 pub mod scenario;
 pub mod setup;
 
-pub mod reach;
+pub mod preflight;
 pub mod target;
 
 pub mod counts;
 
 pub mod null;
 
-mod books;
+mod document_numbers;
 mod prepared;
 
-mod judge;
+mod classify;
 mod login;
+mod plaintext_probe;
 
+mod connection;
 mod http1;
 mod http2;
-mod wire;
 
-mod clear;
+mod answer;
 mod connect;
-mod deadline;
-mod stream;
-mod tls;
+mod fault;
 
 mod json;
 

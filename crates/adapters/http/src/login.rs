@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use tokio::sync::Mutex;
 
+use crate::answer::Answer;
 use crate::connect::Error;
-use crate::http1::{Ask, Fault};
+use crate::connection::Connection;
+use crate::fault::Fault;
+use crate::http1::Ask;
 use crate::json;
 use crate::prepared::Prepared;
 use crate::setup::{Endpoint, Login, is_token};
-use crate::wire::{Answer, Wire};
 
 /// The token of a worker.
 #[derive(Debug, Default)]
@@ -49,7 +51,7 @@ impl Tokens {
         &self,
         generation: u64,
         login: &Login,
-        wire: &mut Wire,
+        connection: &mut Connection,
         worker: u64,
         endpoint: &Endpoint,
     ) -> Result<Arc<Token>, Error> {
@@ -58,7 +60,7 @@ impl Tokens {
         if current.generation > generation {
             return Ok(current);
         }
-        let text = ask(login, wire, worker, endpoint).await?;
+        let text = ask(login, connection, worker, endpoint).await?;
         let token = Arc::new(Token { text, generation: generation + 1 });
         self.proven.store(false, Ordering::Relaxed);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&token);
@@ -69,7 +71,7 @@ impl Tokens {
 /// Logs in. The number of the worker fills the generators of the request.
 pub(crate) async fn ask(
     login: &Login,
-    wire: &mut Wire,
+    connection: &mut Connection,
     worker: u64,
     endpoint: &Endpoint,
 ) -> Result<Vec<u8>, Error> {
@@ -77,10 +79,11 @@ pub(crate) async fn ask(
     prepared.make(&login.call, worker, u64::from(login.call.documents), b"");
     prepared.stamp(now_ms());
     let ask = Ask { is_head: false, keep_body: true };
-    wire.exchange(prepared.bytes(), prepared.head_len(), ask)
+    connection
+        .exchange(prepared.bytes(), prepared.head_len(), ask)
         .await
         .map_err(|fault| no_answer(&fault, endpoint))?;
-    token(login, &wire.answer(), endpoint)
+    token(login, &connection.answer(), endpoint)
 }
 
 /// The moment that requests carry, in milliseconds since 1970.

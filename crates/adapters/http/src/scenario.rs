@@ -80,6 +80,14 @@ impl Protocol {
             Self::Http2 => "http2",
         }
     }
+
+    /// The name in a TLS handshake (ALPN).
+    pub(crate) const fn alpn(self) -> &'static [u8] {
+        match self {
+            Self::Http1 => b"http/1.1",
+            Self::Http2 => b"h2",
+        }
+    }
 }
 
 /// Who sends the requests.

@@ -8,17 +8,18 @@ use plimsoll_load::target::{self, Target};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 
-use crate::books::{Books, Dealt};
+use crate::classify;
 use crate::connect;
+use crate::connection::Connection;
 use crate::counts::{Answers, Counts};
-use crate::http1::{Ask, Fault};
+use crate::document_numbers::{Block, DocumentNumbers};
+use crate::fault::Fault;
+use crate::http1::Ask;
 use crate::http2::Pool;
-use crate::judge;
 use crate::login::{Tokens, now_ms};
 use crate::prepared::Prepared;
 use crate::scenario::Method;
 use crate::setup::{Call, Login, Setup};
-use crate::wire::Wire;
 
 /// The status of an answer to somebody who is not known.
 const UNAUTHORIZED: u16 = 401;
@@ -28,7 +29,7 @@ const UNAUTHORIZED: u16 = 401;
 pub struct Http {
     setup: Arc<Setup>,
     share: Share,
-    books: Mutex<Books>,
+    numbers: Mutex<DocumentNumbers>,
     counts: Counts,
     tokens: Tokens,
     pool: Pool,
@@ -37,11 +38,11 @@ pub struct Http {
 /// A connection and its buffers.
 #[derive(Debug)]
 pub struct Lane {
-    wire: Wire,
+    connection: Connection,
     prepared: Prepared,
     operation: usize,
-    /// The documents that are prepared, if they were dealt.
-    dealt: Option<Dealt>,
+    /// The documents that are prepared, if they were block.
+    block: Option<Block>,
     documents: u64,
     /// Its answer is not waited for any longer.
     given_up: bool,
@@ -51,7 +52,7 @@ impl Http {
     /// A target for one worker; `share` is this worker among those of all shards.
     pub fn new(setup: Arc<Setup>, share: Share) -> Self {
         Self {
-            books: Mutex::new(Books::new(share, setup.calls.iter().map(|call| call.documents))),
+            numbers: Mutex::new(DocumentNumbers::new(share, setup.calls.iter().map(|call| call.documents))),
             counts: Counts::new(&setup),
             setup,
             share,
@@ -71,23 +72,23 @@ impl Http {
         self.pool.open().await
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn numbers(&self) -> MutexGuard<'_, DocumentNumbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a connection of the load, and makes sure that there is a token.
-    async fn dial(&self) -> Result<Wire, connect::Error> {
+    async fn dial(&self) -> Result<Connection, connect::Error> {
         let endpoint = &self.setup.endpoint;
-        let mut wire = Wire::open(endpoint, &self.pool).await?;
+        let mut connection = Connection::open(endpoint, &self.pool).await?;
         if let Some(login) = &self.setup.login
             && self.tokens.current().generation == 0
         {
-            self.tokens.later_than(0, login, &mut wire, self.share.index, endpoint).await?;
-            if wire.is_broken() {
-                wire = Wire::open(endpoint, &self.pool).await?;
+            self.tokens.later_than(0, login, &mut connection, self.share.index, endpoint).await?;
+            if connection.is_broken() {
+                connection = Connection::open(endpoint, &self.pool).await?;
             }
         }
-        Ok(wire)
+        Ok(connection)
     }
 
     /// Sends what is prepared and judges the answer; says its status as well, 0 if there was none.
@@ -96,16 +97,16 @@ impl Http {
         let mut done = self.exchange(lane).await;
         let mut before = (0, 0);
         if matches!(done, Err(Fault::Leaving)) {
-            before = lane.wire.bytes();
+            before = lane.connection.bytes();
             // The rare one stands apart, for a future is as large as its largest part.
             done = Box::pin(self.exchange_elsewhere(lane)).await;
         }
-        let (status, outcome) = self.judge(call, lane, done);
+        let (status, outcome) = self.classify(call, lane, done);
         let mut reply = match outcome {
             Outcome::Acknowledged => Reply::acknowledged(lane.documents),
             failure => Reply::failed(failure, lane.documents),
         };
-        let (sent, received) = lane.wire.bytes();
+        let (sent, received) = lane.connection.bytes();
         (reply.bytes_sent, reply.bytes_received) = (before.0 + sent, before.1 + received);
         (status, reply)
     }
@@ -115,24 +116,24 @@ impl Http {
         let call = &*self.setup.calls[lane.operation];
         let ask = Ask { is_head: call.method == Method::Head, keep_body: call.checks.needs_body() };
         let prepared = &lane.prepared;
-        lane.wire.exchange(prepared.bytes(), prepared.head_len(), ask).await
+        lane.connection.exchange(prepared.bytes(), prepared.head_len(), ask).await
     }
 
     /// The same once more by another connection: the server ends this one and did not take the request. If there is no
     /// other, nothing was tried.
     async fn exchange_elsewhere(&self, lane: &mut Lane) -> Result<(), Fault> {
-        lane.wire = self.dial().await.map_err(|_| Fault::Leaving)?;
+        lane.connection = self.dial().await.map_err(|_| Fault::Leaving)?;
         self.exchange(lane).await
     }
 
-    fn judge(&self, call: &Call, lane: &Lane, done: Result<(), Fault>) -> (u16, Outcome) {
+    fn classify(&self, call: &Call, lane: &Lane, done: Result<(), Fault>) -> (u16, Outcome) {
         match done {
             Ok(()) => {
-                let answer = lane.wire.answer();
-                let outcome = judge::answered(call, lane.operation, &answer, &self.counts);
+                let answer = lane.connection.answer();
+                let outcome = classify::answered(call, lane.operation, &answer, &self.counts);
                 (answer.status, if self.setup.takes_any { Outcome::Acknowledged } else { outcome })
             }
-            Err(fault) => (0, judge::unanswered(call, lane.operation, &fault, &self.counts)),
+            Err(fault) => (0, classify::unanswered(call, lane.operation, &fault, &self.counts)),
         }
     }
 
@@ -140,13 +141,13 @@ impl Http {
     /// sent; if there is no other, nothing was tried.
     async fn reopen(&self, lane: &mut Lane) -> Result<(), Reply> {
         match self.dial().await {
-            Ok(wire) => {
-                lane.wire = wire;
+            Ok(connection) => {
+                lane.connection = connection;
                 Ok(())
             }
             Err(_) => {
                 let call = &self.setup.calls[lane.operation];
-                let outcome = judge::unanswered(call, lane.operation, &Fault::NotTried, &self.counts);
+                let outcome = classify::unanswered(call, lane.operation, &Fault::NotTried, &self.counts);
                 Err(Reply::failed(outcome, lane.documents))
             }
         }
@@ -157,14 +158,15 @@ impl Http {
         if !self.tokens.may_renew(lane.prepared.generation) {
             return None;
         }
-        if lane.wire.is_broken() {
-            lane.wire = self.dial().await.ok()?;
+        if lane.connection.is_broken() {
+            lane.connection = self.dial().await.ok()?;
         }
         let endpoint = &self.setup.endpoint;
         let (generation, worker) = (lane.prepared.generation, self.share.index);
-        let token = self.tokens.later_than(generation, login, &mut lane.wire, worker, endpoint).await.ok()?;
-        if lane.wire.is_broken() {
-            lane.wire = Wire::open(endpoint, &self.pool).await.ok()?;
+        let token =
+            self.tokens.later_than(generation, login, &mut lane.connection, worker, endpoint).await.ok()?;
+        if lane.connection.is_broken() {
+            lane.connection = Connection::open(endpoint, &self.pool).await.ok()?;
         }
         lane.prepared.set_token(&token.text, token.generation);
         let (status, reply) = self.attempt(lane).await;
@@ -198,16 +200,16 @@ impl Target for Http {
     const GIVES_UP: bool = true;
 
     fn begin(&self, documents: Option<u64>) {
-        self.books().limit(documents);
+        self.numbers().limit(documents);
     }
 
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
-        let wire = self.dial().await?;
+        let connection = self.dial().await?;
         Ok(Lane {
-            wire,
+            connection,
             prepared: Prepared::default(),
             operation: 0,
-            dealt: None,
+            block: None,
             documents: 0,
             given_up: false,
         })
@@ -215,14 +217,14 @@ impl Target for Http {
 
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> target::Prepared {
         let call = &*self.setup.calls[operation];
-        (lane.operation, lane.dealt) = (operation, None);
+        (lane.operation, lane.block) = (operation, None);
         if call.makes {
-            lane.dealt = self.books().take(operation);
-            if lane.dealt.is_none() {
+            lane.block = self.numbers().take(operation);
+            if lane.block.is_none() {
                 return target::Prepared::Exhausted;
             }
         }
-        let Dealt { first, count } = lane.dealt.unwrap_or(Dealt { first: number, count: 1 });
+        let Block { first, count } = lane.block.unwrap_or(Block { first: number, count: 1 });
         lane.documents = count;
         if self.setup.login.is_some() {
             let token = self.tokens.current();
@@ -238,7 +240,7 @@ impl Target for Http {
         if lane.prepared.awaits_moment() {
             lane.prepared.stamp(now_ms());
         }
-        if lane.wire.is_stale().await
+        if lane.connection.is_stale().await
             && let Err(reply) = Box::pin(self.reopen(lane)).await
         {
             return reply;
@@ -251,14 +253,14 @@ impl Target for Http {
     }
 
     fn discard(&self, lane: &mut Lane) {
-        if let Some(dealt) = lane.dealt.take() {
-            self.books().give_back(lane.operation, dealt);
+        if let Some(block) = lane.block.take() {
+            self.numbers().give_back(lane.operation, block);
         }
     }
 
     fn carry(&self, lost: &mut Lane, fresh: &mut Lane) -> bool {
         std::mem::swap(&mut lost.prepared, &mut fresh.prepared);
-        (fresh.operation, fresh.dealt, fresh.documents) = (lost.operation, lost.dealt.take(), lost.documents);
+        (fresh.operation, fresh.block, fresh.documents) = (lost.operation, lost.block.take(), lost.documents);
         true
     }
 
@@ -266,9 +268,9 @@ impl Target for Http {
     fn give_up(&self, lane: &mut Lane) -> Reply {
         lane.given_up = true;
         let call = &self.setup.calls[lane.operation];
-        let outcome = judge::unanswered(call, lane.operation, &Fault::Timeout, &self.counts);
+        let outcome = classify::unanswered(call, lane.operation, &Fault::Timeout, &self.counts);
         let mut reply = Reply::failed(outcome, lane.documents);
-        (reply.bytes_sent, reply.bytes_received) = lane.wire.bytes();
+        (reply.bytes_sent, reply.bytes_received) = lane.connection.bytes();
         reply
     }
 
@@ -276,7 +278,7 @@ impl Target for Http {
     fn tick(&self) {}
 
     fn is_broken(&self, lane: &Lane) -> bool {
-        lane.given_up || lane.wire.is_broken()
+        lane.given_up || lane.connection.is_broken()
     }
 
     /// Every request was answered or given up.

@@ -1,21 +1,21 @@
-//! Where a server listens: `host:port`.
+//! Parses and shows the address of a server: `host:port`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The port of a MongoDB server when none is written.
+/// The default port of a MongoDB server.
 const DEFAULT_PORT: u16 = 27017;
 
 /// A host (a name, an IPv4 or an IPv6 address without brackets) and a TCP port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// The host as the resolver and TLS want it: without brackets.
+    /// The host without brackets.
     pub host: String,
     /// The TCP port.
     pub port: u16,
 }
 
-/// A text that is not an address.
+/// The text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an address: write host, host:port, or [IPv6]:port with a port from 1 to 65535")]
 pub struct AddressError {
@@ -36,8 +36,8 @@ fn parse(text: &str) -> Option<Address> {
         None => plain(text),
     };
     let port = port.map_or(Some(DEFAULT_PORT), |port| port.parse().ok().filter(|&port| port != 0))?;
-    let clean = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || "[]/@".contains(c));
-    clean.then(|| Address { host: host.to_owned(), port })
+    let is_valid = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || "[]/@".contains(c));
+    is_valid.then(|| Address { host: host.to_owned(), port })
 }
 
 fn bracketed(rest: &str) -> Option<(&str, Option<&str>)> {
@@ -46,7 +46,7 @@ fn bracketed(rest: &str) -> Option<(&str, Option<&str>)> {
     Some((host, port))
 }
 
-/// Two colons or more are an IPv6 address without a port.
+/// Splits `host:port`. Two colons or more are an IPv6 address without a port.
 fn plain(text: &str) -> (&str, Option<&str>) {
     match text.split_once(':') {
         Some((host, port)) if !port.contains(':') => (host, Some(port)),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_addresses_of_both_families_are_read_and_shown() {
+    fn host_names_and_addresses_of_both_families_are_parsed_and_shown() {
         check("db.example:27018", "db.example", 27018, "db.example:27018");
         check("db.example", "db.example", 27017, "db.example:27017");
         check("127.0.0.1:1", "127.0.0.1", 1, "127.0.0.1:1");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_address_is_refused() {
+    fn a_text_that_is_not_an_address_is_refused() {
         for text in
             ["", ":1", "a:", "a:0", "a:65536", "a:b", "[::1", "[::1]x", "a b", "mongodb://a/b", "u@h:1"]
         {

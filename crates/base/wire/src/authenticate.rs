@@ -1,7 +1,7 @@
-//! The conversation by which a new connection proves who it is for.
+//! Authenticates a new connection by SASL with SCRAM.
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
-use rustls::crypto::ring;
+use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::connection::Connection;
 use crate::credential::Credential;
@@ -11,13 +11,13 @@ use crate::scram;
 
 /// MongoDB's error code AuthenticationFailed.
 const AUTHENTICATION_FAILED: i32 = 18;
-/// A conversation is two steps, and a third that some servers want.
+/// The steps of a conversation: two, and a third for some servers.
 const STEPS_MAX: usize = 3;
 
-/// Authenticates a greeted connection; `mechanisms` are those that the server says the user has.
+/// Authenticates a connection after `hello`; `mechanisms` are the user's, as the server reported them.
 ///
 /// # Errors
-/// [`Error::Authentication`] if either side does not believe the other; any other [`Error`] if there was no talk.
+/// [`Error::Authentication`] if either side rejects the other; any other [`Error`] if a command failed.
 pub(crate) async fn authenticate(
     connection: &mut Connection,
     credential: &Credential,
@@ -33,30 +33,32 @@ pub(crate) async fn authenticate(
         Err(detail) => return Err(failed(connection, detail)),
     };
     match converse(connection, credential, mechanism).await {
-        Err(Talk::Scram(error)) => Err(failed(connection, error.to_string())),
-        Err(Talk::Error(Error::Server(ServerError { code: AUTHENTICATION_FAILED, message, .. }))) => {
-            Err(failed(connection, message))
-        }
-        Err(Talk::Error(error)) => Err(error),
+        Err(ConverseError::Scram(error)) => Err(failed(connection, error.to_string())),
+        Err(ConverseError::Error(Error::Server(ServerError {
+            code: AUTHENTICATION_FAILED,
+            message,
+            ..
+        }))) => Err(failed(connection, message)),
+        Err(ConverseError::Error(error)) => Err(error),
         Ok(()) => Ok(()),
     }
 }
 
 /// Why a conversation ended early.
-enum Talk {
+enum ConverseError {
     Scram(scram::ScramError),
     Error(Error),
 }
 
-impl From<scram::ScramError> for Talk {
+impl From<scram::ScramError> for ConverseError {
     fn from(error: scram::ScramError) -> Self {
-        Talk::Scram(error)
+        ConverseError::Scram(error)
     }
 }
 
-impl From<Error> for Talk {
+impl From<Error> for ConverseError {
     fn from(error: Error) -> Self {
-        Talk::Error(error)
+        ConverseError::Error(error)
     }
 }
 
@@ -64,7 +66,7 @@ async fn converse(
     connection: &mut Connection,
     credential: &Credential,
     mechanism: Mechanism,
-) -> Result<(), Talk> {
+) -> Result<(), ConverseError> {
     let first = scram::First::new(mechanism, &credential.user, &random());
     let start = rawdoc! {
         "saslStart": 1, "mechanism": mechanism.name(), "payload": binary(&first.message()),
@@ -72,25 +74,25 @@ async fn converse(
     };
     let reply = connection.command(&credential.source, &start).await?;
     let last = first.answer(payload(&reply)?, credential)?;
-    let mut reply = proceed(connection, credential, &reply, &last.message).await?;
+    let mut reply = continue_sasl(connection, credential, &reply, &last.message).await?;
     last.verify(payload(&reply)?)?;
     for _ in 0..STEPS_MAX {
         if reply.get_bool("done").unwrap_or(false) {
             return Ok(());
         }
-        reply = proceed(connection, credential, &reply, "").await?;
+        reply = continue_sasl(connection, credential, &reply, "").await?;
     }
     Err(scram::ScramError::Form.into())
 }
 
-async fn proceed(
+async fn continue_sasl(
     connection: &mut Connection,
     credential: &Credential,
-    before: &RawDocument,
+    previous: &RawDocument,
     message: &str,
 ) -> Result<RawDocumentBuf, Error> {
     let mut body = rawdoc! {"saslContinue": 1, "payload": binary(message)};
-    if let Ok(Some(id)) = before.get("conversationId") {
+    if let Ok(Some(id)) = previous.get("conversationId") {
         body.append(bson::cstr!("conversationId"), id);
     }
     connection.command(&credential.source, &body).await
@@ -105,9 +107,9 @@ fn payload(reply: &RawDocument) -> Result<&str, scram::ScramError> {
     std::str::from_utf8(payload.bytes).map_err(|_| scram::ScramError::Form)
 }
 
-/// Bytes for a nonce, from the system's random source.
+/// Random bytes for a nonce, from the system.
 fn random() -> [u8; 24] {
     let mut bytes = [0; 24];
-    ring::default_provider().secure_random.fill(&mut bytes).expect("the system has a random source");
+    SystemRandom::new().fill(&mut bytes).expect("the system has a random source");
     bytes
 }

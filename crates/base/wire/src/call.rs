@@ -1,4 +1,4 @@
-//! Any command on the hot path: a message whose body is written anew each time, in a buffer that stays.
+//! Runs any command on the hot path, with a reusable buffer for its body.
 
 use bson::{RawDocument, RawDocumentBuf};
 
@@ -9,10 +9,10 @@ use crate::find::FindReply;
 use crate::frame::{self, Message};
 use crate::hello::Limits;
 
-/// What a command may be longer than a document (MongoDB's `BSONObjMaxInternalSize`).
+/// The bytes that a command may exceed a document by (MongoDB's `BSONObjMaxInternalSize`).
 const SLACK: usize = 16 * 1024;
 
-/// A reusable command. Its buffer grows to the largest body and stays.
+/// A reusable command. Its buffer grows to the largest body and is kept.
 #[derive(Clone, Debug)]
 pub struct Call {
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct Call {
 /// A reusable reply to a [`Call`].
 #[derive(Clone, Debug, Default)]
 pub struct CallReply {
-    /// The whole message; only the first `filled` bytes count.
+    /// Holds the message in its first `filled` bytes.
     bytes: Vec<u8>,
     filled: usize,
     sent: usize,
@@ -32,17 +32,17 @@ pub struct CallReply {
 }
 
 impl Call {
-    /// A command on database `db` that says nothing yet.
+    /// A command on database `db`, without a body yet.
     pub fn new(db: impl Into<String>, limits: &Limits) -> Self {
         let bytes_max =
             (limits.max_bson_object_bytes as usize + SLACK).min(limits.max_message_bytes as usize);
         Call { bytes: Vec::new(), db: db.into(), bytes_max }
     }
 
-    /// Writes the body anew: `write` appends its elements, the command's name first; `$db` follows.
+    /// Replaces the body. `write` appends its elements, the command's name first; `$db` follows.
     ///
     /// # Errors
-    /// The command is larger than the server takes; it says nothing then.
+    /// The command exceeds the server's limit; the body is empty then.
     pub fn body(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
         self.bytes.clear();
         let message = frame::start(&mut self.bytes, 0, 0, 0);
@@ -59,44 +59,44 @@ impl Call {
         fits
     }
 
-    /// The bytes that go on the wire when nothing is compressed; 0 while the call says nothing.
+    /// The size on the wire in bytes without compression; 0 without a body.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 }
 
 impl CallReply {
-    /// An empty reply, to be filled by [`Connection::call`].
+    /// An empty reply for [`Connection::call`] to fill.
     pub fn new() -> Self {
         CallReply::default()
     }
 
-    /// The body; nothing before the first call. It is framed, but not validated within.
+    /// The body; `None` before the first call. Its length is checked, its elements are not.
     pub fn body(&self) -> Option<&RawDocument> {
         let message = Message::parse_reply(self.bytes.get(..self.filled)?, self.request_id).ok()?;
         Some(message.body)
     }
 
-    /// The bytes of the command on the wire (compressed, if it was), TLS and TCP not counted.
+    /// The size of the command on the wire in bytes, after compression, without TLS and TCP.
     pub fn bytes_sent(&self) -> usize {
         self.sent
     }
 
-    /// The bytes of the reply on the wire.
+    /// The size of the reply on the wire in bytes.
     pub fn bytes_received(&self) -> usize {
         self.received
     }
 }
 
 impl Connection {
-    /// Runs a command. Like [`Connection::command`], but without allocating once the buffers have grown.
+    /// Runs a command like [`Connection::command`], but allocates nothing once the buffers have grown.
     ///
     /// # Errors
-    /// [`Error::Server`] if the server says no, and `reply` holds its words; any other [`Error`] if there is no reply to
-    /// speak of, and `reply` is empty.
+    /// [`Error::Server`] if the server refuses the command; `reply` then holds its answer. Any other [`Error`] if there is
+    /// no usable reply; `reply` is empty then.
     ///
     /// # Panics
-    /// If `call` says nothing.
+    /// If `call` has no body.
     pub async fn call(&mut self, call: &mut Call, reply: &mut CallReply) -> Result<(), Error> {
         (reply.filled, reply.sent, reply.received) = (0, 0, 0);
         (reply.request_id, reply.sent) = self.ask(call).await?;
@@ -107,7 +107,7 @@ impl Connection {
             Ok(message) => message.body,
             Err(source) => {
                 reply.filled = 0;
-                return Err(self.distrust(source));
+                return Err(self.malformed(source));
             }
         };
         match ServerError::of_body(body.as_bytes()) {
@@ -115,18 +115,18 @@ impl Connection {
             Ok(Some(error)) => Err(error.into()),
             Err(source) => {
                 reply.filled = 0;
-                Err(self.distrust(source))
+                Err(self.malformed(source))
             }
         }
     }
 
-    /// Runs a command that is answered by a cursor's batch, such as `aggregate`, `find` or `getMore`.
+    /// Runs a command whose reply is a cursor's batch, such as `aggregate`, `find` or `getMore`.
     ///
     /// # Errors
     /// As [`Connection::find`].
     ///
     /// # Panics
-    /// If `call` says nothing.
+    /// If `call` has no body.
     pub async fn query(&mut self, call: &mut Call, reply: &mut FindReply) -> Result<(), Error> {
         reply.clear();
         let (request_id, sent) = self.ask(call).await?;
@@ -135,14 +135,14 @@ impl Connection {
     }
 
     async fn ask(&mut self, call: &mut Call) -> Result<(i32, usize), Error> {
-        assert!(!call.bytes.is_empty(), "a call must say something");
+        assert!(!call.bytes.is_empty(), "a call must have a body");
         let request_id = self.transport.next_request_id();
         frame::patch_request_id(&mut call.bytes, request_id);
         self.exchange(&call.bytes).await
     }
 }
 
-/// A body as a document of its own, for tests and logs.
+/// Copies the body, for tests and logs.
 impl From<&Call> for Option<RawDocumentBuf> {
     fn from(call: &Call) -> Self {
         Message::parse(&call.bytes).ok().map(|message| message.body.to_owned())
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_says_what_was_written_last() {
+    fn a_call_holds_the_last_body() {
         let mut call = Call::new("d", &Limits::default());
         for n in [1, 2] {
             call.body(|out| {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_above_the_limit_is_refused_and_leaves_nothing() {
+    fn a_body_above_the_limit_is_refused_and_leaves_the_call_empty() {
         let limits = Limits { max_bson_object_bytes: 100, ..Limits::default() };
         let mut call = Call::new("d", &limits);
         let large = "x".repeat(SLACK + 100);

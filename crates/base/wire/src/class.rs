@@ -1,30 +1,30 @@
-//! What kind of refusal a server's error code is.
+//! Classifies a server's error codes.
 
 /// Why a server refused a document or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// A unique index already holds the key, and it is not that of the `_id`, or the server does not say which it is.
+    /// A unique index other than that of `_id`, or an unnamed one, already holds the key.
     DuplicateKey,
-    /// A document with this `_id` is there already.
+    /// A document with this `_id` already exists.
     DuplicateId,
     /// The collection's validator, or a rule of document form, refused the document.
     Validation,
-    /// The document, key or transaction is larger than the server takes.
+    /// The document, key or transaction exceeds the server's limit.
     TooLarge,
-    /// The user may not do this, or is not authenticated.
+    /// The user lacks the permission, or is not authenticated.
     Unauthorized,
     /// The server is not (or no longer) a writable primary.
     NotPrimary,
     /// The server ran out of time, tickets, cache, disk or patience.
     Overload,
-    /// The command itself is wrong: no document of it could ever succeed.
+    /// The command itself is invalid: none of its documents could succeed.
     BadCommand,
     /// None of the above.
     Other,
 }
 
 impl Class {
-    /// All classes, in the order of their declaration; the place in it is [`Class::index`].
+    /// All classes, in the order of [`Class::index`].
     pub const ALL: [Class; 9] = [
         Class::DuplicateKey,
         Class::DuplicateId,
@@ -37,11 +37,11 @@ impl Class {
         Class::Other,
     ];
 
-    /// The class of a code of MongoDB's `src/mongo/base/error_codes.yml` (names in the comments are from there; codes
-    /// above 40000 without a name are the server's numbered assertions). A code alone does not tell [`Class::DuplicateId`].
+    /// The class of a code from MongoDB's `src/mongo/base/error_codes.yml`. The comments use its names; unnamed codes above
+    /// 40000 are numbered assertions of the server. A code alone never means [`Class::DuplicateId`].
     pub fn of_code(code: i32) -> Class {
         match code {
-            // DuplicateKey and what servers before 4.2 called it on update (11001) and on a capped collection (12582).
+            // DuplicateKey; servers before 4.2 used 11001 on update and 12582 on a capped collection.
             11000 | 11001 | 12582 => Class::DuplicateKey,
             // DocumentValidationFailure; Overflow, InvalidBSON, NonConformantBSON; field names and _id; ImmutableField.
             121 | 15 | 22 | 378 | 52..=57 | 66 => Class::Validation,
@@ -87,12 +87,12 @@ impl Class {
         }
     }
 
-    /// The place in [`Class::ALL`], from 0.
+    /// The index in [`Class::ALL`], from 0.
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The name for reports: lower case, words parted by spaces.
+    /// The name for reports: lower-case words with spaces.
     pub fn name(self) -> &'static str {
         match self {
             Class::DuplicateKey => "duplicate key",
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn well_known_codes_have_their_class() {
+    fn common_codes_have_their_class() {
         let table: [(Class, &[i32]); 8] = [
             (Class::DuplicateKey, &[11000, 11001, 12582]),
             (Class::Validation, &[121]),
@@ -132,9 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn the_index_is_the_place_in_the_list_of_all() {
-        for (place, class) in Class::ALL.into_iter().enumerate() {
-            assert_eq!(class.index(), place);
+    fn the_index_is_the_position_in_all() {
+        for (index, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(class.index(), index);
         }
     }
 }

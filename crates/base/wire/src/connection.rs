@@ -1,24 +1,25 @@
-//! One connection to one server, and the general command on it.
+//! Holds one connection to one server and runs general commands on it.
 
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use plimsoll_net::Stream;
 
 use crate::address::Address;
 use crate::compress::Compressor;
-use crate::connect::ConnectOptions;
+use crate::element::Malformed;
 use crate::encode;
 use crate::error::{Error, ServerError, TooLarge};
-use crate::frame::{self, Malformed, Message};
+use crate::frame::{self, Message};
 use crate::hello::{Hello, Limits};
-use crate::stream::Stream;
+use crate::options::ConnectOptions;
 use crate::transport::{Fault, Transport};
 
-/// An open, greeted and authenticated connection. One command is in flight at a time: its methods take `&mut self`.
+/// An open, authenticated connection. One command is in flight at a time: its methods take `&mut self`.
 ///
-/// A future of it that is dropped before it is ready leaves the connection broken, because the reply is still to come.
+/// Dropping an unfinished future of a command breaks the connection, because its reply may still arrive.
 pub struct Connection {
     pub(crate) transport: Transport,
     address: Address,
@@ -37,15 +38,10 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     pub(crate) fn new(stream: Stream, address: Address) -> Self {
-        Connection {
-            transport: Transport::new(stream, None),
-            address,
-            hello: Hello::default(),
-            compressor: None,
-        }
+        Connection { transport: Transport::new(stream), address, hello: Hello::default(), compressor: None }
     }
 
-    /// Keeps to what the server said of itself; compresses from now on if it knows a compressor of the options.
+    /// Adopts the server's limits, and compresses from now on if the server supports a compressor of the options.
     pub(crate) fn set_hello(&mut self, hello: Hello, options: &ConnectOptions) {
         let len_max = hello.limits.max_message_bytes as usize;
         self.transport.limit_reply(len_max + frame::SLACK);
@@ -56,45 +52,45 @@ impl Connection {
         self.hello = hello;
     }
 
-    /// Where the server listens.
+    /// The server's address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// What the server said of itself when the connection was opened.
+    /// The server's description of itself when the connection was opened.
     pub fn hello(&self) -> &Hello {
         &self.hello
     }
 
-    /// What the messages are compressed with; `None` if nothing was agreed on.
+    /// The compressor of the messages; `None` if they are not compressed.
     pub fn compressor(&self) -> Option<Compressor> {
         self.compressor
     }
 
-    /// What the server takes at most.
+    /// The server's limits.
     pub fn limits(&self) -> Limits {
         self.hello.limits
     }
 
-    /// True after a timeout, a loss, a reply without sense, or an abandoned future: open a new connection.
+    /// True after a timeout, a lost connection, a malformed reply or a dropped future: open a new connection.
     pub fn is_broken(&self) -> bool {
         self.transport.is_broken()
     }
 
-    /// Sets the time limit of each command from now on (in a batch of several frames: of each frame); `None` waits for
-    /// ever. A command is given up between 1 and 9/8 of the limit. A thread counts the time for all connections with
-    /// the same limit, so that a command pays almost nothing for it.
+    /// Sets the time limit of each command from now on, or of each frame of a batch; `None` waits without limit. A command
+    /// ends between 1 and 9/8 of the limit. One thread counts the time for all connections with the same limit, which
+    /// costs a command almost nothing.
     ///
     /// # Panics
-    /// If the system has no thread left.
+    /// If the system cannot start another thread.
     pub fn set_timeout(&mut self, limit: Option<Duration>) {
         self.transport.set_timeout(limit);
     }
 
-    /// Runs any command on database `db` and returns the whole body of its reply. The general, cold path: allocates.
+    /// Runs any command on database `db` and returns the body of its reply. Allocates: not for hot paths.
     ///
     /// # Errors
-    /// [`Error::Server`] if the server says no; any other [`Error`] if there is no reply to speak of.
+    /// [`Error::Server`] if the server refuses the command; any other [`Error`] if there is no usable reply.
     pub async fn command(&mut self, db: &str, body: &RawDocument) -> Result<RawDocumentBuf, Error> {
         let request = self.request(db, body)?;
         let (request_id, _) = self.exchange(&request).await?;
@@ -102,11 +98,11 @@ impl Connection {
         match ServerError::of_body(reply.as_bytes()) {
             Ok(None) => Ok(reply),
             Ok(Some(error)) => Err(error.into()),
-            Err(source) => Err(self.distrust(source)),
+            Err(source) => Err(self.malformed(source)),
         }
     }
 
-    /// Asks for a sign of life; also waits until every write sent with `w: 0` before has been worked off.
+    /// Checks that the server answers. Also waits until it has processed every earlier write with `w: 0`.
     ///
     /// # Errors
     /// As [`Connection::command`].
@@ -127,8 +123,8 @@ impl Connection {
         Ok(out)
     }
 
-    /// Sends a whole request and waits for its reply, which the transport then holds. Returns the request's id and how many
-    /// bytes it was on the wire.
+    /// Sends a complete request and waits for its reply, which the transport then holds. Returns the request's id and its
+    /// size on the wire in bytes.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<(i32, usize), Error> {
         if self.is_broken() {
             return Err(Error::Broken { address: self.address.clone() });
@@ -144,12 +140,12 @@ impl Connection {
     fn read_body(&mut self, request_id: i32) -> Result<RawDocumentBuf, Error> {
         let body =
             Message::parse_reply(self.transport.reply(), request_id).map(|message| message.body.to_owned());
-        body.map_err(|source| self.distrust(source))
+        body.map_err(|source| self.malformed(source))
     }
 
-    /// A reply made no sense: the connection is broken.
-    pub(crate) fn distrust(&mut self, source: Malformed) -> Error {
-        self.transport.abandon();
+    /// Breaks the connection because of a malformed reply.
+    pub(crate) fn malformed(&mut self, source: Malformed) -> Error {
+        self.transport.set_broken();
         Error::Protocol { address: self.address.clone(), source }
     }
 
@@ -157,14 +153,14 @@ impl Connection {
         let address = self.address.clone();
         match fault {
             Fault::Malformed(source) => Error::Protocol { address, source },
-            Fault::Lost(source) => Error::Lost { address, source: say_closed(source) },
+            Fault::Lost(source) => Error::Lost { address, source: explain_closed(source) },
             Fault::Timeout => Error::Timeout { address, limit: self.transport.timeout().unwrap_or_default() },
         }
     }
 }
 
-/// "Unexpected end of file" is true, but tells the reader nothing.
-fn say_closed(error: io::Error) -> io::Error {
+/// Replaces "unexpected end of file" by words that name the cause.
+fn explain_closed(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "the server closed it"),
         _ => error,

@@ -1,42 +1,42 @@
-//! Who connects: user, password, and the database that knows the user.
+//! Holds a user's credential and caches the key derived from the password.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::mechanism::Mechanism;
 
-/// A user with a password. Clones share what was derived from the password, so that many connections pay the key
-/// derivation (some milliseconds of CPU) once.
+/// A user with a password. Clones share the derived key, so that many connections pay for its derivation (some
+/// milliseconds of CPU) once.
 #[derive(Clone)]
 pub struct Credential {
     /// The user's name.
     pub user: String,
-    /// The password, as typed.
+    /// The password as typed.
     pub password: String,
-    /// The database that knows the user (`authSource`), usually `admin`.
+    /// The database that holds the user (`authSource`), usually `admin`.
     pub source: String,
-    /// How to prove the password (`authMechanism`); `None` takes the strongest that the server says the user has.
+    /// The mechanism (`authMechanism`); `None` selects the strongest that the server reports for the user.
     pub mechanism: Option<Mechanism>,
     derived: Arc<Mutex<Option<Derived>>>,
 }
 
-/// All that a salted password depends on.
+/// The inputs of a key derivation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Recipe {
+pub(crate) struct KeyInput {
     pub(crate) mechanism: Mechanism,
-    /// The password as [`Mechanism::prepare`] has it.
+    /// The result of [`Mechanism::prepare`].
     pub(crate) prepared: String,
     pub(crate) salt: Vec<u8>,
     pub(crate) iterations: u32,
 }
 
 struct Derived {
-    recipe: Recipe,
+    input: KeyInput,
     key: Vec<u8>,
 }
 
 impl Credential {
-    /// A user of the database `source`, by whatever mechanism the user has.
+    /// A user of the database `source`, with the strongest mechanism.
     pub fn new(user: impl Into<String>, password: impl Into<String>, source: impl Into<String>) -> Self {
         Credential {
             user: user.into(),
@@ -47,14 +47,14 @@ impl Credential {
         }
     }
 
-    /// The salted password: derived by `derive`, or from when it was last.
-    pub(crate) fn salted(&self, recipe: Recipe, derive: impl FnOnce(&Recipe) -> Vec<u8>) -> Vec<u8> {
+    /// The salted password, from the cache or from `derive`.
+    pub(crate) fn salted(&self, input: KeyInput, derive: impl FnOnce(&KeyInput) -> Vec<u8>) -> Vec<u8> {
         let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = derived.as_ref().filter(|known| known.recipe == recipe) {
+        if let Some(known) = derived.as_ref().filter(|known| known.input == input) {
             return known.key.clone();
         }
-        let key = derive(&recipe);
-        *derived = Some(Derived { recipe, key: key.clone() });
+        let key = derive(&input);
+        *derived = Some(Derived { input, key: key.clone() });
         key
     }
 }
@@ -79,19 +79,19 @@ mod tests {
     }
 
     #[test]
-    fn clones_share_what_was_derived_until_salt_or_mechanism_change() {
+    fn clones_share_the_derived_key_until_salt_or_mechanism_changes() {
         let credential = Credential::new("ann", "secret", "admin");
         let clone = credential.clone();
-        let recipe = |mechanism, salt: &[u8]| Recipe {
+        let input = |mechanism, salt: &[u8]| KeyInput {
             mechanism,
             prepared: "secret".into(),
             salt: salt.to_vec(),
             iterations: 4096,
         };
         let [salt, other, old] = [
-            recipe(Mechanism::ScramSha256, b"salt"),
-            recipe(Mechanism::ScramSha256, b"other"),
-            recipe(Mechanism::ScramSha1, b"other"),
+            input(Mechanism::ScramSha256, b"salt"),
+            input(Mechanism::ScramSha256, b"other"),
+            input(Mechanism::ScramSha1, b"other"),
         ];
         assert_eq!(credential.salted(salt.clone(), |_| vec![1]), [1]);
         assert_eq!(clone.salted(salt, |_| vec![2]), [1]);

@@ -1,12 +1,15 @@
 //! Walks the elements of a BSON document from an untrusted source, one level deep, without allocating.
 //!
-//! Lengths are checked before they are believed. Values are not decoded until asked for, and what an element holds is
-//! not walked, so a hostile depth of nesting costs nothing.
+//! Checks every length before using it. Decodes a value only on demand and does not enter nested documents, so that deep
+//! nesting in a hostile reply costs nothing.
 
-use crate::frame::Malformed;
-
-/// The fewest bytes a document has: its length and the closing NUL.
+/// The minimum size of a document in bytes: its length and the closing NUL.
 const DOCUMENT_LEN_MIN: usize = 5;
+
+/// Bytes that break MongoDB's protocol, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub &'static str);
 
 /// The elements of one document, in order.
 #[derive(Clone)]
@@ -22,21 +25,21 @@ pub(crate) struct Element<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// The document that `bytes` start with, checked to be framed: length within `bytes`, NUL at its end.
+/// The document at the start of `bytes`. Its length and its closing NUL are checked.
 ///
 /// # Errors
-/// The length is below five, beyond `bytes`, or the document does not end in NUL.
+/// The length is below five or exceeds `bytes`, or the document does not end in NUL.
 pub(crate) fn document(bytes: &[u8]) -> Result<&[u8], Malformed> {
     let len =
-        int32(bytes).and_then(|len| usize::try_from(len).ok()).ok_or(Malformed("a document is cut short"))?;
-    let document = bytes.get(..len).ok_or(Malformed("a document is longer than what holds it"))?;
+        int32(bytes).and_then(|len| usize::try_from(len).ok()).ok_or(Malformed("a document is truncated"))?;
+    let document = bytes.get(..len).ok_or(Malformed("a document exceeds its container"))?;
     if len < DOCUMENT_LEN_MIN || document.last() != Some(&0) {
         return Err(Malformed("a document is not closed by a NUL"));
     }
     Ok(document)
 }
 
-/// The 32-bit little-endian integer that `bytes` start with.
+/// The 32-bit little-endian integer at the start of `bytes`.
 pub(crate) fn int32(bytes: &[u8]) -> Option<i32> {
     bytes.first_chunk().map(|chunk| i32::from_le_bytes(*chunk))
 }
@@ -46,10 +49,10 @@ fn int64(bytes: &[u8]) -> Option<i64> {
 }
 
 impl<'a> Elements<'a> {
-    /// The elements of a document that [`document`] has checked.
+    /// The elements of exactly one document.
     ///
     /// # Errors
-    /// As [`document`]; and if `bytes` go on after the document.
+    /// As [`document`]; or other bytes follow the document.
     pub(crate) fn of(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let document = document(bytes)?;
         if document.len() != bytes.len() {
@@ -59,11 +62,11 @@ impl<'a> Elements<'a> {
     }
 
     fn split(&mut self) -> Result<Element<'a>, Malformed> {
-        let (&kind, rest) = self.rest.split_first().ok_or(Malformed("an element is cut short"))?;
+        let (&kind, rest) = self.rest.split_first().ok_or(Malformed("an element is truncated"))?;
         let end = rest.iter().position(|&byte| byte == 0).ok_or(Malformed("a key is not closed by a NUL"))?;
         let (key, rest) = (&rest[..end], &rest[end + 1..]);
         let len = value_len(kind, rest)?;
-        let value = rest.get(..len).ok_or(Malformed("a value is longer than what holds it"))?;
+        let value = rest.get(..len).ok_or(Malformed("a value exceeds its document"))?;
         self.rest = &rest[len..];
         Ok(Element { kind, key, value })
     }
@@ -103,15 +106,15 @@ fn value_len(kind: u8, bytes: &[u8]) -> Result<usize, Malformed> {
         0x03 | 0x04 => Ok(document(bytes)?.len()),
         // string, JavaScript, symbol
         0x02 | 0x0d | 0x0e => Ok(4 + counted(bytes, 1)?),
-        // binary: the length leaves out the subtype
+        // binary: the length excludes the subtype
         0x05 => Ok(5 + counted(bytes, 0)?),
         // DBPointer: a string and an ObjectId
         0x0c => Ok(4 + counted(bytes, 1)? + 12),
-        // JavaScript with scope: the length counts itself
+        // JavaScript with scope: the length includes itself
         0x0f => counted(bytes, 14),
         // regular expression: two texts closed by NUL
         0x0b => regex_len(bytes),
-        _ => Err(Malformed("an element has no type of BSON")),
+        _ => Err(Malformed("an element has an unknown type")),
     }
 }
 
@@ -123,12 +126,12 @@ fn counted(bytes: &[u8], min: usize) -> Result<usize, Malformed> {
 }
 
 fn regex_len(bytes: &[u8]) -> Result<usize, Malformed> {
-    let mut nul = bytes.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(place, _)| place);
-    nul.nth(1).map(|place| place + 1).ok_or(Malformed("a regular expression is not closed"))
+    let mut nul = bytes.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(index, _)| index);
+    nul.nth(1).map(|index| index + 1).ok_or(Malformed("a regular expression is not closed"))
 }
 
 impl<'a> Element<'a> {
-    /// A number of any kind as an integer (a double is cut towards zero); booleans count as 0 and 1.
+    /// A number of any type as an integer (a double is truncated); booleans count as 0 and 1.
     pub(crate) fn as_i64(&self) -> Option<i64> {
         match self.kind {
             0x10 => int32(self.value).map(i64::from),
@@ -139,7 +142,12 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// A number as a count: below zero is zero.
+    /// A number as an error code: 0 if it is none.
+    pub(crate) fn as_code(&self) -> i32 {
+        self.as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(0)
+    }
+
+    /// A number as a count; negative numbers count as 0.
     pub(crate) fn as_count(&self) -> Option<u64> {
         self.as_i64().map(|number| u64::try_from(number).unwrap_or(0))
     }
@@ -183,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_of_bson_is_walked_with_the_same_keys_as_the_bson_crate_sees() {
+    fn every_bson_type_is_walked_with_the_keys_that_the_bson_crate_finds() {
         let document = every_type();
         let bytes = document.to_vec().unwrap();
         let keys: Vec<&[u8]> = Elements::of(&bytes).unwrap().map(|element| element.unwrap().key).collect();
@@ -200,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn random_bytes_in_a_well_framed_document_never_panic(mut body in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn random_bytes_in_a_document_of_correct_length_never_panic(mut body in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut bytes = i32::try_from(body.len() + 5).unwrap().to_le_bytes().to_vec();
             bytes.append(&mut body);
             bytes.push(0);

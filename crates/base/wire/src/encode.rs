@@ -2,23 +2,23 @@
 
 use bson::Document;
 
-/// Opens a document: reserves its length. Give what it returns to [`end`].
+/// Starts a document by reserving its length. Pass the returned start to [`end`].
 pub(crate) fn start(out: &mut Vec<u8>) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     at
 }
 
-/// Closes the document that [`start`] opened.
+/// Ends the document that [`start`] began.
 pub(crate) fn end(out: &mut Vec<u8>, at: usize) {
     out.push(0);
     patch_len(out, at);
 }
 
-/// Writes the number of bytes from `at` to the end of the buffer at `at`.
+/// Writes the number of bytes from `at` to the end of the buffer into the four bytes at `at`.
 ///
 /// # Panics
-/// If that is more than 2 GiB, which every caller bounds far below.
+/// If that exceeds 2 GiB. Every caller has a much lower limit.
 pub(crate) fn patch_len(out: &mut [u8], at: usize) {
     let len = i32::try_from(out.len() - at).expect("a frame is bounded to 48 MB");
     out[at..at + 4].copy_from_slice(&len.to_le_bytes());
@@ -58,10 +58,10 @@ pub(crate) fn int64(out: &mut Vec<u8>, name: &str, value: i64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// Appends every element of a document to the one that is open.
+/// Appends every element of `value` to the open document.
 ///
 /// # Errors
-/// A key that BSON cannot hold (with a NUL byte in it).
+/// A key contains a NUL byte.
 pub(crate) fn elements(out: &mut Vec<u8>, value: &Document) -> Result<(), bson::error::Error> {
     let bytes = value.to_vec()?;
     out.extend_from_slice(&bytes[4..bytes.len() - 1]);
@@ -74,7 +74,7 @@ mod tests {
     use bson::doc;
 
     #[test]
-    fn what_is_appended_reads_back_as_bson() {
+    fn appended_elements_read_back_as_bson() {
         let mut out = Vec::new();
         let at = start(&mut out);
         string(&mut out, "s", "text");

@@ -1,35 +1,36 @@
-//! What can go wrong on the cold paths, and what to do about it.
+//! Names the failures of the client and says what to do about each.
 
 use std::io;
 use std::time::Duration;
 
-use crate::address::Address;
-use crate::element::{self, Elements};
-use crate::frame::Malformed;
+use plimsoll_net::{ConnectError, TlsError};
 
-/// A command, a find or a connection attempt that failed.
+use crate::address::Address;
+use crate::element::{Element, Elements, Malformed};
+
+/// A failed command, find or connection attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing listens there.
+    /// No server listens there.
     #[error("{address} refused the connection: start the server there, or correct the host and port")]
     Refused {
-        /// Where.
+        /// The server.
         address: Address,
     },
-    /// The network or the name service says no.
+    /// The network or the name service failed.
     #[error("{address} cannot be reached ({source}): check the host name and the network")]
     Unreachable {
-        /// Where.
+        /// The server.
         address: Address,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No connection, or no answer, in time. The connection, if there was one, is broken.
+    /// No connection or no reply in time. An open connection is broken.
     #[error(
         "{address} did not answer within {limit:?}: is it stopped or overloaded? Or raise the time limit"
     )]
     Timeout {
-        /// Where.
+        /// The server.
         address: Address,
         /// The time limit.
         limit: Duration,
@@ -39,25 +40,25 @@ pub enum Error {
         "no TLS session with {address} ({source}): check that the server speaks TLS, its name and its authority"
     )]
     Tls {
-        /// Where.
+        /// The server.
         address: Address,
-        /// What rustls said.
-        source: io::Error,
+        /// The reason.
+        source: ConnectError,
     },
-    /// The settings for TLS cannot be used.
+    /// The TLS settings are invalid.
     #[error("TLS cannot be set up ({detail}): give the authority's certificates as PEM")]
     TlsSettings {
-        /// What is wrong with them.
+        /// What is wrong.
         detail: String,
     },
-    /// The credential was not accepted, or the server could not prove that it knows it.
+    /// The server rejected the credential, or could not prove that it knows it.
     #[error("authentication of {user:?} at {address} failed ({detail}): check user, password and authSource")]
     Authentication {
-        /// Where.
+        /// The server.
         address: Address,
-        /// Who.
+        /// The user.
         user: String,
-        /// What the server said, or what was wrong with its proof.
+        /// The server's message, or the fault in its proof.
         detail: String,
     },
     /// The server is older than this client supports.
@@ -65,35 +66,35 @@ pub enum Error {
         "{address} speaks wire version {max_wire_version} at most, at least {required} is needed: use MongoDB 4.4 or later"
     )]
     TooOld {
-        /// Where.
+        /// The server.
         address: Address,
         /// The newest wire version of the server.
         max_wire_version: i32,
         /// The oldest wire version that this client speaks.
         required: i32,
     },
-    /// What listens there does not speak MongoDB's protocol, or speaks it under TLS only.
+    /// The peer does not speak MongoDB's protocol, or only with TLS.
     #[error(
         "{address} does not answer like a MongoDB server ({detail}): check the port, and whether it wants TLS"
     )]
     NotMongo {
-        /// Where.
+        /// The server.
         address: Address,
-        /// What was wrong with the answer.
+        /// The fault in its answer.
         detail: String,
     },
-    /// The connection broke. It must be opened again.
+    /// The connection broke. Open a new one.
     #[error("the connection to {address} was lost ({source}): open a new one")]
     Lost {
-        /// Where.
+        /// The server.
         address: Address,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// An earlier exchange failed or was abandoned; nothing was sent.
     #[error("the connection to {address} is broken by an earlier failure: open a new one")]
     Broken {
-        /// Where.
+        /// The server.
         address: Address,
     },
     /// A reply broke the protocol. The connection is broken.
@@ -101,29 +102,35 @@ pub enum Error {
         "a reply of {address} breaks the protocol ({source}): open a new connection, and distrust the server"
     )]
     Protocol {
-        /// Where.
+        /// The server.
         address: Address,
-        /// In what.
+        /// The fault.
         source: Malformed,
     },
-    /// The server said no.
+    /// The server refused the command.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The request is larger than the server takes; nothing was sent.
+    /// The request exceeds the server's limit; nothing was sent.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// A part of the command cannot be written as BSON.
+    /// BSON cannot represent a part of the command.
     #[error("the command cannot be written as BSON ({0}): a name or key holds a NUL byte")]
     Encode(#[from] bson::error::Error),
 }
 
-/// A document or a message that is larger than the server takes.
+impl From<TlsError> for Error {
+    fn from(error: TlsError) -> Self {
+        Error::TlsSettings { detail: error.to_string() }
+    }
+}
+
+/// A document or a message that exceeds the server's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{bytes} bytes are more than the {max} bytes that the server takes: make the document smaller")]
+#[error("{bytes} bytes exceed the server's limit of {max} bytes: make the document smaller")]
 pub struct TooLarge {
     /// Its size in bytes.
     pub bytes: usize,
-    /// The most bytes that the server takes.
+    /// The server's limit in bytes.
     pub max: usize,
 }
 
@@ -133,25 +140,25 @@ impl TooLarge {
     }
 }
 
-/// A command that the server answered with `ok: 0`.
+/// The server answered a command with `ok: 0`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("the server says: {message} ({name}, code {code})")]
 pub struct ServerError {
-    /// The number of MongoDB's `error_codes.yml`; 0 if the server gave none.
+    /// The code, from MongoDB's `error_codes.yml`; 0 if the server gave none.
     pub code: i32,
-    /// The name that belongs to the code; empty if the server gave none.
+    /// The code's name; empty if the server gave none.
     pub name: String,
-    /// The server's own words.
+    /// The server's message.
     pub message: String,
     /// Labels such as `RetryableWriteError`.
     pub labels: Vec<String>,
 }
 
 impl ServerError {
-    /// The error that the body of a reply holds, if it does.
+    /// Reads the error from the body of a reply; `None` if the command succeeded.
     ///
     /// # Errors
-    /// The body is not walkable, or does not say whether it is ok.
+    /// The body is malformed or has no `ok`.
     pub(crate) fn of_body(body: &[u8]) -> Result<Option<ServerError>, Malformed> {
         let mut ok = None;
         let mut error = ServerError::default();
@@ -159,9 +166,7 @@ impl ServerError {
             let element = element?;
             match element.key {
                 b"ok" => ok = element.as_i64(),
-                b"code" => {
-                    error.code = element.as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(0)
-                }
+                b"code" => error.code = element.as_code(),
                 b"codeName" => error.name = text(&element),
                 b"errmsg" => error.message = text(&element),
                 b"errorLabels" => error.labels = labels(&element)?,
@@ -176,11 +181,11 @@ impl ServerError {
     }
 }
 
-fn text(element: &element::Element<'_>) -> String {
+fn text(element: &Element<'_>) -> String {
     String::from_utf8_lossy(element.as_text().unwrap_or_default()).into_owned()
 }
 
-fn labels(element: &element::Element<'_>) -> Result<Vec<String>, Malformed> {
+fn labels(element: &Element<'_>) -> Result<Vec<String>, Malformed> {
     let Some(array) = element.as_array() else { return Ok(Vec::new()) };
     Elements::of(array)?.map(|label| label.map(|label| text(&label))).collect()
 }
@@ -191,7 +196,7 @@ mod tests {
     use bson::rawdoc;
 
     #[test]
-    fn a_refusal_keeps_its_code_name_message_and_labels() {
+    fn a_server_error_keeps_its_code_name_message_and_labels() {
         let body = rawdoc! {"ok": 0.0, "errmsg": "no", "code": 13, "codeName": "Unauthorized", "errorLabels": ["a", "b"]};
         let error = ServerError::of_body(body.as_bytes()).unwrap().unwrap();
         assert_eq!((error.code, error.name.as_str(), error.message.as_str()), (13, "Unauthorized", "no"));
@@ -199,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_ok_is_no_error_and_one_that_does_not_say_so_is_malformed() {
+    fn a_successful_body_is_no_error_and_one_without_ok_is_malformed() {
         assert_eq!(ServerError::of_body(rawdoc! {"ok": 1}.as_bytes()), Ok(None));
         assert!(ServerError::of_body(rawdoc! {"n": 1}.as_bytes()).is_err());
     }

@@ -1,91 +1,86 @@
-//! OP_MSG, the one message of MongoDB's wire protocol: how it is written and how it is read.
+//! Encodes and parses OP_MSG, the message of MongoDB's wire protocol.
 //!
-//! A message is a header of 16 bytes (length, request id, the id it answers, opcode 2013; all 32-bit little-endian),
-//! 32 flag bits, then sections: one of kind 0 (a document, the body) and any of kind 1 (a size, a name, documents), then
-//! an optional CRC-32C. See the "OP_MSG" page of MongoDB's wire protocol specification.
+//! A message has a header of 16 bytes (length, request id, id of the answered request, opcode 2013; all 32-bit
+//! little-endian), 32 flag bits, one section of kind 0 (a document, the body), any number of sections of kind 1 (a size, a
+//! name, documents) and an optional CRC-32C. See the "OP_MSG" page of MongoDB's wire protocol specification.
 
 use bson::RawDocument;
 
-use crate::element;
+use crate::element::{self, Malformed};
 use crate::encode;
 
 /// The opcode of OP_MSG.
 pub const OPCODE: i32 = 2013;
 /// The opcode of OP_COMPRESSED, which holds another message.
 pub const OPCODE_COMPRESSED: i32 = 2012;
-/// The bytes of a header.
+/// The size of a header in bytes.
 pub const HEADER_LEN: usize = 16;
-/// The bytes before the compressed ones: header, opcode and size of the message within, the compressor's number.
+/// The bytes before the compressed ones: header, opcode and size of the original message, compressor id.
 pub const COMPRESSED_HEADER_LEN: usize = HEADER_LEN + 4 + 4 + 1;
-/// The fewest bytes of a message: header, flags, a kind byte, an empty document.
+/// The minimum size of a message in bytes: header, flags, a kind byte, an empty document.
 pub const LEN_MIN: usize = HEADER_LEN + 4 + 1 + 5;
-/// The most bytes of a message that this client sends, or takes but for [`SLACK`]: MongoDB's `maxMessageSizeBytes`.
+/// The maximum size of a message in bytes: MongoDB's `maxMessageSizeBytes`. A reply may exceed it by [`SLACK`].
 pub const LEN_MAX: usize = 48_000_000;
-/// What a reply may be longer than the server's `maxMessageSizeBytes`: MongoDB's own allowance for command overhead.
+/// The bytes that a reply may exceed the server's `maxMessageSizeBytes` by: MongoDB's allowance for command overhead.
 pub const SLACK: usize = 16 * 1024;
 
 /// The message ends in a CRC-32C.
 pub const CHECKSUM_PRESENT: u32 = 1;
-/// The sender will send another message and wants no answer to this one.
+/// The sender sends another message and expects no reply to this one.
 pub const MORE_TO_COME: u32 = 1 << 1;
-/// The sender takes a reply in several messages.
+/// The sender accepts a reply in several messages.
 pub const EXHAUST_ALLOWED: u32 = 1 << 16;
-/// Flag bits 0 to 15 must be understood by the receiver.
+/// The flag bits that a receiver must know: 0 to 15.
 const REQUIRED: u32 = 0xffff;
 
-/// Bytes that are not a message of MongoDB, and in what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Malformed(pub &'static str);
-
-/// One OP_MSG, borrowed from the bytes it came in. Request or reply.
+/// One OP_MSG, request or reply, borrowed from its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// The sender's number of this message.
+    /// The sender's id of this message.
     pub request_id: i32,
-    /// The number of the message that this one answers; 0 in a request.
+    /// The id of the request that this reply answers; 0 in a request.
     pub response_to: i32,
     /// The flag bits.
     pub flags: u32,
-    /// The section of kind 0: framed like a document, not validated within.
+    /// The section of kind 0. Its length is checked, its elements are not.
     pub body: &'a RawDocument,
     sequences: &'a [u8],
 }
 
-/// One section of kind 1: documents that belong to the body under a name.
+/// One section of kind 1: documents of a named field of the body.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence<'a> {
-    /// The field of the command that the documents stand for, for example `documents`.
+    /// The command's field that holds the documents, for example `documents`.
     pub name: &'a [u8],
     /// The documents, one after the other.
     pub documents: &'a [u8],
 }
 
-/// The length that a header claims, once four bytes are there.
+/// The length that a header claims; `None` until four bytes have arrived.
 ///
 /// # Errors
-/// A length that no message has, or above `len_max`: nothing may be allocated for it.
+/// No message can have this length, or it exceeds `len_max`: do not allocate for it.
 pub fn claimed_len(bytes: &[u8], len_max: usize) -> Result<Option<usize>, Malformed> {
     let Some(len) = element::int32(bytes) else { return Ok(None) };
     match usize::try_from(len) {
         Ok(len) if len > len_max => Err(Malformed("the length of a message is above the limit")),
         Ok(len) if len >= LEN_MIN => Ok(Some(len)),
-        _ => Err(Malformed("the length of a message is below the least one")),
+        _ => Err(Malformed("the length of a message is below the minimum")),
     }
 }
 
-/// The opcode of a whole message, going by its header.
+/// The opcode in the header of a complete message.
 pub(crate) fn opcode(message: &[u8]) -> Option<i32> {
     element::int32(message.get(12..)?)
 }
 
-/// The name of the command in a whole OP_MSG that starts with its body: the first key of that.
+/// The command's name in a complete OP_MSG that starts with its body: the body's first key.
 pub(crate) fn command(message: &[u8]) -> Option<&[u8]> {
-    // Behind flags and kind stand the body's length and the type of its first element.
+    // The body's length and the type of its first element follow the flags and the kind byte.
     message.get(HEADER_LEN + 4 + 1 + 4 + 1..)?.split(|&byte| byte == 0).next()
 }
 
-/// Room for `len` bytes, in steps that double. What was there before is lost.
+/// Makes the buffer at least `len` bytes long, in steps that double. Its content is lost.
 pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) {
     if buffer.len() < len {
         *buffer = vec![0; len.next_power_of_two()];
@@ -93,13 +88,13 @@ pub(crate) fn grow(buffer: &mut Vec<u8>, len: usize) {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a whole message; `bytes` must be exactly one. A checksum is passed over, not verified.
+    /// Parses `bytes` as exactly one message. Skips a checksum without verifying it.
     ///
     /// # Errors
-    /// Anything that is not an OP_MSG by its specification.
+    /// The bytes are not an OP_MSG as specified.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         if claimed_len(bytes, bytes.len())? != Some(bytes.len()) {
-            return Err(Malformed("a message is not as long as it says"));
+            return Err(Malformed("a message does not have the length in its header"));
         }
         let int = |at: usize| element::int32(&bytes[at..]).unwrap_or(0);
         if int(12) != OPCODE {
@@ -110,20 +105,20 @@ impl<'a> Message<'a> {
         Ok(Message { request_id: int(4), response_to: int(8), flags, body, sequences })
     }
 
-    /// Reads the whole reply to the request `request_id`.
+    /// Parses `bytes` as the complete reply to the request `request_id`.
     ///
     /// # Errors
-    /// As [`Message::parse`]; a reply to another request; one that has sections of kind 1, or announces another reply.
+    /// As [`Message::parse`]; the reply answers another request, has sections of kind 1, or announces another reply.
     pub fn parse_reply(bytes: &'a [u8], request_id: i32) -> Result<Self, Malformed> {
         let message = Message::parse(bytes)?;
         if message.response_to != request_id {
             return Err(Malformed("a reply answers another request"));
         }
         if message.flags & MORE_TO_COME != 0 {
-            return Err(Malformed("a reply announces another one that nobody asked for"));
+            return Err(Malformed("a reply announces another reply without a request for it"));
         }
         if !message.sequences.is_empty() {
-            return Err(Malformed("a reply has more than a body"));
+            return Err(Malformed("a reply has other sections than its body"));
         }
         Ok(message)
     }
@@ -141,13 +136,13 @@ impl<'a> Message<'a> {
 
 fn strip_checksum(bytes: &[u8], flags: u32) -> Result<&[u8], Malformed> {
     if flags & REQUIRED & !(CHECKSUM_PRESENT | MORE_TO_COME) != 0 {
-        return Err(Malformed("a message has a required flag bit that is not known"));
+        return Err(Malformed("a message has an unknown required flag bit"));
     }
     let checksum_len = if flags & CHECKSUM_PRESENT == 0 { 0 } else { 4 };
-    bytes.get(..bytes.len().saturating_sub(checksum_len)).ok_or(Malformed("a message is cut short"))
+    bytes.get(..bytes.len().saturating_sub(checksum_len)).ok_or(Malformed("a message is truncated"))
 }
 
-/// The body, and the bytes of all sections of kind 1, which must follow it; each is checked to be framed.
+/// Splits the body from the sections of kind 1 that follow it, and checks the lengths of both.
 fn sections(bytes: &[u8]) -> Result<(&RawDocument, &[u8]), Malformed> {
     let Some((0, rest)) = bytes.split_first() else {
         return Err(Malformed("a message does not start with its body"));
@@ -162,7 +157,7 @@ fn sections(bytes: &[u8]) -> Result<(&RawDocument, &[u8]), Malformed> {
 }
 
 fn split_sequence(bytes: &[u8]) -> Result<(Sequence<'_>, &[u8]), Malformed> {
-    let Some((1, rest)) = bytes.split_first() else { return Err(Malformed("a section is of no known kind")) };
+    let Some((1, rest)) = bytes.split_first() else { return Err(Malformed("a section has an unknown kind")) };
     let size = element::int32(rest).and_then(|size| usize::try_from(size).ok()).filter(|&size| size >= 5);
     let section = size.and_then(|size| rest.get(..size)).ok_or(Malformed("a section has a wrong size"))?;
     let end = section[4..].iter().position(|&byte| byte == 0).ok_or(Malformed("a section has no name"))?;
@@ -170,13 +165,13 @@ fn split_sequence(bytes: &[u8]) -> Result<(Sequence<'_>, &[u8]), Malformed> {
     Ok((Sequence { name, documents }, &rest[section.len()..]))
 }
 
-/// A framed document as bson's borrowed type.
+/// Borrows a document with a checked length as bson's type.
 pub(crate) fn raw(document: &[u8]) -> Result<&RawDocument, Malformed> {
-    RawDocument::from_bytes(document).map_err(|_| Malformed("a document is not framed"))
+    RawDocument::from_bytes(document).map_err(|_| Malformed("a document has a wrong length"))
 }
 
 impl<'a> Sequence<'a> {
-    /// The documents one by one; stops at bytes that are not framed as a document.
+    /// The documents in order; stops at the first bytes that are not a document.
     pub fn iter(&self) -> impl Iterator<Item = &'a RawDocument> + use<'a> {
         let mut rest = self.documents;
         std::iter::from_fn(move || {
@@ -187,8 +182,7 @@ impl<'a> Sequence<'a> {
     }
 }
 
-/// Appends the head of a message up to its body: header, flags, kind 0. Returns where the message starts, for
-/// [`finish`].
+/// Appends the start of a message up to its body: header, flags, kind 0. Returns the start for [`finish`].
 pub fn start(out: &mut Vec<u8>, request_id: i32, response_to: i32, flags: u32) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -200,7 +194,7 @@ pub fn start(out: &mut Vec<u8>, request_id: i32, response_to: i32, flags: u32) -
     at
 }
 
-/// Closes the message that [`start`] began: its length is everything since.
+/// Ends the message that [`start`] began by writing its length.
 ///
 /// # Panics
 /// If the message is longer than 2 GiB.
@@ -208,7 +202,7 @@ pub fn finish(out: &mut [u8], at: usize) {
     encode::patch_len(out, at);
 }
 
-/// Writes the request id into a message that is already written.
+/// Replaces the request id of a complete message.
 pub(crate) fn patch_request_id(message: &mut [u8], request_id: i32) {
     message[4..8].copy_from_slice(&request_id.to_le_bytes());
 }
@@ -254,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_is_passed_over() {
+    fn a_checksum_is_skipped() {
         let bytes = message(CHECKSUM_PRESENT, 9, &[1, 2, 3, 4]);
         assert_eq!(Message::parse_reply(&bytes, 9).unwrap().body.get_i32("n").unwrap(), 3);
     }
@@ -275,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_above_the_limit_or_below_the_least_is_refused_before_anything_is_read() {
+    fn a_length_out_of_bounds_is_refused_before_the_message_is_read() {
         for len in [i32::MIN, -1, 0, 16, 25, 1001, i32::MAX] {
             assert!(claimed_len(&len.to_le_bytes(), 1000).is_err(), "{len}");
         }
@@ -292,7 +286,7 @@ mod tests {
             if len >= 4 {
                 encode::patch_len(&mut shorter, 0);
             }
-            assert!(Message::parse_reply(&shorter, 9).is_err(), "cut at {len} with the length mended");
+            assert!(Message::parse_reply(&shorter, 9).is_err(), "cut at {len} with the length corrected");
         }
     }
 
@@ -303,7 +297,7 @@ mod tests {
         }
 
         #[test]
-        fn random_sections_behind_a_true_header_never_panic(tail in proptest::collection::vec(0_u8..9, 0..120)) {
+        fn random_sections_after_a_valid_header_never_panic(tail in proptest::collection::vec(0_u8..9, 0..120)) {
             let mut bytes = Vec::new();
             let at = start(&mut bytes, 1, 2, 0);
             bytes.extend_from_slice(&tail);

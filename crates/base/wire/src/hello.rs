@@ -1,21 +1,21 @@
-//! The handshake: who we are, and what the server says of itself.
+//! Builds the `hello` command and parses the server's reply to it.
 
 use bson::{RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc};
 
-use crate::connect::ConnectOptions;
 use crate::frame;
+use crate::options::ConnectOptions;
 
-/// The oldest wire version this client speaks: MongoDB 4.4, the first with `hello`.
+/// The oldest supported wire version: MongoDB 4.4, the first with `hello`.
 pub(crate) const WIRE_VERSION_MIN: i32 = 9;
 
-/// What a server takes at most.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one document (`maxBsonObjectSize`).
+    /// Maximum bytes of one document (`maxBsonObjectSize`).
     pub max_bson_object_bytes: u32,
-    /// Bytes of one message (`maxMessageSizeBytes`), at most 48,000,000.
+    /// Maximum bytes of one message (`maxMessageSizeBytes`), at most 48,000,000.
     pub max_message_bytes: u32,
-    /// Documents of one write command (`maxWriteBatchSize`).
+    /// Maximum documents of one write command (`maxWriteBatchSize`).
     pub max_write_batch: u32,
 }
 
@@ -32,17 +32,17 @@ impl Default for Limits {
 
 const MESSAGE_MAX: u32 = 48_000_000;
 const _: () = assert!(MESSAGE_MAX as usize == frame::LEN_MAX);
-/// No server takes less: a claim below this (or above the most) is a mistake, and the bound is used instead.
+/// The lowest plausible limit. A claim outside the bounds is replaced by the nearest bound.
 const BYTES_MIN: u32 = 1024;
 
-/// What a server says of itself.
+/// A server's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
-    /// What it takes at most, brought within what is sane.
+    /// Its limits, clamped to plausible bounds.
     pub limits: Limits,
-    /// The newest version of the wire protocol it speaks; 0 if it did not say.
+    /// The newest wire version that it supports; 0 if it did not say.
     pub max_wire_version: i32,
-    /// It takes writes.
+    /// It accepts writes.
     pub is_writable_primary: bool,
     /// It is a secondary of a replica set.
     pub is_secondary: bool,
@@ -56,14 +56,14 @@ pub struct Hello {
     pub primary: Option<String>,
     /// The addresses of the replica set's members.
     pub hosts: Vec<String>,
-    /// The mechanisms that the user may authenticate with; `None` if the server did not say.
+    /// The user's authentication mechanisms; `None` if the server did not say.
     pub(crate) mechanisms: Option<Vec<String>>,
-    /// The compressors of ours that the server knows.
+    /// The requested compressors that the server supports.
     pub(crate) compressors: Vec<String>,
 }
 
 impl Hello {
-    /// Reads the body of the reply to `hello`. What is absent, or of another type, is left at "did not say".
+    /// Parses the body of the reply to `hello`. A missing field, or one of another type, counts as not given.
     pub(crate) fn of_body(body: &RawDocument) -> Hello {
         let text = |key: &str| body.get_str(key).ok().map(str::to_owned);
         let flag = |key: &str| body.get_bool(key).unwrap_or(false);
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_primary_of_a_replica_set_is_read() {
+    fn a_primary_of_a_replica_set_is_parsed() {
         let hello = Hello::of_body(&rawdoc! {
             "isWritablePrimary": true, "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000,
             "maxWriteBatchSize": 100_000, "maxWireVersion": 21, "setName": "rs0", "me": "a:1", "primary": "a:1",
@@ -156,12 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn a_mongos_is_known_by_its_message() {
+    fn a_mongos_is_recognised_by_its_message() {
         assert!(Hello::of_body(&rawdoc! {"isWritablePrimary": true, "msg": "isdbgrid"}).is_mongos);
     }
 
     #[test]
-    fn limits_out_of_bounds_are_brought_within_them() {
+    fn limits_out_of_bounds_are_clamped() {
         let hello = Hello::of_body(&rawdoc! {
             "maxBsonObjectSize": -1, "maxMessageSizeBytes": i32::MAX, "maxWriteBatchSize": 0,
         });

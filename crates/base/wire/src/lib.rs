@@ -1,27 +1,28 @@
-//! The lean MongoDB client: frames, handshake, authentication, TLS, one command in flight per connection.
+//! Sends MongoDB commands, one in flight per connection, at the least cost: frames, handshake, authentication, compression.
 //!
-//! A [`Connection`] runs on a tokio runtime with IO and time enabled and does one thing at a time. Its hot paths,
-//! [`Connection::write`], [`Connection::find`] and [`Connection::call`], reuse the caller's buffers: once these have grown, an operation
-//! allocates nothing, sends one small frame with one system call and reads the reply with another. Everything else
-//! (`connect`, `command`) is the cold path and may allocate. Messages are compressed if [`ConnectOptions::compression`]
-//! names a compressor that the server knows.
+//! A [`Connection`] runs on a tokio runtime with IO and time enabled. Its hot paths, [`Connection::write`],
+//! [`Connection::find`] and [`Connection::call`], reuse the caller's buffers. Once these have grown, an operation allocates
+//! nothing, sends a small frame with one system call and reads the reply with another. The cold paths (`connect`,
+//! `command`) may allocate. Messages are compressed if [`ConnectOptions::compression`] names a compressor that the server
+//! supports.
 //!
-//! It does not know what is load, what is measured, or which server of a topology to talk to.
+//! This crate must not know load, measurements, or the servers of a topology.
 
 pub use address::{Address, AddressError};
 pub use call::{Call, CallReply};
 pub use class::Class;
 pub use compress::Compressor;
-pub use connect::ConnectOptions;
 pub use connection::Connection;
 pub use credential::Credential;
+pub use element::Malformed;
 pub use error::{Error, ServerError, TooLarge};
 pub use find::{Cursor, Documents, FindReply, FindRequest, FindSpec, ReadPreference};
-pub use frame::{Malformed, Message};
+pub use frame::Message;
 pub use hello::{Hello, Limits};
 pub use mechanism::Mechanism;
+pub use options::ConnectOptions;
 pub use outcome::{Cause, Outcome, Span};
-pub use tls::{Tls, Trust};
+pub use plimsoll_net::{Tls, TlsError, Trust};
 pub use write::{W, WriteBatch, WriteConcern, WriteKind, WriteReply, WriteSpec};
 
 mod connect;
@@ -42,15 +43,12 @@ mod outcome;
 mod address;
 mod error;
 mod hello;
-mod tls;
+mod options;
 
 mod transport;
 
 mod compress;
-mod deadline;
-mod inbox;
-mod pipe;
-mod stream;
+mod reply_buffer;
 
 pub mod frame;
 pub mod untrusted;

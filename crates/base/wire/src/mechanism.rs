@@ -28,11 +28,11 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism to speak: the one that was asked for, or else the strongest that the server says the user has. A
-    /// server that does not say may still know the user by SCRAM-SHA-256.
+    /// Chooses the requested mechanism, or else the strongest that the server reports for the user. If the server reports
+    /// none, chooses SCRAM-SHA-256.
     ///
     /// # Errors
-    /// The user has no mechanism that would do; the words say which it has.
+    /// The user has no suitable mechanism; the text names those of the user.
     pub(crate) fn choose(asked: Option<Mechanism>, known: Option<&[String]>) -> Result<Mechanism, String> {
         let Some(known) = known else { return Ok(asked.unwrap_or(Mechanism::ScramSha256)) };
         let has = |mechanism: &Mechanism| known.iter().any(|name| name == mechanism.name());
@@ -43,7 +43,7 @@ impl Mechanism {
         })
     }
 
-    /// What is salted instead of the password as typed; `None` if it has characters that SASLprep forbids.
+    /// The form of the password that is salted; `None` if SASLprep forbids one of its characters.
     pub(crate) fn prepare(self, user: &str, password: &str) -> Option<String> {
         match self {
             Mechanism::ScramSha1 => Some(hex(&Md5::digest(format!("{user}:mongo:{password}")))),
@@ -80,7 +80,7 @@ impl Mechanism {
         }
     }
 
-    /// Whether HMAC(key, message) is the signature, in a time that does not tell how much of it is.
+    /// Compares HMAC(key, message) with the signature in constant time.
     pub(crate) fn is_signed(self, key: &[u8], message: &str, signature: &[u8]) -> bool {
         match self {
             Mechanism::ScramSha1 => keyed::<Hmac<Sha1>>(key, message).verify_slice(signature).is_ok(),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strongest_mechanism_that_the_user_has_is_spoken_unless_one_is_asked_for() {
+    fn the_strongest_mechanism_of_the_user_is_chosen_unless_one_is_requested() {
         check(None, Some(&["SCRAM-SHA-1", "SCRAM-SHA-256"]), Some(ScramSha256));
         check(None, Some(&["SCRAM-SHA-1"]), Some(ScramSha1));
         check(None, None, Some(ScramSha256));
@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_the_mechanism_is_told_which_there_are() {
-        let said = Mechanism::choose(Some(ScramSha256), Some(&["SCRAM-SHA-1".into()])).unwrap_err();
-        assert_eq!(said, "the user has no credential for SCRAM-SHA-256, but for [\"SCRAM-SHA-1\"]");
+    fn a_missing_mechanism_is_reported_with_those_of_the_user() {
+        let error = Mechanism::choose(Some(ScramSha256), Some(&["SCRAM-SHA-1".into()])).unwrap_err();
+        assert_eq!(error, "the user has no credential for SCRAM-SHA-256, but for [\"SCRAM-SHA-1\"]");
     }
 
     #[test]
-    fn sha_1_salts_the_digest_of_user_and_password_and_sha_256_the_prepared_password() {
+    fn sha_1_salts_a_digest_of_user_and_password_and_sha_256_the_prepared_password() {
         let prepared = |mechanism: Mechanism| mechanism.prepare("user", "p\u{ad}encil");
         assert_eq!(prepared(ScramSha256).as_deref(), Some("pencil"));
         assert_eq!(ScramSha1.prepare("user", "pencil").as_deref(), Some("1c33006ec1ffd90f9cadcbcc0e118200"));

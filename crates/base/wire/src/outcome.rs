@@ -1,17 +1,17 @@
-//! What became of a document, as far as the client can know.
+//! Names the outcomes of a document, as far as the client can know them.
 
 use crate::class::Class;
 
-/// What the client knows of a document that it was asked to write.
+/// What the client knows about the write of one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// The server said that it was done, at the write concern asked for.
+    /// The server confirmed the write at the requested write concern.
     Acknowledged,
-    /// The server said that it was not done.
+    /// The server refused the write.
     Rejected(Class),
-    /// The server may or may not have done it.
+    /// The server may or may not have applied the write.
     Unknown(Cause),
-    /// The server did not try it: it was never sent, or stood behind a failure in an ordered batch.
+    /// The server did not try the write: it was never sent, or followed a failure in an ordered batch.
     NotSent,
 }
 
@@ -20,20 +20,20 @@ pub enum Outcome {
 pub enum Cause {
     /// No reply came in time; the connection is broken.
     Timeout,
-    /// The connection broke, or the reply made no sense; the connection is broken.
+    /// The connection broke, or the reply was malformed; the connection is broken.
     ConnectionLost,
-    /// Done on the server asked, but not at the write concern asked for.
+    /// The server applied the write, but not at the requested write concern.
     WriteConcern,
-    /// The server was interrupted in the middle: stepped down, shut down, killed, out of time, or cut off from a shard.
+    /// The server was interrupted: it stepped down, shut down, was killed, ran out of time, or lost a shard.
     Interrupted,
-    /// Sent with `w: 0`: handed to the kernel, and nothing was promised.
+    /// Sent with `w: 0`: the kernel has the bytes, and the server promises nothing.
     Unacknowledged,
-    /// The server said "ok" but counted fewer documents than it was sent.
+    /// The server reported success but counted fewer documents than were sent.
     Miscounted,
 }
 
 impl Cause {
-    /// The name for reports: lower case, words parted by spaces.
+    /// The name for reports: lower-case words with spaces.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Timeout => "timeout",
@@ -46,25 +46,25 @@ impl Cause {
     }
 }
 
-/// A run of documents of one batch, in the order they were pushed, that share an outcome.
+/// Consecutive documents of one batch that share an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The place of the first document in the batch, from 0.
+    /// The index of the first document in the batch, from 0.
     pub first: u32,
-    /// How many documents, at least 1.
+    /// The number of documents, at least 1.
     pub count: u32,
-    /// What became of them.
+    /// Their outcome.
     pub outcome: Outcome,
 }
 
 impl Outcome {
-    /// The outcome of one document that the server's reply names with this error code.
+    /// The outcome of a document that the reply names with this error code.
     ///
-    /// The server undoes a failed statement, so the document was rejected; but if the code says that the server was
-    /// interrupted or lost a shard, the statement may have been done all the same.
+    /// The server rolls back a failed statement, so the document was rejected. After an interruption or the loss of a shard
+    /// the statement may have been applied nevertheless.
     pub fn of_write_error(code: i32) -> Outcome {
         match code {
-            // MaxTimeMSExpired, named for one statement: that statement was undone.
+            // MaxTimeMSExpired for one statement: the server rolled it back.
             50 => Outcome::Rejected(Class::Overload),
             code if may_have_run(code) => Outcome::Unknown(Cause::Interrupted),
             code => Outcome::Rejected(Class::of_code(code)),
@@ -73,8 +73,8 @@ impl Outcome {
 
     /// The outcome of every document of a command that failed as a whole (`ok: 0`).
     ///
-    /// An interruption aborts a batch wherever it stands (MongoDB, `src/mongo/db/ops/write_ops_exec.cpp`,
-    /// `handleError`), so some documents may have been done; other errors come before execution.
+    /// An interruption stops a batch at any document (MongoDB, `src/mongo/db/ops/write_ops_exec.cpp`, `handleError`), so
+    /// some documents may have been applied. Other errors occur before execution.
     pub fn of_command_error(code: i32) -> Outcome {
         if may_have_run(code) {
             Outcome::Unknown(Cause::Interrupted)
@@ -84,7 +84,7 @@ impl Outcome {
     }
 }
 
-/// Codes of the categories Interruption, ShutdownError and NetworkError of `error_codes.yml`, and a step-down.
+/// Whether a code is of the categories Interruption, ShutdownError or NetworkError of `error_codes.yml`, or a step-down.
 fn may_have_run(code: i32) -> bool {
     match code {
         // LockTimeout, MaxTimeMSExpired, CursorKilled, ExceededTimeLimit, ClientDisconnect, transaction coordinator
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_was_never_primary_rejected_and_one_that_was_interrupted_is_unknown() {
+    fn a_server_that_was_never_primary_rejects_and_an_interrupted_one_leaves_the_outcome_unknown() {
         for code in [10107, 13435, 10058] {
             assert_eq!(Outcome::of_command_error(code), Outcome::Rejected(Class::NotPrimary));
         }

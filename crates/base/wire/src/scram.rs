@@ -1,24 +1,22 @@
-//! SCRAM, the client's side, without a socket (RFC 5802; RFC 7677 for SHA-256).
+//! Computes the client's messages of SCRAM (RFC 5802; RFC 7677 for SHA-256), without a socket.
 //!
-//! Three messages as pure steps: [`First`] → [`First::answer`] → [`Final::verify`]. What hash is used, and what becomes
-//! of the password before, is the mechanism's; the user's name goes as it is, as MongoDB's authentication specification
-//! has it.
+//! Three pure steps: [`First`] → [`First::answer`] → [`Final::verify`]. The mechanism selects the hash and prepares the
+//! password. The user's name is sent unprepared, as MongoDB's authentication specification requires.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use crate::credential::{Credential, Recipe};
+use crate::credential::{Credential, KeyInput};
 use crate::mechanism::Mechanism;
 
-/// The fewest iterations accepted (RFC 5802, section 5.1; RFC 7677, section 4): fewer would make the password cheap to
-/// guess.
+/// The minimum number of iterations (RFC 5802, section 5.1; RFC 7677, section 4): fewer make the password cheap to guess.
 const ITERATIONS_MIN: u32 = 4096;
-/// The most: a hostile server must not be able to hold the client's CPU for minutes.
+/// The maximum number of iterations: a hostile server must not occupy the client's CPU for minutes.
 const ITERATIONS_MAX: u32 = 10_000_000;
 /// The header of a client without channel binding.
 const GS2_HEADER: &str = "n,,";
 
-/// What is wrong with the server's part of the conversation.
+/// A fault in the server's part of the conversation.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ScramError {
     #[error("the server's message is not SCRAM")]
@@ -42,7 +40,7 @@ pub(crate) struct First {
     nonce: String,
 }
 
-/// The client's final message, and the signature that the server must answer with.
+/// The client's final message and the data to verify the server's signature.
 pub(crate) struct Final {
     pub(crate) message: String,
     mechanism: Mechanism,
@@ -61,7 +59,7 @@ impl First {
         First { mechanism, bare: format!("n={user},r={nonce}"), nonce }
     }
 
-    /// What to send first.
+    /// The text of the message.
     pub(crate) fn message(&self) -> String {
         format!("{GS2_HEADER}{}", self.bare)
     }
@@ -84,8 +82,8 @@ impl First {
         if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
             return Err(ScramError::Nonce);
         }
-        let salted = credential.salted(Recipe { mechanism, prepared, salt, iterations }, |recipe| {
-            mechanism.salt(&recipe.prepared, &recipe.salt, iterations)
+        let salted = credential.salted(KeyInput { mechanism, prepared, salt, iterations }, |input| {
+            mechanism.salt(&input.prepared, &input.salt, iterations)
         });
         let without_proof = format!("c={},r={nonce}", BASE64.encode(GS2_HEADER));
         let auth_message = format!("{},{server_first},{without_proof}", self.bare);
@@ -96,7 +94,7 @@ impl First {
 }
 
 impl Final {
-    /// Checks the server's final message: only who knows the password can sign.
+    /// Checks the server's final message: only a server that knows the password can sign it.
     pub(crate) fn verify(&self, server_final: &str) -> Result<(), ScramError> {
         let mut parts = server_final.split(',');
         let first = parts.next().unwrap_or_default();
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversation_of_rfc_7677_comes_out_to_the_letter() {
+    fn the_conversation_of_rfc_7677_is_reproduced_exactly() {
         let last = rfc_first().answer(SERVER_FIRST, &pencil()).unwrap();
         assert_eq!(
             last.message,
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversation_of_rfc_5802_comes_out_to_the_letter() {
+    fn the_conversation_of_rfc_5802_is_reproduced_exactly() {
         // Section 5. The RFC salts the password itself.
         let server_first = "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096";
         let last = sha_1().answer_with(server_first, "pencil".to_owned(), &pencil()).unwrap();
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversation_of_mongodbs_specification_comes_out_to_the_letter() {
+    fn the_conversation_of_mongodbs_specification_is_reproduced_exactly() {
         let server_first =
             "r=fyko+d2lbbFgONRv9qkxdawLHo+Vgk7qvUOKUwuWLIWg4l/9SraGMHEE,s=rQ9ZY3MntBeuP3E1TDVC4w==,i=10000";
         let last = sha_1().answer(server_first, &pencil()).unwrap();

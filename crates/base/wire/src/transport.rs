@@ -1,27 +1,23 @@
-//! One request out, one reply in, compressed if that was agreed on, or a fault that breaks the connection.
+//! Exchanges one request for one reply, compressed if both sides agreed on that.
 
-use std::io;
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
+use plimsoll_net::{Channel, Stream};
+
 use crate::compress::{Compressor, Packer};
-use crate::frame::Malformed;
-use crate::pipe::Pipe;
-use crate::stream::Stream;
+use crate::element::Malformed;
+use crate::frame;
+use crate::reply_buffer::ReplyBuffer;
 
-/// Why an exchange failed. After any of these the stream is of no use any more.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
-    #[error("no answer within the time limit")]
-    Timeout,
-    #[error("{0}")]
-    Lost(#[from] io::Error),
-    #[error("{0}")]
-    Malformed(#[from] Malformed),
-}
+/// Why an exchange failed. The stream is unusable after any of these.
+pub(crate) type Fault = plimsoll_net::Fault<Malformed>;
 
-/// A pipe with what the requests have in common, and whether a command is in flight.
+/// An open stream with the state that its requests share.
 pub(crate) struct Transport {
-    pipe: Pipe,
+    channel: Channel,
+    reply: ReplyBuffer,
     packer: Option<Packer>,
     request_id: i32,
     state: State,
@@ -31,37 +27,46 @@ pub(crate) struct Transport {
 enum State {
     /// The next request may be sent.
     Idle,
-    /// A request is on its way, or failed there. A future that is dropped in the middle leaves this behind.
+    /// A request is in flight or failed. A future that is dropped in the middle leaves this state behind.
     Busy,
 }
 
 impl Transport {
-    pub(crate) fn new(stream: Stream, limit: Option<Duration>) -> Self {
-        Transport { pipe: Pipe::new(stream, limit), packer: None, request_id: 0, state: State::Idle }
+    pub(crate) fn new(stream: Stream) -> Self {
+        Transport {
+            channel: Channel::new(stream),
+            reply: ReplyBuffer::new(frame::LEN_MAX + frame::SLACK),
+            packer: None,
+            request_id: 0,
+            state: State::Idle,
+        }
     }
 
-    /// Takes replies of up to `len_max` bytes from now on.
+    /// Accepts replies of up to `len_max` bytes from now on.
     pub(crate) fn limit_reply(&mut self, len_max: usize) {
-        self.pipe.inbox.limit(len_max);
+        self.reply.limit(len_max);
     }
 
-    /// Compresses from now on, to requests of up to `len_max` bytes, and takes replies of this compressor.
+    /// Compresses requests to at most `len_max` bytes from now on, and accepts replies of this compressor.
     pub(crate) fn compress(&mut self, compressor: Compressor, zlib_level: Option<i32>, len_max: usize) {
         self.packer = Some(Packer::new(compressor, zlib_level, len_max));
-        self.pipe.inbox.agree(compressor);
+        self.reply.accept(compressor);
     }
 
     /// Sets the time limit of each command from now on.
+    ///
+    /// # Panics
+    /// If the system cannot start another thread.
     pub(crate) fn set_timeout(&mut self, limit: Option<Duration>) {
-        self.pipe.set_timeout(limit);
+        self.channel.set_limit(limit).expect("the system starts another thread");
     }
 
     /// The time limit of a command.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.pipe.timeout()
+        self.channel.limit()
     }
 
-    /// An exchange failed or was abandoned: what arrives next belongs to no one.
+    /// An exchange failed or was abandoned: the next bytes belong to no request.
     pub(crate) fn is_broken(&self) -> bool {
         self.state == State::Busy
     }
@@ -72,11 +77,16 @@ impl Transport {
         self.request_id
     }
 
-    /// Sends a request that nobody answers. `sent` counts the bytes handed over, compressed, also on failure.
+    /// Sends a request that has no reply. `sent` counts the bytes handed over, compressed, also on failure.
     pub(crate) async fn post(&mut self, request: &[u8], sent: &mut usize) -> Result<(), Fault> {
         self.begin();
         let request = packed(&mut self.packer, request);
-        self.pipe.send(request, sent).await?;
+        let channel = &mut self.channel;
+        poll_fn(|cx| match channel.poll_send(cx, request, sent) {
+            Poll::Ready(done) => Poll::Ready(done.map_err(Fault::Lost)),
+            Poll::Pending => channel.poll_timeout(cx),
+        })
+        .await?;
         self.end();
         Ok(())
     }
@@ -86,39 +96,50 @@ impl Transport {
     pub(crate) async fn exchange(&mut self, request: &[u8], sent: &mut usize) -> Result<(), Fault> {
         self.begin();
         let request = packed(&mut self.packer, request);
-        self.pipe.exchange(request, sent).await?;
+        let (channel, reply) = (&mut self.channel, &mut self.reply);
+        poll_fn(|cx| {
+            let done = match channel.poll_send(cx, request, sent) {
+                Poll::Ready(Ok(())) => channel.poll_receive(cx, reply),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(Fault::Lost(error))),
+                Poll::Pending => Poll::Pending,
+            };
+            if done.is_pending() { channel.poll_timeout(cx) } else { done }
+        })
+        .await?;
+        self.reply.unpack().map_err(Fault::Malformed)?;
         self.end();
         Ok(())
     }
 
-    /// The reply that arrived, whole and unpacked.
+    /// The last reply, complete and decompressed.
     pub(crate) fn reply(&self) -> &[u8] {
-        self.pipe.inbox.reply()
+        self.reply.message()
     }
 
-    /// The bytes of the reply as they arrived; ask before [`Transport::swap_reply`].
+    /// The size of the reply on the wire in bytes; ask before [`Transport::swap_reply`].
     pub(crate) fn received(&self) -> usize {
-        self.pipe.inbox.received()
+        self.reply.received()
     }
 
     /// Gives the reply away in exchange for another buffer.
     pub(crate) fn swap_reply(&mut self, buffer: &mut Vec<u8>) {
-        self.pipe.inbox.swap(buffer);
+        self.reply.swap(buffer);
     }
 
-    /// The reply made no sense: nothing more may be read from this stream.
-    pub(crate) fn abandon(&mut self) {
+    /// Marks the stream as unusable, because the reply breaks the protocol.
+    pub(crate) fn set_broken(&mut self) {
         self.state = State::Busy;
     }
 
     fn begin(&mut self) {
         self.state = State::Busy;
-        self.pipe.begin();
+        self.reply.clear();
+        self.channel.start();
     }
 
     fn end(&mut self) {
         self.state = State::Idle;
-        self.pipe.end();
+        self.channel.end();
     }
 }
 

@@ -1,77 +1,80 @@
-//! One door to every parser of bytes from a server: what the fuzz target and the property tests knock at.
+//! Feeds arbitrary bytes to every parser of server replies, for the fuzz target and the property tests.
+
+use plimsoll_net::Receive;
 
 use crate::compress::Compressor;
+use crate::element::Malformed;
 use crate::error::ServerError;
 use crate::find::FindReply;
-use crate::frame::{self, Malformed, Message};
+use crate::frame::{self, Message};
 use crate::hello::Hello;
-use crate::inbox::Inbox;
-use crate::write::judge::Asked;
+use crate::reply_buffer::ReplyBuffer;
+use crate::write::classify::SentFrame;
 use crate::write::{WriteKind, WriteReply, send};
 
-/// The id that [`feed`] claims to have sent.
+/// The request id that [`feed`] pretends to have sent.
 pub const REQUEST_ID: i32 = 7;
-/// How many documents [`feed`] claims to have sent.
+/// The number of documents that [`feed`] pretends to have sent.
 const DOCUMENTS: u32 = 100;
 
-/// What became of bytes from a server.
+/// How the parsers handled the bytes of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fed {
-    /// The bytes of memory that the reply's buffers took.
+    /// The memory of the reply's buffers in bytes.
     pub allocated: usize,
-    /// The documents that a write's reply gave an outcome to: all that were sent, or none.
-    pub judged: u32,
-    /// The documents of a find's batch.
+    /// The documents that got an outcome from a write's reply: all or none.
+    pub classified: u32,
+    /// The documents in a find's batch.
     pub found: u32,
 }
 
-/// Takes bytes as if they came from a server in answer to request [`REQUEST_ID`], at most `chunk` at a time, on a
-/// connection that agreed on `compressor`, and reads them as every kind of reply that there is.
+/// Parses bytes as every kind of reply to request [`REQUEST_ID`], as if they arrived in chunks of at most `chunk` bytes on a
+/// connection with `compressor`.
 ///
 /// # Panics
-/// Never, whatever the bytes: that is what it is for.
+/// Never, for any bytes: a panic is a defect of a parser.
 pub fn feed(bytes: &[u8], chunk: usize, compressor: Option<Compressor>) -> Fed {
-    let mut inbox = Inbox::new(frame::LEN_MAX + frame::SLACK);
-    compressor.into_iter().for_each(|compressor| inbox.agree(compressor));
-    let whole = collect(&mut inbox, bytes, chunk.max(1));
-    let allocated = inbox.allocated();
-    let (mut judged, mut found) = (0, 0);
-    if whole == Ok(true) {
+    let mut buffer = ReplyBuffer::new(frame::LEN_MAX + frame::SLACK);
+    compressor.into_iter().for_each(|compressor| buffer.accept(compressor));
+    let is_complete = collect(&mut buffer, bytes, chunk.max(1));
+    let allocated = buffer.allocated();
+    let (mut classified, mut found) = (0, 0);
+    if is_complete == Ok(true) {
         for ordered in [false, true] {
-            judged = judged.max(judge(inbox.reply(), ordered));
+            classified = classified.max(classify_write(buffer.message(), ordered));
         }
-        read_body(inbox.reply());
-        found = find(&mut inbox);
+        read_body(buffer.message());
+        found = find(&mut buffer);
     }
-    Fed { allocated, judged, found }
+    Fed { allocated, classified, found }
 }
 
-/// Whether a whole reply arrived.
-fn collect(inbox: &mut Inbox, mut bytes: &[u8], chunk: usize) -> Result<bool, Malformed> {
-    while inbox.complete()?.is_none() {
-        let room = inbox.room();
+/// Collects a reply; returns whether it is complete.
+fn collect(buffer: &mut ReplyBuffer, mut bytes: &[u8], chunk: usize) -> Result<bool, Malformed> {
+    while !buffer.is_complete()? {
+        let room = buffer.room();
         let count = room.len().min(bytes.len()).min(chunk);
         if count == 0 {
             return Ok(false);
         }
         room[..count].copy_from_slice(&bytes[..count]);
-        inbox.advance(count);
+        buffer.advance(count);
         bytes = &bytes[count..];
     }
-    inbox.open()?;
+    buffer.unpack()?;
     Ok(true)
 }
 
-fn judge(bytes: &[u8], ordered: bool) -> u32 {
-    let asked = Asked { kind: WriteKind::Insert, ordered, first: 0, count: DOCUMENTS };
+fn classify_write(bytes: &[u8], ordered: bool) -> u32 {
+    let sent_frame = SentFrame { kind: WriteKind::Insert, ordered, first: 0, count: DOCUMENTS };
     let mut reply = WriteReply::new();
-    let next = send::read(&asked, bytes, REQUEST_ID, &mut reply);
-    let judged = reply.spans().iter().fold(0, |place, span| {
-        assert_eq!(span.first, place, "spans have neither gaps nor overlaps");
-        place + span.count
+    let next = send::read(&sent_frame, bytes, REQUEST_ID, &mut reply);
+    let classified = reply.spans().iter().fold(0, |next, span| {
+        assert_eq!(span.first, next, "spans have neither gaps nor overlaps");
+        next + span.count
     });
-    assert_eq!(judged, if next.is_ok() { DOCUMENTS } else { 0 }, "all documents are judged, or none");
-    judged
+    assert_eq!(classified, if next.is_ok() { DOCUMENTS } else { 0 }, "all documents get an outcome, or none");
+    classified
 }
 
 fn read_body(bytes: &[u8]) {
@@ -81,13 +84,13 @@ fn read_body(bytes: &[u8]) {
     }
 }
 
-fn find(inbox: &mut Inbox) -> u32 {
+fn find(buffer: &mut ReplyBuffer) -> u32 {
     let mut reply = FindReply::new();
-    reply.filled = inbox.reply().len();
-    inbox.swap(&mut reply.bytes);
+    reply.filled = buffer.message().len();
+    buffer.swap(&mut reply.bytes);
     let read = reply.read(REQUEST_ID);
     let found = reply.documents().count();
-    assert_eq!(found, reply.len() as usize, "a batch holds as many documents as it says");
+    assert_eq!(found, reply.len() as usize, "a batch holds as many documents as it claims");
     if matches!(read, Ok(Ok(()))) { reply.len() } else { 0 }
 }
 
@@ -100,8 +103,8 @@ mod tests {
 
     const AGREED: [Option<Compressor>; 3] = [None, Some(Compressor::Zlib), Some(Compressor::Zstd)];
 
-    /// What a reply of so many bytes may take: the first buffer, and twice what arrived; and, if it may be compressed,
-    /// twice what so many bytes can stand for.
+    /// Checks the memory limit of a reply: the first buffer, twice the bytes that arrived and, with compression, twice the
+    /// bytes that they can decompress to.
     fn check(bytes: &[u8], chunk: usize, compressor: Option<Compressor>) -> Fed {
         let fed = feed(bytes, chunk, compressor);
         let unpacked_max = compressor.map_or(0, |compressor| bytes.len() * compressor.ratio_max());
@@ -139,7 +142,7 @@ mod tests {
         .collect()
     }
 
-    /// The same replies as they come after that was agreed on.
+    /// The same replies, compressed.
     fn framed(compressor: Option<Compressor>) -> Vec<Vec<u8>> {
         let Some(compressor) = compressor else { return replies() };
         let mut packer = Packer::new(compressor, None, frame::LEN_MAX);
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn sound_replies_are_read_in_pieces_of_any_size_and_plain_ones_also_when_compression_was_agreed_on() {
+    fn valid_replies_are_parsed_in_chunks_of_any_size_and_uncompressed_ones_also_with_a_compressor() {
         for (agreed, framed) in AGREED
             .map(|agreed| (agreed, framed(agreed)))
             .into_iter()
@@ -155,35 +158,38 @@ mod tests {
         {
             for chunk in [1, 3, 1000] {
                 let fed: Vec<_> = framed.iter().map(|reply| check(reply, chunk, agreed)).collect();
-                assert_eq!(fed.iter().map(|fed| fed.judged).collect::<Vec<_>>(), [100, 100, 100, 100, 100]);
+                assert_eq!(
+                    fed.iter().map(|fed| fed.classified).collect::<Vec<_>>(),
+                    [100, 100, 100, 100, 100]
+                );
                 assert_eq!(fed.iter().map(|fed| fed.found).collect::<Vec<_>>(), [0, 0, 0, 2, 0]);
             }
         }
     }
 
     #[test]
-    fn compressed_replies_are_not_believed_when_that_was_not_agreed_on() {
+    fn replies_of_another_compressor_are_refused() {
         let [_, zlib, zstd] = AGREED;
         for (made, agreed) in [(zlib, None), (zstd, None), (zlib, zstd), (zstd, zlib)] {
             for reply in framed(made) {
-                assert_eq!(check(&reply, usize::MAX, agreed).judged, 0);
+                assert_eq!(check(&reply, usize::MAX, agreed).classified, 0);
             }
         }
     }
 
     #[test]
-    fn replies_cut_at_any_byte_are_never_whole_nor_believed_when_their_length_is_mended() {
+    fn replies_cut_at_any_byte_are_refused_also_with_a_corrected_length() {
         for compressor in AGREED {
             for reply in framed(compressor) {
                 for len in 0..reply.len() {
                     let cut = check(&reply[..len], usize::MAX, compressor);
-                    assert_eq!((cut.judged, cut.found), (0, 0));
-                    let mut mended = reply[..len].to_vec();
+                    assert_eq!((cut.classified, cut.found), (0, 0));
+                    let mut corrected = reply[..len].to_vec();
                     if len >= 4 {
-                        mended[..4].copy_from_slice(&i32::try_from(len).unwrap().to_le_bytes());
+                        corrected[..4].copy_from_slice(&i32::try_from(len).unwrap().to_le_bytes());
                     }
-                    let cut = check(&mended, usize::MAX, compressor);
-                    assert_eq!((cut.judged, cut.found), (0, 0), "cut at {len}");
+                    let cut = check(&corrected, usize::MAX, compressor);
+                    assert_eq!((cut.classified, cut.found), (0, 0), "cut at {len}");
                 }
             }
         }
@@ -206,7 +212,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn random_bytes_never_panic_nor_take_much_memory(
+        fn random_bytes_never_panic_and_need_little_memory(
             bytes in proptest::collection::vec(any::<u8>(), 0..2000),
             chunk in 1_usize..500,
             compressor in proptest::sample::select(&AGREED),
@@ -221,10 +227,10 @@ mod tests {
             changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..12),
         ) {
             let mut reply = framed(compressor).swap_remove(which);
-            for (place, byte) in changes {
-                // The header stays, so that what lies behind it is reached.
-                let place = 16 + place.index(reply.len() - 16);
-                reply[place] = byte;
+            for (index, byte) in changes {
+                // The header stays valid, so that the parsers reach the rest.
+                let index = 16 + index.index(reply.len() - 16);
+                reply[index] = byte;
             }
             check(&reply, usize::MAX, compressor);
         }

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use plimsoll_wire::frame::{self, Malformed};
+use plimsoll_wire::{Malformed, frame};
 
 /// What the buffer begins with: some batches of small documents fit.
 const LEN_START: usize = 256 * 1024;

@@ -4,7 +4,8 @@ use std::fmt;
 
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
-use plimsoll_wire::frame::{self, Malformed, Message};
+use plimsoll_wire::Malformed;
+use plimsoll_wire::frame::{self, Message};
 
 /// The opcode of OP_QUERY, obsolete but for the greeting.
 const OP_QUERY: i32 = 2004;

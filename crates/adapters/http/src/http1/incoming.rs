@@ -6,6 +6,7 @@
 use std::mem::MaybeUninit;
 
 use httparse::{EMPTY_HEADER, ParserConfig, Response, Status};
+use plimsoll_net::Receive;
 
 use super::framing::{Ask, Framing, HEADERS_MAX, Malformed, Rest, has_empty_line};
 
@@ -71,44 +72,6 @@ impl Incoming {
         (self.filled, self.at, self.searched) = (0, 0, 0);
         (self.status, self.head_len, self.body_end) = (0, 0, 0);
         (self.body_len, self.received, self.keeps_alive) = (0, 0, true);
-    }
-
-    /// Whether there is nothing more to read for this answer; until then there is room to read into.
-    ///
-    /// # Errors
-    /// The bytes are no answer.
-    #[inline]
-    pub(crate) fn is_complete(&mut self) -> Result<bool, Malformed> {
-        while self.filled > self.at {
-            if !self.step()? {
-                break;
-            }
-        }
-        let is_over = matches!(self.state, State::Whole | State::TooLarge);
-        if !is_over {
-            self.make_room();
-        }
-        Ok(is_over)
-    }
-
-    /// Where the next bytes go; never empty after [`Incoming::is_complete`] said no.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.filled..]
-    }
-
-    /// `count` bytes were written to the room.
-    pub(crate) fn advance(&mut self, count: usize) {
-        self.filled += count;
-        self.received += count as u64;
-    }
-
-    /// The connection ended: whether that is the end of the answer.
-    pub(crate) fn close(&mut self) -> bool {
-        self.keeps_alive = false;
-        if self.state == State::UntilClose {
-            self.state = State::Whole;
-        }
-        self.state == State::Whole
     }
 
     /// The status; 0 before there is one.
@@ -292,6 +255,43 @@ impl Incoming {
         } else {
             self.bytes.resize(self.bytes.len() * 2, 0);
         }
+    }
+}
+
+impl Receive for Incoming {
+    type Error = Malformed;
+
+    #[inline]
+    fn is_complete(&mut self) -> Result<bool, Malformed> {
+        while self.filled > self.at {
+            if !self.step()? {
+                break;
+            }
+        }
+        let is_over = matches!(self.state, State::Whole | State::TooLarge);
+        if !is_over {
+            self.make_room();
+        }
+        Ok(is_over)
+    }
+
+    #[inline]
+    fn room(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.filled..]
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        self.filled += count;
+        self.received += count as u64;
+    }
+
+    fn close(&mut self) -> bool {
+        self.keeps_alive = false;
+        if self.state == State::UntilClose {
+            self.state = State::Whole;
+        }
+        self.state == State::Whole
     }
 }
 

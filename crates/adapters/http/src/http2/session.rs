@@ -17,13 +17,13 @@ use crate::setup::Endpoint;
 /// How much the server may send ahead on one stream, and on one connection, in bytes.
 const WINDOW: (u32, u32) = (1 << 20, 16 << 20);
 
-/// An open connection. It closes with its last lane.
+/// An open connection. It closes with its last slot.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(super) sender: SendRequest<Bytes>,
     pub(super) counts: Arc<Counts>,
     broken: Arc<AtomicBool>,
-    lanes: AtomicUsize,
+    slots: AtomicUsize,
     driver: AbortHandle,
 }
 
@@ -42,9 +42,9 @@ impl Session {
         self.broken.store(true, Ordering::Relaxed);
     }
 
-    /// A lane less.
+    /// Frees a slot.
     pub(super) fn leave(&self) {
-        self.lanes.fetch_sub(1, Ordering::Relaxed);
+        self.slots.fetch_sub(1, Ordering::Relaxed);
     }
 
     async fn open(endpoint: &Endpoint) -> Result<Arc<Self>, Error> {
@@ -74,7 +74,7 @@ impl Session {
             sender,
             counts,
             broken,
-            lanes: AtomicUsize::new(0),
+            slots: AtomicUsize::new(0),
             driver: driver.abort_handle(),
         });
         sign_of_life(ping).await.map_err(refuse)?;
@@ -108,12 +108,12 @@ impl Pool {
         sessions.iter().filter_map(Weak::upgrade).filter(|session| !session.is_broken()).count()
     }
 
-    /// A connection with room for one more lane; a new one if there is none. The room is taken.
+    /// A connection with room for one more slot; a new one if there is none. The room is taken.
     pub(crate) async fn session(&self, endpoint: &Endpoint) -> Result<Arc<Session>, Error> {
         let mut sessions = self.sessions.lock().await;
         let is_of_use = |session: Arc<Session>| !session.is_broken() && !session.is_leaving();
         sessions.retain(|session| session.upgrade().is_some_and(is_of_use));
-        let has_room = |session: &Arc<Session>| session.lanes.load(Ordering::Relaxed) < endpoint.streams_max;
+        let has_room = |session: &Arc<Session>| session.slots.load(Ordering::Relaxed) < endpoint.streams_max;
         let session = match sessions.iter().filter_map(Weak::upgrade).find(has_room) {
             Some(session) => session,
             None => {
@@ -122,7 +122,7 @@ impl Pool {
                 session
             }
         };
-        session.lanes.fetch_add(1, Ordering::Relaxed);
+        session.slots.fetch_add(1, Ordering::Relaxed);
         Ok(session)
     }
 }

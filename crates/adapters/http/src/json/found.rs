@@ -2,8 +2,6 @@
 
 use serde_json::{Number, Value};
 
-use super::scan;
-
 /// The bytes of a value, as they stand in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found<'a>(pub(crate) &'a [u8]);
@@ -13,16 +11,6 @@ impl<'a> Found<'a> {
     pub(crate) fn number(self) -> Option<f64> {
         let is_number = self.0.first().is_some_and(|first| *first == b'-' || first.is_ascii_digit());
         std::str::from_utf8(self.0).ok().filter(|_| is_number)?.parse().ok()
-    }
-
-    /// How many items it has, if it is an array.
-    pub(crate) fn items(self) -> Option<u64> {
-        if self.0.first() != Some(&b'[') {
-            return None;
-        }
-        let mut count = 0;
-        scan::items(self.0, || count += 1);
-        Some(count)
     }
 
     /// The text that it is, if it is one.

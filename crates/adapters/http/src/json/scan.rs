@@ -24,14 +24,20 @@ pub(crate) fn find<'a>(json: &'a [u8], path: &Path) -> Result<Option<Found<'a>>,
     if scanner.at == json.len() { Ok(found) } else { Err(Malformed) }
 }
 
-/// Calls for each item of an array, which was passed over before.
-pub(super) fn items(array: &[u8], mut each: impl FnMut()) {
-    let mut scanner = Scanner { bytes: array, at: 0, depth: 0 };
-    // It was well formed then.
-    let _ = scanner.separated(b']', |scanner, _| {
-        each();
-        scanner.value(None).map(drop)
-    });
+impl Found<'_> {
+    /// The number of items, if it is an array.
+    pub(crate) fn items(self) -> Option<u64> {
+        if self.0.first() != Some(&b'[') {
+            return None;
+        }
+        let (mut scanner, mut count) = (Scanner { bytes: self.0, at: 0, depth: 0 }, 0);
+        // The array was checked when it was found.
+        let _ = scanner.separated(b']', |scanner, _| {
+            count += 1;
+            scanner.value(None).map(drop)
+        });
+        Some(count)
+    }
 }
 
 struct Scanner<'a> {

@@ -1,20 +1,8 @@
 //! From the requests of a section as typed to the calls that workers send.
 
+use super::head::Token;
 use super::{Call, Checks, Context, Error, Login, Url, Values, Workloads, body, head, template};
 use crate::scenario::{Auth, Request, Section};
-
-/// Whether a request carries a token that is asked for at run time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Token {
-    None,
-    Asked,
-}
-
-impl Token {
-    pub(super) fn of(section: &Section) -> Self {
-        if matches!(section.auth, Auth::Login { .. }) { Self::Asked } else { Self::None }
-    }
-}
 
 /// A section and its surroundings.
 pub(super) struct Compiler<'a> {

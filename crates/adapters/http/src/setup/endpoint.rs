@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use plimsoll_net::{Tls, Trust};
+
 use super::{Error, Url};
 use crate::scenario::{self, Limits, Protocol, Section};
-use crate::tls::Tls;
 
 /// Streams of one HTTP/2 connection at most.
 const STREAMS_MAX: u32 = 10_000;
@@ -69,8 +70,14 @@ fn tls(typed: &scenario::Tls, url: &Url, protocol: Protocol, base: &Path) -> Res
     if typed.insecure && typed.ca.is_some() {
         return Err(Error::InsecureAuthority);
     }
-    let pem = typed.ca.as_ref().map(|path| {
-        std::fs::read(base.join(path)).map_err(|source| Error::Authority { path: path.clone(), source })
-    });
-    Ok(Some(Tls::new(pem.transpose()?.as_deref(), typed.insecure, protocol)?))
+    let trust = match &typed.ca {
+        Some(path) => Trust::Authorities(
+            std::fs::read(base.join(path))
+                .map_err(|source| Error::Authority { path: path.clone(), source })?,
+        ),
+        None if typed.insecure => Trust::Anyone,
+        None => Trust::PublicRoots,
+    };
+    let tls = Tls::new(&trust).map_err(|error| Error::Tls(error.to_string()))?;
+    Ok(Some(tls.offering(protocol.alpn())))
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::pattern::{self, Part};
-use super::{Body, Error, Token, Url};
-use crate::scenario::{Method, Request};
+use super::{Body, Error, Url};
+use crate::scenario::{Auth, Method, Request, Section};
 
 /// Headers that the client itself sets, or that would change how messages are told apart.
 const RESERVED: [&str; 9] = [
@@ -18,6 +18,19 @@ const RESERVED: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+/// Whether a request carries a token that the service issues at run time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token {
+    None,
+    Issued,
+}
+
+impl Token {
+    pub(super) fn of(section: &Section) -> Self {
+        if matches!(section.auth, Auth::Login { .. }) { Self::Issued } else { Self::None }
+    }
+}
 
 /// A head in pieces.
 #[derive(Debug, Default)]
@@ -176,14 +189,14 @@ impl<'a> Parts<'a> {
     }
 
     fn authorization(&self, head: &mut Head, headers: &Headers<'_>) -> Result<(), Error> {
-        let is_ours = self.authorization.is_some() || self.token == Token::Asked;
+        let is_ours = self.authorization.is_some() || self.token == Token::Issued;
         if let Some((place, _)) = headers.get("authorization").filter(|_| is_ours) {
             let problem = "is what `http.auth` sets; keep one of them";
             return Err(Error::Header { place: place.clone(), name: "authorization".into(), problem });
         }
         if let Some(value) = self.authorization {
             head.line("authorization", value);
-        } else if self.token == Token::Asked {
+        } else if self.token == Token::Issued {
             head.raw("authorization: Bearer ");
             head.pieces.push(Piece::Token);
             head.raw("\r\n");
@@ -248,7 +261,7 @@ mod tests {
             "GET /v1/a/<Url(1)>?q=<Url(0)> HTTP/1.1\r\nhost: h:81\r\nif-match: \"<Header(0)>\"\r\nx-a: 2\r\n\r\n"
         );
         assert_eq!(
-            shown("post: /a\nheaders: {Host: other}", &[], Token::Asked, &Body::Text(b"x".to_vec())),
+            shown("post: /a\nheaders: {Host: other}", &[], Token::Issued, &Body::Text(b"x".to_vec())),
             "POST /v1/a HTTP/1.1\r\nhost: other\r\nx-a: 1\r\nauthorization: Bearer <Token>\r\n\
              content-type: text/plain; charset=utf-8\r\ncontent-length: <Length>\r\n\r\n"
         );

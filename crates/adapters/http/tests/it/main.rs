@@ -12,5 +12,5 @@ mod engine;
 mod go_away;
 mod hostile;
 mod login;
-mod reach;
+mod preflight;
 mod requests;

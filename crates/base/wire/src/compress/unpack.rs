@@ -1,8 +1,8 @@
 //! Reads OP_COMPRESSED. What it says of its size is bounded before it is believed, and held to afterwards.
 
 use crate::compress::{Compressor, zlib, zstd};
-use crate::element;
-use crate::frame::{self, Malformed};
+use crate::element::{self, Malformed};
+use crate::frame;
 
 /// Decompresses messages, with a context and a buffer that are reused.
 pub(crate) struct Unpacker {

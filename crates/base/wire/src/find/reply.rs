@@ -2,9 +2,9 @@
 
 use bson::RawDocument;
 
-use crate::element::{Element, Elements};
+use crate::element::{Element, Elements, Malformed};
 use crate::error::ServerError;
-use crate::frame::{self, Malformed, Message};
+use crate::frame::{self, Message};
 
 /// A reusable reply to find or getMore. Its buffer grows to the largest batch and stays.
 #[derive(Clone, Debug, Default)]
@@ -74,11 +74,11 @@ impl FindReply {
     /// Reads the message in the buffer.
     ///
     /// # Errors
-    /// Malformed if it is not a cursor's reply, or else what the server said.
+    /// Malformed if it is not a cursor's reply, or else what the server fields.
     pub(crate) fn read(&mut self, request_id: i32) -> Result<Result<(), ServerError>, Malformed> {
         let message = &self.bytes[..self.filled];
         let body = Message::parse_reply(message, request_id)?.body.as_bytes();
-        let Said { ok, cursor } = Said::read(body)?;
+        let ReplyFields { ok, cursor } = ReplyFields::read(body)?;
         if !ok {
             return Ok(Err(ServerError::of_body(body)?.unwrap_or_default()));
         }
@@ -88,23 +88,23 @@ impl FindReply {
     }
 }
 
-struct Said<'a> {
+struct ReplyFields<'a> {
     ok: bool,
     cursor: Option<&'a [u8]>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> ReplyFields<'a> {
     fn read(body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut said = Said { ok: false, cursor: None };
+        let mut fields = ReplyFields { ok: false, cursor: None };
         for element in Elements::of(body)? {
             let element = element?;
             match element.key {
-                b"ok" => said.ok = element.as_i64().is_some_and(|ok| ok != 0),
-                b"cursor" => said.cursor = element.as_document(),
+                b"ok" => fields.ok = element.as_i64().is_some_and(|ok| ok != 0),
+                b"cursor" => fields.cursor = element.as_document(),
                 _ => {}
             }
         }
-        Ok(said)
+        Ok(fields)
     }
 }
 

@@ -54,7 +54,7 @@ impl Connection {
         match reply.read(request_id) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(error.into()),
-            Err(source) => Err(self.distrust(source)),
+            Err(source) => Err(self.malformed(source)),
         }
     }
 }

@@ -9,6 +9,6 @@ mod spec;
 mod batch;
 pub(crate) mod send;
 
-pub(crate) mod judge;
-mod refusal;
+pub(crate) mod classify;
 mod reply;
+mod write_error;

@@ -1,11 +1,12 @@
 //! Sends a batch frame by frame.
 
 use crate::connection::Connection;
-use crate::frame::{Malformed, Message};
+use crate::element::Malformed;
+use crate::frame::Message;
 use crate::outcome::{Cause, Outcome};
 use crate::transport::Fault;
 use crate::write::batch::{Sealed, WriteBatch};
-use crate::write::judge::{Asked, Next, judge};
+use crate::write::classify::{Next, SentFrame, classify};
 use crate::write::reply::WriteReply;
 
 impl Connection {
@@ -34,7 +35,7 @@ impl Connection {
         let (kind, ordered) = (batch.kind(), batch.is_ordered());
         let is_acknowledged = batch.is_acknowledged();
         let sealed = batch.seal(frame, self.transport.next_request_id());
-        let asked = Asked { kind, ordered, first: sealed.first, count: sealed.count };
+        let sent_frame = SentFrame { kind, ordered, first: sealed.first, count: sealed.count };
         let mut sent = 0;
         let handed = if is_acknowledged {
             self.transport.exchange(sealed.bytes, &mut sent).await
@@ -44,43 +45,43 @@ impl Connection {
         reply.commands += u32::from(sent > 0);
         reply.bytes_sent += sent as u64;
         match handed {
-            Err(fault) => give_up(&asked, sent, &fault, reply),
-            Ok(()) if is_acknowledged => self.read_verdict(&asked, &sealed, reply),
+            Err(fault) => give_up(&sent_frame, sent, &fault, reply),
+            Ok(()) if is_acknowledged => self.read_verdict(&sent_frame, &sealed, reply),
             Ok(()) => {
-                reply.push_span(asked.first, asked.count, Outcome::Unknown(Cause::Unacknowledged));
+                reply.push_span(sent_frame.first, sent_frame.count, Outcome::Unknown(Cause::Unacknowledged));
                 Next::Send
             }
         }
     }
 
-    fn read_verdict(&mut self, asked: &Asked, sealed: &Sealed<'_>, reply: &mut WriteReply) -> Next {
+    fn read_verdict(&mut self, sent_frame: &SentFrame, sealed: &Sealed<'_>, reply: &mut WriteReply) -> Next {
         let bytes = self.transport.reply();
         reply.bytes_received += self.transport.received() as u64;
-        read(asked, bytes, sealed.request_id, reply).unwrap_or_else(|malformed| {
-            self.transport.abandon();
-            give_up(asked, sealed.bytes.len(), &Fault::Malformed(malformed), reply)
+        read(sent_frame, bytes, sealed.request_id, reply).unwrap_or_else(|malformed| {
+            self.transport.set_broken();
+            give_up(sent_frame, sealed.bytes.len(), &Fault::Malformed(malformed), reply)
         })
     }
 }
 
-/// Reads a whole reply frame and adds the outcome of the documents asked for.
+/// Reads a whole reply frame and adds the outcome of the documents sent_frame for.
 pub(crate) fn read(
-    asked: &Asked,
+    sent_frame: &SentFrame,
     bytes: &[u8],
     request_id: i32,
     reply: &mut WriteReply,
 ) -> Result<Next, Malformed> {
-    judge(asked, Message::parse_reply(bytes, request_id)?.body.as_bytes(), reply)
+    classify(sent_frame, Message::parse_reply(bytes, request_id)?.body.as_bytes(), reply)
 }
 
 /// No reply to believe: the documents are unknown once the kernel had a byte of them.
-fn give_up(asked: &Asked, sent: usize, fault: &Fault, reply: &mut WriteReply) -> Next {
+fn give_up(sent_frame: &SentFrame, sent: usize, fault: &Fault, reply: &mut WriteReply) -> Next {
     let outcome = match fault {
         _ if sent == 0 => Outcome::NotSent,
         Fault::Timeout => Outcome::Unknown(Cause::Timeout),
         Fault::Lost(_) | Fault::Malformed(_) => Outcome::Unknown(Cause::ConnectionLost),
     };
     reply.note(0, fault);
-    reply.push_span(asked.first, asked.count, outcome);
+    reply.push_span(sent_frame.first, sent_frame.count, outcome);
     Next::Stop
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use plimsoll_host::service::Service as Process;
-use plimsoll_http::reach::{Reached, reach, round_trips};
+use plimsoll_http::preflight::{self, Reachable};
 use plimsoll_http::{Http, NullServer, Setup};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Engine, Finished, Progress, RunError};
@@ -90,7 +90,7 @@ impl Service {
             Some(address) => setup.by_way_of(address),
             None => setup,
         };
-        let reached = runtime.block_on(reach(&setup)).deserves(Exit::Server)?;
+        let reached = runtime.block_on(preflight::check(&setup)).deserves(Exit::Server)?;
         let facts = facts(&reached, &setup, staged.as_ref());
         let crew = Crew::of(ground, staged.is_some());
         let setup = Arc::new(setup);
@@ -155,7 +155,7 @@ fn engine(setup: &Arc<Setup>, operations: usize, shard: Share, crew: Crew) -> st
     Engine::new(targets, operations, shard, crew.spin)
 }
 
-fn facts(reached: &Reached, setup: &Setup, staged: Option<&Staged>) -> ServerFacts {
+fn facts(reached: &Reachable, setup: &Setup, staged: Option<&Staged>) -> ServerFacts {
     let mut facts = staged.map(|staged| staged.facts.clone()).unwrap_or_default();
     facts.kind = if staged.is_some() { facts.kind } else { ServerKind::Service };
     facts.addresses = vec![reached.address.clone()];
@@ -248,7 +248,7 @@ impl System for Service {
 
     /// The round trip of a bare request for the URL's path, on a connection that is open and logged in.
     fn ping_ns(&self) -> Option<u64> {
-        let pings = |count| self.runtime.block_on(round_trips(&self.setup, count)).ok();
+        let pings = |count| self.runtime.block_on(preflight::round_trips(&self.setup, count)).ok();
         let first: Trips = pings(PINGS)?.into_iter().collect();
         let trips: Trips = pings(first.worth())?.into_iter().collect();
         trips.median_ns()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use plimsoll_http::reach::{Reached, reach, round_trips};
+use plimsoll_http::preflight::{Reachable, check, round_trips};
 
 use crate::client::{run, setup};
 use crate::raw::{Raw, answering};
@@ -11,7 +11,7 @@ use crate::service::{Service, WAYS, Way};
 
 fn error(section: &str) -> String {
     let setup = setup(section, &[("op", "get: /")]);
-    run(async { reach(&setup).await.unwrap_err().to_string() })
+    run(async { check(&setup).await.unwrap_err().to_string() })
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn a_service_that_answers_is_reached_by_every_way() {
     for way in WAYS {
         let service = Service::start(way, |_| (404, vec![("server", "them".into())], vec![]));
         let setup = setup(&service.section(), &[("op", "get: /")]);
-        let Reached { status, server, .. } = run(async { reach(&setup).await.unwrap() });
+        let Reachable { status, server, .. } = run(async { check(&setup).await.unwrap() });
         assert_eq!((status, server.as_deref()), (404, Some("them")), "{way:?}");
     }
 }
@@ -97,6 +97,6 @@ fn anyones_certificate_is_believed_when_that_is_asked_for() {
         let section =
             format!("url: https://{}\nprotocol: {protocol}\ntls: {{insecure: true}}", service.address);
         let setup = setup(&section, &[("op", "get: /")]);
-        assert_eq!(run(async { reach(&setup).await.unwrap() }).status, 200);
+        assert_eq!(run(async { check(&setup).await.unwrap() }).status, 200);
     }
 }

@@ -12,11 +12,11 @@ use std::io;
 
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
+use crate::answer::Answer;
 use crate::counts::Counts;
-use crate::http1::Fault;
+use crate::fault::Fault;
 use crate::json::{self, Found};
 use crate::setup::{Call, Condition, TextWant, ValueWant};
-use crate::wire::Answer;
 
 /// What an answer says of the operation at place `operation`; counts its status and every condition.
 pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, counts: &Counts) -> Outcome {
@@ -110,8 +110,8 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::Fields;
     use crate::setup::{Context, Setup};
-    use crate::wire::Fields;
     use std::path::Path;
 
     const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nx-a: b\r\n\r\n";

@@ -5,16 +5,15 @@
 //! documents, or leaves them unknown if the server was interrupted. An insert whose count is not that of the documents
 //! it did not refuse is not believed.
 
-use crate::element::{Element, Elements};
-use crate::frame::Malformed;
+use crate::element::{Element, Elements, Malformed};
 use crate::outcome::{Cause, Outcome};
-use crate::write::refusal::Refusal;
 use crate::write::reply::WriteReply;
 use crate::write::spec::WriteKind;
+use crate::write::write_error::WriteError;
 
-/// What was asked of the server.
+/// What was frame of the server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct SentFrame {
     pub(crate) kind: WriteKind,
     pub(crate) ordered: bool,
     /// The place of the frame's first document in the batch.
@@ -31,7 +30,7 @@ pub(crate) enum Next {
 
 /// What a reply's body says, not yet believed.
 #[derive(Default)]
-struct Said<'a> {
+struct ReplyFields<'a> {
     ok: Option<i64>,
     code: i32,
     message: &'a [u8],
@@ -46,32 +45,32 @@ struct Said<'a> {
 ///
 /// # Errors
 /// The body is not a write command's reply; `reply` has no span of the frame then.
-pub(crate) fn judge(asked: &Asked, body: &[u8], reply: &mut WriteReply) -> Result<Next, Malformed> {
-    let said = Said::read(body)?;
-    match said.ok {
+pub(crate) fn classify(frame: &SentFrame, body: &[u8], reply: &mut WriteReply) -> Result<Next, Malformed> {
+    let fields = ReplyFields::read(body)?;
+    match fields.ok {
         None => return Err(Malformed("a reply does not say whether it is ok")),
         Some(0) => {
-            reply.note(said.code, String::from_utf8_lossy(said.message));
-            reply.push_span(asked.first, asked.count, Outcome::of_command_error(said.code));
+            reply.note(fields.code, String::from_utf8_lossy(fields.message));
+            reply.push_span(frame.first, frame.count, Outcome::of_command_error(fields.code));
             return Ok(Next::Stop);
         }
         Some(_) => {}
     }
-    read_refused(asked, &said, reply)?;
-    let applied = applied(asked, &said, reply)?;
-    reply.n += said.n;
-    reply.n_modified += said.n_modified;
-    reply.n_upserted += said.n_upserted;
-    Ok(if asked.ordered { ordered(asked, applied, reply) } else { unordered(asked, applied, reply) })
+    read_refused(frame, &fields, reply)?;
+    let applied = applied(frame, &fields, reply)?;
+    reply.n += fields.n;
+    reply.n_modified += fields.n_modified;
+    reply.n_upserted += fields.n_upserted;
+    Ok(if frame.ordered { ordered(frame, applied, reply) } else { unordered(frame, applied, reply) })
 }
 
-impl<'a> Said<'a> {
+impl<'a> ReplyFields<'a> {
     fn read(body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut said = Said::default();
+        let mut fields = ReplyFields::default();
         for element in Elements::of(body)? {
-            said.take(&element?)?;
+            fields.take(&element?)?;
         }
-        Ok(said)
+        Ok(fields)
     }
 
     fn take(&mut self, element: &Element<'a>) -> Result<(), Malformed> {
@@ -82,16 +81,12 @@ impl<'a> Said<'a> {
             b"upserted" => self.n_upserted = count(element.as_array())?,
             b"writeErrors" => self.write_errors = element.as_array(),
             b"writeConcernError" => self.write_concern_error = element.as_document(),
-            b"code" => self.code = code(element),
+            b"code" => self.code = element.as_code(),
             b"errmsg" => self.message = element.as_text().unwrap_or_default(),
             _ => {}
         }
         Ok(())
     }
-}
-
-pub(super) fn code(element: &Element<'_>) -> i32 {
-    element.as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(0)
 }
 
 fn count(array: Option<&[u8]>) -> Result<u64, Malformed> {
@@ -104,17 +99,21 @@ fn count(array: Option<&[u8]>) -> Result<u64, Malformed> {
 }
 
 /// Fills `reply.refused` with the frame's refused documents: in order, each once.
-fn read_refused(asked: &Asked, said: &Said<'_>, reply: &mut WriteReply) -> Result<(), Malformed> {
+fn read_refused(
+    frame: &SentFrame,
+    fields: &ReplyFields<'_>,
+    reply: &mut WriteReply,
+) -> Result<(), Malformed> {
     reply.refused.clear();
-    let Some(errors) = said.write_errors else { return Ok(()) };
+    let Some(errors) = fields.write_errors else { return Ok(()) };
     for error in Elements::of(errors)? {
         let error = error?.as_document().ok_or(Malformed("a write error is not a document"))?;
-        let refusal = Refusal::read(error)?;
-        if refusal.place >= asked.count {
+        let error = WriteError::read(error)?;
+        if error.index >= frame.count {
             return Err(Malformed("a write error names a document that was not sent"));
         }
-        reply.note(refusal.code, String::from_utf8_lossy(refusal.message));
-        reply.refused.push((refusal.place, refusal.outcome(asked.kind)?));
+        reply.note(error.code, String::from_utf8_lossy(error.message));
+        reply.refused.push((error.index, error.outcome(frame.kind)?));
     }
     reply.refused.sort_by_key(|&(place, _)| place);
     reply.refused.dedup_by_key(|&mut (place, _)| place);
@@ -122,13 +121,17 @@ fn read_refused(asked: &Asked, said: &Said<'_>, reply: &mut WriteReply) -> Resul
 }
 
 /// The outcome of the documents that the server did not refuse.
-fn applied(asked: &Asked, said: &Said<'_>, reply: &mut WriteReply) -> Result<Outcome, Malformed> {
-    if let Some(error) = said.write_concern_error {
+fn applied(
+    frame: &SentFrame,
+    fields: &ReplyFields<'_>,
+    reply: &mut WriteReply,
+) -> Result<Outcome, Malformed> {
+    if let Some(error) = fields.write_concern_error {
         let (mut number, mut message) = (0, [].as_slice());
         for element in Elements::of(error)? {
             let element = element?;
             match element.key {
-                b"code" => number = code(&element),
+                b"code" => number = element.as_code(),
                 b"errmsg" => message = element.as_text().unwrap_or_default(),
                 _ => {}
             }
@@ -136,43 +139,46 @@ fn applied(asked: &Asked, said: &Said<'_>, reply: &mut WriteReply) -> Result<Out
         reply.note(number, String::from_utf8_lossy(message));
         return Ok(Outcome::Unknown(Cause::WriteConcern));
     }
-    let expected = applied_count(asked, reply);
-    if asked.kind == WriteKind::Insert && said.n != u64::from(expected) {
-        reply.note(0, format_args!("the server counts {} documents inserted, {expected} were to be", said.n));
+    let expected = applied_count(frame, reply);
+    if frame.kind == WriteKind::Insert && fields.n != u64::from(expected) {
+        reply.note(
+            0,
+            format_args!("the server counts {} documents inserted, {expected} were to be", fields.n),
+        );
         return Ok(Outcome::Unknown(Cause::Miscounted));
     }
     Ok(Outcome::Acknowledged)
 }
 
 /// How many documents the server applied, going by those it refused.
-fn applied_count(asked: &Asked, reply: &WriteReply) -> u32 {
+fn applied_count(frame: &SentFrame, reply: &WriteReply) -> u32 {
     match reply.refused.first() {
-        Some(&(place, _)) if asked.ordered => place,
+        Some(&(place, _)) if frame.ordered => place,
         // No more than `count` distinct places were let in.
-        _ => asked.count - reply.refused.len() as u32,
+        _ => frame.count - reply.refused.len() as u32,
     }
 }
 
-fn ordered(asked: &Asked, applied: Outcome, reply: &mut WriteReply) -> Next {
+fn ordered(frame: &SentFrame, applied: Outcome, reply: &mut WriteReply) -> Next {
     let Some(&(place, outcome)) = reply.refused.first() else {
-        reply.push_span(asked.first, asked.count, applied);
+        reply.push_span(frame.first, frame.count, applied);
         return Next::Send;
     };
-    reply.push_span(asked.first, place, applied);
-    reply.push_span(asked.first + place, 1, outcome);
-    reply.push_span(asked.first + place + 1, asked.count - place - 1, Outcome::NotSent);
+    reply.push_span(frame.first, place, applied);
+    reply.push_span(frame.first + place, 1, outcome);
+    reply.push_span(frame.first + place + 1, frame.count - place - 1, Outcome::NotSent);
     Next::Stop
 }
 
-fn unordered(asked: &Asked, applied: Outcome, reply: &mut WriteReply) -> Next {
+fn unordered(frame: &SentFrame, applied: Outcome, reply: &mut WriteReply) -> Next {
     let mut done = 0;
     for index in 0..reply.refused.len() {
         let (place, outcome) = reply.refused[index];
-        reply.push_span(asked.first + done, place - done, applied);
-        reply.push_span(asked.first + place, 1, outcome);
+        reply.push_span(frame.first + done, place - done, applied);
+        reply.push_span(frame.first + place, 1, outcome);
         done = place + 1;
     }
-    reply.push_span(asked.first + done, asked.count - done, applied);
+    reply.push_span(frame.first + done, frame.count - done, applied);
     Next::Send
 }
 
@@ -186,13 +192,13 @@ mod tests {
     const DUPLICATE: Outcome = Outcome::Rejected(Class::DuplicateKey);
     const UNSURE: Outcome = Outcome::Unknown(Cause::WriteConcern);
 
-    fn asked(ordered: bool, count: u32) -> Asked {
-        Asked { kind: WriteKind::Insert, ordered, first: 100, count }
+    fn frame(ordered: bool, count: u32) -> SentFrame {
+        SentFrame { kind: WriteKind::Insert, ordered, first: 100, count }
     }
 
-    fn check(asked: Asked, body: RawDocumentBuf, next: Next, spans: &[(u32, u32, Outcome)]) {
+    fn check(frame: SentFrame, body: RawDocumentBuf, next: Next, spans: &[(u32, u32, Outcome)]) {
         let mut reply = WriteReply::new();
-        assert_eq!(judge(&asked, body.as_bytes(), &mut reply), Ok(next));
+        assert_eq!(classify(&frame, body.as_bytes(), &mut reply), Ok(next));
         let expected: Vec<Span> =
             spans.iter().map(|&(first, count, outcome)| Span { first, count, outcome }).collect();
         assert_eq!(reply.spans(), expected);
@@ -206,8 +212,8 @@ mod tests {
     fn an_ordered_batch_is_acknowledged_up_to_the_failure_and_not_tried_behind_it() {
         let body = || rawdoc! {"n": 2, "writeErrors": [duplicate(2)], "ok": 1.0};
         let spans = [(100, 2, Outcome::Acknowledged), (102, 1, DUPLICATE), (103, 2, Outcome::NotSent)];
-        check(asked(true, 5), body(), Next::Stop, &spans);
-        check(asked(true, 3), body(), Next::Stop, &spans[..2]);
+        check(frame(true, 5), body(), Next::Stop, &spans);
+        check(frame(true, 3), body(), Next::Stop, &spans[..2]);
     }
 
     #[test]
@@ -219,7 +225,7 @@ mod tests {
             (104, 1, DUPLICATE),
             (105, 1, Outcome::Acknowledged),
         ];
-        check(asked(false, 6), body, Next::Send, &spans);
+        check(frame(false, 6), body, Next::Send, &spans);
     }
 
     #[test]
@@ -235,19 +241,19 @@ mod tests {
         let invalid = Outcome::Rejected(Class::Validation);
         let id = Outcome::Rejected(Class::DuplicateId);
         let spans = [(100, 1, id), (101, 1, DUPLICATE), (102, 1, invalid), (103, 1, Outcome::Acknowledged)];
-        check(asked(false, 4), body(), Next::Send, &spans);
+        check(frame(false, 4), body(), Next::Send, &spans);
         let spans = [(100, 2, DUPLICATE), (102, 1, invalid), (103, 1, Outcome::Acknowledged)];
-        check(Asked { kind: WriteKind::Update, ..asked(false, 4) }, body(), Next::Send, &spans);
+        check(SentFrame { kind: WriteKind::Update, ..frame(false, 4) }, body(), Next::Send, &spans);
     }
 
     #[test]
     fn a_write_concern_error_leaves_what_was_applied_unknown_and_what_was_refused_refused() {
         let concern = || rawdoc! {"code": 64, "errmsg": "waiting for replication timed out"};
         let body = rawdoc! {"n": 3, "writeConcernError": concern(), "ok": 1.0};
-        check(asked(true, 3), body, Next::Send, &[(100, 3, UNSURE)]);
+        check(frame(true, 3), body, Next::Send, &[(100, 3, UNSURE)]);
         let body = rawdoc! {"n": 1, "writeErrors": [duplicate(1)], "writeConcernError": concern(), "ok": 1.0};
         check(
-            asked(true, 3),
+            frame(true, 3),
             body,
             Next::Stop,
             &[(100, 1, UNSURE), (101, 1, DUPLICATE), (102, 1, Outcome::NotSent)],
@@ -263,16 +269,16 @@ mod tests {
             (91, Outcome::Unknown(Cause::Interrupted)),
         ] {
             let body = rawdoc! {"ok": 0.0, "code": code, "errmsg": "no"};
-            check(asked(false, 4), body, Next::Stop, &[(100, 4, outcome)]);
+            check(frame(false, 4), body, Next::Stop, &[(100, 4, outcome)]);
         }
     }
 
     #[test]
     fn an_insert_that_the_server_counts_short_is_not_believed() {
         let short = Outcome::Unknown(Cause::Miscounted);
-        check(asked(true, 4), rawdoc! {"n": 3, "ok": 1}, Next::Send, &[(100, 4, short)]);
-        check(asked(true, 4), rawdoc! {"ok": 1}, Next::Send, &[(100, 4, short)]);
-        let update = Asked { kind: WriteKind::Update, ..asked(true, 4) };
+        check(frame(true, 4), rawdoc! {"n": 3, "ok": 1}, Next::Send, &[(100, 4, short)]);
+        check(frame(true, 4), rawdoc! {"ok": 1}, Next::Send, &[(100, 4, short)]);
+        let update = SentFrame { kind: WriteKind::Update, ..frame(true, 4) };
         check(
             update,
             rawdoc! {"n": 3, "nModified": 2, "ok": 1},
@@ -284,11 +290,11 @@ mod tests {
     #[test]
     fn the_first_error_and_the_counts_are_kept() {
         let mut reply = WriteReply::new();
-        let update = Asked { kind: WriteKind::Update, ..asked(true, 4) };
+        let update = SentFrame { kind: WriteKind::Update, ..frame(true, 4) };
         let body = rawdoc! {
             "n": 3_i64, "nModified": 2.0, "upserted": [{"index": 0, "_id": 1}], "writeErrors": [duplicate(3)], "ok": true,
         };
-        judge(&update, body.as_bytes(), &mut reply).unwrap();
+        classify(&update, body.as_bytes(), &mut reply).unwrap();
         assert_eq!((reply.n, reply.n_modified, reply.n_upserted), (3, 2, 1));
         assert_eq!(reply.first_error(), Some((11000, "dup")));
     }
@@ -304,7 +310,7 @@ mod tests {
             rawdoc! {"ok": 1, "n": 1, "writeErrors": [5]},
         ] {
             let mut reply = WriteReply::new();
-            assert!(judge(&asked(true, 4), body.as_bytes(), &mut reply).is_err(), "{body:?}");
+            assert!(classify(&frame(true, 4), body.as_bytes(), &mut reply).is_err(), "{body:?}");
             assert!(reply.spans().is_empty());
         }
     }

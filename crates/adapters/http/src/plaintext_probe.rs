@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::connect::{Error, tcp};
+use crate::connect::Error;
 use crate::setup::Endpoint;
 
 /// TLS that takes longer is asked about; so long at most the answer in the clear is waited for as well.
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The connection that `opening` opens, or why there is none: without waiting for the whole time limit where the service
 /// turns out to speak in the clear.
-pub(crate) async fn opened<T>(
+pub(crate) async fn explain<T>(
     endpoint: &Endpoint,
     opening: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
@@ -41,7 +41,7 @@ async fn answers(endpoint: &Endpoint) -> bool {
 }
 
 async fn ask(endpoint: &Endpoint) -> io::Result<bool> {
-    let mut stream = tcp(endpoint).await?;
+    let mut stream = plimsoll_net::tcp(endpoint.destination()).await?;
     let host = endpoint.url.host_header();
     let request = format!("HEAD / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;

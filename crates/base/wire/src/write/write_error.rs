@@ -1,10 +1,8 @@
 //! Why the server refused one document, and of a duplicate key, which index it is of.
 
 use crate::class::Class;
-use crate::element::Elements;
-use crate::frame::Malformed;
+use crate::element::{Elements, Malformed};
 use crate::outcome::Outcome;
-use crate::write::judge::code;
 use crate::write::spec::WriteKind;
 
 /// The only key of the index that every collection has.
@@ -15,32 +13,32 @@ const INDEX: &[u8] = b" index: ";
 const ID_INDEX: &[u8] = b"_id_";
 
 /// A write error: the place in the frame, the code, the words, and the keys of the index that it is about.
-pub(super) struct Refusal<'a> {
-    pub place: u32,
+pub(super) struct WriteError<'a> {
+    pub index: u32,
     pub code: i32,
     pub message: &'a [u8],
     key_pattern: Option<&'a [u8]>,
 }
 
-impl<'a> Refusal<'a> {
+impl<'a> WriteError<'a> {
     /// Reads one of the write errors of a reply.
     ///
     /// # Errors
     /// It does not name its document, or is cut short.
     pub fn read(error: &'a [u8]) -> Result<Self, Malformed> {
-        let (mut place, mut number, mut message, mut key_pattern) = (None, 0, [].as_slice(), None);
+        let (mut index, mut number, mut message, mut key_pattern) = (None, 0, [].as_slice(), None);
         for element in Elements::of(error)? {
             let element = element?;
             match element.key {
-                b"index" => place = element.as_i64().and_then(|place| u32::try_from(place).ok()),
-                b"code" => number = code(&element),
+                b"index" => index = element.as_i64().and_then(|index| u32::try_from(index).ok()),
+                b"code" => number = element.as_code(),
                 b"errmsg" => message = element.as_text().unwrap_or_default(),
                 b"keyPattern" => key_pattern = element.as_document(),
                 _ => {}
             }
         }
-        let place = place.ok_or(Malformed("a write error does not name its document"))?;
-        Ok(Self { place, code: number, message, key_pattern })
+        let index = index.ok_or(Malformed("a write error does not name its document"))?;
+        Ok(Self { index, code: number, message, key_pattern })
     }
 
     /// What became of the document.
@@ -59,14 +57,14 @@ impl<'a> Refusal<'a> {
 /// Whether a duplicate is of the `_id`: by the keys of the index, which MongoDB gives since 4.4, or else by its name in the
 /// words. A server that says neither leaves it open, and then it is not believed to be.
 fn is_of_id(key_pattern: Option<&[u8]>, message: &[u8]) -> Result<bool, Malformed> {
-    let Some(pattern) = key_pattern else { return Ok(index(message) == Some(ID_INDEX)) };
+    let Some(pattern) = key_pattern else { return Ok(index_name(message) == Some(ID_INDEX)) };
     let mut keys = Elements::of(pattern)?;
     let first = keys.next().transpose()?;
     Ok(first.is_some_and(|first| first.key == ID) && keys.next().is_none())
 }
 
 /// The index that the words name, up to the next blank.
-fn index(message: &[u8]) -> Option<&[u8]> {
+fn index_name(message: &[u8]) -> Option<&[u8]> {
     let at = message.windows(INDEX.len()).position(|words| words == INDEX)?;
     message[at + INDEX.len()..].split(|byte| *byte == b' ').next()
 }

@@ -1,4 +1,4 @@
-//! TLS settings, built once and shared by every connection.
+//! Builds TLS client settings, once for all connections.
 
 use std::sync::Arc;
 
@@ -9,36 +9,39 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use crate::error::Error;
-
-/// Whose certificates are believed.
+/// Which certificate authorities are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// The public authorities of Mozilla's list.
     PublicRoots,
-    /// The authorities in these PEM bytes, and no other.
+    /// Only the authorities in these PEM bytes.
     Authorities(Vec<u8>),
-    /// Anybody's, also expired or for another host: encrypted, but who answers is not checked.
+    /// Any certificate, also expired or for another host: traffic is encrypted, but the server is not authenticated.
     Anyone,
 }
 
-/// How to speak TLS with a server. Cheap to clone.
+/// Invalid TLS settings.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TlsError(String);
+
+/// The TLS settings of a client. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    pub(crate) config: Arc<ClientConfig>,
-    pub(crate) server_name: Option<String>,
+    config: Arc<ClientConfig>,
+    server_name: Option<String>,
 }
 
 impl Tls {
     /// Prepares TLS 1.2 and 1.3 with the given trust.
     ///
     /// # Errors
-    /// [`Error::TlsSettings`] if the PEM bytes hold no usable certificate.
-    pub fn new(trust: &Trust) -> Result<Tls, Error> {
+    /// The PEM bytes hold no usable certificate.
+    pub fn new(trust: &Trust) -> Result<Tls, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| settings(&error))?;
+            .map_err(invalid)?;
         let config = match trust {
             Trust::PublicRoots => builder.with_root_certificates(public_roots()).with_no_client_auth(),
             Trust::Authorities(pem) => {
@@ -52,38 +55,52 @@ impl Tls {
         Ok(Tls { config: Arc::new(config), server_name: None })
     }
 
-    /// Expects the certificate (and asks by SNI) for this name rather than the address's host.
+    /// Expects a certificate for this name instead of the host's, and sends it as SNI.
     #[must_use]
     pub fn expecting(self, server_name: impl Into<String>) -> Tls {
         Tls { server_name: Some(server_name.into()), ..self }
     }
 
-    /// The name to ask for and to expect.
-    pub(crate) fn name_for(&self, host: &str) -> Result<ServerName<'static>, Error> {
+    /// Offers one application protocol in the handshake (ALPN).
+    #[must_use]
+    pub fn offering(mut self, protocol: &[u8]) -> Tls {
+        Arc::make_mut(&mut self.config).alpn_protocols = vec![protocol.to_vec()];
+        self
+    }
+
+    pub(crate) fn config(&self) -> &Arc<ClientConfig> {
+        &self.config
+    }
+
+    /// The name that the certificate must carry.
+    pub(crate) fn name_for(&self, host: &str) -> Result<ServerName<'static>, TlsError> {
         let name = self.server_name.as_deref().unwrap_or(host);
         ServerName::try_from(name.to_owned())
-            .map_err(|_| settings(&format!("{name:?} is no name of a server")))
+            .map_err(|_| TlsError(format!("{name:?} is not a valid server name")))
     }
 }
 
-fn settings(detail: &impl ToString) -> Error {
-    Error::TlsSettings { detail: detail.to_string() }
+fn invalid(error: impl ToString) -> TlsError {
+    TlsError(error.to_string())
 }
 
 fn public_roots() -> RootCertStore {
     RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
 }
 
-fn authorities(pem: &[u8]) -> Result<RootCertStore, Error> {
+fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| settings(&error))?;
-        store.add(certificate).map_err(|error| settings(&error))?;
+        store.add(certificate.map_err(invalid)?).map_err(invalid)?;
     }
-    if store.is_empty() { Err(settings(&"the PEM bytes hold no certificate")) } else { Ok(store) }
+    if store.is_empty() {
+        Err(TlsError("there is no certificate in the PEM bytes".into()))
+    } else {
+        Ok(store)
+    }
 }
 
-/// Believes any certificate, but still checks that the peer holds its key.
+/// Accepts any certificate, but still checks that the peer holds its key.
 #[derive(Debug)]
 struct Unchecked {
     provider: Arc<CryptoProvider>,
@@ -139,12 +156,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_hold_no_certificate_are_refused_with_the_mend() {
+    fn pem_bytes_without_a_usable_certificate_are_refused() {
         for pem in [b"".as_slice(), b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            let error = Tls::new(&Trust::Authorities(pem.to_vec())).unwrap_err();
-            assert!(error.to_string().contains("PEM"), "{error}");
+            assert!(Tls::new(&Trust::Authorities(pem.to_vec())).is_err());
         }
         assert!(Tls::new(&Trust::PublicRoots).is_ok());
         assert!(Tls::new(&Trust::Anyone).is_ok());
+    }
+
+    #[test]
+    fn the_expected_name_replaces_the_host() {
+        let tls = Tls::new(&Trust::Anyone).unwrap();
+        assert_eq!(tls.name_for("::1").unwrap(), ServerName::try_from("::1").unwrap());
+        assert!(tls.name_for("no name").is_err());
+        let expected = ServerName::try_from("db.example").unwrap();
+        assert_eq!(tls.expecting("db.example").name_for("no name").unwrap(), expected);
     }
 }

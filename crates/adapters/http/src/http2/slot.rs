@@ -10,12 +10,13 @@ use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, Request, Uri};
 use httparse::EMPTY_HEADER;
+use plimsoll_net::Deadline;
 
 use super::session::Session;
-use crate::deadline::Deadline;
-use crate::http1::{Ask, Fault, Malformed};
+use crate::answer::{Answer, Fields};
+use crate::fault::Fault;
+use crate::http1::{Ask, Malformed};
 use crate::setup::Endpoint;
-use crate::wire::{Answer, Fields};
 
 /// Headers of a request at most.
 const HEADERS_MAX: usize = 100;
@@ -26,7 +27,7 @@ const NOT_SENT: [&str; 2] = ["host", "content-length"];
 
 /// A place on a shared connection: one request in flight.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Slot {
     session: Arc<Session>,
     deadline: Deadline,
     scheme: &'static str,
@@ -44,13 +45,13 @@ struct Taken {
     is_too_large: bool,
 }
 
-impl Lane {
+impl Slot {
     /// A place that was taken in a session.
     ///
     /// # Errors
     /// The system has no thread left.
     pub(crate) fn new(session: Arc<Session>, endpoint: &Endpoint) -> io::Result<Self> {
-        let deadline = Deadline::new(endpoint.timeout).inspect_err(|_| session.leave())?;
+        let deadline = Deadline::new(Some(endpoint.timeout)).inspect_err(|_| session.leave())?;
         Ok(Self {
             session,
             deadline,
@@ -101,7 +102,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.session.leave();
     }

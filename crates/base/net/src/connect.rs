@@ -1,0 +1,125 @@
+//! Opens streams: resolve, connect and TLS handshake within one time limit.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustls::{AlertDescription, Error as RustlsError};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+
+use crate::stream::Stream;
+use crate::tls::{Tls, TlsError};
+
+/// A TCP server, and the name that its certificate must carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination<'a> {
+    /// A name or an IP address, without brackets.
+    pub host: &'a str,
+    /// The TCP port.
+    pub port: u16,
+    /// Connects here instead; the certificate must still carry the name of `host`.
+    pub address: Option<SocketAddr>,
+}
+
+/// Why there is no connection. The caller knows the address and adds it.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No server listens there.
+    #[error("the connection was refused")]
+    Refused,
+    /// The network or the name service failed.
+    #[error("{0}")]
+    Unreachable(#[source] io::Error),
+    /// The TCP connection was not open in time.
+    #[error("no connection within the time limit")]
+    Timeout,
+    /// The TCP connection was open, but the TLS handshake was not done in time.
+    #[error("no TLS handshake within the time limit")]
+    TlsTimeout,
+    /// The server name is invalid.
+    #[error(transparent)]
+    ServerName(TlsError),
+    /// The server knows none of the application protocols that we offer.
+    #[error("{0}")]
+    NoProtocol(#[source] io::Error),
+    /// The TLS handshake failed because the peer does not speak TLS, or closed the connection.
+    #[error("{0}")]
+    NotTls(#[source] io::Error),
+    /// The TLS handshake failed for another reason.
+    #[error("{0}")]
+    Tls(#[source] io::Error),
+}
+
+/// Connects to a server by TCP, with TLS if `tls` is given. `limit` bounds all of it.
+///
+/// # Errors
+/// Any [`ConnectError`].
+pub async fn connect(
+    destination: Destination<'_>,
+    tls: Option<&Tls>,
+    limit: Duration,
+) -> Result<Stream, ConnectError> {
+    let is_connected = AtomicBool::new(false);
+    let opened = tokio::time::timeout(limit, open(destination, tls, &is_connected)).await;
+    opened.unwrap_or_else(|_| {
+        Err(if is_connected.into_inner() { ConnectError::TlsTimeout } else { ConnectError::Timeout })
+    })
+}
+
+/// Connects to a server by a Unix socket within `limit`.
+///
+/// # Errors
+/// [`ConnectError::Refused`], [`ConnectError::Unreachable`] or [`ConnectError::Timeout`].
+pub async fn connect_unix(path: &Path, limit: Duration) -> Result<Stream, ConnectError> {
+    let opened = tokio::time::timeout(limit, UnixStream::connect(path)).await;
+    let stream = opened.map_err(|_| ConnectError::Timeout)?;
+    stream.map(Stream::Unix).map_err(unconnected)
+}
+
+/// Connects by TCP and turns Nagle's algorithm off, without a time limit.
+///
+/// # Errors
+/// The error of the system.
+pub async fn tcp(destination: Destination<'_>) -> io::Result<TcpStream> {
+    let stream = match destination.address {
+        Some(address) => TcpStream::connect(address).await?,
+        None => TcpStream::connect((destination.host, destination.port)).await?,
+    };
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+async fn open(
+    destination: Destination<'_>,
+    tls: Option<&Tls>,
+    is_connected: &AtomicBool,
+) -> Result<Stream, ConnectError> {
+    let stream = tcp(destination).await.map_err(unconnected)?;
+    is_connected.store(true, Ordering::Relaxed);
+    let Some(tls) = tls else { return Ok(Stream::Tcp(stream)) };
+    let name = tls.name_for(destination.host).map_err(ConnectError::ServerName)?;
+    let stream = TlsConnector::from(tls.config().clone()).connect(name, stream).await;
+    stream.map(|stream| Stream::Tls(Box::new(stream))).map_err(no_session)
+}
+
+fn unconnected(error: io::Error) -> ConnectError {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => ConnectError::Refused,
+        _ => ConnectError::Unreachable(error),
+    }
+}
+
+fn no_session(error: io::Error) -> ConnectError {
+    let no_protocol = RustlsError::AlertReceived(AlertDescription::NoApplicationProtocol);
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>()) {
+        Some(RustlsError::InvalidMessage(_)) => ConnectError::NotTls(error),
+        Some(inner) if *inner == no_protocol => ConnectError::NoProtocol(error),
+        _ if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
+            ConnectError::NotTls(error)
+        }
+        _ => ConnectError::Tls(error),
+    }
+}

@@ -1,0 +1,21 @@
+//! Bounded TCP, TLS and Unix-socket streams: connect, trust, send and receive within a time limit.
+//!
+//! [`connect`] and [`connect_unix`] open a [`Stream`]. A [`Channel`] adds a time limit for each exchange to it and moves
+//! bytes: out of the caller's buffer, and into a [`Receive`]. A protocol composes these steps and allocates nothing for
+//! them. All of it needs a tokio runtime with IO and time enabled.
+//!
+//! This crate must not know any protocol above TLS, load or scenarios.
+
+pub use channel::{Channel, Fault, Receive};
+pub use connect::{ConnectError, Destination, connect, connect_unix, tcp};
+pub use deadline::Deadline;
+pub use stream::Stream;
+pub use tls::{Tls, TlsError, Trust};
+
+mod connect;
+
+mod channel;
+mod deadline;
+
+mod stream;
+mod tls;
