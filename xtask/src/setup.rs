@@ -1,36 +1,41 @@
-//! `cargo xtask setup`: installs what the tests need into the cache. Quick when it is there.
+//! `cargo xtask setup`: installs what the tests need into the cache. Quick when everything is installed.
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Result;
 use plimsoll_install::Cache;
 
-use crate::command::cargo;
-use crate::{command, prometheus, python};
+use crate::command::{self, cargo};
+use crate::test::FULL;
+use crate::{prometheus, python};
 
-/// Installs the embedded server, the Kafka broker, the Python environment, Prometheus and the embedding model.
+/// Programs of ours that install something.
+const PROGRAMS: [&str; 6] = ["--bin", "plimsoll", "--example", "install_broker", "--example", "install"];
+
+/// Installs the Python environment, Prometheus, the Kafka broker, the embedding model and the embedded server.
 pub(crate) fn run() -> Result<()> {
-    server()?;
-    broker()?;
     let cache = Cache::locate()?;
     python::install(cache.root(), &python::TESTS)?;
     prometheus::install(cache.root())?;
-    model(cache.root())
+    let built = build()?;
+    // Maven fetches 54 MB the first time, and the client library is built.
+    command::run(&mut Command::new(built.join("examples/install_broker")))?;
+    // 107 MB and some seconds the first time.
+    command::run(Command::new(built.join("examples/install")).arg(cache.root()))?;
+    // A user's own command, which builds for minutes the first time.
+    command::run(Command::new(built.join("plimsoll")).args(["server", "install"]))
 }
 
-/// The binary's own command does it, so that ours is the way of a user too. It builds for minutes the first time.
-fn server() -> Result<()> {
-    command::run(cargo().args(["run", "--quiet", "--package", "plimsoll", "--", "server", "install"]))
+/// Installs the embedding model alone.
+pub(crate) fn model() -> Result<()> {
+    let cache = Cache::locate()?;
+    let built = build()?;
+    command::run(Command::new(built.join("examples/install")).arg(cache.root()))
 }
 
-/// Maven fetches 54 MB the first time, and the client library is built.
-fn broker() -> Result<()> {
-    let words = "run --quiet --package plimsoll-kafka --example install_broker";
-    command::run(cargo().args(words.split(' ')))
-}
-
-/// 107 MB and some seconds the first time. It is built without the runtime, which it does not need.
-pub(crate) fn model(cache: &Path) -> Result<()> {
-    let words = "run --quiet --package plimsoll-onnx --no-default-features --example install --";
-    command::run(cargo().args(words.split(' ')).arg(cache))
+/// Builds the installing programs with the features of the tests, so that the tests compile nothing again. Gives their directory.
+fn build() -> Result<PathBuf> {
+    command::run(cargo().args(["build", "--quiet"]).args(FULL).args(PROGRAMS))?;
+    Ok(command::target()?.join("debug"))
 }

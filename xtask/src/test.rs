@@ -1,42 +1,97 @@
-//! `cargo xtask test`: everything that must hold, the quick before the slow.
+//! `cargo xtask test`: checks everything, the quick before the slow.
 
-use anyhow::Result;
+use std::thread;
+
+use anyhow::{Result, anyhow};
+use clap::Args;
 
 use crate::command::{self, cargo};
-use crate::setup;
+use crate::deny::{self, Advisories};
 use crate::steps::Steps;
+use crate::{dist, setup};
+
+/// One set of features for everything that is built here: another set would compile most dependencies again.
+pub(crate) const FULL: [&str; 3] = ["--workspace", "--features", "plimsoll/full"];
+
+/// How much to check.
+#[derive(Args)]
+pub(crate) struct Test {
+    /// Also run what takes long: kill campaigns, comparisons of real runs, the packed release build, advisories of dependencies.
+    #[arg(long)]
+    all: bool,
+}
 
 /// Runs all steps and prints how long each took, also when one fails.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(test: &Test) -> Result<()> {
     let mut steps = Steps::default();
-    let result = all(&mut steps);
+    let mut result = usual(&mut steps);
+    if result.is_ok() && test.all {
+        result = long(&mut steps);
+    }
     eprint!("\n{steps}");
     result
 }
 
-fn all(steps: &mut Steps) -> Result<()> {
+fn usual(steps: &mut Steps) -> Result<()> {
     steps.run("format", format)?;
+    steps.run("deny", || deny::run(Advisories::Ask))?;
+    steps.run("build", build)?;
+    // The embedded server takes minutes to build and leaves cores idle at times. The lints use them.
+    let setup = thread::spawn(setup::run);
     steps.run("lint", lint)?;
-    steps.run("setup", setup::run)?;
+    steps.run("docs", docs)?;
+    steps.run("setup", || setup.join().map_err(|_| anyhow!("the setup panicked"))?)?;
     steps.run("test", test)?;
-    steps.run("docs", docs)
+    steps.run("pack", pack)
+}
+
+fn long(steps: &mut Steps) -> Result<()> {
+    steps.run("advisory", || deny::run(Advisories::On))?;
+    steps.run("lean", || command::run(cargo().args(["check", "--package", "plimsoll"])))?;
+    steps.run("ignored", ignored)?;
+    let xtask = |words: &str| command::run(cargo().arg("xtask").args(words.split(' ')));
+    steps.run("kills", || xtask("bench kills"))?;
+    steps.run("compare", || xtask("bench compare --rounds 3"))?;
+    steps.run("dist", || xtask("dist"))
 }
 
 fn format() -> Result<()> {
     command::run(cargo().args(["fmt", "--all", "--check"]))
 }
 
-/// Also of the program without Kafka and vectors, which the README offers.
+fn build() -> Result<()> {
+    command::run(cargo().arg("test").args(FULL).arg("--no-run"))
+}
+
+/// Of the full program, and of the default one, which has no Kafka and no vectors.
 fn lint() -> Result<()> {
-    command::run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    let lean = ["clippy", "--package", "plimsoll", "--no-default-features", "--", "-D", "warnings"];
-    command::run(cargo().args(lean))
+    let lint = |features: &[&str]| {
+        let words = ["--all-targets", "--", "-D", "warnings"];
+        command::run(cargo().arg("clippy").args(features).args(words))
+    };
+    lint(&FULL)?;
+    lint(&["--workspace"])
 }
 
 fn test() -> Result<()> {
-    command::run(cargo().args(["test", "--workspace"]))
+    command::run(cargo().arg("test").args(FULL))
 }
 
+/// The long tests, which are marked `#[ignore = "long: …"]`.
+fn ignored() -> Result<()> {
+    command::run(cargo().arg("test").args(FULL).args(["--", "--ignored", "long_"]))
+}
+
+/// Examples are documented too because that gives the dependencies the features that the lints gave them.
 fn docs() -> Result<()> {
-    command::run(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-Dwarnings"))
+    let words = ["--no-deps", "--lib", "--bins", "--examples"];
+    command::run(cargo().arg("doc").args(FULL).args(words).env("RUSTDOCFLAGS", "-Dwarnings"))
+}
+
+/// Packs the binary of the tests: that shows that the package is complete.
+fn pack() -> Result<()> {
+    let target = command::target()?;
+    let out = target.join("pack");
+    let packed = dist::pack(&target.join("debug/plimsoll"), &out)?;
+    dist::check(&packed, &out)
 }

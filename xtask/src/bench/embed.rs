@@ -30,7 +30,7 @@ pub(crate) struct Embed {
 pub(crate) fn run(embed: &Embed) -> Result<()> {
     let cache = Cache::locate()?;
     let cache = cache.root();
-    setup::model(cache)?;
+    setup::model()?;
     if embed.install || embed.candle {
         python::install(cache, &python::EMBEDDING)?;
     }

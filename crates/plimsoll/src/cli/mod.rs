@@ -27,7 +27,7 @@ pub use shared::{JudgeArgs, LoadArgs};
 pub use suite::SuiteArgs;
 #[cfg(feature = "embedding")]
 pub use tool::ModelCommand;
-pub use tool::{CompletionsArgs, ScenariosArgs, SchemaArgs, SchemaOf, SelftestArgs};
+pub use tool::{CompletionsArgs, ManArgs, ScenariosArgs, SchemaArgs, SchemaOf, SelftestArgs};
 
 /// The load line of a MongoDB deployment: how much load it takes, at what latency, held back by what, with proof that
 /// nothing it acknowledged was lost.
@@ -87,4 +87,7 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Print the completions for a shell.
     Completions(CompletionsArgs),
+    /// Write the manual pages into a directory.
+    #[command(hide = true)]
+    Man(ManArgs),
 }

@@ -1,4 +1,6 @@
-//! What the program has about itself: `scenarios`, `selftest`, `schema`, `completions`, `model`.
+//! What the program has about itself: `scenarios`, `selftest`, `schema`, `completions`, `man`, `model`.
+
+use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::Shell;
@@ -70,6 +72,14 @@ pub enum SchemaOf {
 pub struct CompletionsArgs {
     /// For which shell.
     pub shell: Shell,
+}
+
+/// Write the manual pages.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// An existing directory: it receives a page for each command.
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// What to do with the model.

@@ -1,8 +1,9 @@
-//! `plimsoll completions`: completions for a shell.
+//! `plimsoll completions` and `plimsoll man`: prints completions for a shell, and writes manual pages.
 
+use anyhow::Context;
 use clap::CommandFactory;
 
-use crate::cli::{Cli, CompletionsArgs};
+use crate::cli::{Cli, CompletionsArgs, ManArgs};
 use crate::terminal::print;
 use plimsoll_run::exit::{Exit, Outcome};
 
@@ -14,6 +15,17 @@ pub fn completions(args: &CompletionsArgs) -> Outcome<Exit> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "plimsoll", &mut text);
     print(&String::from_utf8_lossy(&text));
+    Ok(Exit::Held)
+}
+
+/// Writes a manual page for each command.
+///
+/// # Errors
+/// If the directory cannot be written.
+pub fn man(args: &ManArgs) -> Outcome<Exit> {
+    let path = &args.directory;
+    clap_mangen::generate_to(Cli::command(), path)
+        .with_context(|| format!("write manual pages to {}", path.display()))?;
     Ok(Exit::Held)
 }
 
@@ -32,7 +44,8 @@ fn describe(command: &mut clap::Command, name: &str, text: &mut String) {
     let help = command.clone().term_width(100).render_long_help().to_string();
     let lines: Vec<_> = help.lines().map(str::trim_end).collect();
     text.push_str(&format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n")));
-    let names: Vec<_> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    let names: Vec<_> = shown.map(|sub| sub.get_name().to_owned()).collect();
     for sub in names.iter().filter(|sub| *sub != "help") {
         if let Some(command) = command.find_subcommand_mut(sub) {
             describe(command, &format!("{name} {sub}"), text);

@@ -54,5 +54,6 @@ pub fn execute(cli: &Cli) -> Outcome<Exit> {
         Command::Selftest(args) => selftest::selftest(args),
         Command::Schema(args) => schema::schema(args),
         Command::Completions(args) => completions::completions(args),
+        Command::Man(args) => completions::man(args),
     }
 }
