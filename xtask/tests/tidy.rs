@@ -29,7 +29,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("kafka", &["measure", "pipeline", "install", "process"]),
     ("onnx", &["measure", "pipeline", "install"]),
     ("stores", &["measure", "ledger", "wire", "pipeline", "deployment"]),
-    ("telemetry", &[]),
+    ("service", &[]),
+    ("telemetry", &["service"]),
     ("report", &["measure"]),
     (
         "series",
@@ -134,13 +135,13 @@ struct Held {
 const HELD: &[Held] = &[
     // The tests of `wire` compare what it does with what the driver does.
     Held { name: "mongodb", rooms: &["deployment", "mongo", "stores", "telemetry"], tests: &["wire"] },
-    Held { name: "rustls", rooms: &["net", "telemetry"], tests: &[] },
-    // The tests of `http` have a server that speaks TLS.
-    Held { name: "tokio-rustls", rooms: &["net", "telemetry"], tests: &["http"] },
+    Held { name: "rustls", rooms: &["net", "service"], tests: &["telemetry"] },
+    // The tests of `http` and `telemetry` speak TLS themselves.
+    Held { name: "tokio-rustls", rooms: &["net", "service"], tests: &["http", "telemetry"] },
     Held { name: "clap", rooms: &["plimsoll", "xtask"], tests: &[] },
     Held { name: "anyhow", rooms: &["scenario", "run", "series", "stream", "plimsoll", "xtask"], tests: &[] },
     Held { name: "mimalloc", rooms: &["plimsoll"], tests: &[] },
-    Held { name: "axum", rooms: &["telemetry", "stream"], tests: &[] },
+    Held { name: "axum", rooms: &["service", "telemetry", "stream"], tests: &[] },
     Held { name: "ort", rooms: &["onnx"], tests: &[] },
     Held { name: "tokenizers", rooms: &["onnx"], tests: &[] },
     Held { name: "rdkafka", rooms: &["kafka"], tests: &[] },

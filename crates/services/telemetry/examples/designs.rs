@@ -18,7 +18,7 @@ use futures_util::future::join_all;
 use mongodb::Client;
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Cache, Profile, Server};
-use plimsoll_telemetry::budget::Hold;
+use plimsoll_service::Reservation;
 use plimsoll_telemetry::readings::{BucketSettings, Design, Detail, Readings, Settings, StatisticsQuery};
 use plimsoll_telemetry::workload::{Preload, Sensors, preload};
 
@@ -137,7 +137,7 @@ async fn open_load(readings: &Readings, server: &Server, plan: Plan) {
         if tick % 50 == 0 {
             let (caller, query) = (readings.clone(), hour(tick * 7919 % plan.sensors, Detail::Percentiles));
             reads.push(tokio::spawn(async move {
-                caller.statistics(&query, &Hold::unlimited()).await.unwrap();
+                caller.statistics(&query, &Reservation::unlimited()).await.unwrap();
                 due.elapsed()
             }));
         }
@@ -175,7 +175,7 @@ async fn statistics(readings: &Readings, plan: Plan, detail: Detail) {
         let sensor = took.len() as u64 * 7919 % plan.sensors;
         let query = hour(sensor, detail);
         let sent = Instant::now();
-        let found = readings.statistics(&query, &Hold::unlimited()).await.unwrap();
+        let found = readings.statistics(&query, &Reservation::unlimited()).await.unwrap();
         assert!(found[0].intervals[0].metrics[0].1.count >= 360);
         took.push(sent.elapsed());
     }

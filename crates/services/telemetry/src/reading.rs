@@ -4,8 +4,6 @@ use serde_json::{Map, Value};
 
 pub use self::json::{Read, Unread};
 
-pub(crate) use self::json::twice;
-
 mod draft;
 mod json;
 mod scalar;
@@ -60,29 +58,12 @@ impl Default for Limits {
     }
 }
 
-/// A reading that is refused, and why.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {reason}")]
-pub struct Invalid {
-    /// The field at fault; empty for the reading as a whole. Cut off when it is long.
-    pub field: String,
-    /// What is wrong with it and what would be right.
-    pub reason: String,
-}
-
-impl Invalid {
-    fn new(field: &str, reason: impl Into<String>) -> Self {
-        const SHOWN: usize = 64;
-        Invalid { field: field.chars().take(SHOWN).collect(), reason: reason.into() }
-    }
-}
-
 impl Reading {
     /// Reads `{"sensorId": "…", "timestamp": RFC 3339 or milliseconds since 1970, "eventId": "…" (optional), …}`; every
     /// other field is a metric and must be a number. `now_ms` is the service's clock.
     ///
     /// # Errors
-    /// [`Unread`]: no JSON, or the first [`Invalid`] field.
+    /// [`Unread`]: no JSON, or the first [`InvalidField`](plimsoll_service::InvalidField) field.
     pub fn parse(json: &[u8], now_ms: i64, limits: &Limits) -> Result<Self, Unread> {
         Read { now_ms, limits }.bytes(json)
     }
@@ -105,18 +86,4 @@ impl Reading {
         fields.extend(self.metrics.iter().map(|(name, value)| (name.clone(), (*value).into())));
         fields.into()
     }
-}
-
-/// What is wrong with the name of a sensor or an event, for whoever takes one from elsewhere (a path, a query).
-pub fn name_fault(text: &str, bytes_max: usize) -> Option<String> {
-    if text.is_empty() {
-        return Some("must not be empty".into());
-    }
-    if text.len() > bytes_max {
-        return Some(format!("has {} bytes: at most {bytes_max} are taken", text.len()));
-    }
-    if text.starts_with('$') {
-        return Some("must not begin with `$`".into());
-    }
-    text.chars().any(char::is_control).then(|| "must not contain control characters".into())
 }

@@ -1,92 +1,60 @@
-//! The service's settings: as typed in a file and on the command line, and as meant.
+//! Reads and checks the settings of the service.
 
 pub mod database;
 pub mod feeds;
 pub mod limits;
 pub mod readings;
-pub mod secret;
-pub mod security;
-pub mod span;
-pub mod tls;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
-use rustls::ServerConfig;
+use plimsoll_service::redact;
+use plimsoll_service::security::config::Security;
+use plimsoll_service::settings::{self, Http};
+use plimsoll_service::tls::Tls;
 use serde::{Deserialize, Serialize};
 
 use self::database::Database;
-use self::limits::Limits;
+use self::limits::{Limits, RequestLimits};
+use crate::api::scopes;
 use crate::reading;
-use crate::web::security::{self as web_security, Guard};
 
-/// The settings as typed. Everything has a default; an unknown key is an error.
+pub use plimsoll_service::settings::Error;
+
+/// The settings as in the file. Everything has a default; an unknown key is an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Typed {
     /// The address to listen on; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// Where everything is kept.
+    /// The database.
     pub database: Database,
-    /// How readings are taken in and kept.
+    /// Accepted readings and their storage.
     pub readings: readings::Readings,
-    /// How feeds are kept.
+    /// The storage of feeds.
     pub feeds: feeds::Feeds,
-    /// How much of everything is taken.
+    /// Limits.
     pub limits: Limits,
-    /// Who may do what; everyone everything if absent, which only a loopback address may offer.
-    pub security: Option<security::Security>,
-    /// The certificate and its key; plain HTTP if absent.
-    pub tls: Option<tls::Tls>,
+    /// Keys and tokens. Without them everyone may do everything, so only a loopback address is accepted.
+    pub security: Option<Security>,
+    /// Certificate and key; plain HTTP if absent.
+    pub tls: Option<Tls>,
 }
 
-/// The settings as meant: checked, with every file read.
+/// The checked settings, with every file read.
 pub struct Settings {
-    /// The address to listen on.
-    pub listen: SocketAddr,
-    /// Where everything is kept.
+    /// The HTTP part.
+    pub http: Http,
+    /// The database.
     pub database: Database,
-    /// How readings are kept.
+    /// The storage of readings.
     pub readings: crate::readings::Settings,
-    /// Which readings are taken.
-    pub taken: reading::Limits,
-    /// How feeds are kept.
+    /// The accepted readings.
+    pub accepted: reading::Limits,
+    /// The storage of feeds.
     pub feeds: crate::feeds::Settings,
-    /// How much of everything is taken.
-    pub limits: Limits,
-    /// Who may do what; everyone everything if absent.
-    pub guard: Option<Guard>,
-    /// TLS; plain HTTP if absent.
-    pub tls: Option<Arc<ServerConfig>>,
-}
-
-/// Settings that cannot be meant.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The text is no settings.
-    #[error("the settings cannot be read: {0}")]
-    Text(String),
-    /// A section contradicts itself.
-    #[error("{section}: {why}")]
-    Section {
-        /// The section.
-        section: &'static str,
-        /// What is wrong, and what would be right.
-        why: String,
-    },
-    /// Everyone could do everything.
-    #[error(
-        "{0} is not a loopback address, and without `security` everyone who reaches it may write and read everything: \
-         add `security` with keys or jwt to the settings, or listen on 127.0.0.1"
-    )]
-    Open(SocketAddr),
-    /// Security cannot be set up.
-    #[error(transparent)]
-    Security(#[from] web_security::Error),
-    /// TLS cannot be set up.
-    #[error(transparent)]
-    Tls(#[from] tls::Error),
+    /// The limits of a single request.
+    pub limits: RequestLimits,
 }
 
 impl Default for Typed {
@@ -104,56 +72,41 @@ impl Default for Typed {
 }
 
 impl Typed {
-    /// Reads YAML.
+    /// Parses YAML.
     ///
     /// # Errors
     /// [`Error::Text`], with the line.
     pub fn read(text: &str) -> Result<Self, Error> {
-        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-            return Ok(Self::default());
-        }
-        // The lines around the fault would help, and may hold a password.
-        let told =
-            |error: serde_saphyr::Error| Error::Text(secret::scrubbed(&error.without_snippet().to_string()));
-        serde_saphyr::from_str(text).map_err(told)
+        settings::read(text)
     }
 
-    /// The settings as they may be shown, with `***` for the password in the connection string and for what else is secret
-    /// in it. API keys stand in the settings as hashes alone, and of other secrets the files' names.
+    /// The settings with secrets in the connection string redacted. They hold API keys only as hashes, and other secrets
+    /// only as file names.
     pub fn shown(&self) -> Self {
-        let database = Database { uri: secret::hidden(&self.database.uri), ..self.database.clone() };
+        let database = Database { uri: redact::uri(&self.database.uri), ..self.database.clone() };
         Self { database, ..self.clone() }
     }
 
-    /// What they mean. Files are looked for relative to `base`.
+    /// Checks the settings and reads the files they name, relative to `base`.
     ///
     /// # Errors
-    /// [`Error`], with what would be right.
+    /// [`Error`].
     pub fn build(self, base: &Path) -> Result<Settings, Error> {
-        check("database", self.database.fault())?;
-        check("limits", self.limits.fault())?;
-        let feeds = self.feeds.meant();
-        check("feeds", feeds.fault())?;
-        if self.security.is_none() && !self.listen.ip().is_loopback() {
-            return Err(Error::Open(self.listen));
-        }
-        let guard = self.security.as_ref().map(|security| Guard::build(security, base)).transpose()?;
-        let tls = self.tls.as_ref().map(|tls| tls.load(base)).transpose()?;
+        settings::check("database", self.database.fault())?;
+        settings::check("limits", self.limits.request.fault())?;
+        let feeds = self.feeds.checked();
+        settings::check("feeds", feeds.fault())?;
+        let readings = self.readings.kept(&self.limits.request);
+        let (security, tls) = (self.security.as_ref(), self.tls.as_ref());
         Ok(Settings {
-            listen: self.listen,
-            readings: self.readings.kept(&self.limits),
-            taken: self.readings.taken(),
+            http: Http::build(self.listen, self.limits.http, security, tls, base, scopes::ALL)?,
+            readings,
+            accepted: self.readings.accepted(),
             database: self.database,
             feeds,
-            limits: self.limits,
-            guard,
-            tls,
+            limits: self.limits.request,
         })
     }
-}
-
-fn check(section: &'static str, fault: Option<String>) -> Result<(), Error> {
-    fault.map_or(Ok(()), |why| Err(Error::Section { section, why }))
 }
 
 #[cfg(test)]
@@ -173,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_settings_are_read_back() {
         let text = serde_saphyr::to_string(&Typed::default()).unwrap();
         assert_eq!(Typed::read(&text).unwrap(), Typed::default());
     }
@@ -201,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_is_neither_shown_nor_told_by_an_error() {
+    fn secrets_are_in_no_output_and_no_error() {
         let text = "database: {uri: 'mongodb://ann:hunter2@h:1/?proxyPassword=hunter2', name: a}";
         let typed = Typed::read(text).unwrap();
         assert!(typed.database.uri.contains("hunter2"), "the service needs it");
@@ -223,22 +176,22 @@ mod tests {
     }
 
     #[test]
-    fn one_value_leaves_its_neighbours_alone() {
+    fn one_value_keeps_the_defaults_of_its_section() {
         let typed = Typed::read("readings: {design: bucket, gather: 5ms}\ndatabase: {write_concern: {w: 1}}")
             .unwrap();
         assert_eq!(typed.readings.commit_max, readings::Readings::default().commit_max);
-        assert_eq!(typed.readings.gather, span::Span::millis(5));
+        assert_eq!(typed.readings.gather, plimsoll_service::Span::millis(5));
         assert!(typed.database.write_concern.j);
     }
 
     #[test]
-    fn settings_that_cannot_be_meant_say_what_would_be_right() {
+    fn invalid_settings_are_refused_with_a_hint() {
         let check = |text: &str, part: &str| {
             let message = build(text).err().unwrap().to_string();
             assert!(message.contains(part), "{message}");
         };
         check("listne: 127.0.0.1:1", "listne");
-        check("readings: {gather: 5}", "no length of time");
+        check("readings: {gather: 5}", "no duration");
         check("readings: {design: graph}", "graph");
         check("database: {pool_max: 0}", "database: pool_max");
         check("limits: {page_max: 0}", "limits: page_max is 0");
@@ -248,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_others_reach_needs_security() {
+    fn a_network_address_needs_security() {
         for listen in ["0.0.0.0:0", "192.0.2.1:80", "'[::]:0'"] {
             let open = format!("listen: {listen}");
             assert!(matches!(build(&open), Err(Error::Open(_))), "{listen}");

@@ -2,12 +2,11 @@
 
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{DateTime, Document, doc};
+use plimsoll_service::{InvalidField, name, timestamp};
 use serde_json::{Map, Value, json};
 
 use super::error::Error;
 use super::position::Position;
-use crate::moment;
-use crate::reading::{Invalid, name_fault};
 
 /// Something that a user did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +25,6 @@ pub struct Activity {
     pub object: Option<String>,
 }
 
-/// Bytes of a name: a user, an id, an object, a kind.
-pub const NAME_BYTES_MAX: usize = 128;
 /// Bytes of the text.
 pub const TEXT_BYTES_MAX: usize = 4_000;
 /// The fields of the JSON form.
@@ -38,25 +35,25 @@ impl Activity {
     /// otherwise now), `text` and `object`.
     ///
     /// # Errors
-    /// The first [`Invalid`] field.
-    pub fn parse(json: &Value, now_ms: i64, future_ms_max: i64) -> Result<Self, Invalid> {
-        let fields = json
-            .as_object()
-            .ok_or_else(|| invalid("", "an activity is a JSON object: {\"userId\": …, \"type\": …}"))?;
+    /// The first [`InvalidField`] field.
+    pub fn parse(json: &Value, now_ms: i64, future_ms_max: i64) -> Result<Self, InvalidField> {
+        let fields = json.as_object().ok_or_else(|| {
+            InvalidField::new("", "an activity is a JSON object: {\"userId\": …, \"type\": …}")
+        })?;
         if let Some(unknown) = fields.keys().find(|key| !FIELDS.contains(&key.as_str())) {
-            return Err(invalid(unknown, format!("is not known; there are {}", FIELDS.join(", "))));
+            return Err(InvalidField::new(unknown, format!("is not known; there are {}", FIELDS.join(", "))));
         }
         let required = |field| {
-            name(fields, field)?
-                .ok_or_else(|| invalid(field, "is missing: an activity has a userId and a type"))
+            name_of(fields, field)?
+                .ok_or_else(|| InvalidField::new(field, "is missing: an activity has a userId and a type"))
         };
         Ok(Self {
             user: required("userId")?,
             kind: required("type")?,
-            id: name(fields, "activityId")?.unwrap_or_else(|| ObjectId::new().to_hex()),
+            id: name_of(fields, "activityId")?.unwrap_or_else(|| ObjectId::new().to_hex()),
             at_ms: at(fields, now_ms, future_ms_max)?,
             text: text(fields)?,
-            object: name(fields, "object")?,
+            object: name_of(fields, "object")?,
         })
     }
 
@@ -110,24 +107,19 @@ impl Activity {
     }
 }
 
-fn invalid(field: &str, reason: impl Into<String>) -> Invalid {
-    const SHOWN: usize = 64;
-    Invalid { field: field.chars().take(SHOWN).collect(), reason: reason.into() }
-}
-
-fn name(fields: &Map<String, Value>, field: &str) -> Result<Option<String>, Invalid> {
+fn name_of(fields: &Map<String, Value>, field: &str) -> Result<Option<String>, InvalidField> {
     let Some(value) = fields.get(field) else { return Ok(None) };
-    let text = value.as_str().ok_or_else(|| invalid(field, "must be a string"))?;
-    name_fault(text, NAME_BYTES_MAX)
-        .map_or_else(|| Ok(Some(text.to_owned())), |reason| Err(invalid(field, reason)))
+    let text = value.as_str().ok_or_else(|| InvalidField::new(field, "must be a string"))?;
+    name::fault(text, name::BYTES_MAX)
+        .map_or_else(|| Ok(Some(text.to_owned())), |reason| Err(InvalidField::new(field, reason)))
 }
 
-fn at(fields: &Map<String, Value>, now_ms: i64, future_ms_max: i64) -> Result<i64, Invalid> {
-    let fault = |reason: String| invalid("timestamp", reason);
+fn at(fields: &Map<String, Value>, now_ms: i64, future_ms_max: i64) -> Result<i64, InvalidField> {
+    let fault = |reason: String| InvalidField::new("timestamp", reason);
     let Some(value) = fields.get("timestamp") else { return Ok(now_ms) };
     let at_ms = match value {
-        Value::String(text) => moment::read(text).map_err(fault)?,
-        value => value.as_i64().filter(|at_ms| *at_ms >= 0).ok_or_else(|| fault(moment::FORM.into()))?,
+        Value::String(text) => timestamp::parse(text).map_err(fault)?,
+        value => value.as_i64().filter(|at_ms| *at_ms >= 0).ok_or_else(|| fault(timestamp::FORM.into()))?,
     };
     if at_ms > now_ms.saturating_add(future_ms_max) {
         return Err(fault(format!("lies in the future by more than {} s", future_ms_max / 1000)));
@@ -135,14 +127,17 @@ fn at(fields: &Map<String, Value>, now_ms: i64, future_ms_max: i64) -> Result<i6
     Ok(at_ms)
 }
 
-fn text(fields: &Map<String, Value>) -> Result<Option<String>, Invalid> {
+fn text(fields: &Map<String, Value>) -> Result<Option<String>, InvalidField> {
     let Some(value) = fields.get("text") else { return Ok(None) };
-    let text = value.as_str().ok_or_else(|| invalid("text", "must be a string"))?;
+    let text = value.as_str().ok_or_else(|| InvalidField::new("text", "must be a string"))?;
     if text.len() > TEXT_BYTES_MAX {
-        return Err(invalid("text", format!("has {} bytes: at most {TEXT_BYTES_MAX} are taken", text.len())));
+        return Err(InvalidField::new(
+            "text",
+            format!("has {} bytes: at most {TEXT_BYTES_MAX} are taken", text.len()),
+        ));
     }
     if text.contains('\0') {
-        return Err(invalid("text", "must not contain the character 0"));
+        return Err(InvalidField::new("text", "must not contain the character 0"));
     }
     Ok(Some(text.to_owned()))
 }
@@ -153,7 +148,7 @@ mod tests {
 
     const NOW: i64 = 1_790_000_000_000;
 
-    fn parse(json: &Value) -> Result<Activity, Invalid> {
+    fn parse(json: &Value) -> Result<Activity, InvalidField> {
         Activity::parse(json, NOW, 300_000)
     }
 

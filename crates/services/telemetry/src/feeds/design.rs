@@ -5,7 +5,7 @@ use std::pin::Pin;
 use super::activity::Activity;
 use super::error::Error;
 use super::position::Position;
-use crate::budget::Hold;
+use plimsoll_service::Reservation;
 
 /// An asynchronous answer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -38,6 +38,6 @@ pub trait Spread: Send + Sync {
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
-        hold: &'a Hold,
+        hold: &'a Reservation,
     ) -> BoxFuture<'a, Vec<Activity>>;
 }

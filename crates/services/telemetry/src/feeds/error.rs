@@ -1,6 +1,6 @@
 //! What can go wrong with feeds, and what to do about it.
 
-use crate::budget::NoRoom;
+use plimsoll_service::BudgetError;
 
 /// A feed could not be opened, read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum Error {
     Taken,
     /// The answer finds no memory.
     #[error(transparent)]
-    Memory(#[from] NoRoom),
+    Memory(#[from] BudgetError),
     /// A document in the database is not one of ours.
     #[error("a stored document cannot be read ({0}): was the collection written by something else?")]
     Foreign(String),

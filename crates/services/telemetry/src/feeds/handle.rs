@@ -19,9 +19,9 @@ use super::on_write::OnWrite;
 use super::position::Cursor;
 use super::settings::{Design, Settings};
 use super::timeline::Timeline;
-use crate::budget::Hold;
-use crate::clock::Clock;
 use crate::plan::Plan;
+use plimsoll_service::Clock;
+use plimsoll_service::Reservation;
 
 /// Documents of one bulk write while filling.
 const FILL_CHUNK: usize = 2_000;
@@ -172,7 +172,7 @@ impl Feeds {
     ///
     /// # Errors
     /// [`Error::Memory`], [`Error::Database`].
-    pub async fn read(&self, query: &FeedQuery, hold: &Hold) -> Result<Feed, Error> {
+    pub async fn read(&self, query: &FeedQuery, hold: &Reservation) -> Result<Feed, Error> {
         let seen = query.cursor.as_ref().map_or(0, |cursor| cursor.seen);
         let limit = query.limit.min(self.settings.depth.saturating_sub(seen));
         if limit == 0 {

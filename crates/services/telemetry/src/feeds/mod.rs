@@ -7,7 +7,7 @@
 //! * [`on_write`]: an activity is copied into the feed of every follower; a reader asks for one range.
 //! * [`hybrid`]: copied into capped caches of active readers, and asked for where an author has too many followers.
 
-pub use activity::{Activity, NAME_BYTES_MAX};
+pub use activity::Activity;
 pub use design::{BoxFuture, Spread};
 pub use error::Error;
 pub use handle::{Feed, FeedQuery, Feeds, Posted};

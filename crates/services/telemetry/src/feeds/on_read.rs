@@ -8,7 +8,7 @@ use super::error::Error;
 use super::graph::Graph;
 use super::position::Position;
 use super::timeline::Timeline;
-use crate::budget::Hold;
+use plimsoll_service::Reservation;
 
 /// Fan-out on read.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Spread for OnRead {
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
-        hold: &'a Hold,
+        hold: &'a Reservation,
     ) -> BoxFuture<'a, Vec<Activity>> {
         Box::pin(async move { self.timeline.page(&self.seen_by(user).await?, below, limit, hold).await })
     }

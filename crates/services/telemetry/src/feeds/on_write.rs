@@ -15,7 +15,7 @@ use super::graph::Graph;
 use super::position::Position;
 use super::query::{Delete, Find, insert_new};
 use super::timeline::{Timeline, found};
-use crate::budget::Hold;
+use plimsoll_service::Reservation;
 
 const COLLECTION: &str = "feed_entries";
 /// Followers that are served at once.
@@ -54,7 +54,7 @@ impl OnWrite {
     /// Copies the newest activities of an author for a user.
     async fn fill(&self, user: &str, author: &str) -> Result<(), Error> {
         // No answer is made of them: what is copied for one author after the other is bounded by the depth.
-        let hold = Hold::unlimited();
+        let hold = Reservation::unlimited();
         let activities = self.timeline.page(&[author.to_owned()], None, self.depth, &hold).await?;
         for chunk in activities.chunks(CHUNK as usize) {
             let entries = chunk.iter().map(|activity| entry(user, activity)).collect();
@@ -126,7 +126,7 @@ impl Spread for OnWrite {
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
-        hold: &'a Hold,
+        hold: &'a Reservation,
     ) -> BoxFuture<'a, Vec<Activity>> {
         Box::pin(async move { found(&page(user, below, limit), &self.database, "i", hold).await })
     }

@@ -10,7 +10,7 @@ use super::activity::Activity;
 use super::error::Error;
 use super::position::Position;
 use super::query::{Find, insert_new, is_known};
-use crate::budget::Hold;
+use plimsoll_service::Reservation;
 
 const COLLECTION: &str = "activities";
 /// Authors in one query. The server merges the index ranges of so many authors in order; of many more it would read and
@@ -61,7 +61,7 @@ impl Timeline {
         authors: &[String],
         below: Option<&Position>,
         limit: u32,
-        hold: &Hold,
+        hold: &Reservation,
     ) -> Result<Vec<Activity>, Error> {
         let finds: Vec<_> =
             authors.chunks(AUTHORS).map(|authors| self.find(page(authors, below, limit), hold)).collect();
@@ -73,7 +73,7 @@ impl Timeline {
         stream::iter(finds).buffered(AT_ONCE).try_fold(Vec::new(), newest).await
     }
 
-    async fn find(&self, find: Find, hold: &Hold) -> Result<Vec<Activity>, Error> {
+    async fn find(&self, find: Find, hold: &Reservation) -> Result<Vec<Activity>, Error> {
         found(&find, &self.database, "_id", hold).await
     }
 
@@ -88,7 +88,7 @@ pub(super) async fn found(
     find: &Find,
     database: &Database,
     id: &str,
-    hold: &Hold,
+    hold: &Reservation,
 ) -> Result<Vec<Activity>, Error> {
     let mut cursor = find.cursor(database).await?;
     let mut activities = Vec::new();

@@ -2,20 +2,19 @@
 
 use std::borrow::Cow;
 
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use plimsoll_service::{InvalidField, name, timestamp};
 
 use super::scalar::Scalar;
-use super::{EVENT, Invalid, Limits, METRIC_MAX, Read, Reading, SENSOR, TIMESTAMP, name_fault};
+use super::{EVENT, Limits, METRIC_MAX, Reading, SENSOR, TIMESTAMP};
 
 /// Why a field cannot be taken.
 pub(super) enum Wrong {
-    Twice(String),
-    Invalid(Invalid),
+    Duplicate(String),
+    Invalid(InvalidField),
 }
 
-impl From<Invalid> for Wrong {
-    fn from(invalid: Invalid) -> Self {
+impl From<InvalidField> for Wrong {
+    fn from(invalid: InvalidField) -> Self {
         Self::Invalid(invalid)
     }
 }
@@ -34,22 +33,31 @@ impl Draft {
         &mut self,
         name: Cow<'_, str>,
         value: Scalar<'_>,
-        read: &Read<'_>,
+        now_ms: i64,
+        limits: &Limits,
     ) -> Result<(), Wrong> {
         match name.as_ref() {
-            SENSOR => once(&mut self.sensor, SENSOR, text(SENSOR, value, read.limits)?),
-            EVENT => once(&mut self.event, EVENT, text(EVENT, value, read.limits)?),
-            TIMESTAMP => once(&mut self.at_ms, TIMESTAMP, moment(value, read.now_ms, read.limits)?),
-            _ => Ok(self.metric(name, &value, read.limits)?),
+            SENSOR => once(&mut self.sensor, SENSOR, text(SENSOR, value, limits)?),
+            EVENT => once(&mut self.event, EVENT, text(EVENT, value, limits)?),
+            TIMESTAMP => once(&mut self.at_ms, TIMESTAMP, timestamp_ms(value, now_ms, limits)?),
+            _ => Ok(self.metric(name, &value, limits)?),
         }
     }
 
-    fn metric(&mut self, name: Cow<'_, str>, value: &Scalar<'_>, limits: &Limits) -> Result<(), Invalid> {
+    fn metric(
+        &mut self,
+        name: Cow<'_, str>,
+        value: &Scalar<'_>,
+        limits: &Limits,
+    ) -> Result<(), InvalidField> {
         if let Some(reason) = metric_fault(&name, limits.metric_bytes_max) {
-            return Err(Invalid::new(&name, reason));
+            return Err(InvalidField::new(&name, reason));
         }
         if self.metrics.len() == limits.metrics_max {
-            return Err(Invalid::new(&name, format!("a reading has at most {} metrics", limits.metrics_max)));
+            return Err(InvalidField::new(
+                &name,
+                format!("a reading has at most {} metrics", limits.metrics_max),
+            ));
         }
         let number = match *value {
             // Beyond 2⁵³ the last digits go: metrics are doubles.
@@ -58,11 +66,11 @@ impl Draft {
             Scalar::Number(_) => {
                 let reason =
                     format!("must lie between -{METRIC_MAX:e} and {METRIC_MAX:e}: sums would overflow");
-                return Err(Invalid::new(&name, reason));
+                return Err(InvalidField::new(&name, reason));
             }
             _ => {
                 let reason = "must be a finite number (every field but the names is a metric)";
-                return Err(Invalid::new(&name, reason));
+                return Err(InvalidField::new(&name, reason));
             }
         };
         self.metrics.push((name.into_owned(), number));
@@ -70,16 +78,17 @@ impl Draft {
     }
 
     pub(super) fn finish(mut self) -> Result<Reading, Wrong> {
-        let sensor = self.sensor.ok_or_else(|| Invalid::new(SENSOR, "is missing: say which sensor it is"))?;
-        let missing = || Invalid::new(TIMESTAMP, "is missing: RFC 3339 or milliseconds since 1970");
+        let sensor =
+            self.sensor.ok_or_else(|| InvalidField::new(SENSOR, "is missing: say which sensor it is"))?;
+        let missing = || InvalidField::new(TIMESTAMP, "is missing: RFC 3339 or milliseconds since 1970");
         let at_ms = self.at_ms.ok_or_else(missing)?;
         if self.metrics.is_empty() {
             let reason = "has no metric: add a field with a number, as \"temperature\": 21.5";
-            return Err(Invalid::new("", reason).into());
+            return Err(InvalidField::new("", reason).into());
         }
         self.metrics.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         if let Some(pair) = self.metrics.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(Wrong::Twice(pair[0].0.clone()));
+            return Err(Wrong::Duplicate(pair[0].0.clone()));
         }
         Ok(Reading { sensor, at_ms, event: self.event, metrics: self.metrics })
     }
@@ -88,32 +97,29 @@ impl Draft {
 fn once<T>(slot: &mut Option<T>, name: &str, value: T) -> Result<(), Wrong> {
     match slot.replace(value) {
         None => Ok(()),
-        Some(_) => Err(Wrong::Twice(name.to_owned())),
+        Some(_) => Err(Wrong::Duplicate(name.to_owned())),
     }
 }
 
 /// A name that is stored as a value. It needs no dots forbidden; what could be taken for an operator or would not be seen
 /// in a log is refused.
-fn text(field: &str, value: Scalar<'_>, limits: &Limits) -> Result<String, Invalid> {
+fn text(field: &str, value: Scalar<'_>, limits: &Limits) -> Result<String, InvalidField> {
     let Scalar::Text(text) = value else {
-        return Err(Invalid::new(field, "must be a string"));
+        return Err(InvalidField::new(field, "must be a string"));
     };
-    match name_fault(&text, limits.name_bytes_max) {
-        Some(reason) => Err(Invalid::new(field, reason)),
+    match name::fault(&text, limits.name_bytes_max) {
+        Some(reason) => Err(InvalidField::new(field, reason)),
         None => Ok(text.into_owned()),
     }
 }
 
 /// A timestamp, in milliseconds since 1970.
-fn moment(value: Scalar<'_>, now_ms: i64, limits: &Limits) -> Result<i64, Invalid> {
-    let fault = |reason: String| Invalid::new(TIMESTAMP, reason);
+fn timestamp_ms(value: Scalar<'_>, now_ms: i64, limits: &Limits) -> Result<i64, InvalidField> {
+    let fault = |reason: String| InvalidField::new(TIMESTAMP, reason);
     let at_ms = match value {
-        Scalar::Text(text) => rfc_3339(&text).map_err(fault)?,
+        Scalar::Text(text) => timestamp::parse(&text).map_err(fault)?,
         Scalar::Whole(at_ms) => at_ms,
-        _ => {
-            let form = "must be RFC 3339 (\"2026-01-31T12:00:00Z\") or whole milliseconds since 1970";
-            return Err(fault(form.into()));
-        }
+        _ => return Err(fault(timestamp::FORM.into())),
     };
     if at_ms > now_ms.saturating_add(limits.future_ms_max) {
         return Err(fault(format!("lies in the future by more than {} s", limits.future_ms_max / 1000)));
@@ -125,13 +131,6 @@ fn moment(value: Scalar<'_>, now_ms: i64, limits: &Limits) -> Result<i64, Invali
         )));
     }
     Ok(at_ms)
-}
-
-fn rfc_3339(text: &str) -> Result<i64, String> {
-    let moment = OffsetDateTime::parse(text, &Rfc3339)
-        .map_err(|_| "is not RFC 3339: write it as \"2026-01-31T12:00:00.000Z\"".to_owned())?;
-    // RFC 3339 ends with the year 9999, far within 64 bits of milliseconds.
-    Ok(i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000)).unwrap_or(i64::MAX))
 }
 
 /// What is wrong with a metric's name. It becomes a part of a field's path in the database.
@@ -155,7 +154,7 @@ mod tests {
 
     const NOW: i64 = 1_790_000_000_000;
 
-    fn parse(json: &Value) -> Result<Reading, Invalid> {
+    fn parse(json: &Value) -> Result<Reading, InvalidField> {
         let parsed = Reading::parse(json.to_string().as_bytes(), NOW, &Limits::default());
         parsed.map_err(|unread| match unread {
             Unread::Invalid(invalid) => invalid,

@@ -3,11 +3,13 @@
 
 use std::fmt;
 
+use plimsoll_service::InvalidField;
+use plimsoll_service::strict_json::duplicate_key;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::draft::{Draft, Wrong};
 use super::scalar::{Name, Simple};
-use super::{Invalid, Limits, Reading};
+use super::{Limits, Reading};
 
 /// How readings are read: a seed that gives what is wrong with a reading as a value, so that those behind it can be read.
 /// An error is left to what is no JSON, or says a key twice.
@@ -27,7 +29,7 @@ pub enum Unread {
     Json(#[from] serde_json::Error),
     /// They are JSON and say something that cannot be meant.
     #[error(transparent)]
-    Invalid(#[from] Invalid),
+    Invalid(#[from] InvalidField),
 }
 
 impl Read<'_> {
@@ -44,7 +46,7 @@ impl Read<'_> {
 }
 
 impl<'de> DeserializeSeed<'de> for Read<'_> {
-    type Value = Result<Reading, Invalid>;
+    type Value = Result<Reading, InvalidField>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(Object(self))
@@ -55,7 +57,7 @@ impl<'de> DeserializeSeed<'de> for Read<'_> {
 struct Object<'l>(Read<'l>);
 
 impl<'de> Visitor<'de> for Object<'_> {
-    type Value = Result<Reading, Invalid>;
+    type Value = Result<Reading, InvalidField>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a reading")
@@ -65,9 +67,9 @@ impl<'de> Visitor<'de> for Object<'_> {
         let mut draft = Draft::default();
         while let Some(field) = fields.next_key_seed(Name)? {
             let value = fields.next_value_seed(Simple)?;
-            match draft.take(field, value, &self.0) {
+            match draft.take(field, value, self.0.now_ms, self.0.limits) {
                 Ok(()) => {}
-                Err(Wrong::Twice(name)) => return Err(twice(&name)),
+                Err(Wrong::Duplicate(name)) => return Err(duplicate_key(&name)),
                 Err(Wrong::Invalid(invalid)) => {
                     while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                     return Ok(Err(invalid));
@@ -76,7 +78,7 @@ impl<'de> Visitor<'de> for Object<'_> {
         }
         match draft.finish() {
             Ok(reading) => Ok(Ok(reading)),
-            Err(Wrong::Twice(name)) => Err(twice(&name)),
+            Err(Wrong::Duplicate(name)) => Err(duplicate_key(&name)),
             Err(Wrong::Invalid(invalid)) => Ok(Err(invalid)),
         }
     }
@@ -111,15 +113,8 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 }
 
-fn no_object() -> Invalid {
-    Invalid::new("", "a reading is a JSON object: {\"sensorId\": …}")
-}
-
-/// The error of a key that an object has twice: which of the values is meant cannot be known.
-pub(crate) fn twice<E: Error>(name: &str) -> E {
-    const SHOWN: usize = 64;
-    let name: String = name.chars().take(SHOWN).collect();
-    E::custom(format_args!("the key {name:?} stands there twice: leave one out"))
+fn no_object() -> InvalidField {
+    InvalidField::new("", "a reading is a JSON object: {\"sensorId\": …}")
 }
 
 #[cfg(test)]
@@ -133,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_there_twice_is_refused_as_json_is() {
+    fn a_duplicate_key_is_refused_as_invalid_json() {
         let good = format!(r#""sensorId":"s","timestamp":{NOW},"eventId":"e","m":1,"n":2"#);
         assert!(read(&format!("{{{good}}}")).is_ok());
         for (again, name) in [
@@ -145,7 +140,7 @@ mod tests {
         ] {
             let error = read(&format!("{{{good},{again}}}")).unwrap_err();
             assert!(matches!(&error, Unread::Json(error) if error.is_data()), "{error:?}");
-            assert!(error.to_string().contains(&format!("\"{name}\" stands there twice")), "{error}");
+            assert!(error.to_string().contains(&format!("duplicate key \"{name}\"")), "{error}");
         }
     }
 

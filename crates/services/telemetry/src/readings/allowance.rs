@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Error;
-use crate::budget::Hold;
+use plimsoll_service::Reservation;
 
 /// What a summary takes at most, from its place in the tally to its figures in the answer's text.
 const SUMMARY_BYTES: usize = 1 << 10;
@@ -20,11 +20,11 @@ pub(crate) struct Allowance {
     values_max: usize,
     summaries_max: usize,
     summaries: Arc<AtomicUsize>,
-    hold: Hold,
+    hold: Reservation,
 }
 
 impl Allowance {
-    pub(crate) fn new(values_max: usize, summaries_max: usize, hold: Hold) -> Self {
+    pub(crate) fn new(values_max: usize, summaries_max: usize, hold: Reservation) -> Self {
         Self { values_max, summaries_max, summaries: Arc::default(), hold }
     }
 
@@ -63,12 +63,12 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Budget, NoRoom};
+    use plimsoll_service::{Budget, BudgetError};
 
     #[test]
     fn values_and_summaries_are_taken_from_the_budget_and_values_given_back() {
         let budget = Budget::new(100 << 10);
-        let allowance = Allowance::new(3_000, 10, budget.hold());
+        let allowance = Allowance::new(3_000, 10, budget.reservation());
         (0..2_000).for_each(|held| allowance.value(held).unwrap());
         assert_eq!(budget.taken_bytes(), 32 << 10);
         let other = allowance.clone();
@@ -86,12 +86,15 @@ mod tests {
     #[test]
     fn beyond_the_budget_a_call_is_told_whether_it_is_worth_coming_back() {
         let budget = Budget::new(64 << 10);
-        let others = budget.hold();
+        let others = budget.reservation();
         others.grow(60 << 10).unwrap();
-        let allowance = Allowance::new(1_000_000, 1_000, budget.hold());
-        assert!(matches!(allowance.value(0), Err(Error::Memory(NoRoom::Now))));
+        let allowance = Allowance::new(1_000_000, 1_000, budget.reservation());
+        assert!(matches!(allowance.value(0), Err(Error::Memory(BudgetError::Busy))));
         drop(others);
         (0..4 * STEP).for_each(|held| allowance.value(held).unwrap());
-        assert!(matches!(allowance.value(4 * STEP), Err(Error::Memory(NoRoom::Ever { bytes_max: 65_536 }))));
+        assert!(matches!(
+            allowance.value(4 * STEP),
+            Err(Error::Memory(BudgetError::TooLarge { bytes_max: 65_536 }))
+        ));
     }
 }

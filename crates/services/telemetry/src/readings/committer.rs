@@ -14,8 +14,8 @@ use super::handle::Stored;
 use super::newest::Newest;
 use super::queue::{Queue, Room};
 use super::store::{Store, Written};
-use crate::clock::Clock;
 use crate::reading::Reading;
+use plimsoll_service::Clock;
 
 /// Readings of one caller, which may have gone away.
 #[derive(Debug)]

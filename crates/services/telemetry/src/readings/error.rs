@@ -1,6 +1,6 @@
 //! What can go wrong, and what to do about it.
 
-use crate::budget::NoRoom;
+use plimsoll_service::BudgetError;
 
 /// The store did not do what it was asked. It can be cloned, because one failure answers every caller of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +68,7 @@ pub enum Error {
     },
     /// The answer finds no memory.
     #[error(transparent)]
-    Memory(#[from] NoRoom),
+    Memory(#[from] BudgetError),
     /// What was read was not worked out to the end.
     #[error("the answer was not worked out to its end: does the service end?")]
     Aborted,

@@ -23,11 +23,11 @@ use super::store::{Store, Written};
 use super::tally::Tally;
 use super::time_series::Series;
 use super::{Design, Error, Fault, IngestError, Settings};
-use crate::aside::aside;
-use crate::budget::Hold;
-use crate::clock::Clock;
 use crate::plan::{self, Plan};
 use crate::reading::Reading;
+use plimsoll_service::Clock;
+use plimsoll_service::Reservation;
+use plimsoll_service::blocking;
 
 /// Sensors of one statistics query that are read at the same time.
 const TALLIES_MAX: usize = 8;
@@ -214,7 +214,7 @@ impl Readings {
     pub async fn statistics(
         &self,
         query: &StatisticsQuery,
-        hold: &Hold,
+        hold: &Reservation,
     ) -> Result<Vec<SensorStatistics>, Error> {
         let limits = &self.settings.query;
         query.check(limits)?;
@@ -237,7 +237,7 @@ impl Readings {
             return Ok(tally.finish(sensor));
         }
         let sensor = sensor.to_owned();
-        aside(move || tally.finish(&sensor)).await.ok_or(Error::Aborted)
+        blocking::run(move || tally.finish(&sensor)).await.ok_or(Error::Aborted)
     }
 
     /// A sensor's last reading, by time and then event.

@@ -12,8 +12,8 @@ use super::range::{Cursor, RangeQuery};
 use super::statistics::{Detail, MetricStatistics, Percentiles, StatisticsQuery};
 use super::store::Store;
 use super::tally::Tally;
-use crate::budget::Hold;
 use crate::reading::Reading;
+use plimsoll_service::Reservation;
 
 /// An hour that some buckets start in.
 pub(crate) const START_MS: i64 = 1_789_999_200_000;
@@ -89,7 +89,8 @@ impl Model {
     pub(crate) async fn compare(&self, store: &dyn Store) {
         for sensor in SENSORS {
             for query in queries(sensor) {
-                let mut tally = Tally::new(&query, Allowance::new(1_000_000, 100_000, Hold::unlimited()));
+                let mut tally =
+                    Tally::new(&query, Allowance::new(1_000_000, 100_000, Reservation::unlimited()));
                 store.tally(sensor, &mut tally).await.unwrap();
                 let found = tally.finish(sensor).intervals.into_iter().flat_map(|interval| {
                     let named = move |(name, metric)| ((interval.from_ms, name), metric);

@@ -165,10 +165,10 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Hold;
+    use plimsoll_service::Reservation;
 
     fn allowing(values_max: usize) -> Allowance {
-        Allowance::new(values_max, 100_000, Hold::unlimited())
+        Allowance::new(values_max, 100_000, Reservation::unlimited())
     }
 
     fn query(from_ms: i64, to_ms: i64, interval_ms: Option<i64>, detail: Detail) -> StatisticsQuery {
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn metrics_times_intervals_are_bounded() {
-        let allowance = Allowance::new(0, 3, Hold::unlimited());
+        let allowance = Allowance::new(0, 3, Reservation::unlimited());
         let mut tally = Tally::new(&query(0, 10, Some(1), Detail::Summary), allowance);
         for (at_ms, metric) in [(1, "a"), (1, "b"), (2, "a"), (2, "a")] {
             tally.add(at_ms, metric, 1.0).unwrap();

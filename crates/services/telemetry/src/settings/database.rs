@@ -7,10 +7,8 @@ use mongodb::event::cmap::CmapEvent;
 use mongodb::options::{
     Acknowledgment, ClientOptions, Compressor, ConnectionString, ReadPreference, WriteConcern,
 };
+use plimsoll_service::{Span, redact};
 use serde::{Deserialize, Serialize};
-
-use super::secret;
-use super::span::Span;
 
 /// The database and the driver's settings. What the URI says itself comes first.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -89,7 +87,7 @@ impl Default for Concern {
 /// Without what is secret: settings are shown in logs and failures.
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let uri = secret::hidden(&self.uri);
+        let uri = redact::uri(&self.uri);
         f.debug_struct("Database").field("uri", &uri).field("name", &self.name).finish_non_exhaustive()
     }
 }
@@ -142,7 +140,7 @@ impl Database {
     ) -> Result<ClientOptions, mongodb::error::Error> {
         let read = ClientOptions::parse(&self.uri).await;
         let mut options =
-            read.map_err(|error| if secret::is_misread(&self.uri) { misread() } else { error })?;
+            read.map_err(|error| if redact::exposes_password(&self.uri) { misread() } else { error })?;
         options.app_name.get_or_insert_with(|| "plimsoll-telemetry".into());
         options.write_concern = Some(self.concern(options.write_concern.take()));
         options.max_pool_size.get_or_insert(self.pool_max);

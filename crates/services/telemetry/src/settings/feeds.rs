@@ -1,11 +1,11 @@
-//! How feeds are kept, as typed.
+//! The section `feeds`: the storage of feeds.
 
+use plimsoll_service::Span;
 use serde::{Deserialize, Serialize};
 
-use super::span::Span;
 use crate::feeds::{self, Design};
 
-/// How feeds are kept.
+/// The section `feeds`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Feeds {
@@ -27,21 +27,21 @@ pub struct Feeds {
 
 impl Default for Feeds {
     fn default() -> Self {
-        let meant = feeds::Settings::default();
+        let store = feeds::Settings::default();
         Self {
-            design: meant.design,
-            depth: meant.depth,
-            following_max: meant.following_max,
-            pull_from: meant.pull_from,
-            cache: meant.cache_max,
-            cache_idle: Span::of(meant.cache_idle),
-            future: Span::millis(meant.future_ms_max.unsigned_abs()),
+            design: store.design,
+            depth: store.depth,
+            following_max: store.following_max,
+            pull_from: store.pull_from,
+            cache: store.cache_max,
+            cache_idle: Span::of(store.cache_idle),
+            future: Span::millis(store.future_ms_max.unsigned_abs()),
         }
     }
 }
 
 impl Feeds {
-    pub(super) fn meant(&self) -> feeds::Settings {
+    pub(super) fn checked(&self) -> feeds::Settings {
         feeds::Settings {
             design: self.design,
             depth: self.depth,
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_word_the_defaults_of_the_feeds_hold() {
-        assert_eq!(Feeds::default().meant(), feeds::Settings::default());
+    fn the_defaults_are_those_of_the_feeds() {
+        assert_eq!(Feeds::default().checked(), feeds::Settings::default());
     }
 }

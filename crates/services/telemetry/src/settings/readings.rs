@@ -1,13 +1,13 @@
-//! How readings are taken in and kept, as typed.
+//! The section `readings`: accepted readings and their storage.
 
+use plimsoll_service::Span;
 use serde::{Deserialize, Serialize};
 
-use super::limits::Limits;
-use super::span::Span;
+use super::limits::RequestLimits;
 use crate::reading;
 use crate::readings::{self, BucketSettings, Design, QueryLimits};
 
-/// How readings are taken in and kept.
+/// The section `readings`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Readings {
@@ -62,8 +62,8 @@ fn narrow(count: usize) -> u32 {
 }
 
 impl Readings {
-    /// How they are kept.
-    pub(super) fn kept(&self, limits: &Limits) -> readings::Settings {
+    /// The settings of the store.
+    pub(super) fn kept(&self, limits: &RequestLimits) -> readings::Settings {
         readings::Settings {
             design: self.design,
             gather_max: self.gather.duration(),
@@ -82,8 +82,8 @@ impl Readings {
         }
     }
 
-    /// Which are taken.
-    pub(super) fn taken(&self) -> reading::Limits {
+    /// The limits of accepted readings.
+    pub(super) fn accepted(&self) -> reading::Limits {
         reading::Limits {
             future_ms_max: self.future.as_ms(),
             past_ms_max: self.past.as_ms(),
@@ -98,10 +98,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_word_the_defaults_of_the_readings_hold() {
-        let (typed, limits) = (Readings::default(), Limits::default());
+    fn the_defaults_are_those_of_the_readings() {
+        let (typed, limits) = (Readings::default(), RequestLimits::default());
         let query = typed.kept(&limits).query;
         assert_eq!(typed.kept(&limits), readings::Settings { query, ..readings::Settings::default() });
-        assert_eq!(typed.taken(), reading::Limits::default());
+        assert_eq!(typed.accepted(), reading::Limits::default());
     }
 }

@@ -10,11 +10,11 @@ use mongodb::Client;
 use super::preload::{Preload, PreloadError, Progress, preload};
 use super::random::between;
 use super::sensors::Sensors;
-use crate::budget::Hold;
-use crate::clock::Clock;
 use crate::feeds::{self, Activity, Design, FeedQuery, Feeds};
 use crate::readings::{self, Readings};
 use crate::settings::Settings;
+use plimsoll_service::Clock;
+use plimsoll_service::Reservation;
 
 /// Milliseconds between two activities of a user.
 const APART_MS: i64 = 60_000;
@@ -154,7 +154,7 @@ pub async fn fill(settings: &Settings, fill: &Fill, tell: impl FnMut(Progress)) 
 async fn read(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
     let page = |user| async move {
         let query = FeedQuery { user: name(user), cursor: None, limit: 1 };
-        feeds.read(&query, &Hold::unlimited()).await.map(drop)
+        feeds.read(&query, &Reservation::unlimited()).await.map(drop)
     };
     let readers = stream::iter(0..fill.readers.min(fill.users)).map(page);
     readers.buffer_unordered(READ_AT_ONCE).try_collect().await

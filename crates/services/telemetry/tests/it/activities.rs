@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use mongodb::Database;
 use plimsoll_host::Profile;
-use plimsoll_telemetry::clock::Clock;
+use plimsoll_service::Clock;
 use plimsoll_telemetry::feeds::{Error, Feeds, Settings};
 
 use crate::server::{database, start};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use plimsoll_telemetry::budget::Hold;
-use plimsoll_telemetry::clock::Clock;
+use plimsoll_service::Clock;
+use plimsoll_service::Reservation;
 use plimsoll_telemetry::feeds::{FeedQuery, Feeds};
 use plimsoll_telemetry::settings::Typed;
 use plimsoll_telemetry::workload::{Fill, fill};
@@ -43,7 +43,7 @@ async fn every_feeds_design_shows_the_same_of_what_was_filled_in() {
         let mut shown = Vec::new();
         for user in 0..FILL.users {
             let query = FeedQuery { user: format!("user-{user}"), cursor: None, limit: 50 };
-            let feed = feeds.read(&query, &Hold::unlimited()).await.unwrap();
+            let feed = feeds.read(&query, &Reservation::unlimited()).await.unwrap();
             assert!(feed.activities.len() >= 10, "{design}: {}", feed.activities.len());
             shown.push(feed.activities);
         }

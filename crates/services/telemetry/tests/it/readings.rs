@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_host::Profile;
-use plimsoll_telemetry::budget::Hold;
+use plimsoll_service::Reservation;
 use plimsoll_telemetry::reading::Reading;
 use plimsoll_telemetry::readings::{
     Design, Detail, Error, IngestError, RangeQuery, Readings, SensorStatistics, Settings, StatisticsQuery,
@@ -62,7 +62,7 @@ async fn statistics(readings: &Readings, sensor: &str, detail: Detail) -> Sensor
         interval_ms: None,
         detail,
     };
-    readings.statistics(&query, &Hold::unlimited()).await.unwrap().remove(0)
+    readings.statistics(&query, &Reservation::unlimited()).await.unwrap().remove(0)
 }
 
 fn count(statistics: &SensorStatistics) -> u64 {
@@ -90,7 +90,7 @@ async fn trucks_in_disorder_give_the_same_numbers_in_every_design() {
             interval_ms: Some(300_000),
             detail: Detail::Percentiles,
         };
-        let mut answer = readings.statistics(&query, &Hold::unlimited()).await.unwrap();
+        let mut answer = readings.statistics(&query, &Reservation::unlimited()).await.unwrap();
         // Sums in another order may differ in their last digits.
         let means =
             answer.iter_mut().flat_map(|sensor| &mut sensor.intervals).flat_map(|one| &mut one.metrics);

@@ -8,9 +8,9 @@ use mongodb::event::EventHandler;
 use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
 use mongodb::{Client, Database};
+use plimsoll_service::Clock;
+use plimsoll_service::Reservation;
 use plimsoll_telemetry::Plan;
-use plimsoll_telemetry::budget::Hold;
-use plimsoll_telemetry::clock::Clock;
 use plimsoll_telemetry::feeds::{self, Feeds};
 use plimsoll_telemetry::reading::Reading;
 use plimsoll_telemetry::readings::{
@@ -120,7 +120,7 @@ async fn use_readings(readings: &Readings) {
         for from_ms in [START_MS, START_MS + 1_500] {
             let (sensors, to_ms) = (vec!["s".into()], START_MS + 30_000);
             let query = StatisticsQuery { sensors, from_ms, to_ms, interval_ms: None, detail };
-            assert!(!readings.statistics(&query, &Hold::unlimited()).await.unwrap().is_empty());
+            assert!(!readings.statistics(&query, &Reservation::unlimited()).await.unwrap().is_empty());
         }
     }
     let (from_ms, to_ms) = (START_MS, START_MS + HOUR_MS);

@@ -14,10 +14,10 @@ use super::on_read::OnRead;
 use super::on_write::CHUNK;
 use super::position::Position;
 use super::timeline::{Timeline, newest_first, taken};
-use crate::budget::Hold;
-use crate::clock::Clock;
 use authors::{Authors, Way};
 use cache::{Cache, Caches, Found};
+use plimsoll_service::Clock;
+use plimsoll_service::Reservation;
 
 pub(super) mod authors;
 pub(super) mod cache;
@@ -89,7 +89,7 @@ impl Hybrid {
         cache: Cache,
         below: Option<&Position>,
         limit: u32,
-        hold: &Hold,
+        hold: &Reservation,
     ) -> Result<Option<Vec<Activity>>, Error> {
         let floor = cache.floor();
         let Cache { newest: mut page, pulled, .. } = cache;
@@ -109,7 +109,7 @@ impl Hybrid {
     }
 
     /// Makes a cache and gives the first page.
-    async fn make(&self, user: &str, limit: u32, hold: &Hold) -> Result<Vec<Activity>, Error> {
+    async fn make(&self, user: &str, limit: u32, hold: &Reservation) -> Result<Vec<Activity>, Error> {
         let Some(token) = self.caches.begin(user, self.clock.now_ms()).await? else {
             return self.on_read.read(user, None, limit, hold).await;
         };
@@ -127,7 +127,7 @@ impl Hybrid {
         user: &str,
         token: ObjectId,
         limit: u32,
-        hold: &Hold,
+        hold: &Reservation,
     ) -> Result<Vec<Activity>, Error> {
         let seen = self.on_read.seen_by(user).await?;
         let pulled = self.authors.pulled(&seen).await?;
@@ -178,7 +178,7 @@ impl Spread for Hybrid {
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
-        hold: &'a Hold,
+        hold: &'a Reservation,
     ) -> BoxFuture<'a, Vec<Activity>> {
         Box::pin(async move {
             match self.caches.find(user, self.clock.now_ms()).await? {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_host::Profile;
-use plimsoll_telemetry::clock::Clock;
+use plimsoll_service::Clock;
 use tokio::time::{sleep, timeout};
 
 use super::bench::start_on;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use plimsoll_telemetry::web::api::openapi;
+use plimsoll_telemetry::api;
 use serde_json::{Map, Value, json};
 
 use super::bench::{now_ms, reading, served};
@@ -12,7 +12,7 @@ const NO_OPERATION: [u16; 5] = [400, 404, 405, 414, 431];
 
 fn paths() -> &'static Map<String, Value> {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    DOCUMENT.get_or_init(openapi::document)["paths"].as_object().unwrap()
+    DOCUMENT.get_or_init(api::document)["paths"].as_object().unwrap()
 }
 
 /// The operation that a request goes to: the path with the fewest parts that vary.
@@ -69,7 +69,7 @@ async fn what_each_route_refuses_by_itself_is_described() {
     for path in ["/api/telemetry/stats/nobody", "/api/telemetry/nobody/latest", "/api/telemetry/nobody"] {
         client.get(path).await.problem(404);
     }
-    service.service().end();
+    service.context().begin_stop();
     client.get("/readyz").await.problem(503);
     service.stop().await;
 }

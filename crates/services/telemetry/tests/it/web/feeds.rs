@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bson::Bson;
 use mongodb::Database;
-use plimsoll_telemetry::budget::{Budget, Hold, NoRoom};
-use plimsoll_telemetry::clock::Clock;
+use plimsoll_service::Clock;
+use plimsoll_service::{Budget, BudgetError, Reservation};
 use plimsoll_telemetry::feeds::{Activity, Cursor, Design, Error, FeedQuery, Feeds, Posted, Settings};
 
 use super::bench::database;
@@ -30,8 +30,10 @@ pub fn activity(id: &str, user: &str, at_ms: i64) -> Activity {
 pub async fn all(feeds: &Feeds, user: &str, limit: u32) -> Vec<Activity> {
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let feed =
-            feeds.read(&FeedQuery { user: user.into(), cursor, limit }, &Hold::unlimited()).await.unwrap();
+        let feed = feeds
+            .read(&FeedQuery { user: user.into(), cursor, limit }, &Reservation::unlimited())
+            .await
+            .unwrap();
         assert!(feed.activities.len() <= limit as usize);
         found.extend(feed.activities);
         // As a client carries it.
@@ -139,11 +141,11 @@ async fn a_cursor_stays_where_it_is_when_more_is_posted() {
             feeds.post(activity(&format!("{n:02}"), "ann", n)).await.unwrap();
         }
         let query = |cursor| FeedQuery { user: "ann".into(), cursor, limit: 5 };
-        let first = feeds.read(&query(None), &Hold::unlimited()).await.unwrap();
+        let first = feeds.read(&query(None), &Reservation::unlimited()).await.unwrap();
         for n in 20..30 {
             feeds.post(activity(&format!("{n:02}"), "ann", n)).await.unwrap();
         }
-        let second = feeds.read(&query(first.next), &Hold::unlimited()).await.unwrap();
+        let second = feeds.read(&query(first.next), &Reservation::unlimited()).await.unwrap();
         let found: Vec<&str> = second.activities.iter().map(|it| it.id.as_str()).collect();
         assert_eq!(found, ["14", "13", "12", "11", "10"], "{design:?}");
     }
@@ -293,7 +295,7 @@ async fn of_more_authors_than_one_query_takes_the_newest_are_seen_and_no_more_is
     feeds.fill(&[("ann".into(), authors.clone())], &posted).await.unwrap();
     let query = FeedQuery { user: "ann".into(), cursor: None, limit: 50 };
     let budget = Budget::new(1 << 20);
-    let hold = budget.hold();
+    let hold = budget.reservation();
     let found = feeds.read(&query, &hold).await.unwrap().activities;
     let expected: Vec<Activity> = posted.into_iter().rev().take(50).collect();
     assert_eq!(found, expected);
@@ -301,12 +303,12 @@ async fn of_more_authors_than_one_query_takes_the_newest_are_seen_and_no_more_is
     let each = budget.taken_bytes();
     assert!(each > 0 && each < 100_000, "{each} bytes for 50 activities");
     drop(hold);
-    let (small, others) = (Budget::new(16 << 10), budget.hold());
-    let refused = feeds.read(&query, &small.hold()).await;
-    assert!(matches!(refused, Err(Error::Memory(NoRoom::Ever { .. }))), "{refused:?}");
+    let (small, others) = (Budget::new(16 << 10), budget.reservation());
+    let refused = feeds.read(&query, &small.reservation()).await;
+    assert!(matches!(refused, Err(Error::Memory(BudgetError::TooLarge { .. }))), "{refused:?}");
     others.grow(1 << 20).unwrap();
-    let refused = feeds.read(&query, &budget.hold()).await;
-    assert!(matches!(refused, Err(Error::Memory(NoRoom::Now))), "{refused:?}");
+    let refused = feeds.read(&query, &budget.reservation()).await;
+    assert!(matches!(refused, Err(Error::Memory(BudgetError::Busy))), "{refused:?}");
 }
 
 #[tokio::test]
@@ -314,10 +316,10 @@ async fn a_cache_that_finds_no_memory_is_made_at_the_next_reading() {
     let (database, feeds) = open(Design::Hybrid, "memory").await;
     feeds.post(activity("1", "ann", 1)).await.unwrap();
     let budget = Budget::new(1 << 10);
-    let others = budget.hold();
+    let others = budget.reservation();
     others.grow(1 << 10).unwrap();
     let query = FeedQuery { user: "ann".into(), cursor: None, limit: 5 };
-    assert!(matches!(feeds.read(&query, &budget.hold()).await, Err(Error::Memory(NoRoom::Now))));
+    assert!(matches!(feeds.read(&query, &budget.reservation()).await, Err(Error::Memory(BudgetError::Busy))));
     let caches = database.collection::<bson::Document>("feed_caches");
     assert_eq!(caches.count_documents(bson::doc! {}).await.unwrap(), 0, "none is left in the making");
     assert_eq!(ids(&feeds, "ann").await, ["1"]);

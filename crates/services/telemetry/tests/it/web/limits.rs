@@ -150,8 +150,8 @@ async fn answers_that_find_no_memory_are_told_to_come_back() {
     let mut client = Client::connect(service.address()).await;
     client.post(BATCH, &batch(10)).await.is(201);
     client.post("/api/activity", &json!({"userId": "ann", "type": "post"})).await.is(201);
-    let answers = service.service().answers.clone();
-    let others = answers.hold();
+    let answers = service.context().answers.clone();
+    let others = answers.reservation();
     others.grow(65_536).unwrap();
     let many = json!({"sensors": ["s"]});
     for path in ["/api/telemetry/stats/s", "/api/telemetry/s", "/api/activity/ann"] {

@@ -103,7 +103,7 @@ async fn a_body_that_says_a_key_twice_is_refused() {
         ("/api/activity/ann/following", r#"{"userIds":["bob"],"userIds":["cid"]}"#.into()),
     ] {
         let problem = client.post_text(path, &body).await.problem(400);
-        assert!(problem["detail"].as_str().unwrap().contains("stands there twice"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("duplicate key"), "{problem}");
     }
     let lines = format!("{twice}\n{}", reading("s", now, 1.0));
     let head = [("content-type", "application/x-ndjson")];

@@ -59,7 +59,7 @@ async fn an_end_under_load_loses_nothing_that_was_acknowledged() {
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> =
         (0..16).map(|n| tokio::spawn(load(service.address(), format!("s{n}"), stop.clone()))).collect();
-    let counters = service.service().readings.clone();
+    let counters = service.context().state.readings.clone();
     while counters.counters().new < 500 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -140,7 +140,7 @@ async fn an_end_under_load_loses_nothing_of_batches_and_no_activity_that_was_ack
     let posts: Vec<_> =
         (0..4).map(|n| tokio::spawn(load_activities(address, format!("u{n}"), stop.clone()))).collect();
     let database = database("shutdown_many").await;
-    let counters = service.service().readings.clone();
+    let counters = service.context().state.readings.clone();
     while counters.counters().new < 1_000 || activities::stored(&database).await.len() < 20 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -177,9 +177,9 @@ async fn a_request_that_is_being_sent_is_finished_and_no_other_is_taken() {
     while !idle.get("/metrics").await.text().contains("in_flight 1\n") {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let shared = service.service().clone();
+    let shared = service.context().clone();
     let ending = tokio::spawn(service.stop());
-    while !shared.is_ending() {
+    while !shared.is_stopping() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     client.stream.write_all(body.as_bytes()).await.unwrap();

@@ -1,0 +1,103 @@
+//! Holds everything that the requests of a service share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::body::Bytes;
+use tokio::sync::Semaphore;
+
+use crate::budget::Budget;
+use crate::clock::Clock;
+use crate::limits::Limits;
+use crate::metrics::{EndpointMetrics, Page};
+use crate::rate_limit::RateLimiter;
+use crate::readiness::Readiness;
+use crate::security::Authenticator;
+
+/// The part of a service that its own endpoints work on: a database, queues, settings.
+pub trait State: Send + Sync + 'static {
+    /// The outside thing that requests need, for messages: `the database`.
+    const DEPENDENCY: &'static str;
+
+    /// Asks the dependency for a sign of life. The caller limits the time and the rate of calls.
+    ///
+    /// # Errors
+    /// The reason, for the log.
+    fn ping(&self) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// Writes the metrics of the state, behind those of the endpoints.
+    fn write_metrics(&self, page: &mut Page);
+
+    /// Finishes background work. The service calls it once, after the last request.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// Everything that the requests of a service share.
+pub struct Context<S> {
+    /// The service's own part.
+    pub state: S,
+    /// The limits.
+    pub limits: Limits,
+    /// The clock.
+    pub clock: Clock,
+    /// Memory for answers.
+    pub answers: Budget,
+    pub(crate) metrics_prefix: &'static str,
+    pub(crate) metrics: Vec<Arc<EndpointMetrics>>,
+    pub(crate) openapi: Bytes,
+    pub(crate) authenticator: Option<Authenticator>,
+    pub(crate) rates: Option<RateLimiter>,
+    pub(crate) bodies: Budget,
+    pub(crate) requests: Semaphore,
+    pub(crate) connections: Arc<Semaphore>,
+    readiness: Readiness,
+    stopping: AtomicBool,
+}
+
+/// The parts of a context that the service chooses.
+pub(crate) struct Parts<S> {
+    pub(crate) state: S,
+    pub(crate) clock: Clock,
+    pub(crate) limits: Limits,
+    pub(crate) authenticator: Option<Authenticator>,
+    pub(crate) metrics_prefix: &'static str,
+    pub(crate) metrics: Vec<Arc<EndpointMetrics>>,
+    pub(crate) openapi: Bytes,
+}
+
+impl<S: State> Context<S> {
+    pub(crate) fn new(parts: Parts<S>) -> Self {
+        let limits = parts.limits;
+        Self {
+            state: parts.state,
+            clock: parts.clock,
+            answers: Budget::new(limits.answers_bytes_max),
+            metrics_prefix: parts.metrics_prefix,
+            metrics: parts.metrics,
+            openapi: parts.openapi,
+            authenticator: parts.authenticator,
+            rates: limits.rate.map(RateLimiter::new),
+            bodies: Budget::new(limits.bodies_bytes_max),
+            requests: Semaphore::new(limits.requests_max as usize),
+            connections: Arc::new(Semaphore::new(limits.connections_max as usize)),
+            readiness: Readiness::default(),
+            stopping: AtomicBool::new(false),
+            limits,
+        }
+    }
+
+    /// Whether the service has begun to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Makes `/readyz` refuse from now on.
+    pub fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Why the dependency does not answer, or `None`.
+    pub(crate) async fn unready(&self) -> Option<String> {
+        self.readiness.fault(S::DEPENDENCY, self.clock.now_ns(), self.state.ping()).await
+    }
+}

@@ -1,0 +1,61 @@
+//! An HTTP service without its endpoints: listener, TLS, token security, limits, problem bodies, metrics, health, OpenAPI
+//! and graceful stop.
+//!
+//! A [`Service`] is a value: what it is ([`About`]), its [`Routes`] and its [`State`]. [`Listener::serve`] runs it:
+//!
+//! * [`Endpoint`]: one method of one path; [`Routes`] lists them; every service also has `/healthz`, `/readyz`, `/metrics`
+//!   and `/openapi.json`.
+//! * [`settings`]: the sections `limits`, `security` and `tls` of a settings file, and the listener's rules.
+//! * [`Context`]: what all requests share: state, limits, clock, memory budget.
+//! * [`Problem`]: a refusal; [`reply`] makes the other answers.
+//! * [`query`], [`body`], [`strict_json`], [`name`], [`timestamp`]: parse requests strictly.
+//! * [`budget`]: limits memory; [`blocking`]: runs CPU-bound work on other threads.
+
+pub mod budget;
+pub mod clock;
+
+pub mod blocking;
+
+pub mod name;
+pub mod redact;
+pub mod span;
+pub mod timestamp;
+
+pub mod limits;
+pub mod security;
+pub mod settings;
+pub mod tls;
+
+pub mod body;
+pub mod problem;
+pub mod query;
+pub mod reply;
+pub mod strict_json;
+
+pub mod metrics;
+pub mod openapi;
+
+mod context;
+mod endpoint;
+mod routes;
+
+mod middleware;
+mod rate_limit;
+mod readiness;
+mod server;
+mod standard;
+
+pub use body::{Media, Takes};
+pub use budget::{Budget, BudgetError, Reservation};
+pub use clock::Clock;
+pub use context::{Context, State};
+pub use endpoint::{Call, Endpoint};
+pub use limits::Limits;
+pub use openapi::About;
+pub use problem::{InvalidField, Kind, Problem};
+pub use reply::Answer;
+pub use routes::{Route, Routes};
+pub use security::Scope;
+pub use server::{Ending, ListenError, Listener, Running, Service, document};
+pub use settings::Http;
+pub use span::Span;

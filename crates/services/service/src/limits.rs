@@ -1,0 +1,135 @@
+//! The limits of an HTTP service: connections, requests, memory, sizes, times and rates.
+
+use serde::{Deserialize, Serialize};
+
+use crate::span::Span;
+
+/// The limits. A request beyond them is answered with 4xx before memory grows. A service with limits of its own flattens
+/// this struct into a struct that denies unknown fields.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Connections at once; further ones wait in the kernel's queue.
+    pub connections_max: u32,
+    /// Requests in flight; a further one is answered 429.
+    pub requests_max: u32,
+    /// Bytes of all request bodies in memory; a further body is answered 429.
+    pub bodies_bytes_max: u32,
+    /// Bytes of all answers in memory, from the data read for them until they are sent; a further answer becomes a 429.
+    pub answers_bytes_max: u32,
+    /// Bytes of an ordinary body.
+    pub body_bytes_max: u32,
+    /// Bytes of the body of a batch.
+    pub batch_bytes_max: u32,
+    /// Bytes of a request's head.
+    pub head_bytes_max: u32,
+    /// The longest time for a request's head; a connection that is idle for so long is closed.
+    pub idle: Span,
+    /// The longest time for a request's body.
+    pub body: Span,
+    /// The longest time that a client may not read its answer, and that a TLS handshake may take.
+    pub stall: Span,
+    /// The longest time for the answer to a request.
+    pub request: Span,
+    /// The time that accepted requests get on shutdown.
+    pub drain: Span,
+    /// The request rate of each key, or of each address without security; unlimited if absent.
+    pub rate: Option<Rate>,
+}
+
+/// A rate limit for each caller.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    /// Sustained requests a second.
+    pub per_s: f64,
+    /// Requests at once.
+    pub burst: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 2_048,
+            requests_max: 4_096,
+            bodies_bytes_max: 64 << 20,
+            answers_bytes_max: 256 << 20,
+            body_bytes_max: 64 << 10,
+            batch_bytes_max: 8 << 20,
+            head_bytes_max: 16 << 10,
+            idle: Span::seconds(60),
+            body: Span::seconds(10),
+            stall: Span::seconds(20),
+            request: Span::seconds(30),
+            drain: Span::seconds(30),
+            rate: None,
+        }
+    }
+}
+
+impl Limits {
+    /// Why the limits are invalid, or `None`.
+    pub fn fault(&self) -> Option<String> {
+        let counts = [
+            ("connections_max", self.connections_max),
+            ("requests_max", self.requests_max),
+            ("body_bytes_max", self.body_bytes_max),
+        ];
+        if let Some(fault) = zero(&counts) {
+            return Some(fault);
+        }
+        if self.head_bytes_max < HEAD_BYTES_MIN {
+            return Some(format!("head_bytes_max is too small: give it {HEAD_BYTES_MIN} or more"));
+        }
+        if self.bodies_bytes_max < self.batch_bytes_max.max(self.body_bytes_max) {
+            return Some("bodies_bytes_max is smaller than one body: give it batch_bytes_max or more".into());
+        }
+        if self.answers_bytes_max < ANSWERS_BYTES_MIN {
+            return Some(format!("answers_bytes_max is too small: give it {ANSWERS_BYTES_MIN} or more"));
+        }
+        if self.idle < self.request {
+            return Some(
+                "idle is shorter than request: slow answers would be cut off; give it request or more".into(),
+            );
+        }
+        let bad = |rate: &Rate| !rate.per_s.is_finite() || rate.per_s < RATE_MIN || rate.burst == 0;
+        self.rate.as_ref().filter(|rate| bad(rate)).map(|_| {
+            format!("rate needs per_s of {RATE_MIN} or more and a burst of 1 or more; leave it out for none")
+        })
+    }
+}
+
+/// The first of these limits that is 0, as an error text.
+pub fn zero(limits: &[(&str, u32)]) -> Option<String> {
+    let (name, _) = limits.iter().find(|(_, limit)| *limit == 0)?;
+    Some(format!("{name} is 0: the service could answer nothing; give it 1 or more"))
+}
+
+/// The HTTP library reads heads in pieces of this size.
+const HEAD_BYTES_MIN: u32 = 8_192;
+/// An ordinary answer with room to spare.
+const ANSWERS_BYTES_MIN: u32 = 64 << 10;
+/// The slowest rate, in requests a second.
+const RATE_MIN: f64 = 0.001;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_that_would_answer_nothing_are_refused() {
+        let check = |change: fn(&mut Limits), part: &str| {
+            let mut limits = Limits::default();
+            change(&mut limits);
+            assert!(limits.fault().is_some_and(|fault| fault.contains(part)), "{part}");
+        };
+        assert_eq!(Limits::default().fault(), None);
+        check(|limits| limits.requests_max = 0, "requests_max is 0");
+        check(|limits| limits.head_bytes_max = 100, "8192 or more");
+        check(|limits| limits.bodies_bytes_max = 1_000, "smaller than one body");
+        check(|limits| limits.answers_bytes_max = 1_000, "65536 or more");
+        check(|limits| limits.idle = Span::seconds(1), "cut off");
+        check(|limits| limits.rate = Some(Rate { per_s: 0.0, burst: 1 }), "burst of 1 or more");
+        check(|limits| limits.rate = Some(Rate { per_s: f64::NAN, burst: 1 }), "burst of 1 or more");
+    }
+}

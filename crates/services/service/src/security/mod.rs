@@ -1,0 +1,13 @@
+//! Authenticates callers and holds their permissions.
+
+pub mod config;
+pub mod scope;
+
+mod authenticator;
+mod crypto;
+mod principal;
+mod token;
+
+pub use authenticator::{Authenticator, Error, Unauthenticated};
+pub use principal::{Caller, Principal};
+pub use scope::{Scope, Scopes};

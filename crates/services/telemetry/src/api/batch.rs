@@ -1,0 +1,164 @@
+//! The readings of a batch, as they are found in its body.
+
+use std::fmt;
+
+use plimsoll_service::{InvalidField, Kind, Media, Problem, body::invalid_json};
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+
+use super::ingest::allowed;
+use crate::reading::{Read, Reading, Unread};
+
+/// One reading of a batch: its line, or its place in the array, from 1.
+pub type Item = (usize, Result<Reading, InvalidField>);
+
+/// What is looked for.
+pub struct Batch<'a> {
+    /// How it is written.
+    pub media: Media,
+    /// The body.
+    pub body: &'a [u8],
+    /// Readings at most.
+    pub readings_max: usize,
+    /// How each is read.
+    pub read: Read<'a>,
+}
+
+impl Batch<'_> {
+    /// Its readings. One that cannot be meant is an item like any other; so is a line that is no JSON.
+    ///
+    /// # Errors
+    /// When an array is no JSON, or there are too many readings, or none.
+    pub fn items(self) -> Result<Vec<Item>, Problem> {
+        let items = match self.media {
+            Media::Lines => self.lines()?,
+            Media::Json => self.array()?,
+        };
+        if items.is_empty() {
+            return Err(Problem::new(Kind::Invalid, "the batch is empty: send one reading or more"));
+        }
+        Ok(items)
+    }
+
+    fn lines(self) -> Result<Vec<Item>, Problem> {
+        let mut items = Vec::new();
+        let lines = self.body.split(|byte| *byte == b'\n').enumerate();
+        for (index, line) in lines.filter(|(_, line)| !line.trim_ascii().is_empty()) {
+            if items.len() == self.readings_max {
+                return Err(too_many(self.readings_max));
+            }
+            let item = self.read.bytes(line).map_err(|unread| match unread {
+                Unread::Json(error) => InvalidField { field: String::new(), reason: invalid_json(&error) },
+                Unread::Invalid(invalid) => invalid,
+            });
+            items.push((index + 1, item.and_then(allowed)));
+        }
+        Ok(items)
+    }
+
+    fn array(self) -> Result<Vec<Item>, Problem> {
+        let Some(b'[') = self.body.trim_ascii_start().first() else { return Err(no_array(self.body)) };
+        let mut collector =
+            Collector { items: Vec::new(), most: self.readings_max, full: false, read: self.read };
+        let mut deserializer = serde_json::Deserializer::from_slice(self.body);
+        let read = deserializer.deserialize_seq(&mut collector).and_then(|()| deserializer.end());
+        match read {
+            _ if collector.full => Err(too_many(self.readings_max)),
+            Ok(()) => Ok(collector.items),
+            Err(error) => Err(Problem::new(Kind::Malformed, invalid_json(&error))),
+        }
+    }
+}
+
+/// What is wrong with a body that does not begin as an array does.
+fn no_array(body: &[u8]) -> Problem {
+    match serde_json::from_slice::<IgnoredAny>(body) {
+        Err(error) => Problem::new(Kind::Malformed, invalid_json(&error)),
+        Ok(_) => Problem::new(
+            Kind::Invalid,
+            "a batch is a JSON array of readings, or lines of JSON with `Content-Type: application/x-ndjson`",
+        ),
+    }
+}
+
+fn too_many(most: usize) -> Problem {
+    Problem::new(Kind::TooLarge, format!("a batch has at most {most} readings: send several"))
+}
+
+/// Takes the elements of an array one by one.
+struct Collector<'a> {
+    items: Vec<Item>,
+    most: usize,
+    full: bool,
+    read: Read<'a>,
+}
+
+impl<'de> Visitor<'de> for &mut Collector<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of readings")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        while let Some(found) = elements.next_element_seed(self.read)? {
+            if self.items.len() == self.most {
+                self.full = true;
+                return Err(serde::de::Error::custom("too many"));
+            }
+            self.items.push((self.items.len() + 1, found.and_then(allowed)));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reading::Limits;
+
+    const NOW: i64 = 1_790_000_000_000;
+    const GOOD: &str = r#"{"sensorId":"s","timestamp":1790000000000,"t":1}"#;
+
+    const TWICE: &str = r#"{"sensorId":"s","timestamp":1790000000000,"t":1,"t":1}"#;
+
+    fn items(media: Media, body: &str) -> Result<Vec<(usize, bool)>, Problem> {
+        let read = Read { now_ms: NOW, limits: &Limits::default() };
+        let batch = Batch { media, body: body.as_bytes(), readings_max: 3, read };
+        batch.items().map(|items| items.into_iter().map(|(line, item)| (line, item.is_ok())).collect())
+    }
+
+    #[test]
+    fn a_bad_line_is_told_by_its_number_and_spares_the_others() {
+        let body = format!("{GOOD}\n\n{{\"sensorId\":7}}\r\n  {GOOD}\r\n");
+        assert_eq!(items(Media::Lines, &body), Ok(vec![(1, true), (3, false), (4, true)]));
+        assert_eq!(items(Media::Lines, &format!("NaN\n{GOOD}")), Ok(vec![(1, false), (2, true)]));
+        assert_eq!(items(Media::Lines, &format!("{TWICE}\n{GOOD}")), Ok(vec![(1, false), (2, true)]));
+    }
+
+    #[test]
+    fn a_bad_element_is_told_by_its_place_and_spares_the_others() {
+        assert_eq!(
+            items(Media::Json, &format!("[{GOOD},[],{GOOD}]")),
+            Ok(vec![(1, true), (2, false), (3, true)])
+        );
+    }
+
+    #[test]
+    fn what_is_no_batch_is_refused_as_a_whole() {
+        let check =
+            |media, body: &str, kind| assert_eq!(items(media, body).unwrap_err().kind(), kind, "{body}");
+        check(Media::Json, "", Kind::Malformed);
+        check(Media::Json, &format!("[{GOOD},"), Kind::Malformed);
+        check(Media::Json, &format!("[{GOOD}] x"), Kind::Malformed);
+        check(Media::Json, &format!("[{GOOD},NaN]"), Kind::Malformed);
+        check(Media::Json, &format!("[{GOOD},{TWICE}]"), Kind::Malformed);
+        check(Media::Json, "{", Kind::Malformed);
+        check(Media::Json, "7", Kind::Invalid);
+        check(Media::Json, GOOD, Kind::Invalid);
+        check(Media::Json, "[]", Kind::Invalid);
+        check(Media::Lines, " \n\n", Kind::Invalid);
+        let four = [GOOD; 4];
+        check(Media::Json, &format!("[{}]", four.join(",")), Kind::TooLarge);
+        check(Media::Lines, &four.join("\n"), Kind::TooLarge);
+    }
+}

@@ -1,0 +1,42 @@
+//! `PUT /api/activity/{user}/following/{author}`: a user follows another one.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use plimsoll_service::{
+    Answer, Call, Endpoint, Scope, Takes,
+    openapi::{in_path, responses},
+    reply,
+};
+use serde_json::{Value, json};
+
+use super::scopes;
+use super::state::{Context, State};
+
+/// Follows.
+pub struct Follow;
+
+impl Endpoint<State> for Follow {
+    const METHOD: Method = Method::PUT;
+    const PATH: &'static str = "/api/activity/{user}/following/{author}";
+    const NAME: &'static str = "follow";
+    const SCOPE: Option<Scope> = Some(scopes::ACTIVITY_WRITE);
+    const TAKES: Takes = Takes::Nothing;
+
+    async fn answer(context: Arc<Context>, call: Call) -> Answer {
+        let (user, author) = (call.name("user")?, call.name("author")?);
+        call.query(&[])?;
+        context.state.feeds.follow(user, &[author.to_owned()]).await?;
+        Ok(reply::empty(StatusCode::NO_CONTENT))
+    }
+
+    fn describe() -> Value {
+        json!({
+            "summary": "Follow a user",
+            "description": "From the answer on the feed shows what the other one has done, also before. To follow twice is to \
+                            follow once.",
+            "parameters": [in_path("user", "Who follows."), in_path("author", "Who is followed.")],
+            "responses": responses(&[(204, "The user follows.", None)]),
+        })
+    }
+}

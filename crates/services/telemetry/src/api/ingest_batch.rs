@@ -1,0 +1,146 @@
+//! `POST /api/telemetry/ingest/batch`: thousands of readings, each answered for itself.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use plimsoll_service::{
+    Answer, Call, Endpoint, InvalidField, Kind, Problem, Scope, Takes, blocking,
+    openapi::{reference, responses},
+    reply,
+};
+use serde_json::{Value, json};
+
+use super::batch::{Batch, Item};
+use super::problems;
+use super::scopes;
+use super::state::{Context, State};
+use crate::reading::Read;
+use crate::readings::{IngestError, Stored};
+
+/// Takes many readings.
+pub struct IngestBatch;
+
+/// A larger body is parsed on a blocking thread.
+const INLINE_BYTES_MAX: usize = 32 << 10;
+
+impl Endpoint<State> for IngestBatch {
+    const METHOD: Method = Method::POST;
+    const PATH: &'static str = "/api/telemetry/ingest/batch";
+    const NAME: &'static str = "ingest_batch";
+    const SCOPE: Option<Scope> = Some(scopes::TELEMETRY_WRITE);
+    const TAKES: Takes = Takes::Batch;
+
+    async fn answer(context: Arc<Context>, call: Call) -> Answer {
+        call.query(&[])?;
+        let items = items(context.clone(), call).await?;
+        let mut outcome = Outcome::default();
+        let (mut lines, mut readings) = (Vec::new(), Vec::new());
+        for (line, item) in items {
+            match item {
+                Ok(reading) => {
+                    lines.push(line);
+                    readings.push(reading);
+                }
+                Err(invalid) => outcome.refuse(line, &invalid),
+            }
+        }
+        if !readings.is_empty() {
+            match context.state.readings.ingest_many(readings).await {
+                Ok(results) => lines.into_iter().zip(results).for_each(|(line, it)| outcome.add(line, it)),
+                Err(error) => lines.into_iter().for_each(|line| outcome.add(line, Err(error.clone()))),
+            }
+        }
+        outcome.answer()
+    }
+
+    fn describe() -> Value {
+        let array = json!({"type": "array", "items": reference("Reading")});
+        let line = json!({"type": "string", "description": "One reading a line."});
+        json!({
+            "summary": "Store many readings",
+            "description": "Each reading is answered for itself: those that are not stored are listed under `failed` with \
+                            their line, or their place in the array, from 1. Those with `retry` may be sent again as they \
+                            are. If none is stored, the same list is part of a problem.",
+            "requestBody": {"required": true, "content": {
+                "application/json": {"schema": array},
+                "application/x-ndjson": {"schema": line},
+            }},
+            "responses": responses(&[
+                (201, "All are stored, now or before.", Some("BatchOutcome")),
+                (207, "Some are stored.", Some("BatchOutcome")),
+            ]),
+        })
+    }
+}
+
+async fn items(context: Arc<Context>, call: Call) -> Result<Vec<Item>, Problem> {
+    let large = call.body.len() > INLINE_BYTES_MAX;
+    let find = move || {
+        // The whole of it: its share of the budget is held until the body has been read.
+        let call = &call;
+        let batch = Batch {
+            media: call.media,
+            body: &call.body,
+            readings_max: context.state.limits.batch_readings_max as usize,
+            read: Read { now_ms: context.clock.now_ms(), limits: &context.state.accepted },
+        };
+        batch.items()
+    };
+    if !large {
+        return find();
+    }
+    let failed = || Problem::new(Kind::Internal, "the batch was not read: the log says why");
+    blocking::run(find).await.ok_or_else(failed)?
+}
+
+/// What became of the readings.
+#[derive(Default)]
+struct Outcome {
+    new: usize,
+    known: usize,
+    failed: Vec<Value>,
+    /// What stood in the way of the others, at the last of them.
+    fault: Option<IngestError>,
+}
+
+impl Outcome {
+    fn refuse(&mut self, line: usize, invalid: &InvalidField) {
+        let detail = &invalid.reason;
+        self.failed.push(json!({"line": line, "field": invalid.field, "detail": detail, "retry": false}));
+    }
+
+    fn add(&mut self, line: usize, result: Result<Stored, IngestError>) {
+        match result {
+            Ok(Stored::New) => self.new += 1,
+            Ok(Stored::Known) => self.known += 1,
+            Err(error) => {
+                let detail = match &error {
+                    IngestError::Store(_) => problems::NOT_ACKNOWLEDGED.to_owned(),
+                    other => other.to_string(),
+                };
+                self.failed.push(json!({"line": line, "detail": detail, "retry": true}));
+                self.fault = Some(error);
+            }
+        }
+    }
+
+    fn answer(mut self) -> Answer {
+        self.failed.sort_by_key(|it| it["line"].as_u64());
+        let stored = self.new + self.known;
+        let received = stored + self.failed.len();
+        if stored > 0 {
+            if let Some(IngestError::Store(fault)) = &self.fault {
+                problems::log(fault);
+            }
+            let status = if self.failed.is_empty() { StatusCode::CREATED } else { StatusCode::MULTI_STATUS };
+            let body =
+                json!({"received": received, "new": self.new, "known": self.known, "failed": self.failed});
+            return Ok(reply::json(status, &body));
+        }
+        let problem = match self.fault {
+            Some(fault) => fault.into(),
+            None => Problem::new(Kind::Invalid, format!("none of {received} readings can be meant")),
+        };
+        Err(problem.with("received", received.into()).with("failed", self.failed.into()))
+    }
+}

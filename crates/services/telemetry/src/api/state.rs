@@ -1,0 +1,51 @@
+//! Holds everything that the endpoints work on.
+
+use std::sync::Arc;
+
+use mongodb::Database;
+use mongodb::bson::doc;
+use plimsoll_service::metrics::Page;
+
+use super::commit_metrics;
+use super::pool_metrics::PoolMetrics;
+use crate::feeds::Feeds;
+use crate::reading;
+use crate::readings::Readings;
+use crate::settings::limits::RequestLimits;
+
+/// The context of a request to this service.
+pub type Context = plimsoll_service::Context<State>;
+
+/// Everything that the endpoints work on.
+pub struct State {
+    /// The database, for readiness.
+    pub database: Database,
+    /// The metrics of the driver's connection pool.
+    pub pool: Arc<PoolMetrics>,
+    /// The readings.
+    pub readings: Readings,
+    /// The feeds.
+    pub feeds: Feeds,
+    /// The accepted readings.
+    pub accepted: reading::Limits,
+    /// The limits of a single request.
+    pub limits: RequestLimits,
+}
+
+impl plimsoll_service::State for State {
+    const DEPENDENCY: &'static str = "the database";
+
+    async fn ping(&self) -> Result<(), String> {
+        let answer = self.database.run_command(doc! {"ping": 1}).await;
+        answer.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn write_metrics(&self, page: &mut Page) {
+        commit_metrics::write(&self.readings.counters(), page);
+        self.pool.write(page);
+    }
+
+    async fn close(&self) {
+        self.readings.close().await;
+    }
+}
