@@ -1,6 +1,6 @@
-//! Appends BSON elements to bytes that are on their way into a command.
+//! Appends BSON elements to the bytes of a command.
 //!
-//! What every document has is inlined: the names are known where these are called.
+//! Functions for the elements of every document are inlined, since their names are constants at the call.
 
 /// The subtype of plain binary values.
 const GENERIC: u8 = 0;
@@ -8,10 +8,10 @@ const GENERIC: u8 = 0;
 const VECTOR: u8 = 9;
 /// The subtype of UUIDs.
 const UUID: u8 = 4;
-/// The first byte of a vector of 32-bit floats; the second says how many bits of the last byte do not count.
+/// The first byte of a vector of 32-bit floats. The second is the number of unused bits in the last byte.
 const FLOAT32: [u8; 2] = [0x27, 0];
 
-/// Appends the type and the name of an element; the value must follow.
+/// Appends the type and the name of an element. The value must follow.
 #[inline]
 pub fn name(out: &mut Vec<u8>, kind: u8, key: &str) {
     out.push(kind);
@@ -27,7 +27,7 @@ pub fn document(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     close(out, at);
 }
 
-/// Opens a document; give what it returns to [`close`].
+/// Opens a document. Pass the result to [`close`].
 #[inline]
 pub fn open(out: &mut Vec<u8>) -> usize {
     let at = out.len();
@@ -56,10 +56,10 @@ pub fn array(out: &mut Vec<u8>, key: &str, fill: impl FnOnce(&mut Vec<u8>)) {
     document(out, fill);
 }
 
-/// Appends the type and the place of an item of an array; the value must follow. A vector has hundreds of items, so the place is not
-/// formatted but written digit by digit.
+/// Appends the type and the index of an array item. The value must follow. Vectors have hundreds of items, so the index is
+/// written digit by digit instead of formatted.
 pub fn place(out: &mut Vec<u8>, kind: u8, index: usize) {
-    // The type, twenty digits at most, the end of the name.
+    // The type, at most twenty digits, the end of the name.
     let mut bytes = [0; 22];
     let (mut at, mut left) = (bytes.len() - 1, index);
     loop {
@@ -87,7 +87,7 @@ pub fn text(out: &mut Vec<u8>, value: &str) {
     out.push(0);
 }
 
-/// Appends a truth value.
+/// Appends a boolean.
 pub fn boolean(out: &mut Vec<u8>, key: &str, value: bool) {
     name(out, 0x08, key);
     out.push(u8::from(value));
@@ -166,7 +166,7 @@ fn bytes(out: &mut Vec<u8>, key: &str, subtype: u8, head: &[u8], value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// A length as BSON has it. What is longer than 2 GiB is refused as too large before it is sent.
+/// A length in BSON. Commands above 2 GiB are refused before they are sent.
 #[inline]
 fn length(bytes: usize) -> [u8; 4] {
     i32::try_from(bytes).unwrap_or(i32::MAX).to_le_bytes()
@@ -179,7 +179,7 @@ mod tests {
     use bson::{Binary, Bson, Document, doc};
 
     #[test]
-    fn what_is_appended_reads_back_as_bson() {
+    fn appended_elements_read_back_as_bson() {
         let mut out = Vec::new();
         document(&mut out, |out| {
             string(out, "s", "text");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_its_number_in_decimal() {
+    fn an_index_is_written_in_decimal() {
         for index in [0, 9, 10, 99, 100, 12_345, usize::MAX] {
             let mut out = Vec::new();
             place(&mut out, 0x10, index);

@@ -1,4 +1,4 @@
-//! MongoDB behind the pipeline's ports: sources, sinks, positions and the audit of a destination.
+//! Implements the pipeline's ports for MongoDB: sources, sinks, positions, and the audit of a destination.
 
 pub mod scenario;
 
@@ -12,4 +12,5 @@ pub mod positions;
 pub mod topics;
 
 mod encode;
+mod reply;
 mod walk;

@@ -1,9 +1,9 @@
-//! Positions of sources in a collection, with a fence against others.
+//! Keeps positions of sources in a collection, fenced against other processes.
 //!
-//! One document a partition: `{_id: {pipeline, topic, partition}, epoch, next, token}`. Taking a partition over raises its epoch;
-//! every later write names the epoch it was claimed in, so one who lost the partition changes nothing any more. Positions are
-//! written with `w: majority, j: true` and never go back. The transactional sink writes the same documents in the transaction
-//! that writes the events.
+//! Each partition has one document: `{_id: {pipeline, topic, partition}, epoch, next, token}`. A takeover raises its epoch.
+//! Every later write names the epoch of its claim, so a process that lost the partition changes nothing. Positions are
+//! written with `w: majority, j: true` and never move back. The transactional sink writes the same documents in the
+//! transaction that writes the events.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,54 +13,52 @@ use bson::{Binary, RawArrayBuf, RawDocument, RawDocumentBuf, rawdoc, spec::Binar
 use plimsoll_deployment::{Admin, Error as DeploymentError, Namespace};
 use plimsoll_pipeline::{Claim, Partition, Position, PositionError, PositionStore};
 
-use crate::topics::{first, number_of};
+use crate::reply::{self, DUPLICATE_KEY};
 
-/// DuplicateKey: somebody else made the document at the same moment.
-const DUPLICATE: i32 = 11000;
-/// How often a claim is tried when others claim the same partition at the same moment.
+/// Attempts of a claim when others claim the same partition at the same moment.
 const CLAIMS_MAX: u32 = 32;
-/// Positions of one command at most.
+/// Positions per command at most.
 const STATEMENTS_MAX: usize = 1000;
 
-/// Where positions are kept: a collection, and the name of the pipeline in it.
+/// The place of positions: a collection, and the pipeline's name in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shelf {
+pub struct PositionCollection {
     /// The collection.
     pub namespace: Namespace,
-    /// The pipeline: each has positions of its own.
+    /// The pipeline. Each has separate positions.
     pub pipeline: String,
 }
 
-/// A position store on a collection.
+/// A position store in a collection.
 #[derive(Debug)]
 pub struct Positions {
     admin: Admin,
-    shelf: Shelf,
+    position_collection: PositionCollection,
     /// The epochs in which this process holds its partitions.
     held: Mutex<BTreeMap<Partition, u64>>,
 }
 
-/// A position as it is stored.
+/// A stored position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// The epoch of whoever took the partition over last.
+    /// The epoch of the last takeover.
     pub epoch: u64,
-    /// Where to go on, if that was ever kept.
+    /// The position to resume from, if one was stored.
     pub position: Option<Position>,
 }
 
-impl Shelf {
+impl PositionCollection {
     /// The `_id` of a partition's document.
     pub fn id(&self, partition: &Partition) -> RawDocumentBuf {
         rawdoc! {"pipeline": &*self.pipeline, "topic": &*partition.topic, "partition": i64::from(partition.index)}
     }
 
-    /// The command that finds a partition's document, for `w: majority` to be true of what it shows.
+    /// The command that finds a partition's document.
     pub fn find(&self, partition: &Partition) -> RawDocumentBuf {
         rawdoc! {"find": &*self.namespace.collection, "filter": {"_id": self.id(partition)}, "limit": 1}
     }
 
-    /// The statement that moves a position on, within an epoch; `only` narrows when.
+    /// The statement that advances a position within an epoch. `only` is an additional condition.
     pub fn statement(
         &self,
         partition: &Partition,
@@ -85,7 +83,7 @@ impl Shelf {
 
 /// Reads a position's document.
 pub fn read(document: &RawDocument) -> Kept {
-    let unsigned = |key| number_of(document, key).and_then(|number| u64::try_from(number).ok());
+    let unsigned = |key| reply::number(document, key).and_then(|number| u64::try_from(number).ok());
     let token = document.get_binary("token").ok().map(|binary| Arc::from(binary.bytes));
     Kept {
         epoch: unsigned("epoch").unwrap_or(0),
@@ -93,63 +91,70 @@ pub fn read(document: &RawDocument) -> Kept {
     }
 }
 
-/// Numbers that count from zero and never reach the sign.
+/// Converts a count, which never reaches the sign bit.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 impl Positions {
-    /// The positions on a shelf of the deployment that `uri` names. Nothing is sent before the first claim.
+    /// The positions in a collection of the deployment at `uri`. Nothing is sent before the first claim.
     ///
     /// # Errors
     /// If the URI cannot be used.
-    pub fn new(uri: &str, shelf: Shelf, timeout: Duration) -> Result<Self, DeploymentError> {
-        Ok(Self { admin: Admin::new(uri, timeout)?, shelf, held: Mutex::default() })
+    pub fn new(
+        uri: &str,
+        position_collection: PositionCollection,
+        timeout: Duration,
+    ) -> Result<Self, DeploymentError> {
+        Ok(Self { admin: Admin::new(uri, timeout)?, position_collection, held: Mutex::default() })
     }
 
-    /// A partition's position as it is stored.
+    /// The stored position of a partition.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn look(&self, partition: &Partition) -> Result<Kept, PositionError> {
-        let reply = self.admin.run(&self.shelf.namespace.db, &self.shelf.find(partition));
+        let reply =
+            self.admin.run(&self.position_collection.namespace.db, &self.position_collection.find(partition));
         let reply = reply.map_err(|error| unavailable("read", &error))?;
-        Ok(first(&reply).map(read).unwrap_or_default())
+        Ok(reply::first(&reply).map(read).unwrap_or_default())
     }
 
-    /// Raises the epoch from what it is known to be; nothing is found if it is something else by now.
+    /// Raises the epoch from `known`. Finds nothing if another process changed it meanwhile.
     ///
-    /// A command that is not answered in time may be done later, when the next try has long been answered: one that counted on
-    /// from whatever is there would then fence the very process that sent it.
+    /// A command that timed out may still run later, after a retry succeeded. If it incremented whatever epoch exists, it
+    /// would fence off its own process.
     fn raise_epoch(&self, partition: &Partition, known: u64) -> Result<RawDocumentBuf, DeploymentError> {
         let command = rawdoc! {
-            "findAndModify": &*self.shelf.namespace.collection,
-            "query": {"_id": self.shelf.id(partition), "epoch": signed(known)},
+            "findAndModify": &*self.position_collection.namespace.collection,
+            "query": {"_id": self.position_collection.id(partition), "epoch": signed(known)},
             "update": {"$set": {"epoch": signed(known + 1)}},
             "upsert": known == 0,
             "new": true,
             "writeConcern": {"w": "majority", "j": true},
         };
-        self.admin.run(&self.shelf.namespace.db, &command)
+        self.admin.run(&self.position_collection.namespace.db, &command)
     }
 
-    /// Takes a partition over, if nobody else did since it was looked at.
+    /// Takes a partition over, unless another process did meanwhile.
     fn try_claim(&self, partition: &Partition) -> Result<Option<Kept>, PositionError> {
         let known = self.look(partition)?.epoch;
         let reply = match self.raise_epoch(partition, known) {
-            Err(DeploymentError::Wire(plimsoll_wire::Error::Server(error))) if error.code == DUPLICATE => {
+            Err(DeploymentError::Wire(plimsoll_wire::Error::Server(error)))
+                if error.code == DUPLICATE_KEY =>
+            {
                 return Ok(None);
             }
             raised => raised.map_err(|error| unavailable("read", &error))?,
         };
-        if let Some(reason) = failed(&reply) {
+        if let Some(reason) = reply::failure(&reply) {
             return Err(PositionError::Unavailable { verb: "read", reason });
         }
         let kept = reply.get_document("value").map(read).ok();
         Ok(kept.filter(|kept| kept.epoch == known + 1))
     }
 
-    /// Moves some positions on; says whether each was found where it may be moved from.
+    /// Advances positions. Returns whether all were found in their epoch and before their new value.
     fn write(
         &self,
         positions: &[(Partition, Position)],
@@ -159,20 +164,20 @@ impl Positions {
         for (partition, to) in positions {
             let epoch = held.get(partition).copied().ok_or_else(|| unclaimed(partition))?;
             let older = rawdoc! {"$or": [{"next": {"$exists": false}}, {"next": {"$lte": signed(to.next)}}]};
-            updates.push(self.shelf.statement(partition, epoch, to, &older));
+            updates.push(self.position_collection.statement(partition, epoch, to, &older));
         }
         let command = rawdoc! {
-            "update": &*self.shelf.namespace.collection,
+            "update": &*self.position_collection.namespace.collection,
             "updates": updates,
             "ordered": false,
             "writeConcern": {"w": "majority", "j": true},
         };
-        let reply = self.admin.run(&self.shelf.namespace.db, &command);
+        let reply = self.admin.run(&self.position_collection.namespace.db, &command);
         let reply = reply.map_err(|error| unavailable("written", &error))?;
-        if let Some(reason) = failed(&reply) {
+        if let Some(reason) = reply::failure(&reply) {
             return Err(PositionError::Unavailable { verb: "written", reason });
         }
-        Ok(number_of(&reply, "n") == i64::try_from(positions.len()).ok())
+        Ok(reply::number(&reply, "n") == i64::try_from(positions.len()).ok())
     }
 }
 
@@ -185,7 +190,10 @@ impl PositionStore for Positions {
                 Some(kept) => break kept,
                 None if tries < CLAIMS_MAX => {}
                 None => {
-                    let reason = format!("{} does not show what was written to it", self.shelf.namespace);
+                    let reason = format!(
+                        "{} does not return its own writes: read from the primary",
+                        self.position_collection.namespace
+                    );
                     return Err(PositionError::Unavailable { verb: "read", reason });
                 }
             }
@@ -200,7 +208,7 @@ impl PositionStore for Positions {
             if self.write(part, &held)? {
                 continue;
             }
-            // One was not where it may be moved from: it stands further on, or is another's.
+            // One did not match: it is already further, or another process holds it.
             for (partition, _) in part {
                 if Some(&self.look(partition)?.epoch) != held.get(partition) {
                     return Err(PositionError::Fenced { partition: partition.clone() });
@@ -217,14 +225,4 @@ fn unavailable(verb: &'static str, error: &DeploymentError) -> PositionError {
 
 fn unclaimed(partition: &Partition) -> PositionError {
     PositionError::Unavailable { verb: "written", reason: format!("{partition} was never claimed") }
-}
-
-/// What a reply that is ok says nevertheless did not work.
-fn failed(reply: &RawDocument) -> Option<String> {
-    let words = |error: &RawDocument| error.get_str("errmsg").unwrap_or("no reason was given").to_owned();
-    if let Ok(error) = reply.get_document("writeConcernError") {
-        return Some(words(error));
-    }
-    let errors = reply.get_array("writeErrors").ok()?;
-    errors.into_iter().next()?.ok()?.as_document().map(words)
 }

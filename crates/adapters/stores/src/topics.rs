@@ -1,51 +1,52 @@
-//! Numbers of topics: four bytes in every identity instead of a name.
+//! Assigns numbers to topics: four bytes in every identity instead of a name.
 //!
-//! A topic's number is the start of the SHA-256 of its name, or what the settings say. It is written down once, in a collection
-//! beside the data, `{_id: number, topic: name}`: two topics that want one number are found before anything is stored under it.
+//! A topic's number is the start of the SHA-256 of its name, or the configured one. It is registered once in a collection of
+//! the same database, `{_id: number, topic: name}`, so that two topics with the same number are detected before any event is
+//! stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bson::{RawDocument, rawdoc};
+use bson::rawdoc;
 use plimsoll_deployment::Namespace;
 use plimsoll_wire::{Connection, Error as Wire};
 use sha2::{Digest, Sha256};
 
-/// The collection that topics are written down in, in the database of the data.
+use crate::reply::{self, DUPLICATE_KEY};
+
+/// The collection that registers topics, in the database of the data.
 pub const COLLECTION: &str = "plimsoll_topics";
-/// DuplicateKey: somebody else wrote the topic down at the same moment.
-const DUPLICATE: i32 = 11000;
 
 /// Why a topic has no number.
 #[derive(Debug, thiserror::Error)]
 pub enum TopicError {
-    /// Another topic has it.
+    /// Another topic has the number.
     #[error(
-        "the topics {topic:?} and {other:?} have the same number {number} in {registry}: give one of them another, \
+        "the topics {topic:?} and {other:?} have the same number {number} in {registry}: configure another for one of them, \
          `topics: {{{topic}: 1}}`"
     )]
     Taken {
-        /// The topic that wants it.
+        /// The new topic.
         topic: String,
-        /// The topic that has it.
+        /// The registered topic.
         other: String,
         /// The number.
         number: u32,
-        /// Where that is written down.
+        /// The registering collection.
         registry: Namespace,
     },
-    /// It has another one.
+    /// The topic has another number.
     #[error(
-        "the topic {topic:?} is written down in {registry} under number {known}, not {number}: leave `topics` as it was"
+        "the topic {topic:?} is registered in {registry} with number {known}, not {number}: restore the old `topics`"
     )]
     Changed {
         /// The topic.
         topic: String,
-        /// The number that it should get.
+        /// The configured number.
         number: u32,
-        /// The number that it has.
+        /// The registered number.
         known: i64,
-        /// Where that is written down.
+        /// The registering collection.
         registry: Namespace,
     },
     /// The server cannot be asked.
@@ -53,7 +54,7 @@ pub enum TopicError {
     Wire(#[from] Wire),
 }
 
-/// The numbers of topics, as one collection has them.
+/// The registered numbers of topics.
 #[derive(Debug)]
 pub struct Topics {
     registry: Namespace,
@@ -62,22 +63,22 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// The topics of the data in `namespace`; `chosen` are numbers that the settings give.
+    /// The topics of the data in `namespace`. `chosen` are configured numbers.
     pub fn of(namespace: &Namespace, chosen: BTreeMap<String, u32>) -> Self {
         Self { registry: namespace.sibling(COLLECTION), chosen, known: Mutex::default() }
     }
 
-    /// The number that a topic gets if no other has it.
-    pub fn wished(&self, topic: &str) -> u32 {
+    /// The number for a topic, unless another topic has it.
+    pub fn default_number(&self, topic: &str) -> u32 {
         self.chosen.get(topic).copied().unwrap_or_else(|| hashed(topic))
     }
 
-    /// The number of a topic, if it was asked for before.
+    /// The number of a topic, if already looked up.
     pub fn known(&self, topic: &str) -> Option<u32> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(topic).copied()
     }
 
-    /// The number of a topic; the first time it is written down, durably.
+    /// The number of a topic. The first time it is registered durably.
     ///
     /// # Errors
     /// If another topic has the number, the topic has another number, or the server cannot be asked.
@@ -85,11 +86,11 @@ impl Topics {
         if let Some(number) = self.known(topic) {
             return Ok(number);
         }
-        let number = self.wished(topic);
+        let number = self.default_number(topic);
         self.check_unchanged(connection, topic, number).await?;
-        let other = match self.write_down(connection, topic, number).await {
-            Err(Wire::Server(error)) if error.code == DUPLICATE => {
-                self.write_down(connection, topic, number).await?
+        let other = match self.register(connection, topic, number).await {
+            Err(Wire::Server(error)) if error.code == DUPLICATE_KEY => {
+                self.register(connection, topic, number).await?
             }
             written => written?,
         };
@@ -110,7 +111,9 @@ impl Topics {
         let find =
             rawdoc! {"find": self.registry.collection.as_str(), "filter": {"topic": topic}, "limit": 1};
         let reply = connection.command(&self.registry.db, &find).await?;
-        let Some(known) = first(&reply).and_then(|found| number_of(found, "_id")) else { return Ok(()) };
+        let Some(known) = reply::first(&reply).and_then(|found| reply::number(found, "_id")) else {
+            return Ok(());
+        };
         if known == i64::from(number) {
             return Ok(());
         }
@@ -118,13 +121,8 @@ impl Topics {
         Err(TopicError::Changed { topic, number, known, registry })
     }
 
-    /// Writes a topic down unless the number is taken; gives the topic that has it.
-    async fn write_down(
-        &self,
-        connection: &mut Connection,
-        topic: &str,
-        number: u32,
-    ) -> Result<String, Wire> {
+    /// Registers a topic unless the number is taken. Returns the topic that has it.
+    async fn register(&self, connection: &mut Connection, topic: &str, number: u32) -> Result<String, Wire> {
         let command = rawdoc! {
             "findAndModify": self.registry.collection.as_str(),
             "query": {"_id": i64::from(number)},
@@ -137,10 +135,10 @@ impl Topics {
         if let Some(topic) = reply.get_document("value").ok().and_then(|value| value.get_str("topic").ok()) {
             return Ok(topic.to_owned());
         }
-        // Some servers show nothing to the one that came second at the same moment.
+        // Some servers return nothing to the slower of two simultaneous writers.
         let find = rawdoc! {"find": self.registry.collection.as_str(), "filter": {"_id": i64::from(number)}, "limit": 1};
         let reply = connection.command(&self.registry.db, &find).await?;
-        let found = first(&reply).and_then(|found| found.get_str("topic").ok());
+        let found = reply::first(&reply).and_then(|found| found.get_str("topic").ok());
         Ok(found.unwrap_or_default().to_owned())
     }
 }
@@ -151,29 +149,16 @@ fn hashed(topic: &str) -> u32 {
     u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
 }
 
-/// The first document of a find's reply.
-pub(crate) fn first(reply: &RawDocument) -> Option<&RawDocument> {
-    let batch = reply.get_document("cursor").ok()?.get_array("firstBatch").ok()?;
-    batch.into_iter().next()?.ok()?.as_document()
-}
-
-/// A whole number of either width, or one that a server made a double.
-pub(crate) fn number_of(document: &RawDocument, key: &str) -> Option<i64> {
-    let value = document.get(key).ok()??;
-    let double = value.as_f64().filter(|value| value.fract() == 0.0).map(|value| value as i64);
-    value.as_i64().or_else(|| value.as_i32().map(i64::from)).or(double)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_topics_number_follows_from_its_name_unless_it_was_chosen() {
+    fn a_topic_number_derives_from_its_name_unless_configured() {
         let namespace: Namespace = "shop.orders".parse().unwrap();
         let topics = Topics::of(&namespace, BTreeMap::from([("b".to_owned(), 7)]));
         // The SHA-256 of "abc" begins with ba7816bf (FIPS 180-2, B.1).
-        assert_eq!((topics.wished("abc"), topics.wished("b")), (0xba78_16bf, 7));
+        assert_eq!((topics.default_number("abc"), topics.default_number("b")), (0xba78_16bf, 7));
         assert_eq!(topics.registry.to_string(), "shop.plimsoll_topics");
         assert_eq!(topics.known("abc"), None);
     }

@@ -1,29 +1,29 @@
-//! Looks over a BSON document's bytes without reading their values: whether they are framed, and where `_id` stands.
+//! Checks the structure of BSON documents without decoding values, and locates elements.
 //!
-//! A server refuses a whole command for one document that is not framed, so none is sent that is not.
+//! A server refuses a whole command for one malformed document, so none is sent.
 
 use std::ops::Range;
 
-/// How deep documents may nest: as deep as servers take them.
+/// How deep documents may nest: the limit of servers.
 const DEPTH_MAX: u32 = 100;
 
-/// Bytes that are no BSON document.
+/// Bytes that are not a BSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no BSON document: {0}")]
+#[error("is not a BSON document: {0}")]
 pub struct NoDocument(&'static str);
 
-/// Checks that `bytes` are one document, all the way down, and says where its element `_id` lies, with type and name.
+/// Checks that `bytes` are one document at every level. Returns the range of its element `_id`, with type and name.
 ///
 /// # Errors
-/// What is wrong with them.
+/// Why they are malformed.
 pub fn check(bytes: &[u8]) -> Result<Option<Range<usize>>, NoDocument> {
     find(bytes, b"_id")
 }
 
-/// The same for the first element of another name.
+/// Checks likewise, and returns the range of the first element called `name`.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// Why the bytes are malformed.
 pub fn find(bytes: &[u8], name: &[u8]) -> Result<Option<Range<usize>>, NoDocument> {
     let mut found = None;
     walk(bytes, DEPTH_MAX, &mut |key, range| {
@@ -34,7 +34,7 @@ pub fn find(bytes: &[u8], name: &[u8]) -> Result<Option<Range<usize>>, NoDocumen
     Ok(found)
 }
 
-/// Walks one document that takes all of `bytes`; `each` hears of the elements at its top.
+/// Walks one document that fills `bytes`. Calls `each` for its top-level elements.
 fn walk(bytes: &[u8], depth: u32, each: &mut dyn FnMut(&[u8], Range<usize>)) -> Result<(), NoDocument> {
     let depth = depth.checked_sub(1).ok_or(NoDocument("it nests too deep"))?;
     if int32(bytes)? != bytes.len() || bytes.len() < 5 || bytes[bytes.len() - 1] != 0 {
@@ -82,19 +82,19 @@ fn nested_len(bytes: &[u8], depth: u32) -> Result<usize, NoDocument> {
     Ok(len)
 }
 
-/// A length, as many bytes, the last of them NUL.
+/// The length of a text value: its length field, and the bytes up to the final NUL.
 fn text_len(bytes: &[u8]) -> Result<usize, NoDocument> {
     let len = 4 + int32(bytes)?;
     if len > 4 && bytes.get(len - 1) == Some(&0) { Ok(len) } else { Err(NoDocument("a text has no end")) }
 }
 
-/// Two names.
+/// The length of a pattern: two NUL-terminated names.
 fn pattern_len(bytes: &[u8]) -> Result<usize, NoDocument> {
     let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| at + 1);
     ends.nth(1).ok_or(NoDocument("a pattern has no end"))
 }
 
-/// The length of the whole, a text, a document.
+/// The length of code with scope: a total length, a text, a document.
 fn scope_len(bytes: &[u8], depth: u32) -> Result<usize, NoDocument> {
     let len = int32(bytes)?;
     let inner = bytes.get(4..len).ok_or(NoDocument("a value is longer than what holds it"))?;
@@ -102,7 +102,7 @@ fn scope_len(bytes: &[u8], depth: u32) -> Result<usize, NoDocument> {
     if text + nested_len(&inner[text..], depth)? == inner.len() {
         Ok(len)
     } else {
-        Err(NoDocument("code and its scope have another length than they say"))
+        Err(NoDocument("the length of code with scope is wrong"))
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_is_walked_and_the_id_at_the_top_is_found() {
+    fn every_type_is_checked_and_the_top_level_id_is_found() {
         let bytes = every_type();
         let id = check(&bytes).unwrap().unwrap();
         assert_eq!(&bytes[id], [&[0x07][..], b"_id\0", &[7; 12]].concat());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_cut_at_any_byte_is_refused_also_when_its_length_is_mended() {
+    fn a_truncated_document_is_refused_even_with_a_corrected_length() {
         let bytes = every_type();
         for len in 0..bytes.len() {
             assert!(check(&bytes[..len]).is_err(), "cut at {len}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_is_refused() {
+    fn too_deep_nesting_is_refused() {
         let mut nested = vec![5, 0, 0, 0, 0];
         for _ in 0..DEPTH_MAX {
             let mut outer = Vec::new();

@@ -1,17 +1,17 @@
-//! The destination against the source: what of each partition's offsets is there, once, and as it was.
+//! Audits a destination against its source: which offsets of each partition exist, how often, and unchanged.
 //!
-//! [`mod@reconcile`] folds over what is found and never connects; [`mod@scan`] reads collections into it; [`mod@likeness`] knows
-//! events by what they say, where nothing else names them; [`mod@report`] is what comes out.
+//! [`mod@reconcile`] folds over found documents and never connects. [`mod@scan`] reads collections into it.
+//! [`mod@content_match`] identifies events by content. [`mod@report`] holds the result.
 
-pub mod likeness;
+pub mod content_match;
 pub mod reconcile;
 pub mod report;
 pub mod scan;
 
 mod partition;
 
-pub use likeness::{Known, Learner, Likeness};
-pub use partition::{TooLong, checksum};
-pub use reconcile::{Expected, Found, Payload, Reconcile};
+pub use content_match::{ContentHash, ContentIndex, ContentIndexBuilder};
+pub use partition::{Expected, Payload, TooLong, checksum};
+pub use reconcile::{Found, Reconcile};
 pub use report::{Mismatch, PartitionReport, Report};
 pub use scan::{AuditError, Identified, Part, scan};

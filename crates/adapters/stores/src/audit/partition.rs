@@ -1,22 +1,53 @@
-//! One partition against what the source has of it: one bit an event.
+//! Compares one partition with the source, with one bit per event.
 
-use super::reconcile::{Expected, Payload};
+use std::ops::Range;
+
 use super::report::{Checksums, EXAMPLES_MAX, PartitionReport, Run};
 
 /// Offsets of one partition at most: 1 GiB of memory.
 const OFFSETS_MAX: u64 = 8 << 30;
 
-/// One partition of the fold.
+/// The events of one partition in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The topic.
+    pub topic: String,
+    /// The topic's number ([`crate::topics`]).
+    pub number: u32,
+    /// The partition.
+    pub partition: u32,
+    /// The range of offsets.
+    pub offsets: Range<u64>,
+    /// Offsets in the range that the source does not have: markers of transactions, compacted records, filtered events.
+    pub holes: Vec<Range<u64>>,
+    /// The sum of [`super::checksum`] over all payloads, if known.
+    pub checksum: Option<u64>,
+}
+
+/// The payload of a found document.
+#[derive(Clone, Copy, Debug)]
+pub enum Payload<'a> {
+    /// Its bytes, in pieces.
+    Pieces(&'a [&'a [u8]]),
+    /// A tombstone.
+    Null,
+    /// A payload that cannot be read.
+    Unreadable,
+    /// Not read, since no checksum is needed.
+    Unread,
+}
+
+/// The state of one partition.
 #[derive(Debug)]
 pub struct Partition {
     expected: Expected,
-    /// One bit an offset, from the first expected one on.
+    /// One bit per offset, from the first expected one.
     seen: Vec<u64>,
     report: PartitionReport,
     sum: u64,
 }
 
-/// A partition of more offsets than can be remembered.
+/// A partition with too many offsets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{topic}/{partition} has {offsets} offsets, and at most 8,589,934,592 can be audited at once: audit it in ranges"
@@ -27,8 +58,8 @@ pub struct TooLong {
     offsets: u64,
 }
 
-/// The part of one event in a partition's checksum: FNV-1a (64 bits) over its offset, little-endian, and its payload. Parts are
-/// added, wrapping, so their order does not matter; nothing (`None`) differs from no bytes.
+/// The share of one event in a partition's checksum: FNV-1a (64 bits) over its offset, little-endian, and its payload. Shares
+/// are added, wrapping, so their order does not matter. A missing payload (`None`) differs from an empty one.
 pub fn checksum<'a>(offset: u64, payload: Option<impl IntoIterator<Item = &'a [u8]>>) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -41,10 +72,10 @@ pub fn checksum<'a>(offset: u64, payload: Option<impl IntoIterator<Item = &'a [u
 }
 
 impl Partition {
-    /// Nothing was found yet.
+    /// A partition of which nothing was found yet.
     ///
     /// # Errors
-    /// If it cannot be remembered.
+    /// [`TooLong`] if it has too many offsets.
     pub fn new(expected: Expected) -> Result<Self, TooLong> {
         let offsets = expected.offsets.end.saturating_sub(expected.offsets.start);
         if offsets > OFFSETS_MAX {
@@ -60,12 +91,12 @@ impl Partition {
         })
     }
 
-    /// Whether payloads are of use.
+    /// Whether payloads are needed.
     pub fn wants_payload(&self) -> bool {
         self.expected.checksum.is_some()
     }
 
-    /// Takes in one document.
+    /// Adds one document.
     pub fn see(&mut self, offset: u64, payload: Payload<'_>) {
         let report = &mut self.report;
         report.min = Some(report.min.map_or(offset, |min| min.min(offset)));
@@ -95,7 +126,7 @@ impl Partition {
         }
     }
 
-    /// What is there and what is not.
+    /// The report of found and missing offsets.
     pub fn finish(mut self) -> PartitionReport {
         self.fill_holes();
         let all = self.expected.offsets.clone();
@@ -116,7 +147,7 @@ impl Partition {
         self.report
     }
 
-    /// What the source does not have is not missing.
+    /// Marks offsets that the source does not have, so that they are not missing.
     fn fill_holes(&mut self) {
         let all = self.expected.offsets.clone();
         for hole in std::mem::take(&mut self.expected.holes) {

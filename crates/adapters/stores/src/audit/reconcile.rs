@@ -1,60 +1,28 @@
-//! Holds what is found against what the source has: one bit an event.
+//! Compares found documents with the events of the source.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-use super::partition::{Partition, TooLong};
+use super::partition::{Expected, Partition, Payload, TooLong};
 use super::report::{FORMAT, Report};
 use crate::document::identity::Identity;
 
-/// What a source has of one partition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected {
-    /// The topic.
-    pub topic: String,
-    /// The topic's number ([`crate::topics`]).
-    pub number: u32,
-    /// The partition.
-    pub partition: u32,
-    /// Its offsets.
-    pub offsets: Range<u64>,
-    /// Offsets within that the source does not have: markers of transactions, records that compaction took, events that were
-    /// filtered.
-    pub holes: Vec<Range<u64>>,
-    /// The sum of [`super::checksum`] over all payloads, if it is known.
-    pub checksum: Option<u64>,
-}
-
-/// A document that was found.
+/// A found document.
 #[derive(Clone, Copy, Debug)]
 pub enum Found<'a> {
-    /// One that says which event it is.
+    /// A document that identifies its event.
     Event {
-        /// Which.
+        /// The identity of the event.
         identity: Identity,
-        /// Its payload, if it holds it and a checksum is asked for.
+        /// Its payload, if it is stored and a checksum is needed.
         payload: Payload<'a>,
     },
-    /// One that says it is an event of this source, and is none.
+    /// A document that claims to be an event of this source, but is not.
     Unexpected,
-    /// One that does not say which event it is.
+    /// A document that does not identify its event.
     Foreign,
 }
 
-/// What is known of a document's payload.
-#[derive(Clone, Copy, Debug)]
-pub enum Payload<'a> {
-    /// Its bytes are these, in some pieces.
-    Pieces(&'a [&'a [u8]]),
-    /// It has none, on purpose: a tombstone.
-    Null,
-    /// It should be there and cannot be made out.
-    Unreadable,
-    /// Nobody asked.
-    Unread,
-}
-
-/// The fold.
+/// Compares found documents with expected events.
 #[derive(Debug)]
 pub struct Reconcile {
     partitions: BTreeMap<(u32, u32), Partition>,
@@ -64,7 +32,7 @@ pub struct Reconcile {
 }
 
 impl Reconcile {
-    /// Nothing was found yet of what is expected.
+    /// An audit of `expected`, without findings yet.
     ///
     /// # Errors
     /// [`TooLong`] for a partition of more than 8 Gi offsets.
@@ -76,13 +44,13 @@ impl Reconcile {
         Ok(Self { partitions, documents: 0, foreign: 0, unexpected: 0 })
     }
 
-    /// Whether a document's payload is of use.
+    /// Whether the payload of a document is needed.
     pub fn wants_payload(&self, identity: Identity) -> bool {
         let partition = self.partitions.get(&(identity.topic, identity.partition));
         partition.is_some_and(|partition| partition.wants_payload())
     }
 
-    /// Takes in one document.
+    /// Adds one document.
     pub fn see(&mut self, found: Found<'_>) {
         self.documents += 1;
         let (identity, payload) = match found {
@@ -96,12 +64,12 @@ impl Reconcile {
         }
     }
 
-    /// How many documents were seen.
+    /// The number of documents.
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// What came of it.
+    /// The result.
     pub fn finish(self) -> Report {
         Report {
             format: FORMAT,
@@ -115,6 +83,8 @@ impl Reconcile {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::audit::partition::checksum;
     use crate::audit::report::{EXAMPLES_MAX, Mismatch, Run};
@@ -136,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_partition_holds_in_whatever_order_it_is_found() {
+    fn a_complete_partition_passes_in_any_order() {
         for offsets in [(100..1100).collect::<Vec<_>>(), (100..1100).rev().collect()] {
             let report = fold(expected(100..1100), offsets);
             let partition = &report.partitions[0];
@@ -178,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_that_the_source_does_not_have_are_not_missing_and_must_not_be_there() {
+    fn holes_are_not_missing_and_must_stay_empty() {
         let holes = Expected { holes: vec![3..5, 9..20], ..expected(0..10) };
         let report = fold(holes.clone(), [0, 1, 2, 5, 6, 7, 8]);
         assert!(report.holds(), "{report:?}");
@@ -187,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_changed_is_found_by_the_sum() {
+    fn a_changed_payload_is_found_by_the_checksum() {
         let sum = |offset: u64| checksum(offset, Some([&b"payload"[..]]));
         let right = (0..5).map(sum).fold(0, u64::wrapping_add);
         assert!(fold(Expected { checksum: Some(right), ..expected(0..5) }, [4, 2, 0, 1, 3]).holds());
@@ -202,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_expected_is_told_apart_from_what_is_foreign() {
+    fn unexpected_documents_differ_from_foreign_ones() {
         let mut fold = Reconcile::new(vec![expected(0..0)]).unwrap();
         fold.see(Found::Foreign);
         let identity = Identity { topic: 8, partition: 1, offset: 0 };
@@ -213,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_reads_back_as_it_was_written() {
+    fn a_report_reads_back_unchanged() {
         let report = fold(Expected { checksum: Some(3), ..expected(0..70) }, 1..40);
         let json = serde_json::to_string(&report).unwrap();
         assert!(json.starts_with(r#"{"format":1,"#), "{json}");
@@ -221,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_that_cannot_be_remembered_is_refused() {
+    fn a_partition_with_too_many_offsets_is_refused() {
         assert!(Reconcile::new(vec![expected(0..u64::MAX)]).unwrap_err().to_string().contains("in ranges"));
     }
 }

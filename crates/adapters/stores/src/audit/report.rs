@@ -1,29 +1,29 @@
-//! What an audit of a destination found.
+//! Represents the result of an audit.
 
 use serde::{Deserialize, Serialize};
 
 /// The version of the file form.
 pub const FORMAT: u32 = 1;
-/// Gaps, duplicates and strangers that are named, of each partition; the others are counted.
+/// Examples of gaps, duplicates and strangers per partition at most. Others are only counted.
 pub const EXAMPLES_MAX: usize = 100;
 
-/// What an audit of a destination found.
+/// Represents the result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// The version of this form: 1.
     pub format: u32,
-    /// Documents or records that were read, dead letters included.
+    /// Documents or records read, including dead letters.
     pub documents: u64,
-    /// Documents that are not named by topic, partition and offset.
+    /// Documents that are not identified by topic, partition and offset.
     pub foreign: u64,
-    /// Documents of topics and partitions that nobody expected; records that are no event of the source.
+    /// Documents of unexpected topics and partitions; records that are not events of the source.
     pub unexpected: u64,
-    /// Every partition that was expected.
+    /// All expected partitions.
     pub partitions: Vec<PartitionReport>,
 }
 
-/// A run of offsets.
+/// A range of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
@@ -33,7 +33,7 @@ pub struct Run {
     pub last: u64,
 }
 
-/// What is there of one partition.
+/// The result for one partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionReport {
@@ -41,35 +41,35 @@ pub struct PartitionReport {
     pub topic: String,
     /// The partition.
     pub partition: u32,
-    /// Events that should be there.
+    /// Events that should exist.
     pub expected: u64,
-    /// Of these, events that are there, each counted once.
+    /// Expected events that exist, each counted once.
     pub found: u64,
-    /// The first offset that is there.
+    /// The first existing offset.
     pub min: Option<u64>,
-    /// The last offset that is there.
+    /// The last existing offset.
     pub max: Option<u64>,
-    /// Events that are not there.
+    /// Missing events.
     pub missing: u64,
-    /// Where they are missing: the first runs of offsets.
+    /// The first ranges of missing offsets.
     pub gaps: Vec<Run>,
-    /// Runs of missing offsets that are not named.
+    /// The number of further ranges of missing offsets.
     pub gaps_left_out: u64,
     /// Copies beyond the first.
     pub duplicates: u64,
-    /// Offsets of some of them.
+    /// Examples of their offsets.
     pub duplicate_examples: Vec<u64>,
     /// Documents with offsets that the source does not have.
     pub strangers: u64,
-    /// Offsets of some of them.
+    /// Examples of their offsets.
     pub stranger_examples: Vec<u64>,
-    /// Documents whose payload could not be read back for the checksum.
+    /// Documents whose payload could not be read for the checksum.
     pub unreadable: u64,
-    /// The sum over the payloads, where one was expected.
+    /// The checksums of the payloads, if one was expected.
     pub checksum: Option<Checksums>,
 }
 
-/// What the source says of its payloads, and what the destination holds.
+/// The checksums of the payloads in source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checksums {
@@ -79,28 +79,28 @@ pub struct Checksums {
     pub found: u64,
 }
 
-/// What an audit can hold against a destination.
+/// The kinds of deviation that an audit can find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mismatch {
     /// Events are missing.
     Lost,
-    /// Events are there more than once.
+    /// Events exist more than once.
     Doubled,
-    /// Documents of no event of the source.
+    /// Documents without an event of the source.
     Strange,
-    /// Payloads are not what they were.
+    /// Payloads have changed.
     Altered,
 }
 
 impl PartitionReport {
-    /// What does not hold.
+    /// The deviations.
     pub fn mismatches(&self) -> Vec<Mismatch> {
         let altered = self.unreadable > 0 || self.checksum.is_some_and(|sums| sums.expected != sums.found);
         let said = [
             (self.missing > 0, Mismatch::Lost),
             (self.duplicates > 0, Mismatch::Doubled),
             (self.strangers > 0, Mismatch::Strange),
-            // The sum over what is there says nothing more where something is missing.
+            // With missing events the checksum has no meaning.
             (altered && self.missing == 0, Mismatch::Altered),
         ];
         said.into_iter().filter_map(|(holds, mismatch)| holds.then_some(mismatch)).collect()
@@ -108,13 +108,12 @@ impl PartitionReport {
 }
 
 impl Report {
-    /// Whether everything that the source has is there, once, and as it was. Documents that no pipeline named are left out of
-    /// account.
+    /// Whether every event of the source exists once and unchanged. Documents that no pipeline named are ignored.
     pub fn holds(&self) -> bool {
         self.unexpected == 0 && self.partitions.iter().all(|partition| partition.mismatches().is_empty())
     }
 
-    /// Events that are missing.
+    /// The number of missing events.
     pub fn lost(&self) -> u64 {
         self.partitions.iter().map(|partition| partition.missing).sum()
     }

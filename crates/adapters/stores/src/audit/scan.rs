@@ -1,4 +1,4 @@
-//! Reads collections back, document by document, into the fold.
+//! Reads collections back and compares their documents with the source.
 
 use std::time::Duration;
 
@@ -6,66 +6,66 @@ use bson::{Document, RawBsonRef, RawDocument, doc, rawdoc, spec::BinarySubtype};
 use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace, runtime};
 use plimsoll_wire::{Connection, Cursor, FindRequest, FindSpec};
 
-use super::partition::TooLong;
-use super::reconcile::{Expected, Found, Payload, Reconcile};
+use super::partition::{Expected, Payload, TooLong};
+use super::reconcile::{Found, Reconcile};
 use super::report::Report;
 use crate::document::form::{Form, PAYLOAD_ID};
 use crate::document::identity::Identity;
 use crate::walk;
 
-/// Documents of one reply.
+/// Documents per reply.
 const BATCH: u32 = 10_000;
 /// How long the server may take for one reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a majority may take to catch up before anything is read.
+/// How long a majority may take to catch up before the scan.
 const CATCH_UP_MS: i32 = 100_000;
 
-/// Where a document says which event it is.
+/// Where a document stores the identity of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identified {
     /// In its `_id`.
     ById,
-    /// In a field of this name (`source_field` of an insert sink), which is not unique: copies are found.
+    /// In this field (`source_field` of an insert sink), which is not unique, so duplicates are found.
     ByField(String),
 }
 
-/// A collection that holds some of the events.
+/// A collection with some of the events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The collection.
     pub namespace: Namespace,
-    /// Where its documents say which event they are.
+    /// Where its documents store the identities of their events.
     pub identified: Identified,
-    /// The form of its documents, which says where the payload is. Dead letters are [`Form::Full`].
+    /// The form of its documents. Dead letters are [`Form::Full`].
     pub form: Form,
 }
 
 /// Why a destination cannot be audited.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
-    /// It cannot be reached, or read to its end.
+    /// It cannot be reached, or not be read completely.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// It cannot be remembered.
+    /// A partition has too many offsets.
     #[error(transparent)]
     TooLong(#[from] TooLong),
-    /// A majority does not have what the primary has: reading at majority would take it for lost.
+    /// A majority lags behind the primary: a read at majority would report missing events.
     #[error(
         "a majority of the replica set did not catch up in time ({0}): wait until it has, then audit again"
     )]
     Behind(String),
-    /// The payloads are not kept.
+    /// The documents do not hold the payloads.
     #[error(
-        "checksums are asked for, and documents of `form: {0:?}` do not hold the payload as it was: leave the checksums out"
+        "checksums need the original payload, which documents of `form: {0:?}` do not hold: audit without checksums"
     )]
     NoPayload(Form),
 }
 
-/// Holds what `parts` of the deployment that `uri` names contain against what the source has. Together they must hold each
-/// event once: the data and the dead letters.
+/// Compares the collections `parts` of the deployment at `uri` with the source. Together they must hold each event once: data
+/// and dead letters.
 ///
 /// # Errors
-/// If they cannot be read to their end.
+/// If they cannot be read completely.
 pub fn scan(uri: &str, expected: Vec<Expected>, parts: &[Part]) -> Result<Report, AuditError> {
     let summed = expected.iter().any(|expected| expected.checksum.is_some());
     let unfit = parts.iter().find(|part| !matches!(part.form, Form::Bson | Form::Full));
@@ -115,8 +115,8 @@ fn projection(identified: &Identified) -> Document {
     }
 }
 
-/// Waits until a majority has everything that the primary had a moment ago: an update that matches nothing waits for the last
-/// operation of the system.
+/// Waits until a majority has all writes of the primary: an update without a match waits for the last operation of the
+/// system.
 async fn catch_up(connection: &mut Connection, namespace: &Namespace) -> Result<(), AuditError> {
     let nothing = rawdoc! {"q": {"_id": "plimsoll: no document has this id"}, "u": {"$set": {"plimsoll": 1}}};
     let update = rawdoc! {
@@ -166,8 +166,7 @@ fn identity(document: &RawDocument, field: &str) -> Option<Identity> {
     }
 }
 
-/// A payload that is the document: without the `_id` before it, or the source field behind it. A payload that had an `_id` of its
-/// own was changed on its way, and is put together again.
+/// Reconstructs a payload stored as the document: without the added `_id` or source field, and with its own `_id` restored.
 fn see_bson(document: &RawDocument, field: &str, identity: Identity, fold: &mut Reconcile) {
     let bytes = document.as_bytes();
     let stored = walk::check(bytes).ok().flatten();

@@ -1,18 +1,18 @@
-//! The fields of an event that is kept whole, of one of which only the measures are kept, and of a dead letter.
+//! Appends the fields of documents: of full events, of metadata only, and of dead letters.
 
 use plimsoll_pipeline::{Batch, Cause, Event, Headers, Record};
 
 use super::identity::Identity;
 use crate::encode;
 
-/// Appends everything of an event but its name.
+/// Appends all fields of an event except `_id`.
 pub fn full(out: &mut Vec<u8>, batch: &Batch, event: &Event) {
     let Event { offset, appended_ms, .. } = *event;
     let record = Record { offset, appended_ms, key: batch.key(event), payload: batch.payload(event) };
     whole(out, &record, batch.headers(event), &[]);
 }
 
-/// Appends key, headers and more of them, time and payload.
+/// Appends key, headers with additional ones, time and payload.
 fn whole(out: &mut Vec<u8>, record: &Record<'_>, headers: Headers<'_>, more: &[(&str, &str)]) {
     encode::binary(out, "key", record.key);
     let more = more.iter().map(|(name, value)| (*name, Some(value.as_bytes())));
@@ -29,7 +29,7 @@ fn whole(out: &mut Vec<u8>, record: &Record<'_>, headers: Headers<'_>, more: &[(
     encode::binary(out, "payload", record.payload);
 }
 
-/// Appends all but the payload.
+/// Appends all fields except the payload.
 pub fn metadata(out: &mut Vec<u8>, batch: &Batch, event: &Event) {
     match batch.key(event) {
         Some(key) => text_or_binary(out, "key", key),
@@ -48,7 +48,7 @@ pub fn metadata(out: &mut Vec<u8>, batch: &Batch, event: &Event) {
     encode::int64(out, "ts", i64::try_from(event.appended_ms).unwrap_or(i64::MAX));
 }
 
-/// Appends bytes as a text if they are one.
+/// Appends bytes as text if they are UTF-8, else as binary.
 pub fn text_or_binary(out: &mut Vec<u8>, key: &str, value: &[u8]) {
     match std::str::from_utf8(value) {
         Ok(text) => encode::string(out, key, text),
@@ -56,7 +56,7 @@ pub fn text_or_binary(out: &mut Vec<u8>, key: &str, value: &[u8]) {
     }
 }
 
-/// Appends a dead letter: the full form of the event as it was read, with the headers that dead letters have.
+/// Appends a dead letter: the full form of the event as read, with the headers of dead letters.
 pub fn letter(out: &mut Vec<u8>, identity: Identity, batch: &Batch, event: &Event, cause: &Cause) {
     let more = cause.headers(batch.partition(), event.offset);
     let more: Vec<_> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();

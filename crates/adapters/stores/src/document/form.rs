@@ -1,4 +1,4 @@
-//! What an event looks like as a document.
+//! Converts events to documents in several forms.
 
 use std::ops::Range;
 
@@ -13,27 +13,28 @@ use super::json;
 use crate::encode;
 use crate::walk;
 
-/// Where a payload's own `_id` goes when another takes its place.
+/// The field for a payload's own `_id` when another replaces it.
 pub const PAYLOAD_ID: &str = "_payload_id";
 
-/// What an event looks like as a document.
+/// Converts events to documents in several forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// The payload is a BSON document and is stored as it is; an `_id` of its own is kept as `_payload_id`, if it has no such field.
+    /// The payload is a BSON document and is stored unchanged. Its own `_id` moves to `_payload_id`, which it must not have
+    /// already.
     Bson,
-    /// The payload is a JSON object, plain or extended, and is stored as the BSON of it.
+    /// The payload is a JSON object, plain or extended, and is stored as BSON.
     Json,
-    /// `{_id, key, headers: [{name, value}], ts, payload}`: everything of the event, bytes as binary.
+    /// `{_id, key, headers: [{name, value}], ts, payload}`: the whole event, with bytes as binary.
     #[default]
     Full,
-    /// `{_id, key, bytes, headers: {…}, ts}`: all but the payload, of which only the length is kept. With a two-byte key and an
-    /// ObjectId it is a document of 71 bytes.
+    /// `{_id, key, bytes, headers: {…}, ts}`: all except the payload, of which only the length is stored. With a two-byte key
+    /// and an ObjectId the document has 71 bytes.
     Metadata,
 }
 
 impl Form {
-    /// The fields that it gives a document besides `_id`, whatever the payload.
+    /// The fields that the form adds to a document in addition to `_id`.
     pub const fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Full => &["key", "headers", "ts", "payload"],
@@ -43,46 +44,46 @@ impl Form {
     }
 }
 
-/// What a document is called.
+/// The `_id` of a document.
 #[derive(Clone, Copy, Debug)]
 pub enum Id<'a> {
-    /// By where its event was read.
+    /// The source of its event.
     Source(Identity),
-    /// By nothing but chance.
+    /// A random ObjectId.
     ObjectId([u8; 12]),
-    /// As its payload says.
+    /// The payload's own `_id`.
     Payload,
-    /// By its event's key.
+    /// The key of its event.
     Key(&'a [u8]),
 }
 
-/// Why an event cannot be stored as it should be.
+/// Why an event cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfit {
-    /// There is nothing to store.
-    #[error("it has no payload, and the form {0:?} stores nothing else")]
+    /// It has no payload.
+    #[error("it has no payload, and the form {0:?} stores only that: say `form: full`")]
     Tombstone(Form),
-    /// The payload is no BSON.
+    /// The payload is not BSON.
     #[error("its payload {0}")]
     Bson(#[from] walk::NoDocument),
-    /// The payload is no JSON object.
-    #[error("its payload is no JSON object: {0}")]
+    /// The payload is not a JSON object.
+    #[error("its payload is not a JSON object: {0}")]
     Json(#[from] serde_json::Error),
-    /// It has no name.
-    #[error("its payload has no _id: say `identity: source`, or give it one")]
+    /// The payload has no `_id`.
+    #[error("its payload has no _id: say `identity: source`, or add one")]
     Nameless,
-    /// A header cannot be a field.
+    /// The name of a header cannot be a field name.
     #[error("the name of a header holds a NUL byte: say `form: full`")]
     Header,
-    /// It has a field of its own where the sink keeps something.
+    /// The payload has a field that the sink writes.
     #[error(
-        "its payload has a field `{0}` of its own, and the sink writes one: give that of the sink another name, or rename the \
+        "its payload has a field `{0}`, which the sink writes: choose another name for the sink's field, or rename the \
              payload's with a `map`"
     )]
     Field(String),
 }
 
-/// An event that can be stored, looked over and not yet written.
+/// A checked event, ready to be written.
 #[derive(Debug)]
 pub struct Draft<'a> {
     id: Id<'a>,
@@ -99,10 +100,10 @@ enum Body<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Looks over an event; `scratch` holds the BSON of a JSON payload meanwhile.
+    /// Checks an event. `scratch` holds the BSON of a JSON payload.
     ///
     /// # Errors
-    /// Why it cannot be stored in this form.
+    /// If it cannot be stored in this form.
     pub fn of(
         form: Form,
         id: Id<'a>,
@@ -141,10 +142,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Leaves a field of the payload out, for the sink writes one of that name; `ours` says of its value whether a sink wrote it.
+    /// Omits a field of the payload that the sink writes itself. `ours` decides whether a sink wrote the existing value.
     ///
     /// # Errors
-    /// [`Unfit::Field`]: the payload has something of its own there. Two fields of one name are read as one.
+    /// [`Unfit::Field`] if the payload has its own value there: of two fields of one name only one would be read.
     pub fn leave_out(&mut self, name: &str, ours: impl FnOnce(RawBsonRef<'_>) -> bool) -> Result<(), Unfit> {
         let Body::Fields { document, left_out, .. } = &mut self.body else { return Ok(()) };
         let bytes = *document;
@@ -157,7 +158,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Appends the document, `_id` first; `tail` appends fields behind the others.
+    /// Appends the document, `_id` first. `tail` appends the last fields.
     pub fn write(&self, out: &mut Vec<u8>, tail: impl FnOnce(&mut Vec<u8>)) {
         encode::document(out, |out| {
             self.append_id(out);
@@ -185,7 +186,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The elements of a document around its own `_id`.
+    /// Appends the elements of a document around its own `_id`.
     fn append_fields(
         &self,
         out: &mut Vec<u8>,
@@ -209,7 +210,7 @@ fn field<'d>(document: &'d [u8], name: &str) -> Option<RawBsonRef<'d>> {
     RawDocument::from_bytes(document).ok()?.get(name).ok()?
 }
 
-/// Appends the elements in a range, but for those that are left out.
+/// Appends the elements in a range, except the omitted ones.
 fn append_within(out: &mut Vec<u8>, document: &[u8], range: Range<usize>, left_out: &[Range<usize>]) {
     let mut at = range.start;
     for cut in left_out.iter().filter(|cut| range.contains(&cut.start)) {
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bson_payload_is_stored_as_it_is_behind_its_name() {
+    fn a_bson_payload_is_stored_unchanged_after_its_id() {
         let payload = doc! {"a": 1, "_id": "mine", "b": [2]}.to_vec().unwrap();
         let id = binary(&IDENTITY.to_bytes());
         let written = write(Form::Bson, Id::Source(IDENTITY), Some(&payload)).unwrap();
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_stored_says_why() {
+    fn an_unfit_event_says_why() {
         let unfit = |form, id, payload| write(form, id, payload).unwrap_err();
         assert!(unfit(Form::Bson, Id::Payload, None).contains("no payload"));
         assert!(unfit(Form::Bson, Id::Payload, Some(b"{}")).contains("no BSON document"));

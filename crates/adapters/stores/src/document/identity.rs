@@ -1,17 +1,19 @@
-//! What an event is called in a collection: 16 bytes that follow from where it was read.
+//! Derives the `_id` of an event from its source: 16 bytes of topic, partition and offset. Also makes ObjectIds.
 //!
-//! Four bytes of the topic's number, four of the partition, eight of the offset, all big-endian. BSON compares binary values of
-//! one length byte by byte, so the `_id`s of a partition ascend as its offsets do, and every insert is at the right edge of its
-//! partition's part of the index.
+//! Four bytes are the topic's number, four the partition, eight the offset, all big-endian. BSON compares binary values of
+//! one length bytewise, so the `_id`s of a partition ascend with its offsets: every insert is at the right edge of its
+//! partition's range of the index.
 
 use plimsoll_measure::clock;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::encode;
 
 /// The length of an identity.
 pub const BYTES: usize = 16;
 
-/// Where an event was read: with the topic's number it names the event in every run.
+/// The source of an event, which identifies it in every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// The topic's number ([`crate::topics`]).
@@ -23,7 +25,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The bytes that are stored.
+    /// The stored bytes.
     pub fn to_bytes(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&self.topic.to_be_bytes());
@@ -32,7 +34,7 @@ impl Identity {
         bytes
     }
 
-    /// Reads what [`Identity::to_bytes`] wrote.
+    /// Parses the bytes of [`Identity::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (topic, rest) = bytes.split_first_chunk::<4>()?;
         let (partition, rest) = rest.split_first_chunk::<4>()?;
@@ -49,7 +51,20 @@ impl Identity {
     }
 }
 
-/// Makes ObjectIds: the second, five bytes drawn once, and a count.
+/// How the `_id` of documents is chosen, which decides the effect of writing an event twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IdKind {
+    /// Topic, partition and offset, in 16 bytes: a repeated event is recognised.
+    #[default]
+    Source,
+    /// A random ObjectId: a repeated event is stored twice.
+    ObjectId,
+    /// The payload's own `_id`: an existing document with it counts as the same event.
+    Payload,
+}
+
+/// Makes ObjectIds: the second, five random bytes, and a counter.
 #[derive(Debug)]
 pub struct ObjectIds {
     second: u32,
@@ -58,23 +73,23 @@ pub struct ObjectIds {
 }
 
 impl ObjectIds {
-    /// A maker; `drawn` tells it from every other.
+    /// A maker. `drawn` are its random bytes.
     pub fn new(drawn: [u8; 8]) -> Self {
         let [a, b, c, d, e, x, y, z] = drawn;
         Self { second: 0, drawn: [a, b, c, d, e], count: u32::from_be_bytes([0, x, y, z]) }
     }
 
-    /// A maker unlike any other, by the system's random numbers.
+    /// A maker with random bytes of the system.
     pub fn random() -> Self {
         Self::new(random())
     }
 
-    /// The ids from now on say that they are of this second since 1970.
+    /// Sets the second (since 1970) of the next ids.
     pub fn set_second(&mut self, second: u32) {
         self.second = second;
     }
 
-    /// The same, by the clock: once a batch is enough.
+    /// Sets the current second. Once per batch is enough.
     pub fn set_now(&mut self) {
         self.set_second(u32::try_from(clock::wall_ms() / 1000).unwrap_or(u32::MAX));
     }
@@ -93,7 +108,7 @@ pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     let drawn = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     if drawn != Ok(N) {
-        // Before the system has random numbers: the clock and the process are all there is.
+        // Early after boot the system has no random numbers: fall back to the clock and the process.
         let seed =
             clock::wall_ms() ^ clock::now().as_ns().rotate_left(17) ^ u64::from(std::process::id()) << 40;
         bytes.iter_mut().zip(seed.to_le_bytes().into_iter().cycle()).for_each(|(byte, seed)| *byte = seed);
@@ -106,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_reads_back_and_sorts_as_topic_partition_and_offset_do() {
+    fn an_identity_reads_back_and_sorts_by_topic_partition_and_offset() {
         let all: Vec<_> =
             [(0, 0, 0), (0, 0, 255), (0, 0, 256), (0, 1, 0), (1, 0, 0), (u32::MAX, 7, u64::MAX)]
                 .map(|(topic, partition, offset)| Identity { topic, partition, offset })

@@ -1,7 +1,7 @@
-//! JSON text to BSON bytes in one pass: no tree in between.
+//! Converts JSON text to BSON bytes in one pass, without a tree.
 //!
-//! Whole numbers become int32 where they fit, else int64; others doubles. An object whose first name begins with `$` is MongoDB's
-//! extended JSON (`{"$date": …}`, `{"$oid": …}`) and becomes what that says.
+//! Integers become int32 if they fit, else int64; other numbers become doubles. An object whose first name begins with `$` is
+//! extended JSON (`{"$date": …}`, `{"$oid": …}`) and becomes its BSON type.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::encode;
 
 const DOCUMENT: u8 = 0x03;
 
-/// Appends the document that `json` is.
+/// Appends the document in `json`.
 ///
 /// # Errors
-/// Why it is none; `out` may have grown then.
+/// If it is invalid; `out` may have grown then.
 pub fn append(json: &[u8], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let mut text = serde_json::Deserializer::from_slice(json);
     let mut kind = 0;
@@ -24,7 +24,7 @@ pub fn append(json: &[u8], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     if kind == DOCUMENT { Ok(()) } else { Err(Error::custom("it is not an object")) }
 }
 
-/// Writes one value, and says its type.
+/// Writes one value, and returns its type in `kind`.
 struct Value<'a> {
     out: &'a mut Vec<u8>,
     kind: &'a mut u8,
@@ -129,7 +129,7 @@ impl<'de> Visitor<'de> for Value<'_> {
 }
 
 impl<'de> Value<'_> {
-    /// What extended JSON stands for.
+    /// Writes the value of an extended JSON object.
     fn extended<A: MapAccess<'de>>(self, first: String, mut fields: A) -> Result<(), A::Error> {
         let mut object = serde_json::Map::new();
         object.insert(first, fields.next_value()?);
@@ -140,7 +140,7 @@ impl<'de> Value<'_> {
         let mut holder = Document::new();
         holder.insert("", value);
         let bytes = holder.to_vec().map_err(A::Error::custom)?;
-        // Length, type, the empty name, the value, the end.
+        // Skip the length, the type and the empty name; omit the final NUL.
         self.put(bytes[4], &bytes[6..bytes.len() - 1]);
         Ok(())
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_json_becomes_its_value_of_bson() {
+    fn every_json_value_becomes_its_bson_value() {
         let json = r#"{"a": 1, "b": -5000000000, "c": 1.5, "d": "te\nxt", "e": null, "f": true, "g": [], "h": {},
             "i": [1, [2, {"x": "y"}], "z"], "j": {"k": {"l": 1e3}}}"#;
         let expected = doc! {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_json_becomes_what_it_says() {
+    fn extended_json_becomes_its_bson_type() {
         let json = r#"{"_id": {"$oid": "691f00000000000000000001"}, "at": [{"$date": "1970-01-01T00:00:01Z"}],
             "n": {"$numberLong": "7"}, "odd": {"$other": 1, "x": 2}}"#;
         let expected = doc! {

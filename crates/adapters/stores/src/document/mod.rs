@@ -1,4 +1,4 @@
-//! Events as documents: what they are called ([`identity`]) and what they look like ([`form`]).
+//! Converts events to documents: their `_id`s ([`identity`]) and their content ([`form`]).
 
 pub(crate) mod fields;
 pub mod form;

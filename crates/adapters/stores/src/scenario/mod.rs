@@ -1,21 +1,21 @@
-//! What a pipeline's file may say about MongoDB, as typed, and the bridge from there to what runs.
+//! Defines the MongoDB sections of a pipeline file and builds sources, sinks and stores from them.
 
-pub use sink::{Insert, Named};
+pub use crate::document::identity::IdKind;
+pub use insert::Insert;
 pub use source::{ChangeStream, Positions, Scan};
 pub use transactional::{POSITIONS, Transactional};
 pub use vector::Vector;
 
-mod sink;
+mod insert;
+mod replay;
 mod source;
 mod transactional;
 mod vector;
 
-mod letters;
-
 use plimsoll_measure::duration::Span;
 use std::time::Duration;
 
-/// Why a section cannot be meant.
+/// Why a section is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(String);
@@ -26,17 +26,17 @@ impl Refusal {
     }
 }
 
-/// How long a command may take when the file does not say.
+/// The default time limit of a command.
 const TIMEOUT: Span = Span::from_secs(10);
-/// What a time limit may be.
+/// The longest time limit.
 const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 
-/// A time limit as the running types want it.
+/// Checks and converts a time limit.
 fn timeout(span: Span) -> Result<Duration, Refusal> {
     let timeout = Duration::from_nanos(span.as_ns());
     if timeout.is_zero() || timeout > TIMEOUT_MAX {
         return Err(Refusal(
-            "a time limit is more than nothing and at most an hour: say for example `timeout: 10s`".into(),
+            "a time limit must be above zero and at most an hour: say for example `timeout: 10s`".into(),
         ));
     }
     Ok(timeout)
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_in_a_sentence() {
+    fn invalid_sections_are_refused_with_a_reason() {
         let insert = |more: &str| refusal(&format!(r#""collection": "d.c"{more}"#), Insert::build);
         assert_eq!(insert(""), "");
         assert!(insert(r#", "conections": 3"#).contains("unknown field `conections`"));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn every_section_is_read_and_refused_by_its_own_words() {
+    fn every_section_is_parsed_and_unknown_keys_are_refused() {
         assert_eq!(refusal(r#""collection": "d.c", "stored": "float32", "by": "source""#, Vector::build), "");
         assert!(refusal(r#""collection": "d.c", "field": "source""#, Vector::build).contains("another name"));
         let kept = |more: &str| refusal(&format!(r#""collection": "d.c", {more}"#), Vector::build);

@@ -1,4 +1,4 @@
-//! Sources and positions, as typed.
+//! Defines the sections of sources and of the position store.
 
 use bson::{Bson, Document};
 use plimsoll_deployment::{Namespace, authenticates, runtime};
@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::sink::{default_timeout, deployment};
+use super::insert::{default_timeout, deployment};
 use super::{POSITIONS, Refusal, timeout};
 use crate::positions;
 use crate::source::change_stream::{self, Payload, Watched};
-use crate::source::{order, scan};
+use crate::source::{id_order, scan};
 
-/// Parts of a collection at most.
+/// Splits of a collection at most.
 const SPLITS_MAX: usize = 1024;
 
 /// The changes of a collection, a database or a deployment.
@@ -25,10 +25,10 @@ pub struct ChangeStream {
     /// `database.collection`, `database`, or nothing for all of the deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<String>,
-    /// What of a change becomes the payload.
+    /// The part of a change that becomes the payload.
     #[serde(default)]
     pub payload: Payload,
-    /// Stages behind the stream, such as `{$match: …}`, as extended JSON.
+    /// Pipeline stages after the stream, such as `{$match: …}`, as extended JSON.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Value>,
 }
@@ -37,7 +37,7 @@ impl ChangeStream {
     /// The source.
     ///
     /// # Errors
-    /// What cannot be meant, as a sentence.
+    /// If a setting is invalid.
     pub fn build(&self) -> Result<change_stream::ChangeStream, Refusal> {
         let (db, collection) = match &self.watch {
             None => (None, None),
@@ -52,7 +52,7 @@ impl ChangeStream {
         Ok(change_stream::ChangeStream::new(watched, runtime().map_err(Refusal::of)?))
     }
 
-    /// Whether it tells the server who reads.
+    /// Whether the connection is authenticated.
     pub fn authenticates(&self) -> bool {
         authenticates(&self.uri)
     }
@@ -66,14 +66,14 @@ pub struct Scan {
     pub uri: String,
     /// `database.collection`.
     pub collection: String,
-    /// Which documents, as extended JSON.
+    /// A filter, as extended JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Value>,
-    /// `_id`s, ascending, at which the collection is cut into ranges, each a partition. They must stay the same for as long as
-    /// the pipeline goes on.
+    /// Ascending `_id`s that split the collection into ranges, each a partition. They must not change while the pipeline has
+    /// positions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Value>,
-    /// How long a query may take before it is tried again.
+    /// The time limit of a query, after which it is retried.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
 }
@@ -82,14 +82,14 @@ impl Scan {
     /// The source.
     ///
     /// # Errors
-    /// What cannot be meant, as a sentence.
+    /// If a setting is invalid.
     pub fn build(&self) -> Result<scan::Scan, Refusal> {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let deployment = deployment(&self.uri, timeout(self.timeout)?)?;
         let filter = self.filter.as_ref().map_or_else(|| Ok(Document::new()), document)?;
         if self.splits.len() > SPLITS_MAX {
             return Err(Refusal(format!(
-                "a scan has {SPLITS_MAX} splits at most, not {}",
+                "a scan has at most {SPLITS_MAX} splits, not {}",
                 self.splits.len()
             )));
         }
@@ -97,7 +97,7 @@ impl Scan {
         Ok(scan::Scan::new(deployment, namespace, filter, splits, runtime().map_err(Refusal::of)?))
     }
 
-    /// Whether it tells the server who reads.
+    /// Whether the connection is authenticated.
     pub fn authenticates(&self) -> bool {
         authenticates(&self.uri)
     }
@@ -106,43 +106,43 @@ impl Scan {
 fn document(value: &Value) -> Result<Document, Refusal> {
     match Bson::try_from(value.clone()) {
         Ok(Bson::Document(document)) => Ok(document),
-        Ok(_) => Err(Refusal(format!("{value} is no document: write it as an object, such as {{x: 1}}"))),
-        Err(error) => Err(Refusal(format!("{value} is no document: {error}"))),
+        Ok(_) => Err(Refusal(format!("{value} is not a document: write an object, such as {{x: 1}}"))),
+        Err(error) => Err(Refusal(format!("{value} is not a document: {error}"))),
     }
 }
 
 fn id(value: &Value) -> Result<Bson, Refusal> {
-    let read = Bson::try_from(value.clone()).ok().filter(order::is_id);
+    let read = Bson::try_from(value.clone()).ok().filter(id_order::is_id);
     read.ok_or_else(|| {
         Refusal(format!("{value} cannot be an _id: write for example {{$oid: …}}, a number or a text"))
     })
 }
 
-/// Where positions are kept for sources that keep none themselves.
+/// The store of positions, for sources that keep none themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Positions {
     /// The server: `mongodb://…`.
     pub uri: String,
-    /// `database.collection`; otherwise `plimsoll.plimsoll_positions`.
+    /// `database.collection`. Default: `plimsoll.plimsoll_positions`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collection: Option<String>,
-    /// How long a command may take before it is tried again.
+    /// The time limit of a command, after which it is retried.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
 }
 
 impl Positions {
-    /// The store of the pipeline of this name.
+    /// Builds the store for the pipeline of this name.
     ///
     /// # Errors
-    /// What cannot be meant, as a sentence.
+    /// If a setting is invalid.
     pub fn build(&self, pipeline: &str) -> Result<positions::Positions, Refusal> {
         let namespace = match &self.collection {
             Some(name) => name.parse().map_err(Refusal::of)?,
             None => Namespace { db: "plimsoll".into(), collection: POSITIONS.into() },
         };
-        let shelf = positions::Shelf { namespace, pipeline: pipeline.to_owned() };
-        positions::Positions::new(&self.uri, shelf, timeout(self.timeout)?).map_err(Refusal::of)
+        let position_collection = positions::PositionCollection { namespace, pipeline: pipeline.to_owned() };
+        positions::Positions::new(&self.uri, position_collection, timeout(self.timeout)?).map_err(Refusal::of)
     }
 }

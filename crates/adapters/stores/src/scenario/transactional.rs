@@ -1,4 +1,4 @@
-//! The transactional sink, as typed.
+//! Defines the `transactional` section.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,11 +8,13 @@ use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sink::{CONNECTIONS, check_connections, connections, default_timeout, deployment};
+use super::insert::{CONNECTIONS, check_connections, connections, default_timeout, deployment};
 use super::{Refusal, TIMEOUT, timeout};
 use crate::document::form::Form;
-use crate::positions::{Positions, Shelf};
-use crate::sink::transactional::{Common, Gather, Transactions};
+use crate::positions::{PositionCollection, Positions};
+use crate::sink::transaction::TransactionSettings;
+use crate::sink::transaction_buffer::BufferLimits;
+use crate::sink::transactional::Transactions;
 use crate::topics::Topics;
 
 /// Writes events, the source's positions and dead letters in one transaction.
@@ -23,33 +25,33 @@ pub struct Transactional {
     pub uri: String,
     /// `database.collection` of the events.
     pub collection: String,
-    /// `database.collection` of the dead letters; otherwise the collection's name and `_dead_letters`.
+    /// `database.collection` of the dead letters. Default: the collection's name with `_dead_letters`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_letters: Option<String>,
-    /// `database.collection` of the positions; otherwise `plimsoll_positions` in the same database.
+    /// `database.collection` of the positions. Default: `plimsoll_positions` in the same database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positions: Option<String>,
-    /// What events look like as documents.
+    /// The form of documents.
     #[serde(default)]
     pub form: Form,
-    /// Events that are worth a transaction.
+    /// Events after which a transaction is committed.
     #[serde(default = "gather_events")]
     pub gather_events: usize,
     /// How long a transaction waits for more events.
     #[serde(default = "gather_wait")]
     pub gather_wait: Span,
-    /// Connections of each worker: so many partitions are in a transaction at once.
+    /// Connections per worker, and so partitions with a transaction in flight at once.
     #[serde(default = "connections")]
     pub connections: usize,
-    /// How long a command may take before its batches come again.
+    /// The time limit of a command, after which its batches are retried.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
-    /// Numbers of topics, where the ones made from their names are not to be taken.
+    /// Numbers of topics, instead of those derived from their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub topics: BTreeMap<String, u32>,
 }
 
-/// Fewer events have no effect on a transaction's price.
+/// More events per transaction no longer lower the cost per event.
 fn gather_events() -> usize {
     2000
 }
@@ -58,17 +60,17 @@ fn gather_wait() -> Span {
     Span::from_secs(1)
 }
 
-/// Batches of one transaction's events in hand at most: batches may be small.
+/// Batches per worker at most: batches may be small.
 const BATCHES: usize = 64;
-/// Events of one transaction at most: the server holds all of them in its cache.
+/// Events per transaction at most: the server holds all of them in its cache.
 const GATHER_EVENTS_MAX: usize = 50_000;
-/// Bytes of one transaction.
+/// Bytes per transaction.
 const GATHER_BYTES: usize = 14 << 20;
-/// The collection of positions when the file names none.
+/// The default collection of positions.
 pub const POSITIONS: &str = "plimsoll_positions";
 
 impl Transactional {
-    /// Transactions on a collection of a server, all else as it is by default.
+    /// Transactions on a collection, with default settings.
     pub fn new(uri: impl Into<String>, collection: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -84,40 +86,40 @@ impl Transactional {
         }
     }
 
-    /// What makes the sinks of the pipeline of this name.
+    /// Builds the factory of sinks for the pipeline of this name.
     ///
     /// # Errors
-    /// What cannot be meant, as a sentence.
+    /// If a setting is invalid.
     pub fn build(&self, pipeline: &str) -> Result<Transactions, Refusal> {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let timeout = timeout(self.timeout)?;
         check_connections(self.connections)?;
         if !(1..=GATHER_EVENTS_MAX).contains(&self.gather_events) {
             return Err(Refusal(format!(
-                "`gather_events` is 1 to {GATHER_EVENTS_MAX}, not {}",
+                "`gather_events` must be 1 to {GATHER_EVENTS_MAX}, not {}",
                 self.gather_events
             )));
         }
         let dead_letters = self.dead_letters_collection()?;
-        let gather = Gather {
+        let buffer = BufferLimits {
             events: self.gather_events,
             bytes: GATHER_BYTES,
             wait: Duration::from_nanos(self.gather_wait.as_ns()).min(timeout),
         };
-        Ok(Transactions::new(Common {
+        Ok(Transactions::new(TransactionSettings {
             deployment: deployment(&self.uri, timeout)?,
-            shelf: self.shelf(pipeline)?,
+            position_collection: self.position_collection(pipeline)?,
             topics: Topics::of(&namespace, self.topics.clone()),
             namespace,
             dead_letters,
             form: self.form,
-            gather,
+            buffer,
             connections: self.connections,
             batches: BATCHES,
         }))
     }
 
-    /// The collection of its dead letters.
+    /// The collection of dead letters.
     pub(super) fn dead_letters_collection(&self) -> Result<Namespace, Refusal> {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         match &self.dead_letters {
@@ -126,21 +128,21 @@ impl Transactional {
         }
     }
 
-    /// The store of the positions that the transactions write: the pipeline claims its partitions there.
+    /// The store of the positions that the transactions write. The pipeline claims its partitions there.
     ///
     /// # Errors
-    /// What cannot be meant, as a sentence.
+    /// If a setting is invalid.
     pub fn positions(&self, pipeline: &str) -> Result<Positions, Refusal> {
         let timeout = timeout(self.timeout)?;
-        Positions::new(&self.uri, self.shelf(pipeline)?, timeout).map_err(Refusal::of)
+        Positions::new(&self.uri, self.position_collection(pipeline)?, timeout).map_err(Refusal::of)
     }
 
-    fn shelf(&self, pipeline: &str) -> Result<Shelf, Refusal> {
+    fn position_collection(&self, pipeline: &str) -> Result<PositionCollection, Refusal> {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let namespace = match &self.positions {
             Some(name) => name.parse().map_err(Refusal::of)?,
             None => namespace.sibling(POSITIONS),
         };
-        Ok(Shelf { namespace, pipeline: pipeline.to_owned() })
+        Ok(PositionCollection { namespace, pipeline: pipeline.to_owned() })
     }
 }

@@ -1,4 +1,4 @@
-//! The vector sink, as typed.
+//! Defines the `vector` section.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use plimsoll_pipeline::{Order, Promise};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sink::{
+use super::insert::{
     CONNECTIONS, check_concern, check_connections, check_field, connections, default_timeout, deployment,
 };
 use super::{Refusal, TIMEOUT, timeout};
 use crate::document::form::Form;
-use crate::sink::upsert::{SOURCE, SourceField};
-use crate::sink::vector::{By, Common, Stored, Vectors};
+use crate::sink::vector::Vectors;
+use crate::sink::vector_settings::{By, SOURCE, SourceField, Stored, VectorSettings};
 use crate::topics::Topics;
 
 /// Replaces the document of each key by the newest event of that key, with its vector.
@@ -25,31 +25,31 @@ pub struct Vector {
     pub uri: String,
     /// `database.collection`.
     pub collection: String,
-    /// Which events replace each other.
+    /// The events that replace each other.
     #[serde(default)]
     pub by: By,
-    /// What events look like as documents, besides their vectors.
+    /// The form of documents, without their vectors.
     #[serde(default)]
     pub form: Form,
-    /// The field of the vector. One of this name in the payload gives way to it.
+    /// The field of the vector. It replaces a field of this name in the payload.
     #[serde(default = "default_field")]
     pub field: String,
-    /// The field that keeps where the event was read, by which a newer event is told from an older one.
+    /// The field that stores the event's source, by which newer events are recognised.
     #[serde(default = "default_source_field")]
     pub source_field: String,
-    /// How the vector is stored.
+    /// The format of the vector.
     #[serde(default)]
     pub stored: Stored,
-    /// When writes are acknowledged.
+    /// The write concern.
     #[serde(default)]
     pub write_concern: WriteConcern,
-    /// Connections of each worker, which share a batch.
+    /// Connections per worker, which share a batch.
     #[serde(default = "connections")]
     pub connections: usize,
-    /// How long a command may take before its batch comes again.
+    /// The time limit of a command, after which its batch is retried.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
-    /// Numbers of topics, where the ones made from their names are not to be taken.
+    /// Numbers of topics, instead of those derived from their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub topics: BTreeMap<String, u32>,
 }
@@ -63,7 +63,7 @@ fn default_source_field() -> String {
 }
 
 impl Vector {
-    /// Vectors in a collection of a server, all else as it is by default.
+    /// Vectors in a collection, with default settings.
     pub fn new(uri: impl Into<String>, collection: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -80,17 +80,17 @@ impl Vector {
         }
     }
 
-    /// What makes the sinks.
+    /// Builds the factory of sinks.
     ///
     /// # Errors
-    /// What cannot be meant, as a sentence.
+    /// If a setting is invalid.
     pub fn build(&self) -> Result<Vectors, Refusal> {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let timeout = timeout(self.timeout)?;
         check_connections(self.connections)?;
         check_concern(&self.write_concern)?;
         self.check_names()?;
-        Ok(Vectors::new(Common {
+        Ok(Vectors::new(VectorSettings {
             deployment: deployment(&self.uri, timeout)?,
             topics: Topics::of(&namespace, self.topics.clone()),
             namespace,
@@ -112,11 +112,11 @@ impl Vector {
 
     fn check_names(&self) -> Result<(), Refusal> {
         if self.by == By::Payload && self.form != Form::Bson {
-            let words = "`by: payload` names documents by their own `_id`, so they must be stored as they are: say `form: bson`";
+            let words = "`by: payload` identifies documents by their own `_id`, so they must be stored unchanged: say `form: bson`";
             return Err(Refusal(words.into()));
         }
         if self.field == self.source_field {
-            let words = "is where the event's source is kept (`source_field`): take another name";
+            let words = "is also the `source_field`: choose another name";
             return Err(Refusal(format!("`field: {}` {words}", self.field)));
         }
         check_field("field", &self.field, self.form)?;

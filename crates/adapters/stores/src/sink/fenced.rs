@@ -1,13 +1,12 @@
-//! Batches of partitions that another process took over.
+//! Holds batches of partitions that another process took over.
 //!
-//! That is no failure of the pipeline: the group gave the partition away, and this process will hear of it. Until then its
-//! batches are left alone, and the other partitions go on. If nobody takes the partition away from us, two pipelines of one
-//! name are at work, and this one stops.
+//! This is not a failure: the group moved the partition, and this process will be notified. Until then its batches are held
+//! while other partitions continue. Without a notification two pipelines of one name are running, and this one stops.
 
 use plimsoll_measure::clock::{Instant, SECOND_NS};
 use plimsoll_pipeline::{Batch, FailureClass, Partition, Settled, Verdict};
 
-/// How long a process may not know that it lost a partition.
+/// How long the notification of a lost partition may take.
 const UNKNOWING_NS: u64 = 10 * SECOND_NS;
 
 /// Batches that must not be written.
@@ -26,12 +25,12 @@ impl Fenced {
         self.0.is_empty()
     }
 
-    /// Holds batches from now on.
+    /// Holds batches.
     pub fn hold(&mut self, batches: impl IntoIterator<Item = Batch>, now: Instant) {
         self.0.extend(batches.into_iter().map(|batch| Held { batch, since: now }));
     }
 
-    /// Holds a batch if others of its assignment are held, for as long as they are; gives it back otherwise.
+    /// Holds a batch if others of its assignment are held; returns it otherwise.
     pub fn join(&mut self, batch: Batch) -> Option<Batch> {
         let (partition, epoch) = (batch.position_partition(), batch.epoch());
         let same = |held: &&Held| held.batch.position_partition() == partition && held.batch.epoch() == epoch;
@@ -40,7 +39,7 @@ impl Fenced {
         None
     }
 
-    /// Gives back what was taken away meanwhile, for whoever holds it now to read again, and what was not in time.
+    /// Releases revoked batches, for their new owner to read again, and overdue ones as failed.
     pub fn release(&mut self, now: Instant) -> Vec<Settled> {
         let (mut free, mut held) = (Vec::new(), Vec::new());
         for one in std::mem::take(&mut self.0) {
@@ -66,8 +65,8 @@ fn verdict(batch: &Batch, held_ns: u64) -> Option<Verdict> {
 
 fn kept(partition: &Partition) -> String {
     format!(
-        "another process took over {partition}, and for {} s nobody took it away from this one: is a second pipeline of this \
-         name at work? Give each its own name, or let them share one group",
+        "another process took over {partition}, and this one was not notified within {} s: is a second pipeline of this \
+         name running? Give each its own name, or let them share one group",
         UNKNOWING_NS / SECOND_NS
     )
 }
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_away_is_final_after_a_while_and_not_before() {
+    fn a_takeover_without_notification_is_final_only_after_a_while() {
         let (mut fenced, start) = (Fenced::default(), Instant::default());
         fenced.hold([batch(0)], start);
         assert!(fenced.release(start + (UNKNOWING_NS - 1)).is_empty());

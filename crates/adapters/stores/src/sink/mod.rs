@@ -1,19 +1,18 @@
-//! Where events go: [`insert`], [`vector`], [`transactional`].
+//! Writes events: plain inserts ([`insert`]), upserts with vectors ([`vector`]), and transactions ([`transactional`]).
 
 pub mod insert;
-
 pub mod transactional;
 pub mod vector;
 
-pub(crate) mod upsert;
-
-mod fenced;
-mod gathered;
-
-mod command;
-mod plan;
-mod transaction;
-
-mod flight;
-mod verdict;
+pub(crate) mod transaction;
+pub(crate) mod transaction_buffer;
+pub(crate) mod vector_settings;
 pub(crate) mod writes;
+
+mod connection;
+mod fenced;
+mod in_flight;
+mod plan;
+mod transaction_command;
+mod upsert;
+mod verdict;

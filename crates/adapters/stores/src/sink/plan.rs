@@ -1,4 +1,4 @@
-//! The documents of one transaction: made once, and again only when it failed for a reason that is none of theirs.
+//! Builds the documents of one transaction once, and again only after a transient failure.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,23 +9,23 @@ use crate::document::fields::letter;
 use crate::document::form::{Draft, Form, Id};
 use crate::document::identity::Identity;
 
-/// What becomes of an event.
+/// The state of an event in the transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
     Write,
-    /// It is there already.
+    /// It already exists.
     Present,
-    /// It goes to the dead letters, for this reason.
+    /// It becomes a dead letter, for this reason.
     Refused(String),
 }
 
-/// One event that a transaction may write.
+/// One event of a transaction.
 #[derive(Debug)]
 struct Entry {
     batch: usize,
     index: usize,
     offset: u64,
-    /// Where its document lies.
+    /// The range of its document.
     bytes: Range<usize>,
     fate: Fate,
 }
@@ -37,19 +37,19 @@ pub struct Plan {
     documents: Vec<u8>,
     entries: Vec<Entry>,
     letters: Vec<u8>,
-    /// Offsets of events whose dead letters are there already.
+    /// Offsets of events whose dead letters already exist.
     buried: BTreeSet<u64>,
 }
 
-/// Documents that are inserted together; each knows its offset.
+/// Documents to insert, with the offsets of their events.
 #[derive(Debug, Default)]
 pub struct Writes {
-    /// Where each lies in the bytes, and the offset of its event.
+    /// The range of each document in the bytes, and the offset of its event.
     pub documents: Vec<(Range<usize>, u64)>,
 }
 
 impl Plan {
-    /// Makes the documents of some batches of one partition; events that cannot be documents are refused.
+    /// Builds the documents of batches of one partition. Events that cannot be stored are refused.
     pub fn make(&mut self, batches: &[Batch], topic: u32, form: Form, bytes_max: usize) {
         self.topic = topic;
         self.documents.clear();
@@ -84,18 +84,18 @@ impl Plan {
         Identity { topic: self.topic, partition: batch.partition().index, offset: event.offset }
     }
 
-    /// The documents of events from `next` on that are to be written.
+    /// The documents to write, of events from `next` on.
     pub fn writes(&self, next: u64) -> Writes {
         let due = self.entries.iter().filter(|entry| entry.fate == Fate::Write && entry.offset >= next);
         Writes { documents: due.map(|entry| (entry.bytes.clone(), entry.offset)).collect() }
     }
 
-    /// The bytes that [`Plan::writes`] speaks of.
+    /// The bytes of [`Plan::writes`].
     pub fn bytes(&self) -> &[u8] {
         &self.documents
     }
 
-    /// Makes the dead letters of events from `next` on: those that were rejected before, and those that are refused here.
+    /// Builds the dead letters of events from `next` on: those rejected before, and those refused here.
     pub fn write_letters(&mut self, batches: &[Batch], next: u64) -> Writes {
         let mut writes = Writes::default();
         let mut bytes = std::mem::take(&mut self.letters);
@@ -122,31 +122,31 @@ impl Plan {
         writes
     }
 
-    /// The bytes that [`Plan::write_letters`] speaks of.
+    /// The bytes of [`Plan::write_letters`].
     pub fn letters(&self) -> &[u8] {
         &self.letters
     }
 
-    /// The events at these offsets are there already.
+    /// Notes that the events at these offsets already exist.
     pub fn note_present(&mut self, offsets: &[u64]) {
         let there: BTreeSet<_> = offsets.iter().copied().collect();
         let due = self.entries.iter_mut().filter(|entry| entry.fate == Fate::Write);
         due.filter(|entry| there.contains(&entry.offset)).for_each(|entry| entry.fate = Fate::Present);
     }
 
-    /// The event at an offset goes to the dead letters.
+    /// Notes that the event at an offset becomes a dead letter.
     pub fn note_refused(&mut self, offset: u64, reason: String) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.offset == offset) {
             entry.fate = Fate::Refused(reason);
         }
     }
 
-    /// The dead letters of the events at these offsets are there already.
+    /// Notes that the dead letters of these offsets already exist.
     pub fn note_buried(&mut self, offsets: &[u64]) {
         self.buried.extend(offsets);
     }
 
-    /// What became of the batches, when all from `next` on is committed and what lies before was there.
+    /// The verdicts of the batches, once events from `next` on are committed. Earlier events existed before.
     pub fn settle(&self, batches: Vec<Batch>, next: u64) -> Vec<Settled> {
         let mut verdicts = vec![(0, Vec::new()); batches.len()];
         for entry in &self.entries {
@@ -166,8 +166,8 @@ impl Plan {
     }
 }
 
-/// Whether batches would write nothing new to a partition that stands at `next`. A source that only moved on without events has a
-/// new token for the same number.
+/// Whether a partition at `next` already has everything in these batches. A source may move on without events to a new token
+/// with the same number.
 pub fn is_written(next: u64, batches: &[Batch], behind: &Position) -> bool {
     let nothing = batches.iter().all(|batch| batch.events_read() == 0);
     behind.next > 0 && (next > behind.next || (next == behind.next && !nothing))
@@ -179,7 +179,7 @@ mod tests {
     use plimsoll_pipeline::{Fate as Sifted, Partition, Record};
 
     #[test]
-    fn what_was_written_is_known_by_its_position_and_a_new_token_alone_is_new() {
+    fn written_batches_are_recognised_by_position_but_a_new_token_is_new() {
         let (some, none) = (batch(6..7), batch(6..6));
         let check = |next, batch: &Batch| is_written(next, std::slice::from_ref(batch), &Position::at(7));
         assert_eq!([6, 7, 8].map(|next| check(next, &some)), [false, true, true]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_is_written_buried_or_was_there() {
+    fn every_event_is_written_dead_lettered_or_existed() {
         let mut batches = vec![batch(0..3), batch(3..6)];
         batches[0].sift(|_, index| match index {
             1 => Sifted::Reject(Cause::new("x", CauseClass::Invalid, "why")),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_is_too_large_is_refused() {
+    fn an_oversized_document_is_refused() {
         let mut plan = Plan::default();
         plan.make(&[batch(0..1)], 9, Form::Bson, 20);
         assert!(offsets(&plan.writes(0)).is_empty());

@@ -1,43 +1,70 @@
-//! One transaction on one connection: the position first, then documents and dead letters, then the commit.
+//! Writes one transaction on one connection: first the position, then documents and dead letters, then the commit.
 
 use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
-use plimsoll_deployment::Error as DeploymentError;
+use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace};
 use plimsoll_pipeline::{Batch, Failure, FailureClass, Partition, Position, Settled};
-use plimsoll_wire::{CallReply, Connection, Error as Wire};
+use plimsoll_wire::{CallReply, Connection, Error as Wire, WriteConcern};
 
-use super::command::{
-    COMMAND_BYTES_MAX, Start, Trouble, UNKNOWN_COMMIT, insert, is_unknown_commit, lost, present, session,
-    stop, trouble,
-};
 use super::plan::{Plan, is_written};
-use super::transactional::Common;
-use super::verdict::{of_site, of_topic};
+use super::transaction_buffer::BufferLimits;
+use super::transaction_command::{
+    COMMAND_BYTES_MAX, Start, TransactionError, UNKNOWN_COMMIT, classify, insert, is_unknown_commit, lost,
+    present, session, stop,
+};
+use super::verdict::{of_deployment, of_topic};
+use crate::document::form::Form;
 use crate::document::identity::{Identity, random};
 use crate::encode;
-use crate::positions;
+use crate::positions::{self, PositionCollection};
+use crate::topics::Topics;
 
-/// How often a transaction, or its commit, is tried before its batches fail.
+/// Attempts of a transaction, or of its commit, before its batches fail.
 const TRIES: u32 = 8;
-/// The pause before the first further try; each further one is twice as long.
+/// The pause before the first retry. It doubles with each retry.
 const PAUSE: Duration = Duration::from_millis(5);
 const NAMESPACE_EXISTS: i32 = 48;
+
+/// The settings that all transactions of a sink share.
+#[derive(Debug)]
+pub(crate) struct TransactionSettings {
+    pub deployment: Deployment,
+    pub namespace: Namespace,
+    pub dead_letters: Namespace,
+    pub position_collection: PositionCollection,
+    pub topics: Topics,
+    pub form: Form,
+    pub buffer: BufferLimits,
+    /// Connections of one worker.
+    pub connections: usize,
+    /// Batches of one worker in hand.
+    pub batches: usize,
+}
+
+impl TransactionSettings {
+    /// The write concern of commits.
+    pub fn concern(&self) -> WriteConcern {
+        let timeout_ms =
+            self.deployment.timeout().and_then(|timeout| u32::try_from(timeout.as_millis()).ok());
+        WriteConcern { w: plimsoll_wire::W::Majority, j: Some(true), timeout_ms }
+    }
+}
 
 /// How a transaction ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is committed, or had been.
+    /// It is committed, now or before.
     Written(Vec<Settled>),
-    /// Another process holds the partition: nothing was written.
+    /// Another process holds the partition. Nothing was written.
     Fenced(Vec<Batch>),
-    /// It is not, or nobody knows.
+    /// It failed, or its result is unknown.
     Failed(Vec<Batch>, Failure),
 }
 
-/// A connection with a session of its own.
+/// A connection with its own session.
 #[derive(Debug)]
-pub struct Lane {
+pub struct Session {
     connection: Option<Connection>,
     session: [u8; 16],
     number: i64,
@@ -45,26 +72,28 @@ pub struct Lane {
     reply: CallReply,
 }
 
-impl Lane {
+impl Session {
     pub fn new() -> Self {
         let (plan, reply) = (Plan::default(), CallReply::new());
         Self { connection: None, session: random(), number: 0, plan, reply }
     }
 
-    /// Opens its connection if it has none that works.
-    pub async fn open(&mut self, common: &Common) -> Result<&mut Connection, DeploymentError> {
+    /// Opens a connection unless it has a working one.
+    pub async fn open(&mut self, settings: &TransactionSettings) -> Result<&mut Connection, DeploymentError> {
         let kept = self.connection.take().filter(|connection| !connection.is_broken());
         let connection = match kept {
             Some(connection) => connection,
-            None => common.deployment.connect().await?,
+            None => settings.deployment.connect().await?,
         };
         Ok(self.connection.insert(connection))
     }
 
-    /// Makes the collections that are not there: not every server makes them in a transaction.
-    pub async fn make_collections(&mut self, common: &Common) -> Result<(), DeploymentError> {
-        let connection = self.open(common).await?;
-        for namespace in [&common.namespace, &common.dead_letters, &common.shelf.namespace] {
+    /// Creates missing collections: not every server creates them within a transaction.
+    pub async fn make_collections(&mut self, settings: &TransactionSettings) -> Result<(), DeploymentError> {
+        let connection = self.open(settings).await?;
+        for namespace in
+            [&settings.namespace, &settings.dead_letters, &settings.position_collection.namespace]
+        {
             let create = rawdoc! {"create": &*namespace.collection};
             match connection.command(&namespace.db, &create).await {
                 Err(Wire::Server(error)) if error.code == NAMESPACE_EXISTS => {}
@@ -75,30 +104,30 @@ impl Lane {
     }
 
     /// Writes batches of one partition in one transaction.
-    pub async fn write(mut self, batches: Vec<Batch>, common: &Common) -> (Self, Outcome) {
+    pub async fn write(mut self, batches: Vec<Batch>, settings: &TransactionSettings) -> (Self, Outcome) {
         let mut pause = PAUSE;
         let (mut tries, mut planned) = (0, false);
         loop {
-            match self.attempt(&batches, common, &mut planned).await {
+            match self.attempt(&batches, settings, &mut planned).await {
                 Ok(next) => {
                     let settled = self.plan.settle(batches, next);
                     return (self, Outcome::Written(settled));
                 }
-                Err(Trouble::Mended) => {}
-                Err(Trouble::Fenced) => {
-                    self.end(common, "abortTransaction").await.unwrap_or_default();
+                Err(TransactionError::Excluded) => {}
+                Err(TransactionError::Fenced) => {
+                    self.end(settings, "abortTransaction").await.unwrap_or_default();
                     return (self, Outcome::Fenced(batches));
                 }
-                Err(Trouble::Stop(failure)) => {
+                Err(TransactionError::Stop(failure)) => {
                     if failure.class == FailureClass::Final {
-                        // Others must not wait for what it holds.
-                        self.end(common, "abortTransaction").await.unwrap_or_default();
+                        // Release its locks for others.
+                        self.end(settings, "abortTransaction").await.unwrap_or_default();
                     }
                     return (self, Outcome::Failed(batches, failure));
                 }
-                Err(Trouble::Again(reason)) => {
+                Err(TransactionError::Retry(reason)) => {
                     tries += 1;
-                    // After a failover, what was there may be there no more.
+                    // After a failover, existing documents may be gone.
                     planned = false;
                     if tries >= TRIES {
                         let failure = Failure { class: FailureClass::Passing, reason };
@@ -111,145 +140,148 @@ impl Lane {
         }
     }
 
-    /// Tries the transaction once; gives where the partition stood before.
+    /// Tries the transaction once. Returns the earlier position of the partition.
     async fn attempt(
         &mut self,
         batches: &[Batch],
-        common: &Common,
+        settings: &TransactionSettings,
         planned: &mut bool,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, TransactionError> {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else { return Ok(0) };
         if first.epoch() == 0 {
-            let words = "nobody claimed the partition: give the pipeline the `positions` of this sink";
+            let words = "the partition was not claimed: use the `positions` of this sink for the pipeline";
             return Err(stop(FailureClass::Final, words));
         }
-        let connection = self.open(common).await.map_err(|error| stop(of_site(&error), error.to_string()))?;
-        let topic = common.topics.number(connection, &first.partition().topic).await;
+        let connection =
+            self.open(settings).await.map_err(|error| stop(of_deployment(&error), error.to_string()))?;
+        let topic = settings.topics.number(connection, &first.partition().topic).await;
         let topic = topic.map_err(|error| stop(of_topic(&error), error.to_string()))?;
         if !std::mem::replace(planned, true) {
             let bytes_max = (connection.limits().max_bson_object_bytes as usize).min(COMMAND_BYTES_MAX);
-            self.plan.make(batches, topic, common.form, bytes_max);
+            self.plan.make(batches, topic, settings.form, bytes_max);
         }
         self.number += 1;
-        let next = self.move_on(common, first.position_partition(), first.epoch(), last.position()).await?;
+        let next = self.advance(settings, first.position_partition(), first.epoch(), last.position()).await?;
         if is_written(next, batches, last.position()) {
-            self.end(common, "abortTransaction").await.unwrap_or_default();
+            self.end(settings, "abortTransaction").await.unwrap_or_default();
             return Ok(next);
         }
         let like = Identity { topic, partition: first.partition().index, offset: 0 };
-        self.insert_documents(common, like, next).await?;
-        self.insert_letters(common, batches, like, next).await?;
-        self.commit(common).await?;
+        self.insert_documents(settings, like, next).await?;
+        self.insert_letters(settings, batches, like, next).await?;
+        self.commit(settings).await?;
         Ok(next)
     }
 
-    /// Moves the position on, within the epoch of the claim; gives where it was.
-    async fn move_on(
+    /// Advances the position within the epoch of the claim. Returns the earlier one.
+    async fn advance(
         &mut self,
-        common: &Common,
+        settings: &TransactionSettings,
         partition: &Partition,
         epoch: u64,
         to: &Position,
-    ) -> Result<u64, Trouble> {
-        let statement = common.shelf.statement(partition, epoch, to, &RawDocumentBuf::new());
+    ) -> Result<u64, TransactionError> {
+        let statement = settings.position_collection.statement(partition, epoch, to, &RawDocumentBuf::new());
         let part = |key| statement.get_document(key).map(RawDocument::to_owned).unwrap_or_default();
         let command = rawdoc! {
-            "findAndModify": &*common.shelf.namespace.collection,
+            "findAndModify": &*settings.position_collection.namespace.collection,
             "query": part("q"),
             "update": part("u"),
             "new": false,
         };
-        let reply = self.ask(&common.shelf.namespace.db, &command, Start::Yes).await?;
-        // Nothing is there under the epoch of the claim: somebody raised it.
-        let before = reply.get_document("value").map_err(|_| Trouble::Fenced)?;
+        let reply = self.command(&settings.position_collection.namespace.db, &command, Start::Yes).await?;
+        // No document has the epoch of the claim, so another process raised it.
+        let before = reply.get_document("value").map_err(|_| TransactionError::Fenced)?;
         Ok(positions::read(before).position.map_or(0, |position| position.next))
     }
 
-    async fn insert_documents(&mut self, common: &Common, like: Identity, next: u64) -> Result<(), Trouble> {
+    async fn insert_documents(
+        &mut self,
+        settings: &TransactionSettings,
+        like: Identity,
+        next: u64,
+    ) -> Result<(), TransactionError> {
         let writes = self.plan.writes(next);
         let refused = insert(
             (&mut self.connection, &mut self.reply),
             (self.session, self.number),
-            &common.namespace,
+            &settings.namespace,
             self.plan.bytes(),
             &writes,
         );
         match refused.await? {
             None => Ok(()),
             Some(refused) if refused.of_id => {
-                let there = present(&mut self.connection, &common.namespace, like, &writes).await?;
+                let there = present(&mut self.connection, &settings.namespace, like, &writes).await?;
                 self.plan.note_present(&[refused.offset]);
                 self.plan.note_present(&there);
-                Err(Trouble::Mended)
+                Err(TransactionError::Excluded)
             }
             Some(refused) => {
                 self.plan.note_refused(refused.offset, refused.words);
-                Err(Trouble::Mended)
+                Err(TransactionError::Excluded)
             }
         }
     }
 
     async fn insert_letters(
         &mut self,
-        common: &Common,
+        settings: &TransactionSettings,
         batches: &[Batch],
         like: Identity,
         next: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransactionError> {
         let writes = self.plan.write_letters(batches, next);
         let refused = insert(
             (&mut self.connection, &mut self.reply),
             (self.session, self.number),
-            &common.dead_letters,
+            &settings.dead_letters,
             self.plan.letters(),
             &writes,
         );
         match refused.await? {
             None => Ok(()),
             Some(refused) if refused.of_id => {
-                let there = present(&mut self.connection, &common.dead_letters, like, &writes).await?;
+                let there = present(&mut self.connection, &settings.dead_letters, like, &writes).await?;
                 self.plan.note_buried(&[refused.offset]);
                 self.plan.note_buried(&there);
-                Err(Trouble::Mended)
+                Err(TransactionError::Excluded)
             }
             Some(refused) => {
                 let words =
-                    format!("the dead letters in {} are refused: {}", common.dead_letters, refused.words);
+                    format!("the dead letters in {} are refused: {}", settings.dead_letters, refused.words);
                 Err(stop(FailureClass::Final, words))
             }
         }
     }
 
-    /// Commits; a commit of which nobody knows is asked for again, on a new connection if need be.
-    async fn commit(&mut self, common: &Common) -> Result<(), Trouble> {
+    /// Commits. Retries a commit with an unknown result, on a new connection if necessary.
+    async fn commit(&mut self, settings: &TransactionSettings) -> Result<(), TransactionError> {
         let (mut pause, mut reason) = (PAUSE, String::new());
         for _ in 0..TRIES {
-            match self.end(common, "commitTransaction").await {
+            match self.end(settings, "commitTransaction").await {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     if !is_unknown_commit(&error) {
-                        return Err(trouble(&error));
+                        return Err(classify(&error));
                     }
                     reason = error.to_string();
                 }
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
-            if let Err(error) = self.open(common).await {
+            if let Err(error) = self.open(settings).await {
                 reason = error.to_string();
             }
         }
-        // What comes again finds where the position stands, whichever way this went.
-        Err(stop(
-            FailureClass::Passing,
-            format!("whether a transaction was committed is not known: {reason}"),
-        ))
+        // The retry reads the stored position, whatever the result was.
+        Err(stop(FailureClass::Passing, format!("the result of a commit is unknown: {reason}")))
     }
 
-    async fn end(&mut self, common: &Common, how: &str) -> Result<(), Wire> {
+    async fn end(&mut self, settings: &TransactionSettings, how: &str) -> Result<(), Wire> {
         let Some(connection) = &mut self.connection else { return Err(lost()) };
         let mut concern = Vec::new();
-        encode::document(&mut concern, |out| common.concern().append(out));
+        encode::document(&mut concern, |out| settings.concern().append(out));
         let mut body = Vec::new();
         encode::document(&mut body, |out| {
             encode::int32(out, how, 1);
@@ -270,20 +302,20 @@ impl Lane {
     }
 
     /// Runs a command of the transaction.
-    async fn ask(
+    async fn command(
         &mut self,
         db: &str,
         command: &RawDocument,
         start: Start,
-    ) -> Result<RawDocumentBuf, Trouble> {
-        let Some(connection) = &mut self.connection else { return Err(trouble(&lost())) };
+    ) -> Result<RawDocumentBuf, TransactionError> {
+        let Some(connection) = &mut self.connection else { return Err(classify(&lost())) };
         let elements = command.as_bytes();
         let mut body = Vec::with_capacity(elements.len() + 128);
         encode::document(&mut body, |out| {
             out.extend_from_slice(&elements[4..elements.len() - 1]);
             session(out, self.session, self.number, start);
         });
-        let body = RawDocumentBuf::from_bytes(body).map_err(|error| trouble(&error.into()))?;
-        connection.command(db, &body).await.map_err(|error| trouble(&error))
+        let body = RawDocumentBuf::from_bytes(body).map_err(|error| classify(&error.into()))?;
+        connection.command(db, &body).await.map_err(|error| classify(&error))
     }
 }

@@ -1,72 +1,41 @@
-//! Data, positions and dead letters in one transaction, with a fence against others.
+//! Writes events, positions and dead letters in one transaction, fenced against other processes.
 //!
-//! Batches of a partition are gathered until they are worth a transaction; one transaction of a partition is under way at a time,
-//! several partitions in parallel. When one fails, everything of its partition that was gathered fails with it, and what comes
-//! later fails until what failed has come again: nothing is written past a hole. Batches of a partition that another process took
-//! over are held until this one hears of it.
+//! Batches of a partition are buffered until they are large or old enough for a transaction. Each partition has one
+//! transaction in flight at a time; partitions run in parallel. When a transaction fails, all buffered batches of its
+//! partition fail too, and later ones fail until the failed ones are retried: nothing is written past a gap. Batches of a
+//! partition that another process took over are held until this process is notified.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_deployment::{Deployment, Namespace, retry, runtime};
+use plimsoll_deployment::{retry, runtime};
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_pipeline::{
     Batch, FailureClass, Identity, Order, Partition, Promise, Settled, Sink, SinkError, SinkFactory, Verdict,
 };
-use plimsoll_wire::WriteConcern;
 
 use super::fenced::Fenced;
-use super::flight::Flights;
-use super::gathered::{Gathered, Took, nanoseconds};
+use super::in_flight::InFlight;
 use super::insert::refused;
-use super::transaction::{Lane, Outcome};
-use crate::document::form::Form;
-use crate::positions::Shelf;
-use crate::topics::Topics;
+use super::transaction::{Outcome, Session, TransactionSettings};
+use super::transaction_buffer::{Added, TransactionBuffer, nanoseconds};
 
-/// How often it is looked whether a partition was taken away.
+/// The interval of checks for revoked partitions.
 const LOOK_NS: u64 = 20_000_000;
-
-/// When what was gathered is worth a transaction.
-#[derive(Clone, Copy, Debug)]
-pub struct Gather {
-    /// So many events, or more.
-    pub events: usize,
-    /// So many bytes, or more. A transaction's events are one command, which servers limit to 16 MiB.
-    pub bytes: usize,
-    /// So long after the first of them, whatever there is.
-    pub wait: Duration,
-}
-
-/// All that the transactions of a sink's workers have in common.
-#[derive(Debug)]
-pub(crate) struct Common {
-    pub deployment: Deployment,
-    pub namespace: Namespace,
-    pub dead_letters: Namespace,
-    pub shelf: Shelf,
-    pub topics: Topics,
-    pub form: Form,
-    pub gather: Gather,
-    /// Connections of one worker.
-    pub connections: usize,
-    /// Batches of one worker in hand.
-    pub batches: usize,
-}
 
 /// Makes transactional sinks.
 #[derive(Clone, Debug)]
-pub struct Transactions(Arc<Common>);
+pub struct Transactions(Arc<TransactionSettings>);
 
 /// The transactional sink of one worker.
 #[derive(Debug)]
 pub struct Transactional {
-    common: Arc<Common>,
-    idle: Vec<Lane>,
-    flights: Flights<(Lane, Partition, Outcome)>,
-    aloft: usize,
-    gathered: BTreeMap<Partition, Gathered>,
+    settings: Arc<TransactionSettings>,
+    idle: Vec<Session>,
+    in_flight: InFlight<(Session, Partition, Outcome)>,
+    running: usize,
+    buffers: BTreeMap<Partition, TransactionBuffer>,
     fenced: Fenced,
     done: VecDeque<Settled>,
     in_hand: usize,
@@ -74,17 +43,8 @@ pub struct Transactional {
 }
 
 impl Transactions {
-    pub(crate) fn new(common: Common) -> Self {
-        Self(Arc::new(common))
-    }
-}
-
-impl Common {
-    /// What every transaction is committed with.
-    pub fn concern(&self) -> WriteConcern {
-        let timeout_ms =
-            self.deployment.timeout().and_then(|timeout| u32::try_from(timeout.as_millis()).ok());
-        WriteConcern { w: plimsoll_wire::W::Majority, j: Some(true), timeout_ms }
+    pub(crate) fn new(settings: TransactionSettings) -> Self {
+        Self(Arc::new(settings))
     }
 }
 
@@ -99,23 +59,24 @@ impl SinkFactory for Transactions {
     }
 
     fn build(&self, _worker: usize) -> Result<Box<dyn Sink>, SinkError> {
-        let common = Arc::clone(&self.0);
-        let flights = Flights::new(runtime().map_err(|error| SinkError::Refused(error.to_string()))?);
-        let mut idle: Vec<Lane> = std::iter::repeat_with(Lane::new).take(common.connections).collect();
-        for (number, lane) in idle.iter_mut().enumerate() {
-            let opened = flights.wait_for(retry(async || match number {
-                0 => lane.make_collections(&common).await,
-                _ => lane.open(&common).await.map(drop),
+        let settings = Arc::clone(&self.0);
+        let in_flight = InFlight::new(runtime().map_err(|error| SinkError::Refused(error.to_string()))?);
+        let mut idle: Vec<Session> =
+            std::iter::repeat_with(Session::new).take(settings.connections).collect();
+        for (number, session) in idle.iter_mut().enumerate() {
+            let opened = in_flight.wait_for(retry(async || match number {
+                0 => session.make_collections(&settings).await,
+                _ => session.open(&settings).await.map(drop),
             }));
             opened.map_err(|error| refused(&error))?;
         }
-        let (gathered, done) = (BTreeMap::new(), VecDeque::new());
+        let (buffers, done) = (BTreeMap::new(), VecDeque::new());
         Ok(Box::new(Transactional {
-            common,
+            settings,
             idle,
-            flights,
-            aloft: 0,
-            gathered,
+            in_flight,
+            running: 0,
+            buffers,
             fenced: Fenced::default(),
             done,
             in_hand: 0,
@@ -126,27 +87,27 @@ impl SinkFactory for Transactions {
 
 impl Sink for Transactional {
     fn capacity(&self) -> usize {
-        self.common.batches
+        self.settings.batches
     }
 
     fn submit(&mut self, batch: Batch) {
         self.in_hand += 1;
         self.flushing = false;
         let Some(batch) = self.fenced.join(batch) else { return };
-        let gathered = self.gathered.entry(batch.position_partition().clone()).or_default();
-        match gathered.take(batch, clock::now()) {
-            Took::In { stale } => {
-                // The next assignment has begun, so these are read again in it.
+        let buffer = self.buffers.entry(batch.position_partition().clone()).or_default();
+        match buffer.add(batch, clock::now()) {
+            Added::Buffered { stale } => {
+                // The next assignment has begun and reads these again.
                 let left = |batch| Settled { batch, verdict: Verdict::Revoked };
                 self.done.extend(stale.into_iter().map(left));
                 self.start();
             }
-            Took::TooEarly(batch) => {
+            Added::TooEarly(batch) => {
                 let verdict =
-                    Verdict::failed(FailureClass::Passing, "a batch before it has not come again yet");
+                    Verdict::failed(FailureClass::Passing, "an earlier batch must be retried first");
                 self.done.push_back(Settled { batch: *batch, verdict });
             }
-            Took::Stale(batch) => self.done.push_back(Settled { batch: *batch, verdict: Verdict::Revoked }),
+            Added::Stale(batch) => self.done.push_back(Settled { batch: *batch, verdict: Verdict::Revoked }),
         }
     }
 
@@ -162,14 +123,14 @@ impl Sink for Transactional {
             let now = clock::now();
             let look = if self.fenced.is_empty() { u64::MAX } else { LOOK_NS };
             let left = Duration::from_nanos(until.since(now).min(self.until_due(now)).min(look));
-            if self.aloft == 0 {
+            if self.running == 0 {
                 if left.is_zero() || self.in_hand == 0 {
                     return None;
                 }
                 std::thread::sleep(left);
-            } else if let Some((lane, partition, outcome)) = self.flights.land(left) {
-                self.aloft -= 1;
-                self.land(lane, &partition, outcome);
+            } else if let Some((session, partition, outcome)) = self.in_flight.next(left) {
+                self.running -= 1;
+                self.finish(session, &partition, outcome);
                 continue;
             }
             if until.since(clock::now()) == 0 && self.until_due(clock::now()) > 0 {
@@ -185,52 +146,52 @@ impl Sink for Transactional {
 }
 
 impl Transactional {
-    /// Starts every transaction that is worth it, as far as there are connections.
+    /// Starts all due transactions for which there are connections.
     fn start(&mut self) {
         let now = clock::now();
-        // With nothing under way and no room for more, waiting would gather nothing.
-        let full = self.flushing || self.in_hand >= self.common.batches;
-        for (partition, gathered) in &mut self.gathered {
-            if !gathered.is_worth_it(&self.common.gather, full, now) {
+        // Without space for more batches, waiting would add nothing.
+        let full = self.flushing || self.in_hand >= self.settings.batches;
+        for (partition, buffer) in &mut self.buffers {
+            if !buffer.is_due(&self.settings.buffer, full, now) {
                 continue;
             }
-            let Some(lane) = self.idle.pop() else { return };
-            let batches = gathered.depart();
-            let (common, partition) = (Arc::clone(&self.common), partition.clone());
-            self.aloft += 1;
-            self.flights.launch(async move {
-                let (lane, outcome) = lane.write(batches, &common).await;
-                (lane, partition, outcome)
+            let Some(session) = self.idle.pop() else { return };
+            let batches = buffer.take_all();
+            let (settings, partition) = (Arc::clone(&self.settings), partition.clone());
+            self.running += 1;
+            self.in_flight.spawn(async move {
+                let (session, outcome) = session.write(batches, &settings).await;
+                (session, partition, outcome)
             });
         }
     }
 
-    /// Nanoseconds until something that is not under way is worth a transaction by its age.
+    /// Nanoseconds until the next buffer reaches its age limit.
     fn until_due(&self, now: Instant) -> u64 {
         if self.idle.is_empty() {
             return u64::MAX;
         }
-        let due = |gathered: &Gathered| gathered.until_due(&self.common.gather, now);
-        self.gathered.values().filter_map(due).min().unwrap_or(u64::MAX)
+        let due = |buffer: &TransactionBuffer| buffer.until_due(&self.settings.buffer, now);
+        self.buffers.values().filter_map(due).min().unwrap_or(u64::MAX)
     }
 
-    fn land(&mut self, lane: Lane, partition: &Partition, outcome: Outcome) {
-        self.idle.push(lane);
-        let Some(gathered) = self.gathered.get_mut(partition) else { return };
-        gathered.land();
+    fn finish(&mut self, session: Session, partition: &Partition, outcome: Outcome) {
+        self.idle.push(session);
+        let Some(buffer) = self.buffers.get_mut(partition) else { return };
+        buffer.finish();
         match outcome {
             Outcome::Written(settled) => self.done.extend(settled),
             Outcome::Fenced(batches) => {
-                let behind = gathered.let_go(batches.first());
+                let behind = buffer.take_behind(batches.first());
                 self.fenced.hold(batches.into_iter().chain(behind), clock::now());
             }
             Outcome::Failed(batches, failure) => {
                 let settled = |batch| Settled { batch, verdict: Verdict::Failed(failure.clone()) };
-                self.done.extend(gathered.fail(batches).into_iter().map(settled));
+                self.done.extend(buffer.fail(batches).into_iter().map(settled));
             }
         }
-        if self.gathered.get(partition).is_some_and(Gathered::is_idle) {
-            self.gathered.remove(partition);
+        if self.buffers.get(partition).is_some_and(TransactionBuffer::is_idle) {
+            self.buffers.remove(partition);
         }
     }
 }

@@ -1,36 +1,18 @@
-//! The statement that replaces a document by a newer event, and by no other where the source says which is newer.
+//! Builds the update statement that replaces a document by a newer event.
 
 use bson::RawBsonRef;
 use plimsoll_pipeline::{Batch, Event};
 use plimsoll_wire::WriteBatch;
 
-use super::vector::{By, Common, Stored};
+use super::vector_settings::{By, SourceField, Stored, VectorSettings};
 use crate::document::form::{Draft, Id};
 use crate::document::identity::Identity;
 use crate::encode;
 
-/// The field that says where a document's event was read, unless the settings name another.
-pub const SOURCE: &str = "source";
-/// Bytes of an identity that say the partition: the topic's number and its own.
+/// Bytes of an identity for topic and partition.
 const PARTITION_BYTES: usize = 8;
 
-/// The field that says where a document's event was read, `{partition, offset}`, and the paths of its parts.
-#[derive(Debug)]
-pub struct SourceField {
-    name: String,
-    partition: String,
-    offset: String,
-}
-
-impl SourceField {
-    /// The field of this name.
-    pub fn new(name: &str) -> Self {
-        let path = |part| format!("${name}.{part}");
-        Self { name: name.to_owned(), partition: path("partition"), offset: path("offset") }
-    }
-}
-
-/// Whether a value is what a sink keeps in that field.
+/// Whether a value was written by a sink as such a field.
 fn is_source(value: RawBsonRef<'_>) -> bool {
     value.as_document().is_some_and(|kept| {
         let partition = kept.get_binary("partition");
@@ -42,30 +24,30 @@ fn is_source(value: RawBsonRef<'_>) -> bool {
 /// Appends the statement of one event.
 pub fn push(
     command: &mut WriteBatch,
-    common: &Common,
+    settings: &VectorSettings,
     (batch, event): (&Batch, &Event),
     source: Identity,
     scratch: &mut Vec<u8>,
 ) -> Result<(), String> {
-    let id = match common.by {
+    let id = match settings.by {
         By::Source => Id::Source(source),
         By::Key => Id::Key(batch.key(event).unwrap_or_default()),
         By::Payload => Id::Payload,
     };
-    let draft = Draft::of(common.form, id, batch, event, scratch).and_then(|mut draft| {
-        // A document that was embedded before has both of them; a second field of one name would hide ours from the server.
-        draft.leave_out(&common.field, |_| true)?;
-        draft.leave_out(&common.source.name, is_source)?;
+    let draft = Draft::of(settings.form, id, batch, event, scratch).and_then(|mut draft| {
+        // A document from such a collection has both fields; a second field of one name would hide ours.
+        draft.leave_out(&settings.field, |_| true)?;
+        draft.leave_out(&settings.source.name, is_source)?;
         Ok(draft)
     });
     let draft = draft.map_err(|unfit| unfit.to_string())?;
     let vector = batch.vector(event).unwrap_or_default();
     let tail = |out: &mut Vec<u8>| {
-        match common.stored {
-            Stored::Array => encode::doubles(out, &common.field, vector),
-            Stored::Float32 => encode::vector(out, &common.field, vector),
+        match settings.stored {
+            Stored::Array => encode::doubles(out, &settings.field, vector),
+            Stored::Float32 => encode::vector(out, &settings.field, vector),
         }
-        encode::nested(out, &common.source.name, |out| {
+        encode::nested(out, &settings.source.name, |out| {
             encode::binary(out, "partition", Some(&source.to_bytes()[..PARTITION_BYTES]));
             encode::int64(out, "offset", offset(source));
         });
@@ -80,9 +62,9 @@ pub fn push(
             encode::array(out, "u", |out| {
                 encode::place(out, 0x03, 0);
                 encode::document(out, |out| {
-                    encode::nested(out, "$replaceWith", |out| match common.by {
+                    encode::nested(out, "$replaceWith", |out| match settings.by {
                         By::Payload => literal(out),
-                        By::Key | By::Source => append_if_newer(out, (source, &common.source), literal),
+                        By::Key | By::Source => append_if_newer(out, (source, &settings.source), literal),
                     });
                 });
             });
@@ -92,7 +74,7 @@ pub fn push(
     written.map_err(|large| large.to_string())
 }
 
-/// Appends a choice: the new document if it is newer, otherwise the one that is there.
+/// Appends a condition: the new document if it is newer, otherwise the existing one.
 fn append_if_newer(
     out: &mut Vec<u8>,
     (source, kept): (Identity, &SourceField),
@@ -107,8 +89,8 @@ fn append_if_newer(
     });
 }
 
-/// Appends, as the first item of an array, whether an event is newer than the document that is there: of another partition, or
-/// of a later offset. What is not there is less than any number.
+/// Appends, as the first array item, whether an event is newer than the existing document: of another partition, or of a
+/// later offset. Missing fields compare as less than any number.
 fn append_newer(out: &mut Vec<u8>, source: Identity, kept: &SourceField) {
     encode::place(out, 0x03, 0);
     encode::document(out, |out| {

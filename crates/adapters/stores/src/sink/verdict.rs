@@ -1,8 +1,8 @@
-//! What a server's answer means for the events of a batch.
+//! Converts a server's reply to the verdict on a batch.
 //!
-//! What passes (network, failover, overload, an unknown outcome) fails the batch, which comes again. What concerns one document
-//! refuses that event. What will not pass (rights, names) stops the pipeline. A refusal of a whole command that no document is
-//! named in is looked for by halves.
+//! A transient error (network, failover, overload, an unknown outcome) fails the batch, which is retried. An error of one
+//! document refuses its event. A permanent error (rights, names) stops the pipeline. After an error without document the
+//! batch is split to find it.
 
 use plimsoll_deployment::{Error as DeploymentError, is_transient_code};
 use plimsoll_pipeline::{Failure, FailureClass, Refused, Verdict};
@@ -10,48 +10,48 @@ use plimsoll_wire::{Class, Outcome, Span, WriteReply};
 
 use crate::topics::TopicError;
 
-/// Codes that are about the command and never about a document: NamespaceNotFound, CommandNotFound, InvalidOptions,
-/// InvalidNamespace, CommandNotSupported, CommandNotSupportedOnView, NotImplemented, the stable API's, unknown fields.
-pub const OF_COMMAND: &[i32] = &[26, 59, 72, 73, 115, 166, 238, 322, 323, 324, 40413, 40414, 40415];
-/// DocumentValidationFailure: said of one document, however many there are.
+/// Codes of errors in the command, never in a document: NamespaceNotFound, CommandNotFound, InvalidOptions, InvalidNamespace,
+/// CommandNotSupported, CommandNotSupportedOnView, NotImplemented, the stable API's, unknown fields.
+pub const COMMAND_CODES: &[i32] = &[26, 59, 72, 73, 115, 166, 238, 322, 323, 324, 40413, 40414, 40415];
+/// DocumentValidationFailure: always about one document.
 const VALIDATION: i32 = 121;
 
-/// What a document means that is there already under the `_id` that was sent.
+/// The meaning of an existing document with the sent `_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It was written before: the `_id` says which event it is.
+pub enum Existing {
+    /// The event was written before: the `_id` identifies it.
     Replayed,
     /// It is another document.
     Refused,
-    /// The same, and no event is known again: each gets another `_id` whenever it is sent.
-    Anew,
+    /// A refusal, in a sink that gives a repeated event a new `_id`.
+    NewId,
 }
 
-/// The first error of a reply, and what became of others of its documents.
-struct Told<'a> {
+/// The first error of a reply, and facts about its other documents.
+struct FirstError<'a> {
     code: i32,
     words: &'a str,
-    /// Whether some were there before.
+    /// Whether some documents existed before.
     replays: bool,
-    /// Whether the batch may come again in halves: nothing of it was written, or what was is known again.
+    /// Whether the batch may be split: nothing of it was written, or written events are recognised.
     halves: bool,
 }
 
-/// Adds up what became of a batch's documents.
+/// Collects the results of a batch's documents.
 #[derive(Debug, Default)]
-pub struct Judgement {
+pub struct BatchVerdict {
     replayed: u32,
     refused: Vec<Refused>,
     failure: Option<Failure>,
 }
 
-impl Judgement {
-    /// An event that was not sent, for it cannot be stored.
+impl BatchVerdict {
+    /// Refuses an event that cannot be stored.
     pub fn refuse(&mut self, index: u32, reason: impl Into<String>) {
         self.refused.push(Refused { index, reason: reason.into() });
     }
 
-    /// Something that concerns the whole batch; what is worse stays.
+    /// Fails the whole batch. The more severe class wins.
     pub fn fail(&mut self, class: FailureClass, reason: impl Into<String>) {
         let weight = |class| match class {
             FailureClass::Poisoned => 0,
@@ -63,60 +63,58 @@ impl Judgement {
         }
     }
 
-    /// Takes in the answer to one write; `places` says which event each of its documents was.
-    pub fn take(&mut self, reply: &WriteReply, places: &[u32], taken: Taken) {
+    /// Adds the reply to one write. `indexes` maps its documents to events.
+    pub fn take(&mut self, reply: &WriteReply, indexes: &[u32], existing: Existing) {
         let (code, words) = reply.first_error().unwrap_or((0, "no reason was given"));
         let replays = reply.spans().iter().any(|span| span.outcome == Outcome::Rejected(Class::DuplicateId));
         let written = reply.spans().iter().any(|span| span.outcome == Outcome::Acknowledged);
-        let halves = taken != Taken::Anew || !written;
+        let halves = existing != Existing::NewId || !written;
         for span in reply.spans() {
             match span.outcome {
                 Outcome::Acknowledged => {}
                 Outcome::NotSent | Outcome::Unknown(_) => self.fail(FailureClass::Passing, words),
-                Outcome::Rejected(Class::DuplicateId) if taken == Taken::Replayed => {
+                Outcome::Rejected(Class::DuplicateId) if existing == Existing::Replayed => {
                     self.replayed += span.count
                 }
                 Outcome::Rejected(class) => {
-                    self.reject(*span, class, Told { code, words, replays, halves }, places)
+                    self.reject(*span, class, FirstError { code, words, replays, halves }, indexes)
                 }
             }
         }
     }
 
-    fn reject(&mut self, span: Span, class: Class, first: Told<'_>, places: &[u32]) {
-        let Told { code, words, replays, halves } = first;
-        let told = Class::of_code(code) == class;
+    fn reject(&mut self, span: Span, class: Class, first: FirstError<'_>, indexes: &[u32]) {
+        let FirstError { code, words, replays, halves } = first;
+        let is_first = Class::of_code(code) == class;
         let of_one = matches!(class, Class::DuplicateKey | Class::DuplicateId)
             || (class == Class::Validation && code == VALIDATION);
         match class {
             Class::NotPrimary | Class::Overload => return self.fail(FailureClass::Passing, words),
             Class::Unauthorized => return self.fail(FailureClass::Final, words),
-            _ if told && is_transient_code(code) => return self.fail(FailureClass::Passing, words),
-            _ if told && OF_COMMAND.contains(&code) => return self.fail(FailureClass::Final, words),
+            _ if is_first && is_transient_code(code) => return self.fail(FailureClass::Passing, words),
+            _ if is_first && COMMAND_CODES.contains(&code) => return self.fail(FailureClass::Final, words),
             _ if span.count > 1 && !of_one && halves => return self.fail(FailureClass::Poisoned, words),
             _ => {}
         }
         let reason = match class {
-            // The first error may be of a document that was written before.
-            Class::DuplicateKey if replays => {
-                "duplicate key, in another index than that of the _id".to_owned()
-            }
-            _ if told => format!("{}: {words}", class.name()),
+            // The first error may belong to a document that existed before.
+            Class::DuplicateKey if replays => "duplicate key in an index other than _id".to_owned(),
+            _ if is_first => format!("{}: {words}", class.name()),
             _ => class.name().to_owned(),
         };
         let range = span.first as usize..(span.first + span.count) as usize;
-        for index in places.get(range).unwrap_or_default() {
+        for index in indexes.get(range).unwrap_or_default() {
             self.refuse(*index, reason.clone());
         }
     }
 
-    /// Updates that found a document and left it as it was: it had been written before, or a newer one.
+    /// Counts updates that left a document unchanged: it had the same or a newer event.
     pub fn replay_unchanged(&mut self, reply: &WriteReply) {
         let unchanged = reply.n.saturating_sub(reply.n_modified + reply.n_upserted);
         self.replayed += u32::try_from(unchanged).unwrap_or(u32::MAX);
     }
 
-    /// Takes in what became of another part of the batch.
+    /// Adds the results of another part of the batch.
     pub fn merge(&mut self, part: Self) {
         self.replayed += part.replayed;
         self.refused.extend(part.refused);
@@ -125,12 +123,12 @@ impl Judgement {
         }
     }
 
-    /// Whether something of this class concerns the whole batch.
+    /// Whether the whole batch failed with this class.
     pub fn has_failed(&self, class: FailureClass) -> bool {
         self.failure.as_ref().is_some_and(|failure| failure.class == class)
     }
 
-    /// What became of the batch.
+    /// The verdict.
     pub fn verdict(mut self) -> Verdict {
         match self.failure {
             Some(failure) => Verdict::Failed(failure),
@@ -143,11 +141,11 @@ impl Judgement {
 }
 
 /// The class of a failure to connect.
-pub fn of_site(error: &DeploymentError) -> FailureClass {
+pub fn of_deployment(error: &DeploymentError) -> FailureClass {
     if error.is_final() { FailureClass::Final } else { FailureClass::Passing }
 }
 
-/// The class of a failure to give a topic its number.
+/// The class of a failure to number a topic.
 pub fn of_topic(error: &TopicError) -> FailureClass {
     match error {
         TopicError::Taken { .. } | TopicError::Changed { .. } => FailureClass::Final,

@@ -1,4 +1,4 @@
-//! What insert sinks count by themselves: what a server says that it did, beside what the engine makes of it.
+//! Counts the writes of insert sinks as reported by the server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    /// Takes in what came of a batch's commands.
+    /// Adds the reply to a batch's commands.
     pub fn add(&self, reply: &WriteReply) {
         self.writes.fetch_add(reply.n, Ordering::Relaxed);
         self.flushes.fetch_add(reply.commands.into(), Ordering::Relaxed);

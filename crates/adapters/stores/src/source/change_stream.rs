@@ -1,10 +1,10 @@
-//! The changes of a collection, a database or a deployment, from where they were last read.
+//! Reads the changes of a collection, a database or a deployment.
 //!
-//! The offset of an event counts the changes that were read; its place in the stream is its resume token, which goes with the
-//! position. Both together follow from the stream alone, so what is read again has the same offsets. For that the place where the
-//! stream begins is kept before anything of it is handed over. The number of an event's partition tells its stream from another
-//! one of the same collection, which counts from zero as well. The driver follows the primary; what it gives up is opened again behind the last event. While nothing comes, the place moves on with the server's
-//! history: a place that stays would be forgotten one day, and with it the way to go on.
+//! The offset of an event is the number of changes before it. The resume token is stored with the position. Both follow from
+//! the stream alone, so repeated changes have the same offsets. Therefore the start of the stream is stored before any change
+//! is handed over. The number of an event's partition distinguishes its stream from others of the same collection, which also
+//! count from zero. The driver follows the primary; streams that it gives up are reopened behind the last event. While idle,
+//! the position follows the server's history: an old resume token would expire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,27 +25,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
-use super::{token, trouble};
+use super::{driver_errors, resume_token};
 
-/// How long nothing comes before the place moves on without an event. A new stream says where the server's history is; the
-/// driver's own does not while it waits.
+/// How long a stream is idle before its position advances without an event. A new stream returns the current point of the
+/// server's history; the driver's own does not while it waits.
 const IDLE_NS: u64 = 30 * SECOND_NS;
-/// How long the driver looks for a server before it is tried again.
+/// The driver's limit of server selection, after which it is retried.
 const SELECTION: Duration = Duration::from_secs(2);
 
-/// What of a change becomes the payload.
+/// The part of a change that becomes the payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
-    /// The document as it is after the change, looked up for updates; none for a delete. Changes of collections (drop, rename)
-    /// are left out.
+    /// The document after the change, looked up for updates; none for a delete. Changes of collections (drop, rename) are
+    /// skipped.
     #[default]
     Document,
-    /// The whole event, as the server gives it.
+    /// The whole change event of the server.
     Event,
 }
 
-/// What is watched.
+/// The watched namespace, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     pub uri: String,
@@ -54,7 +54,7 @@ pub(crate) struct Watched {
     /// None for the whole database.
     pub collection: Option<String>,
     pub payload: Payload,
-    /// Stages behind the stream.
+    /// Pipeline stages after the stream.
     pub stages: Vec<Document>,
 }
 
@@ -65,23 +65,23 @@ pub struct ChangeStream {
     client: Option<Client>,
     stream: Option<Stream<RawDocumentBuf>>,
     assignment: Option<Arc<Assignment>>,
-    /// Where its events come from.
+    /// The partition of its events.
     events: Partition,
-    /// Where the stream is open.
+    /// The position of the stream.
     at: Position,
-    /// Whether a place without an event is still to be handed over.
+    /// Whether a position without an event is not handed over yet.
     fresh: bool,
-    /// When it moved last.
+    /// When the position last moved.
     moved_at: Instant,
 }
 
-/// The number of the partition of a stream's events, by a position of the stream.
+/// The partition number of a stream's events, from a position of the stream.
 pub fn number(position: &Position) -> u32 {
-    position.token.as_deref().map_or(0, token::stream)
+    position.token.as_deref().map_or(0, resume_token::stream)
 }
 
 impl Watched {
-    /// Where its positions are kept.
+    /// The partition of its positions.
     fn partition(&self) -> Partition {
         let words: Vec<_> = [&self.db, &self.collection].into_iter().flatten().cloned().collect();
         Partition::new(if words.is_empty() { "*".to_owned() } else { words.join(".") }, 0)
@@ -105,7 +105,7 @@ impl ChangeStream {
         }
     }
 
-    /// Opens the stream where it was.
+    /// Opens the stream at its position.
     fn watch(&mut self) -> Result<(), Error> {
         let known = self.at.token.clone();
         let Self { runtime, client, watched, .. } = self;
@@ -117,11 +117,11 @@ impl ChangeStream {
             watch(client, watched, known.as_deref()).await
         })?;
         let token = stream.resume_token().and_then(|token| match &known {
-            Some(known) => token::of_driver(&token, token::stream(known)),
-            None => token::begin(&token),
+            Some(known) => resume_token::of_driver(&token, resume_token::stream(known)),
+            None => resume_token::begin(&token),
         });
         if token.is_some() && token != known {
-            // From now on this is where the pipeline goes on, even if it ends before the next event.
+            // The pipeline resumes here from now on, even if it ends before the next event.
             self.at.token = token;
             self.fresh = true;
         }
@@ -130,12 +130,12 @@ impl ChangeStream {
         Ok(())
     }
 
-    /// Keeps where the stream begins: a pipeline that ends before its first commit would begin elsewhere, and count other changes
-    /// from zero.
+    /// Stores the start of the stream: a pipeline that ends before its first commit would otherwise start elsewhere and give
+    /// other changes the same offsets.
     fn keep_beginning(&mut self, assignments: &Assignments) -> Result<(), SourceError> {
         if self.at.token.is_none() {
             return Err(SourceError::Refused(
-                "the server does not say where the changes begin, so nothing could go on there after a crash: use a server of \
+                "the server does not return the start of the stream, so the pipeline could not resume after a crash: use a server of \
                  version 4.2 or later"
                     .into(),
             ));
@@ -147,19 +147,19 @@ impl ChangeStream {
         Ok(())
     }
 
-    /// The next change. Waits at most so long.
+    /// Returns the next change. Waits at most `wait`.
     fn next(&mut self, wait: Option<Duration>) -> Option<Result<RawDocumentBuf, Error>> {
         let stream = self.stream.as_mut()?;
         self.runtime.block_on(async {
             match wait {
-                // A stream keeps what it waits for: giving up here loses nothing.
+                // A stream keeps its pending request: a timeout loses nothing.
                 Some(wait) => tokio::time::timeout(wait, stream.next()).await.ok()?,
                 None => stream.next().now_or_never()?,
             }
         })
     }
 
-    /// Lets go of a stream in which nothing comes. What it may have received meanwhile lies behind the place and comes again.
+    /// Drops an idle stream. Changes it may have received are behind the position and are read again.
     fn let_go_when_idle(&mut self, now: Instant) {
         if now.since(self.moved_at) >= IDLE_NS {
             let Self { runtime, stream, .. } = self;
@@ -168,7 +168,7 @@ impl ChangeStream {
         }
     }
 
-    /// Appends a change, and moves on behind it.
+    /// Appends a change and advances the position.
     fn take(&mut self, batch: &mut Batch, event: &RawDocument) -> Result<(), SourceError> {
         let failed = |words: &str| SourceError::Failed(format!("a change {words}"));
         let token = event.get("_id").ok().flatten().ok_or_else(|| failed("has no resume token"))?;
@@ -186,15 +186,15 @@ impl ChangeStream {
             batch.push_with(record, [("operation", Some(operation.as_bytes()))]);
             self.at.next += 1;
         }
-        self.at.token = Some(token::of_change(token, self.events.index));
+        self.at.token = Some(resume_token::of_change(token, self.events.index));
         Ok(())
     }
 
-    /// What came of an error: another attempt, or the end.
+    /// Handles an error: retries later, or fails.
     fn fail(&mut self, error: &Error, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        trouble::judge(error)?;
+        driver_errors::check(error)?;
         self.stream = None;
-        intake.note_trouble(trouble::unread(error));
+        intake.note_trouble(driver_errors::unread(error));
         std::thread::sleep(intake.wait());
         Ok(Read::Idle)
     }
@@ -216,8 +216,8 @@ async fn watch(
         options.full_document = Some(FullDocumentType::UpdateLookup);
     }
     match token {
-        Some(token) => options.resume_after = Some(token::to_driver(token)?),
-        // Without changes in its first answer the server says in every case where the stream begins.
+        Some(token) => options.resume_after = Some(resume_token::to_driver(token)?),
+        // With an empty first batch the server always returns the start of the stream.
         None => options.batch_size = Some(0),
     }
     let stages = watched.stages.clone();
@@ -234,7 +234,7 @@ async fn watch(
     Ok(stream)
 }
 
-/// When the change was made: by the server's wall clock since 6.0, by its cluster time before.
+/// The time of the change: the server's wall clock since 6.0, the cluster time before.
 fn time_ms(event: &RawDocument) -> u64 {
     let wall = event.get_datetime("wallTime").ok().map(|time| time.timestamp_millis());
     let cluster = || event.get_timestamp("clusterTime").ok().map(|time| i64::from(time.time) * 1000);
@@ -250,7 +250,7 @@ impl Source for ChangeStream {
         let (assignment, from) = assignments.open(self.watched.partition())?;
         (self.assignment, self.at) = (Some(assignment), from.unwrap_or_default());
         let begins = self.at.token.is_none();
-        self.watch().map_err(|error| trouble::refused(&error))?;
+        self.watch().map_err(|error| driver_errors::refused(&error))?;
         if begins {
             self.keep_beginning(assignments)?;
         }
@@ -275,7 +275,7 @@ impl Source for ChangeStream {
         let (mut moved, mut wait) = (std::mem::take(&mut self.fresh), Some(intake.wait()));
         let mut ended = Ok(None);
         while batch.events_read() < most && batch.bytes() < intake.space().bytes {
-            // Only the first is waited for.
+            // Wait only for the first.
             match self.next(wait.take().filter(|_| !moved)) {
                 Some(Ok(event)) => ended = self.take(&mut batch, &event).map(|()| None),
                 Some(Err(error)) => ended = Ok(Some(error)),
@@ -293,7 +293,7 @@ impl Source for ChangeStream {
         } else {
             self.let_go_when_idle(clock::now());
         }
-        // What came before the end goes its way: it comes with it at every start.
+        // Changes before an error are handed over, since every start reads them together with it.
         match ended? {
             Some(error) => self.fail(&error, intake),
             None => Ok(if moved { Read::Some } else { Read::Idle }),

@@ -1,12 +1,12 @@
-//! Where events come from: [`change_stream`], [`scan`], and once more [`letters`].
+//! Reads events: change streams ([`change_stream`]), collections ([`scan`]), and dead letters ([`dead_letters`]).
 
 pub mod change_stream;
 
 pub mod scan;
 
-pub mod letters;
+pub mod dead_letters;
 
-pub(crate) mod order;
+pub(crate) mod id_order;
 
-mod token;
-mod trouble;
+mod driver_errors;
+mod resume_token;

@@ -1,8 +1,7 @@
-//! A collection from its first `_id` to its last, in ranges, each a partition.
+//! Reads a collection from its first `_id` to its last, in ranges that are its partitions.
 //!
-//! Every read is a query of its own for what lies behind the last `_id`, so there is no cursor that could expire, and a position
-//! is the last `_id` and how many documents came before. The ranges are those that the settings name, so that they are the same
-//! after a restart.
+//! Every read is a new query for the documents after the last `_id`, so no cursor can expire. A position is the last `_id`
+//! and the number of documents before it. The settings define the ranges, so that they are the same after a restart.
 
 use std::sync::Arc;
 
@@ -15,9 +14,9 @@ use plimsoll_pipeline::{
 use plimsoll_wire::{Connection, FindReply, FindRequest, FindSpec};
 use tokio::runtime::Runtime;
 
-use super::order::{behind, until};
+use super::id_order::{behind, until};
 
-/// Documents of one query at most.
+/// Documents per query at most.
 const DOCUMENTS_MAX: usize = 10_000;
 
 /// Reads a collection once.
@@ -36,16 +35,16 @@ pub struct Scan {
 /// A part of the collection.
 struct Range {
     assignment: Arc<Assignment>,
-    /// What it holds, as filters.
+    /// The filters of the range.
     bounds: Vec<Document>,
     next: u64,
-    /// The last `_id` that was read: an element of BSON.
+    /// The last `_id` read.
     last: Option<Bson>,
     done: bool,
 }
 
 impl Scan {
-    /// A scan of what `filter` lets through, cut at `splits`, which ascend.
+    /// A scan of the documents that match `filter`, split at the ascending `splits`.
     pub(crate) fn new(
         deployment: Deployment,
         namespace: Namespace,
@@ -63,7 +62,7 @@ impl Scan {
         [(!self.filter.is_empty()).then(|| self.filter.clone()), lower, upper].into_iter().flatten().collect()
     }
 
-    /// The documents of a range that come next, `most` at most.
+    /// Queries the next documents of a range, at most `most`.
     fn query(&mut self, index: usize, most: usize) -> Result<(), DeploymentError> {
         let range = &self.ranges[index];
         let mut parts = range.bounds.clone();
@@ -85,7 +84,7 @@ impl Scan {
             };
             let opened = connection.insert(opened);
             let replicated = opened.hello().set_name.is_some() || opened.hello().is_mongos;
-            // What a failover may take back is not read.
+            // Skip writes that a failover may roll back.
             spec.read_concern = replicated.then(|| "majority".into());
             let mut request = FindRequest::new(&spec, &opened.limits())?;
             let filter = filter.to_vec().map_err(plimsoll_wire::Error::from)?;
@@ -94,7 +93,7 @@ impl Scan {
         })
     }
 
-    /// Hands over what was found.
+    /// Hands the found documents over.
     fn hand_over(
         &mut self,
         index: usize,
@@ -112,7 +111,7 @@ impl Scan {
             range.take(&mut batch, document)?;
             taken += 1;
         }
-        // A reply of fewer documents than asked for may be one of 16 MB; an empty one is the end.
+        // A reply with fewer documents may have reached 16 MB; only an empty one is the end.
         range.done = taken == 0 && asked > 0;
         if taken == 0 {
             return Ok(Read::Idle);
@@ -127,7 +126,7 @@ impl Range {
     /// Appends a document as an event: its key is its `_id` as a document, `{_id: …}`.
     fn take(&mut self, batch: &mut Batch, document: &RawDocument) -> Result<(), SourceError> {
         let failed = |words: String| SourceError::Failed(format!("a document {words}"));
-        // How deep it nests and the like is for those to judge who write it.
+        // Further checks of the document are up to the sink.
         let id = document.get("_id").map_err(|error| failed(error.to_string()))?;
         let id = id.ok_or_else(|| failed("has no _id: scan a collection, not a view without it".into()))?;
         let mut key = RawDocumentBuf::new();
@@ -153,7 +152,7 @@ impl Range {
     }
 }
 
-/// The `_id` of a document of nothing else.
+/// The `_id` of a document that contains only that.
 fn read_id(key: &[u8]) -> Option<Bson> {
     Document::from_reader(key).ok()?.remove("_id")
 }
@@ -163,7 +162,7 @@ impl Source for Scan {
         Replay::FromStore
     }
 
-    /// An offset is how many documents were read before: one that was removed or added moves all behind it.
+    /// An offset is the number of documents before it: a removed or added document shifts all later ones.
     fn stable(&self) -> bool {
         false
     }

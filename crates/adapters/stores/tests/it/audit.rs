@@ -6,13 +6,13 @@ use plimsoll_pipeline::{Batch, Partition, Record, SinkFactory, Verdict};
 use plimsoll_stores::audit::{Expected, Identified, Mismatch, Part, Report, checksum, scan};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::document::identity::Identity;
-use plimsoll_stores::scenario::{Insert, Named};
+use plimsoll_stores::scenario::{IdKind, Insert};
 use plimsoll_stores::topics::Topics;
 
 use crate::bench::{ask, batch, payload, shared, sink, uri, write};
 
 fn number(db: &str, topic: &str) -> u32 {
-    Topics::of(&format!("{db}.c").parse().unwrap(), Default::default()).wished(topic)
+    Topics::of(&format!("{db}.c").parse().unwrap(), Default::default()).default_number(topic)
 }
 
 fn expected(db: &str, partition: u32, end: u64) -> Expected {
@@ -44,7 +44,7 @@ fn audit(server: &Server, expected: Vec<Expected>, parts: &[Part]) -> Report {
 }
 
 #[test]
-fn what_a_sink_wrote_holds_with_its_payloads() {
+fn written_events_pass_the_audit_with_payloads() {
     let server = shared();
     for (db, form) in [("au_bson", Form::Bson), ("au_full", Form::Full)] {
         fill(&server, db, form, [batch("t", 0, 0, 300), batch("t", 1, 0, 20), batch("t", 0, 300, 500)]);
@@ -84,10 +84,10 @@ fn planted_gaps_and_altered_payloads_are_found() {
 }
 
 #[test]
-fn copies_are_found_by_the_field_that_keeps_the_source() {
+fn duplicates_are_found_by_the_source_field() {
     let server = shared();
     let mut typed = Insert { form: Form::Bson, ..Insert::new(uri(&server), "au_copies.c") };
-    (typed.identity, typed.source_field) = (Named::ObjectId, Some("src".into()));
+    (typed.identity, typed.source_field) = (IdKind::ObjectId, Some("src".into()));
     let mut sink = sink(&typed.build().unwrap());
     write(&mut *sink, batch("t", 0, 0, 50));
     write(&mut *sink, batch("t", 0, 40, 45));
@@ -100,7 +100,7 @@ fn copies_are_found_by_the_field_that_keeps_the_source() {
 }
 
 #[test]
-fn data_and_dead_letters_hold_together() {
+fn data_and_dead_letters_together_pass() {
     let server = shared();
     fill(&server, "au_letters", Form::Bson, [batch("t", 0, 0, 40), batch("t", 0, 41, 60)]);
     let data = part("au_letters", "c", Form::Bson);
@@ -117,7 +117,7 @@ fn data_and_dead_letters_hold_together() {
 }
 
 #[test]
-fn a_payload_with_an_id_of_its_own_is_put_together_again() {
+fn a_payload_with_its_own_id_is_reconstructed() {
     let server = shared();
     let own = doc! {"a": 1, "_id": "mine", "b": 2}.to_vec().unwrap();
     let mut batch = Batch::new(Partition::new("t", 0));

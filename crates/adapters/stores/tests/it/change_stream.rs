@@ -82,7 +82,7 @@ fn offsets(arrived: &[Arrived]) -> Vec<u64> {
 }
 
 #[test]
-fn changes_go_on_where_they_were_last_read() {
+fn a_change_stream_resumes_at_its_position() {
     let server = shared();
     ask(&server, "cs_resume", doc! {"create": "c"});
     let first = read(&server, "cs_resume", Payload::Document, 50, || insert(&server, "cs_resume", 0..50));
@@ -180,7 +180,7 @@ impl PositionStore for Mortal {
 }
 
 #[test]
-fn who_is_killed_before_its_first_commit_reads_the_same_changes_again() {
+fn a_crash_before_the_first_commit_repeats_the_same_changes() {
     let (server, db) = (shared(), "cs_first");
     ask(&server, db, doc! {"create": "c"});
     let (dead, next) = (Arc::new(AtomicBool::new(false)), Cell::new(0));
@@ -209,7 +209,7 @@ fn who_is_killed_before_its_first_commit_reads_the_same_changes_again() {
 }
 
 #[test]
-fn a_stream_whose_beginning_cannot_be_kept_is_not_read() {
+fn a_stream_without_stored_start_is_not_read() {
     let (server, db) = (shared(), "cs_unkept");
     ask(&server, db, doc! {"create": "c"});
     let mortal = Mortal { positions: positions(&server, db), dead: Arc::new(AtomicBool::new(true)) };
@@ -224,7 +224,7 @@ fn a_stream_whose_beginning_cannot_be_kept_is_not_read() {
 
 /// Another pipeline counts other changes from zero: the destination must not take them for those that it has.
 #[test]
-fn a_stream_that_begins_anew_has_other_names_for_its_changes() {
+fn a_new_stream_identifies_its_changes_differently() {
     let (server, db) = (shared(), "cs_anew");
     ask(&server, db, doc! {"create": "c"});
     let at = Partition::new(format!("{db}.c"), 0);
@@ -242,7 +242,7 @@ fn a_stream_that_begins_anew_has_other_names_for_its_changes() {
 }
 
 #[test]
-fn changes_and_their_place_are_written_in_one_transaction() {
+fn changes_and_positions_are_written_in_one_transaction() {
     let (server, db) = (shared(), "cs_tx");
     ask(&server, db, doc! {"create": "c"});
     let typed = Transactional {
@@ -270,7 +270,7 @@ fn changes_and_their_place_are_written_in_one_transaction() {
 
 /// Otherwise a quiet collection of a busy server could not be gone on with one day: the history before its last change is gone.
 #[test]
-fn a_stream_in_which_nothing_comes_moves_on_with_the_history_and_leaves_nothing_out() {
+fn an_idle_stream_follows_the_history_and_misses_nothing() {
     let server = shared();
     ask(&server, "cs_idle", doc! {"create": "c"});
     let at = Partition::new("cs_idle.c", 0);
@@ -288,7 +288,7 @@ fn a_stream_in_which_nothing_comes_moves_on_with_the_history_and_leaves_nothing_
 }
 
 #[test]
-fn a_server_that_was_killed_is_followed_and_no_change_is_left_out() {
+fn a_killed_server_is_followed_and_no_change_is_missed() {
     let mut server = start();
     ask(&server, "d", doc! {"create": "c"});
     let first = read(&server, "d", Payload::Document, 20, || insert(&server, "d", 0..20));
@@ -302,7 +302,7 @@ fn a_server_that_was_killed_is_followed_and_no_change_is_left_out() {
 }
 
 #[test]
-fn a_server_that_knows_no_changes_is_refused_before_anything_is_read() {
+fn a_server_without_change_streams_is_refused_first() {
     let server = shared();
     let collect = Collect::default();
     let typed = r#"{"uri": "mongodb://127.0.0.1:1/?directConnection=true&connectTimeoutMS=100"}"#;

@@ -17,7 +17,7 @@ fn batch(payload: &[u8]) -> Batch {
 }
 
 #[test]
-fn the_bytes_of_a_bson_payload_are_not_touched_whatever_their_types() {
+fn a_bson_payload_keeps_its_bytes_for_every_type() {
     let payload = doc! {
         "long": 1_i64, "int": 1, "double": 1.0, "decimal": "1.50".parse::<bson::Decimal128>().unwrap(),
         "date": bson::DateTime::from_millis(5), "time": bson::Timestamp { time: 1, increment: 2 },
@@ -34,7 +34,7 @@ fn the_bytes_of_a_bson_payload_are_not_touched_whatever_their_types() {
 }
 
 #[test]
-fn a_field_that_the_sink_writes_gives_way_only_if_a_sink_wrote_it() {
+fn an_existing_source_field_is_replaced_only_if_a_sink_wrote_it() {
     let payload = doc! {"vector": [1], "a": 1, "_id": 7, "tail": 2, "b": {"tail": 3}}.to_vec().unwrap();
     let batch = batch(&payload);
     let (event, mut scratch, mut out) = (batch.events()[0], Vec::new(), Vec::new());
@@ -51,7 +51,7 @@ fn a_field_that_the_sink_writes_gives_way_only_if_a_sink_wrote_it() {
 }
 
 #[test]
-fn an_id_that_was_put_aside_once_is_not_hidden_by_the_next() {
+fn an_earlier_payload_id_is_not_hidden() {
     let both = doc! {"_id": 2, "_payload_id": 1}.to_vec().unwrap();
     let one = doc! {"_payload_id": 1}.to_vec().unwrap();
     let refusal = |payload: &[u8], id: Id<'_>| {
@@ -85,7 +85,7 @@ fn the_metadata_document_of_a_two_byte_key_has_71_bytes() {
 
 /// As when a collection with such a field is scanned into another.
 #[test]
-fn a_copied_document_says_its_own_source_and_one_that_means_something_else_is_refused() {
+fn a_copied_document_gets_its_own_source_and_other_values_are_refused() {
     let server = shared();
     let typed = Insert { form: Form::Bson, ..Insert::new(uri(&server), "in_room.c") };
     let typed = Insert { source_field: Some("src".into()), ..typed };

@@ -167,7 +167,7 @@ fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
 }
 
 #[test]
-fn who_was_taken_over_writes_nothing_and_without_the_epoch_would_lose_and_double() {
+fn a_fenced_process_writes_nothing_and_the_epoch_is_necessary() {
     assert_eq!(taken_over("fence_kept", Fence::Kept), (Verdict::Revoked, vec![10, 15, 20, 30]));
     // Numbers 0 to 2 are the first's, 3 is the second's: 15 is lost, and 30 is there twice.
     assert_eq!(taken_over("fence_gone", Fence::Gone), (Verdict::WRITTEN, vec![10, 20, 30, 30]));

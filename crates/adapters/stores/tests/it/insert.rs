@@ -7,7 +7,7 @@ use plimsoll_pipeline::meter::Count;
 use plimsoll_pipeline::{Batch, FailureClass, Partition, Record, SinkFactory, Verdict};
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::document::identity::Identity;
-use plimsoll_stores::scenario::{Insert, Named};
+use plimsoll_stores::scenario::{IdKind, Insert};
 use plimsoll_stores::sink::insert::Inserts;
 use plimsoll_stores::topics::Topics;
 
@@ -24,9 +24,9 @@ fn inserts(server: &plimsoll_host::Server, db: &str, with: impl FnOnce(&mut Inse
 }
 
 #[test]
-fn every_way_of_naming_documents_keeps_the_contract() {
+fn every_id_kind_satisfies_the_contract() {
     let server = shared();
-    for (db, identity) in [("in_source", Named::Source), ("in_oid", Named::ObjectId)] {
+    for (db, identity) in [("in_source", IdKind::Source), ("in_oid", IdKind::ObjectId)] {
         let factory = inserts(&server, db, |typed| typed.identity = identity);
         contract::check(&factory, || count(&server, db, "c"));
     }
@@ -41,19 +41,19 @@ fn every_form_keeps_the_contract() {
 }
 
 #[test]
-fn a_server_that_went_away_is_waited_for() {
+fn an_unavailable_server_is_awaited() {
     let mut server = start();
     let factory = inserts(&server, "d", |_| ());
     contract::check_absence(&mut server, &factory);
 }
 
 #[test]
-fn a_document_is_named_by_its_source_and_is_the_payload() {
+fn a_document_is_the_payload_with_the_source_as_id() {
     let server = shared();
     let factory = inserts(&server, "in_name", |_| ());
     assert_eq!(write(&mut *sink(&factory), batch("orders", 3, 7, 8)), Verdict::WRITTEN);
     let found = documents(&server, "in_name", "c");
-    let topic = Topics::of(&"in_name.c".parse().unwrap(), Default::default()).wished("orders");
+    let topic = Topics::of(&"in_name.c".parse().unwrap(), Default::default()).default_number("orders");
     let name = Identity { topic, partition: 3, offset: 7 }.to_bytes().to_vec();
     assert_eq!(found[0].get_binary_generic("_id").unwrap(), &name);
     assert_eq!((found[0].get_i64("n").unwrap(), found[0].get_str("text").unwrap()), (7, "event 7"));
@@ -62,7 +62,7 @@ fn a_document_is_named_by_its_source_and_is_the_payload() {
 }
 
 #[test]
-fn writes_and_flushes_are_counted_as_the_server_says_whoever_of_the_workers_sent_them() {
+fn writes_and_flushes_of_all_workers_are_counted_from_replies() {
     let server = shared();
     let factory = inserts(&server, "in_writes", |_| ());
     let tally = factory.tally().unwrap();
@@ -76,19 +76,19 @@ fn writes_and_flushes_are_counted_as_the_server_says_whoever_of_the_workers_sent
 }
 
 #[test]
-fn a_time_series_whose_ids_are_not_unique_is_refused_where_they_must_be() {
+fn a_time_series_is_refused_where_ids_must_be_unique() {
     let server = shared();
     ask(&server, "in_series", doc! {"create": "c", "timeseries": {"timeField": "t"}});
-    for identity in [Named::Source, Named::Payload] {
+    for identity in [IdKind::Source, IdKind::Payload] {
         let factory = inserts(&server, "in_series", |typed| typed.identity = identity);
         let error = factory.build(0).err().unwrap().to_string();
         assert!(error.contains("in_series.c is a collection of a time series"), "{error}");
     }
-    assert!(inserts(&server, "in_series", |typed| typed.identity = Named::ObjectId).build(0).is_ok());
+    assert!(inserts(&server, "in_series", |typed| typed.identity = IdKind::ObjectId).build(0).is_ok());
 }
 
 #[test]
-fn two_topics_that_want_one_number_are_told_before_anything_is_stored() {
+fn a_topic_number_conflict_is_reported_before_any_write() {
     let server = shared();
     let factory = inserts(&server, "in_topics", |typed| {
         typed.topics = [("a".to_owned(), 7), ("b".to_owned(), 7)].into();
@@ -111,7 +111,7 @@ fn two_topics_that_want_one_number_are_told_before_anything_is_stored() {
 }
 
 #[test]
-fn a_duplicate_of_another_unique_index_refuses_that_record_and_one_of_the_source_is_a_replay() {
+fn a_duplicate_in_another_index_is_refused_and_one_in_the_source_field_is_a_replay() {
     let server = shared();
     unique(&server, "in_unique", "c", "n");
     let factory = inserts(&server, "in_unique", |_| ());
@@ -131,7 +131,7 @@ fn a_duplicate_of_another_unique_index_refuses_that_record_and_one_of_the_source
 }
 
 #[test]
-fn what_cannot_be_a_document_is_refused_by_its_index_and_the_others_are_written() {
+fn an_unfit_event_is_refused_by_index_and_others_are_written() {
     let server = shared();
     ask(&server, "in_bad", doc! {"create": "c", "validator": {"n": {"$gte": 0}}});
     let factory = inserts(&server, "in_bad", |_| ());
@@ -153,7 +153,7 @@ fn what_cannot_be_a_document_is_refused_by_its_index_and_the_others_are_written(
 }
 
 #[test]
-fn a_name_that_the_server_does_not_take_stops_the_pipeline() {
+fn an_invalid_collection_name_stops_the_pipeline() {
     let server = shared();
     ask(&server, "in_view", doc! {"create": "v", "viewOn": "c", "pipeline": []});
     let typed = Insert { form: Form::Bson, ..Insert::new(uri(&server), "in_view.v") };
@@ -164,7 +164,7 @@ fn a_name_that_the_server_does_not_take_stops_the_pipeline() {
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_when_the_server_is_killed_under_load_and_batches_come_again() {
+fn a_killed_server_neither_loses_nor_duplicates_events() {
     let mut server = start();
     let factory = inserts(&server, "d", |typed| typed.connections = 3);
     let kills: u32 = 3;
@@ -200,10 +200,10 @@ fn nothing_is_lost_or_doubled_when_the_server_is_killed_under_load_and_batches_c
 }
 
 #[test]
-fn a_source_field_tells_copies_apart() {
+fn a_source_field_identifies_duplicates() {
     let server = shared();
     let factory = inserts(&server, "in_copies", |typed| {
-        (typed.identity, typed.source_field) = (Named::ObjectId, Some("src".into()));
+        (typed.identity, typed.source_field) = (IdKind::ObjectId, Some("src".into()));
     });
     let mut sink = sink(&factory);
     (0..2).for_each(|_| assert_eq!(write(&mut *sink, batch("t", 0, 0, 3)), Verdict::WRITTEN));

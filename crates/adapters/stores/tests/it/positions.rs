@@ -12,7 +12,7 @@ fn store(db: &str, pipeline: &str) -> plimsoll_stores::positions::Positions {
 }
 
 #[test]
-fn a_position_is_kept_with_its_token_and_never_goes_back() {
+fn a_position_keeps_its_token_and_never_moves_back() {
     let (_server, at) = (shared(), Partition::new("t", 0));
     let first = store("pos_keep", "p");
     let claim = first.claim(&at).unwrap();
@@ -27,7 +27,7 @@ fn a_position_is_kept_with_its_token_and_never_goes_back() {
 
 /// A claim that counted on from whatever is there could be done again by a try that was given up.
 #[test]
-fn claims_at_one_moment_have_an_epoch_each_and_none_is_left_out() {
+fn simultaneous_claims_get_consecutive_epochs() {
     let (_server, at) = (shared(), Partition::new("t", 0));
     let stores: Vec<_> = (0..4).map(|_| store("pos_many", "p")).collect();
     let claim = &|store: &plimsoll_stores::positions::Positions| store.claim(&at).unwrap().epoch;
@@ -43,7 +43,7 @@ fn claims_at_one_moment_have_an_epoch_each_and_none_is_left_out() {
 }
 
 #[test]
-fn who_lost_a_partition_is_told_and_changes_nothing() {
+fn a_process_that_lost_a_partition_changes_nothing() {
     let (_server, lost, kept) = (shared(), Partition::new("t", 0), Partition::new("t", 1));
     let (first, second) = (store("pos_fence", "p"), store("pos_fence", "p"));
     for partition in [&lost, &kept] {

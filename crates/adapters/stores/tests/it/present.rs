@@ -21,7 +21,7 @@ fn typed(uri: String, collection: &str) -> Transactional {
 }
 
 #[test]
-fn events_and_letters_that_are_there_without_a_position_are_not_doubled() {
+fn existing_events_and_letters_without_a_position_are_not_duplicated() {
     let server = shared();
     unique(&server, "tx_there", "c", "n");
     let taken: Vec<_> = [3_i64, 170].iter().map(|n| doc! {"_id": format!("other {n}"), "n": *n}).collect();
@@ -135,7 +135,7 @@ fn found(documents: Vec<Document>) -> Document {
 }
 
 #[test]
-fn what_is_there_is_asked_for_once_and_again_when_another_primary_answers() {
+fn existing_events_are_queried_once_per_primary() {
     let primary = Primary { held: Mutex::new((0..50).collect()), lost: Mutex::new(1), ..Primary::default() };
     let heard = heard(primary, 100);
     let inserted = heard.iter().filter_map(|command| command.get_array("documents").ok()).map(Vec::len);

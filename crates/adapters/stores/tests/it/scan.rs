@@ -46,7 +46,7 @@ fn fill(server: &Server, db: &str) -> Vec<Document> {
 }
 
 #[test]
-fn a_scan_reads_everything_in_the_order_of_the_ids_whatever_their_types() {
+fn a_scan_reads_all_id_types_in_order() {
     let server = shared();
     let all = fill(&server, "sc_all");
     let collect = Collect::default();
@@ -67,7 +67,7 @@ fn a_scan_reads_everything_in_the_order_of_the_ids_whatever_their_types() {
 
 /// Servers keep documents that nest deeper than what sinks send: one of them does not end a scan.
 #[test]
-fn a_document_that_nests_deep_is_an_event_as_any_other() {
+fn a_deeply_nested_document_is_an_event() {
     let (server, db) = (shared(), "sc_deep");
     let deep = (0..120).fold(doc! {"n": 1}, |inner, _| doc! {"a": inner});
     let all = vec![doc! {"_id": 1}, doc! {"_id": 2, "deep": deep}, doc! {"_id": 3}];
@@ -101,7 +101,7 @@ fn ranges_hold_each_document_once() {
 }
 
 #[test]
-fn a_scan_goes_on_behind_what_was_settled() {
+fn a_scan_resumes_after_settled_documents() {
     let server = shared();
     let all = fill(&server, "sc_resume");
     let (collect, mut arrived, mut runs) = (Collect::default(), Vec::new(), 0);

@@ -58,7 +58,7 @@ fn events_and_positions_are_written_together() {
 }
 
 #[test]
-fn a_partition_that_nobody_claimed_is_not_written() {
+fn an_unclaimed_partition_is_not_written() {
     let server = shared();
     let factory = typed(&server, "tx_bare").build("p").unwrap();
     let Verdict::Failed(failure) = write(&mut *sink(&factory), batch("t", 0, 0, 5)) else {
@@ -69,7 +69,7 @@ fn a_partition_that_nobody_claimed_is_not_written() {
 }
 
 #[test]
-fn a_record_that_another_index_refuses_is_buried_in_the_same_transaction() {
+fn a_refused_record_is_dead_lettered_in_the_same_transaction() {
     let server = shared();
     unique(&server, "tx_poison", "c", "n");
     let taken: Vec<_> =
@@ -88,7 +88,7 @@ fn a_record_that_another_index_refuses_is_buried_in_the_same_transaction() {
 }
 
 #[test]
-fn who_lost_the_partition_writes_nothing_more() {
+fn a_process_that_lost_the_partition_writes_no_more() {
     let server = shared();
     let control = Arc::new(Control::default());
     std::thread::scope(|scope| {
@@ -108,7 +108,7 @@ fn who_lost_the_partition_writes_nothing_more() {
 
 /// The batches of an assignment that has ended wait to be gathered when those of the next one come.
 #[test]
-fn a_partition_that_comes_again_while_batches_wait_is_written_once() {
+fn a_reassigned_partition_with_buffered_batches_is_written_once() {
     let server = shared();
     let typed = Transactional { gather_wait: "200ms".parse().unwrap(), ..typed(&server, "tx_again") };
     let changing = Changing::new(3000, Change::Again { batches: 13, times: 6 });
@@ -120,7 +120,7 @@ fn a_partition_that_comes_again_while_batches_wait_is_written_once() {
 }
 
 #[test]
-fn who_learns_in_time_that_the_partition_is_lost_goes_on() {
+fn a_process_notified_of_the_loss_in_time_continues() {
     let server = shared();
     let lost = Arc::new(AtomicBool::new(false));
     let changing = Changing::new(u64::MAX, Change::Lost(Arc::clone(&lost)));
@@ -146,7 +146,7 @@ fn who_learns_in_time_that_the_partition_is_lost_goes_on() {
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_the_pipeline_is_ended_at_once() {
+fn killed_servers_and_aborts_neither_lose_nor_duplicate_events() {
     let mut server = start();
     let seed = clock::wall_ms();
     println!("seed {seed}");

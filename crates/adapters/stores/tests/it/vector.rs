@@ -41,7 +41,7 @@ fn numbers(server: &Server, db: &str) -> Vec<(String, i64)> {
 }
 
 #[test]
-fn the_newest_event_of_a_key_stays_whatever_comes_again() {
+fn the_newest_event_of_a_key_wins() {
     let server = shared();
     let mut sink = sink(&vectors(&server, "ve_key", |_| ()));
     assert_eq!(write(&mut *sink, keyed(0, &[("a", 1), ("b", 2), ("a", 3)])), Verdict::WRITTEN);
@@ -77,7 +77,7 @@ fn named(first: u64, documents: &[(Option<&str>, i64)]) -> Batch {
 }
 
 #[test]
-fn documents_that_name_themselves_are_as_they_were_read_last() {
+fn documents_with_own_ids_hold_the_event_read_last() {
     let server = shared();
     let factory = vectors(&server, "ve_payload", |typed| typed.by = By::Payload);
     assert_eq!(factory.promise().identity, Identity::Named);
@@ -110,7 +110,7 @@ fn a_vector_is_stored_in_either_form() {
 }
 
 #[test]
-fn what_has_no_vector_or_no_key_is_refused() {
+fn an_event_without_vector_or_key_is_refused() {
     let server = shared();
     let mut batch = keyed(0, &[("a", 1)]);
     batch.push(Record { offset: 2, appended_ms: 0, key: Some(b"b"), payload: Some(&payload(2)) });
@@ -135,7 +135,7 @@ fn some_broken(events: &[(&str, u64, bool)]) -> Batch {
 }
 
 #[test]
-fn a_refused_event_takes_no_earlier_one_of_its_key_with_it() {
+fn a_refused_event_hides_no_earlier_one_of_its_key() {
     let server = shared();
     let mut sink_by_key = sink(&vectors(&server, "ve_last", |_| ()));
     // The last of the key a stands for the one before it, and is refused: the batch comes again in halves.
@@ -185,7 +185,7 @@ fn a_payload_with_a_field_of_the_sinks_name_is_refused_unless_the_sink_takes_ano
 }
 
 #[test]
-fn a_document_that_was_embedded_before_gets_its_vector_anew_and_its_source_counts() {
+fn an_embedded_document_gets_a_new_vector_and_keeps_its_source() {
     let server = shared();
     let mut sink = sink(&vectors(&server, "ve_anew", |_| ()));
     assert_eq!(write(&mut *sink, of_one_key(1, &[doc! {"n": 1}])), Verdict::WRITTEN);

@@ -3,7 +3,7 @@
 use bson::{Document, doc};
 use plimsoll_host::scripted::Server;
 use plimsoll_pipeline::{FailureClass, Verdict};
-use plimsoll_stores::scenario::{Insert, Named};
+use plimsoll_stores::scenario::{IdKind, Insert};
 
 use crate::bench::{batch, refused, sink, write};
 
@@ -13,7 +13,7 @@ fn judged(answer: Document) -> Verdict {
         Server::start(move |command: &Document| command.contains_key("insert").then(|| answer.clone()))
             .unwrap();
     let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true", server.address().port());
-    let typed = Insert { identity: Named::ObjectId, connections: 1, ..Insert::new(uri, "d.c") };
+    let typed = Insert { identity: IdKind::ObjectId, connections: 1, ..Insert::new(uri, "d.c") };
     write(&mut *sink(&typed.build().unwrap()), batch("t", 0, 0, 5))
 }
 
@@ -49,7 +49,7 @@ fn what_passes_comes_again() {
 }
 
 #[test]
-fn what_will_not_pass_stops_the_pipeline() {
+fn permanent_errors_stop_the_pipeline() {
     // Rights, a name, a view, a command that is not known.
     for code in [13, 73, 166, 59] {
         check(failed(code), FailureClass::Final);
@@ -57,7 +57,7 @@ fn what_will_not_pass_stops_the_pipeline() {
 }
 
 #[test]
-fn a_refusal_that_names_no_document_is_looked_for_by_halves() {
+fn a_refusal_without_document_splits_the_batch() {
     // InvalidBSON, BadValue, BSONObjectTooLarge, a number that nobody knows.
     for code in [22, 2, 10334, 99_999] {
         check(failed(code), FailureClass::Poisoned);
@@ -65,13 +65,13 @@ fn a_refusal_that_names_no_document_is_looked_for_by_halves() {
 }
 
 #[test]
-fn documents_that_get_names_of_their_own_never_come_again_in_halves_when_some_are_written() {
+fn documents_with_new_ids_are_never_split_once_some_are_written() {
     assert_eq!(refused(&judged(errors(16755, &[1, 2]))), [1, 2]);
     check(errors(16755, &[0, 1, 2, 3, 4]), FailureClass::Poisoned);
 }
 
 #[test]
-fn what_concerns_one_document_refuses_that_one() {
+fn an_error_of_one_document_refuses_that_event() {
     for code in [11000, 121, 16755] {
         assert_eq!(refused(&judged(errors(code, &[3, 1]))), [1, 3], "{code}");
     }

@@ -7,7 +7,7 @@ use plimsoll_deployment::Namespace;
 use plimsoll_kafka::scenario as kafka;
 use plimsoll_stores::audit::{Identified, Part, Report, scan};
 use plimsoll_stores::document::form::Form;
-use plimsoll_stores::scenario::{Insert, Named, Transactional, Vector};
+use plimsoll_stores::scenario::{IdKind, Insert, Transactional, Vector};
 use plimsoll_stores::sink::vector::By;
 use plimsoll_stores::topics::Topics;
 
@@ -53,7 +53,7 @@ impl Collections {
     }
 
     pub(super) fn answer(&self, source: &kafka::Source) -> anyhow::Result<Report> {
-        let number = self.topics.wished(&source.topic);
+        let number = self.topics.default_number(&source.topic);
         let mut expected = learn(source, number, &mut |_| Ok(()))?;
         if !self.summed {
             expected.iter_mut().for_each(|partition| partition.checksum = None);
@@ -78,7 +78,7 @@ type Found = (String, Namespace, Vec<Part>, BTreeMap<String, u32>);
 fn of_insert(insert: &Insert) -> anyhow::Result<Found> {
     let namespace: Namespace = insert.collection.parse().context("read `collection`")?;
     let identified = match (&insert.identity, &insert.source_field) {
-        (Named::Source, _) => Identified::ById,
+        (IdKind::Source, _) => Identified::ById,
         (_, Some(field)) => Identified::ByField(field.clone()),
         (_, None) => bail!(
             "documents with ids of their own do not say which events they are: give the sink a `source_field`"

@@ -3,7 +3,9 @@
 use anyhow::bail;
 use plimsoll_kafka::survey::survey;
 use plimsoll_kafka::{Cluster, scenario as kafka};
-use plimsoll_stores::audit::{Found, Known, Learner, Likeness, Payload, Reconcile, Report};
+use plimsoll_stores::audit::{
+    ContentHash, ContentIndex, ContentIndexBuilder, Found, Payload, Reconcile, Report,
+};
 use plimsoll_stores::document::identity::Identity;
 
 use super::envelopes::{Envelopes, opened};
@@ -36,15 +38,15 @@ impl Topic {
     }
 
     pub(super) fn answer(&self, source: &kafka::Source) -> anyhow::Result<Report> {
-        let mut learner = Learner::default();
+        let mut learner = ContentIndexBuilder::default();
         let mut expected = learn(source, NUMBER, &mut |record| {
-            Ok(learner.learn(self.as_read(record, Likeness::of), record.partition, record.offset)?)
+            Ok(learner.add(self.as_read(record, ContentHash::of), record.partition, record.offset)?)
         })?;
         if self.envelopes.source > 0 {
             // The sums are of the envelopes, and what is found is what was in them.
             expected.iter_mut().for_each(|partition| partition.checksum = None);
         }
-        let (mut known, mut fold) = (learner.known(), Reconcile::new(expected)?);
+        let (mut known, mut fold) = (learner.build(), Reconcile::new(expected)?);
         survey(&self.cluster, &self.topic, SILENCE, &mut |record| {
             let within = self.placed.then_some(record.partition);
             let found = opened(&record, self.envelopes.found, |key, payload| {
@@ -87,8 +89,8 @@ fn letters(file: &PipelineFile, sink: &kafka::Sink) -> anyhow::Result<Option<Str
 /// A key and a payload, as a record says them.
 type Said<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
-fn find((key, payload): Said<'_>, within: Option<u32>, known: &mut Known, fold: &mut Reconcile) {
-    let Some((partition, offset)) = known.find(Likeness::of(key, payload), within) else {
+fn find((key, payload): Said<'_>, within: Option<u32>, known: &mut ContentIndex, fold: &mut Reconcile) {
+    let Some((partition, offset)) = known.find(ContentHash::of(key, payload), within) else {
         return fold.see(Found::Unexpected);
     };
     let identity = Identity { topic: NUMBER, partition, offset };

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failure_everybody_pauses() {
+    fn all_workers_pause_after_a_failure() {
         let mut circuit = circuit();
         assert_eq!(circuit.permit(at(1)), Permit::Go);
         assert!(!circuit.failed(at(10), 1.0));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_together_counts_once() {
+    fn simultaneous_failures_count_once() {
         let mut circuit = circuit();
         assert!(!circuit.failed(at(10), 1.0));
         assert!(!circuit.failed(at(20), 1.0));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_circuit_lets_one_try_and_closes_with_its_success() {
+    fn an_open_circuit_permits_one_probe_and_closes_on_success() {
         let mut circuit = circuit();
         circuit.failed(at(10), 1.0);
         assert!(circuit.failed(at(110), 1.0), "the second in a row opens it");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_that_is_given_back_is_another_ones_at_once() {
+    fn a_returned_probe_permits_another_at_once() {
         let mut circuit = circuit();
         circuit.failed(at(10), 1.0);
         circuit.failed(at(110), 1.0);

@@ -122,7 +122,7 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
         Ok(())
     }
 
-    /// A sink that is away is waited for in a pipeline that has written, as one is that fails on the way.
+    /// Builds a worker. Once the pipeline has written events, an unavailable sink is waited for.
     fn build_own(&self, number: usize, queue: &Receiver<Box<Batch>>) -> Result<Worker<'env>, Error> {
         let began = clock::now();
         loop {
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_has_one_number_in_every_run_and_no_other_has_it() {
+    fn the_worker_number_of_a_partition_is_stable_and_unique() {
         let number = |topic: &str, index| number_of(&Partition::new(topic, index));
         assert_eq!(number("orders", 3), 0x09a7_c08a_0000_0003);
         let topics = ["orders", "payments", ""];

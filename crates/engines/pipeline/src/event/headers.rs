@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_keep_their_order_their_repetitions_and_what_has_no_value() {
+    fn headers_keep_order_repetitions_and_missing_values() {
         let mut bytes = Vec::new();
         append(&mut bytes, "a", Some(b"1"));
         append(&mut bytes, "b", None);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_beyond_all_measure_is_cut_and_what_follows_is_read() {
+    fn an_oversized_header_name_is_cut_and_later_headers_are_read() {
         let mut bytes = Vec::new();
         append(&mut bytes, &"é".repeat(40_000), Some(b"1"));
         append(&mut bytes, "b", None);

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_not_the_same_as_empty() {
+    fn null_differs_from_empty() {
         assert_eq!(Span::NULL.of(b"abc"), None);
         assert_eq!(Span::new(1, 1).of(b"abc"), Some(&b""[..]));
         assert_eq!(Span::new(1, 3).of(b"abc"), Some(&b"bc"[..]));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_knows_where_it_lies_in_the_whole() {
+    fn a_part_knows_its_offset_in_the_whole() {
         let whole = Span::new(10, 20);
         assert_eq!(whole.within(3, 7).offset_in(whole), Some(3));
         assert_eq!(whole.offset_in(whole), Some(0));

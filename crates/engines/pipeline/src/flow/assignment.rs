@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_position_never_passes_a_batch_that_is_not_settled() {
+    fn the_position_never_passes_an_unsettled_batch() {
         let (assignment, budget) = assignment();
         let [first, second, third] = [10, 25, 30].map(|next| claim(&assignment, &budget, next));
         second.settle();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_batch_grew_by_is_free_again_with_it() {
+    fn the_growth_of_a_batch_is_freed_with_it() {
         let (assignment, budget) = assignment();
         let ticket = claim(&assignment, &budget, 10);
         let part = ticket.split();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settled_after_the_end_of_the_assignment_counts_no_more() {
+    fn settling_after_the_end_of_the_assignment_has_no_effect() {
         let (assignment, budget) = assignment();
         let [early, late] = [10, 20].map(|next| claim(&assignment, &budget, next));
         early.settle();

@@ -135,7 +135,7 @@ mod tests {
     use crate::flow::{Budget, Limits, Space, Ticket};
 
     #[test]
-    fn giving_up_waits_for_what_is_in_flight_and_says_how_far_it_came() {
+    fn revoking_waits_for_events_in_flight_and_returns_the_positions() {
         let (assignments, budget) = (Assignments::new(None), Arc::new(Budget::new(Limits::default())));
         let partition = Partition::new("t", 3);
         let (assignment, from) = assignments.open(partition.clone()).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_or_late_is_not_committed() {
+    fn lost_or_late_positions_are_not_committed() {
         let (assignments, budget) = (Assignments::new(None), Arc::new(Budget::new(Limits::default())));
         let partition = Partition::new("t", 0);
         let (assignment, _) = assignments.open(partition.clone()).unwrap();

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_given_than_there_is() {
+    fn reservations_never_exceed_the_limits() {
         let budget = budget(10, 100);
         let wish = Space { events: 6, bytes: 30 };
         assert_eq!(budget.reserve(wish, NONE), Some(wish));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_in_flight_only_when_it_is_read() {
+    fn reserved_space_is_in_flight_only_once_read() {
         let budget = budget(10, 100);
         let reserved = budget.reserve(Space { events: 8, bytes: 80 }, NONE).unwrap();
         assert_eq!(budget.in_flight(), Space::default());
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_hold_as_events_do_and_what_grows_takes_their_room() {
+    fn bytes_are_limited_like_events_and_growth_counts() {
         let budget = budget(10, 100);
         let reserved = budget.reserve(Space { events: 1, bytes: 80 }, NONE).unwrap();
         budget.hold(Space { events: 1, bytes: 85 }, reserved);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken_by_what_is_given_back() {
+    fn freed_space_wakes_a_waiting_source() {
         let budget = budget(1, 100);
         let wish = Space { events: 1, bytes: 1 };
         assert!(budget.reserve(wish, NONE).is_some());

@@ -105,7 +105,7 @@ impl Verdict {
 pub struct Settled {
     /// The batch, with its events as submitted.
     pub batch: Batch,
-    /// What became of it.
+    /// The result.
     pub verdict: Verdict,
 }
 

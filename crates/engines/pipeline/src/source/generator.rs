@@ -75,7 +75,7 @@ impl Generator {
         Self { settings, words: None, filling, assignment: None, next: 0, made: 0, begun: None }
     }
 
-    /// Makes payloads texts of this number of words, whatever `payload_bytes` says.
+    /// Makes payloads texts of this number of words and ignores `payload_bytes`.
     #[must_use]
     pub const fn of_words(mut self, words: usize) -> Self {
         self.words = Some(words);

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_one_text_of_so_many_words_and_others_have_others() {
+    fn each_number_has_its_own_text_of_the_given_length() {
         let texts: BTreeSet<_> = (0..1000).map(|number| text(14, number)).collect();
         assert_eq!(texts.len(), 1000);
         assert!(texts.iter().all(|text| text.split(' ').count() == 14), "{texts:?}");
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_is_longer_than_is_said_and_none_is_there_twice() {
+    fn words_are_unique_and_within_the_length_limit() {
         assert!(WORDS.iter().all(|word| word.len() < WORD_BYTES_MAX));
         assert_eq!(WORDS.iter().collect::<BTreeSet<_>>().len(), WORDS.len());
     }

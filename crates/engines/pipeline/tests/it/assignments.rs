@@ -85,7 +85,7 @@ fn each_once(mut offsets: Vec<u64>) -> Vec<u64> {
 }
 
 #[test]
-fn what_belongs_to_another_process_is_left_to_it() {
+fn batches_of_a_lost_partition_are_left_to_its_owner() {
     assert!(lose(&Scripted::writing()).counts().get(Count::Left) > 0);
 }
 
@@ -115,7 +115,7 @@ impl Source for Lends {
 }
 
 #[test]
-fn what_a_sink_leaves_is_neither_written_nor_replayed() {
+fn a_batch_released_by_the_sink_is_neither_written_nor_replayed() {
     // The sink is given batches while their partition is held, and hears that it went before it writes them.
     let assignments: Arc<Mutex<Option<Arc<Assignments>>>> = Arc::default();
     let lent = Arc::clone(&assignments);
@@ -134,7 +134,7 @@ fn what_a_sink_leaves_is_neither_written_nor_replayed() {
 }
 
 #[test]
-fn what_a_sink_leaves_while_it_is_held_comes_again() {
+fn a_batch_released_within_its_assignment_is_retried() {
     let first = Arc::new(AtomicBool::new(true));
     lose(&Scripted::new(move |_| match first.swap(false, Ordering::Relaxed) {
         true => Verdict::Revoked,
@@ -195,7 +195,7 @@ fn commits(loses: bool, guarantee: Guarantee, until: impl Fn(&[usize]) -> bool) 
 }
 
 #[test]
-fn a_source_is_asked_again_for_what_it_could_not_keep_though_nothing_moves() {
+fn a_failed_commit_is_retried_even_if_no_position_moves() {
     let (sink, _) = commits(false, Guarantee::AtLeastOnce, |asked| {
         let last = asked.iter().rposition(|positions| *positions > 0);
         last.is_some_and(|last| asked.len() > last + 3)
@@ -204,7 +204,7 @@ fn a_source_is_asked_again_for_what_it_could_not_keep_though_nothing_moves() {
 }
 
 #[test]
-fn at_most_once_writes_nothing_of_a_partition_that_went_while_it_was_committed() {
+fn at_most_once_writes_nothing_of_a_partition_revoked_during_the_commit() {
     let (sink, meter) = commits(true, Guarantee::AtMostOnce, |asked| !asked.is_empty());
     assert_eq!(sink.written(), [] as [u64; 0]);
     assert!(meter.counts().get(Count::Left) > 0);

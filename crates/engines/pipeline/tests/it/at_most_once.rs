@@ -22,7 +22,7 @@ fn failing() -> Scripted {
 }
 
 #[test]
-fn at_most_once_commits_first_and_never_tries_again() {
+fn at_most_once_commits_first_and_never_retries() {
     let sink = failing();
     let outcome = run(&sink, None, at_most_once());
     assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
@@ -53,7 +53,7 @@ fn one_poisoned_event_takes_no_other_with_it() {
 }
 
 #[test]
-fn what_was_denied_is_a_dead_letter_though_its_batch_failed() {
+fn denied_events_are_dead_letters_even_if_their_batch_failed() {
     let (sink, letters) = (failing(), Scripted::writing());
     let outcome = run_through(vec![Box::new(Denies)], &sink, Some(&letters), at_most_once());
     assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
@@ -67,7 +67,7 @@ fn what_was_denied_is_a_dead_letter_though_its_batch_failed() {
 }
 
 #[test]
-fn what_was_cut_short_is_lost_because_its_position_is_committed() {
+fn aborted_events_are_lost_because_their_position_is_committed() {
     let (sink, source, control) =
         (Scripted::writing(), Counting::new(u64::MAX, 10), Arc::new(Control::default()));
     sink.set_open(false);

@@ -13,7 +13,7 @@ use plimsoll_pipeline::{
 use crate::scripted::{Counting, Scripted, Silent};
 
 #[test]
-fn exactly_as_many_events_are_in_flight_as_the_ceiling_says() {
+fn exactly_the_limit_of_events_is_in_flight() {
     let (pool, own) = (Executor::Pool(3), Executor::PerPartition);
     for (ceiling, batch, executor) in [(1800, 50, pool), (1801, 50, own), (7, 50, pool), (1, 1, own)] {
         let sink = Scripted::writing();
@@ -66,7 +66,7 @@ struct Running {
 }
 
 #[test]
-fn room_that_a_waiting_source_reserved_is_not_in_flight() {
+fn space_reserved_by_a_waiting_source_is_not_in_flight() {
     let running = start(Box::new(Silent), Vec::new(), &Scripted::writing());
     while running.budget.most().events == 0 {
         std::thread::yield_now();
@@ -130,7 +130,7 @@ impl Source for Gated {
 }
 
 #[test]
-fn what_transforms_add_is_in_flight_and_nothing_more_is_read_beside_it() {
+fn growth_by_transforms_counts_as_in_flight_and_pauses_reading() {
     let (sink, open) = (Scripted::writing(), Arc::new(AtomicBool::new(false)));
     sink.set_open(false);
     let source = Gated { inner: Counting::new(u64::MAX, 10), begun: false, open: Arc::clone(&open) };

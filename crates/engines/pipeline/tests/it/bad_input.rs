@@ -16,7 +16,7 @@ use crate::outcome::{RETRY, run, settings};
 use crate::scripted::{Counting, Scripted};
 
 #[test]
-fn a_full_disk_stops_the_pipeline_with_its_file_when_it_may_be_tried_no_more() {
+fn a_full_disk_stops_the_pipeline_when_retries_are_exhausted() {
     let sink = FileSink::new(FileSinkSettings { path: "/dev/full".into(), form: Form::Lines });
     // One batch, of the bytes 0 to 9: the next one is a line break, which no line may hold.
     let source = Counting::new(10, 10);
@@ -46,7 +46,7 @@ fn decoded(payloads: &[Vec<u8>]) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn an_envelope_of_another_version_or_with_a_wrong_checksum_is_a_dead_letter_that_says_so() {
+fn an_invalid_envelope_is_a_dead_letter_with_the_reason() {
     let mut batch = Batch::new(Partition::new("t", 0));
     batch.push(Record { payload: Some(b"payload"), ..Record::default() });
     TransformFactory::build(&Encode, 0).unwrap().apply(&mut batch).unwrap();
@@ -59,7 +59,7 @@ fn an_envelope_of_another_version_or_with_a_wrong_checksum_is_a_dead_letter_that
     let expected = [
         "invalid at decode: the envelope has version 2, and this program reads version 1",
         "invalid at decode: the envelope's checksum is",
-        "invalid at decode: this is no envelope",
+        "invalid at decode: this is not an envelope",
     ];
     assert_eq!(causes.len(), expected.len());
     for (cause, expected) in causes.iter().zip(expected) {
@@ -68,7 +68,7 @@ fn an_envelope_of_another_version_or_with_a_wrong_checksum_is_a_dead_letter_that
 }
 
 #[test]
-fn an_event_beyond_the_limit_is_condemned_whatever_the_source() {
+fn an_oversize_event_is_rejected_in_every_source() {
     let limits = Limits { event_bytes_max: 4, ..Limits::default() };
     let dir = tempfile::tempdir().unwrap();
     let documents = [&[5, 0, 0, 0, 0][..], &[5, 0, 0, 0, 0]].concat();
@@ -118,7 +118,7 @@ fn generator(payload_bytes: usize) -> Box<dyn plimsoll_pipeline::Source> {
 }
 
 #[test]
-fn limits_and_pauses_that_mean_nothing_are_refused() {
+fn invalid_limits_and_pauses_are_refused() {
     let check = |settings: Settings, expected: &str| {
         let error = run_refused(settings);
         assert!(error.contains(expected), "{error}");
@@ -147,7 +147,7 @@ fn run_refused(settings: Settings) -> String {
 }
 
 #[test]
-fn a_file_is_the_same_by_whatever_path_it_is_read() {
+fn a_file_is_recognised_under_every_path() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("data")).unwrap();
     fs::write(dir.path().join("data/in"), "a\nb\n").unwrap();

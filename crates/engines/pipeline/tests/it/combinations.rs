@@ -246,7 +246,7 @@ fn is_pointless(said: Result<(), Refusal>, capabilities: &Capabilities) -> bool 
 }
 
 #[test]
-fn what_is_refused_could_not_be_kept_and_what_is_given_is_kept() {
+fn refused_guarantees_would_break_and_given_ones_hold() {
     let mut refused = HashSet::new();
     for capabilities in combinations() {
         let courses = courses(&capabilities);

@@ -36,7 +36,7 @@ impl Transform for Thirds {
 }
 
 #[test]
-fn the_parts_add_up_to_what_was_read() {
+fn counts_add_up_to_the_events_read() {
     let sink = Scripted::new(|batch| {
         let sevens = batch.events().iter().enumerate().filter(|(_, event)| event.offset % 7 == 0);
         let refused =

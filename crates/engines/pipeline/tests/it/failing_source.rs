@@ -36,7 +36,7 @@ impl Source for Fails {
 }
 
 #[test]
-fn what_was_handed_over_in_the_turn_in_which_a_source_fails_is_written_and_committed() {
+fn batches_handed_over_before_a_source_fails_are_written_and_committed() {
     let (sink, source) = (Scripted::writing(), Counting::new(50, 10));
     let committed = Arc::clone(&source.committed);
     sink.set_open(false);

@@ -23,7 +23,7 @@ fn run(dir: &Path, format: Format, form: Form, limits: Limits) -> Result<Ended, 
 }
 
 #[test]
-fn a_file_is_read_from_where_it_was() {
+fn a_file_is_read_from_its_position() {
     let dir = tempfile::tempdir().unwrap();
     let (input, output) = (dir.path().join("in"), dir.path().join("out"));
     let lines =
@@ -46,7 +46,7 @@ fn a_file_is_read_from_where_it_was() {
 }
 
 #[test]
-fn events_of_another_file_of_the_same_path_have_names_of_their_own() {
+fn events_of_a_replaced_file_have_other_identities() {
     let dir = tempfile::tempdir().unwrap();
     let read = |text: &str| {
         fs::write(dir.path().join("in"), text).unwrap();
@@ -68,7 +68,7 @@ fn events_of_another_file_of_the_same_path_have_names_of_their_own() {
 }
 
 #[test]
-fn an_oversize_line_is_a_dead_letter_and_the_rest_goes_on() {
+fn an_oversize_line_is_a_dead_letter_and_later_lines_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let text = format!("one\n{}\n\nthree", "x".repeat(5000));
     fs::write(dir.path().join("in"), text).unwrap();
@@ -85,7 +85,7 @@ fn an_oversize_line_is_a_dead_letter_and_the_rest_goes_on() {
 }
 
 #[test]
-fn bson_documents_go_through_as_they_are_and_a_torn_one_is_said() {
+fn bson_documents_pass_unchanged_and_a_truncated_one_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let document = |number: u8| [&[12, 0, 0, 0, 16, b'n', 0, number, 0, 0, 0, 0][..]].concat();
     let whole: Vec<u8> = (0..50).flat_map(document).collect();

@@ -42,7 +42,7 @@ fn parts(sources: Vec<Box<dyn Source>>, sink: &Scripted) -> Parts {
 }
 
 #[test]
-fn a_source_that_forgets_cannot_promise_and_says_so() {
+fn a_source_without_replay_is_refused() {
     let sink = Scripted::writing();
     let refused =
         Pipeline::build(parts(vec![generator(0, Stop::Never)], &sink), Settings::default(), Arc::default());
@@ -64,7 +64,7 @@ fn a_file_that_would_be_read_from_its_beginning_again_is_refused_at_most_once_to
 }
 
 #[test]
-fn positions_that_nobody_would_write_are_refused() {
+fn a_store_without_writer_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let positions = FilePositions::open(dir.path().join("positions")).unwrap();
     let parts = parts(vec![Box::new(Counting::new(1, 1))], &Scripted::writing());
@@ -75,7 +75,7 @@ fn positions_that_nobody_would_write_are_refused() {
 
 /// A generator gives nothing again, so it needs no position for that promise; the file beside it does.
 #[test]
-fn each_of_several_sources_must_keep_the_promise() {
+fn each_of_several_sources_must_satisfy_the_guarantee() {
     let dir = tempfile::tempdir().unwrap();
     let file = || -> Box<dyn Source> {
         Box::new(File::new(FileSettings { path: "in".into(), format: Format::Ndjson }))
@@ -106,7 +106,7 @@ impl PositionStore for Away {
 }
 
 #[test]
-fn positions_that_cannot_be_written_say_that_the_pipeline_stops_only_where_it_does() {
+fn only_a_fatal_position_error_says_that_the_pipeline_stops() {
     let settings = GeneratorSettings { resumes: true, rate_per_s: Some(1000.0), ..made_up(0, Stop::Never) };
     let parts = parts(vec![Box::new(Generator::new(settings))], &Scripted::writing());
     let parts = Parts { positions: Some(Arc::new(Away)), ..parts };
@@ -145,7 +145,7 @@ fn every_executor_moves_every_event() {
 }
 
 #[test]
-fn a_drain_writes_what_is_in_flight_and_an_abort_leaves_it() {
+fn a_drain_writes_events_in_flight_and_an_abort_does_not() {
     let sink = Scripted::writing();
     sink.set_open(false);
     let source = Counting::new(u64::MAX, 10);
@@ -177,7 +177,7 @@ fn a_drain_writes_what_is_in_flight_and_an_abort_leaves_it() {
 }
 
 #[test]
-fn nothing_is_buried_without_a_place_and_without_an_end_to_its_tries() {
+fn dead_lettering_failed_batches_needs_a_sink_and_a_retry_limit() {
     let bury = |letters: bool, attempts_max| {
         let letters = letters.then(|| Box::new(Scripted::writing()) as Box<dyn SinkFactory>);
         let sources: Vec<Box<dyn Source>> = vec![Box::new(Counting::new(1, 1))];
@@ -192,7 +192,7 @@ fn nothing_is_buried_without_a_place_and_without_an_end_to_its_tries() {
 }
 
 #[test]
-fn settings_that_contradict_are_refused() {
+fn contradictory_settings_are_refused() {
     let refuse = |settings: Settings| {
         let refused = Pipeline::build(
             parts(vec![Box::new(Counting::new(1, 1))], &Scripted::writing()),

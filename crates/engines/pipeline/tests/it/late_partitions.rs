@@ -91,7 +91,7 @@ fn run(away: Range<u32>) -> (Result<Ended, Error>, u32, Vec<u64>) {
 }
 
 #[test]
-fn a_sink_that_is_away_is_waited_for_where_others_have_written_and_refused_at_the_start() {
+fn an_unavailable_sink_is_awaited_in_a_running_pipeline_and_refused_at_the_start() {
     let (ended, made, written) = run(1..3);
     assert_eq!((ended.unwrap(), made, written), (Ended::Exhausted, 4, vec![0, 1]));
     let (ended, made, _) = run(0..1);

@@ -58,7 +58,7 @@ fn check(source: Box<dyn Source>, transforms: Vec<Box<dyn TransformFactory>>, ex
 }
 
 #[test]
-fn a_part_that_panics_ends_the_pipeline_with_its_words() {
+fn a_panic_ends_the_pipeline_with_its_message() {
     check(Box::new(Counting::new(1000, 10)), vec![Box::new(Panics)], "panicked (of a transform)");
     check(Box::new(Panics), Vec::new(), "panicked (of a source)");
 }

@@ -12,7 +12,7 @@ fn after(transform: &dyn TransformFactory) -> Batch {
 }
 
 #[test]
-fn a_map_lets_a_tombstone_go_on_as_it_is() {
+fn a_map_passes_tombstones_unchanged() {
     for format in [Encoding::Json, Encoding::Bson] {
         let set = [("a".to_owned(), "1".to_owned())].into();
         for settings in [
@@ -28,7 +28,7 @@ fn a_map_lets_a_tombstone_go_on_as_it_is() {
 }
 
 #[test]
-fn a_filter_sees_null_where_there_is_no_payload() {
+fn a_filter_sees_a_missing_payload_as_null() {
     for (condition, kept) in [(". != null", 0), (". == null or .a > 3", 1)] {
         let settings = FilterSettings { condition: condition.into(), ..FilterSettings::default() };
         assert_eq!(after(&Filter::build(settings).unwrap()).events().len(), kept, "{condition}");
@@ -36,7 +36,7 @@ fn a_filter_sees_null_where_there_is_no_payload() {
 }
 
 #[test]
-fn two_fields_that_would_have_one_name_condemn_the_event_in_both_encodings() {
+fn a_name_collision_rejects_the_event_in_both_encodings() {
     let documents = [(Encoding::Json, br#"{"a": 1, "b": 2}"#.to_vec()), (Encoding::Bson, of_bson())];
     for (format, payload) in documents {
         let given = |rename: &[(&str, &str)]| {

@@ -24,7 +24,7 @@ fn a_poisoned_event_is_found_and_all_others_are_written() {
 }
 
 #[test]
-fn without_dead_letters_a_refused_event_stops_the_pipeline_and_is_not_passed() {
+fn without_dead_letters_a_refused_event_stops_the_pipeline() {
     let sink = Scripted::new(|batch| {
         if batch.events().iter().any(|event| event.offset == 555) {
             return Verdict::failed(FailureClass::Poisoned, "no");

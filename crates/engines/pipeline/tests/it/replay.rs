@@ -72,7 +72,7 @@ fn lines(dir: &Path, name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_letter_is_the_event_that_it_was_and_comes_through_once() {
+fn a_letter_is_replayed_as_its_event_once() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let text: String = (0..100).map(|n| format!("{{\"n\":{n}}}\n")).collect();
@@ -102,7 +102,7 @@ fn a_letter_is_the_event_that_it_was_and_comes_through_once() {
 }
 
 #[test]
-fn letters_before_a_line_that_is_none_come_through() {
+fn letters_before_an_invalid_line_are_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let text: String = (0..40).map(|n| format!("{{\"n\":{n}}}\n")).collect();
@@ -130,7 +130,7 @@ fn envelope(payload: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_letter_from_behind_an_envelope_is_the_event_as_it_was_read() {
+fn a_letter_of_a_decoded_event_holds_the_original() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let payloads = (0..).map(|pad: usize| format!("{{\"n\":3}}{}", " ".repeat(pad)));
@@ -160,7 +160,7 @@ fn a_letter_from_behind_an_envelope_is_the_event_as_it_was_read() {
 }
 
 #[test]
-fn a_letter_that_holds_only_the_beginning_of_its_event_stays_one() {
+fn an_incomplete_letter_is_rejected_again() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fs::write(dir.join("in"), format!("{}\n", "x".repeat(5000))).unwrap();
@@ -176,7 +176,7 @@ fn a_letter_that_holds_only_the_beginning_of_its_event_stays_one() {
 }
 
 #[test]
-fn a_file_of_something_else_is_said_with_the_place() {
+fn an_invalid_file_is_reported_with_the_offset() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("dead"), "{\"appended_ms\":1,\"headers\":{\"a\":\"1\"}}\n").unwrap();
     let parts = Parts {

@@ -11,7 +11,7 @@ use crate::outcome::{RETRY, run, settings};
 use crate::scripted::Scripted;
 
 #[test]
-fn a_failure_that_passes_costs_nothing_but_time() {
+fn a_transient_failure_costs_only_time() {
     let failures = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&failures);
     let mut sink = Scripted::new(move |_| match counted.fetch_add(1, Ordering::Relaxed) {
@@ -31,7 +31,7 @@ fn a_failure_that_passes_costs_nothing_but_time() {
 }
 
 #[test]
-fn a_sink_that_fails_from_one_batch_on_gets_them_again_in_order() {
+fn failed_batches_reach_the_sink_again_in_order() {
     // Everything in hand fails with the first, as in a transaction: what comes again must be as it was read.
     let failures = Arc::new(AtomicU32::new(0));
     let mut sink = Scripted::new(move |batch| {
@@ -52,7 +52,7 @@ fn a_sink_that_fails_from_one_batch_on_gets_them_again_in_order() {
 }
 
 #[test]
-fn a_failure_for_good_stops_the_pipeline_and_commits_what_was_written() {
+fn a_permanent_failure_stops_the_pipeline_and_commits_written_events() {
     let sink = Scripted::new(|batch| match batch.events()[0].offset {
         500.. => Verdict::failed(FailureClass::Final, "not allowed"),
         _ => Verdict::WRITTEN,
@@ -63,7 +63,7 @@ fn a_failure_for_good_stops_the_pipeline_and_commits_what_was_written() {
 }
 
 #[test]
-fn an_exhausted_budget_stops_or_buries_as_it_was_said() {
+fn exhausted_retries_stop_or_dead_letter_as_configured() {
     let script = || {
         Scripted::new(|batch| match batch.events()[0].offset {
             500..510 => Verdict::failed(FailureClass::Passing, "busy"),
@@ -82,7 +82,7 @@ fn an_exhausted_budget_stops_or_buries_as_it_was_said() {
 }
 
 #[test]
-fn to_be_cut_in_half_uses_up_no_try() {
+fn a_split_uses_no_retry() {
     // The event 7 is found by three cuts; then those that were cut off last fail as often as they may, and no more.
     let failures = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&failures);
@@ -105,7 +105,7 @@ fn to_be_cut_in_half_uses_up_no_try() {
 }
 
 #[test]
-fn a_batch_that_tries_for_all_and_is_left_holds_nobody_up() {
+fn a_released_probe_blocks_no_other_batch() {
     let asked = AtomicU32::new(0);
     let sink = Scripted::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         5 => Verdict::failed(FailureClass::Passing, "away"),
@@ -122,7 +122,7 @@ fn a_batch_that_tries_for_all_and_is_left_holds_nobody_up() {
 }
 
 #[test]
-fn an_idle_worker_does_not_keep_the_others_from_trying_again() {
+fn an_idle_worker_does_not_block_the_retries_of_others() {
     let failures = AtomicU32::new(0);
     let mut sink = Scripted::new(move |_| match failures.fetch_add(1, Ordering::Relaxed) {
         5..15 => Verdict::failed(FailureClass::Passing, "away"),

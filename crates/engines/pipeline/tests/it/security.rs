@@ -91,7 +91,7 @@ fn security(key: std::path::PathBuf) -> Security {
 }
 
 #[test]
-fn what_is_denied_and_what_cannot_be_judged_are_dead_letters_and_counted_apart() {
+fn denied_and_undecidable_events_are_dead_letters_counted_separately() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fs::write(path("key"), SECRET).unwrap();

@@ -42,7 +42,7 @@ fn transactional(
 }
 
 #[test]
-fn a_transaction_takes_no_batch_whose_dead_letters_nobody_buries() {
+fn a_transaction_refuses_rejected_events_without_a_dead_letter_sink() {
     let sink = Scripted::writing();
     let ended = transactional(sink.clone(), vec![Box::new(Denies)], RETRY);
     assert!(matches!(ended, Err(Error::NoDeadLetters { offset: 555, .. })));
@@ -54,7 +54,7 @@ fn a_transaction_takes_no_batch_whose_dead_letters_nobody_buries() {
 }
 
 #[test]
-fn a_transaction_is_never_cut_and_never_buried_afterwards() {
+fn a_transaction_is_never_split_or_dead_lettered_afterwards() {
     let poisoned = Scripted::new(|_| Verdict::failed(FailureClass::Poisoned, "something"));
     assert!(matches!(transactional(poisoned, Vec::new(), RETRY), Err(Error::Final(_))));
     let bury = Retry { attempts_max: Some(1), then: Exhausted::DeadLetters, ..RETRY };

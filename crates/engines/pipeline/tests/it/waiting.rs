@@ -52,7 +52,7 @@ fn a_source_without_events_starves_and_its_worker_has_no_load() {
 }
 
 #[test]
-fn a_source_before_a_sink_that_takes_nothing_is_blocked_and_its_worker_has_full_load() {
+fn a_blocked_sink_blocks_the_source_and_loads_the_worker() {
     let sink = Scripted::writing();
     sink.set_open(false);
     let second = waited(Box::new(Counting::new(10_000, 10)), &sink);

@@ -88,7 +88,7 @@ pub fn audit(uri: &str, profile: &Profile, inserted: u64) -> anyhow::Result<Repo
     let sum = || (0..inserted).map(|number| checksum(number, Some([document(number).as_bytes()])));
     let anew = profile.names_anew();
     let expected = Expected {
-        number: Topics::of(&namespace, Default::default()).wished(&topic),
+        number: Topics::of(&namespace, Default::default()).default_number(&topic),
         topic,
         partition: position(uri, profile)?.as_ref().map_or(0, number),
         offsets: 0..inserted,

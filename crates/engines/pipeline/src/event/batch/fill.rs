@@ -83,7 +83,7 @@ mod tests {
     use crate::position::Partition;
 
     #[test]
-    fn what_was_read_comes_out_as_it_was() {
+    fn pushed_records_read_back_unchanged() {
         let batch = batch();
         let event = batch.events()[2];
         assert_eq!((batch.key(&event), batch.payload(&event)), (Some(&b"k"[..]), Some(&b"ccc"[..])));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tombstone_has_no_payload_and_an_empty_payload_is_one() {
+    fn a_tombstone_differs_from_an_empty_payload() {
         let mut batch = Batch::new(Partition::new("t", 0));
         batch.push(Record::default());
         batch.push(Record { payload: Some(b""), ..Record::default() });

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_event_was_read_with_survives_every_replacement_and_every_cut() {
+    fn originals_survive_replacements_and_splits() {
         let mut batch = batch();
         let before: Vec<_> = (0..4).map(|index| parts(&batch, index)).collect();
         replace(&mut batch, 1, b"another");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_not_replaced_costs_no_note() {
+    fn an_unreplaced_event_saves_no_original() {
         let mut batch = batch();
         let payload = batch.keep(b"new");
         let event = batch.events()[0];

@@ -54,7 +54,7 @@ mod tests {
     use crate::event::batch::testing::batch;
     use crate::event::{Batch, Cause, CauseClass, Fate, Span};
 
-    /// All that is told of the events of a batch.
+    /// Everything known of the events of a batch.
     type Told = (u64, Option<Vec<u8>>, Option<Vec<u8>>, Option<Vec<u8>>, Vec<u8>, Option<Vec<f32>>);
 
     fn told(batch: &Batch) -> Vec<Told> {
@@ -73,13 +73,13 @@ mod tests {
     }
 
     #[test]
-    fn halves_hold_what_the_whole_held_and_no_more_memory_than_they_need() {
+    fn halves_hold_all_events_and_only_the_memory_they_need() {
         let mut whole = batch();
         whole.sift(|_, index| match index {
             0 => Fate::Reject(Cause::new("test", CauseClass::Invalid, "no")),
             _ => Fate::Keep,
         });
-        // One payload is a part of what was read, one is new, one is none; one event has a vector.
+        // One payload is a part of the original, one is new, one is missing; one event has a vector.
         let [part, new] = [whole.events()[1].original.within(1, 3), whole.keep(b"something new")];
         for (index, payload) in [Span::NULL, part, new].into_iter().enumerate() {
             whole.events_mut()[index].payload = payload;

@@ -1,7 +1,7 @@
-//! Where a change stream goes on, as it is kept: a resume token, and the number of the stream.
+//! Encodes the position of a change stream: a resume token, and the number of the stream.
 //!
-//! Offsets count from where a stream began, so two streams of one collection that began apart have the same ones for other
-//! changes. The number follows from the token with which a stream began, and tells their events apart.
+//! Offsets count from the start of a stream, so two streams of one collection with different starts use the same offsets for
+//! different changes. The number, a hash of the stream's first token, distinguishes their events.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use mongodb::error::Error;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-/// What is kept, as far as the driver needs it.
+/// The part of a token that the driver needs.
 #[derive(Deserialize)]
 struct Kept {
     #[serde(rename = "_id")]
     token: ResumeToken,
 }
 
-/// The place where a stream begins.
+/// The token of a stream's start.
 pub fn begin(token: &ResumeToken) -> Option<Arc<[u8]>> {
     let digest = Sha256::digest(&*of_driver(token, 0)?);
     of_driver(token, u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
 }
 
-/// A place in a stream, as the driver has it.
+/// The token for a position of the driver.
 pub fn of_driver(token: &ResumeToken, stream: u32) -> Option<Arc<[u8]>> {
     let token = bson::serialize_to_bson(token).ok()?;
     bson::serialize_to_vec(&doc! {"_id": token, "stream": i64::from(stream)}).ok().map(Arc::from)
 }
 
-/// The place behind a change, whose `_id` is the token.
+/// The token behind a change. The change's `_id` is the driver's token.
 pub fn of_change(id: RawBsonRef<'_>, stream: u32) -> Arc<[u8]> {
     let mut kept = RawDocumentBuf::new();
     kept.append(bson::cstr!("_id"), id);
@@ -38,16 +38,16 @@ pub fn of_change(id: RawBsonRef<'_>, stream: u32) -> Arc<[u8]> {
     Arc::from(kept.as_bytes())
 }
 
-/// What the driver needs of a place.
+/// The driver's part of a token.
 ///
 /// # Errors
-/// If it is none.
+/// If it is invalid.
 pub fn to_driver(kept: &[u8]) -> Result<ResumeToken, Error> {
     let kept: Kept = bson::deserialize_from_slice(kept)?;
     Ok(kept.token)
 }
 
-/// The number of a place's stream; zero for one that was kept without.
+/// The stream number of a token; zero for tokens without one.
 pub fn stream(kept: &[u8]) -> u32 {
     let number = RawDocument::from_bytes(kept).ok().and_then(|kept| kept.get_i64("stream").ok());
     number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_reads_back_and_keeps_the_number_of_its_stream() {
+    fn a_token_reads_back_with_its_stream_number() {
         let begun = begin(&token("82A")).unwrap();
         assert_eq!(to_driver(&begun).unwrap(), token("82A"));
         let number = stream(&begun);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_began_apart_have_numbers_of_their_own() {
+    fn streams_with_different_starts_have_different_numbers() {
         let number = |data| stream(&begin(&token(data)).unwrap());
         assert_eq!(number("82A"), number("82A"));
         assert_ne!(number("82A"), number("82B"));

@@ -1,12 +1,12 @@
-//! What lies before and behind an `_id`, in the order of the `_id` index.
+//! Builds filters for the `_id`s before and after a given one, in the order of the `_id` index.
 //!
-//! A comparison in a filter (`$gt`) sees values of its own type only; the index goes on with the next type. A filter that is to see
-//! everything behind a value names the types behind it too.
+//! A comparison in a filter (`$gt`) matches only values of its own type, while the index continues with the next type. So the
+//! filter also lists the types that follow.
 
 use bson::spec::ElementType;
 use bson::{Bson, Document, doc};
 
-/// The types that an `_id` may have, in the order of the index; numbers of all kinds are one.
+/// The types of an `_id`, in the order of the index. All numeric types count as one.
 const TYPES: &[&str] = &[
     "minKey",
     "null",
@@ -21,7 +21,7 @@ const TYPES: &[&str] = &[
     "maxKey",
 ];
 
-/// The place of a value's type in the order of the index.
+/// The rank of a value's type in the order of the index.
 fn rank(value: &Bson) -> Option<usize> {
     let name = match value.element_type() {
         ElementType::MinKey => "minKey",
@@ -45,13 +45,13 @@ pub fn is_id(value: &Bson) -> bool {
     rank(value).is_some()
 }
 
-/// The filter of everything behind an `_id`.
+/// The filter for everything after an `_id`.
 pub fn behind(id: &Bson) -> Document {
     let types = rank(id).map_or(&[][..], |rank| &TYPES[rank + 1..]);
     doc! {"$or": [{"_id": {"$gt": id}}, {"_id": {"$type": types.to_vec()}}]}
 }
 
-/// The filter of an `_id` and everything before it.
+/// The filter for an `_id` and everything before it.
 pub fn until(id: &Bson) -> Document {
     let types = rank(id).map_or(&[][..], |rank| &TYPES[..rank]);
     doc! {"$or": [{"_id": {"$lte": id}}, {"_id": {"$type": types.to_vec()}}]}
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_types_lie_before_or_behind() {
+    fn filters_include_the_types_before_or_after() {
         let filter = behind(&Bson::Int64(5));
         let types = vec!["string", "object", "binData", "objectId", "bool", "date", "timestamp", "maxKey"];
         assert_eq!(filter, doc! {"$or": [{"_id": {"$gt": 5_i64}}, {"_id": {"$type": types}}]});

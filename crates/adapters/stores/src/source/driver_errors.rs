@@ -1,43 +1,43 @@
-//! What the driver says of a change stream: what passes, and what ends the source.
+//! Classifies the driver's errors of a change stream as transient or permanent.
 
 use mongodb::error::{Error, ErrorKind};
 use plimsoll_pipeline::SourceError;
 
-/// Codes after which a stream cannot go on where it was: ChangeStreamFatalError, ChangeStreamHistoryLost, InvalidResumeToken,
-/// and what is wrong with a command or the user.
+/// Codes after which a stream cannot resume: ChangeStreamFatalError, ChangeStreamHistoryLost, InvalidResumeToken, and errors
+/// of the command or the user.
 const FATAL: &[i32] = &[280, 286, 260, 13, 18, 20, 26, 40, 73, 40573, 40324, 50811];
-/// BSONObjectTooLarge: it comes again however often the stream is opened at that place.
+/// BSONObjectTooLarge: it recurs whenever the stream is opened at that position.
 const TOO_LARGE: i32 = 10334;
 
-/// Nothing, if it passes by itself: a server that is away, a primary that steps down.
+/// Succeeds for a transient error, such as an unavailable server or a stepdown.
 ///
 /// # Errors
-/// What will not pass, and what to do.
-pub(super) fn judge(error: &Error) -> Result<(), SourceError> {
+/// A permanent error, and what to do.
+pub(super) fn check(error: &Error) -> Result<(), SourceError> {
     if is_too_large(error) {
-        return Err(SourceError::Failed(said(error)));
+        return Err(SourceError::Failed(describe(error)));
     }
     if is_fatal(error) {
         return Err(SourceError::Failed(format!(
-            "{error}; if the server has forgotten that part of its history, the changes in between are lost: start under another \
-             name of the pipeline, then read the collection anew with a scan, best both to another destination"
+            "{error}; if the server no longer has that part of its history, the changes in between are lost: choose another \
+             name for the pipeline, then read the collection with a scan, preferably both to another destination"
         )));
     }
     Ok(())
 }
 
-/// The refusal of a stream that cannot be opened.
+/// The error of a stream that cannot be opened.
 pub(super) fn refused(error: &Error) -> SourceError {
     SourceError::Refused(unread(error))
 }
 
-/// What is said while it is tried again.
+/// The message while the stream is retried.
 pub(super) fn unread(error: &Error) -> String {
-    format!("the changes cannot be read: {}", said(error))
+    format!("the changes cannot be read: {}", describe(error))
 }
 
-/// The error in words, and what to do about a change that is too large.
-fn said(error: &Error) -> String {
+/// The error message, with advice for a change that is too large.
+fn describe(error: &Error) -> String {
     if is_too_large(error) {
         return format!(
             "{error}; a change is larger than the 16 MB that the server gives at once (an update comes with the whole document besides \
@@ -73,11 +73,11 @@ mod tests {
     }
 
     fn check(code: i32) -> Option<String> {
-        judge(&error(code)).err().map(|error| error.to_string())
+        super::check(&error(code)).err().map(|error| error.to_string())
     }
 
     #[test]
-    fn what_passes_is_waited_for_and_the_rest_says_what_to_do() {
+    fn transient_errors_are_retried_and_permanent_ones_say_what_to_do() {
         // PrimarySteppedDown, Interrupted, NotWritablePrimary.
         for passing in [189, 11601, 10107] {
             assert_eq!(check(passing), None, "{passing}");

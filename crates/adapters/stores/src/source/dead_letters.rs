@@ -1,6 +1,6 @@
-//! The dead letters of a collection, which are removed when their events are where they belong.
+//! Reads the dead letters of a collection, and removes them once their events are settled.
 //!
-//! A letter that became one again stays. What is appended while letters are read is for another time.
+//! A letter whose event is rejected again stays. Letters appended during the replay are left for the next one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,28 +13,29 @@ use plimsoll_pipeline::{
     Assignment, Assignments, Intake, Last, Partition, Position, Read, Replay, Source, SourceError,
 };
 
-use super::order::{behind, until};
+use super::id_order::{behind, until};
+use crate::reply;
 
-/// Letters of one query, and of one removal, at most.
+/// Letters per query, and per removal, at most.
 const LETTERS_MAX: usize = 1000;
 
 /// Reads the dead letters of a collection once.
-pub struct Letters {
+pub struct DeadLetters {
     admin: Admin,
     namespace: Namespace,
-    /// Letters that may still be read.
+    /// How many letters may still be read.
     left: u64,
-    /// The events that become letters again under the names that their letters have.
-    again: Option<Arc<RepeatedLetters>>,
+    /// The events that became letters again under the same `_id`.
+    repeated: Option<Arc<RepeatedLetters>>,
     assignment: Option<Arc<Assignment>>,
-    /// The last `_id` when it was opened.
+    /// The last `_id` when the source was opened.
     until: Option<Bson>,
-    /// The last `_id` that was read.
+    /// The last `_id` read.
     last: Option<Bson>,
     read: u64,
-    /// Letters that were read and are not settled.
+    /// Letters read and not settled.
     open: VecDeque<Open>,
-    /// Letters that are settled and not removed.
+    /// Letters settled and not removed.
     settled: Vec<Bson>,
 }
 
@@ -45,32 +46,32 @@ struct Open {
     event: (Partition, u64),
 }
 
-/// Why a command was not done.
-struct Undone {
+/// Why a command failed.
+struct CommandFailure {
     words: String,
-    /// Whether it may be done later.
+    /// Whether a retry may succeed.
     passes: bool,
 }
 
-impl Undone {
+impl CommandFailure {
     fn for_good(words: impl std::fmt::Display) -> Self {
         Self { words: words.to_string(), passes: false }
     }
 }
 
-impl Letters {
-    /// The letters of a collection, so many at most.
+impl DeadLetters {
+    /// The first `limit` letters of a collection.
     pub(crate) fn new(
         admin: Admin,
         namespace: Namespace,
         limit: u64,
-        again: Option<Arc<RepeatedLetters>>,
+        repeated: Option<Arc<RepeatedLetters>>,
     ) -> Self {
         Self {
             admin,
             namespace,
             left: limit,
-            again,
+            repeated,
             assignment: None,
             until: None,
             last: None,
@@ -80,9 +81,9 @@ impl Letters {
         }
     }
 
-    /// Letters in the order of their `_id`s, or against it.
-    fn find(&self, order: i32, most: usize) -> Result<Vec<Document>, Undone> {
-        // Nothing but a dead letter has this header.
+    /// Letters in ascending or descending order of `_id`.
+    fn find(&self, order: i32, most: usize) -> Result<Vec<Document>, CommandFailure> {
+        // Only dead letters have this header.
         let mut filters = vec![doc! {"headers.name": header::TOPIC}];
         filters.extend(self.last.as_ref().map(behind));
         filters.extend(self.until.as_ref().map(until));
@@ -92,21 +93,21 @@ impl Letters {
             "limit": limit, "batchSize": limit, "singleBatch": true,
         };
         let reply = self.run(&find)?;
-        found(&reply).ok_or_else(|| Undone::for_good("the server's answer cannot be read"))
+        found(&reply).ok_or_else(|| CommandFailure::for_good("the server's reply is malformed"))
     }
 
-    fn run(&self, command: &Document) -> Result<RawDocumentBuf, Undone> {
-        let command = RawDocumentBuf::try_from(command).map_err(Undone::for_good)?;
+    fn run(&self, command: &Document) -> Result<RawDocumentBuf, CommandFailure> {
+        let command = RawDocumentBuf::try_from(command).map_err(CommandFailure::for_good)?;
         let said = self.admin.run(&self.namespace.db, &command);
-        said.map_err(|error| Undone { words: error.to_string(), passes: error.is_transient() })
+        said.map_err(|error| CommandFailure { words: error.to_string(), passes: error.is_transient() })
     }
 
     fn failed(&self, words: impl std::fmt::Display) -> SourceError {
         SourceError::Failed(format!("{}: {words}", self.namespace))
     }
 
-    /// Removes what is settled.
-    fn remove(&mut self) -> Result<(), Undone> {
+    /// Removes settled letters.
+    fn remove(&mut self) -> Result<(), CommandFailure> {
         while !self.settled.is_empty() {
             let some: Vec<_> = self.settled.iter().take(LETTERS_MAX).cloned().collect();
             let count = some.len();
@@ -116,8 +117,8 @@ impl Letters {
                 "writeConcern": {"w": "majority", "j": true},
             };
             let reply = self.run(&delete)?;
-            if let Some(words) = refusal(&reply) {
-                return Err(Undone::for_good(words));
+            if let Some(words) = reply::failure(&reply) {
+                return Err(CommandFailure::for_good(words));
             }
             self.settled.drain(..count);
         }
@@ -125,21 +126,12 @@ impl Letters {
     }
 }
 
-/// The documents of a find's reply.
+/// The documents of a cursor. `None` if the reply is malformed.
 fn found(reply: &RawDocument) -> Option<Vec<Document>> {
-    let batch = reply.get_document("cursor").ok()?.get_array("firstBatch").ok()?;
-    batch.into_iter().map(|one| Document::try_from(one.ok()?.as_document()?).ok()).collect()
+    reply::documents(reply)?.map(|document| Document::try_from(document?).ok()).collect()
 }
 
-/// Why a removal was not done, or is not durable.
-fn refusal(reply: &RawDocument) -> Option<String> {
-    let words = |error: &RawDocument| error.get_str("errmsg").unwrap_or("no reason given").to_owned();
-    let first =
-        reply.get_array("writeErrors").ok().and_then(|errors| errors.into_iter().next()?.ok()?.as_document());
-    first.or_else(|| reply.get_document("writeConcernError").ok()).map(words)
-}
-
-/// A document's letter; none if it does not look like one.
+/// Converts a document to a letter, if it has the form of one.
 fn letter(document: &Document) -> Option<DeadLetter<'_>> {
     let headers = document.get_array("headers").ok()?.iter().map(|header| {
         let header = header.as_document()?;
@@ -162,7 +154,7 @@ fn bytes(value: Option<&Bson>) -> Option<Option<&[u8]>> {
     }
 }
 
-impl Source for Letters {
+impl Source for DeadLetters {
     fn replay(&self) -> Replay {
         Replay::FromItself
     }
@@ -170,7 +162,7 @@ impl Source for Letters {
     fn open(&mut self, assignments: &Arc<Assignments>) -> Result<(), SourceError> {
         let (assignment, _) = assignments.open(Partition::new(self.namespace.to_string(), 0))?;
         self.assignment = Some(assignment);
-        let last = self.find(-1, 1).map_err(|undone| SourceError::Refused(undone.words))?;
+        let last = self.find(-1, 1).map_err(|failure| SourceError::Refused(failure.words))?;
         self.until = last.first().and_then(|letter| letter.get("_id").cloned());
         Ok(())
     }
@@ -188,8 +180,8 @@ impl Source for Letters {
         let letters = match self.find(1, most) {
             Ok(letters) if letters.is_empty() => return Ok(Read::End),
             Ok(letters) => letters,
-            Err(Undone { passes: true, .. }) => return Ok(Read::Idle),
-            Err(undone) => return Err(self.failed(undone.words)),
+            Err(CommandFailure { passes: true, .. }) => return Ok(Read::Idle),
+            Err(failure) => return Err(self.failed(failure.words)),
         };
         let mut returned = LetterBatcher::new(intake);
         for document in &letters {
@@ -198,7 +190,7 @@ impl Source for Letters {
             }
             let Some(id) = document.get("_id") else { break };
             let letter = letter(document)
-                .ok_or_else(|| self.failed(format_args!("the document {id} is no dead letter")))?;
+                .ok_or_else(|| self.failed(format_args!("the document {id} is not a dead letter")))?;
             let event = returned.take(&assignment, &letter, Position::at(self.read + 1));
             let event = event.map_err(|error| self.failed(format_args!("the document {id} {error}")))?;
             self.open.push_back(Open { number: self.read, id: id.clone(), event });
@@ -213,13 +205,13 @@ impl Source for Letters {
     fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError> {
         let next = reached.last().map_or(0, |(_, position)| position.next);
         while let Some(Open { id, event, .. }) = self.open.pop_front_if(|open| open.number < next) {
-            if !self.again.as_ref().is_some_and(|again| again.take(&event)) {
+            if !self.repeated.as_ref().is_some_and(|repeated| repeated.take(&event)) {
                 self.settled.push(id);
             }
         }
         match self.remove() {
-            Err(Undone { words, passes }) if last == Last::Yes || !passes => Err(self.failed(format_args!(
-                "the letters of events that are replayed cannot be removed ({words}): replay them again, what is there is known"
+            Err(CommandFailure { words, passes }) if last == Last::Yes || !passes => Err(self.failed(format_args!(
+                "the letters of replayed events cannot be removed ({words}): replay them again, existing events are recognised"
             ))),
             _ => Ok(()),
         }
@@ -234,7 +226,7 @@ mod tests {
     use plimsoll_pipeline::{Batch, Cause, CauseClass, Record};
 
     #[test]
-    fn what_was_written_as_a_letter_is_read_as_the_event() {
+    fn a_written_letter_is_read_as_its_event() {
         let mut batch = Batch::new(Partition::new("orders", 3));
         let record = Record { offset: 41, appended_ms: 7, key: Some(b"\xff"), payload: None };
         batch.push_with(record, [("a", Some(&b"1"[..])), ("b", None), ("a", Some(&b"2"[..]))]);
