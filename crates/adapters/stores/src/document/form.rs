@@ -282,8 +282,8 @@ mod tests {
     fn an_unfit_event_says_why() {
         let unfit = |form, id, payload| write(form, id, payload).unwrap_err();
         assert!(unfit(Form::Bson, Id::Payload, None).contains("no payload"));
-        assert!(unfit(Form::Bson, Id::Payload, Some(b"{}")).contains("no BSON document"));
-        assert!(unfit(Form::Json, Id::Payload, Some(b"[1]")).contains("no JSON object"));
+        assert!(unfit(Form::Bson, Id::Payload, Some(b"{}")).contains("not a BSON document"));
+        assert!(unfit(Form::Json, Id::Payload, Some(b"[1]")).contains("not a JSON object"));
         assert!(unfit(Form::Json, Id::Payload, Some(b"{}")).contains("identity: source"));
     }
 }

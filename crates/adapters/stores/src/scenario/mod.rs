@@ -69,8 +69,8 @@ mod tests {
         assert!(insert(r#", "connections": 0"#).contains("1 to 64"));
         assert!(insert(r#", "identity": "payload""#).contains("say `form: bson`"));
         assert!(insert(r#", "write_concern": {"w": 0}"#).contains("at least `w: 1`"));
-        assert!(insert(r#", "source_field": "_id""#).contains("take a plain one"));
-        assert!(insert(r#", "source_field": "ts""#).contains("have already"));
+        assert!(insert(r#", "source_field": "_id""#).contains("not a valid field name"));
+        assert!(insert(r#", "source_field": "ts""#).contains("is already a field"));
         assert_eq!(insert(r#", "source_field": "ts", "form": "bson""#), "");
         assert!(insert(r#", "timeout": "0s""#).contains("timeout: 10s"));
         assert!(refusal(r#""collection": "c""#, Insert::build).contains("database.collection"));
@@ -82,7 +82,7 @@ mod tests {
         assert!(refusal(r#""collection": "d.c", "field": "source""#, Vector::build).contains("another name"));
         let kept = |more: &str| refusal(&format!(r#""collection": "d.c", {more}"#), Vector::build);
         assert_eq!(kept(r#""field": "source", "source_field": "origin""#), "");
-        assert!(kept(r#""source_field": "payload""#).contains("have already"));
+        assert!(kept(r#""source_field": "payload""#).contains("is already a field"));
         assert!(
             refusal(r#""collection": "d.c", "by": "payload""#, Vector::build).contains("say `form: bson`")
         );
@@ -96,7 +96,7 @@ mod tests {
             ),
             ""
         );
-        assert!(refusal(r#""stages": [1]"#, ChangeStream::build).contains("no document"));
+        assert!(refusal(r#""stages": [1]"#, ChangeStream::build).contains("not a document"));
         assert_eq!(
             refusal(r#""collection": "d.c", "splits": [{"$oid": "323232323232323232323232"}]"#, Scan::build),
             ""

@@ -40,7 +40,7 @@ fn an_existing_source_field_is_replaced_only_if_a_sink_wrote_it() {
     let (event, mut scratch, mut out) = (batch.events()[0], Vec::new(), Vec::new());
     let mut draft = Draft::of(Form::Bson, Id::Payload, &batch, &event, &mut scratch).unwrap();
     let own = draft.leave_out("tail", |value| value.as_str().is_some()).unwrap_err();
-    assert!(own.to_string().contains("a field `tail` of its own"), "{own}");
+    assert!(own.to_string().contains("a field `tail`, which the sink writes"), "{own}");
     draft.leave_out("tail", |value| value.as_i32() == Some(2)).unwrap();
     draft.leave_out("vector", |_| true).unwrap();
     draft.leave_out("absent", |_| false).unwrap();
@@ -61,7 +61,7 @@ fn an_earlier_payload_id_is_not_hidden() {
         draft.err().map(|unfit| unfit.to_string())
     };
     let words = refusal(&both, Id::Source(IDENTITY)).unwrap();
-    assert!(words.contains("a field `_payload_id` of its own"), "{words}");
+    assert!(words.contains("a field `_payload_id`, which the sink writes"), "{words}");
     assert_eq!((refusal(&both, Id::Payload), refusal(&one, Id::Source(IDENTITY))), (None, None));
 }
 

@@ -82,7 +82,7 @@ fn a_time_series_is_refused_where_ids_must_be_unique() {
     for identity in [IdKind::Source, IdKind::Payload] {
         let factory = inserts(&server, "in_series", |typed| typed.identity = identity);
         let error = factory.build(0).err().unwrap().to_string();
-        assert!(error.contains("in_series.c is a collection of a time series"), "{error}");
+        assert!(error.contains("in_series.c is a time series collection"), "{error}");
     }
     assert!(inserts(&server, "in_series", |typed| typed.identity = IdKind::ObjectId).build(0).is_ok());
 }
@@ -106,7 +106,7 @@ fn a_topic_number_conflict_is_reported_before_any_write() {
     let Verdict::Failed(failure) = write(&mut *crate::bench::sink(&other), batch("a", 0, 5, 9)) else {
         panic!("written")
     };
-    assert!(failure.reason.contains("leave `topics` as it was"), "{}", failure.reason);
+    assert!(failure.reason.contains("restore the old `topics`"), "{}", failure.reason);
     assert_eq!(count(&server, "in_topics", "c"), 5);
 }
 
@@ -146,7 +146,7 @@ fn an_unfit_event_is_refused_by_index_and_others_are_written() {
     let verdict = write(&mut *sink(&factory), bad);
     assert_eq!(refused(&verdict), [1, 2, 3, 4]);
     let Verdict::Written { refused, .. } = verdict else { panic!() };
-    for (place, words) in [(0, "no BSON"), (1, "no payload"), (2, "more than the"), (3, "validation")] {
+    for (place, words) in [(0, "not a BSON"), (1, "no payload"), (2, "more than the"), (3, "validation")] {
         assert!(refused[place].reason.contains(words), "{:?}", refused[place]);
     }
     assert_eq!(count(&server, "in_bad", "c"), 2);

@@ -142,7 +142,7 @@ fn a_refused_event_hides_no_earlier_one_of_its_key() {
     let verdict = write(&mut *sink_by_key, some_broken(&[("a", 1, true), ("b", 2, true), ("a", 3, false)]));
     let Verdict::Failed(failure) = verdict else { panic!("{verdict:?}") };
     assert_eq!(failure.class, FailureClass::Poisoned);
-    assert!(failure.reason.contains("stood for an earlier one"), "{}", failure.reason);
+    assert!(failure.reason.contains("replaced an earlier one"), "{}", failure.reason);
     assert_eq!(write(&mut *sink_by_key, some_broken(&[("a", 1, true)])), Verdict::WRITTEN);
     let verdict = write(&mut *sink_by_key, some_broken(&[("b", 2, true), ("a", 3, false)]));
     assert_eq!(refused(&verdict), [1]);
@@ -174,7 +174,7 @@ fn a_payload_with_a_field_of_the_sinks_name_is_refused_unless_the_sink_takes_ano
     let named = |n: i64| [doc! {"n": n, "source": "web"}];
     let verdict = write(&mut *sink(&vectors(&server, "ve_own", |_| ())), of_one_key(5, &named(5)));
     let Verdict::Written { refused, .. } = &verdict else { panic!("{verdict:?}") };
-    assert!(refused[0].reason.contains("a field `source` of its own"), "{refused:?}");
+    assert!(refused[0].reason.contains("a field `source`, which the sink writes"), "{refused:?}");
     let mut renamed = sink(&vectors(&server, "ve_own", |typed| typed.source_field = "read_at".into()));
     assert_eq!(write(&mut *renamed, of_one_key(7, &named(7))), Verdict::WRITTEN);
     let older = write(&mut *renamed, of_one_key(6, &named(6)));
