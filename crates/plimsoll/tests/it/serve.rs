@@ -169,7 +169,7 @@ fn what_cannot_be_meant_is_refused_before_anything_starts() {
         (&["--config", path.to_str().unwrap()], 2, "desing"),
         (&["--config", path.to_str().unwrap()], 2, "telemetry.yaml: the settings cannot be read"),
         (&["--config", "none.yaml"], 2, "none.yaml"),
-        (&["--set", "readings.gather=5"], 2, "a length of time with its unit"),
+        (&["--set", "readings.gather=5"], 2, "a duration with its unit"),
         (&["--set", "readings.gather"], 2, "write path=value"),
         (&["--set", "readings.commit=5"], 2, "commit"),
         (&["--server", "localhost:27017"], 2, "mongodb://localhost:27017"),
@@ -192,7 +192,7 @@ fn what_cannot_be_meant_is_refused_before_anything_starts() {
     let address = taken.local_addr().unwrap().to_string();
     let output = plimsoll_with(&["serve", "telemetry", "--server", &shared(), "--listen", &address]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("cannot be listened on"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot listen on"), "{}", stderr(&output));
 }
 
 /// Serves until it says where, does something meanwhile, and ends it; gives what was logged.
@@ -215,7 +215,8 @@ fn logged(args: &[&str], meanwhile: impl FnOnce()) -> String {
 #[test]
 fn without_security_the_log_says_so() {
     let said = logged(&["--server", &shared(), "--set", "database.name=serve_log"], || ());
-    for part in ["no security: everyone on this machine", "listening", "finishing what was accepted", "ended"]
+    for part in
+        ["no security: everyone on this machine", "listening", "finishing accepted requests", "stopped"]
     {
         assert!(said.contains(part), "{part} is not in {said}");
     }

@@ -18,6 +18,7 @@ mod plan;
 pub use plan::Plan;
 
 pub mod api;
+pub mod scopes;
 pub mod serve;
 pub mod settings;
 

@@ -1,32 +1,32 @@
-//! How the server carries out a command: its own `explain`, and what stands in it.
+//! Reads the server's query plans (`explain`).
 
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, doc};
 
-/// How the server carries out one command of a design.
+/// The query plan of a command.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What the command is for.
+    /// The purpose of the command.
     pub name: &'static str,
     /// The command.
     pub command: Document,
-    /// What the server's `explain` says of it.
+    /// The server's `explain` output.
     pub explained: Document,
 }
 
 impl Plan {
-    /// The stages of the plan from the outermost in, as the server names them.
+    /// The stages of the plan, outermost first.
     pub fn stages(&self) -> Vec<String> {
-        self.said_of("stage")
+        self.values_of("stage")
     }
 
-    /// The indexes that are used.
+    /// The used indexes.
     pub fn indexes(&self) -> Vec<String> {
-        self.said_of("indexName")
+        self.values_of("indexName")
     }
 
-    /// What stands under `field`, anywhere in the plan that won: the plans that lost are left out.
-    fn said_of(&self, field: &str) -> Vec<String> {
+    /// All values of `field` in the winning plan.
+    fn values_of(&self, field: &str) -> Vec<String> {
         let mut found = Vec::new();
         collect(&Bson::Document(self.explained.clone()), field, &mut found);
         found
@@ -48,7 +48,7 @@ fn collect(explained: &Bson, field: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Asks the server for its plan of each command, without carrying any of them out.
+/// Explains each command without executing it.
 pub(crate) async fn explain(
     database: &Database,
     commands: Vec<(&'static str, Document)>,
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lost_is_left_out() {
+    fn rejected_plans_are_ignored() {
         let explained = doc! {"queryPlanner": {
             "winningPlan": {"stage": "FETCH", "inputStage": {"stage": "IXSCAN", "indexName": "a_1"}},
             "rejectedPlans": [{"stage": "COLLSCAN"}],

@@ -1,4 +1,4 @@
-//! One reading of a sensor, checked: what a device may say, and what it may not.
+//! Parses and checks readings of sensors.
 
 use serde_json::{Map, Value};
 
@@ -13,28 +13,28 @@ const SENSOR: &str = "sensorId";
 const TIMESTAMP: &str = "timestamp";
 const EVENT: &str = "eventId";
 
-/// No metric lies further from zero: sums of so many as a statistic may have stay finite (the greatest double is 1.8e308).
+/// The greatest absolute value of a metric: sums in statistics stay finite (the greatest double is 1.8e308).
 pub const METRIC_MAX: f64 = 1e300;
 
-/// What a sensor measured at one moment.
+/// The metrics of a sensor at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// The sensor's name.
     pub sensor: String,
-    /// When, in milliseconds since 1970 (UTC).
+    /// The time, in milliseconds since 1970 (UTC).
     pub at_ms: i64,
-    /// Tells apart what one sensor sends for one moment; a reading sent again carries the same.
+    /// Distinguishes readings of one sensor and time; a retry has the same event.
     pub event: Option<String>,
-    /// Name and value of each metric, sorted by name; values up to [`METRIC_MAX`], no name twice, at least one.
+    /// Name and value of each metric, sorted by unique name, at least one; values up to [`METRIC_MAX`].
     pub metrics: Vec<(String, f64)>,
 }
 
-/// What is accepted.
+/// The accepted readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How far a timestamp may lie ahead of the service's clock, in milliseconds.
+    /// The latest timestamp, in milliseconds after now.
     pub future_ms_max: i64,
-    /// How far a timestamp may lie back, in milliseconds.
+    /// The earliest timestamp, in milliseconds before now.
     pub past_ms_max: i64,
     /// Metrics in one reading.
     pub metrics_max: usize,
@@ -59,16 +59,16 @@ impl Default for Limits {
 }
 
 impl Reading {
-    /// Reads `{"sensorId": "…", "timestamp": RFC 3339 or milliseconds since 1970, "eventId": "…" (optional), …}`; every
+    /// Parses `{"sensorId": "…", "timestamp": RFC 3339 or milliseconds since 1970, "eventId": "…" (optional), …}`; every
     /// other field is a metric and must be a number. `now_ms` is the service's clock.
     ///
     /// # Errors
-    /// [`Unread`]: no JSON, or the first [`InvalidField`](plimsoll_service::InvalidField) field.
+    /// [`Unread`]: invalid JSON, or the first invalid field.
     pub fn parse(json: &[u8], now_ms: i64, limits: &Limits) -> Result<Self, Unread> {
         Read { now_ms, limits }.bytes(json)
     }
 
-    /// The bytes that it takes in memory, about.
+    /// The approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let metric = |(name, _): &(String, f64)| size_of::<(String, f64)>() + name.len();
         let names = self.sensor.len() + self.event.as_ref().map_or(0, String::len);

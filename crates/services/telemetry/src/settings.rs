@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use self::database::Database;
 use self::limits::{Limits, RequestLimits};
-use crate::api::scopes;
 use crate::reading;
+use crate::scopes;
 
 pub use plimsoll_service::settings::Error;
 

@@ -1,4 +1,4 @@
-//! The readings of a batch, as they are found in its body.
+//! Parses batches of readings: JSON arrays and lines of JSON.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use super::ingest::allowed;
 use crate::reading::{Read, Reading, Unread};
 
-/// One reading of a batch: its line, or its place in the array, from 1.
+/// One reading of a batch, with its line or array index, from 1.
 pub type Item = (usize, Result<Reading, InvalidField>);
 
-/// What is looked for.
+/// A batch.
 pub struct Batch<'a> {
-    /// How it is written.
+    /// The format.
     pub media: Media,
     /// The body.
     pub body: &'a [u8],
-    /// Readings at most.
+    /// The most readings.
     pub readings_max: usize,
-    /// How each is read.
+    /// Parses each reading.
     pub read: Read<'a>,
 }
 
 impl Batch<'_> {
-    /// Its readings. One that cannot be meant is an item like any other; so is a line that is no JSON.
+    /// The readings. Invalid readings and invalid lines are items too.
     ///
     /// # Errors
-    /// When an array is no JSON, or there are too many readings, or none.
+    /// The array is invalid JSON, or there are too many readings, or none.
     pub fn items(self) -> Result<Vec<Item>, Problem> {
         let items = match self.media {
             Media::Lines => self.lines()?,
@@ -69,7 +69,7 @@ impl Batch<'_> {
     }
 }
 
-/// What is wrong with a body that does not begin as an array does.
+/// The error of a body that does not begin with an array.
 fn no_array(body: &[u8]) -> Problem {
     match serde_json::from_slice::<IgnoredAny>(body) {
         Err(error) => Problem::new(Kind::Malformed, invalid_json(&error)),
@@ -81,10 +81,10 @@ fn no_array(body: &[u8]) -> Problem {
 }
 
 fn too_many(most: usize) -> Problem {
-    Problem::new(Kind::TooLarge, format!("a batch has at most {most} readings: send several"))
+    Problem::new(Kind::TooLarge, format!("a batch has at most {most} readings: send several batches"))
 }
 
-/// Takes the elements of an array one by one.
+/// Collects the elements of an array.
 struct Collector<'a> {
     items: Vec<Item>,
     most: usize,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_told_by_its_number_and_spares_the_others() {
+    fn an_invalid_line_is_reported_by_number_and_others_pass() {
         let body = format!("{GOOD}\n\n{{\"sensorId\":7}}\r\n  {GOOD}\r\n");
         assert_eq!(items(Media::Lines, &body), Ok(vec![(1, true), (3, false), (4, true)]));
         assert_eq!(items(Media::Lines, &format!("NaN\n{GOOD}")), Ok(vec![(1, false), (2, true)]));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_element_is_told_by_its_place_and_spares_the_others() {
+    fn an_invalid_element_is_reported_by_index_and_others_pass() {
         assert_eq!(
             items(Media::Json, &format!("[{GOOD},[],{GOOD}]")),
             Ok(vec![(1, true), (2, false), (3, true)])
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_batch_is_refused_as_a_whole() {
+    fn an_invalid_batch_is_refused() {
         let check =
             |media, body: &str, kind| assert_eq!(items(media, body).unwrap_err().kind(), kind, "{body}");
         check(Media::Json, "", Kind::Malformed);

@@ -10,28 +10,28 @@ use plimsoll_service::{
 };
 use serde_json::{Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
 use crate::feeds::{Activity, Cursor, FeedQuery};
 
-/// Tells a feed.
+/// Reads a feed.
 pub struct ReadFeed;
 
-/// Activities on a page, unless something else is said.
+/// The default number of activities on a page.
 const LIMIT: u32 = 50;
 
 impl Endpoint<State> for ReadFeed {
     const METHOD: Method = Method::GET;
     const PATH: &'static str = "/api/activity/{user}";
     const NAME: &'static str = "feed";
-    const SCOPE: Option<Scope> = Some(scopes::ACTIVITY_READ);
+    const SCOPE: Option<Scope> = Some(crate::scopes::ACTIVITY_READ);
     const TAKES: Takes = Takes::Nothing;
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
         let user = call.name("user")?.to_owned();
         let query = call.query(&["limit", "cursor"])?;
         let limit = query.count("limit", LIMIT, context.state.limits.page_max)?;
-        let no_cursor = || Problem::field("cursor", "is none: take `next` of the page before, unchanged");
+        let no_cursor =
+            || Problem::field("cursor", "is invalid: send `next` of the previous page, unchanged");
         let cursor = query.get("cursor").map(|text| Cursor::of(text).ok_or_else(no_cursor)).transpose()?;
         let memory = context.answers.reservation();
         let feed = context.state.feeds.read(&FeedQuery { user, cursor, limit }, &memory).await?;
@@ -49,7 +49,7 @@ impl Endpoint<State> for ReadFeed {
                             by id. A user who follows nobody and has done nothing has an empty feed.",
             "parameters": [
                 in_path("user", "The user."),
-                count_in_query("limit", "Activities on the page at most.", LIMIT),
+                count_in_query("limit", "The most activities on the page.", LIMIT),
                 in_query("cursor", "`next` of the page before. No activity comes twice, whatever is posted meanwhile."),
             ],
             "responses": responses(&[(200, "A page.", Some("FeedPage"))]),

@@ -1,4 +1,4 @@
-//! `PUT /api/activity/{user}/following/{author}`: a user follows another one.
+//! `PUT /api/activity/{user}/following/{author}`: follows a user.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use plimsoll_service::{
 };
 use serde_json::{Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
 
 /// Follows.
@@ -20,7 +19,7 @@ impl Endpoint<State> for Follow {
     const METHOD: Method = Method::PUT;
     const PATH: &'static str = "/api/activity/{user}/following/{author}";
     const NAME: &'static str = "follow";
-    const SCOPE: Option<Scope> = Some(scopes::ACTIVITY_WRITE);
+    const SCOPE: Option<Scope> = Some(crate::scopes::ACTIVITY_WRITE);
     const TAKES: Takes = Takes::Nothing;
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
@@ -35,7 +34,7 @@ impl Endpoint<State> for Follow {
             "summary": "Follow a user",
             "description": "From the answer on the feed shows what the other one has done, also before. To follow twice is to \
                             follow once.",
-            "parameters": [in_path("user", "Who follows."), in_path("author", "Who is followed.")],
+            "parameters": [in_path("user", "The follower."), in_path("author", "The followed user.")],
             "responses": responses(&[(204, "The user follows.", None)]),
         })
     }

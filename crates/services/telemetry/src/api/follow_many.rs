@@ -1,4 +1,4 @@
-//! `POST /api/activity/{user}/following`: a user follows several others.
+//! `POST /api/activity/{user}/following`: follows several users.
 
 use std::sync::Arc;
 
@@ -10,10 +10,9 @@ use plimsoll_service::{
 };
 use serde_json::{Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
 
-/// Follows several.
+/// Follows several users.
 pub struct FollowMany;
 
 /// Users in one call.
@@ -24,7 +23,7 @@ impl Endpoint<State> for FollowMany {
     const METHOD: Method = Method::POST;
     const PATH: &'static str = "/api/activity/{user}/following";
     const NAME: &'static str = "follow_many";
-    const SCOPE: Option<Scope> = Some(scopes::ACTIVITY_WRITE);
+    const SCOPE: Option<Scope> = Some(crate::scopes::ACTIVITY_WRITE);
     const TAKES: Takes = Takes::Json;
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_list_of_names_is_taken() {
+    fn only_a_list_of_names_is_accepted() {
         assert_eq!(read(&json!({"userIds": ["ann", "bob"]})), Ok(vec!["ann".into(), "bob".into()]));
         for wrong in [
             json!([]),

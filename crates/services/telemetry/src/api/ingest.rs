@@ -1,7 +1,6 @@
-//! `POST /api/telemetry/ingest`: one reading.
+//! `POST /api/telemetry/ingest`: stores one reading.
 //!
-//! A reading that is sent again is answered 201 as well: whoever sends again because an answer was lost gets the answer that
-//! was lost. The body tells the difference.
+//! A retry is answered 201 too, so a client that lost the first answer gets the same. The body shows the difference.
 
 use std::sync::Arc;
 
@@ -13,22 +12,21 @@ use plimsoll_service::{
 };
 use serde_json::{Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
 use crate::reading::Reading;
 use crate::readings::Stored;
 
-/// Takes one reading.
+/// Stores one reading.
 pub struct Ingest;
 
-/// Sensors of these names could not be asked for: their paths are those of other endpoints.
+/// Names with the path of another endpoint.
 const RESERVED: [&str; 2] = ["ingest", "stats"];
 
 impl Endpoint<State> for Ingest {
     const METHOD: Method = Method::POST;
     const PATH: &'static str = "/api/telemetry/ingest";
     const NAME: &'static str = "ingest";
-    const SCOPE: Option<Scope> = Some(scopes::TELEMETRY_WRITE);
+    const SCOPE: Option<Scope> = Some(crate::scopes::TELEMETRY_WRITE);
     const TAKES: Takes = Takes::Json;
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
@@ -48,15 +46,16 @@ impl Endpoint<State> for Ingest {
             "description": "It is answered when it is acknowledged at the configured write concern. Sent again with the \
                             same sensor, timestamp and eventId it counts once.",
             "requestBody": body("Reading"),
-            "responses": responses(&[(201, "It is stored, now or before.", Some("Stored"))]),
+            "responses": responses(&[(201, "The reading is stored, now or before.", Some("Stored"))]),
         })
     }
 }
 
-/// A reading that can be asked for later.
+/// Refuses sensors with reserved names.
 pub(super) fn allowed(reading: Reading) -> Result<Reading, InvalidField> {
     if RESERVED.contains(&reading.sensor.as_str()) {
-        let reason = format!("must not be {}: these are other paths", RESERVED.join(" or "));
+        let reason =
+            format!("must not be {}: these names are paths of other endpoints", RESERVED.join(" or "));
         return Err(InvalidField { field: "sensorId".into(), reason });
     }
     Ok(reading)

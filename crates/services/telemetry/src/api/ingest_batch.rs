@@ -1,4 +1,4 @@
-//! `POST /api/telemetry/ingest/batch`: thousands of readings, each answered for itself.
+//! `POST /api/telemetry/ingest/batch`: stores many readings, each with its own outcome.
 
 use std::sync::Arc;
 
@@ -12,12 +12,11 @@ use serde_json::{Value, json};
 
 use super::batch::{Batch, Item};
 use super::problems;
-use super::scopes;
 use super::state::{Context, State};
 use crate::reading::Read;
 use crate::readings::{IngestError, Stored};
 
-/// Takes many readings.
+/// Stores many readings.
 pub struct IngestBatch;
 
 /// A larger body is parsed on a blocking thread.
@@ -27,7 +26,7 @@ impl Endpoint<State> for IngestBatch {
     const METHOD: Method = Method::POST;
     const PATH: &'static str = "/api/telemetry/ingest/batch";
     const NAME: &'static str = "ingest_batch";
-    const SCOPE: Option<Scope> = Some(scopes::TELEMETRY_WRITE);
+    const SCOPE: Option<Scope> = Some(crate::scopes::TELEMETRY_WRITE);
     const TAKES: Takes = Takes::Batch;
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
@@ -76,7 +75,7 @@ impl Endpoint<State> for IngestBatch {
 async fn items(context: Arc<Context>, call: Call) -> Result<Vec<Item>, Problem> {
     let large = call.body.len() > INLINE_BYTES_MAX;
     let find = move || {
-        // The whole of it: its share of the budget is held until the body has been read.
+        // Captures the whole call, so its memory stays reserved until the body is parsed.
         let call = &call;
         let batch = Batch {
             media: call.media,
@@ -93,13 +92,13 @@ async fn items(context: Arc<Context>, call: Call) -> Result<Vec<Item>, Problem> 
     blocking::run(find).await.ok_or_else(failed)?
 }
 
-/// What became of the readings.
+/// The outcome of a batch.
 #[derive(Default)]
 struct Outcome {
     new: usize,
     known: usize,
     failed: Vec<Value>,
-    /// What stood in the way of the others, at the last of them.
+    /// The last error of the store.
     fault: Option<IngestError>,
 }
 
@@ -139,7 +138,7 @@ impl Outcome {
         }
         let problem = match self.fault {
             Some(fault) => fault.into(),
-            None => Problem::new(Kind::Invalid, format!("none of {received} readings can be meant")),
+            None => Problem::new(Kind::Invalid, format!("all {received} readings are invalid")),
         };
         Err(problem.with("received", received.into()).with("failed", self.failed.into()))
     }

@@ -10,17 +10,16 @@ use plimsoll_service::{
 };
 use serde_json::{Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
 
-/// Tells the newest reading.
+/// Reads the newest reading.
 pub struct Latest;
 
 impl Endpoint<State> for Latest {
     const METHOD: Method = Method::GET;
     const PATH: &'static str = "/api/telemetry/{sensor}/latest";
     const NAME: &'static str = "latest";
-    const SCOPE: Option<Scope> = Some(scopes::TELEMETRY_READ);
+    const SCOPE: Option<Scope> = Some(crate::scopes::TELEMETRY_READ);
     const TAKES: Takes = Takes::Nothing;
     const REFUSES: &'static [Kind] = &[Kind::NotFound];
 
@@ -36,7 +35,7 @@ impl Endpoint<State> for Latest {
     fn describe() -> Value {
         json!({
             "summary": "The newest reading of a sensor",
-            "description": "By its timestamp, not by when it came.",
+            "description": "By timestamp, not by arrival.",
             "parameters": [in_path("sensor", "The sensor.")],
             "responses": responses(&[(200, "The reading.", Some("Reading"))]),
         })

@@ -15,7 +15,6 @@ pub mod post;
 pub mod unfollow;
 
 pub mod pool_metrics;
-pub mod scopes;
 pub mod state;
 
 mod batch;
@@ -28,6 +27,7 @@ use plimsoll_service::{About, Clock, Routes, Service};
 use serde_json::Value;
 
 use self::state::State;
+use crate::scopes;
 
 /// Makes the service of a state.
 pub fn service(state: State, clock: Clock) -> Service<State> {

@@ -1,6 +1,6 @@
-//! `POST /api/activity`: a user did something.
+//! `POST /api/activity`: stores an activity.
 //!
-//! As with readings, an activity that is sent again is answered 201 as well.
+//! A retry is answered 201 too, as for readings.
 
 use std::sync::Arc;
 
@@ -12,18 +12,17 @@ use plimsoll_service::{
 };
 use serde_json::{Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
 use crate::feeds::{Activity, Posted};
 
-/// Takes an activity.
+/// Stores an activity.
 pub struct Post;
 
 impl Endpoint<State> for Post {
     const METHOD: Method = Method::POST;
     const PATH: &'static str = "/api/activity";
     const NAME: &'static str = "post_activity";
-    const SCOPE: Option<Scope> = Some(scopes::ACTIVITY_WRITE);
+    const SCOPE: Option<Scope> = Some(crate::scopes::ACTIVITY_WRITE);
     const TAKES: Takes = Takes::Json;
     const REFUSES: &'static [Kind] = &[Kind::Conflict];
 
@@ -47,7 +46,7 @@ impl Endpoint<State> for Post {
             "description": "It is answered when it is stored and every follower sees it. Sent again with the same activityId \
                             it is kept once, as it was first; without one the service makes one up.",
             "requestBody": body("Activity"),
-            "responses": responses(&[(201, "It is stored, now or before.", Some("Posted"))]),
+            "responses": responses(&[(201, "The activity is stored, now or before.", Some("Posted"))]),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What goes wrong inside, as a caller gets to hear it.
+//! Turns errors into problems for the caller.
 
 use plimsoll_service::body::invalid_json;
 use plimsoll_service::{Kind, Problem};
@@ -7,14 +7,14 @@ use crate::feeds;
 use crate::reading::Unread;
 use crate::readings::{self, Fault, IngestError};
 
-/// How long a caller waits when the database failed or memory was taken, in seconds.
+/// The retry time after a failure of the database, in seconds.
 const RETRY_AFTER_S: u64 = 1;
 
-/// What a caller is told of a reading whose commit failed.
+/// The message for a reading of a failed commit.
 pub(super) const NOT_ACKNOWLEDGED: &str =
-    "the database did not acknowledge it: send it again, it is counted once";
+    "the database did not acknowledge the reading: retry, it counts once";
 
-/// Logs what the database said of a commit.
+/// Logs the failure of a commit.
 pub(super) fn log(fault: &Fault) {
     tracing::warn!(fault = %fault.text, "a commit of readings failed");
 }
@@ -69,10 +69,10 @@ impl From<Unread> for Problem {
     }
 }
 
-/// What the database says stays in the log: it may tell names that are nobody's business.
+/// The database's message stays in the log, because it may contain private names.
 fn database(error: &mongodb::error::Error) -> Problem {
     tracing::warn!(%error, "the database failed");
-    Problem::new(Kind::Unavailable, "the database failed: try again").retry_after(RETRY_AFTER_S)
+    Problem::new(Kind::Unavailable, "the database failed: retry").retry_after(RETRY_AFTER_S)
 }
 
 fn internal(error: &(dyn std::error::Error + 'static)) -> Problem {

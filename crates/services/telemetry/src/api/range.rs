@@ -10,40 +10,39 @@ use plimsoll_service::{
 };
 use serde_json::{Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
 use super::statistics::known;
-use super::window::{self, Said, Window};
+use super::window::{self, Window, WindowParams};
 use crate::reading::Reading;
 use crate::readings::{Cursor, RangeQuery};
 
-/// Tells readings.
+/// Reads readings.
 pub struct Range;
 
-/// Readings on a page, unless something else is said.
+/// The default number of readings on a page.
 const LIMIT: u32 = 100;
-/// What a page takes, in readings of it: themselves, their tree of JSON and its text.
+/// Copies of a reading in memory: the reading, its JSON tree and text.
 const COPIES: usize = 4;
-/// A page costs the same however long the window is.
+/// The window is unlimited, because the cost of a page does not depend on it.
 const LONGEST: Span = Span::millis(u64::MAX);
 
 impl Endpoint<State> for Range {
     const METHOD: Method = Method::GET;
     const PATH: &'static str = "/api/telemetry/{sensor}";
     const NAME: &'static str = "range";
-    const SCOPE: Option<Scope> = Some(scopes::TELEMETRY_READ);
+    const SCOPE: Option<Scope> = Some(crate::scopes::TELEMETRY_READ);
     const TAKES: Takes = Takes::Nothing;
     const REFUSES: &'static [Kind] = &[Kind::NotFound];
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
         let sensor = call.name("sensor")?;
         let query = call.query(&["window", "from", "to", "limit", "cursor"])?;
-        let said = Said {
+        let params = WindowParams {
             window: query.span("window")?,
             from_ms: query.timestamp("from")?,
             to_ms: query.timestamp("to")?,
         };
-        let Window { from_ms, to_ms } = Window::of(said, context.clock.now_ms(), LONGEST)?;
+        let Window { from_ms, to_ms } = Window::of(params, context.clock.now_ms(), LONGEST)?;
         let after: Option<Cursor> = query.parsed("cursor")?;
         let first = after.is_none();
         let limit = query.count("limit", LIMIT, context.state.limits.page_max)? as usize;
@@ -66,7 +65,7 @@ impl Endpoint<State> for Range {
     fn describe() -> Value {
         let mut parameters = vec![in_path("sensor", "The sensor.")];
         parameters.extend(window::parameters());
-        parameters.push(count_in_query("limit", "Readings on the page at most.", LIMIT));
+        parameters.push(count_in_query("limit", "The most readings on the page.", LIMIT));
         parameters.push(in_query(
             "cursor",
             "`next` of the page before, with the `from` and `to` that the page told. Pages stay as they are when \

@@ -1,11 +1,11 @@
-//! The shapes of bodies, for the description of the interface.
+//! The schemas of bodies, for the OpenAPI description.
 
 use plimsoll_service::openapi::reference;
 use serde_json::{Map, Value, json};
 
 use crate::reading::METRIC_MAX;
 
-/// Every schema that an endpoint refers to.
+/// All schemas.
 pub(super) fn schemas() -> Value {
     [readings(), statistics(), activities(), problem()].into_iter().flatten().collect::<Map<_, _>>().into()
 }

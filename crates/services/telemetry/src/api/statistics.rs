@@ -12,32 +12,31 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
-use super::window::{self, Said, Window};
+use super::window::{self, Window, WindowParams};
 use crate::readings::{Detail, IntervalStatistics, StatisticsQuery};
 
-/// Tells statistics of one sensor.
+/// Reads statistics of one sensor.
 pub struct Statistics;
 
 impl Endpoint<State> for Statistics {
     const METHOD: Method = Method::GET;
     const PATH: &'static str = "/api/telemetry/stats/{sensor}";
     const NAME: &'static str = "stats";
-    const SCOPE: Option<Scope> = Some(scopes::TELEMETRY_READ);
+    const SCOPE: Option<Scope> = Some(crate::scopes::TELEMETRY_READ);
     const TAKES: Takes = Takes::Nothing;
     const REFUSES: &'static [Kind] = &[Kind::NotFound];
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
         let sensor = call.name("sensor")?;
         let query = call.query(&["window", "from", "to", "interval", "detail"])?;
-        let said = Said {
+        let params = WindowParams {
             window: query.span("window")?,
             from_ms: query.timestamp("from")?,
             to_ms: query.timestamp("to")?,
         };
         let Window { from_ms, to_ms } =
-            Window::of(said, context.clock.now_ms(), context.state.limits.window_max)?;
+            Window::of(params, context.clock.now_ms(), context.state.limits.window_max)?;
         let interval_ms = window::interval(query.span("interval")?)?;
         let detail = detail(query.get("detail"))?;
         let sensors = vec![sensor.to_owned()];
@@ -49,7 +48,7 @@ impl Endpoint<State> for Statistics {
             known(&context, sensor).await?;
         }
         let (parts, sensor) = (window::parts(&intervals), sensor.to_owned());
-        reply::large_json(parts, memory, move || Told { sensor, asked, intervals }).await
+        reply::large_json(parts, memory, move || SensorAnswer { sensor, asked, intervals }).await
     }
 
     fn describe() -> Value {
@@ -57,7 +56,7 @@ impl Endpoint<State> for Statistics {
         parameters.extend(window::parameters());
         parameters.push(in_query(
             "interval",
-            "Tells each interval of this length, as 5m; the window is one if left out.",
+            "The length of intervals, as 5m; by default the window is one interval.",
         ));
         parameters.push(in_query(
             "detail",
@@ -73,14 +72,14 @@ impl Endpoint<State> for Statistics {
     }
 }
 
-/// The answer: with intervals if they were asked for.
-struct Told {
+/// The answer, with intervals on request.
+struct SensorAnswer {
     sensor: String,
     asked: StatisticsQuery,
     intervals: Vec<IntervalStatistics>,
 }
 
-impl Serialize for Told {
+impl Serialize for SensorAnswer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut answer = serializer.serialize_map(None)?;
         answer.serialize_entry("sensorId", &self.sensor)?;
@@ -96,16 +95,16 @@ impl Serialize for Told {
     }
 }
 
-/// What to tell of each metric.
-pub(super) fn detail(said: Option<&str>) -> Result<Detail, Problem> {
-    match said {
+/// Parses the parameter `detail`.
+pub(super) fn detail(text: Option<&str>) -> Result<Detail, Problem> {
+    match text {
         None | Some("percentiles") => Ok(Detail::Percentiles),
         Some("summary") => Ok(Detail::Summary),
         Some(_) => Err(Problem::field("detail", "must be percentiles or summary")),
     }
 }
 
-/// A sensor that has sent nothing at all is not there.
+/// Fails with 404 for a sensor without any reading.
 pub(super) async fn known(context: &Context, sensor: &str) -> Result<(), Problem> {
     match context.state.readings.knows(sensor).await? {
         true => Ok(()),

@@ -13,16 +13,15 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
 use super::statistics::detail;
-use super::window::{self, Said, Window};
+use super::window::{self, Window, WindowParams};
 use crate::readings::{SensorStatistics, StatisticsQuery};
 
-/// Tells statistics of several sensors.
+/// Reads statistics of several sensors.
 pub struct StatisticsMany;
 
-/// Sensors looked for at the same time.
+/// Concurrent lookups of sensors.
 const LOOKS_MAX: usize = 8;
 const FIELDS: [&str; 6] = ["sensors", "window", "from", "to", "interval", "detail"];
 
@@ -30,7 +29,7 @@ impl Endpoint<State> for StatisticsMany {
     const METHOD: Method = Method::POST;
     const PATH: &'static str = "/api/telemetry/stats";
     const NAME: &'static str = "stats_many";
-    const SCOPE: Option<Scope> = Some(scopes::TELEMETRY_READ);
+    const SCOPE: Option<Scope> = Some(crate::scopes::TELEMETRY_READ);
     const TAKES: Takes = Takes::Json;
     const REFUSES: &'static [Kind] = &[Kind::NotFound];
 
@@ -47,7 +46,7 @@ impl Endpoint<State> for StatisticsMany {
         found.retain(|it| !unknown.contains(&it.sensor));
         let parts = found.iter().map(|it| 1 + window::parts(&it.intervals)).sum();
         let sensors = found.into_iter().map(One).collect();
-        reply::large_json(parts, memory, move || Told {
+        reply::large_json(parts, memory, move || SensorsAnswer {
             from: asked.from_ms,
             to: asked.to_ms,
             sensors,
@@ -62,21 +61,21 @@ impl Endpoint<State> for StatisticsMany {
             "description": "As for one sensor. A sensor without readings in the window has no intervals; one that has sent \
                             nothing at all stands under `unknown`, and if all do, it is a 404.",
             "requestBody": body("StatisticsQuery"),
-            "responses": responses(&[(200, "The statistics, a sensor after the other.", Some("ManyStatistics"))]),
+            "responses": responses(&[(200, "The statistics by sensor.", Some("ManyStatistics"))]),
         })
     }
 }
 
 /// The answer.
 #[derive(Serialize)]
-struct Told {
+struct SensorsAnswer {
     from: i64,
     to: i64,
     sensors: Vec<One>,
     unknown: Vec<String>,
 }
 
-/// A sensor's part of it.
+/// The answer for one sensor.
 struct One(SensorStatistics);
 
 impl Serialize for One {
@@ -88,7 +87,7 @@ impl Serialize for One {
     }
 }
 
-/// Those that have sent nothing at all.
+/// The sensors without any reading.
 async fn unknown(context: &Context, found: &[SensorStatistics]) -> Result<Vec<String>, Problem> {
     let silent = found.iter().filter(|it| it.intervals.is_empty());
     let looks = silent.map(|it| async {
@@ -106,12 +105,15 @@ fn read(json: &Value, context: &Context) -> Result<StatisticsQuery, Problem> {
     })?;
     if let Some(unknown) = fields.keys().find(|key| !FIELDS.contains(&key.as_str())) {
         let shown: String = unknown.chars().take(64).collect();
-        return Err(Problem::field(&shown, format!("is not known; there are {}", FIELDS.join(", "))));
+        return Err(Problem::field(&shown, format!("is unknown; known are {}", FIELDS.join(", "))));
     }
-    let said =
-        Said { window: span(fields, "window")?, from_ms: at(fields, "from")?, to_ms: at(fields, "to")? };
+    let params = WindowParams {
+        window: span(fields, "window")?,
+        from_ms: at(fields, "from")?,
+        to_ms: at(fields, "to")?,
+    };
     let Window { from_ms, to_ms } =
-        Window::of(said, context.clock.now_ms(), context.state.limits.window_max)?;
+        Window::of(params, context.clock.now_ms(), context.state.limits.window_max)?;
     Ok(StatisticsQuery {
         sensors: sensors(fields, context.state.limits.sensors_max as usize)?,
         from_ms,
@@ -137,7 +139,7 @@ fn sensors(fields: &Map<String, Value>, most: usize) -> Result<Vec<String>, Prob
     let mut sorted: Vec<&String> = names.iter().collect();
     sorted.sort_unstable();
     if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(fault("names a sensor twice".into()));
+        return Err(fault("has a duplicate sensor".into()));
     }
     Ok(names)
 }

@@ -1,4 +1,4 @@
-//! `DELETE /api/activity/{user}/following/{author}`: a user follows another one no more.
+//! `DELETE /api/activity/{user}/following/{author}`: unfollows a user.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use plimsoll_service::{
 };
 use serde_json::{Value, json};
 
-use super::scopes;
 use super::state::{Context, State};
 
 /// Unfollows.
@@ -20,7 +19,7 @@ impl Endpoint<State> for Unfollow {
     const METHOD: Method = Method::DELETE;
     const PATH: &'static str = "/api/activity/{user}/following/{author}";
     const NAME: &'static str = "unfollow";
-    const SCOPE: Option<Scope> = Some(scopes::ACTIVITY_WRITE);
+    const SCOPE: Option<Scope> = Some(crate::scopes::ACTIVITY_WRITE);
     const TAKES: Takes = Takes::Nothing;
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
@@ -32,10 +31,10 @@ impl Endpoint<State> for Unfollow {
 
     fn describe() -> Value {
         json!({
-            "summary": "Follow a user no more",
-            "description": "From the answer on the feed shows nothing of the other one. Whoever does not follow may unfollow.",
-            "parameters": [in_path("user", "Who follows no more."), in_path("author", "Who is followed no more.")],
-            "responses": responses(&[(204, "The user does not follow.", None)]),
+            "summary": "Unfollow a user",
+            "description": "After the answer the feed shows no activities of the other user. Unfollowing twice is no error.",
+            "parameters": [in_path("user", "The follower."), in_path("author", "The followed user.")],
+            "responses": responses(&[(204, "The user does not follow the other.", None)]),
         })
     }
 }

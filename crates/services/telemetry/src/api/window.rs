@@ -1,4 +1,4 @@
-//! A window of time in a request, and statistics as JSON.
+//! Parses time windows, and serializes statistics.
 
 use plimsoll_service::openapi::in_query;
 use plimsoll_service::{Problem, Span};
@@ -7,48 +7,48 @@ use serde_json::Value;
 
 use crate::readings::{IntervalStatistics, MetricStatistics, Percentiles};
 
-/// A window of time, in milliseconds since 1970; its end is not part of it.
+/// A time window, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// From this moment.
+    /// The start.
     pub from_ms: i64,
-    /// Until before this moment.
+    /// The end, exclusive.
     pub to_ms: i64,
 }
 
-/// What a request says of it.
+/// The parameters of a window.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Said {
-    /// Its length.
+pub struct WindowParams {
+    /// The length.
     pub window: Option<Span>,
-    /// Its beginning.
+    /// The start.
     pub from_ms: Option<i64>,
-    /// Its end.
+    /// The end.
     pub to_ms: Option<i64>,
 }
 
-/// The window of a request that says nothing of it.
+/// The default length.
 const OTHERWISE: Span = Span::seconds(3_600);
 
 impl Window {
-    /// The window that is meant: it ends now, and is an hour long, unless something else is said.
+    /// The window; by default the last hour.
     ///
     /// # Errors
-    /// When it is empty, too long, or said twice.
-    pub fn of(said: Said, now_ms: i64, longest: Span) -> Result<Self, Problem> {
-        if said.window.is_some() && said.from_ms.is_some() {
-            return Err(Problem::field("window", "and `from` say the same: give one of them"));
+    /// The window is empty, too long, or overdetermined.
+    pub fn of(params: WindowParams, now_ms: i64, longest: Span) -> Result<Self, Problem> {
+        if params.window.is_some() && params.from_ms.is_some() {
+            return Err(Problem::field("window", "and `from` both set the start: give one of them"));
         }
-        // A reading of this very millisecond belongs to it.
-        let to_ms = said.to_ms.unwrap_or_else(|| now_ms.saturating_add(1));
-        let length_ms = said.window.unwrap_or(OTHERWISE).as_ms();
-        let from_ms = said.from_ms.unwrap_or_else(|| to_ms.saturating_sub(length_ms));
+        // The window includes the current millisecond.
+        let to_ms = params.to_ms.unwrap_or_else(|| now_ms.saturating_add(1));
+        let length_ms = params.window.unwrap_or(OTHERWISE).as_ms();
+        let from_ms = params.from_ms.unwrap_or_else(|| to_ms.saturating_sub(length_ms));
         if to_ms <= from_ms {
-            let field = if said.from_ms.is_some() { "from" } else { "window" };
+            let field = if params.from_ms.is_some() { "from" } else { "window" };
             return Err(Problem::field(field, "the window is empty: it must end after it begins"));
         }
         if to_ms.saturating_sub(from_ms) > longest.as_ms() {
-            let field = if said.from_ms.is_some() { "from" } else { "window" };
+            let field = if params.from_ms.is_some() { "from" } else { "window" };
             return Err(Problem::field(
                 field,
                 format!("the window is longer than {longest}: ask for parts of it"),
@@ -67,22 +67,21 @@ pub(super) fn parameters() -> Vec<Value> {
     ]
 }
 
-/// The length of the intervals, if there is one.
+/// The length of the intervals, if given.
 ///
 /// # Errors
-/// When it is nothing.
-pub fn interval(said: Option<Span>) -> Result<Option<i64>, Problem> {
-    match said {
+/// The length is 0.
+pub fn interval(params: Option<Span>) -> Result<Option<i64>, Problem> {
+    match params {
         Some(interval) if interval.as_ms() == 0 => Err(Problem::field("interval", "must be 1ms or more")),
-        said => Ok(said.map(Span::as_ms)),
+        params => Ok(params.map(Span::as_ms)),
     }
 }
 
-/// Intervals that have readings, as they are written. They go straight into the text: a tree of so many figures would take
-/// several times its memory.
+/// Serializes intervals. Without a JSON tree, which would take several times the memory of the text.
 pub struct Intervals<'a>(pub &'a [IntervalStatistics]);
 
-/// The metrics of an interval, as they are written.
+/// Serializes the metrics of an interval.
 pub struct Metrics<'a>(pub &'a [(String, MetricStatistics)]);
 
 #[derive(Serialize)]
@@ -138,7 +137,7 @@ impl<'a> Serialize for Intervals<'a> {
     }
 }
 
-/// How many figures of metrics these intervals have.
+/// The number of metric statistics in these intervals.
 pub fn parts(intervals: &[IntervalStatistics]) -> usize {
     intervals.iter().map(|it| it.metrics.len()).sum()
 }
@@ -152,12 +151,12 @@ mod tests {
     const NOW: i64 = 10_000_000;
 
     fn of(window: Option<u64>, from_ms: Option<i64>, to_ms: Option<i64>) -> Result<(i64, i64), Problem> {
-        let said = Said { window: window.map(Span::millis), from_ms, to_ms };
-        Window::of(said, NOW, Span::seconds(86_400)).map(|it| (it.from_ms, it.to_ms))
+        let params = WindowParams { window: window.map(Span::millis), from_ms, to_ms };
+        Window::of(params, NOW, Span::seconds(86_400)).map(|it| (it.from_ms, it.to_ms))
     }
 
     #[test]
-    fn a_window_is_the_last_hour_unless_something_else_is_said() {
+    fn a_window_is_the_last_hour_by_default() {
         assert_eq!(of(None, None, None), Ok((NOW + 1 - 3_600_000, NOW + 1)));
         assert_eq!(of(Some(5), None, None), Ok((NOW - 4, NOW + 1)));
         assert_eq!(of(None, Some(7), None), Ok((7, NOW + 1)));
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_cannot_be_meant_is_refused() {
+    fn an_invalid_window_is_refused() {
         let refused = |window, from, to, part: &str| {
             let problem = of(window, from, to).unwrap_err();
             assert!(problem.detail().contains(part), "{}", problem.detail());
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_are_written_with_percentiles_if_there_are_any() {
+    fn statistics_contain_percentiles_on_request() {
         let summary = MetricStatistics { count: 2, min: 1.0, max: 2.5, mean: 1.75, percentiles: None };
         let percentiles = Some(Percentiles { p50: 1.0, p95: 2.5, p99: 2.5 });
         let metrics = vec![("a".into(), summary), ("b".into(), MetricStatistics { percentiles, ..summary })];

@@ -1,4 +1,4 @@
-//! One activity, checked: what a user may say, and what not.
+//! Parses and checks activities.
 
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{DateTime, Document, doc};
@@ -8,30 +8,30 @@ use serde_json::{Map, Value, json};
 use super::error::Error;
 use super::position::Position;
 
-/// Something that a user did.
+/// An action of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// Its id: an activity that is sent again carries the same and is kept once.
+    /// The id. A retry has the same id and is stored once.
     pub id: String,
-    /// Who did it.
+    /// The user.
     pub user: String,
-    /// When, in milliseconds since 1970 (UTC).
+    /// The time, in milliseconds since 1970 (UTC).
     pub at_ms: i64,
-    /// What kind of thing it was, as `post` or `like`.
+    /// The kind, as `post` or `like`.
     pub kind: String,
-    /// What was said.
+    /// The text.
     pub text: Option<String>,
-    /// What it was about.
+    /// The object of the action.
     pub object: Option<String>,
 }
 
-/// Bytes of the text.
+/// The longest text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4_000;
 /// The fields of the JSON form.
 const FIELDS: [&str; 6] = ["activityId", "userId", "timestamp", "type", "text", "object"];
 
 impl Activity {
-    /// Reads `{"userId": "…", "type": "…"}`; optional are `activityId`, `timestamp` (RFC 3339 or milliseconds since 1970,
+    /// Parses `{"userId": "…", "type": "…"}`; optional are `activityId`, `timestamp` (RFC 3339 or milliseconds since 1970,
     /// otherwise now), `text` and `object`.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Activity {
             InvalidField::new("", "an activity is a JSON object: {\"userId\": …, \"type\": …}")
         })?;
         if let Some(unknown) = fields.keys().find(|key| !FIELDS.contains(&key.as_str())) {
-            return Err(InvalidField::new(unknown, format!("is not known; there are {}", FIELDS.join(", "))));
+            return Err(InvalidField::new(unknown, format!("is unknown; known are {}", FIELDS.join(", "))));
         }
         let required = |field| {
             name_of(fields, field)?
@@ -69,18 +69,18 @@ impl Activity {
         json
     }
 
-    /// The bytes that it takes in memory, about.
+    /// The approximate size in memory.
     pub(super) fn bytes(&self) -> usize {
         let optional = [&self.text, &self.object].into_iter().flatten().map(String::len).sum::<usize>();
         size_of::<Self>() + self.id.len() + self.user.len() + self.kind.len() + optional
     }
 
-    /// Its place in a feed.
+    /// The position in a feed.
     pub fn position(&self) -> Position {
         Position { at_ms: self.at_ms, id: self.id.clone() }
     }
 
-    /// As it lies in the database, with its id in the field `id`.
+    /// The stored form, with the activity's id in the field `id`.
     pub(super) fn document(&self, id: &str) -> Document {
         let at = DateTime::from_millis(self.at_ms);
         let mut document = doc! {id: &self.id, "a": &self.user, "t": at, "k": &self.kind};
@@ -92,7 +92,7 @@ impl Activity {
         document
     }
 
-    /// What lies in the database, with its id in the field `id`.
+    /// Decodes the stored form, with the activity's id in the field `id`.
     pub(super) fn stored(document: &Document, id: &str) -> Result<Self, Error> {
         let text = |field| document.get_str(field).map(str::to_owned);
         let optional = |field| document.get_str(field).map(str::to_owned).ok();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_activity_is_read_as_it_is_written() {
+    fn an_activity_survives_its_json_form() {
         let json = json!({"activityId": "a", "userId": "ann", "timestamp": NOW, "type": "post", "text": "hi", "object": "o"});
         let activity = parse(&json).unwrap();
         assert_eq!(activity.to_json(), json);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn without_time_and_id_it_is_now_and_itself() {
+    fn without_time_and_id_it_gets_both() {
         let (one, other) =
             (json!({"userId": "ann", "type": "post"}), json!({"userId": "ann", "type": "post"}));
         let (one, other) = (parse(&one).unwrap(), parse(&other).unwrap());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_its_field() {
+    fn an_invalid_field_is_refused_by_name() {
         let check = |field: &str, value: Value, part: &str| {
             let mut json = json!({"userId": "ann", "type": "post"});
             json[field] = value;

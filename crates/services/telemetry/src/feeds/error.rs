@@ -1,16 +1,16 @@
-//! What can go wrong with feeds, and what to do about it.
+//! The errors of feeds.
 
 use plimsoll_service::BudgetError;
 
 /// A feed could not be opened, read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting cannot be meant.
+    /// A setting is invalid.
     #[error("feeds: {0}")]
     Setting(String),
-    /// The database holds feeds of a design that cannot be turned into this one.
+    /// The database holds feeds of an incompatible design.
     #[error(
-        "the feeds in this database were kept as `{was}`, and `on_write` needs copies that are not there: keep them as \
+        "the feeds in this database have the design `{was}`, and `on_write` needs copies that are missing: set feeds.design to \
          `{was}`, or use another database"
     )]
     Kept {
@@ -23,17 +23,17 @@ pub enum Error {
         /// The limit.
         most: u32,
     },
-    /// A user would follow themselves.
+    /// A user tries to follow themselves.
     #[error("users see their own activities anyway: follow somebody else")]
     Oneself,
-    /// The id belongs to an activity of somebody else.
+    /// Another user's activity has the id.
     #[error("another user's activity has this id: give each activity its own")]
     Taken,
-    /// The answer finds no memory.
+    /// The memory budget does not cover the answer.
     #[error(transparent)]
     Memory(#[from] BudgetError),
-    /// A document in the database is not one of ours.
-    #[error("a stored document cannot be read ({0}): was the collection written by something else?")]
+    /// A document in the database has a foreign form.
+    #[error("a stored document is invalid ({0}): did another program write to the collection?")]
     Foreign(String),
     /// The database failed.
     #[error("the database failed: {0}")]

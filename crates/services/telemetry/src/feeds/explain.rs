@@ -1,4 +1,4 @@
-//! How the server carries out each query of a design.
+//! Explains the queries of a design.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use super::settings::Design;
 use super::{graph, meta, on_write, timeline};
 use crate::plan::{self, Plan};
 
-/// Explains every query of the design, with names that nobody has.
+/// Explains every query of the design, with names of unknown users.
 pub(super) async fn all(database: &Database, design: Design) -> Result<Vec<Plan>, Error> {
     Ok(plan::explain(database, commands(design)).await?)
 }

@@ -1,4 +1,4 @@
-//! Who follows whom: one document an edge, `{f: follower, a: author}`.
+//! Stores the edges of the follower graph, one document each: `{f: follower, a: author}`.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::query::{Delete, Find, insert_new};
 
 const COLLECTION: &str = "follows";
 
-/// Who follows whom.
+/// The follower graph.
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
     database: Database,
@@ -28,12 +28,12 @@ impl Graph {
         Ok(Self { database: database.clone() })
     }
 
-    /// Adds the edges that are not there.
+    /// Adds missing edges.
     pub(super) async fn add(&self, user: &str, authors: &[String]) -> Result<(), Error> {
         self.add_all(&[(user.to_owned(), authors.to_vec())]).await
     }
 
-    /// Adds the edges of several users that are not there, in bulk.
+    /// Adds missing edges of several users in bulk.
     pub(super) async fn add_all(&self, follows: &[(String, Vec<String>)]) -> Result<(), Error> {
         let of = |(user, authors): &(String, Vec<String>)| {
             authors.iter().map(|author| doc! {"f": user, "a": author}).collect::<Vec<_>>()
@@ -46,12 +46,12 @@ impl Graph {
         Ok(())
     }
 
-    /// Whom a user follows, in the order of their names, at most `limit` of them.
+    /// The authors that a user follows, sorted by name, at most `limit`.
     pub(super) async fn following(&self, user: &str, limit: u32) -> Result<Vec<String>, Error> {
         Ok(names(following(user, limit).all(&self.database).await?, "a"))
     }
 
-    /// Those of `users` who follow an author.
+    /// The followers of an author among `users`.
     pub(super) async fn still(&self, author: &str, users: &[String]) -> Result<HashSet<String>, Error> {
         Ok(names(still(author, users).all(&self.database).await?, "f").into_iter().collect())
     }
@@ -62,13 +62,12 @@ impl Graph {
         Ok(found.len() >= count as usize)
     }
 
-    /// Whether nobody follows anybody.
+    /// Whether the graph is empty.
     pub(super) async fn is_empty(&self) -> Result<bool, Error> {
         Ok(any().first(&self.database).await?.is_none())
     }
 
-    /// The next `limit` followers of an author after the name `last`, in the order of their names. Whoever walks them
-    /// holds no cursor open while working on a page.
+    /// The next `limit` followers of an author after the name `last`, sorted by name. No cursor stays open between pages.
     pub(super) async fn page(&self, author: &str, last: &str, limit: u32) -> Result<Vec<String>, Error> {
         Ok(names(after(author, last, limit).all(&self.database).await?, "f"))
     }
@@ -78,7 +77,7 @@ fn names(documents: Vec<Document>, field: &str) -> Vec<String> {
     documents.iter().filter_map(|document| document.get_str(field).ok()).map(str::to_owned).collect()
 }
 
-/// Whatever comes first: one document is read, however many there are.
+/// Finds any document: the server reads only one.
 pub(super) fn any() -> Find {
     Find { limit: 1, ..Find::new(COLLECTION, Document::new()) }
 }

@@ -1,4 +1,4 @@
-//! The feeds, as the service uses them.
+//! The interface of feeds: post, follow, unfollow, read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mongodb::Database;
 
 use super::activity::Activity;
-use super::design::Spread;
+use super::design::Delivery;
 use super::error::Error;
 use super::explain;
 use super::graph::Graph;
@@ -23,7 +23,7 @@ use crate::plan::Plan;
 use plimsoll_service::Clock;
 use plimsoll_service::Reservation;
 
-/// Documents of one bulk write while filling.
+/// Documents in one bulk write.
 const FILL_CHUNK: usize = 2_000;
 
 /// The feeds. Clones share everything.
@@ -32,44 +32,44 @@ pub struct Feeds {
     database: Database,
     timeline: Timeline,
     graph: Graph,
-    spread: Arc<dyn Spread>,
+    spread: Arc<dyn Delivery>,
     settings: Settings,
 }
 
-/// What became of an activity.
+/// The outcome of a post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Posted {
     /// It was stored.
     New,
-    /// One with its id had been stored before; nothing changed.
+    /// An activity with its id exists; nothing changed.
     Known(Activity),
 }
 
-/// Which page of a feed.
+/// A query for a page of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedQuery {
-    /// Whose feed.
+    /// The user.
     pub user: String,
-    /// Where the page starts; at the newest if absent.
+    /// The start of the page; the newest activity if absent.
     pub cursor: Option<Cursor>,
-    /// Activities on the page at most.
+    /// The most activities on the page.
     pub limit: u32,
 }
 
 /// A page of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feed {
-    /// The activities, the newest first.
+    /// The activities, newest first.
     pub activities: Vec<Activity>,
-    /// Where the next page starts, if there may be one.
+    /// The start of the next page, if there may be one.
     pub next: Option<Cursor>,
 }
 
 impl Feeds {
-    /// Makes collections and indexes as far as they are missing.
+    /// Creates missing collections and indexes.
     ///
     /// # Errors
-    /// [`Error`], also when the database holds feeds that were kept by a design which leaves too little for this one.
+    /// [`Error`], also if the database holds feeds of an incompatible design.
     pub async fn open(database: &Database, settings: Settings, clock: Clock) -> Result<Self, Error> {
         if let Some(fault) = settings.fault() {
             return Err(Error::Setting(fault));
@@ -78,7 +78,7 @@ impl Feeds {
         let graph = Graph::open(database).await?;
         meta::settle(database, &settings, &timeline, &graph).await?;
         let on_read = OnRead::new(graph.clone(), timeline.clone(), settings.following_max);
-        let spread: Arc<dyn Spread> = match settings.design {
+        let spread: Arc<dyn Delivery> = match settings.design {
             Design::OnRead => Arc::new(on_read),
             Design::OnWrite => {
                 Arc::new(OnWrite::open(database, graph.clone(), timeline.clone(), settings.depth).await?)
@@ -94,18 +94,18 @@ impl Feeds {
         Ok(Self { database: database.clone(), timeline, graph, spread, settings })
     }
 
-    /// Stores an activity and brings it to those who follow. Sent again with the same id, it is kept once.
+    /// Stores an activity and delivers it to followers. Retries with the same id store it once.
     ///
     /// # Errors
-    /// [`Error::Taken`] if another user has an activity of this id; [`Error::Database`]: send it again then.
+    /// [`Error::Taken`] if another user's activity has this id; [`Error::Database`]: retry.
     pub async fn post(&self, activity: Activity) -> Result<Posted, Error> {
         let known = self.timeline.add(&activity).await?;
-        // What is known may not have come to everybody before something failed.
+        // An earlier attempt may have failed before all deliveries.
         self.spread.spread(known.as_ref().unwrap_or(&activity)).await?;
         Ok(known.map_or(Posted::New, Posted::Known))
     }
 
-    /// A user follows these authors from now on, and sees what they did before as well.
+    /// Makes a user follow these authors. The feed also shows their earlier activities.
     ///
     /// # Errors
     /// [`Error::Oneself`], [`Error::TooMany`], [`Error::Database`].
@@ -128,8 +128,7 @@ impl Feeds {
         Ok(())
     }
 
-    /// Stores activities, and who follows whom, in bulk: for a database that nobody uses yet. What is there already stays as
-    /// it is.
+    /// Stores activities and edges in bulk, for a database that no service uses yet. Existing ones stay unchanged.
     ///
     /// # Errors
     /// [`Error::Database`].
@@ -154,12 +153,12 @@ impl Feeds {
         Ok(())
     }
 
-    /// A user follows an author no more, and sees nothing of them.
+    /// Makes a user unfollow an author. The author's activities leave the feed.
     ///
     /// # Errors
     /// [`Error::Database`].
     pub async fn unfollow(&self, user: &str, author: &str) -> Result<(), Error> {
-        // What users did themselves stays in their feeds.
+        // A user's own activities stay in the feed.
         if user == author {
             return Ok(());
         }
@@ -167,19 +166,18 @@ impl Feeds {
         self.spread.unfollowed(user, author).await
     }
 
-    /// A page of a user's feed. A user who follows nobody and has done nothing has an empty one. Its memory is taken from
-    /// `hold`, which has to be kept as long as the page is.
+    /// A page of a user's feed, empty for an unknown user. `memory` reserves its memory, so keep it as long as the page.
     ///
     /// # Errors
     /// [`Error::Memory`], [`Error::Database`].
-    pub async fn read(&self, query: &FeedQuery, hold: &Reservation) -> Result<Feed, Error> {
+    pub async fn read(&self, query: &FeedQuery, memory: &Reservation) -> Result<Feed, Error> {
         let seen = query.cursor.as_ref().map_or(0, |cursor| cursor.seen);
         let limit = query.limit.min(self.settings.depth.saturating_sub(seen));
         if limit == 0 {
             return Ok(Feed { activities: Vec::new(), next: None });
         }
         let below = query.cursor.as_ref().map(|cursor| &cursor.after);
-        let activities = self.spread.read(&query.user, below, limit, hold).await?;
+        let activities = self.spread.read(&query.user, below, limit, memory).await?;
         let shown = u32::try_from(activities.len()).unwrap_or(u32::MAX);
         let seen = seen.saturating_add(shown);
         let more = shown == limit && seen < self.settings.depth;
@@ -187,7 +185,7 @@ impl Feeds {
         Ok(Feed { activities, next: last.map(|after| Cursor { after, seen }) })
     }
 
-    /// How the server carries out each query of the design, for tests and for whoever wonders.
+    /// The server's query plan for each query of the design.
     ///
     /// # Errors
     /// [`Error::Database`].
@@ -195,7 +193,7 @@ impl Feeds {
         explain::all(&self.database, self.settings.design).await
     }
 
-    /// How the feeds are kept.
+    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

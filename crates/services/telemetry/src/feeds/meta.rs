@@ -1,4 +1,4 @@
-//! Remembers how the feeds of a database are kept, so that copies of another design are not taken for whole.
+//! Records the design in the database, so that a service detects incomplete copies of another design.
 
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
@@ -13,7 +13,7 @@ use super::timeline::Timeline;
 const COLLECTION: &str = "feed_design";
 const KEY: &str = "design";
 
-/// Makes the database ready for the design of the settings.
+/// Prepares the database for the design in the settings.
 pub(super) async fn settle(
     database: &Database,
     settings: &Settings,
@@ -33,7 +33,7 @@ pub(super) async fn settle(
             return Err(Error::Kept { was: was.into() });
         }
     }
-    // Caches of another size do not say what they lack, and those of another design have missed activities.
+    // Caches of another size or an earlier design may lack activities.
     if was != Some(design) || number("cache") != Some(cache) {
         Caches::clear(database).await?;
     }
@@ -54,7 +54,7 @@ fn note(design: &str, depth: i64, cache: i64) -> Document {
     doc! {"$set": {"design": design, "depth": depth, "cache": cache}}
 }
 
-/// The command that writes down a design, as `explain` takes it.
+/// The command that records a design, for `explain`.
 pub(super) fn note_command() -> Document {
     let update = doc! {"q": key(), "u": note("on_read", 1, 1), "upsert": true};
     doc! {"update": COLLECTION, "updates": [update]}

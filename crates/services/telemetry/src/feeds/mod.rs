@@ -1,14 +1,14 @@
-//! Activity feeds: what a user sees of those they follow, and of themselves, the newest first.
+//! Stores and reads activity feeds: the activities of a user and of the users they follow, newest first.
 //!
-//! A feed shows the activities of the user and of everyone the user follows *now*, ordered by time and then by id, both
-//! descending, whoever was followed when. Three designs keep that promise, each at its own price:
+//! A feed depends only on the users followed *now*, not on when following began. It is ordered by time and then by id, both
+//! descending. Three designs keep this contract at different costs:
 //!
-//! * [`on_read`]: an activity is stored once; a reader asks for those of all authors.
-//! * [`on_write`]: an activity is copied into the feed of every follower; a reader asks for one range.
-//! * [`hybrid`]: copied into capped caches of active readers, and asked for where an author has too many followers.
+//! * [`on_read`]: stores an activity once; a read queries all authors.
+//! * [`on_write`]: copies an activity into the feed of every follower; a read queries one range.
+//! * [`hybrid`]: copies activities into capped caches of active readers, and queries authors with too many followers.
 
 pub use activity::Activity;
-pub use design::{BoxFuture, Spread};
+pub use design::{BoxFuture, Delivery};
 pub use error::Error;
 pub use handle::{Feed, FeedQuery, Feeds, Posted};
 pub use position::{Cursor, Position};

@@ -1,9 +1,9 @@
-//! Fan-out on read: an activity is stored once, and a reader asks for those of all authors.
+//! Fan-out on read: stores an activity once; a read queries all authors.
 //!
-//! Posting costs one insert, following one edge. Reading costs one index range for each author that the user follows.
+//! A post costs one insert, following one edge, a read one index range for each followed author.
 
 use super::activity::Activity;
-use super::design::{BoxFuture, Spread};
+use super::design::{BoxFuture, Delivery};
 use super::error::Error;
 use super::graph::Graph;
 use super::position::Position;
@@ -23,16 +23,16 @@ impl OnRead {
         Self { graph, timeline, following_max }
     }
 
-    /// Whom a user sees: those the user follows, and the user.
+    /// The authors of a user's feed: the followed ones, and the user.
     pub(super) async fn seen_by(&self, user: &str) -> Result<Vec<String>, Error> {
-        // Two who follow at the same moment may pass the limit together; nobody is left out for it.
+        // Concurrent follows may exceed the limit; all of them count.
         let mut authors = self.graph.following(user, self.following_max.saturating_mul(2)).await?;
         authors.push(user.to_owned());
         Ok(authors)
     }
 }
 
-impl Spread for OnRead {
+impl Delivery for OnRead {
     fn spread<'a>(&'a self, _: &'a Activity) -> BoxFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
@@ -50,8 +50,8 @@ impl Spread for OnRead {
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
-        hold: &'a Reservation,
+        memory: &'a Reservation,
     ) -> BoxFuture<'a, Vec<Activity>> {
-        Box::pin(async move { self.timeline.page(&self.seen_by(user).await?, below, limit, hold).await })
+        Box::pin(async move { self.timeline.page(&self.seen_by(user).await?, below, limit, memory).await })
     }
 }

@@ -1,15 +1,14 @@
-//! Fan-out on write: an activity is copied into the feed of every follower, and a reader asks for one range.
+//! Fan-out on write: copies an activity into the feed of every follower; a read queries one range.
 //!
-//! Posting costs one insert for each follower, following copies the newest activities of the author, unfollowing deletes
-//! them. Every step writes first and looks at the edges afterwards, so that whoever follows or unfollows at the same moment
-//! ends up with what the edges say.
+//! A post costs one insert for each follower. Following copies the author's newest activities, unfollowing deletes them. Each
+//! step writes first and reads the edges afterwards, so concurrent follows and unfollows end as the edges say.
 
 use mongodb::bson::{Document, doc};
 use mongodb::options::IndexOptions;
 use mongodb::{Database, IndexModel};
 
 use super::activity::Activity;
-use super::design::{BoxFuture, Spread};
+use super::design::{BoxFuture, Delivery};
 use super::error::Error;
 use super::graph::Graph;
 use super::position::Position;
@@ -18,7 +17,7 @@ use super::timeline::{Timeline, found};
 use plimsoll_service::Reservation;
 
 const COLLECTION: &str = "feed_entries";
-/// Followers that are served at once.
+/// Followers in one step.
 pub(super) const CHUNK: u32 = 1_000;
 
 /// Fan-out on write.
@@ -53,9 +52,9 @@ impl OnWrite {
 
     /// Copies the newest activities of an author for a user.
     async fn fill(&self, user: &str, author: &str) -> Result<(), Error> {
-        // No answer is made of them: what is copied for one author after the other is bounded by the depth.
-        let hold = Reservation::unlimited();
-        let activities = self.timeline.page(&[author.to_owned()], None, self.depth, &hold).await?;
+        // These become no answer; the depth bounds the copies of each author.
+        let memory = Reservation::unlimited();
+        let activities = self.timeline.page(&[author.to_owned()], None, self.depth, &memory).await?;
         for chunk in activities.chunks(CHUNK as usize) {
             let entries = chunk.iter().map(|activity| entry(user, activity)).collect();
             insert_new(&self.database, COLLECTION, entries).await?;
@@ -63,7 +62,7 @@ impl OnWrite {
         Ok(())
     }
 
-    /// Takes an author out of the feeds of users who do not follow. Whoever follows again meanwhile is filled again.
+    /// Removes an author from the feeds of users who do not follow. Concurrent followers are filled again.
     async fn forget(&self, users: &[String], author: &str) -> Result<(), Error> {
         forget(users, author).run(&self.database).await?;
         for user in self.graph.still(author, users).await? {
@@ -88,7 +87,7 @@ impl OnWrite {
     }
 }
 
-impl Spread for OnWrite {
+impl Delivery for OnWrite {
     fn spread<'a>(&'a self, activity: &'a Activity) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             self.copy(activity, std::slice::from_ref(&activity.user)).await?;
@@ -126,9 +125,9 @@ impl Spread for OnWrite {
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
-        hold: &'a Reservation,
+        memory: &'a Reservation,
     ) -> BoxFuture<'a, Vec<Activity>> {
-        Box::pin(async move { found(&page(user, below, limit), &self.database, "i", hold).await })
+        Box::pin(async move { found(&page(user, below, limit), &self.database, "i", memory).await })
     }
 }
 

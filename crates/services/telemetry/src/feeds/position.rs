@@ -1,47 +1,47 @@
-//! A place in a feed, and the cursor that a client carries from page to page.
+//! Positions in a feed, and the cursor between pages.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use mongodb::bson::{DateTime, Document, doc};
 
-/// A place in a feed: after the activity of that time and id. Feeds run downwards.
+/// A position in a feed: after the activity of that time and id. Feeds run downwards.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The activity's time, in milliseconds since 1970.
     pub at_ms: i64,
-    /// Its id.
+    /// The activity's id.
     pub id: String,
 }
 
 impl Position {
-    /// The filter for everything below it, where the id is in the field `id`. The first condition gives an index its
-    /// bounds, the second cuts off what has the same time.
+    /// The filter for all activities below, with the id in the field `id`. The first condition gives the index its bounds; the
+    /// second excludes activities of the same time.
     pub(super) fn below(&self, id: &str) -> Document {
         let at = DateTime::from_millis(self.at_ms);
         doc! {"t": {"$lte": at}, "$or": [{"t": {"$lt": at}}, {id: {"$lt": &self.id}}]}
     }
 }
 
-/// Where the next page starts. As text it is opaque to clients.
+/// The start of the next page, as an opaque text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// After this activity.
+    /// The position before the page.
     pub after: Position,
     /// Activities on the pages before.
     pub seen: u32,
 }
 
-/// A text is longer than any cursor.
+/// The longest text of a cursor.
 const TEXT_BYTES_MAX: usize = 512;
 
 impl Cursor {
-    /// As a client carries it.
+    /// The text form.
     pub fn text(&self) -> String {
         let Position { at_ms, id } = &self.after;
         BASE64_URL_SAFE_NO_PAD.encode(format!("{at_ms}.{}.{id}", self.seen))
     }
 
-    /// The cursor of a text; `None` if it is none.
+    /// Parses the text form.
     pub fn of(text: &str) -> Option<Self> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_as_it_is_written() {
+    fn a_cursor_survives_its_text_form() {
         for (at_ms, id) in [(1, "a"), (-5, "with.dots.in it"), (i64::MAX, "ü")] {
             let cursor = Cursor { after: Position { at_ms, id: id.into() }, seen: 50 };
             assert_eq!(Cursor::of(&cursor.text()), Some(cursor));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn an_invalid_cursor_is_refused() {
         let encode = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(text);
         for text in [
             "",

@@ -1,14 +1,14 @@
-//! What is asked of the database, as values: the same one runs and is explained.
+//! Queries and changes as values, which the driver runs and `explain` takes.
 
 use futures_util::TryStreamExt;
 use mongodb::bson::{Document, doc};
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 use mongodb::{Cursor, Database};
 
-/// The server's code for a key that is there already.
+/// The server's error code of a duplicate key.
 const DUPLICATE_KEY: i32 = 11_000;
 
-/// Documents that are looked for.
+/// A query.
 pub(super) struct Find {
     pub(super) collection: &'static str,
     pub(super) filter: Document,
@@ -57,7 +57,7 @@ impl Find {
     }
 }
 
-/// Documents that are changed.
+/// An update.
 pub(super) struct Update {
     pub(super) collection: &'static str,
     pub(super) filter: Document,
@@ -77,7 +77,7 @@ impl Update {
     }
 }
 
-/// Documents that are deleted.
+/// A deletion.
 pub(super) struct Delete {
     pub(super) collection: &'static str,
     pub(super) filter: Document,
@@ -94,10 +94,10 @@ impl Delete {
     }
 }
 
-/// Inserts those of the documents that are not there.
+/// Inserts documents and ignores duplicates.
 ///
 /// # Errors
-/// Whatever is not a key that is there already.
+/// All errors but duplicate keys.
 pub(super) async fn insert_new(
     database: &Database,
     collection: &'static str,
@@ -113,7 +113,7 @@ pub(super) async fn insert_new(
     }
 }
 
-/// Whether all that failed is that keys are there already.
+/// Whether all errors are duplicate keys.
 pub(super) fn is_known(error: &Error) -> bool {
     match &*error.kind {
         ErrorKind::InsertMany(failed) => {

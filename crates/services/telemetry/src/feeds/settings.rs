@@ -1,18 +1,18 @@
-//! How feeds are kept.
+//! The settings of feeds.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How feeds lie in the database.
+/// The design of feeds in the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
-    /// An activity is stored once and looked for by every reader.
+    /// Stores an activity once; reads query all authors.
     OnRead,
-    /// An activity is copied to every follower.
+    /// Copies an activity to every follower.
     OnWrite,
-    /// An activity is copied into the capped caches of active followers, unless its author has very many.
+    /// Copies an activity into caches of active followers, unless its author has too many followers.
     #[default]
     Hybrid,
 }
@@ -31,22 +31,22 @@ impl Design {
     }
 }
 
-/// How feeds are kept.
+/// The settings of feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How they lie in the database.
+    /// The design.
     pub design: Design,
-    /// The newest activities that a feed shows at most, over all its pages.
+    /// The most activities of a feed, over all pages.
     pub depth: u32,
-    /// Users that one may follow.
+    /// The most users that one user may follow.
     pub following_max: u32,
-    /// Who has so many followers is pulled, not pushed, by the hybrid.
+    /// Hybrid: authors with so many followers are pulled.
     pub pull_from: u32,
-    /// Activities in a cache of the hybrid.
+    /// Hybrid: activities in a cache.
     pub cache_max: u32,
-    /// A cache that nobody has read for so long goes.
+    /// Hybrid: an unread cache expires after this time.
     pub cache_idle: Duration,
-    /// How far ahead of the service's clock a timestamp may lie, in milliseconds.
+    /// The latest accepted timestamp, in milliseconds after now.
     pub future_ms_max: i64,
 }
 
@@ -64,15 +64,15 @@ impl Default for Settings {
     }
 }
 
-/// A cache with more would come near the server's limit of a document, 16 MiB.
+/// A larger cache could reach the server's limit of 16 MiB a document.
 const CACHE_MAX: u32 = 1_000;
-/// A feed that is deeper would make following someone too dear.
+/// A deeper feed would make following too expensive.
 const DEPTH_MAX: u32 = 10_000;
-/// Who follows more would make a reader ask for too much.
+/// More authors would make a read too expensive.
 const FOLLOWING_MAX: u32 = 10_000;
 
 impl Settings {
-    /// What cannot be meant.
+    /// Why the settings are invalid, or `None`.
     pub fn fault(&self) -> Option<String> {
         let within = |name: &str, value: u32, most: u32| {
             (value == 0 || value > most).then(|| format!("{name} is {value}: it must be 1 to {most}"))
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn invalid_settings_are_refused() {
         let check = |change: fn(&mut Settings), part: &str| {
             let mut settings = Settings::default();
             change(&mut settings);

@@ -1,4 +1,4 @@
-//! Every activity once: what feeds are made of, and the truth whenever a copy is doubted.
+//! Stores every activity once: the source of all feeds and copies.
 
 use std::future::ready;
 
@@ -13,15 +13,14 @@ use super::query::{Find, insert_new, is_known};
 use plimsoll_service::Reservation;
 
 const COLLECTION: &str = "activities";
-/// Authors in one query. The server merges the index ranges of so many authors in order; of many more it would read and
-/// sort everything.
+/// Authors in one query. The server merges so many index ranges in order; with many more it would read and sort everything.
 pub(super) const AUTHORS: usize = 100;
-/// Queries of one reader at once.
+/// Concurrent queries of one read.
 const AT_ONCE: usize = 4;
-/// An activity is in memory as the driver read it, as itself, as a tree of JSON and as its text.
+/// Copies of an activity in memory: the driver's document, the struct, the JSON tree, the text.
 const COPIES: usize = 4;
 
-/// Every activity once.
+/// The timeline.
 #[derive(Clone, Debug)]
 pub(super) struct Timeline {
     database: Database,
@@ -34,7 +33,7 @@ impl Timeline {
         Ok(Self { database: database.clone() })
     }
 
-    /// Stores an activity. If there is one of its id, gives that instead.
+    /// Stores an activity, or returns the existing one with its id.
     pub(super) async fn add(&self, activity: &Activity) -> Result<Option<Activity>, Error> {
         let collection = self.database.collection::<Document>(COLLECTION);
         match collection.insert_one(activity.document("_id")).await {
@@ -48,64 +47,64 @@ impl Timeline {
         if known.user == activity.user { Ok(Some(known)) } else { Err(Error::Taken) }
     }
 
-    /// Stores those activities whose ids are not there, in bulk.
+    /// Stores activities with new ids in bulk.
     pub(super) async fn add_all(&self, activities: &[Activity]) -> Result<(), Error> {
         let documents = activities.iter().map(|activity| activity.document("_id")).collect();
         Ok(insert_new(&self.database, COLLECTION, documents).await?)
     }
 
-    /// The newest `limit` activities of the authors below a place, the newest first. However many authors there are, no more
-    /// than some times the limit is in memory at once.
+    /// The newest `limit` activities of the authors below a position, newest first. Memory holds a few times the limit, however
+    /// many authors there are.
     pub(super) async fn page(
         &self,
         authors: &[String],
         below: Option<&Position>,
         limit: u32,
-        hold: &Reservation,
+        memory: &Reservation,
     ) -> Result<Vec<Activity>, Error> {
         let finds: Vec<_> =
-            authors.chunks(AUTHORS).map(|authors| self.find(page(authors, below, limit), hold)).collect();
+            authors.chunks(AUTHORS).map(|authors| self.find(page(authors, below, limit), memory)).collect();
         let newest = |newest: Vec<Activity>, part: Vec<Activity>| {
             let (newest, rest) = merged(newest, part, limit as usize);
-            hold.shrink(rest.iter().map(taken).sum());
+            memory.shrink(rest.iter().map(taken).sum());
             ready(Ok::<_, Error>(newest))
         };
         stream::iter(finds).buffered(AT_ONCE).try_fold(Vec::new(), newest).await
     }
 
-    async fn find(&self, find: Find, hold: &Reservation) -> Result<Vec<Activity>, Error> {
-        found(&find, &self.database, "_id", hold).await
+    async fn find(&self, find: Find, memory: &Reservation) -> Result<Vec<Activity>, Error> {
+        found(&find, &self.database, "_id", memory).await
     }
 
-    /// Whether nobody has done anything yet.
+    /// Whether the timeline is empty.
     pub(super) async fn is_empty(&self) -> Result<bool, Error> {
         Ok(any().first(&self.database).await?.is_none())
     }
 }
 
-/// What is found, with the id in the field `id`, each counted as it comes.
+/// Collects the results, with the id in the field `id`, and reserves memory for each.
 pub(super) async fn found(
     find: &Find,
     database: &Database,
     id: &str,
-    hold: &Reservation,
+    memory: &Reservation,
 ) -> Result<Vec<Activity>, Error> {
     let mut cursor = find.cursor(database).await?;
     let mut activities = Vec::new();
     while let Some(document) = cursor.try_next().await? {
         let activity = Activity::stored(&document, id)?;
-        hold.grow(taken(&activity))?;
+        memory.grow(taken(&activity))?;
         activities.push(activity);
     }
     Ok(activities)
 }
 
-/// What an activity takes of the memory from the database to the answer's text.
+/// The memory of an activity, from the database to the text of the answer.
 pub(super) fn taken(activity: &Activity) -> usize {
     COPIES * activity.bytes()
 }
 
-/// The newest of two parts of a feed, each in its order, and what is left over.
+/// The newest of two sorted parts of a feed, and the rest.
 fn merged(newest: Vec<Activity>, part: Vec<Activity>, limit: usize) -> (Vec<Activity>, Vec<Activity>) {
     let (mut all, more) = if newest.is_empty() { (part, newest) } else { (newest, part) };
     if !more.is_empty() {
@@ -116,13 +115,13 @@ fn merged(newest: Vec<Activity>, part: Vec<Activity>, limit: usize) -> (Vec<Acti
     (all, rest)
 }
 
-/// Puts activities into the order of a feed, and each in it once.
+/// Sorts activities in feed order and removes duplicates.
 pub(super) fn newest_first(activities: &mut Vec<Activity>) {
     activities.sort_unstable_by(|one, other| (other.at_ms, &other.id).cmp(&(one.at_ms, &one.id)));
     activities.dedup_by(|one, other| one.id == other.id);
 }
 
-/// Whatever comes first: one document is read, however many there are.
+/// Finds any document: the server reads only one.
 pub(super) fn any() -> Find {
     Find { limit: 1, ..Find::new(COLLECTION, Document::new()) }
 }
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_parts_the_newest_stay_and_the_others_go_at_once() {
+    fn merging_parts_keeps_the_newest_and_drops_the_rest_at_once() {
         let check = |newest: &[i64], other: &[i64], kept: &[i64], left: &[i64]| {
             assert_eq!(merged(part(newest), part(other), 3), (part(kept), part(left)));
         };

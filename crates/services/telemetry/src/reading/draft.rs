@@ -1,4 +1,4 @@
-//! A reading as it is put together field by field: what a device may say, and what it may not.
+//! Builds a reading field by field and checks each.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use plimsoll_service::{InvalidField, name, timestamp};
 use super::scalar::Scalar;
 use super::{EVENT, Limits, METRIC_MAX, Reading, SENSOR, TIMESTAMP};
 
-/// Why a field cannot be taken.
+/// A refused field.
 pub(super) enum Wrong {
     Duplicate(String),
     Invalid(InvalidField),
@@ -19,7 +19,7 @@ impl From<InvalidField> for Wrong {
     }
 }
 
-/// A reading as far as it has been read.
+/// An incomplete reading.
 #[derive(Default)]
 pub(super) struct Draft {
     sensor: Option<String>,
@@ -60,7 +60,7 @@ impl Draft {
             ));
         }
         let number = match *value {
-            // Beyond 2⁵³ the last digits go: metrics are doubles.
+            // Metrics are doubles: above 2⁵³ digits are lost.
             Scalar::Whole(whole) => whole as f64,
             Scalar::Number(number) if number.abs() <= METRIC_MAX => number,
             Scalar::Number(_) => {
@@ -101,8 +101,7 @@ fn once<T>(slot: &mut Option<T>, name: &str, value: T) -> Result<(), Wrong> {
     }
 }
 
-/// A name that is stored as a value. It needs no dots forbidden; what could be taken for an operator or would not be seen
-/// in a log is refused.
+/// A name that is stored as a value. Dots are allowed; operators and control characters are refused.
 fn text(field: &str, value: Scalar<'_>, limits: &Limits) -> Result<String, InvalidField> {
     let Scalar::Text(text) = value else {
         return Err(InvalidField::new(field, "must be a string"));
@@ -133,13 +132,13 @@ fn timestamp_ms(value: Scalar<'_>, now_ms: i64, limits: &Limits) -> Result<i64, 
     Ok(at_ms)
 }
 
-/// What is wrong with a metric's name. It becomes a part of a field's path in the database.
+/// Why a metric's name is invalid, or `None`. It becomes part of a field path in the database.
 fn metric_fault(name: &str, bytes_max: usize) -> Option<String> {
     if name.is_empty() {
         return Some("a metric needs a name".into());
     }
     if name.len() > bytes_max {
-        return Some(format!("its name has {} bytes: at most {bytes_max} are taken", name.len()));
+        return Some(format!("its name has {} bytes: at most {bytes_max} are accepted", name.len()));
     }
     let forbidden = |c: char| c == '$' || c == '.' || c.is_control();
     name.contains(forbidden).then(|| "a metric's name has no `$`, no `.` and no control characters".into())
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_that_cannot_be_is_refused() {
+    fn an_impossible_time_is_refused() {
         refused("timestamp", None, "missing");
         refused("timestamp", json!(NOW + 300_001), "future");
         refused("timestamp", json!(NOW / 1000), "milliseconds");
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_could_be_something_else_is_refused() {
+    fn a_name_that_could_be_an_operator_is_refused() {
         for field in [SENSOR, EVENT] {
             refused(field, json!(""), "empty");
             refused(field, json!(7), "string");
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_that_is_no_number_or_no_name_is_refused() {
+    fn an_invalid_metric_is_refused() {
         for wrong in [json!("21.5"), json!(true), json!(null), json!([1]), json!({"$inc": 1})] {
             refused("temperature", wrong, "number");
         }
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_metrics_and_what_is_no_object_are_refused() {
+    fn too_many_metrics_and_non_objects_are_refused() {
         let mut json = with("temperature", None);
         (0..65).for_each(|n| json[format!("m{n}")] = json!(n));
         assert!(parse(&json).unwrap_err().reason.contains("at most 64"));

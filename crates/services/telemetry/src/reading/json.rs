@@ -1,5 +1,4 @@
-//! Reads the JSON of a reading straight from its bytes, without a tree in between: every reading that is taken in goes
-//! through here.
+//! Parses a reading from JSON bytes without a tree in between, because this is the hot path of ingest.
 
 use std::fmt;
 
@@ -11,29 +10,29 @@ use super::draft::{Draft, Wrong};
 use super::scalar::{Name, Simple};
 use super::{Limits, Reading};
 
-/// How readings are read: a seed that gives what is wrong with a reading as a value, so that those behind it can be read.
-/// An error is left to what is no JSON, or says a key twice.
+/// A seed that parses readings. It returns an invalid reading as a value, so that parsing can go on behind it. Errors are
+/// invalid JSON and duplicate keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Read<'l> {
     /// The service's clock, in milliseconds since 1970.
     pub now_ms: i64,
-    /// What is accepted.
+    /// The accepted readings.
     pub limits: &'l Limits,
 }
 
-/// Bytes that hold no reading.
+/// Bytes without a valid reading.
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
-    /// They are no JSON, or say a key twice.
+    /// Invalid JSON, or a duplicate key.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// They are JSON and say something that cannot be meant.
+    /// Valid JSON with an invalid field.
     #[error(transparent)]
     Invalid(#[from] InvalidField),
 }
 
 impl Read<'_> {
-    /// The reading that these bytes hold, and nothing else.
+    /// Parses one reading.
     ///
     /// # Errors
     /// [`Unread`].
@@ -145,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn escaped_keys_and_names_mean_what_they_say() {
+    fn escaped_keys_and_names_are_decoded() {
         let json = format!(r#" {{"sensor\u0049d":"h\u00e9","timestamp":{NOW},"\u0061":1e0}} "#);
         let reading = read(&json).unwrap();
         assert_eq!((reading.sensor.as_str(), &reading.metrics[..]), ("hé", &[("a".to_owned(), 1.0)][..]));
     }
 
     #[test]
-    fn what_is_no_json_is_told_from_what_cannot_be_meant() {
+    fn invalid_json_is_told_from_invalid_fields() {
         for json in ["", "{", "{} {}", "{\"a\":NaN}", "{\"a\":1e999}", "[1,]", "\u{feff}{}"] {
             assert!(matches!(read(json), Err(Unread::Json(_))), "{json}");
         }

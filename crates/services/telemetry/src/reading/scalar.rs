@@ -1,11 +1,11 @@
-//! Keys and values of a reading's JSON, as far as a reading can use them.
+//! Parses keys and scalar values of a reading's JSON.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// The value of a field, as far as a reading can use it.
+/// The value of a field.
 pub(super) enum Scalar<'de> {
     Text(Cow<'de, str>),
     Whole(i64),

@@ -1,4 +1,4 @@
-//! What one call for statistics may still take of memory.
+//! Limits the memory of one call for statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::Error;
 use plimsoll_service::Reservation;
 
-/// What a summary takes at most, from its place in the tally to its figures in the answer's text.
+/// The memory of a summary: its entry in the tally and its text in the answer.
 const SUMMARY_BYTES: usize = 1 << 10;
-/// What a value takes at most: a list that grows has room for up to as many again.
+/// The memory of a value: a growing list may have twice the capacity.
 const VALUE_BYTES: usize = 16;
-/// Values are counted in steps of so many.
+/// Memory is reserved for so many values at a time.
 const STEP: usize = 1 << 10;
 
-/// What the sensors of one call may still take together. A clone is the same allowance.
+/// The remaining memory of one call, shared by its sensors. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
-    /// Values that one sensor may hold for its percentiles.
+    /// Values of one sensor for its percentiles.
     values_max: usize,
     summaries_max: usize,
     summaries: Arc<AtomicUsize>,
@@ -28,7 +28,7 @@ impl Allowance {
         Self { values_max, summaries_max, summaries: Arc::default(), hold }
     }
 
-    /// A sensor that holds so many values is about to hold one more.
+    /// Reserves memory for the next value of a sensor.
     ///
     /// # Errors
     /// [`Error::TooMuch`], [`Error::Memory`].
@@ -42,7 +42,7 @@ impl Allowance {
         Ok(())
     }
 
-    /// One summary more.
+    /// Reserves memory for one more summary.
     ///
     /// # Errors
     /// [`Error::TooMany`], [`Error::Memory`].
@@ -54,7 +54,7 @@ impl Allowance {
         Ok(self.hold.grow(SUMMARY_BYTES)?)
     }
 
-    /// A sensor holds its values no more.
+    /// Releases the values of a sensor.
     pub(crate) fn values_gone(&self, held: usize) {
         self.hold.shrink(held.div_ceil(STEP) * STEP * VALUE_BYTES);
     }
@@ -66,7 +66,7 @@ mod tests {
     use plimsoll_service::{Budget, BudgetError};
 
     #[test]
-    fn values_and_summaries_are_taken_from_the_budget_and_values_given_back() {
+    fn values_and_summaries_use_the_budget_and_values_are_released() {
         let budget = Budget::new(100 << 10);
         let allowance = Allowance::new(3_000, 10, budget.reservation());
         (0..2_000).for_each(|held| allowance.value(held).unwrap());
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_budget_a_call_is_told_whether_it_is_worth_coming_back() {
+    fn beyond_the_budget_the_error_says_whether_a_retry_can_succeed() {
         let budget = Budget::new(64 << 10);
         let others = budget.reservation();
         others.grow(60 << 10).unwrap();

@@ -1,4 +1,4 @@
-//! One committer: takes what waits, commits it, and answers each caller. When to commit, [`Gather`] says.
+//! Commits waiting readings and answers their callers. [`GroupCommit`] decides when.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,25 +9,25 @@ use tokio::time::timeout;
 
 use super::Fault;
 use super::counters::{Counting, add};
-use super::gather::{Gather, Step};
-use super::handle::Stored;
+use super::group_commit::{GroupCommit, Step};
 use super::newest::Newest;
-use super::queue::{Queue, Room};
+use super::queue::{Places, Queue};
+use super::store::Stored;
 use super::store::{Store, Written};
 use crate::reading::Reading;
 use plimsoll_service::Clock;
 
-/// Readings of one caller, which may have gone away.
+/// Readings of one caller, which may have been cancelled.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) readings: Vec<Reading>,
     pub(crate) accepted_ns: u64,
     pub(crate) answer: oneshot::Sender<Result<Vec<Written>, Fault>>,
-    /// Given back when the caller has its answer.
-    pub(crate) room: Room,
+    /// Released when the caller has its answer.
+    pub(crate) room: Places,
 }
 
-/// What the committers share.
+/// The state that all committers share.
 pub(crate) struct Shared {
     pub(crate) store: Box<dyn Store>,
     pub(crate) queue: Queue,
@@ -38,8 +38,8 @@ pub(crate) struct Shared {
     pub(crate) commit_time_max: Duration,
 }
 
-/// Commits until there can be no more jobs.
-pub(crate) async fn run(shared: Arc<Shared>, mut jobs: UnboundedReceiver<Job>, mut gather: Gather) {
+/// Commits until the job channel is closed.
+pub(crate) async fn run(shared: Arc<Shared>, mut jobs: UnboundedReceiver<Job>, mut gather: GroupCommit) {
     let mut waiting = Vec::new();
     loop {
         let next = match gather.step(shared.clock.now_ns()) {
@@ -85,7 +85,7 @@ impl Shared {
                 Ok(written) => Ok(written.by_ref().take(count).collect()),
                 Err(fault) => Err(fault.clone()),
             };
-            // A caller that went away does not need its answer; its readings are stored all the same.
+            // A cancelled caller needs no answer. Its readings are stored.
             let _ = answer.send(answered);
             drop(room);
         }

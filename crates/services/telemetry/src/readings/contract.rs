@@ -1,15 +1,15 @@
-//! The contract of a store, and every implementor's run through it.
+//! Tests every store against the contract of the port.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::bucket::Buckets;
 use super::document::Documents;
-use super::handle::Stored;
 use super::memory::Memory;
 use super::model::{Model, SENSORS, START_MS, commits};
 use super::settings::BucketSettings;
 use super::store::Store;
+use super::store::Stored;
 use super::testing::database;
 use super::time_series::Series;
 use crate::reading::Reading;
@@ -26,7 +26,7 @@ fn reading(sensor: &str, offset_ms: i64, event: Option<&str>, value: f64) -> Rea
     }
 }
 
-/// Everything in one empty store.
+/// Runs all checks in one empty store.
 async fn contract(store: &dyn Store) {
     an_empty_store_knows_nothing(store).await;
     let mut model = Model::default();
@@ -56,7 +56,7 @@ async fn the_first_of_several_counts(store: &dyn Store, model: &mut Model) {
     model.compare(store).await;
 }
 
-/// As two processes do that are sent the same readings at the same moment.
+/// Writes the same readings through two stores at once, like two processes.
 async fn writers_that_meet_count_once(store: &dyn Store, model: &mut Model) {
     let all: Vec<_> = (0..40).map(|n| reading(SENSORS[2], n * 700, None, n as f64)).collect();
     let (left, right) = futures_util::join!(store.write(&all[..30]), store.write(&all[10..]));
@@ -80,7 +80,7 @@ async fn a_random_history_is_right_in_every_answer(store: &dyn Store, model: &mu
     }
 }
 
-/// Another one each run; a failure shows the seed, and `PLIMSOLL_SEED` plays it again.
+/// A new seed for each run; a failure prints it, and `PLIMSOLL_SEED` replays it.
 fn history(case: u64) -> Vec<Vec<Reading>> {
     use std::hash::{BuildHasher, RandomState};
     static SEED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
@@ -99,7 +99,7 @@ fn history(case: u64) -> Vec<Vec<Reading>> {
 
 #[tokio::test]
 async fn the_store_in_memory_keeps_the_contract() {
-    // It counts on one commit a sensor at a time, so writers do not meet in it.
+    // This design relies on one commit a sensor at a time, so there are no concurrent writers.
     let memory = Memory::default();
     let mut model = Model::default();
     an_empty_store_knows_nothing(&memory).await;
@@ -120,7 +120,7 @@ async fn hourly_buckets_keep_the_contract() {
 
 #[tokio::test]
 async fn buckets_that_overflow_keep_the_contract() {
-    // Four fill a bucket: a moment of the histories has at most four events, so every one finds its place.
+    // Four readings fill a bucket: no millisecond of the histories has more than four events.
     let settings = BucketSettings { minutes: 10, readings_max: 4 };
     contract(&Buckets::open(&database("contract_overflow").await, &settings).await.unwrap()).await;
 }

@@ -1,14 +1,14 @@
-//! What happened so far, in plain numbers.
+//! Counts readings and commits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Steps of a histogram: up to 1, 2, 4, … and above.
+/// Buckets of a histogram: up to 1, 2, 4, … and above.
 pub const STEPS: usize = 24;
 
-/// Numbers that only grow, but for the queue.
+/// Counters. All only grow, except the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Readings taken in, whether they are answered yet or not.
+    /// Accepted readings, answered or not.
     pub accepted: u64,
     /// Readings stored for the first time.
     pub new: u64,
@@ -16,29 +16,29 @@ pub struct Counters {
     pub known: u64,
     /// Readings whose commit failed.
     pub failed: u64,
-    /// Readings refused because too many waited.
+    /// Readings refused because the queue was full.
     pub busy: u64,
-    /// Commits, also those that failed.
+    /// Commits, including failed ones.
     pub commits: u64,
     /// Readings in each commit.
     pub commit_readings: Histogram,
-    /// What the store took for each commit, in microseconds.
+    /// The time of the store for each commit, in microseconds.
     pub store_us: Histogram,
-    /// Readings that wait or are in flight now.
+    /// Readings waiting or in flight.
     pub queued: u64,
 }
 
-/// How often values were up to 1, 2, 4, … The last step holds all above.
+/// A histogram with powers of two as bounds. The last bucket has no bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// Values of each step; step `n` holds those up to `2ⁿ` that no step before does.
+    /// The count of each bucket; bucket `n` holds values up to `2ⁿ`.
     pub steps: [u64; STEPS],
     /// The sum of all values.
     pub sum: u64,
 }
 
 impl Histogram {
-    /// The greatest value of a step, `None` for the last, which has none.
+    /// The bound of a bucket; `None` for the last.
     pub fn bound(step: usize) -> Option<u64> {
         (step + 1 < STEPS).then(|| 1 << step)
     }
@@ -49,7 +49,7 @@ impl Histogram {
     }
 }
 
-/// The counters as they are counted.
+/// The live counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     pub(crate) accepted: AtomicU64,
@@ -85,7 +85,7 @@ impl Counting {
     }
 }
 
-/// Adds to a counter. The counters are read one by one, so no order between them is kept.
+/// Adds to a counter. Relaxed, because readers need no order between counters.
 pub(crate) fn add(counter: &AtomicU64, by: usize) {
     counter.fetch_add(by as u64, Ordering::Relaxed);
 }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_lies_in_the_first_step_that_holds_it() {
+    fn a_value_counts_in_the_first_bucket_that_holds_it() {
         let steps = Steps::default();
         let values = [0, 1, 2, 3, 4, 5, 1 << 22, (1 << 22) + 1, u64::MAX >> 1];
         values.iter().for_each(|value| steps.record(*value));

@@ -1,7 +1,7 @@
-//! One document a reading: `{_id: "sensor⇥time⇥event", t: time, m: {metric: value}}`.
+//! Stores one document a reading: `{_id: "sensor⇥time⇥event", t: time, m: {metric: value}}`.
 //!
-//! The `_id` follows from the reading, so one that is sent again is a duplicate key. It sorts by sensor and time, so its
-//! index, which every collection has, is the only one, and serves every query.
+//! The `_id` follows from the reading, so a retry is a duplicate key. It sorts by sensor and time, so the index on `_id`
+//! serves every query, and the collection has no other.
 
 use bson::raw::cstr;
 use bson::{DateTime, Document, RawDocument, RawDocumentBuf, doc};
@@ -9,10 +9,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mongodb::{Collection, Database};
 
-use super::handle::Stored;
 use super::lookup::Lookup;
 use super::range::{Cursor, Merge, Page, RangeQuery, Want};
 use super::record::{create, insert, metrics, number, pairs};
+use super::store::Stored;
 use super::store::{Store, Written};
 use super::tally::Tally;
 use super::{Error, Fault, key};
@@ -27,7 +27,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Makes the collection, so that the first commit does not have to.
+    /// Creates the collection, so that the first commit need not.
     pub(crate) async fn open(database: &Database) -> Result<Self, Error> {
         create(database.create_collection(COLLECTION)).await?;
         Ok(Documents { readings: database.collection(COLLECTION) })
@@ -128,7 +128,7 @@ fn page(query: &RangeQuery) -> Lookup {
     };
     let mut bounds = first;
     bounds.insert("$lt", key::from(sensor, *to_ms));
-    // One more than the page tells whether there is another.
+    // One more than the page shows whether another page follows.
     Lookup::new(doc! {"_id": bounds}).sorted(doc! {"_id": 1}).limited(limit + 1)
 }
 
@@ -137,8 +137,8 @@ fn last(sensor: &str, since_ms: Option<i64>) -> Lookup {
     Lookup::new(doc! {"_id": {"$gte": least, "$lt": key::end(sensor)}}).sorted(doc! {"_id": -1}).limited(1)
 }
 
-/// The key and the place of each reading, sorted: what lies together in the index is inserted together. Of those that are
-/// known as one the first stays the first.
+/// The key and the index of each reading, sorted, so that index neighbours are inserted together. Of duplicates the first
+/// stays first.
 fn sorted(readings: &[Reading]) -> Vec<(String, usize)> {
     let mut order: Vec<_> = readings.iter().map(key::of).zip(0..).collect();
     order.sort_unstable();
@@ -154,7 +154,7 @@ fn encode(key: &str, reading: &Reading) -> Result<RawDocumentBuf, bson::error::E
 }
 
 fn decode(sensor: &str, found: &RawDocument) -> Result<Reading, Error> {
-    // The key has two tabs when there is an event; a name has none.
+    // A key with an event has two tabs; a name has none.
     let event = found.get_str("_id")?.splitn(3, '\t').nth(2).map(str::to_owned);
     let at_ms = found.get_datetime("t")?.timestamp_millis();
     Ok(Reading { sensor: sensor.to_owned(), at_ms, event, metrics: pairs(found.get_document("m")?)? })
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_inserted_in_the_order_of_the_index_and_the_first_of_two_stays_the_first() {
+    fn a_commit_is_inserted_in_index_order_and_the_first_duplicate_stays_first() {
         let reading = |sensor: &str, at_ms| Reading {
             sensor: sensor.into(),
             at_ms,

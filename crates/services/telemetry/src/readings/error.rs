@@ -1,12 +1,12 @@
-//! What can go wrong, and what to do about it.
+//! The errors of readings.
 
 use plimsoll_service::BudgetError;
 
-/// The store did not do what it was asked. It can be cloned, because one failure answers every caller of a commit.
+/// The store failed. `Clone`, because one failure answers every caller of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the store failed: {text}; send the reading again, it is counted once")]
+#[error("the store failed: {text}; retry, the reading counts once")]
 pub struct Fault {
-    /// What it said.
+    /// The store's message.
     pub text: String,
 }
 
@@ -22,19 +22,19 @@ impl From<mongodb::error::Error> for Fault {
     }
 }
 
-/// A reading was not taken, or it is not known whether it was.
+/// A reading was refused, or its outcome is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IngestError {
     /// Too many readings wait.
-    #[error("too many readings wait to be stored: come back in {retry_after_s} s")]
+    #[error("too many readings wait to be stored: retry in {retry_after_s} s")]
     Busy {
-        /// An estimate of when there is room, 1 to 60.
+        /// An estimate of the wait, 1 to 60.
         retry_after_s: u64,
     },
-    /// The service ends.
-    #[error("the service ends and takes no more readings: send it to another one")]
+    /// The service is stopping.
+    #[error("the service is stopping and accepts no more readings: send them to another instance")]
     Closing,
-    /// The commit failed or its answer was lost: the reading may have been stored. Sending it again is safe.
+    /// The commit failed or its answer was lost. The reading may be stored; a retry is safe.
     #[error(transparent)]
     Store(#[from] Fault),
 }
@@ -42,22 +42,22 @@ pub enum IngestError {
 /// A query failed, or the store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting cannot be meant.
+    /// A setting is invalid.
     #[error("{0}")]
     Setting(String),
     /// The write concern acknowledges nothing.
     #[error("the write concern is `w: 0`, which acknowledges nothing: use `w=majority` in the URI")]
     Unacknowledged,
-    /// The query cannot be meant.
+    /// The query is invalid.
     #[error("{0}")]
     Query(String),
-    /// The query would read too much at once.
+    /// The query would read too many values.
     #[error("the query holds more than {values_max} values: ask for fewer sensors or a shorter window")]
     TooMuch {
         /// The limit.
         values_max: usize,
     },
-    /// The answer would have too many figures.
+    /// The answer would have too many summaries.
     #[error(
         "the answer has more than {summaries_max} summaries (sensors × intervals × metrics): ask for fewer sensors, a \
          shorter window or longer intervals"
@@ -66,14 +66,14 @@ pub enum Error {
         /// The limit.
         summaries_max: usize,
     },
-    /// The answer finds no memory.
+    /// The memory budget does not cover the answer.
     #[error(transparent)]
     Memory(#[from] BudgetError),
-    /// What was read was not worked out to the end.
-    #[error("the answer was not worked out to its end: does the service end?")]
+    /// The computation was cancelled.
+    #[error("the answer was not computed: is the service stopping?")]
     Aborted,
-    /// A document in the database is not one of ours.
-    #[error("a stored document cannot be read ({0}): was the collection written by something else?")]
+    /// A document in the database has a foreign form.
+    #[error("a stored document is invalid ({0}): did another program write to the collection?")]
     Foreign(String),
     /// The database failed.
     #[error("the database failed: {0}")]

@@ -1,4 +1,4 @@
-//! The service's hold on its readings.
+//! The interface of readings: ingest, statistics, ranges, the latest.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,12 +14,12 @@ use super::bucket::Buckets;
 use super::committer::{self, Job, Shared};
 use super::counters::{Counters, Counting, add};
 use super::document::Documents;
-use super::gather::Gather;
+use super::group_commit::GroupCommit;
 use super::newest::Newest;
-use super::queue::{Queue, Room};
+use super::queue::{Places, Queue};
 use super::range::{Page, RangeQuery};
 use super::statistics::{SensorStatistics, StatisticsQuery};
-use super::store::{Store, Written};
+use super::store::{Store, Stored, Written};
 use super::tally::Tally;
 use super::time_series::Series;
 use super::{Design, Error, Fault, IngestError, Settings};
@@ -29,23 +29,13 @@ use plimsoll_service::Clock;
 use plimsoll_service::Reservation;
 use plimsoll_service::blocking;
 
-/// Sensors of one statistics query that are read at the same time.
+/// Sensors of one statistics query that are read concurrently.
 const TALLIES_MAX: usize = 8;
-
-/// What became of a reading that was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
-    /// It is stored now.
-    New,
-    /// It was stored already, or came twice at once; it counts once. After a lost answer of the database this may be the
-    /// first time that the caller hears of it.
-    Known,
-}
 
 /// The answers for the readings of a batch, in their order.
 pub type Answers = Vec<Result<Stored, IngestError>>;
 
-/// Readings kept in MongoDB. A clone is another hold on the same.
+/// Readings in MongoDB. Clones share everything.
 #[derive(Clone)]
 pub struct Readings {
     shared: Arc<Shared>,
@@ -61,8 +51,8 @@ impl fmt::Debug for Readings {
 }
 
 impl Readings {
-    /// Makes the collections and indexes that are not there yet and starts the committers on this tokio runtime. Readings
-    /// are acknowledged at the database's write concern.
+    /// Creates missing collections and indexes and starts the committers on this tokio runtime. Readings are acknowledged at
+    /// the database's write concern.
     ///
     /// # Errors
     /// [`Error::Setting`], [`Error::Unacknowledged`], [`Error::Database`].
@@ -91,7 +81,7 @@ impl Readings {
             commit_time_max: settings.commit_time_max,
         });
         let gather_ns = u64::try_from(settings.gather_max.as_nanos()).unwrap_or(u64::MAX);
-        let gather = Gather::new(gather_ns, settings.commit_readings_max);
+        let gather = GroupCommit::new(gather_ns, settings.commit_readings_max);
         let start = |_| {
             let (sender, jobs) = mpsc::unbounded_channel();
             tokio::spawn(committer::run(Arc::clone(&shared), jobs, gather.clone()));
@@ -101,12 +91,11 @@ impl Readings {
         Readings { shared, committers, settings: Arc::new(settings), database: None }
     }
 
-    /// Stores one reading together with what others send at the same time. Answers when this reading is acknowledged; a
-    /// caller that does not wait for the answer leaves the reading to be stored or not.
+    /// Stores one reading in a group commit and returns when it is acknowledged. If the caller cancels, the reading may or may
+    /// not be stored.
     ///
     /// # Errors
-    /// [`IngestError::Busy`] and [`IngestError::Closing`] when it was not taken; [`IngestError::Store`] when it is not known
-    /// to be stored.
+    /// [`IngestError::Busy`] and [`IngestError::Closing`] if it was refused; [`IngestError::Store`] if its outcome is unknown.
     pub async fn ingest(&self, reading: Reading) -> Result<Stored, IngestError> {
         let room = self.room(self.shared.queue.try_enter(1), 1)?;
         let committer = self.committer_of(&reading.sensor);
@@ -114,11 +103,11 @@ impl Readings {
         Ok(written.pop().unwrap_or_else(|| Err(Fault::new("no answer")))?)
     }
 
-    /// Stores many readings and answers for each, in their order. A batch that is larger than a quarter of the queue goes
-    /// in part by part; it is refused as a whole only before its first part.
+    /// Stores many readings and returns their outcomes in order. A batch larger than a quarter of the queue is split; it is
+    /// refused only before its first part.
     ///
     /// # Errors
-    /// [`IngestError::Busy`] and [`IngestError::Closing`]: none of them was taken.
+    /// [`IngestError::Busy`] and [`IngestError::Closing`]: all were refused.
     pub async fn ingest_many(&self, readings: Vec<Reading>) -> Result<Answers, IngestError> {
         let part_max = (self.settings.queue_readings_max / 4).max(1);
         let mut answers = Vec::with_capacity(readings.len());
@@ -140,8 +129,8 @@ impl Readings {
         Ok(answers)
     }
 
-    /// Counts what was let in and what was not.
-    fn room(&self, entered: Result<Room, IngestError>, readings: usize) -> Result<Room, IngestError> {
+    /// Counts accepted and refused readings.
+    fn room(&self, entered: Result<Places, IngestError>, readings: usize) -> Result<Places, IngestError> {
         match &entered {
             Ok(_) => add(&self.shared.counting.accepted, readings),
             Err(IngestError::Busy { .. }) => add(&self.shared.counting.busy, readings),
@@ -150,8 +139,8 @@ impl Readings {
         entered
     }
 
-    /// Deals readings to their committers, waits for all, and puts the answers into the order of the readings.
-    async fn ingest_part(&self, readings: Vec<Reading>, mut room: Room) -> Answers {
+    /// Distributes readings to their committers, waits for all, and returns the answers in the order of the readings.
+    async fn ingest_part(&self, readings: Vec<Reading>, mut room: Places) -> Answers {
         let mut answers: Answers = vec![Err(Fault::new("no answer").into()); readings.len()];
         let mut shares = vec![(Vec::new(), Vec::new()); self.committers.len()];
         for (place, reading) in readings.into_iter().enumerate() {
@@ -164,7 +153,7 @@ impl Readings {
             while !share.is_empty() {
                 let rest = share.split_off(share.len().min(self.settings.commit_readings_max));
                 let rest_places = places.split_off(share.len());
-                // The whole part has room, so each share of it has.
+                // The whole part has a place in the queue, so each share has.
                 let Some(room) = room.split(share.len()) else { continue };
                 sent.push((places, self.send(committer, share, room)));
                 (places, share) = (rest_places, rest);
@@ -182,12 +171,12 @@ impl Readings {
         answers
     }
 
-    /// Hands readings to a committer, at once; the future waits for the answer.
+    /// Sends readings to a committer at once; the future waits for the answer.
     fn send(
         &self,
         committer: usize,
         readings: Vec<Reading>,
-        room: Room,
+        room: Places,
     ) -> impl Future<Output = Result<Vec<Written>, Fault>> + Send + use<> {
         let (answer, answered) = oneshot::channel();
         let job = Job { readings, accepted_ns: self.shared.clock.now_ns(), answer, room };
@@ -199,27 +188,27 @@ impl Readings {
         }
     }
 
-    /// All readings of a sensor go through one committer, so that no two commits meet in its buckets.
+    /// All readings of a sensor use one committer, so that its buckets see no concurrent commits.
     fn committer_of(&self, sensor: &str) -> usize {
         let mut hasher = DefaultHasher::new();
         sensor.hash(&mut hasher);
         (hasher.finish() % self.committers.len() as u64) as usize
     }
 
-    /// Statistics of each sensor of the query, in its order. A sensor without readings has no intervals. Their memory is
-    /// taken from `hold`, which has to be kept as long as they are.
+    /// Statistics of each sensor, in the order of the query. A sensor without readings has no intervals. `memory` reserves their
+    /// memory, so keep it as long as them.
     ///
     /// # Errors
     /// [`Error::Query`], [`Error::TooMuch`], [`Error::TooMany`], [`Error::Memory`], [`Error::Database`].
     pub async fn statistics(
         &self,
         query: &StatisticsQuery,
-        hold: &Reservation,
+        memory: &Reservation,
     ) -> Result<Vec<SensorStatistics>, Error> {
         let limits = &self.settings.query;
         query.check(limits)?;
         let values_max = limits.values_max / TALLIES_MAX.min(query.sensors.len());
-        let allowance = Allowance::new(values_max, limits.summaries_max, hold.clone());
+        let allowance = Allowance::new(values_max, limits.summaries_max, memory.clone());
         let answers: Vec<_> =
             query.sensors.iter().map(|one| self.tally(one, query, allowance.clone()).boxed()).collect();
         stream::iter(answers).buffered(TALLIES_MAX).try_collect().await
@@ -249,7 +238,7 @@ impl Readings {
         let hint = newest.of(sensor);
         let mut found = self.shared.store.latest(sensor, hint).await?;
         if let Some(at_ms) = hint.filter(|_| found.is_none()) {
-            // What was heard of is gone: a server that acknowledged it alone did not keep it. What is older may be there.
+            // The last known reading is gone, as after a rollback. An older one may exist.
             newest.forget(sensor, at_ms);
             found = self.shared.store.latest(sensor, None).await?;
         }
@@ -262,7 +251,7 @@ impl Readings {
     /// # Errors
     /// [`Error::Database`], [`Error::Foreign`].
     pub async fn knows(&self, sensor: &str) -> Result<bool, Error> {
-        // What was heard of was acknowledged. Should it be gone all the same, an empty answer stands where a 404 would.
+        // The last known reading was acknowledged. If it is gone, the answer is empty instead of a 404.
         Ok(self.shared.newest.of(sensor).is_some() || self.latest(sensor).await?.is_some())
     }
 
@@ -275,17 +264,17 @@ impl Readings {
         self.shared.store.range(query).await
     }
 
-    /// Takes no more readings and returns when all that were taken are answered. May be called again.
+    /// Accepts no more readings and returns when all accepted ones are answered. May be called again.
     pub async fn close(&self) {
         self.shared.queue.close().await;
     }
 
-    /// What happened so far.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.shared.counting.snapshot(self.shared.queue.len())
     }
 
-    /// The server's plan for each kind of command that the design sends.
+    /// The server's query plan for each kind of command of the design.
     ///
     /// # Errors
     /// [`Error::Database`] when the server cannot explain one of them.

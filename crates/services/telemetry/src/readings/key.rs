@@ -1,11 +1,11 @@
-//! The `_id` of what is stored: a string that sorts by sensor, then time, then what follows.
+//! Encodes the `_id` of stored readings: a string that sorts by sensor, then time, then event or level.
 //!
-//! The parts are divided by a tab, which no name may contain and which sorts before every character of a name; so all keys
-//! of a sensor lie together, and one index on `_id` serves uniqueness, ranges and the latest.
+//! A tab separates the parts. Names cannot contain it, and it sorts before all their characters. So the keys of a sensor are
+//! neighbours, and one index on `_id` serves uniqueness, ranges and the latest.
 
 use crate::reading::Reading;
 
-/// Divides the parts.
+/// Separates the parts.
 const TAB: char = '\t';
 /// Sorts right after the tab: the end of a sensor's keys.
 const AFTER_TAB: char = '\n';
@@ -33,7 +33,7 @@ pub(crate) fn from(sensor: &str, at_ms: i64) -> String {
     format!("{sensor}{TAB}{shifted:012x}")
 }
 
-/// What is greater than every key of a sensor, and less than those of any other that sorts after it.
+/// The least upper bound of a sensor's keys.
 pub(crate) fn end(sensor: &str) -> String {
     format!("{sensor}{AFTER_TAB}")
 }
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_short_and_can_be_read() {
+    fn a_key_is_short_and_decodes() {
         assert_eq!(event("sensor-7", 1_790_000_000_000, Some("e")), "sensor-7\t81a0c4506c00\te");
     }
 }

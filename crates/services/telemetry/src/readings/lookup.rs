@@ -1,4 +1,4 @@
-//! A query of one collection, in one form for the driver and for `explain`.
+//! A `find` as a value, which the driver runs and `explain` takes.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use mongodb::{Collection, Cursor};
 
 use super::Error;
 
-/// How long the server may work on a query before it gives up.
+/// The server's time limit for a query.
 const QUERY_MAX: Duration = Duration::from_secs(30);
 
-/// What to find.
+/// A query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lookup {
     pub(crate) filter: Document,
     pub(crate) sort: Option<Document>,
     pub(crate) projection: Option<Document>,
     pub(crate) limit: Option<i64>,
-    /// Documents that the server sends at once; its default is 101 and then as many as fit 16 MiB.
+    /// Documents in each reply; the server's default is 101, then as many as fit 16 MiB.
     pub(crate) batch: Option<u32>,
 }
 
@@ -35,7 +35,7 @@ impl Lookup {
         Lookup { limit: i64::try_from(limit).ok(), ..self }
     }
 
-    /// For documents that are large or may not all be wanted.
+    /// Sets a smaller batch, for large documents or early stops.
     pub(crate) fn in_batches_of(self, documents: u32) -> Self {
         Lookup { batch: Some(documents), ..self }
     }
@@ -44,7 +44,7 @@ impl Lookup {
         Lookup { projection: Some(projection), ..self }
     }
 
-    /// Asks the server, as the collection's read preference says.
+    /// Runs it with the collection's read preference.
     pub(crate) async fn run(
         self,
         from: &Collection<RawDocumentBuf>,
@@ -52,7 +52,7 @@ impl Lookup {
         Ok(self.find(from).await?)
     }
 
-    /// Asks the primary, whatever the read preference: what was just written must be seen.
+    /// Runs it on the primary, to see the latest writes.
     pub(crate) async fn run_on_primary(
         self,
         from: &Collection<RawDocumentBuf>,
@@ -77,7 +77,7 @@ impl Lookup {
         }
     }
 
-    /// The same as a command.
+    /// The command, for `explain`.
     pub(crate) fn command(&self, collection: &str) -> Document {
         let mut command = doc! {"find": collection, "filter": self.filter.clone()};
         command.extend(self.sort.clone().map(|sort| ("sort".to_owned(), sort.into())));
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_says_what_the_lookup_says() {
+    fn the_command_equals_the_query() {
         let lookup = Lookup::new(doc! {"a": 1}).sorted(doc! {"a": -1}).limited(3).projected(doc! {"a": 1});
         let expected =
             doc! {"find": "c", "filter": {"a": 1}, "sort": {"a": -1}, "projection": {"a": 1}, "limit": 3_i64};

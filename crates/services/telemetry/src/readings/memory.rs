@@ -1,4 +1,4 @@
-//! A store in memory, with a script of what goes wrong.
+//! A store in memory with scripted failures, for tests.
 
 use std::collections::BTreeMap;
 use std::collections::HashSet;
@@ -9,8 +9,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-use super::handle::Stored;
 use super::range::{Merge, Page, RangeQuery};
+use super::store::Stored;
 use super::store::{Store, Written};
 use super::tally::Tally;
 use super::{Error, Fault};
@@ -19,18 +19,18 @@ use crate::reading::Reading;
 type Key = (String, i64, Option<String>);
 type Stock = BTreeMap<Key, Vec<(String, f64)>>;
 
-/// What goes wrong, or slowly.
+/// Scripted failures and delays.
 #[derive(Clone, Default)]
 pub(crate) struct Script {
-    /// Commits wait for a permit here, if there is a gate.
+    /// Commits wait for a permit of this semaphore.
     pub(crate) gate: Option<Arc<Semaphore>>,
-    /// Every so many commits one fails as a whole, without storing anything.
+    /// One of so many commits fails and stores nothing.
     pub(crate) fail_every: Option<usize>,
-    /// Readings of this sensor are refused one by one.
+    /// Each reading of this sensor fails.
     pub(crate) refuse: Option<String>,
 }
 
-/// A clone shares everything.
+/// Clones share everything.
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
     readings: Arc<Mutex<Stock>>,
@@ -73,7 +73,7 @@ impl Memory {
         if let Some(gate) = &self.script.gate {
             gate.acquire().await.unwrap().forget();
         }
-        // Others get their turn, as they do while a server works.
+        // Let other tasks run, as during a real write.
         tokio::task::yield_now().await;
         let number = {
             let mut commits = self.commits.lock().unwrap();

@@ -1,19 +1,20 @@
-//! Readings kept in MongoDB: taken in by group commit, counted once however often they are sent, and read back as
-//! statistics, ranges and the latest.
+//! Stores readings in MongoDB with group commit, each once however often it is sent, and reads them back as statistics,
+//! ranges and the latest.
 //!
-//! * [`Readings`]: what the service calls; [`Settings`], [`Design`] say how it works.
-//! * `gather`, `committer`, `queue`: many callers, few commits, bounded memory.
+//! * [`Readings`]: the interface; [`Settings`] and [`Design`] configure it.
+//! * `group_commit`, `committer`, `queue`: many callers, few commits, bounded memory.
 //! * `store`: the port; `document`, `bucket`, `time_series`: the designs behind it.
-//! * [`statistics`], [`range`]: what can be asked.
+//! * [`statistics`], [`range`]: the queries.
 
 pub use counters::{Counters, Histogram};
 pub use error::{Error, Fault, IngestError};
-pub use handle::{Readings, Stored};
+pub use handle::Readings;
 pub use range::{Cursor, Page, RangeQuery};
 pub use settings::{BucketSettings, Design, QueryLimits, Settings};
 pub use statistics::{
     Detail, IntervalStatistics, MetricStatistics, Percentiles, SensorStatistics, StatisticsQuery,
 };
+pub use store::Stored;
 
 mod error;
 mod handle;
@@ -21,7 +22,7 @@ mod settings;
 
 mod committer;
 mod counters;
-mod gather;
+mod group_commit;
 mod queue;
 
 mod bucket;
@@ -42,7 +43,7 @@ mod tally;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
-mod gathered;
+mod group_commit_tests;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]

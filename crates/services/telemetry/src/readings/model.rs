@@ -1,4 +1,4 @@
-//! What the answers must be, worked out the plain way from everything that was sent; and random things to send.
+//! A plain model of the expected answers, and random histories.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ fn reading() -> impl Strategy<Value = Reading> {
     )
 }
 
-/// Everything that was stored, each once.
+/// All stored readings, each once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     readings: BTreeMap<(String, Cursor), Reading>,

@@ -1,14 +1,13 @@
-//! Remembers when each sensor was heard of last, so that the latest reading is looked for from there on.
+//! Caches the latest known time of each sensor, as a lower bound for the query of its latest reading.
 //!
-//! It is a hint: a reading of that time was acknowledged, so the latest is not earlier, unless the database lost what it had
-//! acknowledged (a primary that answered for itself alone and was rolled back) or somebody deleted it. Then nothing is found
-//! from there on, the hint is forgotten, and the latest is looked for without it. There is no row in the database that every
-//! reading of a sensor would have to change.
+//! It is only a hint. The database may lose an acknowledged reading (a rolled-back primary with `w: 1`), or somebody may delete
+//! it. Then the query finds nothing, the hint is dropped, and the query runs without it. A row in the database instead would
+//! have to change with every reading.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Sensors remembered. Beyond, all are forgotten; looking then starts at the sensor's first reading.
+/// Cached sensors. When it is exceeded the cache is cleared, and queries have no lower bound.
 const SENSORS_MAX: usize = 200_000;
 
 #[derive(Debug, Default)]
@@ -17,7 +16,7 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
-    /// Readings of these sensors and times are stored.
+    /// Records stored readings by sensor and time.
     pub(crate) fn note<'r>(&self, stored: impl Iterator<Item = (&'r str, i64)>) {
         let mut known = self.at_ms.lock().unwrap_or_else(PoisonError::into_inner);
         for (sensor, at_ms) in stored {
@@ -33,7 +32,7 @@ impl Newest {
         }
     }
 
-    /// Nothing is stored from that moment on. What was noted meanwhile stays.
+    /// Drops a hint that found nothing. A newer hint stays.
     pub(crate) fn forget(&self, sensor: &str, at_ms: i64) {
         let mut known = self.at_ms.lock().unwrap_or_else(PoisonError::into_inner);
         if known.get(sensor) == Some(&at_ms) {
@@ -41,7 +40,7 @@ impl Newest {
         }
     }
 
-    /// The time of a reading that was acknowledged, later than all others that were noted.
+    /// The latest recorded time.
     pub(crate) fn of(&self, sensor: &str) -> Option<i64> {
         self.at_ms.lock().unwrap_or_else(PoisonError::into_inner).get(sensor).copied()
     }
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_reading_does_not_turn_it_back_and_it_is_bounded() {
+    fn late_readings_keep_the_hint_and_the_cache_is_bounded() {
         let newest = Newest::default();
         newest.note([("a", 5), ("b", 1), ("a", 3)].into_iter());
         assert_eq!((newest.of("a"), newest.of("b"), newest.of("c")), (Some(5), Some(1), None));
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_hint_that_was_wrong_is_forgotten() {
+    fn only_the_wrong_hint_is_dropped() {
         let newest = Newest::default();
         newest.note([("a", 5), ("b", 5)].into_iter());
         newest.note([("b", 6)].into_iter());

@@ -1,4 +1,4 @@
-//! Bounds what waits: a caller that finds no room is told when to come back.
+//! Bounds the queue of readings, and estimates a retry time for refused callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,21 +7,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::IngestError;
 
-/// What a caller is told at most.
+/// The longest retry time.
 const RETRY_AFTER_S_MAX: u64 = 60;
 
-/// Room for readings that wait or are in flight.
+/// The queue of readings waiting or in flight.
 #[derive(Debug)]
 pub(crate) struct Queue {
     room: Arc<Semaphore>,
     readings_max: u32,
     closing: AtomicBool,
-    /// What one reading takes at the present rate; 0 when nothing is known yet.
+    /// The present time for one reading; 0 if unknown.
     reading_ns: AtomicU64,
 }
 
-/// Room for some readings, until it is dropped.
-pub(crate) type Room = OwnedSemaphorePermit;
+/// Places in the queue, released on drop.
+pub(crate) type Places = OwnedSemaphorePermit;
 
 impl Queue {
     pub(crate) fn new(readings_max: usize) -> Self {
@@ -30,16 +30,16 @@ impl Queue {
         Queue { room, readings_max, closing: AtomicBool::new(false), reading_ns: AtomicU64::new(0) }
     }
 
-    /// Room at once, or none.
-    pub(crate) fn try_enter(&self, readings: u32) -> Result<Room, IngestError> {
+    /// Takes places at once, or fails.
+    pub(crate) fn try_enter(&self, readings: u32) -> Result<Places, IngestError> {
         if self.closing.load(Ordering::SeqCst) {
             return Err(IngestError::Closing);
         }
         Arc::clone(&self.room).try_acquire_many_owned(readings).map_err(|_| self.refusal())
     }
 
-    /// Waits for room, for the further parts of a batch that was let in: it lies in memory anyway.
-    pub(crate) async fn enter(&self, readings: u32) -> Result<Room, IngestError> {
+    /// Waits for places, for further parts of an accepted batch, which is in memory anyway.
+    pub(crate) async fn enter(&self, readings: u32) -> Result<Places, IngestError> {
         if self.closing.load(Ordering::SeqCst) {
             return Err(IngestError::Closing);
         }
@@ -47,7 +47,7 @@ impl Queue {
     }
 
     fn refusal(&self) -> IngestError {
-        // The queue may have begun to close since it was asked for.
+        // The queue may have begun to close during the wait.
         if self.closing.load(Ordering::SeqCst) {
             return IngestError::Closing;
         }
@@ -55,25 +55,25 @@ impl Queue {
         IngestError::Busy { retry_after_s: wait_ns.div_ceil(1_000_000_000).clamp(1, RETRY_AFTER_S_MAX) }
     }
 
-    /// Lets nobody in any more and waits until all have left.
+    /// Accepts no more readings and waits until the queue is empty.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
-        // An error means that somebody else has closed it.
+        // An error means that another caller has closed the queue.
         let all = self.room.acquire_many(self.readings_max).await;
         self.room.close();
         drop(all);
     }
 
-    /// Readings that wait or are in flight.
+    /// Readings waiting or in flight.
     pub(crate) fn len(&self) -> usize {
         (self.readings_max as usize).saturating_sub(self.room.available_permits())
     }
 
-    /// A commit of so many readings took so long, beside others at the same time.
+    /// Records the duration of a commit, with the number of concurrent ones.
     pub(crate) fn learn(&self, readings: usize, took_ns: u64, committers: usize) {
         let each_ns = took_ns / (readings.max(1) as u64 * committers.max(1) as u64);
         let old_ns = self.reading_ns.load(Ordering::Relaxed);
-        // An eighth of the news: steady over some commits, and a race between two committers costs nothing.
+        // A moving average with weight 1/8. A race between two committers is harmless.
         let new_ns = if old_ns == 0 { each_ns } else { old_ns - old_ns / 8 + each_ns / 8 };
         self.reading_ns.store(new_ns, Ordering::Relaxed);
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beyond_its_bound_callers_are_told_when_to_come_back() {
+    fn a_full_queue_tells_callers_when_to_retry() {
         let queue = Queue::new(10);
         let eight = queue.try_enter(8).unwrap();
         let busy = |retry_after_s| Err(IngestError::Busy { retry_after_s });
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn closing_waits_for_those_inside_and_lets_nobody_in() {
+    async fn closing_waits_for_accepted_readings_and_accepts_no_more() {
         let queue = Arc::new(Queue::new(10));
         let inside = queue.try_enter(1).unwrap();
         let closing = tokio::spawn({

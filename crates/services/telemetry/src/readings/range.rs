@@ -1,4 +1,4 @@
-//! Readings in order of time, page by page.
+//! Pages of readings in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,11 +13,11 @@ use crate::reading::Reading;
 pub struct RangeQuery {
     /// The sensor.
     pub sensor: String,
-    /// From this moment, in milliseconds since 1970.
+    /// The start of the window, in milliseconds since 1970.
     pub from_ms: i64,
-    /// Until before this moment.
+    /// The end of the window, exclusive.
     pub to_ms: i64,
-    /// Only what comes after this place: [`Page::next`] of the page before.
+    /// The position after the previous page: [`Page::next`].
     pub after: Option<Cursor>,
     /// Readings in the page, at least 1.
     pub limit: usize,
@@ -26,24 +26,24 @@ pub struct RangeQuery {
 /// Readings in order of time, then event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// At most as many as were asked for.
+    /// The readings, at most `limit`.
     pub readings: Vec<Reading>,
-    /// Where the next page begins, if there is more.
+    /// The start of the next page, if there is one.
     pub next: Option<Cursor>,
 }
 
-/// A place between two readings of a sensor. As text it is `milliseconds` or `milliseconds:event`.
+/// A position between two readings of a sensor. Its text is `milliseconds` or `milliseconds:event`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
-    /// The time of the reading before.
+    /// The time of the previous reading.
     pub at_ms: i64,
-    /// The event of the reading before.
+    /// The event of the previous reading.
     pub event: Option<String>,
 }
 
-/// A cursor's text is none.
+/// A text is no cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no cursor: take `next` of the page before, unchanged")]
+#[error("invalid cursor: send `next` of the previous page, unchanged")]
 pub struct NoCursor;
 
 impl fmt::Display for Cursor {
@@ -68,7 +68,7 @@ impl FromStr for Cursor {
 }
 
 impl RangeQuery {
-    /// The first thing that cannot be meant or is too much.
+    /// Why the query is invalid or too large, or `None`.
     pub(crate) fn check(&self, limits: &QueryLimits) -> Result<(), Error> {
         if self.limit == 0 || self.limit > limits.page_max {
             return Err(Error::Query(format!("a page has 1 to {} readings", limits.page_max)));
@@ -79,18 +79,18 @@ impl RangeQuery {
         Ok(())
     }
 
-    /// The first moment that can still be part of the answer.
+    /// The earliest time that the answer may contain.
     pub(crate) fn start_ms(&self) -> i64 {
         self.after.as_ref().map_or(self.from_ms, |after| after.at_ms.max(self.from_ms))
     }
 }
 
-/// A place in the order of a sensor's readings.
+/// The sort key of a sensor's readings.
 fn place(reading: &Reading) -> Cursor {
     Cursor { at_ms: reading.at_ms, event: reading.event.clone() }
 }
 
-/// Puts readings that come roughly in order into order, drops what was found twice, and stops when the page is full.
+/// Sorts readings that arrive roughly in order, drops duplicates, and stops at a full page.
 #[derive(Debug)]
 pub(crate) struct Merge<'q> {
     query: &'q RangeQuery,
@@ -118,7 +118,7 @@ impl Ord for Pending {
     }
 }
 
-/// Whether more readings are wanted.
+/// Whether the page needs more readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
     More,
@@ -130,7 +130,7 @@ impl<'q> Merge<'q> {
         Merge { query, pending: BinaryHeap::new(), page: Page::default() }
     }
 
-    /// A reading, not earlier than what was settled. One outside of the window or before the cursor is passed over.
+    /// Adds a reading, not earlier than the settled time. Readings outside the window or before the cursor are ignored.
     pub(crate) fn push(&mut self, reading: Reading) {
         let place = place(&reading);
         let within = (self.query.from_ms..self.query.to_ms).contains(&reading.at_ms);
@@ -139,7 +139,7 @@ impl<'q> Merge<'q> {
         }
     }
 
-    /// No reading before this moment will come any more.
+    /// Declares that no earlier readings will arrive.
     pub(crate) fn settle(&mut self, before_ms: i64) -> Want {
         while self.page.next.is_none() {
             match self.pending.peek() {
@@ -163,7 +163,7 @@ impl<'q> Merge<'q> {
         }
     }
 
-    /// Nothing will come any more.
+    /// Finishes the page.
     pub(crate) fn finish(mut self) -> Page {
         self.settle(i64::MAX);
         self.page
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_is_its_text() {
+    fn a_cursor_survives_its_text_form() {
         for text in ["-5", "0", "12:e", "12:a:b", "12:"] {
             assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
         }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settled_is_not_waited_for() {
+    fn settled_readings_are_returned_at_once() {
         let query = query(None, 1);
         let mut merge = Merge::new(&query);
         merge.push(reading(5, None));

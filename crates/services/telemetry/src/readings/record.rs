@@ -1,21 +1,20 @@
-//! What the designs share: how metrics look in a document, and how an insert's answer is read.
+//! Encodes metrics, and reads the reply to an insert, for all designs.
 
 use bson::raw::{CStr, RawBsonRef};
 use bson::{RawDocument, RawDocumentBuf};
 use mongodb::Collection;
 use mongodb::error::{Error as DriverError, ErrorKind};
 
-use super::handle::Stored;
-use super::store::Written;
+use super::store::{Stored, Written};
 use super::{Error, Fault};
 use crate::reading::Reading;
 
-/// The server's code for a key that is there already.
+/// The server's error code of a duplicate key.
 pub(crate) const DUPLICATE_KEY: i32 = 11_000;
-/// The server's code for a collection that is there already.
+/// The server's error code of an existing collection.
 const NAMESPACE_EXISTS: i32 = 48;
 
-/// Makes a collection unless it is there.
+/// Creates a collection unless it exists.
 pub(crate) async fn create(
     creation: impl IntoFuture<Output = Result<(), DriverError>>,
 ) -> Result<(), DriverError> {
@@ -27,7 +26,7 @@ pub(crate) async fn create(
     }
 }
 
-/// Inserts documents in any order; one that is there already is known. There must be at least one.
+/// Inserts one or more documents in any order; a duplicate is [`Stored::Known`].
 pub(crate) async fn insert(
     into: &Collection<RawDocumentBuf>,
     documents: &[RawDocumentBuf],
@@ -35,7 +34,7 @@ pub(crate) async fn insert(
     let mut written = vec![Ok(Stored::New); documents.len()];
     let Err(error) = into.insert_many(documents).ordered(false).await else { return Ok(written) };
     let said = match *error.kind {
-        // Without its write concern nothing of a commit is acknowledged.
+        // Without the write concern, no part of the commit is acknowledged.
         ErrorKind::InsertMany(ref said) if said.write_concern_error.is_none() => said,
         _ => return Err(error.into()),
     };
@@ -75,13 +74,13 @@ pub(crate) fn number(value: RawBsonRef<'_>) -> Result<f64, Error> {
     match value {
         RawBsonRef::Double(value) => Ok(value),
         RawBsonRef::Int32(value) => Ok(value.into()),
-        // Beyond 2⁵³ the last digits go; they went already when the reading came in as JSON.
+        // Above 2⁵³ digits are lost, as when the reading was parsed.
         RawBsonRef::Int64(value) => Ok(value as f64),
         other => Err(Error::Foreign(format!("a number was expected, not {other:?}"))),
     }
 }
 
-/// A count, of which there are no fractions and none below zero.
+/// A count: a whole number from 0.
 pub(crate) fn count(value: RawBsonRef<'_>) -> Result<u64, Error> {
     let whole = match value {
         RawBsonRef::Int32(value) => value.into(),

@@ -1,4 +1,4 @@
-//! How readings are kept and gathered.
+//! The settings of readings.
 
 use std::time::Duration;
 
@@ -6,41 +6,40 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 
-/// How readings lie in the database.
+/// The design of readings in the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
     /// One document a reading. Its `_id` follows from sensor, time and event, and is the only index.
     #[default]
     Document,
-    /// One document for each sensor and hour (or a part of it) with count, sum, minimum and maximum of each metric beside
-    /// the values; what does not fit goes to documents for minutes, seconds, milliseconds.
+    /// One document for each sensor and hour (or part of it), with the values, and count, sum, minimum and maximum of each
+    /// metric. Further readings go to documents for minutes, seconds, milliseconds.
     Bucket,
-    /// A time-series collection, and a collection of keys that tells what is known: time-series collections have no
-    /// unique index.
+    /// A time-series collection, and a collection of keys, because time-series collections have no unique index.
     TimeSeries,
 }
 
-/// How readings are kept and gathered.
+/// The settings of readings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How they lie in the database.
+    /// The design.
     pub design: Design,
-    /// How long the first reading of a commit waits for others.
+    /// The longest time that the first reading of a commit waits for others.
     pub gather_max: Duration,
-    /// A commit is sent at once when it has so many readings. At most 2,000.
+    /// Readings in a full commit, which does not wait. At most 2,000.
     pub commit_readings_max: usize,
-    /// Commits in flight. Each sensor belongs to one committer, so that no two commits of this process meet in a bucket.
-    /// While one is with the server, the next is made: two keep it busy. What waits makes a commit larger, and a commit
-    /// costs more than its readings, so more pay only where the way to the server is long.
+    /// Commits in flight. Each sensor belongs to one committer, so that the commits of a process do not conflict in a bucket.
+    /// Two keep the server busy: one is in flight while the next collects readings. More help only with a long round trip,
+    /// because larger commits cost less for each reading.
     pub committers: usize,
-    /// Readings that may wait or be in flight; beyond, callers are told to come back later.
+    /// Readings waiting or in flight. When it is exceeded, callers get a retry time.
     pub queue_readings_max: usize,
-    /// How long the store may take for one commit before its callers are told that it failed.
+    /// The longest time for one commit, after which it counts as failed.
     pub commit_time_max: Duration,
     /// For [`Design::Bucket`].
     pub bucket: BucketSettings,
-    /// What a query may ask for.
+    /// The limits of queries.
     pub query: QueryLimits,
 }
 
@@ -62,11 +61,11 @@ impl Default for Settings {
 /// The size of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketSettings {
-    /// Minutes of a bucket: a divisor of 60. The database remembers it, and another one is refused: readings that are sent
-    /// again would be looked for in the wrong buckets.
+    /// Minutes of a bucket: a divisor of 60. The database records it, and another value is refused: a retried reading would be
+    /// looked up in the wrong bucket.
     pub minutes: u32,
-    /// A bucket with so many readings takes no more. 1 to 1,000. It may be lowered on a database that has readings, but
-    /// not raised: full buckets must stay full.
+    /// Readings in a full bucket, 1 to 1,000. It may be lowered on a database with readings, but not raised: full buckets must
+    /// stay full.
     pub readings_max: usize,
 }
 
@@ -76,14 +75,14 @@ impl Default for BucketSettings {
     }
 }
 
-/// What a query may ask for.
+/// The limits of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryLimits {
     /// Sensors in one statistics query.
     pub sensors_max: usize,
     /// Intervals in one statistics query, for each sensor.
     pub intervals_max: usize,
-    /// Summaries in one statistics query: a metric in an interval of a sensor is one.
+    /// Summaries in one statistics query: one for each metric of a sensor in an interval.
     pub summaries_max: usize,
     /// Values that one statistics query may hold in memory for its percentiles.
     pub values_max: usize,
@@ -104,7 +103,7 @@ impl Default for QueryLimits {
 }
 
 impl Settings {
-    /// The first thing that cannot be meant.
+    /// Why the settings are invalid, or `None`.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let within = |name, value: usize, least: usize, most: usize| match value {
             _ if (least..=most).contains(&value) => Ok(()),
@@ -134,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn invalid_settings_are_refused() {
         let check = |change: fn(&mut Settings)| {
             let mut settings = Settings::default();
             change(&mut settings);

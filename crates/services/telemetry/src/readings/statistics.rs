@@ -1,13 +1,13 @@
-//! What can be asked about readings in numbers, and the answers.
+//! Statistics queries and their answers.
 
 use super::{Error, QueryLimits};
 
-/// What to tell of each metric.
+/// The detail of statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// Count, minimum, maximum, mean. Buckets that lie wholly in an interval are read without their values.
+    /// Count, minimum, maximum, mean. Buckets within one interval are read without their values.
     Summary,
-    /// These and exact percentiles, for which every value is read.
+    /// The same and exact percentiles, which need every value.
     #[default]
     Percentiles,
 }
@@ -15,43 +15,42 @@ pub enum Detail {
 /// Statistics of sensors in a window of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatisticsQuery {
-    /// The sensors, each answered for itself.
+    /// The sensors.
     pub sensors: Vec<String>,
-    /// From this moment, in milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     pub from_ms: i64,
-    /// Until before this moment.
+    /// The end, exclusive.
     pub to_ms: i64,
-    /// The length of intervals, the first of which begins with the window and the last of which ends with it; without it
-    /// the window is one interval.
+    /// The length of intervals. The first begins with the window, the last ends with it. `None` gives one interval.
     pub interval_ms: Option<i64>,
-    /// What to tell.
+    /// The detail.
     pub detail: Detail,
 }
 
-/// One sensor's answer.
+/// The statistics of a sensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SensorStatistics {
     /// The sensor.
     pub sensor: String,
-    /// The intervals that have readings, in order of time.
+    /// The intervals with readings, in order of time.
     pub intervals: Vec<IntervalStatistics>,
 }
 
-/// One interval's answer.
+/// The statistics of an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntervalStatistics {
-    /// From this moment, in milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     pub from_ms: i64,
-    /// Until before this moment.
+    /// The end, exclusive.
     pub to_ms: i64,
-    /// Each metric that was measured, sorted by name.
+    /// The metrics, sorted by name.
     pub metrics: Vec<(String, MetricStatistics)>,
 }
 
-/// One metric's answer.
+/// The statistics of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MetricStatistics {
-    /// Values; at least one.
+    /// The number of values, at least one.
     pub count: u64,
     /// The least.
     pub min: f64,
@@ -59,11 +58,11 @@ pub struct MetricStatistics {
     pub max: f64,
     /// Their sum divided by their count.
     pub mean: f64,
-    /// If they were asked for.
+    /// The percentiles, on request.
     pub percentiles: Option<Percentiles>,
 }
 
-/// Exact percentiles by the nearest rank: the least value such that at least so many percent are not greater.
+/// Exact percentiles by nearest rank: the least value that at least so many percent of the values do not exceed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percentiles {
     /// The median.
@@ -75,7 +74,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of values in any order; none of no values.
+    /// The percentiles of values in any order; `None` without values.
     pub fn of(values: &mut [f64]) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
         let rank = |percent: usize| {
@@ -87,7 +86,7 @@ impl Percentiles {
 }
 
 impl StatisticsQuery {
-    /// The first thing that cannot be meant or is too much.
+    /// Why the query is invalid or too large, or `None`.
     pub(crate) fn check(&self, limits: &QueryLimits) -> Result<(), Error> {
         let fault = |text: String| Err(Error::Query(text));
         let (sensors, most) = (self.sensors.len(), limits.sensors_max);
@@ -112,7 +111,7 @@ impl StatisticsQuery {
         }
     }
 
-    /// Each sensor may have a metric in each interval, at least.
+    /// The least number of summaries: one metric for each sensor and interval.
     fn check_size(&self, intervals: usize, limits: &QueryLimits) -> Result<(), Error> {
         let summaries_max = limits.summaries_max;
         match self.sensors.len().saturating_mul(intervals) > summaries_max {
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_cannot_be_meant_is_refused() {
+    fn an_invalid_query_is_refused() {
         let limits = QueryLimits { sensors_max: 2, intervals_max: 10, ..QueryLimits::default() };
         let check = |sensors: usize, from_ms, to_ms, interval_ms| {
             let query = StatisticsQuery {

@@ -1,33 +1,41 @@
-//! The port that every storage design implements. Its contract is the test in `contract.rs`.
+//! The port of the storage designs. `contract.rs` tests its contract.
 
 use bson::Document;
 use futures_util::future::BoxFuture;
 
-use super::handle::Stored;
 use super::range::{Page, RangeQuery};
 use super::tally::Tally;
 use super::{Error, Fault};
 use crate::reading::Reading;
 
-/// What became of one reading of a commit.
+/// The outcome of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// It is new.
+    New,
+    /// It was stored before, or is a duplicate within the commit; it counts once. After a lost answer of the database the
+    /// caller may see this on its first success.
+    Known,
+}
+
+/// The outcome of one reading of a commit.
 pub(crate) type Written = Result<Stored, Fault>;
 
-/// Keeps readings. A reading is known by its sensor, time and event; of several that are known as one, the first counts.
+/// Stores readings. Sensor, time and event identify a reading; of duplicates the first counts.
 pub(crate) trait Store: Send + Sync + 'static {
-    /// Stores the readings of one commit, among which the same may come twice. Answers, in their order, when they are
-    /// acknowledged at the database's write concern. No two commits with the same sensor are in flight in one process;
-    /// those of other processes may be.
+    /// Stores the readings of one commit, which may contain duplicates, and returns their outcomes in order after the write
+    /// concern is met. One process has at most one commit in flight for a sensor; other processes may have more.
     ///
-    /// An outer [`Fault`] means that nothing is known about any of them.
+    /// An outer [`Fault`] leaves all outcomes unknown.
     fn write<'a>(&'a self, readings: &'a [Reading]) -> BoxFuture<'a, Result<Vec<Written>, Fault>>;
 
-    /// Adds a sensor's readings in the tally's window to it.
+    /// Adds a sensor's readings to the tally, within its window.
     fn tally<'a>(&'a self, sensor: &'a str, tally: &'a mut Tally) -> BoxFuture<'a, Result<(), Error>>;
 
     /// One page of a sensor's readings.
     fn range<'a>(&'a self, query: &'a RangeQuery) -> BoxFuture<'a, Result<Page, Error>>;
 
-    /// A sensor's last reading by time, then event. It is not earlier than `since_ms`, if that is given.
+    /// A sensor's last reading by time, then event; `since_ms` is a lower bound of its time, if known.
     fn latest<'a>(
         &'a self,
         sensor: &'a str,
@@ -38,7 +46,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)>;
 }
 
-/// The places of readings that come first, and for each of the others the place of the one it repeats.
+/// For each duplicate the index of its first occurrence; `None` for first occurrences.
 pub(crate) fn repetitions(keys: &[String]) -> Vec<Option<usize>> {
     let mut first = std::collections::HashMap::with_capacity(keys.len());
     let of = |(index, key)| Some(*first.entry(key).or_insert(index)).filter(|first| *first != index);

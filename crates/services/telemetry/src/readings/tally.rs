@@ -1,4 +1,4 @@
-//! Adds readings up into statistics. It is told what was found, in any order, and never looks for it.
+//! Aggregates readings into statistics, in any order. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::statistics::{
     Detail, IntervalStatistics, MetricStatistics, Percentiles, SensorStatistics, StatisticsQuery,
 };
 
-/// Values to sort and intervals to finish that take a processor about a millisecond.
+/// Values and intervals that take about a millisecond of CPU time to finish.
 const LONG: usize = 20_000;
 
-/// Count, sum, minimum and maximum of values; what a bucket carries for each metric.
+/// Count, sum, minimum and maximum of values, as a bucket holds them for each metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) count: u64,
@@ -35,7 +35,7 @@ impl Summary {
     }
 }
 
-/// The statistics of one sensor, in the making.
+/// The statistics of one sensor, while readings are added.
 #[derive(Debug)]
 pub(crate) struct Tally {
     from_ms: i64,
@@ -44,7 +44,7 @@ pub(crate) struct Tally {
     detail: Detail,
     allowance: Allowance,
     values: usize,
-    /// By their number. The metrics stand as they were met: they are few, and nearly always met in the same order.
+    /// Intervals by number. Metrics are in order of arrival: they are few, and nearly always in the same order.
     intervals: BTreeMap<i64, Vec<(String, Cell)>>,
 }
 
@@ -55,7 +55,7 @@ struct Cell {
 }
 
 impl Tally {
-    /// For one sensor of a query that was checked.
+    /// A tally for one sensor of a valid query.
     pub(crate) fn new(query: &StatisticsQuery, allowance: Allowance) -> Self {
         let (from_ms, to_ms) = (query.from_ms, query.to_ms);
         let interval_ms = query.interval_ms.unwrap_or(to_ms - from_ms);
@@ -71,12 +71,12 @@ impl Tally {
         self.to_ms
     }
 
-    /// Whether summaries may say enough.
+    /// Whether summaries can suffice.
     pub(crate) fn takes_summaries(&self) -> bool {
         self.detail == Detail::Summary
     }
 
-    /// Whether a summary of readings from a moment until before another says enough about them.
+    /// Whether a summary of readings from one time until before another suffices.
     pub(crate) fn takes_summary(&self, from_ms: i64, to_ms: i64) -> bool {
         self.detail == Detail::Summary
             && from_ms >= self.from_ms
@@ -84,7 +84,7 @@ impl Tally {
             && self.interval(from_ms) == self.interval(to_ms - 1)
     }
 
-    /// A value of a reading; one outside of the window is passed over.
+    /// Adds a value of a reading; values outside the window are ignored.
     ///
     /// # Errors
     /// Those of the allowance.
@@ -105,7 +105,7 @@ impl Tally {
         Ok(())
     }
 
-    /// What [`Tally::takes_summary`] agreed to.
+    /// Adds a summary that [`Tally::takes_summary`] accepts.
     ///
     /// # Errors
     /// Those of the allowance.
@@ -129,12 +129,12 @@ impl Tally {
         Ok(&mut metrics[index].1)
     }
 
-    /// Whether the answer takes so long to work out that nobody should wait for it beside its caller.
+    /// Whether finishing takes so long that it needs a blocking thread.
     pub(crate) fn is_long(&self) -> bool {
         self.values + self.intervals.len() > LONG
     }
 
-    /// The answer.
+    /// Computes the statistics.
     pub(crate) fn finish(self, sensor: &str) -> SensorStatistics {
         let (from_ms, to_ms, interval_ms) = (self.from_ms, self.to_ms, self.interval_ms);
         let interval = |(index, mut metrics): (i64, Vec<(String, Cell)>)| {
@@ -156,7 +156,7 @@ impl Tally {
 impl Cell {
     fn finish(mut self) -> MetricStatistics {
         let Summary { count, sum, min, max } = self.summary;
-        // A sum of so many values has lost more digits than the count does here.
+        // The sum of so many values has lost more digits than this conversion.
         let mean = sum / count as f64;
         MetricStatistics { count, min, max, mean, percentiles: Percentiles::of(&mut self.values) }
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_counts_in_the_interval_that_it_lies_in() {
+    fn a_value_counts_in_its_interval() {
         let mut tally = Tally::new(&query(-5, 12, Some(10), Detail::Percentiles), allowing(100));
         for at_ms in [-6, -5, 4, 5, 11, 12] {
             tally.add(at_ms, "m", at_ms as f64).unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_taken_where_it_says_the_same_as_the_values() {
+    fn a_summary_is_accepted_where_it_equals_the_values() {
         let tally = Tally::new(&query(0, 100, Some(50), Detail::Summary), allowing(0));
         assert!(tally.takes_summary(0, 50) && tally.takes_summary(60, 100));
         assert!(!tally.takes_summary(40, 60), "two intervals");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_values_that_are_taken_have_a_mean() {
+    fn the_greatest_accepted_values_have_a_mean() {
         use crate::reading::METRIC_MAX;
         let mut tally = Tally::new(&query(0, 10, None, Detail::Summary), allowing(0));
         (0..1_000).for_each(|n| tally.add(n % 10, "m", METRIC_MAX).unwrap());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_is_told_from_what_does_not() {
+    fn long_computations_are_recognised() {
         let mut tally = Tally::new(&query(0, 10, None, Detail::Percentiles), allowing(usize::MAX));
         assert!(!tally.is_long());
         (0..LONG).for_each(|_| tally.add(1, "m", 1.0).unwrap());

@@ -1,4 +1,4 @@
-//! A real server for the tests of this module: one embedded server, a database for each test.
+//! Starts one embedded server for the tests of this module; each test has its own database.
 
 use std::sync::OnceLock;
 use std::sync::mpsc;

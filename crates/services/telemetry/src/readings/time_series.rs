@@ -1,10 +1,10 @@
-//! A time-series collection: `{t: time, s: sensor, e: event, m: {metric: value}}`, and beside it the keys of what is known.
+//! Stores readings in a time-series collection `{t: time, s: sensor, e: event, m: {metric: value}}`, and their keys in
+//! another.
 //!
-//! Time-series collections have no unique index and cannot take part in transactions, so idempotence costs a second write
-//! for each reading: first its key is inserted into an ordinary collection; only if that is new, the reading is. A key
-//! that is known proves nothing yet, because the process may have ended between the two: then the series is asked, and
-//! the reading inserted if it is not there. Two processes that do that at the same moment can both insert it; readers
-//! therefore drop what comes twice, and every number stays right.
+//! Time-series collections have no unique index and no transactions, so idempotence costs a second write for each reading:
+//! the key goes into an ordinary collection first, and the reading follows only if the key is new. A known key proves
+//! nothing, because the process may have stopped between the two writes: then the store queries the series and inserts a
+//! missing reading. Two processes can both insert it, so readers drop duplicates, and every statistic stays exact.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use mongodb::options::TimeseriesOptions;
 use mongodb::{Collection, Database};
 
-use super::handle::Stored;
 use super::lookup::Lookup;
 use super::range::{Merge, Page, RangeQuery, Want};
 use super::record::{create, insert, metrics, number, pairs};
+use super::store::Stored;
 use super::store::{Store, Written, repetitions};
 use super::tally::Tally;
 use super::{Error, Fault, key};
@@ -27,9 +27,9 @@ use crate::reading::Reading;
 
 const COLLECTION: &str = "reading_series";
 const KEYS: &str = "reading_keys";
-/// The longest time that the readings of one bucket span; the server closes it earlier when it has 1,000 readings.
+/// The longest time span of a server bucket; the server closes it earlier at 1,000 readings.
 const BUCKET_SPAN: Duration = Duration::from_secs(3600);
-/// Sensors asked for at the same time when readings are sent again.
+/// Sensors queried concurrently for retried readings.
 const LOOKS_MAX: usize = 8;
 
 /// The design's two collections.
@@ -40,7 +40,7 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// Makes the collections and the index by sensor and time, which servers before 6.3 do not make by themselves.
+    /// Creates the collections and the index by sensor and time, which servers before 6.3 do not create by default.
     pub(crate) async fn open(database: &Database) -> Result<Self, Error> {
         let series = TimeseriesOptions::builder()
             .time_field("t".to_owned())
@@ -65,7 +65,7 @@ impl Series {
             written[*place] = said;
         }
         let mut missing = self.missing(readings, &keys, &mut written, &firsts).await?;
-        // The server makes fewer, fuller buckets of what comes sorted by sensor and time.
+        // Sorted by sensor and time, the readings fill fewer server buckets.
         missing.sort_unstable_by(|one, other| keys[*one].cmp(&keys[*other]));
         if !missing.is_empty() {
             let documents =
@@ -91,7 +91,7 @@ impl Series {
         insert(&self.keys, &places.iter().map(document).collect::<Vec<_>>()).await
     }
 
-    /// Those whose key is new, and those whose key is known though the series does not have them.
+    /// The readings with a new key, and those with a known key that the series lacks.
     async fn missing(
         &self,
         readings: &[Reading],
@@ -106,7 +106,7 @@ impl Series {
         let (there, absent): (Vec<_>, Vec<_>) =
             known.into_iter().partition(|place| present.contains(&keys[*place]));
         if let Some(place) = there.first() {
-            // What was seen must be as safe as what is written: a key that is refused again waits for the write concern.
+            // A known key must be as durable as a written one: a second refusal waits for the write concern.
             self.claim(keys, &[*place]).await?;
         }
         missing.extend(absent);
@@ -137,7 +137,7 @@ impl Series {
 
     async fn add_up(&self, sensor: &str, tally: &mut Tally) -> Result<(), Error> {
         let mut cursor = window(sensor, tally.start_ms(), tally.end_ms()).run(&self.readings).await?;
-        // What comes twice has the same time, and so comes close together.
+        // Duplicates have the same time, so they are close together.
         let (mut now_ms, mut events) = (i64::MIN, HashSet::new());
         while cursor.advance().await? {
             let found = cursor.current();
@@ -171,7 +171,7 @@ impl Series {
         Ok(merge.finish())
     }
 
-    /// The last moment first, and then, of what was measured at that moment, the last event.
+    /// Finds the last time, then the last event of that time.
     async fn last(&self, sensor: &str, since_ms: Option<i64>) -> Result<Option<Reading>, Error> {
         let mut cursor = last(sensor, since_ms).run(&self.readings).await?;
         if !cursor.advance().await? {
@@ -228,8 +228,7 @@ fn window(sensor: &str, from_ms: i64, to_ms: i64) -> Lookup {
         .projected(doc! {"_id": 0, "t": 1, "e": 1, "m": 1})
 }
 
-/// The order is not needed, but the index has it, and servers that have to find out the order of the series' own buckets
-/// otherwise read all of them.
+/// The sort matches the index. Without it some servers read all buckets to find an order.
 fn at(sensor: &str, times: Vec<Bson>) -> Lookup {
     Lookup::new(doc! {"s": sensor, "t": {"$in": times}}).sorted(doc! {"t": 1})
 }

@@ -1,4 +1,4 @@
-//! Where everything is kept, and how the driver behaves.
+//! The section `database`: the server, the write concern and the driver.
 
 use std::{fmt, io};
 
@@ -10,7 +10,7 @@ use mongodb::options::{
 use plimsoll_service::{Span, redact};
 use serde::{Deserialize, Serialize};
 
-/// The database and the driver's settings. What the URI says itself comes first.
+/// The section `database`. Options in the URI take precedence.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
@@ -18,47 +18,47 @@ pub struct Database {
     pub uri: String,
     /// The name of the database.
     pub name: String,
-    /// When a write counts as done. A 201 is given no sooner.
+    /// The write concern of every answer 201.
     pub write_concern: Concern,
-    /// Connections to each server at most.
+    /// The most connections to each server.
     pub pool_max: u32,
-    /// Connections that are kept open.
+    /// The fewest open connections.
     pub pool_min: u32,
-    /// Connections that are opened at once at most.
+    /// The most connections in creation.
     pub connecting_max: u32,
-    /// How long a new connection may take.
+    /// The timeout of a new connection.
     pub connect: Span,
-    /// How long a server is looked for before a request fails.
+    /// The timeout of server selection.
     pub select: Span,
-    /// A connection that is idle so long is closed; never, if absent.
+    /// The idle time after which a connection is closed; never, if absent.
     pub pool_idle: Option<Span>,
-    /// `zstd` or `zlib`, the first that the server knows; none if empty.
+    /// `zstd` or `zlib`, the first that the server supports; none if empty.
     pub compressors: Vec<Compression>,
 }
 
-/// When a write counts as done.
+/// A write concern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Concern {
-    /// How many servers have it: `majority`, or a number from 1.
+    /// The number of servers: `majority`, or a number from 1.
     #[serde(default = "Nodes::majority")]
     pub w: Nodes,
-    /// Whether it is in the journal.
+    /// Whether the journal has the write.
     #[serde(default = "journaled")]
     pub j: bool,
 }
 
-/// How many servers have a write.
+/// The number of servers of a write concern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Nodes {
-    /// So many.
+    /// A number.
     Count(u32),
     /// `majority`, or the tag of a custom concern.
     Named(String),
 }
 
-/// How messages to the server are compressed.
+/// The compression of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compression {
@@ -84,7 +84,7 @@ impl Default for Concern {
     }
 }
 
-/// Without what is secret: settings are shown in logs and failures.
+/// Redacts secrets, because logs and errors show settings.
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let uri = redact::uri(&self.uri);
@@ -110,10 +110,10 @@ impl Default for Database {
 }
 
 impl Database {
-    /// What contradicts itself.
+    /// Why the section is invalid, or `None`.
     pub(super) fn fault(&self) -> Option<String> {
         if self.write_concern.w == Nodes::Count(0) {
-            return Some("write_concern.w is 0: nothing could be acknowledged; say 1 or majority".into());
+            return Some("write_concern.w is 0, which acknowledges nothing: use 1 or majority".into());
         }
         if self.pool_max == 0 || self.pool_min > self.pool_max || self.connecting_max == 0 {
             return Some("pool_max and connecting_max are 1 or more, and pool_min at most pool_max".into());
@@ -127,20 +127,20 @@ impl Database {
         }
         let forbidden = |c: char| c.is_control() || "/\\. \"$*<>:|?".contains(c);
         let bad = self.name.is_empty() || self.name.len() > NAME_BYTES_MAX || self.name.contains(forbidden);
-        bad.then(|| format!("name `{}` is no name of a database: use letters, digits, - and _", self.name))
+        bad.then(|| format!("name `{}` is no database name: use letters, digits, - and _", self.name))
     }
 
-    /// The driver's options, with an ear for the events of its pool.
+    /// The driver's options; `hear` gets the events of its pool.
     ///
     /// # Errors
-    /// When the connection string cannot be read or its hosts not be looked up.
+    /// The connection string is invalid, or the lookup of its hosts fails.
     pub async fn options(
         &self,
         hear: impl Fn(CmapEvent) + Send + Sync + 'static,
     ) -> Result<ClientOptions, mongodb::error::Error> {
         let read = ClientOptions::parse(&self.uri).await;
         let mut options =
-            read.map_err(|error| if redact::exposes_password(&self.uri) { misread() } else { error })?;
+            read.map_err(|error| if redact::exposes_password(&self.uri) { unparsable() } else { error })?;
         options.app_name.get_or_insert_with(|| "plimsoll-telemetry".into());
         options.write_concern = Some(self.concern(options.write_concern.take()));
         options.max_pool_size.get_or_insert(self.pool_max);
@@ -156,12 +156,11 @@ impl Database {
         Ok(options)
     }
 
-    /// What the URI says of it, and the settings where the URI is silent: a URI with `wtimeoutMS` alone says nothing of the
-    /// others.
+    /// The write concern of the URI, completed by the settings: a URI may have `wtimeoutMS` alone.
     fn concern(&self, said: Option<WriteConcern>) -> WriteConcern {
         let mut concern = said.unwrap_or_default();
         if concern.w == Some(Acknowledgment::Nodes(0)) {
-            // It is refused where it is used, with a word on what to do; the driver would stumble over the journal first.
+            // `Readings::open` refuses this with a hint. The driver would complain about the journal first.
             return concern;
         }
         concern.w.get_or_insert_with(|| match &self.write_concern.w {
@@ -173,15 +172,15 @@ impl Database {
         concern
     }
 
-    /// Whether the URI asks for reads from others than the primary. What cannot be read at all is told elsewhere.
+    /// Whether the URI sends reads to other servers than the primary. `options` reports an invalid URI.
     fn reads_elsewhere(&self) -> bool {
         let said = ConnectionString::parse(&self.uri).ok().and_then(|uri| uri.read_preference);
         said.is_some_and(|preference| preference != ReadPreference::Primary)
     }
 }
 
-/// In place of what the driver says, which would quote the password as a host.
-fn misread() -> mongodb::error::Error {
+/// Replaces the driver's message, which would quote the password as a host.
+fn unparsable() -> mongodb::error::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
         "the connection string cannot be read: write ? as %3F and @ as %40",
@@ -208,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_be_acknowledged_or_named_is_refused() {
+    fn an_invalid_section_is_refused() {
         let check = |change: fn(&mut Database), part: &str| {
             let mut database = Database::default();
             change(&mut database);
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_go_to_the_primary_or_nowhere() {
+    fn reads_go_only_to_the_primary() {
         for preference in ["secondary", "secondaryPreferred", "primaryPreferred", "nearest", "NEAREST"] {
             let uri = format!("mongodb://h:1/?replicaSet=rs&readPreference={preference}");
             let fault = Database { uri, ..Database::default() }.fault();
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_string_that_cannot_be_read_does_not_tell_its_password() {
+    async fn an_invalid_connection_string_does_not_reveal_its_password() {
         for uri in [
             "mongodb://ann:hunter2?x@h",
             "mongodb://ann:hunter2/x@h",
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_uri_comes_before_the_settings() {
+    async fn the_uri_takes_precedence() {
         let uri = "mongodb://h:1/?maxPoolSize=7&w=1&journal=false".into();
         let settings = Database { uri, compressors: vec![Compression::Zstd], ..Database::default() };
         let options = settings.options(|_| ()).await.unwrap();
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_the_uri_is_silent_about_a_part_of_the_write_concern_the_settings_hold() {
+    async fn the_settings_complete_the_write_concern_of_the_uri() {
         let check = async |said: &str, w: Acknowledgment, j: bool, timeout_ms: Option<u64>| {
             let settings = Database { uri: format!("mongodb://h:1/?{said}"), ..Database::default() };
             let concern = settings.options(|_| ()).await.unwrap().write_concern.unwrap();
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_uri_that_acknowledges_nothing_is_left_to_be_refused() {
+    async fn a_uri_without_acknowledgement_is_refused_on_opening() {
         let settings = Database { uri: "mongodb://h:1/?w=0".into(), ..Database::default() };
         let options = settings.options(|_| ()).await.unwrap();
         assert_eq!(options.write_concern.as_ref().unwrap().w, Some(Acknowledgment::Nodes(0)));
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_word_a_write_is_journaled_on_a_majority() {
+    async fn by_default_a_write_is_journaled_on_a_majority() {
         let options = Database::default().options(|_| ()).await.unwrap();
         let concern = options.write_concern.unwrap();
         assert_eq!((concern.w, concern.journal), (Some(Acknowledgment::Majority), Some(true)));

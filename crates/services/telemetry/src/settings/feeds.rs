@@ -11,17 +11,17 @@ use crate::feeds::{self, Design};
 pub struct Feeds {
     /// `on_read`, `on_write` or `hybrid`.
     pub design: Design,
-    /// The newest activities that a feed shows at most, over all its pages.
+    /// The most activities of a feed, over all pages.
     pub depth: u32,
-    /// Users that one may follow.
+    /// The most users that one user may follow.
     pub following_max: u32,
-    /// Of the design `hybrid`: who has so many followers or more is not pushed to their caches but pulled when they read.
+    /// `hybrid`: authors with so many followers are pulled on read, not pushed.
     pub pull_from: u32,
-    /// Of the design `hybrid`: the newest activities in the cache of an active user.
+    /// `hybrid`: activities in a cache.
     pub cache: u32,
-    /// Of the design `hybrid`: a cache that nobody has read for so long goes.
+    /// `hybrid`: an unread cache expires after this time.
     pub cache_idle: Span,
-    /// How far ahead of this machine's clock a timestamp may lie.
+    /// The latest accepted timestamp, after now.
     pub future: Span,
 }
 

@@ -11,27 +11,27 @@ use crate::readings::{self, BucketSettings, Design, QueryLimits};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Readings {
-    /// How they lie in the database: `document`, `bucket` or `time_series`.
+    /// `document`, `bucket` or `time_series`.
     pub design: Design,
-    /// How long the first reading of a commit waits for others; `0ms` sends each at once.
+    /// The longest time that the first reading of a commit waits for others; `0ms` commits at once.
     pub gather: Span,
-    /// Readings in one commit at most.
+    /// The most readings in one commit.
     pub commit_max: u32,
-    /// Commits in flight at most.
+    /// The most commits in flight.
     pub committers: u32,
-    /// Readings that wait or are in flight at most; a further one is answered 429.
+    /// The most readings waiting or in flight; a further one is answered 429.
     pub queue_max: u32,
-    /// How long the database may take for one commit before its readings count as failed.
+    /// The timeout of a commit.
     pub commit_time: Span,
-    /// Of the design `bucket`: the minutes of a bucket, a divisor of 60.
+    /// `bucket`: the minutes of a bucket, a divisor of 60.
     pub bucket_minutes: u32,
-    /// Of the design `bucket`: readings in a bucket before the next ones go to others.
+    /// `bucket`: readings in a full bucket.
     pub bucket_max: u32,
-    /// Values that one call for statistics may hold in memory.
+    /// Values in memory for one call for statistics.
     pub values_max: u32,
-    /// How far ahead of this machine's clock a timestamp may lie.
+    /// The latest accepted timestamp, after now.
     pub future: Span,
-    /// How far back a timestamp may lie.
+    /// The earliest accepted timestamp, before now.
     pub past: Span,
     /// Metrics in one reading.
     pub metrics_max: u32,

@@ -1,8 +1,8 @@
-//! Who has too many followers to push to.
+//! Tracks the authors with too many followers for push.
 //!
-//! An author passes from *pushed* over *both* to *pulled* and never back. While it is both, it is still pushed, and caches
-//! that are made list it as pulled; once the caches that do not list it are gone, it is pushed no more. So at no moment an
-//! activity is seen by nobody.
+//! An author moves from *pushed* over *both* to *pulled* and never back. In *both* activities are still pushed, and new
+//! caches list the author as pulled. After all caches without that entry are deleted, pushing ends. So every activity is
+//! visible at any time.
 
 use std::collections::HashSet;
 
@@ -16,30 +16,30 @@ const COLLECTION: &str = "feed_authors";
 const BOTH: &str = "both";
 const PULLED: &str = "pulled";
 
-/// How an author's activities come to readers.
+/// The delivery of an author's activities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// They are pushed.
+    /// By push.
     Pushed,
-    /// They are pushed, and readers are getting used to pulling them.
+    /// By push, while new caches already pull.
     Both,
-    /// They are pulled.
+    /// By pull.
     Pulled,
 }
 
-/// The authors who are not simply pushed.
+/// The authors in transition or pulled.
 #[derive(Clone, Debug)]
 pub struct Authors {
     database: Database,
 }
 
 impl Authors {
-    /// Those in `database`.
+    /// The authors stored in `database`.
     pub fn new(database: &Database) -> Self {
         Self { database: database.clone() }
     }
 
-    /// The way of an author.
+    /// The delivery of an author.
     pub async fn way(&self, author: &str) -> Result<Way, Error> {
         let found = of(&[author.to_owned()]).first(&self.database).await?;
         Ok(match found.as_ref().and_then(|found| found.get_str("s").ok()) {
@@ -49,14 +49,14 @@ impl Authors {
         })
     }
 
-    /// Those of `authors` that a reader pulls.
+    /// The pulled ones among `authors`.
     pub async fn pulled(&self, authors: &[String]) -> Result<HashSet<String>, Error> {
         let found = of(authors).all(&self.database).await?;
         let name = |document: &Document| document.get_str("_id").map(str::to_owned).ok();
         Ok(found.iter().filter_map(name).collect())
     }
 
-    /// Sets out to pull an author.
+    /// Moves an author to *both*.
     pub async fn begin(&self, author: &str) -> Result<(), Error> {
         let both = doc! {"_id": author, "s": BOTH};
         match self.database.collection::<Document>(COLLECTION).insert_one(both).await {
@@ -65,7 +65,7 @@ impl Authors {
         }
     }
 
-    /// From now on an author is pulled only.
+    /// Moves an author to *pulled*.
     pub async fn finish(&self, author: &str) -> Result<(), Error> {
         finish(author).run(&self.database).await?;
         Ok(())

@@ -1,8 +1,7 @@
-//! The cache of one active reader: a capped document that activities are pushed into.
+//! Caches the feed of an active reader in one capped document.
 //!
-//! A cache is *made* under a token: first an empty document, then what it should hold is read, then both are put together.
-//! So nothing is missed that is pushed meanwhile. Whoever makes caches wrong (by following, say) deletes them; one that is
-//! being made then finds its token gone and is given up.
+//! Creating a cache uses a token: insert an empty document, read its content, merge both. So no concurrent push is lost.
+//! Operations that invalidate caches, such as following, delete them; a creation then finds its token gone and stops.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -19,12 +18,12 @@ use crate::feeds::query::{Delete, Find, Update, is_known};
 use crate::feeds::timeline::newest_first;
 
 const COLLECTION: &str = "feed_caches";
-/// A cache that is in the making for so long is given up: whoever made it is gone.
+/// After this time an unfinished cache counts as abandoned.
 const MAKING_MS_MAX: i64 = 30_000;
-/// How many times a cache's idle time the note of its last reader may be out of date.
+/// The precision of a cache's last-read time: its idle time divided by this.
 const TOUCH_PART: i64 = 8;
 
-/// The caches.
+/// The caches of all readers.
 #[derive(Clone, Debug)]
 pub struct Caches {
     database: Database,
@@ -32,23 +31,23 @@ pub struct Caches {
     idle_ms: i64,
 }
 
-/// What is there for a user.
+/// The state of a user's cache.
 pub enum Found {
-    /// Nothing.
+    /// Missing.
     Nothing,
-    /// One that is being made.
+    /// In creation.
     Making,
-    /// A cache.
+    /// Complete.
     Cache(Cache),
 }
 
-/// What a cache holds.
+/// The content of a cache.
 pub struct Cache {
-    /// The newest activities, the newest first, each once.
+    /// The newest activities, newest first, without duplicates.
     pub newest: Vec<Activity>,
-    /// Whether there may be older ones that it does not hold.
+    /// Whether older activities may exist outside the cache.
     pub full: bool,
-    /// Authors who are not pushed into it.
+    /// Authors whose activities are not pushed into it.
     pub pulled: Vec<String>,
 }
 
@@ -56,7 +55,7 @@ impl Caches {
     /// The caches in `database`, each of at most `entries_max` activities.
     ///
     /// # Errors
-    /// When the index that lets idle ones go cannot be made.
+    /// The index that expires idle caches cannot be created.
     pub async fn open(database: &Database, entries_max: u32, idle: Duration) -> Result<Self, Error> {
         let expire = IndexOptions::builder().expire_after(idle).build();
         let index = IndexModel::builder().keys(doc! {"read": 1}).options(expire).build();
@@ -70,7 +69,7 @@ impl Caches {
         Ok(database.collection::<Document>(COLLECTION).drop().await?)
     }
 
-    /// What is there for a user.
+    /// The state of a user's cache.
     pub async fn find(&self, user: &str, now_ms: i64) -> Result<Found, Error> {
         let Some(document) = find(user).first(&self.database).await? else { return Ok(Found::Nothing) };
         let read_ms = document.get_datetime("read").map_or(0, |read| read.timestamp_millis());
@@ -101,7 +100,7 @@ impl Caches {
         Ok(Cache { newest, full, pulled })
     }
 
-    /// Begins a cache. `None` if somebody else has.
+    /// Begins a cache. `None` if another reader has begun one.
     pub async fn begin(&self, user: &str, now_ms: i64) -> Result<Option<ObjectId>, Error> {
         let token = ObjectId::new();
         let read = DateTime::from_millis(now_ms);
@@ -113,7 +112,7 @@ impl Caches {
         }
     }
 
-    /// Puts what a cache should hold to what has been pushed since it was begun.
+    /// Merges the content with the activities pushed since the begin.
     pub async fn finish(
         &self,
         user: &str,
@@ -125,19 +124,19 @@ impl Caches {
         Ok(())
     }
 
-    /// Gives up a cache that was begun.
+    /// Abandons a begun cache.
     pub async fn give_up(&self, user: &str, token: ObjectId) -> Result<(), Error> {
         give_up(user, token).run(&self.database).await?;
         Ok(())
     }
 
-    /// Pushes an activity into the caches that there are of these users.
+    /// Pushes an activity into the existing caches of these users.
     pub async fn push(&self, users: &[String], activity: &Activity) -> Result<(), Error> {
         push(users, activity, self.entries_max).run(&self.database).await?;
         Ok(())
     }
 
-    /// Deletes the caches of these users: their next reading makes new ones.
+    /// Deletes the caches of these users; their next read creates new ones.
     pub async fn forget(&self, users: &[String]) -> Result<(), Error> {
         forget(users).run(&self.database).await?;
         Ok(())
@@ -145,7 +144,7 @@ impl Caches {
 }
 
 impl Cache {
-    /// The lowest place down to which it holds everything that was pushed; `None` if that is all.
+    /// The lowest position down to which it is complete; `None` if it is complete.
     pub fn floor(&self) -> Option<Position> {
         self.newest.last().filter(|_| self.full).map(Activity::position)
     }
@@ -191,7 +190,7 @@ pub(in crate::feeds) fn forget(users: &[String]) -> Delete {
     Delete { collection: COLLECTION, filter: doc! {"_id": {"$in": users}} }
 }
 
-/// Entries to push, kept in the order of a feed, the newest of them.
+/// A `$push` that keeps the newest entries in the order of a feed.
 fn capped(entries: Vec<Bson>, entries_max: u32) -> Document {
     doc! {"$each": entries, "$sort": {"t": -1, "i": -1}, "$slice": i64::from(entries_max)}
 }

@@ -1,13 +1,13 @@
-//! The hybrid: activities are pushed into the capped caches of active readers, and pulled from authors who have too many
+//! The hybrid design: pushes activities into capped caches of active readers, and pulls those of authors with too many
 //! followers.
 //!
-//! A cache is one document; the first reading makes it, following or unfollowing deletes it, idleness lets it go. Whoever
-//! never reads costs a poster nothing but a name in a filter. Pages below a cache are read as fan-out on read does.
+//! A cache is one document. The first read creates it, following or unfollowing deletes it, and it expires when idle. A user
+//! who never reads costs a post only a name in a filter. Pages below a cache are read as in fan-out on read.
 
 use mongodb::bson::oid::ObjectId;
 
 use super::activity::Activity;
-use super::design::{BoxFuture, Spread};
+use super::design::{BoxFuture, Delivery};
 use super::error::Error;
 use super::graph::Graph;
 use super::on_read::OnRead;
@@ -22,7 +22,7 @@ use plimsoll_service::Reservation;
 pub(super) mod authors;
 pub(super) mod cache;
 
-/// The hybrid.
+/// The hybrid design.
 #[derive(Clone, Debug)]
 pub struct Hybrid {
     caches: Caches,
@@ -35,7 +35,7 @@ pub struct Hybrid {
     clock: Clock,
 }
 
-/// What the hybrid is made of.
+/// The parts of the design.
 pub(super) struct Parts {
     pub(super) caches: Caches,
     pub(super) authors: Authors,
@@ -57,7 +57,7 @@ impl Hybrid {
             let Some(name) = users.last() else { return Ok(()) };
             last.clone_from(name);
             self.caches.push(&users, activity).await?;
-            // Whoever unfollowed meanwhile may have made a new cache before the push.
+            // A follower who unfollowed during the push may have a new cache with the activity.
             let still = self.graph.still(author, &users).await?;
             let gone: Vec<String> = users.into_iter().filter(|user| !still.contains(user)).collect();
             if !gone.is_empty() {
@@ -66,7 +66,7 @@ impl Hybrid {
         }
     }
 
-    /// Pulls an author from now on, if there are followers enough.
+    /// Switches an author to pull if there are enough followers.
     async fn promote(&self, author: &str) -> Result<(), Error> {
         if self.authors.way(author).await? == Way::Pulled || !self.graph.has(author, self.pull_from).await? {
             return Ok(());
@@ -83,19 +83,19 @@ impl Hybrid {
         self.authors.finish(author).await
     }
 
-    /// What a cache says of the page, if it reaches that far down.
+    /// The page from a cache, if the cache reaches that far down.
     async fn cached(
         &self,
         cache: Cache,
         below: Option<&Position>,
         limit: u32,
-        hold: &Reservation,
+        memory: &Reservation,
     ) -> Result<Option<Vec<Activity>>, Error> {
         let floor = cache.floor();
         let Cache { newest: mut page, pulled, .. } = cache;
-        hold.grow(page.iter().map(taken).sum())?;
+        memory.grow(page.iter().map(taken).sum())?;
         if !pulled.is_empty() {
-            page.extend(self.timeline.page(&pulled, below, limit, hold).await?);
+            page.extend(self.timeline.page(&pulled, below, limit, memory).await?);
             newest_first(&mut page);
         }
         page.retain(|it| {
@@ -108,42 +108,42 @@ impl Hybrid {
         Ok(reaches.then_some(page))
     }
 
-    /// Makes a cache and gives the first page.
-    async fn make(&self, user: &str, limit: u32, hold: &Reservation) -> Result<Vec<Activity>, Error> {
+    /// Creates a cache and returns the first page.
+    async fn make(&self, user: &str, limit: u32, memory: &Reservation) -> Result<Vec<Activity>, Error> {
         let Some(token) = self.caches.begin(user, self.clock.now_ms()).await? else {
-            return self.on_read.read(user, None, limit, hold).await;
+            return self.on_read.read(user, None, limit, memory).await;
         };
-        let made = self.fill(user, token, limit, hold).await;
+        let made = self.fill(user, token, limit, memory).await;
         if made.is_err() {
-            // Nobody waits for a cache that will not be finished. What failed is told, whatever becomes of this.
+            // Nobody must wait for an unfinished cache. The first error counts, whether this succeeds or not.
             self.caches.give_up(user, token).await.unwrap_or_default();
         }
         made
     }
 
-    /// Fills a cache that was begun.
+    /// Fills a begun cache.
     async fn fill(
         &self,
         user: &str,
         token: ObjectId,
         limit: u32,
-        hold: &Reservation,
+        memory: &Reservation,
     ) -> Result<Vec<Activity>, Error> {
         let seen = self.on_read.seen_by(user).await?;
         let pulled = self.authors.pulled(&seen).await?;
         let alone = seen.len() <= 1;
         let (pulled_names, pushed): (Vec<String>, Vec<String>) =
             seen.into_iter().partition(|author| pulled.contains(author));
-        let mut page = self.timeline.page(&pushed, None, self.cache_max.max(limit), hold).await?;
+        let mut page = self.timeline.page(&pushed, None, self.cache_max.max(limit), memory).await?;
         let kept = &page[..page.len().min(self.cache_max as usize)];
         if kept.is_empty() && alone {
-            // Nobody whom we know: names that somebody makes up must not fill the database.
+            // Unknown user: invented names must not fill the database.
             self.caches.give_up(user, token).await?;
         } else {
             self.caches.finish(user, token, kept, &pulled).await?;
         }
         if !pulled_names.is_empty() {
-            page.extend(self.timeline.page(&pulled_names, None, limit, hold).await?);
+            page.extend(self.timeline.page(&pulled_names, None, limit, memory).await?);
             newest_first(&mut page);
         }
         page.truncate(limit as usize);
@@ -151,7 +151,7 @@ impl Hybrid {
     }
 }
 
-impl Spread for Hybrid {
+impl Delivery for Hybrid {
     fn spread<'a>(&'a self, activity: &'a Activity) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if self.authors.way(&activity.user).await? == Way::Pulled {
@@ -178,19 +178,19 @@ impl Spread for Hybrid {
         user: &'a str,
         below: Option<&'a Position>,
         limit: u32,
-        hold: &'a Reservation,
+        memory: &'a Reservation,
     ) -> BoxFuture<'a, Vec<Activity>> {
         Box::pin(async move {
             match self.caches.find(user, self.clock.now_ms()).await? {
-                Found::Nothing if below.is_none() => return self.make(user, limit, hold).await,
+                Found::Nothing if below.is_none() => return self.make(user, limit, memory).await,
                 Found::Cache(cache) => {
-                    if let Some(page) = self.cached(cache, below, limit, hold).await? {
+                    if let Some(page) = self.cached(cache, below, limit, memory).await? {
                         return Ok(page);
                     }
                 }
                 Found::Nothing | Found::Making => (),
             }
-            self.on_read.read(user, below, limit, hold).await
+            self.on_read.read(user, below, limit, memory).await
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Which bucket a reading belongs to. Pure.
+//! Assigns readings to buckets. Pure.
 
 use bson::raw::RawBsonRef;
 use bson::{Bson, RawDocument};
@@ -7,15 +7,15 @@ use super::super::settings::BucketSettings;
 use super::super::{Error, key};
 use crate::reading::Reading;
 
-/// How deep a reading can go: its hour (or part), its minute, its second, its millisecond.
+/// The levels of buckets: hour (or part of it), minute, second, millisecond.
 pub(super) const LEVELS: u8 = 4;
 
-/// How time is divided into buckets.
+/// The division of time into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// The milliseconds that a bucket of each level spans, each a multiple of the next.
+    /// The span of a bucket of each level in milliseconds, each a multiple of the next.
     spans_ms: [i64; LEVELS as usize],
-    /// A bucket with so many readings is full.
+    /// Readings in a full bucket.
     pub(super) readings_max: usize,
 }
 
@@ -30,25 +30,25 @@ impl Layout {
         self.spans_ms[usize::from(level)]
     }
 
-    /// When the bucket starts that holds a moment.
+    /// The start of the bucket of a time.
     pub(super) fn start_ms(&self, level: u8, at_ms: i64) -> i64 {
         let span_ms = self.span_ms(level);
         at_ms.div_euclid(span_ms).saturating_mul(span_ms)
     }
 
-    /// The `_id` of the bucket that holds a moment.
+    /// The `_id` of the bucket of a time.
     pub(super) fn id(&self, sensor: &str, level: u8, at_ms: i64) -> String {
         format!("{}\t{level}", key::from(sensor, self.start_ms(level, at_ms)))
     }
 
-    /// The buckets that hold a moment and start before it: they may hold what comes after it.
+    /// The buckets that contain a time and start before it: they may hold later readings.
     pub(super) fn ids_around(&self, sensor: &str, at_ms: i64) -> Vec<String> {
         let before = |level: &u8| self.start_ms(*level, at_ms) < at_ms;
         (0..LEVELS).filter(before).map(|level| self.id(sensor, level, at_ms)).collect()
     }
 }
 
-/// A reading's place in its bucket: what tells it from the others there.
+/// The identity of a reading within its bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Slot {
     /// Milliseconds after the bucket's start.
@@ -84,7 +84,7 @@ impl Slot {
     }
 }
 
-/// What a bucket's `_id` and start say.
+/// The parts of a bucket's `_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) start_ms: i64,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_what_is_stored() {
+    fn a_slot_equals_its_stored_form() {
         for (offset_ms, event) in [(0, None), (3_599_999, None), (5, Some("e")), (5, Some("a:b"))] {
             let slot = Slot { offset_ms, event: event.map(str::to_owned) };
             let stored =

@@ -1,5 +1,5 @@
-//! Computed buckets: one document for each sensor and hour (or a part of it), with count, sum, minimum and maximum of each
-//! metric beside the values.
+//! Stores computed buckets: one document for each sensor and hour (or part of it), with the values, and count, sum, minimum
+//! and maximum of each metric.
 //!
 //! ```text
 //! {_id: "sensor⇥start⇥level", s: sensor, t: start, n: readings,
@@ -7,13 +7,13 @@
 //!  r: [{k: milliseconds after the start, or "milliseconds:event", m: {metric: value}}]}
 //! ```
 //!
-//! A bucket that has its fill takes no more. What comes then goes to the bucket of its minute; when that is full, of its
-//! second; then of its millisecond. So the place of a reading follows from its time and from which buckets are full, and
-//! full buckets stay full: a reading that is sent again is found on the same way down, in at most four documents.
+//! A full bucket accepts no more readings. Further readings go to the bucket of their minute; when that is full, of their
+//! second; then of their millisecond. So time and the set of full buckets determine the bucket of a reading, and full
+//! buckets stay full: a retried reading is found along the same path, in at most four documents.
 //!
-//! A write is one update with a guard: the bucket is not full and knows none of the readings. All readings of a commit
-//! that go to one bucket are one update. A guard that does not hold shows as a duplicate key, because the update would
-//! insert; then the bucket is looked at, and what it does not know is tried again.
+//! A write is one update with a guard: the bucket is not full and holds none of the readings. All readings of a commit for
+//! one bucket are one update. If the guard fails, the upsert reports a duplicate key; then the store reads the bucket and
+//! retries the missing readings.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mongodb::{Collection, Database};
 
-use self::full::Full;
+use self::full_cache::Full;
 use self::layout::Layout;
 use self::server::Server;
 use super::range::{Page, RangeQuery};
@@ -33,7 +33,7 @@ use super::tally::Tally;
 use super::{Error, Fault};
 use crate::reading::Reading;
 
-mod full;
+mod full_cache;
 mod layout;
 mod read;
 mod server;

@@ -1,4 +1,4 @@
-//! Reads buckets back: sums from their computed part where that says enough, values where it does not.
+//! Reads buckets: the computed part where it suffices, otherwise the values.
 
 use bson::raw::RawBsonRef;
 use bson::{Document, RawDocument, doc};
@@ -12,7 +12,7 @@ use super::layout::{Head, Layout, Slot};
 use super::{Buckets, COLLECTION};
 use crate::reading::Reading;
 
-/// Buckets sent at once where few may be wanted: one has some tens of kilobytes.
+/// Buckets in each reply for queries that may stop early: a bucket has tens of kilobytes.
 const BATCH: u32 = 8;
 
 impl Buckets {
@@ -26,7 +26,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// Looks at the computed parts first, then at the values of the buckets that lie across an edge.
+    /// Reads computed parts first, then the values of buckets that cross an edge.
     async fn add_up_summaries(&self, sensor: &str, tally: &mut Tally) -> Result<(), Error> {
         let mut across = Vec::new();
         for lookup in window(&self.layout, sensor, tally.start_ms(), tally.end_ms()) {
@@ -61,8 +61,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// Buckets come by their start, and none holds what is before its start: so what is before the start of the one that
-    /// comes is in order.
+    /// Buckets arrive by start and hold nothing before it. So all readings before the start of the next bucket are in order.
     pub(super) async fn page(&self, query: &RangeQuery) -> Result<Page, Error> {
         let mut merge = Merge::new(query);
         for lookup in window(&self.layout, &query.sensor, query.start_ms(), query.to_ms) {
@@ -81,7 +80,7 @@ impl Buckets {
         Ok(merge.finish())
     }
 
-    /// The last reading is in the bucket with the last start, or in one around that start.
+    /// The last reading is in the bucket with the last start, or in one that contains that start.
     pub(super) async fn last(&self, sensor: &str, since_ms: Option<i64>) -> Result<Option<Reading>, Error> {
         let mut cursor = last(&self.layout, sensor, since_ms).run(&self.buckets).await?;
         if !cursor.advance().await? {
@@ -90,7 +89,7 @@ impl Buckets {
         let bucket = cursor.current();
         let Head { start_ms, level } = Head::of(bucket)?;
         let mut found = last_in(sensor, bucket)?;
-        // Those of the same start and a lower level hold later ones too.
+        // Buckets with the same start and a lower level hold later readings too.
         let around: Vec<_> = (0..level).map(|level| self.layout.id(sensor, level, start_ms)).collect();
         if !around.is_empty() {
             let mut cursor = these(around).run(&self.buckets).await?;
@@ -102,7 +101,7 @@ impl Buckets {
     }
 }
 
-/// The buckets that may hold readings of a window: those around its start, and those that start in it.
+/// The buckets of a window: those that contain its start, and those that start in it.
 fn window(layout: &Layout, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<Lookup> {
     let starting = doc! {"_id": {"$gte": key::from(sensor, from_ms), "$lt": key::from(sensor, to_ms)}};
     let around = layout.ids_around(sensor, from_ms);
@@ -127,7 +126,7 @@ pub(super) fn commands(
     to_ms: i64,
 ) -> Vec<(&'static str, Document)> {
     let named = |name, lookup: Lookup| (name, lookup.command(COLLECTION));
-    // A moment that no bucket starts at, so that the buckets around it are asked for.
+    // No bucket starts at this time, so the command includes those that contain it.
     let within = layout.start_ms(0, from_ms) + 1;
     let mut commands = Vec::new();
     for lookup in window(layout, sensor, within, to_ms) {
@@ -144,7 +143,7 @@ pub(super) fn commands(
 fn add_summary(bucket: &RawDocument, start_ms: i64, tally: &mut Tally) -> Result<(), Error> {
     for metric in bucket.get_document("c")? {
         let (name, computed) = metric?;
-        let foreign = || Error::Foreign("the computed part of a bucket is not whole".into());
+        let foreign = || Error::Foreign("the computed part of a bucket is incomplete".into());
         let computed = computed.as_document().ok_or_else(foreign)?;
         let value = |field| number(computed.get(field)?.ok_or_else(foreign)?);
         let count = count(computed.get("n")?.ok_or_else(foreign)?)?;
@@ -154,7 +153,7 @@ fn add_summary(bucket: &RawDocument, start_ms: i64, tally: &mut Tally) -> Result
     Ok(())
 }
 
-/// A stored reading: when, which event, what.
+/// A stored reading: time, event, metrics.
 type Row<'b> = (i64, Option<String>, &'b RawDocument);
 
 fn rows(bucket: &RawDocument) -> Result<impl Iterator<Item = Result<Row<'_>, Error>>, Error> {

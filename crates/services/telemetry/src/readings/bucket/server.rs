@@ -15,10 +15,10 @@ use super::update::{bytes_at_most, statement};
 use super::write::{Applied, Io, Seen, Update};
 use crate::reading::Reading;
 
-/// Attempts at one command whose answer was lost. The guard makes a further one safe.
+/// Attempts at a command after a lost answer. The guard makes retries safe.
 const ATTEMPTS: u32 = 2;
 
-/// Bytes of one command; servers take 16 MiB.
+/// Bytes of one command; servers accept 16 MiB.
 const COMMAND_BYTES_MAX: usize = 12 << 20;
 
 /// The collection on its server.
@@ -33,8 +33,8 @@ impl Server {
         Server { database, layout }
     }
 
-    /// The driver has no command for several updates below MongoDB 8.0, so this is one by hand; such a command does not
-    /// inherit the database's write concern, which is therefore added here.
+    /// Sends the updates as a raw command: below MongoDB 8.0 the driver cannot send several at once. A raw command does not
+    /// inherit the database's write concern, so it is added here.
     fn command(&self, updates: Vec<Document>) -> Result<Document, Fault> {
         let mut command = doc! {"update": COLLECTION, "updates": updates, "ordered": false};
         if let Some(concern) = self.database.write_concern() {
@@ -105,13 +105,13 @@ impl Io for Server {
         Ok(seen)
     }
 
-    /// An update that changes nothing waits for what is there: the server takes the last write it knows of as its own.
+    /// An update without effect waits for the write concern of the server's last write.
     async fn confirm(&self, id: &str) -> Result<(), Fault> {
         self.send(vec![confirmation(id)]).await.map(drop)
     }
 }
 
-/// Runs of updates, each of which fits a command. One update always fits: a bucket does.
+/// Splits updates into commands that fit the limit. One update always fits, because its bucket does.
 fn parts<'u, 'r>(updates: &'u [Update<'r>]) -> Vec<&'u [Update<'r>]> {
     let (mut parts, mut first, mut bytes) = (Vec::new(), 0, 0);
     for (index, update) in updates.iter().enumerate() {
@@ -136,7 +136,7 @@ fn look(ids: Vec<String>) -> Lookup {
 
 fn slots(bucket: &RawDocument) -> Result<HashSet<Slot>, Error> {
     let slot = |row: bson::error::Result<bson::raw::RawBsonRef<'_>>| {
-        let foreign = || Error::Foreign("a bucket has a row without a place".into());
+        let foreign = || Error::Foreign("a bucket has a row without a key".into());
         let row = row?.as_document().ok_or_else(foreign)?;
         Slot::parse(row.get("k")?.ok_or_else(foreign)?)
     };
@@ -153,7 +153,7 @@ fn fault(error: &Document) -> Applied {
     }
 }
 
-/// A reply says so when the write concern was not met; then nothing of the commit is acknowledged.
+/// Fails if the write concern was not met: then no part of the commit is acknowledged.
 fn acknowledged(reply: Document) -> Result<Document, Fault> {
     match reply.get_document("writeConcernError") {
         Ok(error) => Err(Fault::new(format!("the write concern was not met: {error}"))),
@@ -161,9 +161,9 @@ fn acknowledged(reply: Document) -> Result<Document, Fault> {
     }
 }
 
-/// Whether the server may be another one, or there again, by now.
+/// Whether a retry may reach a new primary or a restarted server.
 fn may_be_sent_again(error: &DriverError) -> bool {
-    /// Codes of a primary that is none (any more), or ends.
+    /// Error codes of a server that is no primary, or shuts down.
     const MOVED: [i32; 7] = [91, 189, 10_058, 10_107, 11_600, 11_602, 13_435];
     match &*error.kind {
         ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. } => true,
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_whose_write_concern_failed_is_no_acknowledgement() {
+    fn a_reply_without_its_write_concern_is_no_acknowledgement() {
         let late = doc! {"ok": 1.0, "n": 1, "writeConcernError": {"code": 64, "errmsg": "waiting timed out"}};
         assert!(acknowledged(late).unwrap_err().to_string().contains("timed out"));
         assert!(acknowledged(doc! {"ok": 1.0, "n": 1}).is_ok());

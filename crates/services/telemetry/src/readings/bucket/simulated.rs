@@ -1,4 +1,4 @@
-//! The write path against a simulated collection: every interleaving of two processes that the seed can think of.
+//! Tests the write path against a simulated collection, with random interleavings of two processes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
@@ -6,16 +6,16 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 
 use super::super::Fault;
-use super::super::handle::Stored;
 use super::super::key;
 use super::super::model::commits;
 use super::super::settings::BucketSettings;
-use super::full::Full;
+use super::super::store::Stored;
+use super::full_cache::Full;
 use super::layout::{Layout, Slot};
 use super::write::{Applied, Io, Seen, Update, write};
 use crate::reading::Reading;
 
-/// A collection whose updates are atomic one by one, as the server's are, and come between each other by a seed.
+/// A collection with atomic updates, as the server's are, whose interleaving follows from a seed.
 struct Simulated {
     layout: Layout,
     buckets: Mutex<BTreeMap<String, Vec<(Slot, String)>>>,
@@ -27,7 +27,7 @@ impl Simulated {
         Simulated { layout, buckets: Mutex::default(), seed: Mutex::new(seed) }
     }
 
-    /// Lets the other process go first, or not.
+    /// Perhaps lets the other process run first.
     async fn turn(&self) {
         let turns = {
             let mut seed = self.seed.lock().unwrap();
@@ -52,7 +52,7 @@ impl Simulated {
         Applied::Done
     }
 
-    /// Every key that is stored, as often as it is.
+    /// Every stored key, with duplicates.
     fn keys(&self) -> Vec<String> {
         let buckets = self.buckets.lock().unwrap();
         let mut keys: Vec<_> = buckets.values().flatten().map(|(_, key)| key.clone()).collect();
@@ -83,12 +83,12 @@ impl Io for Simulated {
     }
 
     async fn confirm(&self, id: &str) -> Result<(), Fault> {
-        assert!(self.buckets.lock().unwrap().contains_key(id), "only what was seen is confirmed");
+        assert!(self.buckets.lock().unwrap().contains_key(id), "only existing buckets are confirmed");
         Ok(())
     }
 }
 
-/// One process: its own memory of full buckets, commit after commit. Gives how often each key was new.
+/// One process with its own cache of full buckets. Returns how often each key was new.
 async fn process(io: &Simulated, commits: &[Vec<Reading>]) -> Vec<String> {
     let full = Full::default();
     let mut new = Vec::new();

@@ -1,4 +1,4 @@
-//! An update of a bucket as the server takes it. No name or value of a reading stands where an operator could.
+//! Encodes the update of a bucket. No name or value of a reading can become an operator.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) fn statement(layout: &Layout, update: &Update<'_>) -> Document {
     doc! {"q": guard(layout, update), "u": change(update), "upsert": true}
 }
 
-/// The bucket has room and knows none of the readings. When it holds no longer, the upsert meets the bucket's own `_id`.
+/// The guard: the bucket has room and holds none of the readings. If it fails, the upsert violates the unique `_id`.
 fn guard(layout: &Layout, update: &Update<'_>) -> Document {
     let slots: Vec<Bson> =
         update.readings.iter().map(|reading| Slot::of(reading, update.start_ms).to_bson()).collect();
@@ -50,7 +50,7 @@ fn change(update: &Update<'_>) -> Document {
     }
 }
 
-/// At least the bytes of the statement: each metric stands in the row and four times in the computed part.
+/// An upper bound of the statement's bytes: each metric occurs in the row and four times in the computed part.
 pub(super) fn bytes_at_most(update: &Update<'_>) -> usize {
     let metric = |(name, _): &(String, f64)| 5 * name.len() + 100;
     let row = |reading: &&Reading| {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_never_larger_than_it_was_taken_for() {
+    fn a_statement_is_never_larger_than_its_estimate() {
         let layout = Layout::new(&BucketSettings::default());
         for reading in [wide(64, Some("e".repeat(128))), wide(1, None), wide(4, Some("e".into()))] {
             let mut update = Update::of(&layout, &reading);

@@ -1,27 +1,26 @@
-//! The way of a commit's readings into their buckets. Which update comes next is decided here; [`Io`] sends it.
+//! Writes the readings of a commit into their buckets. This module decides on updates; [`Io`] sends them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::handle::Stored;
+use super::super::store::Stored;
 use super::super::store::{Written, repetitions};
 use super::super::{Fault, key};
-use super::full::Full;
+use super::full_cache::Full;
 use super::layout::{LEVELS, Layout, Slot};
 use crate::reading::Reading;
 
-/// Updates and looks for one commit. Each round ends in a level deeper, or another process was faster; that often, it
-/// never is.
+/// Rounds of one commit. A round goes one level deeper, or loses a race against another process, which is rare.
 const ROUNDS_MAX: usize = 32;
 
-/// An update of one bucket: it takes all of these readings if it is not full and knows none of them.
+/// An update of one bucket: it adds all readings if the bucket is not full and holds none of them.
 #[derive(Clone, Debug)]
 pub(super) struct Update<'r> {
     pub(super) id: String,
     pub(super) level: u8,
     pub(super) start_ms: i64,
-    /// Of one sensor, at least one.
+    /// One or more readings of one sensor.
     pub(super) readings: Vec<&'r Reading>,
-    /// Their places in the commit.
+    /// Their indexes in the commit.
     places: Vec<usize>,
 }
 
@@ -34,34 +33,34 @@ impl<'r> Update<'r> {
     }
 }
 
-/// What became of an update.
+/// The outcome of an update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Applied {
     /// All of its readings are stored.
     Done,
-    /// The guard did not hold, or somebody else made the bucket just then.
+    /// The guard failed, or another process created the bucket.
     Conflict,
     /// Refused.
     Failed(Fault),
 }
 
-/// What a bucket holds.
+/// The content of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) slots: HashSet<Slot>,
 }
 
-/// The collection, or what stands for it in a test.
+/// The collection, or its simulation.
 pub(super) trait Io: Sync {
     /// Sends updates in any order and answers each, at the write concern.
     fn update(&self, updates: &[Update<'_>]) -> impl Future<Output = Result<Vec<Applied>, Fault>> + Send;
     /// Reads buckets as they are now on the primary.
     fn look(&self, ids: Vec<String>) -> impl Future<Output = Result<HashMap<String, Seen>, Fault>> + Send;
-    /// Waits until what was seen is as safe as the write concern asks.
+    /// Waits until the content of these buckets meets the write concern.
     fn confirm(&self, id: &str) -> impl Future<Output = Result<(), Fault>> + Send;
 }
 
-/// A reading on its way.
+/// A reading in flight.
 struct Pending {
     place: usize,
     level: u8,
@@ -83,7 +82,7 @@ pub(super) async fn write(
     while !pending.is_empty() {
         rounds += 1;
         if rounds > ROUNDS_MAX {
-            let fault = Fault::new("others write to the same buckets without end");
+            let fault = Fault::new("too many concurrent writes to the same buckets");
             pending.iter().for_each(|left| written[left.place] = Err(fault.clone()));
             break;
         }
@@ -95,7 +94,7 @@ pub(super) async fn write(
     Ok(written)
 }
 
-/// Tries all once; gives those that have to be tried again.
+/// Tries all readings once; returns those to retry.
 async fn round(
     layout: &Layout,
     full: &Full,
@@ -121,15 +120,14 @@ async fn round(
     }
     let seen = io.look(contested.iter().map(|update| update.id.clone()).collect()).await?;
     let (again, known) = settle(layout, full, &contested, &seen, written);
-    // Who sent a known reading first may not have seen it acknowledged: what was seen here must be made as safe as what
-    // is written here.
+    // The first write of a known reading may lack its acknowledgement, so its bucket must meet the write concern too.
     if let Some(id) = known {
         io.confirm(&id).await?;
     }
     Ok(again)
 }
 
-/// One update for each bucket and as many readings as fill it.
+/// One update for each bucket, with as many readings as fill it.
 fn group<'r>(layout: &Layout, readings: &'r [Reading], pending: &[Pending]) -> Vec<Update<'r>> {
     let mut buckets: BTreeMap<String, Vec<&Pending>> = BTreeMap::new();
     for one in pending {
@@ -148,8 +146,7 @@ fn group<'r>(layout: &Layout, readings: &'r [Reading], pending: &[Pending]) -> V
     updates.collect()
 }
 
-/// Says of each contested reading what was seen: known, to be tried again, or one level deeper. Gives the bucket of a
-/// known one.
+/// Decides for each contested reading: known, retry, or one level deeper. Returns the bucket of a known one.
 fn settle(
     layout: &Layout,
     full: &Full,

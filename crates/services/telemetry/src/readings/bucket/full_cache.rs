@@ -1,4 +1,4 @@
-//! Remembers which buckets are full, so that what comes after them does not knock there first.
+//! Caches full buckets so that writers skip them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 use super::layout::{LEVELS, Layout};
 use crate::reading::Reading;
 
-/// Buckets remembered. Beyond, all are forgotten: that costs a second look at each, no more.
+/// The size of the cache. When it is exceeded the cache is cleared, which only costs a second read of each bucket.
 const BUCKETS_MAX: usize = 50_000;
 
-/// For each full bucket the time of its last reading. Full buckets never change, so this never becomes wrong.
+/// The time of the last reading of each full bucket. Full buckets never change, so entries stay valid.
 #[derive(Debug, Default)]
 pub(super) struct Full {
     last_ms: Mutex<HashMap<String, i64>>,
 }
 
 impl Full {
-    /// A bucket was seen to be full.
+    /// Adds a full bucket.
     pub(super) fn remember(&self, id: &str, last_ms: i64) {
         let mut known = self.last_ms.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= BUCKETS_MAX {
@@ -25,7 +25,7 @@ impl Full {
         known.insert(id.to_owned(), last_ms);
     }
 
-    /// The first level whose bucket is not known to be full, or is but may know this reading.
+    /// The first level whose bucket may have room, or may hold this reading.
     pub(super) fn level_for(&self, layout: &Layout, reading: &Reading) -> u8 {
         let known = self.last_ms.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_empty() {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_comes_after_a_full_bucket_passes_it() {
+    fn only_later_readings_skip_a_full_bucket() {
         let layout = Layout::new(&BucketSettings::default());
         let full = Full::default();
         let level = |at_ms| {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_cache_is_bounded() {
         let full = Full::default();
         (0..=BUCKETS_MAX).for_each(|n| full.remember(&n.to_string(), 0));
         assert_eq!(full.last_ms.lock().unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! Many callers, few commits: the committers over a store in memory.
+//! Tests group commit over a store in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn readings(memory: &Memory, change: impl FnOnce(&mut Settings)) -> Readings {
     Readings::over(Box::new(memory.clone()), settings)
 }
 
-/// A store that commits only when the gate lets it.
+/// A store that commits only with a permit of the semaphore.
 fn gated() -> (Memory, Arc<tokio::sync::Semaphore>) {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     (Script { gate: Some(Arc::clone(&gate)), ..Script::default() }.into(), gate)
@@ -69,7 +69,7 @@ async fn an_error_of_one_reading_goes_to_its_own_caller() {
 }
 
 #[tokio::test]
-async fn beyond_the_queue_callers_are_busy_and_nothing_of_theirs_is_stored() {
+async fn a_full_queue_refuses_callers_and_stores_nothing_of_theirs() {
     let (memory, gate) = gated();
     let readings = readings(&memory, |settings| settings.queue_readings_max = 10);
     let inside: Vec<_> = (0..10)
@@ -93,7 +93,7 @@ async fn beyond_the_queue_callers_are_busy_and_nothing_of_theirs_is_stored() {
 }
 
 #[tokio::test]
-async fn closing_answers_everything_that_was_taken_and_takes_no_more() {
+async fn closing_answers_accepted_readings_and_accepts_no_more() {
     let (memory, gate) = gated();
     let readings = readings(&memory, |settings| settings.gather_max = Duration::from_millis(20));
     let inside = tokio::spawn({
@@ -122,7 +122,7 @@ async fn closing_answers_everything_that_was_taken_and_takes_no_more() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_gives_its_room_back() {
+async fn a_cancelled_call_releases_its_place_in_the_queue() {
     let (memory, gate) = gated();
     let readings = readings(&memory, |settings| settings.queue_readings_max = 1);
     let call = tokio::spawn({
@@ -137,11 +137,11 @@ async fn a_caller_that_goes_away_gives_its_room_back() {
     while readings.counters().queued > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert_eq!(readings.ingest(reading("s", 1)).await, Ok(Stored::Known), "it was stored all the same");
+    assert_eq!(readings.ingest(reading("s", 1)).await, Ok(Stored::Known), "the cancelled reading was stored");
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_answer_fails_its_callers_in_time() {
+async fn callers_time_out_if_the_store_does_not_answer() {
     let (memory, _gate) = gated();
     let readings = readings(&memory, |settings| settings.commit_time_max = Duration::from_millis(20));
     let said = readings.ingest(reading("s", 1)).await;
@@ -160,7 +160,7 @@ async fn a_batch_larger_than_the_queue_goes_in_part_by_part() {
 
 proptest! {
     #[test]
-    fn whoever_sends_what_in_which_commits_every_answer_is_right(
+    fn every_answer_is_right_for_any_order_of_commits(
         batches in commits(),
         committers in 1..5_usize,
         commit_readings_max in 1..20_usize,
