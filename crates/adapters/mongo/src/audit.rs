@@ -9,7 +9,7 @@ use plimsoll_ledger::audit::Examples;
 use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, Neighbours, Receipt, Run, Touched};
 use plimsoll_wire::{ConnectOptions, Connection, Cursor, Error as WireError, FindRequest, FindSpec};
 
-use crate::maker::identity_of;
+use crate::operation_builder::identity_of;
 use crate::setup::Setup;
 
 /// How long the server may take for one batch of the scan.

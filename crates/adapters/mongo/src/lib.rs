@@ -1,9 +1,9 @@
-//! MongoDB behind the load engine's port: targets, topology and the audit scan.
+//! Puts load on MongoDB: the load engine's targets, and the audit of what they wrote.
 //!
-//! In reading order: what a scenario may say ([`scenario`]), what it means ([`setup`], [`sharding`]), where the server is
-//! ([`topology`]), the collection before and after ([`collection`], [`audit`]), one worker's documents and what became
-//! of them ([`books`], [`keeper`], [`known`], [`keys`]), what both clients need ([`maker`], [`claim`], [`reading`]), and the
-//! targets: [`lean`] over our own client, [`spread`] over several servers with it, [`driver`] over the official one.
+//! In reading order: a scenario's section ([`scenario`]) and its compiled form ([`setup`], [`sharding`]); one worker's
+//! documents and their outcomes ([`worker_ledger`], [`journal_writer`], [`snapshot`], [`keys`]); the operations that both
+//! clients send ([`operation_builder`]); the targets [`lean`] over our own client, [`spread`] over several servers with it,
+//! [`driver`] over the official one; and afterwards the [`audit`] and the [`bottlenecks`].
 //!
 //! It must not know HTTP, reports or the other engines.
 
@@ -11,20 +11,19 @@ pub mod scenario;
 pub mod setup;
 pub mod sharding;
 
-pub mod audit;
-
-pub mod books;
-pub mod keeper;
+pub mod journal_writer;
 pub mod keys;
-pub mod known;
+pub mod snapshot;
+pub mod worker_ledger;
+
+pub mod operation_builder;
 
 pub mod driver;
 pub mod lean;
 pub mod spread;
 
-pub mod claim;
-pub mod maker;
-pub mod reading;
+pub mod audit;
+pub mod bottlenecks;
 
 mod outcome;
 mod statement;

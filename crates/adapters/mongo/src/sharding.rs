@@ -9,7 +9,7 @@ use plimsoll_wire::{Connection, Error as WireError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::maker::identity;
+use crate::operation_builder::identity;
 use crate::setup::{Context, Setup, constant};
 
 /// More chunks than this are refused.

@@ -16,19 +16,19 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_measure::run::ServerShare;
 
-use crate::books::{Books, Closed};
 use crate::lean::{self, Lean};
-use crate::maker::Maker;
+use crate::operation_builder::OperationBuilder;
 use crate::setup::Setup;
+use crate::worker_ledger::{Closed, WorkerLedger};
 
-mod knock;
+mod reconnect_probe;
 
-use knock::{Knock, Patience};
+use reconnect_probe::{ReconnectProbe, RetryGate};
 
 /// One worker's view of several servers, over our own client.
 #[derive(Debug)]
 pub struct Spread {
-    maker: Arc<Maker>,
+    builder: Arc<OperationBuilder>,
     hosts: Vec<Host>,
 }
 
@@ -37,7 +37,7 @@ pub struct Spread {
 struct Host {
     address: String,
     target: Lean,
-    patience: Patience,
+    gate: RetryGate,
     counts: Counts,
 }
 
@@ -54,35 +54,35 @@ struct Counts {
 /// A connection to each server, as far as they can be reached.
 #[derive(Debug)]
 pub struct Lane {
-    doors: Vec<Door>,
+    links: Vec<Link>,
     current: usize,
     /// No server can be reached.
     lost: bool,
 }
 
 #[derive(Debug, Default)]
-struct Door {
+struct Link {
     lane: Option<lean::Lane>,
     /// An attempt to reach a server that is away.
-    knock: Option<Knock>,
+    probe: Option<ReconnectProbe>,
 }
 
 impl Spread {
-    /// A target for one worker over each of `sites`.
-    pub fn new(setup: Arc<Setup>, sites: &[Arc<Deployment>], books: Books) -> Self {
-        let maker = Arc::new(Maker::new(setup, books));
-        let host = |site: &Arc<Deployment>| Host {
-            address: site.addresses().first().map(ToString::to_string).unwrap_or_default(),
-            target: Lean::sharing(maker.clone(), site.clone()),
-            patience: Patience::default(),
+    /// A target for one worker over each of `deployments`.
+    pub fn new(setup: Arc<Setup>, deployments: &[Arc<Deployment>], ledger: WorkerLedger) -> Self {
+        let builder = Arc::new(OperationBuilder::new(setup, ledger));
+        let host = |deployment: &Arc<Deployment>| Host {
+            address: deployment.addresses().first().map(ToString::to_string).unwrap_or_default(),
+            target: Lean::sharing(builder.clone(), deployment.clone()),
+            gate: RetryGate::default(),
             counts: Counts::default(),
         };
-        Self { hosts: sites.iter().map(host).collect(), maker }
+        Self { hosts: deployments.iter().map(host).collect(), builder }
     }
 
     /// What this worker has to tell the others before a phase.
-    pub fn maker(&self) -> &Maker {
-        &self.maker
+    pub fn builder(&self) -> &OperationBuilder {
+        &self.builder
     }
 
     /// What each server had of the load so far.
@@ -90,10 +90,10 @@ impl Spread {
         self.hosts.iter().map(Host::share).collect()
     }
 
-    /// Ends the target and gives its books.
+    /// Ends the target and gives its ledger.
     pub fn close(self) -> Option<Closed> {
         drop(self.hosts);
-        Arc::into_inner(self.maker).map(Maker::close)
+        Arc::into_inner(self.builder).map(OperationBuilder::close)
     }
 
     /// The server whose turn it is, or the next one that can be reached.
@@ -101,7 +101,7 @@ impl Spread {
         let count = self.hosts.len();
         let first = (number % count as u64) as usize;
         let found =
-            (0..count).map(|step| (first + step) % count).find(|host| lane.doors[*host].lane.is_some());
+            (0..count).map(|step| (first + step) % count).find(|host| lane.links[*host].lane.is_some());
         if found != Some(first) {
             self.hosts[first].counts.passed_over.fetch_add(1, Ordering::Relaxed);
         }
@@ -110,9 +110,9 @@ impl Spread {
 
     /// Lets servers in that are back, and tries those that are away. Waits for nobody.
     fn tend(&self, lane: &mut Lane) {
-        for (host, door) in self.hosts.iter().zip(&mut lane.doors) {
-            if door.lane.is_none() {
-                host.tend(door);
+        for (host, link) in self.hosts.iter().zip(&mut lane.links) {
+            if link.lane.is_none() {
+                host.tend(link);
             }
         }
     }
@@ -120,7 +120,7 @@ impl Spread {
 
 impl Lane {
     fn is_lost(&self) -> bool {
-        self.doors.iter().all(|door| door.lane.is_none())
+        self.links.iter().all(|link| link.lane.is_none())
     }
 }
 
@@ -144,20 +144,20 @@ impl Host {
         counts.failed.fetch_add(u64::from(reply.failed.total() > 0), Ordering::Relaxed);
     }
 
-    /// Opens a door if its server is back, or tries to reach the server if it is time to.
-    fn tend(&self, door: &mut Door) {
-        match door.knock.as_mut().map(Knock::answer) {
+    /// Opens a link if its server is back, or tries to reach the server if it is time to.
+    fn tend(&self, link: &mut Link) {
+        match link.probe.as_mut().map(ReconnectProbe::answer) {
             Some(Poll::Pending) => {}
             Some(Poll::Ready(answer)) => {
-                door.knock = None;
-                door.lane = answer.and_then(|connection| self.target.furnish(connection).ok());
-                match door.lane {
-                    Some(_) => self.patience.end(),
-                    None => self.patience.begin(clock::now()),
+                link.probe = None;
+                link.lane = answer.and_then(|connection| self.target.furnish(connection).ok());
+                match link.lane {
+                    Some(_) => self.gate.reached(),
+                    None => self.gate.failed(clock::now()),
                 }
             }
-            None if self.patience.is_over(clock::now()) => {
-                door.knock = Some(Knock::at(self.target.site().clone()));
+            None if self.gate.may_try(clock::now()) => {
+                link.probe = Some(ReconnectProbe::at(self.target.deployment().clone()));
             }
             None => {}
         }
@@ -167,11 +167,11 @@ impl Host {
     ///
     /// # Errors
     /// Why it cannot be reached, which is also noted.
-    async fn open(&self) -> Result<Door, Box<dyn Error + Send + Sync>> {
+    async fn open(&self) -> Result<Link, Box<dyn Error + Send + Sync>> {
         match self.target.open().await {
             Ok(lane) => {
-                self.patience.end();
-                Ok(Door { lane: Some(lane), knock: None })
+                self.gate.reached();
+                Ok(Link { lane: Some(lane), probe: None })
             }
             Err(error) => {
                 self.is_away(error.to_string());
@@ -180,17 +180,17 @@ impl Host {
         }
     }
 
-    /// The connection of an open door is lost. Nothing that was sent over it is sent again.
-    fn lose(&self, door: &mut Door) {
+    /// The connection of an open link is lost. Nothing that was sent over it is sent again.
+    fn lose(&self, link: &mut Link) {
         self.is_away("the connection was lost".to_owned());
-        if let Some(lane) = &mut door.lane {
+        if let Some(lane) = &mut link.lane {
             self.target.release(lane);
         }
-        door.lane = None;
+        link.lane = None;
     }
 
     fn is_away(&self, reason: String) {
-        self.patience.begin(clock::now());
+        self.gate.failed(clock::now());
         *self.counts.away.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }
 }
@@ -199,24 +199,24 @@ impl Target for Spread {
     type Lane = Lane;
 
     fn begin(&self, documents: Option<u64>) {
-        self.maker.begin(documents);
+        self.builder.begin(documents);
     }
 
     /// Connects to every server that can be reached; one is enough once the load runs. Nobody waits for a server that is
     /// known to be away, unless there is no other.
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
-        let doors = self.hosts.iter().map(|_| Door::default()).collect();
-        let mut lane = Lane { doors, current: 0, lost: false };
+        let links = self.hosts.iter().map(|_| Link::default()).collect();
+        let mut lane = Lane { links, current: 0, lost: false };
         let mut failure = None;
         let (away, there): (Vec<_>, Vec<_>) =
-            (0..self.hosts.len()).partition(|host| self.hosts[*host].patience.is_needed());
+            (0..self.hosts.len()).partition(|host| self.hosts[*host].gate.is_down());
         for hosts in [there, away] {
             if !lane.is_lost() {
                 break;
             }
             for host in hosts {
                 match self.hosts[host].open().await {
-                    Ok(door) => lane.doors[host] = door,
+                    Ok(link) => lane.links[host] = link,
                     Err(error) => failure = Some(error),
                 }
             }
@@ -232,33 +232,33 @@ impl Target for Spread {
         // With nobody there it is made ready for nobody, and sending it says so.
         let Some(host) = self.turn(lane, number) else { return Prepared::Ready };
         lane.current = host;
-        let Some(door) = &mut lane.doors[host].lane else { return Prepared::Ready };
-        self.hosts[host].target.prepare(door, operation, number)
+        let Some(link) = &mut lane.links[host].lane else { return Prepared::Ready };
+        self.hosts[host].target.prepare(link, operation, number)
     }
 
     async fn send(&self, lane: &mut Lane) -> Reply {
         let host = &self.hosts[lane.current];
-        let Some(door) = &mut lane.doors[lane.current].lane else {
+        let Some(link) = &mut lane.links[lane.current].lane else {
             lane.lost = lane.is_lost();
             return Reply::failed(Outcome::Rejected(Rejection::NotTried), 1);
         };
-        let reply = host.target.send(door).await;
+        let reply = host.target.send(link).await;
         host.count(&reply);
-        if host.target.is_broken(door) {
-            host.lose(&mut lane.doors[lane.current]);
+        if host.target.is_broken(link) {
+            host.lose(&mut lane.links[lane.current]);
         }
         lane.lost = lane.is_lost();
         reply
     }
 
     fn discard(&self, lane: &mut Lane) {
-        if let Some(door) = &mut lane.doors[lane.current].lane {
-            self.hosts[lane.current].target.discard(door);
+        if let Some(link) = &mut lane.links[lane.current].lane {
+            self.hosts[lane.current].target.discard(link);
         }
     }
 
     fn tick(&self) {
-        self.maker.books().flush();
+        self.builder.ledger().flush();
     }
 
     fn is_broken(&self, lane: &Lane) -> bool {
@@ -266,9 +266,9 @@ impl Target for Spread {
     }
 
     async fn settle(&self, lane: &mut Lane) {
-        for (host, door) in self.hosts.iter().zip(&mut lane.doors) {
-            if let Some(door) = &mut door.lane {
-                host.target.settle(door).await;
+        for (host, link) in self.hosts.iter().zip(&mut lane.links) {
+            if let Some(link) = &mut link.lane {
+                host.target.settle(link).await;
             }
         }
     }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use plimsoll_ledger::{Deal, Run, State};
 
-use crate::books::Books;
-use crate::claim::Claim;
 use crate::keys::Keys;
-use crate::maker::Maker;
+use crate::operation_builder::{OperationBuilder, PendingWrite};
 use crate::scenario::{Operation, Section};
 use crate::setup::{Context, Error, Purpose, Setup};
+use crate::worker_ledger::WorkerLedger;
 
 /// The setup of a section and its operations, both as JSON.
 pub fn setup(section: &str, operations: &[(&str, &str)]) -> Result<Setup, Error> {
@@ -23,18 +22,18 @@ pub fn setup(section: &str, operations: &[(&str, &str)]) -> Result<Setup, Error>
     Setup::build(&section, &operations, context)
 }
 
-/// A maker of small documents, `count` of which are there.
-pub fn maker(count: u64) -> Maker {
+/// A builder of small documents, `count` of which are there.
+pub fn builder(count: u64) -> OperationBuilder {
     let section = r#"{"collection": "d.c", "document": {"t": {"$text": {"bytes": 20}}}}"#;
     let setup = setup(section, &[("insert", r#"{"insert": {}}"#)]).unwrap();
-    let mut books = Books::new(Deal::new(4096, 1, None).unwrap(), 0, None);
-    let numbers = books.take(count).unwrap();
-    books.settle(numbers, State::Acknowledged);
-    Maker::new(Arc::new(setup), books)
+    let mut ledger = WorkerLedger::new(Deal::new(4096, 1, None).unwrap(), 0, None);
+    let numbers = ledger.take(count).unwrap();
+    ledger.settle(numbers, State::Acknowledged);
+    OperationBuilder::new(Arc::new(setup), ledger)
 }
 
 /// A replacement of the first document that is noted as sent.
-pub fn claimed(maker: &Maker) -> (u64, Option<Claim>) {
-    let picked = maker.books().pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
-    (picked.number, picked.claimed.map(|_| Claim::of(picked.number)))
+pub fn claimed(builder: &OperationBuilder) -> (u64, Option<PendingWrite>) {
+    let picked = builder.ledger().pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
+    (picked.number, picked.claimed.map(|_| PendingWrite::of(picked.number)))
 }

@@ -2,11 +2,11 @@
 //! slower than it was to.
 
 use plimsoll_host::machine;
-use plimsoll_load::objective::ACHIEVED_MIN;
-use plimsoll_load::suspects::Machine;
-use plimsoll_load::suspects::alone::{WINDOW_S_MIN, at_limit};
+use plimsoll_load::bottlenecks::{Machine, WINDOW_S_MIN};
+use plimsoll_load::rate_floor::ACHIEVED_MIN;
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::run::{Bottleneck, PhaseFacts};
+use plimsoll_mongo::bottlenecks::at_limit;
 
 use crate::session::Session;
 
@@ -27,11 +27,11 @@ pub fn of(session: &Session) -> Option<Bottleneck> {
     };
     let used_ns = session.watched_cpu_ns.filter(|used_ns| *used_ns > 0);
     let cores = used_ns.map(|used_ns| used_ns as f64 / 1e9 / watched.length_s());
-    let examined = at_limit(&watched.side(&session.samples, cores), machine);
+    let examined = at_limit(&watched.observation(&session.samples, cores), machine);
     Some(Bottleneck {
         phase: phase_name,
         reason: None,
-        at_limit: examined.held_back_by,
+        at_limit: examined.bottlenecks,
         below: examined.unmoved,
         not_seen: examined.not_seen,
     })

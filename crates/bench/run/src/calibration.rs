@@ -16,8 +16,8 @@ use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
-use plimsoll_mongo::books::Books;
 use plimsoll_mongo::setup::{Command, Setup};
+use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::{Address, ConnectOptions, Connection};
 
 use crate::client_engine::Fleet;
@@ -74,7 +74,7 @@ pub fn ceiling(
     let deal = Deal::new(setup.block(), workers as u64, None).context("deal numbers")?;
     let batch_max = batch_max(setup, phase);
     let books = (0..workers as u64).map(|worker| {
-        let mut books = Books::new(deal, worker, None);
+        let mut books = WorkerLedger::new(deal, worker, None);
         // Operations by receipt need some document to name.
         books.pretend(PRETENDED);
         books.limit_batches(batch_max);

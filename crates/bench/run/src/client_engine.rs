@@ -12,14 +12,14 @@ use plimsoll_load::runtime::Spin;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock::Instant;
 use plimsoll_measure::run::ServerShare;
-use plimsoll_mongo::books::{Books, Closed};
 use plimsoll_mongo::driver::Driver;
-use plimsoll_mongo::known::Known;
 use plimsoll_mongo::lean::Lean;
-use plimsoll_mongo::maker::Maker;
+use plimsoll_mongo::operation_builder::OperationBuilder;
 use plimsoll_mongo::scenario::Client;
 use plimsoll_mongo::setup::Setup;
+use plimsoll_mongo::snapshot::Snapshot;
 use plimsoll_mongo::spread::Spread;
+use plimsoll_mongo::worker_ledger::{Closed, WorkerLedger};
 
 /// The workers and their targets.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Fleet {
     pub fn new(
         setup: &Arc<Setup>,
         sites: &[Arc<Deployment>],
-        books: Vec<Books>,
+        books: Vec<WorkerLedger>,
         shard: Share,
         spin: Spin,
     ) -> io::Result<Self> {
@@ -93,19 +93,20 @@ impl Fleet {
 
     /// Tells every worker which documents there are, so that a phase may work on those of all.
     fn introduce(&self) {
-        let makers = self.makers();
-        if !makers.iter().any(|maker| maker.setup.names_receipts()) {
+        let builders = self.builders();
+        if !builders.iter().any(|builder| builder.setup.names_receipts()) {
             return;
         }
-        let known = Arc::new(Known::of(makers.iter().map(|maker| maker.books().part()).collect()));
-        makers.iter().for_each(|maker| maker.books().learn(known.clone()));
+        let known =
+            Arc::new(Snapshot::of(builders.iter().map(|builder| builder.ledger().documents()).collect()));
+        builders.iter().for_each(|builder| builder.ledger().learn(known.clone()));
     }
 
-    fn makers(&self) -> Vec<&Maker> {
+    fn builders(&self) -> Vec<&OperationBuilder> {
         match self {
-            Self::Lean(engine) => engine.targets().map(Lean::maker).collect(),
-            Self::Spread(engine) => engine.targets().map(Spread::maker).collect(),
-            Self::Driver(engine) => engine.targets().map(Driver::maker).collect(),
+            Self::Lean(engine) => engine.targets().map(Lean::builder).collect(),
+            Self::Spread(engine) => engine.targets().map(Spread::builder).collect(),
+            Self::Driver(engine) => engine.targets().map(Driver::builder).collect(),
         }
     }
 

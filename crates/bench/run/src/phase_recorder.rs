@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_load::bottlenecks::ObservedLoad;
 use plimsoll_load::engine::Second;
 use plimsoll_load::fault::Happening;
 use plimsoll_load::phase::Phase;
 use plimsoll_load::summary::Summary;
-use plimsoll_load::suspects::alone::Watched;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::event::{Event, Interval};
 use plimsoll_measure::interval::Tally;
@@ -36,7 +36,7 @@ pub struct Log<'a> {
     /// The same in milliseconds since 1970; nothing before it has.
     pub began_ms: Option<u64>,
     /// The phase, second by second.
-    pub watched: Watched,
+    pub watched: ObservedLoad,
 }
 
 impl Log<'_> {

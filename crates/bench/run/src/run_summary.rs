@@ -1,7 +1,7 @@
 //! Puts the summary of a run together from what every room has to say.
 
 use plimsoll_host::{machine, process};
-use plimsoll_load::objective::ACHIEVED_MIN;
+use plimsoll_load::rate_floor::ACHIEVED_MIN;
 use plimsoll_load::runtime::Spin;
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::Ended;

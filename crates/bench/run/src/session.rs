@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;
+use plimsoll_load::bottlenecks::ObservedLoad;
 use plimsoll_load::engine::{Finished, Progress, RunError, Second};
 use plimsoll_load::phase::Phase;
 use plimsoll_load::summary::Summary;
-use plimsoll_load::suspects::alone::Watched;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::event::{Event, Sends};
@@ -85,7 +85,7 @@ pub struct Session {
     /// Whether one of them was started anew under load, so that their CPU is not known.
     pub server_restarted: bool,
     /// The phase that was run last, second by second.
-    pub watched: Watched,
+    pub watched: ObservedLoad,
     /// CPU that the system's processes used in it, in nanoseconds; nothing if it is not known.
     pub watched_cpu_ns: Option<u64>,
     canary: bool,
@@ -135,7 +135,7 @@ impl Session {
             control: &control,
             from_ns: clock::now().since(self.start),
             began_ms: None,
-            watched: Watched::default(),
+            watched: ObservedLoad::default(),
         };
         let start = self.start;
         let finished = self.system.run(phase, &control, &mut faults, &mut |progress| match progress {

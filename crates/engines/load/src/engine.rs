@@ -12,7 +12,7 @@ use plimsoll_measure::clock::{self, MILLISECOND_NS, SECOND_NS};
 use crate::arrivals::Share;
 use crate::fault::{self, Fault, Happening, Stretch};
 use crate::phase::{Error, Phase};
-use crate::reach;
+use crate::rate_watch::RateWatch;
 use crate::runtime::{Real, Spin};
 use crate::target::Target;
 use crate::worker::{self, Control, Ended, Order, Slice, Supply, lanes_needed};
@@ -178,9 +178,9 @@ impl<T: Target> Engine<T> {
         let start = self.start(control)?;
         let (shard, operations, count) = (self.shard, self.operations, self.workers.len());
         let left = AtomicUsize::new(count);
-        let mut watch = reach::Watch::new(&phase, shard);
+        let mut watch = RateWatch::new(&phase, shard);
         let mut sink = |progress: Progress| {
-            let missed = if let Progress::Second(second) = &progress { watch.tell(second) } else { None };
+            let missed = if let Progress::Second(second) = &progress { watch.add(second) } else { None };
             sink(progress);
             missed.into_iter().for_each(|reason| control.abort(Ended::NotReached, reason));
         };

@@ -3,8 +3,8 @@
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::ladder::{Ladder, Rung};
 
-use crate::engine::Second;
 use crate::scalability::fit;
+use crate::second::Second;
 
 /// The unit in which a ladder counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

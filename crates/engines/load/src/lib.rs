@@ -1,27 +1,28 @@
 //! Decides when an operation is due, sends it, times it, decides when to stop, and searches for the load line.
 //!
-//! In reading order: what is asked for ([`arrivals`], [`k6`], [`mix`], [`think`], [`stop`], [`reach`], [`retry`],
-//! [`phase`]), the ports to the thing
-//! under load ([`target`], [`fault`]), time and tasks as a parameter ([`runtime`]), one thread's work ([`worker`]), all
-//! threads ([`engine`]), several processes as one ([`shards`]), where the steady state starts ([`warm_up`]), what a run
-//! adds up to ([`summary`]) and what a fault did to it ([`outage`]), the search ([`objective`], [`beside`], [`search`], [`suspects`], [`mod@line`]), and how
-//! throughput grows with concurrency ([`scalability`]).
+//! In reading order: the settings ([`arrivals`], [`k6`], [`mix`], [`think`], [`stop`], [`rate_floor`], [`retry`], [`phase`]),
+//! the ports to the system under load ([`target`], [`fault`]), time and tasks as a parameter ([`runtime`]), one thread's work
+//! ([`worker`]), all threads ([`engine`]), several processes as one ([`shards`]), the end of the warm-up ([`warm_up`]), the
+//! sums of a run ([`summary`]) and of a fault ([`outage`]), the search ([`objective`], [`background_load`], [`search`],
+//! [`bottlenecks`], [`mod@line`]), and how throughput grows with concurrency ([`scalability`]).
 //!
 //! It must not know MongoDB, HTTP, files or the command line.
 
 pub mod arrivals;
-pub mod beside;
+pub mod background_load;
+pub mod bottlenecks;
 pub mod engine;
 pub mod fault;
-mod feed;
 pub mod k6;
 pub mod ladder;
 pub mod line;
 pub mod mix;
 pub mod objective;
+mod operation_queue;
 pub mod outage;
 pub mod phase;
-pub mod reach;
+pub mod rate_floor;
+pub mod rate_watch;
 pub mod retry;
 pub mod runtime;
 pub mod scalability;
@@ -32,7 +33,6 @@ pub mod shards;
 mod shift;
 pub mod stop;
 pub mod summary;
-pub mod suspects;
 pub mod target;
 pub mod think;
 pub mod warm_up;

@@ -3,14 +3,15 @@
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::threshold::{Aggregate, Comparison, Threshold};
 
-use crate::engine::Second;
+use crate::rate_floor::ACHIEVED_MIN;
+use crate::second::Second;
 
 mod judge;
 
 use judge::{errors_hold, judge_bound, judge_errors, latency_holds};
 
-/// Under this share of completed operations a rate is "not reached", whatever the percentiles say.
-pub const ACHIEVED_MIN: f64 = 0.99;
+/// The start of a window that is not judged, in seconds: queues must first fill to their steady length.
+pub const SETTLE_S: u64 = 1;
 /// A mean waiting time under this is no sign of a queue, in nanoseconds.
 const WAIT_NOISE_NS: f64 = 1e6;
 /// A queue that does not grow waits less than this factor longer in the second half.

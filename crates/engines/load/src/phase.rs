@@ -118,7 +118,9 @@ pub enum Error {
         error: stop::Error,
     },
     /// A word that closed arrivals have no use for.
-    #[error("load.{0}.reach: closed arrivals have no rate to reach; give open arrivals, or leave it out")]
+    #[error(
+        "load.{0}.rate_floor: closed arrivals have no rate to reach; give open arrivals, or leave it out"
+    )]
     NothingToReach(String),
     /// A word that open arrivals have no use for.
     #[error("load.{0}.{1}: it is for closed arrivals, whose writers wait for each answer")]
@@ -128,9 +130,9 @@ pub enum Error {
     Think(String),
     /// A share or time that cannot be meant.
     #[error(
-        "load.{0}.reach: share is over 0 and up to 1, and `for` from 1s to 1h, for example {{share: 0.99, for: 10s}}"
+        "load.{0}.rate_floor: share is over 0 and up to 1, and `for` from 1s to 1h, for example {{share: 0.99, for: 10s}}"
     )]
-    Reach(String),
+    RateFloor(String),
     /// Faults that cannot be meant.
     #[error("faults: {0}")]
     Faults(#[from] fault::Error),

@@ -12,7 +12,7 @@ use std::task::Waker;
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS};
 use plimsoll_measure::interval::{Instants, Reply, Tally};
 
-use crate::feed::{Feed, Slot};
+use crate::operation_queue::{OperationQueue, Slot};
 use crate::runtime::Runtime;
 use crate::target::{Prepared, Target};
 
@@ -20,8 +20,8 @@ mod control;
 mod order;
 mod slice;
 
-mod seat;
 mod state;
+mod writer;
 
 mod connect;
 mod due;
@@ -33,9 +33,9 @@ pub use order::{Order, is_supplier, lanes_needed};
 pub use slice::{Part, Slice, TENTH_NS, Tenth};
 
 use due::note_the_last;
-use seat::{Seat, Turn};
-use slice::Lines;
-use state::{Heard, Held, State};
+use slice::TallyLayout;
+use state::{Contact, Held, State};
+use writer::{Turn, Writer};
 
 /// A lane that waits for a far moment looks this often whether the phase was stopped, in nanoseconds.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
@@ -63,19 +63,19 @@ pub async fn run<R: Runtime, T: Target>(
 ) -> End<T::Lane> {
     let documents = order.phase.stop.documents.map(|total| order.documents_share().part(total));
     target.begin(documents);
-    let desk = Arc::new(Desk::new(runtime, target, order, control));
-    desk.start(lanes);
-    desk.report(sink).await;
-    desk.end()
+    let worker = Arc::new(WorkerShared::new(runtime, target, order, control));
+    worker.start(lanes);
+    worker.report(sink).await;
+    worker.end()
 }
 
 /// What the lanes of one worker share. They run on one thread, so the lock is never contended.
-struct Desk<R, T: Target> {
+struct WorkerShared<R, T: Target> {
     runtime: R,
     target: Arc<T>,
     order: Order,
     control: Control,
-    lines: Lines,
+    layout: TallyLayout,
     /// For each load, whether what is in flight is not waited for any longer.
     cut: Vec<AtomicBool>,
     state: Mutex<State<T::Lane>>,
@@ -89,15 +89,15 @@ enum Left {
     Over,
 }
 
-impl<R: Runtime, T: Target> Desk<R, T> {
+impl<R: Runtime, T: Target> WorkerShared<R, T> {
     fn new(runtime: R, target: Arc<T>, order: Order, control: Control) -> Self {
         let phase = &order.phase;
-        let lines = Lines::new(phase, order.operations);
+        let layout = TallyLayout::new(phase, order.operations);
         let loads = 0..phase.loads.len();
-        let feed = |load| Feed::new(phase, load, order.share, order.start, lines.of(load));
+        let queue = |load| OperationQueue::new(phase, load, order.share, order.start, layout.of(load));
         let state = State {
-            feeds: loads.clone().filter_map(feed).collect(),
-            tallies: vec![Tally::default(); lines.len()],
+            queues: loads.clone().filter_map(queue).collect(),
+            tallies: vec![Tally::default(); layout.len()],
             tenths: Vec::new(),
             reconnects: 0,
             silent_since: None,
@@ -111,7 +111,7 @@ impl<R: Runtime, T: Target> Desk<R, T> {
             reporter: None,
         };
         let cut = loads.map(|_| AtomicBool::new(false)).collect();
-        Self { runtime, target, order, control, lines, cut, state: Mutex::new(state) }
+        Self { runtime, target, order, control, layout, cut, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<T::Lane>> {
@@ -123,8 +123,8 @@ impl<R: Runtime, T: Target> Desk<R, T> {
         for (load, needed) in lanes_needed(&self.order.phase, self.order.share).into_iter().enumerate() {
             self.state().lanes_live += needed;
             for lane in 0..needed {
-                let seat = Seat::new(&self.order, load, lane as u64);
-                self.runtime.spawn(self.clone().serve(seat, open.next()));
+                let writer = Writer::new(&self.order, load, lane as u64);
+                self.runtime.spawn(self.clone().serve(writer, open.next()));
             }
             if needed > 0 {
                 self.runtime.spawn(self.clone().notice(load));
@@ -135,17 +135,17 @@ impl<R: Runtime, T: Target> Desk<R, T> {
     }
 
     /// A lane's life in this phase.
-    async fn serve(self: Arc<Self>, mut seat: Seat, mut open: Option<T::Lane>) {
+    async fn serve(self: Arc<Self>, mut writer: Writer, mut open: Option<T::Lane>) {
         self.runtime.until(self.order.start).await;
-        self.register(seat.load).await;
+        self.register(writer.load).await;
         loop {
             let Some(mut lane) = (match open.take() {
                 Some(lane) => Some(lane),
-                None => self.connect(seat.load, connect::For::Next).await,
+                None => self.connect(writer.load, connect::For::Next).await,
             }) else {
                 break;
             };
-            match self.serve_connected(&mut seat, &mut lane).await {
+            match self.serve_connected(&mut writer, &mut lane).await {
                 Left::Broken => self.lose(),
                 Left::Over => {
                     self.target.settle(&mut lane).await;
@@ -158,11 +158,11 @@ impl<R: Runtime, T: Target> Desk<R, T> {
     }
 
     /// Sends one operation after the other until none is left or the connection is lost.
-    async fn serve_connected(&self, seat: &mut Seat, lane: &mut T::Lane) -> Left {
-        while self.attend(seat).await {
-            let Some(slot) = self.take(seat.load) else { break };
-            let left = self.step(seat, lane, &slot).await;
-            self.finish(seat.load);
+    async fn serve_connected(&self, writer: &mut Writer, lane: &mut T::Lane) -> Left {
+        while self.attend(writer).await {
+            let Some(slot) = self.take(writer.load) else { break };
+            let left = self.step(writer, lane, &slot).await;
+            self.finish(writer.load);
             if let Some(left) = left {
                 return left;
             }
@@ -171,11 +171,11 @@ impl<R: Runtime, T: Target> Desk<R, T> {
     }
 
     /// Waits until it is a writer's turn; false if that never comes again.
-    async fn attend(&self, seat: &mut Seat) -> bool {
-        while !seat.is_always_there() {
-            match seat.turn(self.runtime.now()) {
+    async fn attend(&self, writer: &mut Writer) -> bool {
+        while !writer.is_always_there() {
+            match writer.turn(self.runtime.now()) {
                 Turn::Now => break,
-                Turn::At(at) if self.pause(seat.load, at).await => {}
+                Turn::At(at) if self.pause(writer.load, at).await => {}
                 Turn::At(_) => return false,
                 Turn::Never(ended) => {
                     let mut state = self.state();
@@ -197,20 +197,20 @@ impl<R: Runtime, T: Target> Desk<R, T> {
             let end = {
                 let mut state = self.state();
                 self.heed(&mut state);
-                if state.halted || state.feeds[load].is_spent(now) {
+                if state.halted || state.queues[load].is_spent(now) {
                     note_the_last(&mut state, load);
                     return false;
                 }
-                state.feeds[load].end()
+                state.queues[load].end()
             };
             self.runtime.until(at.min(now + LOOK_NS).min(end.unwrap_or(at))).await;
         }
     }
 
     /// One operation from its making to its answer; says whether the lane must stop.
-    async fn step(&self, seat: &mut Seat, lane: &mut T::Lane, slot: &Slot) -> Option<Left> {
+    async fn step(&self, writer: &mut Writer, lane: &mut T::Lane, slot: &Slot) -> Option<Left> {
         if self.target.prepare(lane, slot.operation, slot.number) == Prepared::Exhausted {
-            self.exhaust(seat.load);
+            self.exhaust(writer.load);
             return Some(Left::Over);
         }
         let Some((due, awake)) = self.wait_for(slot).await else {
@@ -219,10 +219,10 @@ impl<R: Runtime, T: Target> Desk<R, T> {
         };
         // A lane that woke in time sends at once; only one that was late reads the clock again.
         let sent = if slot.awake.is_some() { self.runtime.now() } else { awake };
-        let (reply, retries) = self.send(seat.load, lane).await;
+        let (reply, retries) = self.send(writer.load, lane).await;
         let at = Instants { due, awake, sent, done: self.runtime.now() };
-        self.record(seat.load, slot, &at, &reply, retries);
-        seat.ended(at.done);
+        self.record(writer.load, slot, &at, &reply, retries);
+        writer.ended(at.done);
         self.target.is_broken(lane).then_some(Left::Broken)
     }
 
@@ -259,14 +259,14 @@ impl<R: Runtime, T: Target> Desk<R, T> {
 
     fn record(&self, load: usize, slot: &Slot, at: &Instants, reply: &Reply, retries: u64) {
         let mut state = self.state();
-        let tally = &mut state.tallies[slot.line];
+        let tally = &mut state.tallies[slot.tally];
         tally.retries += retries;
         if slot.awake.is_none() {
             tally.due += 1;
         }
-        state.hear(Heard::of(reply.outcome), at.done, self.order.phase.unreachable_for.as_ns());
-        state.record(slot.line, at, reply, self.order.start);
-        state.feeds[load].done(slot.operation, at.service_ns());
+        state.note_contact(Contact::of(reply.outcome), at.done, self.order.phase.unreachable_for.as_ns());
+        state.record(slot.tally, at, reply, self.order.start);
+        state.queues[load].done(slot.operation, at.service_ns());
     }
 
     fn leave(&self) {

@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::anyhow;
 use plimsoll_host::machine;
 use plimsoll_load::arrivals::Arrivals;
-use plimsoll_load::beside::Beside;
+use plimsoll_load::background_load::BackgroundLoad;
+use plimsoll_load::bottlenecks::Machine;
 use plimsoll_load::engine::Second;
 use plimsoll_load::line::{Measured, Prober, Quest, SETTLE_S, find};
 use plimsoll_load::phase::{Load, Phase};
 use plimsoll_load::search::{Settings, Try};
 use plimsoll_load::stop::Stop;
-use plimsoll_load::suspects::Machine;
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::duration::Span;
@@ -100,6 +100,7 @@ fn search(session: &mut Session, searched: &Searched, start: f64, thorough: bool
     let quest = Quest {
         settings,
         objective,
+        rules: &plimsoll_mongo::bottlenecks::RULES,
         documents_per_operation: documents,
         unit: unit(session).to_owned(),
         machine: Machine { cores: machine::cores(), workers: session.system.crew().workers as u32 },
@@ -191,15 +192,15 @@ impl Prober for SessionProber<'_> {
         let arrivals = Arrivals::Constant { rate: attempt.rate, connections: self.connections };
         let loads = self.searched.loads(self.searched.load.arriving(arrivals));
         let phase = phase(self.session, &name(attempt.stage, rate, &self.unit), loads, seconds);
-        let beside = self.searched.beside.iter().map(beside).collect();
+        let background = self.searched.beside.iter().map(background_load).collect();
         let mut measured =
-            Measured { from_ns: at_ns, beside, connections: self.connections, ..Measured::default() };
+            Measured { from_ns: at_ns, background, connections: self.connections, ..Measured::default() };
         let mut cpu = CpuMeter { pids: self.session.system.pids(), first: None, last: None };
         let finished = self.session.run(&phase, |second| {
             if second.to_ns <= seconds * SECOND_NS && second.to_ns > second.from_ns {
                 cpu.look(second);
                 measured.seconds.push(second.only(0, &self.searched.load));
-                let others = self.searched.beside.iter().zip(&mut measured.beside).zip(1..);
+                let others = self.searched.beside.iter().zip(&mut measured.background).zip(1..);
                 others.for_each(|((load, seen), place)| seen.seconds.push(second.only(place, load)));
             }
         });
@@ -224,9 +225,13 @@ impl SessionProber<'_> {
     }
 }
 
-/// A load beside the search, of which nothing was seen yet.
-fn beside(load: &Load) -> Beside {
-    Beside { name: load.name.clone(), connections: load.arrivals.connections(), ..Beside::default() }
+/// A background load without seconds yet.
+fn background_load(load: &Load) -> BackgroundLoad {
+    BackgroundLoad {
+        name: load.name.clone(),
+        connections: load.arrivals.connections(),
+        ..BackgroundLoad::default()
+    }
 }
 
 fn name(stage: Stage, rate: f64, unit: &str) -> String {

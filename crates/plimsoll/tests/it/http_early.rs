@@ -36,7 +36,7 @@ fn a_threshold_that_aborts_ends_the_run_with_99() {
 #[test]
 fn a_rate_that_is_not_reached_ends_the_run_with_99() {
     // Two connections get ten answers a second, and a hundred are due.
-    let text = text("        reach: {share: 0.9, for: 2s}\n    stop: {duration: 60s}\n")
+    let text = text("        rate_floor: {share: 0.9, for: 2s}\n    stop: {duration: 60s}\n")
         .replace("closed: {writers: 2}", "constant: {rate: 100, connections: 2}");
     ends_early(&text, 200, "load write: ");
 }

@@ -9,26 +9,25 @@ use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
 use super::outcome::of_error;
 use super::{Named, find};
-use crate::maker::Maker;
-use crate::reading::Shows;
+use crate::operation_builder::{OperationBuilder, Shows};
 use crate::scenario::Returns;
 use crate::setup::{Command, FindShape, Purpose};
 
 /// Updates, replaces or deletes.
 pub(super) async fn change(
-    maker: &Maker,
+    builder: &OperationBuilder,
     collection: &Collection<RawDocumentBuf>,
     command: &Command,
     named: &mut Named,
 ) -> Reply {
     let changed = send(collection, command, named).await;
     let outcome = match &changed {
-        Ok(_) if !maker.setup.is_acknowledged() => Outcome::Unknown(Doubt::Unacknowledged),
+        Ok(_) if !builder.setup.is_acknowledged() => Outcome::Unknown(Doubt::Unacknowledged),
         Ok(_) => Outcome::Acknowledged,
         Err(error) => of_error(error),
     };
     let count = changed.unwrap_or(0);
-    maker.conclude(&mut named.claim, outcome, count > 0);
+    builder.conclude(&mut named.pending, outcome, count > 0);
     match outcome {
         Outcome::Acknowledged if count == 0 && named.aim.is_promised() && command.must_match() => {
             Reply::failed(Outcome::Rejected(Rejection::Unexpected), 1)
@@ -72,7 +71,7 @@ async fn send(
 
 /// Finds one document and changes it in the same command.
 pub(super) async fn find_and_modify(
-    maker: &Maker,
+    builder: &OperationBuilder,
     collection: &Collection<RawDocumentBuf>,
     command: &Command,
     named: &mut Named,
@@ -89,11 +88,11 @@ pub(super) async fn find_and_modify(
     };
     let outcome = found.as_ref().map_or_else(of_error, |_| Outcome::Acknowledged);
     let found = found.ok().flatten();
-    maker.conclude(&mut named.claim, outcome, found.is_some());
+    builder.conclude(&mut named.pending, outcome, found.is_some());
     let shows = if new { Shows::After } else { Shows::Before };
     let judged = match (outcome, named.aim.document) {
         (Outcome::Acknowledged, Some(picked)) => {
-            maker.judge_read(&picked, shows, found.as_ref().map(|found| found.as_bytes()))
+            builder.judge_read(&picked, shows, found.as_ref().map(|found| found.as_bytes()))
         }
         _ => Ok(()),
     };
@@ -106,13 +105,13 @@ pub(super) async fn find_and_modify(
 
 /// Finds one document and then changes it. A read that fails is the end of it.
 pub(super) async fn read_modify_write(
-    maker: &Maker,
+    builder: &OperationBuilder,
     collection: &Collection<RawDocumentBuf>,
     command: &Command,
     named: &mut Named,
 ) -> Reply {
-    match find::read(maker, collection, command, &FindShape::default(), named).await {
-        Ok(_) => change(maker, collection, command, named).await,
+    match find::read(builder, collection, command, &FindShape::default(), named).await {
+        Ok(_) => change(builder, collection, command, named).await,
         Err(outcome) => Reply::failed(outcome, 1),
     }
 }

@@ -8,14 +8,13 @@ use plimsoll_measure::outcome::Outcome;
 
 use super::outcome::of_read_error;
 use super::{Named, document};
-use crate::books::Picked;
-use crate::maker::{Maker, identity};
-use crate::reading::Shows;
+use crate::operation_builder::{OperationBuilder, Shows, identity};
 use crate::setup::{Command, FindShape, Pipeline};
+use crate::worker_ledger::Picked;
 
 /// The stages of a pipeline, with the values of an operation.
-pub(super) fn stages(maker: &Maker, pipeline: &Pipeline, number: u64) -> Vec<Document> {
-    let identity = identity(maker.setup.run, number);
+pub(super) fn stages(builder: &OperationBuilder, pipeline: &Pipeline, number: u64) -> Vec<Document> {
+    let identity = identity(builder.setup.run, number);
     let encode = |stage: &plimsoll_document::Program| document(|out| stage.encode(number, &identity, out));
     pipeline.stages.iter().map(encode).collect()
 }
@@ -49,7 +48,7 @@ pub(super) async fn aggregate(
 
 /// Runs a find or a range to its end.
 pub(super) async fn find(
-    maker: &Maker,
+    builder: &OperationBuilder,
     collection: &Collection<RawDocumentBuf>,
     command: &Command,
     named: &Named,
@@ -57,7 +56,7 @@ pub(super) async fn find(
     let (Command::Find { shape, .. } | Command::Range { shape, .. }) = command else {
         return Reply::acknowledged(0);
     };
-    match read(maker, collection, command, shape, named).await {
+    match read(builder, collection, command, shape, named).await {
         Ok(documents) => Reply::acknowledged(documents),
         Err(outcome) => Reply::failed(outcome, 1),
     }
@@ -65,7 +64,7 @@ pub(super) async fn find(
 
 /// Finds whole documents or parts of them; gives how many.
 pub(super) async fn read(
-    maker: &Maker,
+    builder: &OperationBuilder,
     collection: &Collection<RawDocumentBuf>,
     command: &Command,
     shape: &FindShape,
@@ -99,24 +98,24 @@ pub(super) async fn read(
     let found = cursor.advance().await.map_err(|error| of_read_error(&error))?;
     if let Some(picked) = named.aim.document {
         let first = found.then(|| cursor.current().as_bytes());
-        judge(maker, &picked, first, range, shape)?;
+        judge(builder, &picked, first, range, shape)?;
     }
     if found { rest(&mut cursor, 1).await } else { Ok(0) }
 }
 
 /// Holds the first document against what is known of the picked one.
 fn judge(
-    maker: &Maker,
+    builder: &OperationBuilder,
     picked: &Picked,
     first: Option<&[u8]>,
     range: bool,
     shape: &FindShape,
 ) -> Result<(), Outcome> {
     let judged = match shape.projection {
-        None if range => maker.judge_first(picked, first),
-        None => maker.judge_read(picked, Shows::Before, first),
+        None if range => builder.judge_first(picked, first),
+        None => builder.judge_read(picked, Shows::Before, first),
         // Of a document in parts only its presence can be judged.
-        Some(_) => maker.judge_read(&Picked { least: None, ..*picked }, Shows::Before, first),
+        Some(_) => builder.judge_read(&Picked { least: None, ..*picked }, Shows::Before, first),
     };
     judged.map_err(Outcome::Rejected)
 }

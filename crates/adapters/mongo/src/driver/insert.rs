@@ -11,7 +11,7 @@ use plimsoll_wire::Outcome as Wire;
 
 use super::outcome::of_error;
 use super::raw;
-use crate::maker::Maker;
+use crate::operation_builder::OperationBuilder;
 use crate::outcome::{add, outcome, state};
 
 /// One insert.
@@ -23,9 +23,9 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    pub fn new(maker: &Maker, batch: u32, ordered: bool) -> Option<Self> {
-        let numbers = maker.take(batch)?;
-        let document = |number| raw(|out| maker.write_document(out, number));
+    pub fn new(builder: &OperationBuilder, batch: u32, ordered: bool) -> Option<Self> {
+        let numbers = builder.take(batch)?;
+        let document = |number| raw(|out| builder.write_document(out, number));
         Some(Self { documents: numbers.clone().map(document).collect(), numbers, ordered })
     }
 
@@ -33,23 +33,23 @@ impl Ready {
         self.documents.len() as u64
     }
 
-    pub fn discard(&self, maker: &Maker) {
-        maker.books().give_back(self.numbers.clone());
+    pub fn discard(&self, builder: &OperationBuilder) {
+        builder.ledger().give_back(self.numbers.clone());
     }
 
-    pub async fn send(&self, maker: &Maker, collection: &Collection<RawDocumentBuf>) -> Reply {
+    pub async fn send(&self, builder: &OperationBuilder, collection: &Collection<RawDocumentBuf>) -> Reply {
         let Self { documents, numbers, ordered } = self;
         let sent: Result<(), Error> = match documents.as_slice() {
             [one] => collection.insert_one(one).await.map(drop),
             many => collection.insert_many(many).ordered(*ordered).await.map(drop),
         };
         let mut reply = Reply { bytes_sent: bytes(documents), ..Reply::acknowledged(0) };
-        let mut books = maker.books();
+        let mut ledger = builder.ledger();
         let split = Split::of(documents.len(), reply.bytes_sent);
-        let acknowledged = maker.setup.is_acknowledged();
+        let acknowledged = builder.setup.is_acknowledged();
         for (span, outcome) in outcomes(&sent, documents.len(), *ordered, acknowledged, split) {
             let first = numbers.start + span.start as u64;
-            books.settle(first..first + span.len() as u64, state(outcome));
+            ledger.settle(first..first + span.len() as u64, state(outcome));
             add(&mut reply, outcome, span.len() as u64);
         }
         reply

@@ -12,10 +12,9 @@ use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
-use crate::books::{Books, Closed};
-use crate::claim::Claim;
-use crate::maker::{Aim, Maker};
+use crate::operation_builder::{Aim, OperationBuilder, PendingWrite};
 use crate::setup::{Command, Purpose, Setup};
+use crate::worker_ledger::{Closed, WorkerLedger};
 
 mod insert;
 
@@ -30,8 +29,8 @@ mod outcome;
 /// One worker's view of the server, over the official driver.
 #[derive(Debug)]
 pub struct Driver {
-    maker: Maker,
-    site: Arc<Deployment>,
+    builder: OperationBuilder,
+    deployment: Arc<Deployment>,
     /// One client a worker, made on its own runtime: its pool is what users have.
     client: Mutex<Option<Client>>,
 }
@@ -67,23 +66,23 @@ struct Named {
     /// Documents of a range.
     limit: u32,
     aim: Aim,
-    claim: Option<Claim>,
+    pending: Option<PendingWrite>,
 }
 
 impl Driver {
     /// A target for one worker.
-    pub fn new(setup: Arc<Setup>, site: Arc<Deployment>, books: Books) -> Self {
-        Self { maker: Maker::new(setup, books), site, client: Mutex::default() }
+    pub fn new(setup: Arc<Setup>, deployment: Arc<Deployment>, ledger: WorkerLedger) -> Self {
+        Self { builder: OperationBuilder::new(setup, ledger), deployment, client: Mutex::default() }
     }
 
     /// What this worker has to tell the others before a phase.
-    pub const fn maker(&self) -> &Maker {
-        &self.maker
+    pub const fn builder(&self) -> &OperationBuilder {
+        &self.builder
     }
 
-    /// Ends the target and gives its books.
+    /// Ends the target and gives its ledger.
     pub fn close(self) -> Closed {
-        self.maker.close()
+        self.builder.close()
     }
 
     async fn client(&self) -> Result<Client, Error> {
@@ -91,9 +90,9 @@ impl Driver {
         if let Some(client) = known {
             return Ok(client);
         }
-        let mut options = ClientOptions::parse(self.site.uri()).await?;
+        let mut options = ClientOptions::parse(self.deployment.uri()).await?;
         options.app_name.get_or_insert_with(|| "plimsoll".into());
-        options.write_concern = self.maker.setup.write_concern.as_ref().map(outcome::write_concern);
+        options.write_concern = self.builder.setup.write_concern.as_ref().map(outcome::write_concern);
         options.retry_writes = Some(false);
         options.retry_reads = Some(false);
         options.max_pool_size = Some(plimsoll_load::arrivals::CONNECTIONS_MAX);
@@ -103,49 +102,49 @@ impl Driver {
     }
 
     fn ready(&self, operation: usize, number: u64) -> Option<Ready> {
-        let command = &self.maker.setup.commands[operation];
+        let command = &self.builder.setup.commands[operation];
         match command {
             Command::Insert { batch, ordered } => {
-                insert::Ready::new(&self.maker, *batch, *ordered).map(Ready::Insert)
+                insert::Ready::new(&self.builder, *batch, *ordered).map(Ready::Insert)
             }
             Command::Count(pipeline) | Command::Aggregate(pipeline) => {
-                Some(Ready::Aggregate(find::stages(&self.maker, pipeline, number)))
+                Some(Ready::Aggregate(find::stages(&self.builder, pipeline, number)))
             }
             Command::Transaction { steps, .. } => {
-                transaction::Ready::new(&self.maker, steps, operation, number).map(Ready::Transaction)
+                transaction::Ready::new(&self.builder, steps, operation, number).map(Ready::Transaction)
             }
             _ => {
-                let aim = self.maker.aim(operation, number)?;
-                Some(Ready::Named(Named::new(&self.maker, command, aim)))
+                let aim = self.builder.aim(operation, number)?;
+                Some(Ready::Named(Named::new(&self.builder, command, aim)))
             }
         }
     }
 
     async fn run(&self, lane: &mut Lane, ready: &mut Ready) -> Reply {
-        let command = &self.maker.setup.commands[lane.operation];
-        let (maker, collection) = (&self.maker, &lane.collection);
+        let command = &self.builder.setup.commands[lane.operation];
+        let (builder, collection) = (&self.builder, &lane.collection);
         match (ready, command) {
             (Ready::Nothing, _) => Reply::acknowledged(0),
-            (Ready::Insert(ready), _) => ready.send(maker, collection).await,
+            (Ready::Insert(ready), _) => ready.send(builder, collection).await,
             (Ready::Aggregate(stages), command) => find::aggregate(collection, command, stages).await,
             (Ready::Transaction(ready), Command::Transaction { steps, read_concern }) => {
                 if lane.session.is_none() {
                     lane.session = lane.client.start_session().await.ok();
                 }
                 let level = read_concern.as_deref();
-                ready.send(maker, steps, level, collection, lane.session.as_mut()).await
+                ready.send(builder, steps, level, collection, lane.session.as_mut()).await
             }
             (Ready::Transaction(_), _) => Reply::acknowledged(0),
             (Ready::Named(named), Command::Find { .. } | Command::Range { .. }) => {
-                find::find(maker, collection, command, named).await
+                find::find(builder, collection, command, named).await
             }
             (Ready::Named(named), Command::FindAndModify { .. }) => {
-                change::find_and_modify(maker, collection, command, named).await
+                change::find_and_modify(builder, collection, command, named).await
             }
             (Ready::Named(named), Command::ReadModifyWrite { .. }) => {
-                change::read_modify_write(maker, collection, command, named).await
+                change::read_modify_write(builder, collection, command, named).await
             }
-            (Ready::Named(named), _) => change::change(maker, collection, command, named).await,
+            (Ready::Named(named), _) => change::change(builder, collection, command, named).await,
         }
     }
 }
@@ -161,44 +160,44 @@ impl Ready {
     }
 
     /// No answer came in time: whatever was claimed is in doubt.
-    fn doubt(&mut self, maker: &Maker) {
+    fn doubt(&mut self, builder: &OperationBuilder) {
         let late = Outcome::Unknown(Doubt::Timeout);
         match self {
-            Self::Named(named) => maker.conclude(&mut named.claim, late, false),
-            Self::Transaction(ready) => ready.doubt(maker),
+            Self::Named(named) => builder.conclude(&mut named.pending, late, false),
+            Self::Transaction(ready) => ready.doubt(builder),
             _ => {}
         }
     }
 
     /// What was refused is withdrawn.
-    fn release(&mut self, maker: &Maker) {
+    fn release(&mut self, builder: &OperationBuilder) {
         if let Self::Named(named) = self {
-            maker.release(&mut named.claim);
+            builder.release(&mut named.pending);
         }
     }
 
-    fn discard(&mut self, maker: &Maker) {
+    fn discard(&mut self, builder: &OperationBuilder) {
         match self {
-            Self::Insert(ready) => ready.discard(maker),
-            Self::Named(named) => maker.release(&mut named.claim),
-            Self::Transaction(ready) => ready.discard(maker),
+            Self::Insert(ready) => ready.discard(builder),
+            Self::Named(named) => builder.release(&mut named.pending),
+            Self::Transaction(ready) => ready.discard(builder),
             Self::Nothing | Self::Aggregate(_) => {}
         }
     }
 }
 
 impl Named {
-    fn new(maker: &Maker, command: &Command, aim: Aim) -> Self {
+    fn new(builder: &OperationBuilder, command: &Command, aim: Aim) -> Self {
         let filter = match command {
-            Command::Range { .. } => document(|out| maker.write_lower_bound(out, aim)),
-            _ => document(|out| maker.write_filter(out, command, aim)),
+            Command::Range { .. } => document(|out| builder.write_lower_bound(out, aim)),
+            _ => document(|out| builder.write_filter(out, command, aim)),
         };
         let updates = matches!(command.purpose(), Purpose::Replace | Purpose::Touch);
         let update =
-            if updates { raw(|out| maker.write_update(out, command, aim)) } else { RawDocumentBuf::new() };
+            if updates { raw(|out| builder.write_update(out, command, aim)) } else { RawDocumentBuf::new() };
         let limit =
-            if let Command::Range { limit, .. } = command { maker.limit(*limit, aim.number) } else { 0 };
-        Self { filter, update, limit, aim, claim: aim.claim() }
+            if let Command::Range { limit, .. } = command { builder.limit(*limit, aim.number) } else { 0 };
+        Self { filter, update, limit, aim, pending: aim.pending() }
     }
 
     /// The update as the driver wants it.
@@ -222,12 +221,12 @@ impl Target for Driver {
     type Lane = Lane;
 
     fn begin(&self, documents: Option<u64>) {
-        self.maker.begin(documents);
+        self.builder.begin(documents);
     }
 
     async fn open(&self) -> Result<Lane, Box<dyn StdError + Send + Sync>> {
         let client = self.client().await?;
-        let namespace = &self.maker.setup.namespace;
+        let namespace = &self.builder.setup.namespace;
         client.database("admin").run_command(mongodb::bson::doc! {"ping": 1}).await?;
         let collection = client.database(&namespace.db).collection(&namespace.collection);
         Ok(Lane { client, collection, session: None, ready: Ready::Nothing, operation: 0 })
@@ -242,15 +241,15 @@ impl Target for Driver {
     async fn send(&self, lane: &mut Lane) -> Reply {
         let mut ready = std::mem::replace(&mut lane.ready, Ready::Nothing);
         let documents = ready.documents();
-        let sent = tokio::time::timeout(self.maker.setup.timeout, self.run(lane, &mut ready)).await;
+        let sent = tokio::time::timeout(self.builder.setup.timeout, self.run(lane, &mut ready)).await;
         match sent {
             Ok(reply) => {
                 // Nothing is sent again.
-                ready.release(&self.maker);
+                ready.release(&self.builder);
                 reply
             }
             Err(_) => {
-                ready.doubt(&self.maker);
+                ready.doubt(&self.builder);
                 // A transaction that was left in the middle needs a session of its own to be followed by another.
                 lane.session = None;
                 Reply::failed(Outcome::Unknown(Doubt::Timeout), documents)
@@ -259,11 +258,11 @@ impl Target for Driver {
     }
 
     fn discard(&self, lane: &mut Lane) {
-        std::mem::replace(&mut lane.ready, Ready::Nothing).discard(&self.maker);
+        std::mem::replace(&mut lane.ready, Ready::Nothing).discard(&self.builder);
     }
 
     fn tick(&self) {
-        self.maker.books().flush();
+        self.builder.ledger().flush();
     }
 
     /// The driver's pool mends its connections itself.

@@ -13,10 +13,9 @@ use plimsoll_measure::outcome::{Outcome, Rejection};
 
 use super::outcome::{of_commit, of_read_error};
 use super::{Named, raw};
-use crate::books::Picked;
-use crate::maker::Maker;
-use crate::reading::Shows;
+use crate::operation_builder::{OperationBuilder, Shows};
 use crate::setup::{Command, FindShape, Purpose};
+use crate::worker_ledger::Picked;
 
 /// One transaction.
 #[derive(Debug)]
@@ -32,15 +31,20 @@ enum Step {
 }
 
 impl Ready {
-    pub fn new(maker: &Maker, commands: &[Command], operation: usize, number: u64) -> Option<Self> {
+    pub fn new(
+        builder: &OperationBuilder,
+        commands: &[Command],
+        operation: usize,
+        number: u64,
+    ) -> Option<Self> {
         let mut ready = Self { steps: Vec::with_capacity(commands.len()) };
         for (index, command) in commands.iter().enumerate() {
             // The parts of an operation draw their documents apart.
             let salt = scramble(operation as u64, index as u64 + 1);
-            match Step::new(maker, command, salt, number) {
+            match Step::new(builder, command, salt, number) {
                 Some(step) => ready.steps.push(step),
                 None => {
-                    ready.discard(maker);
+                    ready.discard(builder);
                     return None;
                 }
             }
@@ -52,33 +56,33 @@ impl Ready {
         self.steps.len() as u64
     }
 
-    pub fn discard(&mut self, maker: &Maker) {
+    pub fn discard(&mut self, builder: &OperationBuilder) {
         for step in &mut self.steps {
             match step {
-                Step::Insert { numbers, .. } => maker.books().give_back(numbers.clone()),
-                Step::Named { named, .. } => maker.release(&mut named.claim),
+                Step::Insert { numbers, .. } => builder.ledger().give_back(numbers.clone()),
+                Step::Named { named, .. } => builder.release(&mut named.pending),
             }
         }
     }
 
     /// No answer came in time. Documents of inserts are unknown from the start.
-    pub fn doubt(&mut self, maker: &Maker) {
-        self.settle(maker, State::Unknown);
+    pub fn doubt(&mut self, builder: &OperationBuilder) {
+        self.settle(builder, State::Unknown);
     }
 
     pub async fn send(
         &mut self,
-        maker: &Maker,
+        builder: &OperationBuilder,
         commands: &[Command],
         level: Option<&str>,
         collection: &Collection<RawDocumentBuf>,
         session: Option<&mut ClientSession>,
     ) -> Reply {
         let Some(session) = session else {
-            self.settle(maker, State::NotSent);
+            self.settle(builder, State::NotSent);
             return Reply::failed(Outcome::Rejected(Rejection::NotTried), self.documents());
         };
-        let outcome = self.run(maker, commands, level, collection, session).await;
+        let outcome = self.run(builder, commands, level, collection, session).await;
         let (state, outcome) = match outcome {
             Ok(()) => of_committed(session.commit_transaction().await),
             Err(outcome) => {
@@ -87,7 +91,7 @@ impl Ready {
                 (State::Rejected, outcome)
             }
         };
-        self.settle(maker, state);
+        self.settle(builder, state);
         match outcome {
             Outcome::Acknowledged => Reply::acknowledged(self.steps.iter().map(Step::documents).sum()),
             outcome => Reply::failed(outcome, self.documents()),
@@ -96,7 +100,7 @@ impl Ready {
 
     async fn run(
         &mut self,
-        maker: &Maker,
+        builder: &OperationBuilder,
         commands: &[Command],
         level: Option<&str>,
         collection: &Collection<RawDocumentBuf>,
@@ -114,33 +118,35 @@ impl Ready {
                     inserted.session(&mut *session).await.map_err(|error| of_insert_error(&error))?;
                 }
                 Step::Named { named, matched } => {
-                    *matched = run_named(maker, command, named, collection, session).await?;
+                    *matched = run_named(builder, command, named, collection, session).await?;
                 }
             }
         }
         Ok(())
     }
 
-    fn settle(&mut self, maker: &Maker, state: State) {
+    fn settle(&mut self, builder: &OperationBuilder, state: State) {
         for step in &mut self.steps {
             match step {
-                Step::Insert { numbers, .. } => maker.books().settle(numbers.clone(), state),
-                Step::Named { named, matched } => maker.conclude_with(&mut named.claim, state, *matched > 0),
+                Step::Insert { numbers, .. } => builder.ledger().settle(numbers.clone(), state),
+                Step::Named { named, matched } => {
+                    builder.conclude_with(&mut named.pending, state, *matched > 0)
+                }
             }
         }
     }
 }
 
 impl Step {
-    fn new(maker: &Maker, command: &Command, salt: u64, number: u64) -> Option<Self> {
+    fn new(builder: &OperationBuilder, command: &Command, salt: u64, number: u64) -> Option<Self> {
         if let Command::Insert { batch, ordered } = command {
-            let numbers = maker.take(*batch)?;
-            let document = |number| raw(|out| maker.write_document(out, number));
+            let numbers = builder.take(*batch)?;
+            let document = |number| raw(|out| builder.write_document(out, number));
             let documents = numbers.clone().map(document).collect();
             return Some(Self::Insert { documents, numbers, ordered: *ordered });
         }
-        let aim = maker.aim_at(command, salt, number)?;
-        Some(Self::Named { named: Named::new(maker, command, aim), matched: 0 })
+        let aim = builder.aim_at(command, salt, number)?;
+        Some(Self::Named { named: Named::new(builder, command, aim), matched: 0 })
     }
 
     const fn documents(&self) -> u64 {
@@ -163,14 +169,14 @@ fn of_committed(committed: Result<(), Error>) -> (State, Outcome) {
 
 /// Gives how many documents it found.
 async fn run_named(
-    maker: &Maker,
+    builder: &OperationBuilder,
     command: &Command,
     named: &Named,
     collection: &Collection<RawDocumentBuf>,
     session: &mut ClientSession,
 ) -> Result<u64, Outcome> {
     if let Command::Find { shape, .. } = command {
-        return find(maker, shape, named, collection, session).await;
+        return find(builder, shape, named, collection, session).await;
     }
     let filter = named.filter.clone();
     let changed = match command {
@@ -196,7 +202,7 @@ async fn run_named(
 }
 
 async fn find(
-    maker: &Maker,
+    builder: &OperationBuilder,
     shape: &FindShape,
     named: &Named,
     collection: &Collection<RawDocumentBuf>,
@@ -220,13 +226,13 @@ async fn find(
         documents += 1;
         if let Some(picked) = named.aim.document.filter(|_| documents == 1) {
             let picked = Picked { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
-            let judged = maker.judge_read(&picked, Shows::Before, Some(cursor.current().as_bytes()));
+            let judged = builder.judge_read(&picked, Shows::Before, Some(cursor.current().as_bytes()));
             judged.map_err(Outcome::Rejected)?;
         }
     }
     match named.aim.document {
         Some(picked) if documents == 0 => {
-            maker.judge_read(&picked, Shows::Before, None).map_err(Outcome::Rejected).map(|()| 0)
+            builder.judge_read(&picked, Shows::Before, None).map_err(Outcome::Rejected).map(|()| 0)
         }
         _ => Ok(documents),
     }

@@ -6,7 +6,7 @@ use plimsoll_wire::{Connection, Limits};
 
 use super::Work;
 use super::cursor::{Query, read_concern};
-use crate::maker::identity;
+use crate::operation_builder::identity;
 use crate::outcome::of_error;
 use crate::setup::{Command, Pipeline, Setup};
 use crate::statement;
@@ -43,7 +43,7 @@ impl Buffers {
 }
 
 fn write(out: &mut Vec<u8>, work: Work<'_>, pipeline: &Pipeline, number: u64) {
-    let setup = &work.maker.setup;
+    let setup = &work.builder.setup;
     let identity = identity(setup.run, number);
     statement::string(out, "aggregate", setup.namespace.collection.as_bytes());
     statement::array(out, "pipeline", |out| {

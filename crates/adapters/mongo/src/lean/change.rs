@@ -5,8 +5,7 @@ use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteKind, WriteReply, WriteSpec};
 
 use super::Work;
-use crate::claim::Claim;
-use crate::maker::{Aim, Maker};
+use crate::operation_builder::{Aim, OperationBuilder, PendingWrite};
 use crate::outcome::{add, of_write};
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
@@ -18,7 +17,7 @@ pub(super) struct Buffers {
     reply: WriteReply,
     /// Whether it must find its document.
     promised: bool,
-    claim: Option<Claim>,
+    pending: Option<PendingWrite>,
 }
 
 impl Buffers {
@@ -28,11 +27,11 @@ impl Buffers {
         let mut spec = WriteSpec::new(kind, &setup.namespace.db, &setup.namespace.collection);
         spec.write_concern.clone_from(&setup.write_concern);
         let batch = WriteBatch::new(&spec, limits)?;
-        Ok(Self { batch, reply: WriteReply::new(), promised: false, claim: None })
+        Ok(Self { batch, reply: WriteReply::new(), promised: false, pending: None })
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
-        let aim = work.maker.aim(work.operation, number)?;
+        let aim = work.builder.aim(work.operation, number)?;
         self.prepare_for(work, aim);
         Some(())
     }
@@ -41,7 +40,7 @@ impl Buffers {
     pub fn prepare_for(&mut self, work: Work<'_>, aim: Aim) {
         self.batch.clear();
         self.promised = aim.is_promised() && work.command.must_match();
-        self.claim = aim.claim();
+        self.pending = aim.pending();
         // One that is larger than the server takes is not pushed, and counted as refused.
         self.batch.push(|out| write(out, work, aim)).unwrap_or_default();
     }
@@ -52,13 +51,13 @@ impl Buffers {
         }
         connection.write(&mut self.batch, &mut self.reply).await;
         let mut reply = of_write(&self.reply);
-        work.maker.conclude(&mut self.claim, reply.outcome, self.reply.n > 0);
+        work.builder.conclude(&mut self.pending, reply.outcome, self.reply.n > 0);
         self.judge(&mut reply);
         reply
     }
 
-    pub fn release(&mut self, maker: &Maker) {
-        maker.release(&mut self.claim);
+    pub fn release(&mut self, builder: &OperationBuilder) {
+        builder.release(&mut self.pending);
     }
 
     /// A change by receipt that does not find a document that must be there was not expected.
@@ -75,13 +74,13 @@ impl Buffers {
 
 /// Appends the statement.
 pub(super) fn write(out: &mut Vec<u8>, work: Work<'_>, aim: Aim) {
-    let Work { maker, command, .. } = work;
+    let Work { builder, command, .. } = work;
     statement::document(out, |out| {
-        statement::nested(out, "q", |out| maker.write_filter(out, command, aim));
+        statement::nested(out, "q", |out| builder.write_filter(out, command, aim));
         if command.purpose() == Purpose::Remove {
             return statement::int32(out, "limit", 1);
         }
-        statement::nested(out, "u", |out| maker.write_update(out, command, aim));
+        statement::nested(out, "u", |out| builder.write_update(out, command, aim));
         if let Command::Update { multi, upsert, .. } = command {
             statement::boolean(out, "multi", *multi);
             statement::boolean(out, "upsert", *upsert);

@@ -6,11 +6,10 @@ use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Error, FindReply, FindRequest, FindSpec, Limits};
 
 use super::Work;
-use crate::books::Picked;
-use crate::maker::Aim;
+use crate::operation_builder::{Aim, Shows};
 use crate::outcome::of_error;
-use crate::reading::Shows;
 use crate::setup::{FindShape, Selection, Setup};
+use crate::worker_ledger::Picked;
 
 /// One find.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl Buffers {
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
-        let aim = work.maker.aim(work.operation, number)?;
+        let aim = work.builder.aim(work.operation, number)?;
         self.prepare_for(work, aim);
         Some(())
     }
@@ -50,7 +49,7 @@ impl Buffers {
     /// Makes the find of a document that was picked ready.
     pub fn prepare_for(&mut self, work: Work<'_>, aim: Aim) {
         self.aim = aim;
-        let written = self.request.filter(|out| work.maker.write_filter(out, work.command, aim));
+        let written = self.request.filter(|out| work.builder.write_filter(out, work.command, aim));
         // A filter over the server's limit is over that of every document, which was checked when it was compiled.
         debug_assert!(written.is_ok());
     }
@@ -65,7 +64,7 @@ impl Buffers {
             // Of a document in parts only its presence can be judged.
             let picked = Picked { least: picked.least.filter(|_| self.whole), ..picked };
             let found = found.map(RawDocument::as_bytes);
-            if let Err(rejection) = work.maker.judge_read(&picked, Shows::Before, found) {
+            if let Err(rejection) = work.builder.judge_read(&picked, Shows::Before, found) {
                 return Reply::failed(Outcome::Rejected(rejection), 1);
             }
         }

@@ -6,10 +6,8 @@ use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Call, CallReply, Connection, Error, Limits};
 
 use super::Work;
-use crate::claim::Claim;
-use crate::maker::{Aim, Maker};
+use crate::operation_builder::{Aim, OperationBuilder, PendingWrite, Shows};
 use crate::outcome::of_write_error;
-use crate::reading::Shows;
 use crate::scenario::Returns;
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
@@ -20,18 +18,18 @@ pub(super) struct Buffers {
     call: Call,
     reply: CallReply,
     aim: Aim,
-    claim: Option<Claim>,
+    pending: Option<PendingWrite>,
 }
 
 impl Buffers {
     pub fn new(setup: &Setup, limits: &Limits) -> Self {
         let call = Call::new(&setup.namespace.db, limits);
-        Self { call, reply: CallReply::new(), aim: Aim::default(), claim: None }
+        Self { call, reply: CallReply::new(), aim: Aim::default(), pending: None }
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
-        self.aim = work.maker.aim(work.operation, number)?;
-        self.claim = self.aim.claim();
+        self.aim = work.builder.aim(work.operation, number)?;
+        self.pending = self.aim.pending();
         let aim = self.aim;
         // One that is larger than the server takes says nothing, and counts as refused.
         self.call.body(|out| write(out, work, aim)).unwrap_or_default();
@@ -44,7 +42,7 @@ impl Buffers {
         }
         let sent = connection.call(&mut self.call, &mut self.reply).await;
         let answer = Answer::of(&sent, self.reply.body());
-        work.maker.conclude(&mut self.claim, answer.outcome, answer.matched);
+        work.builder.conclude(&mut self.pending, answer.outcome, answer.matched);
         let outcome = self.judge(work, &answer);
         let documents = u64::from(answer.matched);
         let mut reply = Reply::acknowledged(documents);
@@ -58,8 +56,8 @@ impl Buffers {
         }
     }
 
-    pub fn release(&mut self, maker: &Maker) {
-        maker.release(&mut self.claim);
+    pub fn release(&mut self, builder: &OperationBuilder) {
+        builder.release(&mut self.pending);
     }
 
     /// What came back must be a version that can have been there.
@@ -69,7 +67,7 @@ impl Buffers {
         };
         let new = matches!(work.command, Command::FindAndModify { returns: Returns::New, .. });
         let shows = if new { Shows::After } else { Shows::Before };
-        match work.maker.judge_read(&picked, shows, answer.value) {
+        match work.builder.judge_read(&picked, shows, answer.value) {
             Ok(()) => answer.outcome,
             Err(rejection) => Outcome::Rejected(rejection),
         }
@@ -110,15 +108,15 @@ impl<'a> Answer<'a> {
 }
 
 fn write(out: &mut Vec<u8>, work: Work<'_>, aim: Aim) {
-    let Work { maker, command, .. } = work;
-    statement::string(out, "findAndModify", maker.setup.namespace.collection.as_bytes());
-    statement::nested(out, "query", |out| maker.write_filter(out, command, aim));
+    let Work { builder, command, .. } = work;
+    statement::string(out, "findAndModify", builder.setup.namespace.collection.as_bytes());
+    statement::nested(out, "query", |out| builder.write_filter(out, command, aim));
     if command.purpose() == Purpose::Remove {
         statement::boolean(out, "remove", true);
     } else {
-        statement::nested(out, "update", |out| maker.write_update(out, command, aim));
+        statement::nested(out, "update", |out| builder.write_update(out, command, aim));
         let new = matches!(command, Command::FindAndModify { returns: Returns::New, .. });
         statement::boolean(out, "new", new);
     }
-    statement::write_concern(out, maker.setup.write_concern.as_ref());
+    statement::write_concern(out, builder.setup.write_concern.as_ref());
 }

@@ -10,10 +10,10 @@ use plimsoll_wire::{
 };
 
 use super::{Attempt, Work};
-use crate::books::Books;
-use crate::maker::Maker;
+use crate::operation_builder::OperationBuilder;
 use crate::outcome::{add, answered, outcome, state};
 use crate::setup::{Command, Setup};
+use crate::worker_ledger::WorkerLedger;
 
 /// One insert.
 #[derive(Debug)]
@@ -40,9 +40,9 @@ impl Buffers {
         self.oversized.clear();
         self.numbers = 0..0;
         let count = if let Command::Insert { batch, .. } = work.command { *batch } else { 1 };
-        let numbers = work.maker.take(count)?;
+        let numbers = work.builder.take(count)?;
         for number in numbers.clone() {
-            if self.batch.push(|out| work.maker.write_document(out, number)).is_err() {
+            if self.batch.push(|out| work.builder.write_document(out, number)).is_err() {
                 self.oversized.push(number);
             }
         }
@@ -52,19 +52,19 @@ impl Buffers {
 
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>, attempt: Attempt) -> Reply {
         connection.write(&mut self.batch, &mut self.reply).await;
-        self.note(work.maker, attempt)
+        self.note(work.builder, attempt)
     }
 
-    pub fn discard(&mut self, maker: &Maker) {
+    pub fn discard(&mut self, builder: &OperationBuilder) {
         let numbers = std::mem::take(&mut self.numbers);
         if !numbers.is_empty() {
-            maker.books().give_back(numbers);
+            builder.ledger().give_back(numbers);
         }
     }
 
     /// Notes what became of the documents and sums it up.
-    fn note(&self, maker: &Maker, attempt: Attempt) -> Reply {
-        let mut books = maker.books();
+    fn note(&self, builder: &OperationBuilder, attempt: Attempt) -> Reply {
+        let mut ledger = builder.ledger();
         let mut reply = answered(&self.reply);
         let mut pushed = Pushed { next: self.numbers.start, oversized: &self.oversized };
         for span in self.reply.spans() {
@@ -72,17 +72,17 @@ impl Buffers {
             pushed.take(u64::from(span.count), |numbers| match attempt {
                 Attempt::First => {
                     add(&mut reply, outcome, numbers.end - numbers.start);
-                    books.settle(numbers, state(outcome));
+                    ledger.settle(numbers, state(outcome));
                 }
                 Attempt::Further => {
-                    let settled = |number| settle_again(&mut books, number, span.outcome);
+                    let settled = |number| settle_again(&mut ledger, number, span.outcome);
                     numbers.map(settled).for_each(|outcome| add(&mut reply, outcome, 1));
                 }
             });
         }
         add(&mut reply, Outcome::Rejected(Rejection::TooLarge), self.oversized.len() as u64);
         for number in &self.oversized {
-            books.settle(*number..number + 1, State::Rejected);
+            ledger.settle(*number..number + 1, State::Rejected);
         }
         reply
     }
@@ -91,14 +91,14 @@ impl Buffers {
 /// What a further attempt says of a document. One whose `_id` the server has already is the one that was sent before: that
 /// is success, but no promise, since nobody acknowledged it; what was acknowledged before stays so. A refusal, also one by
 /// another unique index, says nothing about the attempt before: what was unknown stays unknown.
-fn settle_again(books: &mut Books, number: u64, said: Wire) -> Outcome {
+fn settle_again(ledger: &mut WorkerLedger, number: u64, said: Wire) -> Outcome {
     let outcome = outcome(said);
-    match (books.state_of(number), outcome) {
+    match (ledger.state_of(number), outcome) {
         (State::Acknowledged, _) => Outcome::Acknowledged,
         (State::Unknown, _) if said == Wire::Rejected(Class::DuplicateId) => Outcome::Acknowledged,
         (State::Unknown, Outcome::Rejected(_)) => outcome,
         _ => {
-            books.settle(number..number + 1, state(outcome));
+            ledger.settle(number..number + 1, state(outcome));
             outcome
         }
     }

@@ -10,9 +10,9 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{Connection, Limits};
 
-use crate::books::{Books, Closed};
-use crate::maker::Maker;
+use crate::operation_builder::OperationBuilder;
 use crate::setup::{Command, Setup};
+use crate::worker_ledger::{Closed, WorkerLedger};
 
 mod insert;
 
@@ -33,8 +33,8 @@ mod rare;
 /// One worker's view of the server, over our own client.
 #[derive(Debug)]
 pub struct Lean {
-    maker: Arc<Maker>,
-    site: Arc<Deployment>,
+    builder: Arc<OperationBuilder>,
+    deployment: Arc<Deployment>,
     /// Connections that were opened: each has a session of its own.
     opened: AtomicU64,
 }
@@ -63,7 +63,7 @@ enum Buffers {
 /// One operation in the making: what it is and who makes it.
 #[derive(Clone, Copy)]
 struct Work<'a> {
-    maker: &'a Maker,
+    builder: &'a OperationBuilder,
     command: &'a Command,
     operation: usize,
 }
@@ -77,27 +77,27 @@ enum Attempt {
 
 impl Lean {
     /// A target for one worker.
-    pub fn new(setup: Arc<Setup>, site: Arc<Deployment>, books: Books) -> Self {
-        Self::sharing(Arc::new(Maker::new(setup, books)), site)
+    pub fn new(setup: Arc<Setup>, deployment: Arc<Deployment>, ledger: WorkerLedger) -> Self {
+        Self::sharing(Arc::new(OperationBuilder::new(setup, ledger)), deployment)
     }
 
     /// A target that shares its worker's documents with others.
-    pub const fn sharing(maker: Arc<Maker>, site: Arc<Deployment>) -> Self {
-        Self { maker, site, opened: AtomicU64::new(0) }
+    pub const fn sharing(builder: Arc<OperationBuilder>, deployment: Arc<Deployment>) -> Self {
+        Self { builder, deployment, opened: AtomicU64::new(0) }
     }
 
     /// What this worker has to tell the others before a phase.
-    pub fn maker(&self) -> &Maker {
-        &self.maker
+    pub fn builder(&self) -> &OperationBuilder {
+        &self.builder
     }
 
-    /// Ends the target and gives its books, unless another target has them still.
+    /// Ends the target and gives its ledger, unless another target has them still.
     pub fn close(self) -> Option<Closed> {
-        Arc::into_inner(self.maker).map(Maker::close)
+        Arc::into_inner(self.builder).map(OperationBuilder::close)
     }
 
     fn work(&self, operation: usize) -> Work<'_> {
-        Work { maker: &self.maker, command: &self.maker.setup.commands[operation], operation }
+        Work { builder: &self.builder, command: &self.builder.setup.commands[operation], operation }
     }
 
     /// A lane on a connection that is open.
@@ -106,23 +106,23 @@ impl Lean {
     /// When a command cannot be written.
     pub(crate) fn furnish(&self, connection: Connection) -> Result<Lane, plimsoll_wire::Error> {
         let limits = connection.limits();
-        let buffers = self.maker.setup.commands.iter().map(|command| self.buffers(command, &limits));
+        let buffers = self.builder.setup.commands.iter().map(|command| self.buffers(command, &limits));
         let buffers = buffers.collect::<Result<_, _>>()?;
         Ok(Lane { connection, buffers, current: 0, misled: false, attempts: 0 })
     }
 
     /// Where it sends to.
-    pub(crate) const fn site(&self) -> &Arc<Deployment> {
-        &self.site
+    pub(crate) const fn deployment(&self) -> &Arc<Deployment> {
+        &self.deployment
     }
 
     /// No further attempt of what is prepared is made.
     pub(crate) fn release(&self, lane: &mut Lane) {
-        lane.buffers[lane.current].release(&self.maker);
+        lane.buffers[lane.current].release(&self.builder);
     }
 
     fn buffers(&self, command: &Command, limits: &Limits) -> Result<Buffers, plimsoll_wire::Error> {
-        let setup = &self.maker.setup;
+        let setup = &self.builder.setup;
         Ok(match command {
             Command::Insert { ordered, .. } => {
                 Buffers::Insert(Box::new(insert::Buffers::new(setup, *ordered, limits)?))
@@ -143,7 +143,7 @@ impl Lean {
             }
             Command::Transaction { steps, .. } => {
                 let session = self.opened.fetch_add(1, Ordering::Relaxed);
-                Buffers::Rare(rare::Buffers::transaction(&self.maker, steps, session, limits))
+                Buffers::Rare(rare::Buffers::transaction(&self.builder, steps, session, limits))
             }
         })
     }
@@ -151,10 +151,10 @@ impl Lean {
 
 impl Buffers {
     /// No further attempt of what is prepared is made.
-    fn release(&mut self, maker: &Maker) {
+    fn release(&mut self, builder: &OperationBuilder) {
         match self {
-            Self::Change(buffers) => buffers.release(maker),
-            Self::Rare(buffers) => buffers.release(maker),
+            Self::Change(buffers) => buffers.release(builder),
+            Self::Rare(buffers) => buffers.release(builder),
             Self::Insert(_) | Self::Find(_) => {}
         }
     }
@@ -169,11 +169,11 @@ impl Buffers {
         if ready.is_some() { Prepared::Ready } else { Prepared::Exhausted }
     }
 
-    fn discard(&mut self, maker: &Maker) {
+    fn discard(&mut self, builder: &OperationBuilder) {
         match self {
-            Self::Insert(buffers) => buffers.discard(maker),
-            Self::Change(buffers) => buffers.release(maker),
-            Self::Rare(buffers) => buffers.discard(maker),
+            Self::Insert(buffers) => buffers.discard(builder),
+            Self::Change(buffers) => buffers.release(builder),
+            Self::Rare(buffers) => buffers.discard(builder),
             Self::Find(_) => {}
         }
     }
@@ -189,11 +189,11 @@ impl Target for Lean {
     type Lane = Lane;
 
     fn begin(&self, documents: Option<u64>) {
-        self.maker.begin(documents);
+        self.builder.begin(documents);
     }
 
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
-        Ok(self.furnish(self.site.connect().await?)?)
+        Ok(self.furnish(self.deployment.connect().await?)?)
     }
 
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
@@ -218,7 +218,7 @@ impl Target for Lean {
     }
 
     fn discard(&self, lane: &mut Lane) {
-        lane.buffers[lane.current].discard(&self.maker);
+        lane.buffers[lane.current].discard(&self.builder);
     }
 
     fn carry(&self, lost: &mut Lane, fresh: &mut Lane) -> bool {
@@ -229,7 +229,7 @@ impl Target for Lean {
     }
 
     fn tick(&self) {
-        self.maker.books().flush();
+        self.builder.ledger().flush();
     }
 
     fn is_broken(&self, lane: &Lane) -> bool {
@@ -238,7 +238,7 @@ impl Target for Lean {
 
     async fn settle(&self, lane: &mut Lane) {
         self.release(lane);
-        if !self.maker.setup.is_acknowledged() && !lane.connection.is_broken() {
+        if !self.builder.setup.is_acknowledged() && !lane.connection.is_broken() {
             // What was handed over before has arrived when the ping is answered; if it is not, nothing was promised.
             lane.connection.ping().await.unwrap_or_default();
         }

@@ -6,12 +6,11 @@ use plimsoll_wire::{Connection, Limits};
 
 use super::Work;
 use super::cursor::{Query, read_concern};
-use crate::books::Picked;
-use crate::maker::Aim;
+use crate::operation_builder::{Aim, Shows};
 use crate::outcome::of_error;
-use crate::reading::Shows;
 use crate::setup::{Command, Setup};
 use crate::statement;
+use crate::worker_ledger::Picked;
 
 /// One range.
 #[derive(Debug)]
@@ -26,13 +25,13 @@ impl Buffers {
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
-        self.aim = work.maker.aim(work.operation, number)?;
+        self.aim = work.builder.aim(work.operation, number)?;
         let Command::Range { limit, shape, .. } = work.command else { return None };
-        let limit = work.maker.limit(*limit, number);
-        let (collection, aim) = (&work.maker.setup.namespace.collection, self.aim);
+        let limit = work.builder.limit(*limit, number);
+        let (collection, aim) = (&work.builder.setup.namespace.collection, self.aim);
         let written = self.query.call().body(|out| {
             statement::string(out, "find", collection.as_bytes());
-            statement::nested(out, "filter", |out| work.maker.write_lower_bound(out, aim));
+            statement::nested(out, "filter", |out| work.builder.write_lower_bound(out, aim));
             statement::nested(out, "sort", |out| {
                 statement::document(out, |out| statement::int32(out, "_id", 1));
             });
@@ -54,10 +53,10 @@ impl Buffers {
         let read = self.query.read(connection, |reply| {
             let found = reply.documents().next().map(bson::RawDocument::as_bytes);
             judged = if whole {
-                work.maker.judge_first(&picked, found)
+                work.builder.judge_first(&picked, found)
             } else {
                 // Of a document in parts only its presence can be judged.
-                work.maker.judge_read(&Picked { least: None, ..picked }, Shows::Before, found)
+                work.builder.judge_read(&Picked { least: None, ..picked }, Shows::Before, found)
             };
         });
         match (read.await, judged) {

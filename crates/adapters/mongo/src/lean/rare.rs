@@ -6,7 +6,7 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_wire::{Connection, Error, Limits};
 
 use super::{Work, aggregate, find_and_modify, range, read_modify_write, transaction};
-use crate::maker::Maker;
+use crate::operation_builder::OperationBuilder;
 use crate::setup::{Command, Selection, Setup};
 
 /// What one of them needs on one connection.
@@ -42,8 +42,8 @@ impl Buffers {
         Ok(Self::ReadModifyWrite(Box::new(buffers)))
     }
 
-    pub fn transaction(maker: &Maker, steps: &[Command], session: u64, limits: &Limits) -> Self {
-        Self::Transaction(Box::new(transaction::Buffers::new(maker, steps, session, limits)))
+    pub fn transaction(builder: &OperationBuilder, steps: &[Command], session: u64, limits: &Limits) -> Self {
+        Self::Transaction(Box::new(transaction::Buffers::new(builder, steps, session, limits)))
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
@@ -67,20 +67,20 @@ impl Buffers {
     }
 
     /// No further attempt of what is prepared is made.
-    pub fn release(&mut self, maker: &Maker) {
+    pub fn release(&mut self, builder: &OperationBuilder) {
         match self {
             Self::Range(_) | Self::Aggregate(_) => {}
-            Self::FindAndModify(buffers) => buffers.release(maker),
-            Self::ReadModifyWrite(buffers) => buffers.release(maker),
-            Self::Transaction(buffers) => buffers.release(maker),
+            Self::FindAndModify(buffers) => buffers.release(builder),
+            Self::ReadModifyWrite(buffers) => buffers.release(builder),
+            Self::Transaction(buffers) => buffers.release(builder),
         }
     }
 
     /// What was prepared is not sent.
-    pub fn discard(&mut self, maker: &Maker) {
+    pub fn discard(&mut self, builder: &OperationBuilder) {
         match self {
-            Self::Transaction(buffers) => buffers.discard(maker),
-            others => others.release(maker),
+            Self::Transaction(buffers) => buffers.discard(builder),
+            others => others.release(builder),
         }
     }
 }

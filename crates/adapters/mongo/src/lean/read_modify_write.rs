@@ -5,7 +5,7 @@ use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Error, Limits};
 
 use super::{Work, change, find};
-use crate::maker::Maker;
+use crate::operation_builder::OperationBuilder;
 use crate::setup::{Command, FindShape, Selection, Setup};
 
 /// Two commands that are one operation.
@@ -27,7 +27,7 @@ impl Buffers {
     }
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
-        let aim = work.maker.aim(work.operation, number)?;
+        let aim = work.builder.aim(work.operation, number)?;
         self.find.prepare_for(work, aim);
         self.change.prepare_for(work, aim);
         Some(())
@@ -47,7 +47,7 @@ impl Buffers {
         }
     }
 
-    pub fn release(&mut self, maker: &Maker) {
-        self.change.release(maker);
+    pub fn release(&mut self, builder: &OperationBuilder) {
+        self.change.release(builder);
     }
 }

@@ -11,13 +11,11 @@ use plimsoll_wire::{Call, CallReply, Connection, Limits, Outcome as Wire};
 
 use super::cursor::read_concern;
 use super::{Work, change};
-use crate::books::Picked;
-use crate::claim::Claim;
-use crate::maker::{Aim, Maker};
+use crate::operation_builder::{Aim, OperationBuilder, PendingWrite, Shows};
 use crate::outcome::{of_commit, of_error, outcome};
-use crate::reading::Shows;
 use crate::setup::{Command, FindShape, Purpose};
 use crate::statement;
+use crate::worker_ledger::Picked;
 
 /// The most documents of one find that come in its first batch: as many as the server gives.
 const FIND_BATCH: i32 = 1_000_000;
@@ -42,7 +40,7 @@ pub(super) struct Buffers {
 struct Step {
     call: Call,
     aim: Aim,
-    claim: Option<Claim>,
+    pending: Option<PendingWrite>,
     /// Numbers of the documents of an insert.
     numbers: Range<u64>,
     /// Documents that it inserted, found or changed.
@@ -59,11 +57,11 @@ enum Fate {
 }
 
 impl Buffers {
-    pub fn new(maker: &Maker, steps: &[Command], session: u64, limits: &Limits) -> Self {
+    pub fn new(builder: &OperationBuilder, steps: &[Command], session: u64, limits: &Limits) -> Self {
         let step = |_: &Command| Step {
-            call: Call::new(&maker.setup.namespace.db, limits),
+            call: Call::new(&builder.setup.namespace.db, limits),
             aim: Aim::default(),
-            claim: None,
+            pending: None,
             numbers: 0..0,
             documents: 0,
         };
@@ -72,7 +70,7 @@ impl Buffers {
             last: Call::new("admin", limits),
             reply: CallReply::new(),
             bytes: (0, 0),
-            session: session_id(maker, session),
+            session: session_id(builder, session),
             number: 0,
             ended: None,
         }
@@ -85,7 +83,7 @@ impl Buffers {
             let step = &mut self.steps[index];
             let part = Work { command, ..work };
             if step.aim(part, index, number).is_none() {
-                self.discard(work.maker);
+                self.discard(work.builder);
                 return None;
             }
             let (session, transaction) = (self.session, self.number);
@@ -111,13 +109,13 @@ impl Buffers {
             return self.failed(ended);
         }
         let (outcome, fate) = match self.send_steps(connection, work, steps).await {
-            Ok(()) => self.commit(connection, work.maker).await,
+            Ok(()) => self.commit(connection, work.builder).await,
             Err(outcome) => {
                 self.abort(connection).await;
                 (outcome, Fate::Aborted)
             }
         };
-        self.settle(work.maker, fate);
+        self.settle(work.builder, fate);
         self.ended = Some(outcome);
         match outcome {
             Outcome::Acknowledged => {
@@ -130,18 +128,18 @@ impl Buffers {
     }
 
     /// What was prepared is not sent.
-    pub fn discard(&mut self, maker: &Maker) {
+    pub fn discard(&mut self, builder: &OperationBuilder) {
         for step in &mut self.steps {
             let numbers = std::mem::take(&mut step.numbers);
             if !numbers.is_empty() {
-                maker.books().give_back(numbers);
+                builder.ledger().give_back(numbers);
             }
         }
-        self.release(maker);
+        self.release(builder);
     }
 
-    pub fn release(&mut self, maker: &Maker) {
-        self.steps.iter_mut().for_each(|step| maker.release(&mut step.claim));
+    pub fn release(&mut self, builder: &OperationBuilder) {
+        self.steps.iter_mut().for_each(|step| builder.release(&mut step.pending));
     }
 
     /// Runs one operation after the other.
@@ -167,12 +165,12 @@ impl Buffers {
         Ok(())
     }
 
-    async fn commit(&mut self, connection: &mut Connection, maker: &Maker) -> (Outcome, Fate) {
+    async fn commit(&mut self, connection: &mut Connection, builder: &OperationBuilder) -> (Outcome, Fate) {
         let (session, number) = (self.session, self.number);
         let written = self.last.body(|out| {
             statement::int32(out, "commitTransaction", 1);
             write_session(out, session, number);
-            statement::write_concern(out, maker.setup.write_concern.as_ref());
+            statement::write_concern(out, builder.setup.write_concern.as_ref());
         });
         debug_assert!(written.is_ok(), "a commit is shorter than a document may be");
         let committed = connection.call(&mut self.last, &mut self.reply).await;
@@ -203,7 +201,7 @@ impl Buffers {
         connection.call(&mut self.last, &mut self.reply).await.unwrap_or_default();
     }
 
-    fn settle(&mut self, maker: &Maker, fate: Fate) {
+    fn settle(&mut self, builder: &OperationBuilder, fate: Fate) {
         let state = match fate {
             Fate::Committed => State::Acknowledged,
             Fate::Aborted => State::Rejected,
@@ -212,9 +210,9 @@ impl Buffers {
         for step in &mut self.steps {
             let numbers = std::mem::take(&mut step.numbers);
             if !numbers.is_empty() {
-                maker.books().settle(numbers, state);
+                builder.ledger().settle(numbers, state);
             }
-            maker.conclude_with(&mut step.claim, state, step.documents > 0);
+            builder.conclude_with(&mut step.pending, state, step.documents > 0);
         }
     }
 
@@ -229,13 +227,13 @@ impl Step {
         self.documents = 0;
         if let Command::Insert { batch, .. } = work.command {
             self.aim = Aim { number, document: None };
-            self.numbers = work.maker.take(*batch)?;
+            self.numbers = work.builder.take(*batch)?;
             return Some(());
         }
         // The parts of an operation draw their documents apart.
         let salt = scramble(work.operation as u64, index as u64 + 1);
-        self.aim = work.maker.aim_at(work.command, salt, number)?;
-        self.claim = self.aim.claim();
+        self.aim = work.builder.aim_at(work.command, salt, number)?;
+        self.pending = self.aim.pending();
         Some(())
     }
 
@@ -268,19 +266,19 @@ impl Step {
         self.documents = u64::from(first.is_some()) + found.count() as u64;
         let Some(picked) = self.aim.document else { return Ok(()) };
         let picked = Picked { least: picked.least.filter(|_| shape.projection.is_none()), ..picked };
-        work.maker.judge_read(&picked, Shows::Before, first.map(RawDocument::as_bytes))
+        work.builder.judge_read(&picked, Shows::Before, first.map(RawDocument::as_bytes))
     }
 }
 
 fn write_step(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, numbers: &Range<u64>) {
-    let Work { maker, command, .. } = work;
-    let collection = maker.setup.namespace.collection.as_bytes();
+    let Work { builder, command, .. } = work;
+    let collection = builder.setup.namespace.collection.as_bytes();
     match command {
         Command::Insert { ordered, .. } => {
             statement::string(out, "insert", collection);
             statement::array(out, "documents", |out| {
                 for (index, number) in numbers.clone().enumerate() {
-                    statement::item(out, index, |out| maker.write_document(out, number));
+                    statement::item(out, index, |out| builder.write_document(out, number));
                 }
             });
             statement::boolean(out, "ordered", *ordered);
@@ -300,9 +298,9 @@ fn write_step(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, numbers: &Range<u64>)
 }
 
 fn write_find(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, shape: &FindShape) {
-    let Work { maker, command, .. } = work;
-    statement::string(out, "find", maker.setup.namespace.collection.as_bytes());
-    statement::nested(out, "filter", |out| maker.write_filter(out, command, aim));
+    let Work { builder, command, .. } = work;
+    statement::string(out, "find", builder.setup.namespace.collection.as_bytes());
+    statement::nested(out, "filter", |out| builder.write_filter(out, command, aim));
     statement::constant(out, "projection", shape.projection.as_ref());
     statement::constant(out, "sort", shape.sort.as_ref());
     let limit = if aim.document.is_some() { Some(1) } else { shape.limit };
@@ -323,9 +321,9 @@ fn write_session(out: &mut Vec<u8>, session: [u8; 16], number: i64) {
 }
 
 /// A session of its own for each connection of each worker of each run: a UUID of version 4 in form.
-fn session_id(maker: &Maker, session: u64) -> [u8; 16] {
-    let run = maker.setup.run.receipt(0).stamp().cast_unsigned() ^ u64::from(maker.setup.run.time_s);
-    let place = maker.books().worker() << 40 | session;
+fn session_id(builder: &OperationBuilder, session: u64) -> [u8; 16] {
+    let run = builder.setup.run.receipt(0).stamp().cast_unsigned() ^ u64::from(builder.setup.run.time_s);
+    let place = builder.ledger().worker() << 40 | session;
     let halves = [scramble(run, place).to_be_bytes(), scramble(!run, place).to_be_bytes()];
     let mut id = [0; 16];
     id[..8].copy_from_slice(&halves[0]);

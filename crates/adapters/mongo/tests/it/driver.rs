@@ -9,10 +9,10 @@ use plimsoll_deployment::Deployment;
 use plimsoll_host::null;
 use plimsoll_ledger::{Deal, Run};
 use plimsoll_load::target::{Prepared, Target};
-use plimsoll_mongo::books::Books;
 use plimsoll_mongo::driver::Driver;
 use plimsoll_mongo::scenario::{Operation, Section};
 use plimsoll_mongo::setup::{Context, Setup};
+use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
 /// Operations of each kind that are sent.
@@ -41,10 +41,10 @@ fn everything_that_the_driver_does_is_done_on_the_workers_thread() {
     let server = null::Server::start(null::Options::default()).unwrap();
     let setup = Arc::new(setup());
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
-    let site = Arc::new(Deployment::single(address, Duration::from_secs(20)));
-    let mut books = Books::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None);
-    books.pretend(1000);
-    let target = Driver::new(setup.clone(), site, books);
+    let deployment = Arc::new(Deployment::single(address, Duration::from_secs(20)));
+    let mut ledger = WorkerLedger::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None);
+    ledger.pretend(1000);
+    let target = Driver::new(setup.clone(), deployment, ledger);
     let threads = Arc::new(AtomicUsize::new(0));
     let started = threads.clone();
     // The runtime of a worker, which tells of every thread that it starts: those of blocking work. The driver itself

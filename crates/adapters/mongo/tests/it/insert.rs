@@ -9,7 +9,7 @@ use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_mongo::lean::Lean;
 
-use crate::scripts::{books, name, run, setup, site};
+use crate::scripts::{deployment, ledger, name, run, setup};
 
 const REJECTED: Outcome = Outcome::Rejected(Rejection::DuplicateKey);
 
@@ -30,7 +30,7 @@ fn check(refusal: Document, outcome: Outcome, documents: u64) {
     });
     let server = server.unwrap();
     let setup = setup(r#"{"insert": {"batch": 2, "ordered": false}}"#);
-    let target = Lean::new(setup.clone(), site(server.address().port()), books(&setup));
+    let target = Lean::new(setup.clone(), deployment(server.address().port()), ledger(&setup));
     run(async {
         let mut lane = target.open().await.unwrap();
         assert_eq!(target.prepare(&mut lane, 0, 0), Prepared::Ready);

@@ -7,9 +7,9 @@ use std::time::Duration;
 use bson::{Document, doc};
 use plimsoll_deployment::Deployment;
 use plimsoll_ledger::{Deal, Run};
-use plimsoll_mongo::books::Books;
 use plimsoll_mongo::scenario::{Operation, Section};
 use plimsoll_mongo::setup::{Context, Setup};
+use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
 /// The time limit of each operation: nothing here comes near it.
@@ -24,13 +24,13 @@ pub fn setup(operation: &str) -> Arc<Setup> {
     Arc::new(Setup::build(&section, &[("operation".to_owned(), operation)], context).unwrap())
 }
 
-/// The books of the only worker.
-pub fn books(setup: &Setup) -> Books {
-    Books::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None)
+/// The ledger of the only worker.
+pub fn ledger(setup: &Setup) -> WorkerLedger {
+    WorkerLedger::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None)
 }
 
 /// A server on this machine.
-pub fn site(port: u16) -> Arc<Deployment> {
+pub fn deployment(port: u16) -> Arc<Deployment> {
     Arc::new(Deployment::single(Address { host: "127.0.0.1".into(), port }, TIMEOUT))
 }
 

@@ -9,7 +9,7 @@ use plimsoll_measure::clock::{self, MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::outcome::Outcome;
 use plimsoll_mongo::spread::{Lane, Spread};
 
-use crate::scripts::{books, name, run, setup, site, taken};
+use crate::scripts::{deployment, ledger, name, run, setup, taken};
 
 /// A pause after which a server that is away is tried again.
 const PAUSE: Duration = Duration::from_millis(600);
@@ -33,9 +33,9 @@ async fn insert(target: &Spread, lane: &mut Lane, number: u64) -> (Outcome, u64)
 fn pair() -> ([Server; 2], Proxy, Spread) {
     let servers = [server(), server()];
     let proxy = Proxy::start(servers[1].address(), 1).unwrap();
-    let sites = [servers[0].address(), proxy.address()].map(|address| site(address.port()));
+    let deployments = [servers[0].address(), proxy.address()].map(|address| deployment(address.port()));
     let setup = setup(r#"{"insert": {}}"#);
-    let target = Spread::new(setup.clone(), &sites, books(&setup));
+    let target = Spread::new(setup.clone(), &deployments, ledger(&setup));
     (servers, proxy, target)
 }
 
@@ -106,6 +106,6 @@ fn the_books_are_whole_while_a_server_is_still_being_tried() {
         tokio::time::sleep(PAUSE).await;
         insert(&target, &mut lane, 2).await;
     });
-    let counts = target.close().expect("an attempt keeps no books").ledger.counts();
+    let counts = target.close().expect("an attempt keeps no ledger").ledger.counts();
     assert_eq!((counts.acknowledged, counts.unknown), (1, 1));
 }

@@ -10,7 +10,7 @@ use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_mongo::lean::Lean;
 
-use crate::scripts::{TIMEOUT, books, name, run, setup, taken};
+use crate::scripts::{TIMEOUT, ledger, name, run, setup, taken};
 
 /// Attempts to connect after a failover: the first finds out, a later one goes where the primary is.
 const ATTEMPTS: usize = 5;
@@ -83,10 +83,10 @@ async fn insert(target: &Lean, lane: &mut <Lean as Target>::Lane) -> Outcome {
     target.send(lane).await.outcome
 }
 
-fn target(site: Deployment) -> Lean {
+fn target(deployment: Deployment) -> Lean {
     let setup = setup(r#"{"insert": {}}"#);
-    let books = books(&setup);
-    Lean::new(setup, Arc::new(site), books)
+    let ledger = ledger(&setup);
+    Lean::new(setup, Arc::new(deployment), ledger)
 }
 
 const REFUSED: Outcome = Outcome::Rejected(Rejection::NotPrimary);
@@ -135,8 +135,8 @@ fn a_secondary_that_is_named_leads_to_the_primary() {
 fn a_direct_connection_stays_where_it_is() {
     let members = Members::start();
     run(async {
-        let site = Deployment::find(&members.uri(0, "?directConnection=true"), TIMEOUT).await.unwrap();
-        let target = target(site);
+        let deployment = Deployment::find(&members.uri(0, "?directConnection=true"), TIMEOUT).await.unwrap();
+        let target = target(deployment);
         let mut lane = target.open().await.unwrap();
         members.elect(1);
         assert_eq!(insert(&target, &mut lane).await, REFUSED);

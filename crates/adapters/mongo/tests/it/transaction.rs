@@ -10,10 +10,10 @@ use plimsoll_host::scripted::Server;
 use plimsoll_ledger::{Counts, Deal, Run};
 use plimsoll_load::target::{Prepared, Target};
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
-use plimsoll_mongo::books::Books;
 use plimsoll_mongo::lean::Lean;
 use plimsoll_mongo::scenario::{Operation, Section};
 use plimsoll_mongo::setup::{Context, Setup};
+use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
 /// A primary that takes every insert and answers a commit as it is told.
@@ -40,9 +40,9 @@ fn transact(server: &Server) -> (Outcome, Counts) {
     let context = Context { seed: 1, run, base: Path::new(".") };
     let setup = Setup::build(&section, &[("transfer".to_owned(), operation)], context).unwrap();
     let address = Address { host: "127.0.0.1".into(), port: server.address().port() };
-    let site = Arc::new(Deployment::single(address, Duration::from_secs(2)));
-    let books = Books::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None);
-    let target = Lean::new(Arc::new(setup), site, books);
+    let deployment = Arc::new(Deployment::single(address, Duration::from_secs(2)));
+    let ledger = WorkerLedger::new(Deal::new(setup.block(), 1, None).unwrap(), 0, None);
+    let target = Lean::new(Arc::new(setup), deployment, ledger);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let reply = runtime.block_on(async {
         let mut lane = target.open().await.unwrap();

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use plimsoll_ledger::Ledger;
+use plimsoll_load::bottlenecks::ObservedLoad;
 use plimsoll_load::engine::{Finished, Second};
 use plimsoll_load::phase::Phase;
 use plimsoll_load::shards::{self, Entry, Record};
 use plimsoll_load::summary::Summary;
-use plimsoll_load::suspects::alone::Watched;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::run::{Joined as Facts, Run, Verdict};
 use plimsoll_measure::sample::ServerSample;
@@ -134,7 +134,7 @@ impl<'a> Joint<'a> {
             control: &self.control,
             from_ns,
             began_ms: None,
-            watched: Watched::default(),
+            watched: ObservedLoad::default(),
         };
         log.began(phase, from_ns, first_ms);
         let mut sink = |log: &mut Log<'_>, second: Second| {
@@ -166,7 +166,7 @@ impl<'a> Joint<'a> {
             control: &self.control,
             from_ns: 0,
             began_ms: None,
-            watched: Watched::default(),
+            watched: ObservedLoad::default(),
         };
         self.beside.tell(&mut log, u64::MAX);
         save_ledger(self.shards, &self.readers.dir.ledger())?;

@@ -2,8 +2,8 @@
 
 use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;
+use plimsoll_load::bottlenecks::ObservedLoad;
 use plimsoll_load::summary::Summary;
-use plimsoll_load::suspects::alone::Watched;
 use plimsoll_load::worker::{Control, Ended};
 use plimsoll_measure::clock;
 use plimsoll_measure::run::{Run, ScenarioFacts};
@@ -69,7 +69,7 @@ impl Session {
             connections: 0,
             server_cpu_ns: 0,
             server_restarted: false,
-            watched: Watched::default(),
+            watched: ObservedLoad::default(),
             watched_cpu_ns: None,
             canary,
             observer: None,

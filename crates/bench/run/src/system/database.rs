@@ -19,7 +19,7 @@ use plimsoll_measure::inspection::Collection;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::ServerShare;
 use plimsoll_mongo::audit::Listener;
-use plimsoll_mongo::keeper::KeeperThread;
+use plimsoll_mongo::journal_writer::JournalWriter;
 use plimsoll_mongo::scenario::Client;
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
 use plimsoll_mongo::sharding;
@@ -58,7 +58,7 @@ pub struct Database {
     inspected: (Option<Collection>, Option<Collection>),
     runtime: Runtime,
     fleet: Option<Fleet>,
-    keeper: Option<KeeperThread>,
+    keeper: Option<JournalWriter>,
     promised: Option<Promised>,
 }
 
@@ -237,7 +237,7 @@ impl System for Database {
 
     fn close(&mut self, ledger: &Path) -> anyhow::Result<()> {
         let closed = self.fleet.take().map(Fleet::close).unwrap_or_default();
-        let kept = self.keeper.take().map_or(Ok(()), KeeperThread::close);
+        let kept = self.keeper.take().map_or(Ok(()), JournalWriter::close);
         // A worker without its books would make its documents look never sent.
         anyhow::ensure!(
             closed.len() == self.crew.workers,

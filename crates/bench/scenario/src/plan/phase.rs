@@ -71,7 +71,7 @@ fn build_load(
         stop: meant.stop.and(load.stop),
         graceful_stop: load.graceful_stop.map(|time| time.0),
         think: load.think,
-        reach: load.reach.or(phase.reach.filter(|_| meant.arrivals.is_open())),
+        rate_floor: load.rate_floor.or(phase.rate_floor.filter(|_| meant.arrivals.is_open())),
     };
     let own = load.mix.iter().map(|(name, weighted)| (index(name), &weighted.tags));
     let single = load.mix.is_empty().then(|| (index(name), &load.tags)).into_iter();

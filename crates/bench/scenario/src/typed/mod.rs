@@ -9,7 +9,7 @@ use plimsoll_load::fault::Spacing;
 use plimsoll_load::k6::{Time, Typed};
 use plimsoll_load::mix::By;
 use plimsoll_load::phase::Overdue;
-use plimsoll_load::reach::Reach;
+use plimsoll_load::rate_floor::RateFloor;
 use plimsoll_load::retry::Retry;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::think::Think;
@@ -138,8 +138,8 @@ pub struct Phase {
     #[serde(default = "drain_default")]
     pub drain: Span,
     /// When the run ends because an open load does not reach its rate; a load may say it for itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reach: Option<Reach>,
+    #[serde(default, alias = "reach", skip_serializing_if = "Option::is_none")]
+    pub rate_floor: Option<RateFloor>,
     /// What is done to the server on the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
@@ -223,8 +223,8 @@ pub struct Load {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<Think>,
     /// When the run ends because the rate is not reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reach: Option<Reach>,
+    #[serde(default, alias = "reach", skip_serializing_if = "Option::is_none")]
+    pub rate_floor: Option<RateFloor>,
     /// Tags of its operations, for metrics such as `response{kind:write}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: Tags,

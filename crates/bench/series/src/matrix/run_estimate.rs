@@ -3,7 +3,7 @@
 use plimsoll_document::Source;
 use plimsoll_load::phase::{Load, Phase};
 use plimsoll_load::stop::Stop;
-use plimsoll_mongo::maker::identity;
+use plimsoll_mongo::operation_builder::identity;
 use plimsoll_mongo::setup::Setup;
 
 use plimsoll_scenario::Plan;

@@ -8,7 +8,7 @@ use plimsoll_measure::metric::{Subject, Tags};
 use super::{Documents, Error, Overdue, Phase};
 use crate::arrivals::Arrivals;
 use crate::mix::{By, Mix};
-use crate::reach::Reach;
+use crate::rate_floor::RateFloor;
 use crate::stop::Stop;
 use crate::think::Think;
 
@@ -46,7 +46,7 @@ pub struct Timing {
     /// The pause of a closed writer between two operations.
     pub think: Option<Think>,
     /// When the run ends because the load's rate is not reached.
-    pub reach: Option<Reach>,
+    pub rate_floor: Option<RateFloor>,
 }
 
 /// No tags.
@@ -119,10 +119,10 @@ impl Load {
 
     /// Words that are for closed or for open arrivals only.
     fn check_words(&self, phase: &Phase) -> Result<(), Error> {
-        let Timing { think, reach, .. } = self.timing;
+        let Timing { think, rate_floor, .. } = self.timing;
         let name = || self.name.clone();
         if !self.arrivals.is_open() {
-            return match (reach, think) {
+            return match (rate_floor, think) {
                 (Some(_), _) => Err(Error::NothingToReach(name())),
                 (_, Some(think)) if !think.is_sound() => Err(Error::Think(name())),
                 _ => Ok(()),
@@ -134,6 +134,10 @@ impl Load {
         if self.limits(phase.stop).operations_each.is_some() {
             return Err(Error::ClosedOnly(name(), "stop.operations_each"));
         }
-        if reach.is_some_and(|reach| !reach.is_sound()) { Err(Error::Reach(name())) } else { Ok(()) }
+        if rate_floor.is_some_and(|rate_floor| !rate_floor.is_valid()) {
+            Err(Error::RateFloor(name()))
+        } else {
+            Ok(())
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::arrivals::{Arrivals, Stage};
 use crate::mix::By;
-use crate::reach::Reach;
+use crate::rate_floor::RateFloor;
 use crate::think::{Random, Think};
 
 fn load(arrivals: Arrivals, timing: Timing) -> Load {
@@ -56,8 +56,8 @@ fn a_phase_whose_loads_end_by_themselves_needs_no_end_of_its_own() {
 #[test]
 fn words_that_mean_nothing_for_a_load_are_refused() {
     let think = |think| Timing { think: Some(think), ..Timing::default() };
-    let reach = |share, length_s| Timing {
-        reach: Some(Reach { share, length: Span::from_secs(length_s) }),
+    let rate_floor = |share, length_s| Timing {
+        rate_floor: Some(RateFloor { share, window: Span::from_secs(length_s) }),
         ..Timing::default()
     };
     let stop = |stop| Timing { stop, ..Timing::default() };
@@ -66,9 +66,9 @@ fn words_that_mean_nothing_for_a_load_are_refused() {
     for (arrivals, timing, part) in [
         (OPEN, think(Think::Constant(second)), "load.a.think: it is for closed arrivals"),
         (CLOSED, think(wrong), "shortest pause is longer"),
-        (CLOSED, reach(0.99, 10), "no rate to reach"),
-        (OPEN, reach(1.5, 10), "share is over 0 and up to 1"),
-        (OPEN, reach(0.99, 0), "`for` from 1s"),
+        (CLOSED, rate_floor(0.99, 10), "no rate to reach"),
+        (OPEN, rate_floor(1.5, 10), "share is over 0 and up to 1"),
+        (OPEN, rate_floor(0.99, 0), "`for` from 1s"),
         (
             OPEN,
             stop(Stop { operations_each: Some(1), ..Stop::default() }),

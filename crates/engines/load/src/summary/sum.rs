@@ -8,8 +8,8 @@ use plimsoll_measure::interval::Tally;
 use plimsoll_measure::run::{Operation, SecondsSpread, WarmUp};
 
 use super::Current;
-use crate::engine::Second;
 use crate::phase::{Load, Phase};
+use crate::second::Second;
 
 /// What one operation did, or several together.
 #[derive(Clone, Debug, Default)]

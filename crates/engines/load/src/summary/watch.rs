@@ -9,8 +9,8 @@ use plimsoll_measure::metric::Selector;
 use plimsoll_measure::run::Expectation;
 
 use super::sum::{Cover, Sum, seconds};
-use crate::engine::Second;
 use crate::phase::Phase;
+use crate::second::Second;
 
 /// How often what may end the run is looked at, in nanoseconds of load.
 const EVERY_NS: u64 = 2 * SECOND_NS;

@@ -2,8 +2,8 @@
 
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS};
 
-use super::Desk;
-use super::state::Heard;
+use super::WorkerShared;
+use super::state::Contact;
 use crate::runtime::Runtime;
 use crate::target::Target;
 
@@ -19,7 +19,7 @@ pub(super) enum For {
     Again,
 }
 
-impl<R: Runtime, T: Target> Desk<R, T> {
+impl<R: Runtime, T: Target> WorkerShared<R, T> {
     /// Opens a connection, however often it takes; nothing if there is nothing left to send on it.
     pub(super) async fn connect(&self, load: usize, what: For) -> Option<T::Lane> {
         let mut pause_ns = BACKOFF_NS.0;
@@ -44,10 +44,10 @@ impl<R: Runtime, T: Target> Desk<R, T> {
             return true;
         }
         state.silent_since.get_or_insert(tried);
-        state.hear(Heard::Nothing, now, self.order.phase.unreachable_for.as_ns());
+        state.note_contact(Contact::Nothing, now, self.order.phase.unreachable_for.as_ns());
         self.heed(&mut state);
-        let feed = &state.feeds[load];
-        let over = if what == For::Again { feed.is_drained(now) } else { feed.is_spent(now) };
+        let queue = &state.queues[load];
+        let over = if what == For::Again { queue.is_drained(now) } else { queue.is_spent(now) };
         state.halted || over
     }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use plimsoll_measure::clock::Instant;
 
 use super::state::State;
-use super::{Desk, Ended, LOOK_NS};
-use crate::feed::{Feed, Slot};
+use super::{Ended, LOOK_NS, WorkerShared};
+use crate::operation_queue::{OperationQueue, Slot};
 use crate::runtime::Runtime;
 use crate::target::Target;
 
-impl<R: Runtime, T: Target> Desk<R, T> {
+impl<R: Runtime, T: Target> WorkerShared<R, T> {
     /// The next operation for a free lane: what is overdue first, then what the schedule has next.
     pub(super) fn take(&self, load: usize) -> Option<Slot> {
         let now = self.runtime.now();
@@ -21,7 +21,7 @@ impl<R: Runtime, T: Target> Desk<R, T> {
             return None;
         }
         let slot = next(state, load, now)?;
-        if state.feeds[load].makes_documents() {
+        if state.queues[load].makes_documents() {
             state.making += 1;
         }
         Some(slot)
@@ -51,7 +51,7 @@ impl<R: Runtime, T: Target> Desk<R, T> {
     /// An operation has ended, one way or another.
     pub(super) fn finish(&self, load: usize) {
         let mut state = self.state();
-        if state.feeds[load].makes_documents() {
+        if state.queues[load].makes_documents() {
             state.making -= 1;
             if state.is_sold_out() {
                 self.order.supply.leave();
@@ -62,17 +62,17 @@ impl<R: Runtime, T: Target> Desk<R, T> {
     /// There are no documents left for a load; those of a worker are shared by all its loads that make some.
     pub(super) fn exhaust(&self, load: usize) {
         let mut state = self.state();
-        if !state.feeds[load].makes_documents() {
-            return state.feeds[load].exhaust();
+        if !state.queues[load].makes_documents() {
+            return state.queues[load].exhaust();
         }
         state.ended = state.ended.max(Ended::Documents);
-        state.feeds.iter_mut().filter(|feed| feed.makes_documents()).for_each(Feed::exhaust);
+        state.queues.iter_mut().filter(|queue| queue.makes_documents()).for_each(OperationQueue::exhaust);
     }
 
     /// Notes at its due time each operation of a load that no lane has taken.
     pub(super) async fn notice(self: Arc<Self>, load: usize) {
         loop {
-            let next = self.state().feeds[load].next_due();
+            let next = self.state().queues[load].next_due();
             let Some(due) = next else { return };
             self.runtime.until(due.min(self.runtime.now() + LOOK_NS)).await;
             let now = self.runtime.now();
@@ -81,8 +81,8 @@ impl<R: Runtime, T: Target> Desk<R, T> {
             if state.halted || state.lanes_live == 0 {
                 return;
             }
-            while let Some(slot) = state.feeds[load].notice(now) {
-                state.tallies[slot.line].due += 1;
+            while let Some(slot) = state.queues[load].notice(now) {
+                state.tallies[slot.tally].due += 1;
             }
         }
     }
@@ -90,18 +90,18 @@ impl<R: Runtime, T: Target> Desk<R, T> {
 
 /// What a load has next: overdue operations first, of which those that come too late are counted as skipped.
 fn next<L>(state: &mut State<L>, load: usize, now: Instant) -> Option<Slot> {
-    let feed = &mut state.feeds[load];
-    let drained = feed.is_drained(now);
-    while let Some(slot) = feed.take_overdue() {
-        if !drained && !feed.is_too_late(&slot, now) {
+    let queue = &mut state.queues[load];
+    let drained = queue.is_drained(now);
+    while let Some(slot) = queue.take_overdue() {
+        if !drained && !queue.is_too_late(&slot, now) {
             return Some(slot);
         }
-        state.tallies[slot.line].skipped += 1;
+        state.tallies[slot.tally].skipped += 1;
     }
-    if feed.is_closed() && feed.has_ended(now) {
+    if queue.is_closed() && queue.has_ended(now) {
         return None;
     }
-    let slot = feed.take_scheduled();
+    let slot = queue.take_scheduled();
     if slot.is_none() {
         note_the_last(state, load);
     }
@@ -110,7 +110,7 @@ fn next<L>(state: &mut State<L>, load: usize, now: Instant) -> Option<Slot> {
 
 /// If the last operation of a load was taken, that is what ends it.
 pub(super) fn note_the_last<L>(state: &mut State<L>, load: usize) {
-    if state.feeds[load].is_over() {
+    if state.queues[load].is_over() {
         state.ended = state.ended.max(Ended::Operations);
     }
 }

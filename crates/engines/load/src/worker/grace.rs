@@ -12,15 +12,15 @@ use std::task::{Poll, Waker};
 use plimsoll_measure::clock::Instant;
 use plimsoll_measure::interval::Reply;
 
-use super::{Desk, LOOK_NS};
+use super::{LOOK_NS, WorkerShared};
 use crate::runtime::Runtime;
 use crate::target::Target;
 
-impl<R: Runtime, T: Target> Desk<R, T> {
+impl<R: Runtime, T: Target> WorkerShared<R, T> {
     /// When a load's operations in flight are given up, if they ever are.
     fn grace_ends(&self, load: usize) -> Option<Instant> {
         let asked = T::GIVES_UP && self.order.phase.loads[load].timing.graceful_stop.is_some();
-        self.state().feeds[load].until().filter(|_| asked)
+        self.state().queues[load].until().filter(|_| asked)
     }
 
     /// Starts the task that ends a load's grace.

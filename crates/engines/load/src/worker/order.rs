@@ -6,7 +6,7 @@ use plimsoll_measure::clock::Instant;
 
 use super::Supply;
 use crate::arrivals::Share;
-use crate::feed::narrowed;
+use crate::operation_queue::narrowed;
 use crate::phase::{Documents, Phase};
 
 /// What a worker is asked to do.

@@ -9,12 +9,12 @@ use plimsoll_measure::clock::{Instant, SECOND_NS};
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::interval::Tally;
 
-use super::{Desk, Slice};
+use super::{Slice, WorkerShared};
 use crate::phase::Phase;
 use crate::runtime::Runtime;
 use crate::target::Target;
 
-impl<R: Runtime, T: Target> Desk<R, T> {
+impl<R: Runtime, T: Target> WorkerShared<R, T> {
     /// Hands over each second as it ends, until the last lane has left.
     pub(super) async fn report(&self, mut sink: impl FnMut(Slice)) {
         let start = self.order.start;
@@ -50,13 +50,13 @@ impl<R: Runtime, T: Target> Desk<R, T> {
     }
 
     fn slice(&self, from_ns: u64, to_ns: u64, used: Used) -> Slice {
-        let fresh = vec![Tally::default(); self.lines.len()];
+        let fresh = vec![Tally::default(); self.layout.len()];
         let mut state = self.state();
         let mut tallies = std::mem::replace(&mut state.tallies, fresh);
         Slice {
             from_ns,
             to_ns,
-            parts: self.lines.fold(&mut tallies),
+            parts: self.layout.fold(&mut tallies),
             tallies,
             tenths: std::mem::take(&mut state.tenths),
             cpu_ns: used.cpu_ns,

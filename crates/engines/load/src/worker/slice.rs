@@ -81,7 +81,7 @@ pub struct Part {
 ///
 /// A tally is large, so a second one for an operation is made only where two loads must be told apart.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct TallyLayout {
     operations: usize,
     /// (load, operation) of each tally behind those of the operations.
     further: Vec<(usize, usize)>,
@@ -89,23 +89,23 @@ pub(super) struct Lines {
     first: Vec<(usize, usize)>,
 }
 
-impl Lines {
+impl TallyLayout {
     /// For a phase of a plan of so many operations.
     pub(super) fn new(phase: &Phase, operations: usize) -> Self {
-        let mut lines = Self { operations, further: Vec::new(), first: Vec::new() };
+        let mut layout = Self { operations, further: Vec::new(), first: Vec::new() };
         let mut owners: Vec<Option<usize>> = vec![None; operations];
         for (load, operation) in pairs(phase) {
             match owners[operation] {
                 None => owners[operation] = Some(load),
                 Some(owner) => {
-                    lines.further.push((load, operation));
-                    if !lines.first.contains(&(owner, operation)) {
-                        lines.first.push((owner, operation));
+                    layout.further.push((load, operation));
+                    if !layout.first.contains(&(owner, operation)) {
+                        layout.first.push((owner, operation));
                     }
                 }
             }
         }
-        lines
+        layout
     }
 
     /// How many tallies there are.

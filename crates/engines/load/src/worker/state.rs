@@ -7,11 +7,11 @@ use plimsoll_measure::interval::{Instants, Reply, Tally};
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
 use super::{Ended, TENTH_NS, Tenth};
-use crate::feed::Feed;
+use crate::operation_queue::OperationQueue;
 
 /// What the lanes of one worker know together.
 pub(super) struct State<L> {
-    pub(super) feeds: Vec<Feed>,
+    pub(super) queues: Vec<OperationQueue>,
     pub(super) tallies: Vec<Tally>,
     pub(super) tenths: Vec<Tenth>,
     pub(super) reconnects: u64,
@@ -37,14 +37,14 @@ pub(super) enum Held {
 }
 
 impl<L> State<L> {
-    /// Counts an operation that has ended in `line`.
-    pub(super) fn record(&mut self, line: usize, at: &Instants, reply: &Reply, start: Instant) {
+    /// Counts an operation that has ended in one tally.
+    pub(super) fn record(&mut self, tally: usize, at: &Instants, reply: &Reply, start: Instant) {
         let done_ns = at.done.since(start);
         let index = done_ns / TENTH_NS;
         if self.tenths.last().is_none_or(|tenth| tenth.index < index) {
             self.tenths.push(Tenth::new(index));
         }
-        let tally = &mut self.tallies[line];
+        let tally = &mut self.tallies[tally];
         let before = tally.count;
         tally.record(at, reply);
         let Some(tenth) = self.tenths.last_mut() else { return };
@@ -66,16 +66,16 @@ impl<L> State<L> {
     }
 
     /// The server said something, or kept silent when it was asked.
-    pub(super) fn hear(&mut self, heard: Heard, now: Instant, unreachable_for_ns: u64) {
-        match heard {
-            Heard::Answer => self.silent_since = None,
-            Heard::Nothing => {
+    pub(super) fn note_contact(&mut self, contact: Contact, now: Instant, unreachable_for_ns: u64) {
+        match contact {
+            Contact::Answer => self.silent_since = None,
+            Contact::Nothing => {
                 let since = *self.silent_since.get_or_insert(now);
                 if now.since(since) >= unreachable_for_ns {
                     self.halt(Ended::Unreachable);
                 }
             }
-            Heard::NotAsked => {}
+            Contact::NotAsked => {}
         }
     }
 
@@ -84,16 +84,16 @@ impl<L> State<L> {
         if self.ended.leaves_the_rest() {
             return;
         }
-        for feed in &mut self.feeds {
-            while let Some(slot) = feed.take_overdue() {
-                self.tallies[slot.line].skipped += 1;
+        for queue in &mut self.queues {
+            while let Some(slot) = queue.take_overdue() {
+                self.tallies[slot.tally].skipped += 1;
             }
         }
     }
 
     /// The last document of this worker was sent: true once.
     pub(super) fn is_sold_out(&mut self) -> bool {
-        let empty = self.making == 0 && !self.feeds.iter().any(Feed::is_supplying);
+        let empty = self.making == 0 && !self.queues.iter().any(OperationQueue::is_supplying);
         let sold_out = empty && self.supply == Held::Yes;
         if sold_out {
             self.supply = Held::No;
@@ -104,13 +104,13 @@ impl<L> State<L> {
 
 /// Whether the server is there, as far as an outcome tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Contact {
     Answer,
     Nothing,
     NotAsked,
 }
 
-impl Heard {
+impl Contact {
     pub(super) const fn of(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Unknown(Doubt::Unacknowledged) => Self::NotAsked,

@@ -2,7 +2,7 @@
 
 use plimsoll_load::arrivals::{Arrivals, Stage};
 use plimsoll_load::phase::Phase;
-use plimsoll_load::reach::Reach;
+use plimsoll_load::rate_floor::RateFloor;
 use plimsoll_load::stop::Stop;
 use plimsoll_load::worker::Ended;
 use plimsoll_measure::clock::{MILLISECOND_NS, SECOND_NS};
@@ -18,7 +18,7 @@ fn reaching(arrivals: Arrivals, share: f64, length_s: u64) -> Phase {
     let stop = Stop { duration: Some(Span::from_secs(40)), ..Stop::default() };
     let mut phase = phase(arrivals, stop);
     phase.loads[0].documents = plimsoll_load::phase::Documents::Used;
-    phase.loads[0].timing.reach = Some(Reach { share, length: Span::from_secs(length_s) });
+    phase.loads[0].timing.rate_floor = Some(RateFloor { share, window: Span::from_secs(length_s) });
     phase
 }
 
@@ -98,7 +98,7 @@ fn a_threshold_that_breaks_ends_the_run_after_its_delay() {
     };
     let end = |delay_s, script: Script| {
         let mut phase = reaching(constant(100.0, 4), 0.5, 60);
-        phase.loads[0].timing.reach = None;
+        phase.loads[0].timing.rate_floor = None;
         live(phase, &["a"], &[("http_req_duration", rule(delay_s))], script)
     };
     let slow = Script::steady(70 * MS);

@@ -6,7 +6,7 @@ use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Collector, Finished, Second};
 use plimsoll_load::objective::Objective;
 use plimsoll_load::phase::Phase;
-use plimsoll_load::reach::Watch;
+use plimsoll_load::rate_watch::RateWatch;
 use plimsoll_load::runtime::Simulated;
 use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::{self, Control, Ended, Order, Supply};
@@ -40,7 +40,7 @@ impl Seen {
 struct Reader {
     collector: Collector,
     summary: Summary,
-    watch: Watch,
+    watch: RateWatch,
 }
 
 impl Reader {
@@ -49,7 +49,7 @@ impl Reader {
         if let Some(reason) = self.summary.broken() {
             control.abort(Ended::Threshold, reason);
         }
-        if let Some(reason) = self.watch.tell(second) {
+        if let Some(reason) = self.watch.add(second) {
             control.abort(Ended::NotReached, reason);
         }
     }
@@ -64,7 +64,7 @@ pub fn live(phase: Phase, names: &[&str], rules: &[(&str, Rule)], script: Script
         rules.iter().map(|(metric, rule)| expectation::read(metric, rule, &subjects).unwrap()).collect();
     let mut summary = Summary::new(names.clone(), Objective::standard()).expecting(&wanted);
     summary.arm();
-    let watch = Watch::new(&phase, Share::WHOLE);
+    let watch = RateWatch::new(&phase, Share::WHOLE);
     let reader = Arc::new(Mutex::new(Reader { collector: Collector::new(1), summary, watch }));
 
     let world = Simulated::default();

@@ -18,8 +18,8 @@ use plimsoll_load::summary::Summary;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::clock;
 use plimsoll_mongo::audit::{Scope, scan};
-use plimsoll_mongo::books::Books;
 use plimsoll_mongo::setup::{Context as SetupContext, Setup};
+use plimsoll_mongo::worker_ledger::WorkerLedger;
 use plimsoll_wire::Address;
 
 use plimsoll_run::client_engine::Fleet;
@@ -70,7 +70,7 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
     let proxies = proxies(&plan, address, seed)?;
     let road = proxies.first().map_or_else(|| site.clone(), |proxy| self::site(proxy.address()));
     let deal = Deal::new(setup.block(), 1, None).context("deal document numbers")?;
-    let books = vec![Books::new(deal, 0, None)];
+    let books = vec![WorkerLedger::new(deal, 0, None)];
     let mut fleet = Fleet::new(&setup, std::slice::from_ref(&road), books, Share::WHOLE, Spin::Off)?;
     let mut summary = Summary::new(plan.names(), plan.objective.clone());
     for phase in &plan.phases {

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Context;
 use plimsoll_document::IdForm;
 use plimsoll_ledger::{Ledger, Neighbours, Touched};
-use plimsoll_mongo::books::{Books, Closed};
-use plimsoll_mongo::keeper::KeeperThread;
+use plimsoll_mongo::journal_writer::JournalWriter;
 use plimsoll_mongo::setup::Command;
+use plimsoll_mongo::worker_ledger::{Closed, WorkerLedger};
 
 use super::Database;
 use crate::client_engine::Fleet;
@@ -28,10 +28,10 @@ impl Database {
     pub(super) fn hire(&mut self, ground: Ground<'_>, ledger: &Path) -> Outcome<()> {
         let first = ground.shard.index * self.crew.workers as u64;
         let workers = first..first + self.crew.workers as u64;
-        let keeper = KeeperThread::start(ledger, self.setup.run, self.deal, workers.clone());
+        let keeper = JournalWriter::start(ledger, self.setup.run, self.deal, workers.clone());
         let keeper = keeper.context("start the ledger")?;
         let books =
-            workers.map(|worker| Books::new(self.deal, worker, keeper.reservations(worker))).collect();
+            workers.map(|worker| WorkerLedger::new(self.deal, worker, keeper.reservations(worker))).collect();
         let fleet = Fleet::new(&self.setup, &self.place.roads(), books, ground.shard, self.crew.spin);
         self.fleet = Some(fleet.context("start the workers")?);
         self.keeper = Some(keeper);

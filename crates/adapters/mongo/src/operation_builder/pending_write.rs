@@ -1,16 +1,16 @@
 //! A change of one document from the moment it is noted as sent to the moment its outcome is known.
 
-use plimsoll_ledger::State as Known;
+use plimsoll_ledger::State as LedgerState;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
-use crate::maker::Maker;
+use super::OperationBuilder;
 
 /// A change that was noted as sent.
 ///
 /// An attempt without an answer leaves its document in doubt for good: whatever a further attempt is told, the first one
 /// may still be worked off. Only an acknowledgement ends the doubt, for both attempts say the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct PendingWrite {
     number: u64,
     state: State,
 }
@@ -23,47 +23,47 @@ enum State {
     Doubtful,
 }
 
-impl Claim {
+impl PendingWrite {
     /// A change of the document `number` that was not sent yet.
     pub const fn of(number: u64) -> Self {
         Self { number, state: State::Open }
     }
 }
 
-impl Maker {
-    /// Tells the books what came of an attempt; `matched` is whether the server found the document.
-    pub fn conclude(&self, claim: &mut Option<Claim>, outcome: Outcome, matched: bool) {
-        let Some(open) = claim else { return };
+impl OperationBuilder {
+    /// Tells the ledger what came of an attempt; `matched` is whether the server found the document.
+    pub fn conclude(&self, pending: &mut Option<PendingWrite>, outcome: Outcome, matched: bool) {
+        let Some(open) = pending else { return };
         match (outcome, open.state) {
             (Outcome::Acknowledged, _) if matched => {
-                self.books().acknowledge(open.number);
-                *claim = None;
+                self.ledger().acknowledge(open.number);
+                *pending = None;
             }
             (Outcome::Acknowledged, State::Open) => {
-                self.books().withdraw(open.number);
-                *claim = None;
+                self.ledger().withdraw(open.number);
+                *pending = None;
             }
-            (Outcome::Acknowledged, State::Doubtful) => *claim = None,
+            (Outcome::Acknowledged, State::Doubtful) => *pending = None,
             (Outcome::Unknown(_), _) => open.state = State::Doubtful,
             // It may be sent again: the next operation of the lane withdraws it.
             (Outcome::Rejected(_), _) => {}
         }
     }
 
-    /// Tells the books what came of a change whose transaction ended in `state`; `matched` is whether the server found the
+    /// Tells the ledger what came of a change whose transaction ended in `state`; `matched` is whether the server found the
     /// document.
-    pub fn conclude_with(&self, claim: &mut Option<Claim>, state: Known, matched: bool) {
+    pub fn conclude_with(&self, pending: &mut Option<PendingWrite>, state: LedgerState, matched: bool) {
         match state {
-            Known::Acknowledged => self.conclude(claim, Outcome::Acknowledged, matched),
-            Known::Unknown => self.conclude(claim, Outcome::Unknown(Doubt::Interrupted), matched),
-            Known::Rejected | Known::NotSent => self.release(claim),
+            LedgerState::Acknowledged => self.conclude(pending, Outcome::Acknowledged, matched),
+            LedgerState::Unknown => self.conclude(pending, Outcome::Unknown(Doubt::Interrupted), matched),
+            LedgerState::Rejected | LedgerState::NotSent => self.release(pending),
         }
     }
 
     /// No further attempt is made.
-    pub fn release(&self, claim: &mut Option<Claim>) {
-        if let Some(Claim { number, state: State::Open }) = claim.take() {
-            self.books().withdraw(number);
+    pub fn release(&self, pending: &mut Option<PendingWrite>) {
+        if let Some(PendingWrite { number, state: State::Open }) = pending.take() {
+            self.ledger().withdraw(number);
         }
     }
 }
@@ -73,18 +73,18 @@ mod tests {
     use plimsoll_measure::outcome::Rejection;
 
     use super::*;
-    use crate::testing::{claimed, maker};
+    use crate::testing::{builder, claimed};
 
     const LOST: Outcome = Outcome::Unknown(Doubt::ConnectionLost);
     const REFUSED: Outcome = Outcome::Rejected(Rejection::NotPrimary);
 
     /// What is known of the document after these attempts and the lane's next operation: acknowledged and sent.
     fn check(attempts: &[(Outcome, bool)], expected: (u32, u32)) {
-        let maker = maker(1);
-        let (number, mut claim) = claimed(&maker);
-        attempts.iter().for_each(|(outcome, matched)| maker.conclude(&mut claim, *outcome, *matched));
-        maker.release(&mut claim);
-        let known = maker.books().version(number);
+        let builder = builder(1);
+        let (number, mut pending) = claimed(&builder);
+        attempts.iter().for_each(|(outcome, matched)| builder.conclude(&mut pending, *outcome, *matched));
+        builder.release(&mut pending);
+        let known = builder.ledger().version(number);
         assert_eq!((known.acknowledged(), known.sent()), expected, "{attempts:?}");
     }
 

@@ -3,12 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use plimsoll_ledger::{Changes, Deal, Intents, Page, Place, Share, State, Touched, WorkerLedger};
+use plimsoll_ledger::{
+    Changes, Deal, Intents, Page, Place, Share, State, Touched, WorkerLedger as DocumentStates,
+};
 
-use crate::keeper::Reservations;
-use crate::known::{Known, Part};
+use crate::journal_writer::Reservations;
+use crate::snapshot::{Snapshot, WorkerDocuments};
 
-pub use pick::{Claimed, Picked};
+pub use pick::Picked;
 
 mod changes;
 mod pick;
@@ -18,10 +20,10 @@ const AHEAD: u64 = 1 << 21;
 
 /// One worker's numbers and ledger, and what it knows of changes.
 #[derive(Debug)]
-pub struct Books {
+pub struct WorkerLedger {
     deal: Deal,
     share: Share,
-    ledger: WorkerLedger,
+    states: DocumentStates,
     reservations: Option<Reservations>,
     documents_left: Option<u64>,
     /// Numbers that are given out for one operation at most.
@@ -36,7 +38,7 @@ pub struct Books {
     /// What was said on disk that it will be done.
     intents: Intents,
     pages: Vec<Page>,
-    known: Arc<Known>,
+    snapshot: Arc<Snapshot>,
     given: Given,
 }
 
@@ -55,19 +57,29 @@ pub struct Closed {
     /// The worker among all workers of all shards.
     pub worker: u64,
     /// What became of its documents.
-    pub ledger: WorkerLedger,
+    pub ledger: DocumentStates,
     /// Documents that other operations may have changed or removed.
     pub touched: Touched,
 }
 
-impl Books {
-    /// The books of worker `worker`; with `reservations`, every number is reserved on disk before it is given out.
+/// A change that was noted as sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// This version takes its place.
+    Version(u32),
+    /// It is removed.
+    Removal,
+}
+
+impl WorkerLedger {
+    /// The ledger of worker `worker`; with `reservations`, every number is reserved on disk before it is given out.
     pub fn new(deal: Deal, worker: u64, reservations: Option<Reservations>) -> Self {
-        let ledger = if reservations.is_some() { WorkerLedger::new() } else { WorkerLedger::unjournaled() };
+        let states =
+            if reservations.is_some() { DocumentStates::new() } else { DocumentStates::unjournaled() };
         Self {
             deal,
             share: deal.share(worker),
-            ledger,
+            states,
             reservations,
             documents_left: None,
             take_max: u64::MAX,
@@ -77,7 +89,7 @@ impl Books {
             changed: Vec::new(),
             intents: Intents::NONE,
             pages: Vec::new(),
-            known: Arc::default(),
+            snapshot: Arc::default(),
             given: Given::default(),
         }
     }
@@ -106,7 +118,7 @@ impl Books {
         }
         let first = self.share.taken();
         let numbers = self.share.take(count)?;
-        self.ledger.set(first..self.share.taken(), State::Unknown);
+        self.states.set(first..self.share.taken(), State::Unknown);
         self.documents_left = self.documents_left.map(|left| left - (numbers.end - numbers.start));
         Some(numbers)
     }
@@ -129,7 +141,7 @@ impl Books {
     pub fn settle(&mut self, numbers: Range<u64>, state: State) {
         if let Some(place) = self.deal.locate(numbers.start) {
             let end = place.local + (numbers.end - numbers.start);
-            self.ledger.set(place.local..end, state);
+            self.states.set(place.local..end, state);
             if state == State::Acknowledged {
                 self.newest = self.newest.max(end);
             }
@@ -137,50 +149,50 @@ impl Books {
     }
 
     /// What this worker has to tell the others before a phase.
-    pub fn part(&self) -> Part {
-        Part {
+    pub fn documents(&self) -> WorkerDocuments {
+        WorkerDocuments {
             worker: self.share.worker(),
             taken: self.share.taken(),
-            ledger: self.ledger.clone(),
+            states: self.states.clone(),
             changes: self.changes.clone(),
         }
     }
 
     /// Learns what all workers have told.
-    pub fn learn(&mut self, known: Arc<Known>) {
-        self.changes.clone_from(known.changes());
+    pub fn learn(&mut self, snapshot: Arc<Snapshot>) {
+        self.changes.clone_from(snapshot.changes());
         let worker = self.share.worker();
-        self.given = Given { owned: known.owned(worker), before: known.taken(worker) };
-        self.known = known;
+        self.given = Given { owned: snapshot.owned(worker), before: snapshot.taken(worker) };
+        self.snapshot = snapshot;
     }
 
     fn state(&self, place: Place) -> State {
         if place.worker == self.share.worker() {
-            self.ledger.state(place.local)
+            self.states.state(place.local)
         } else {
-            self.known.state(place)
+            self.snapshot.state(place)
         }
     }
 
     /// What is known of a document that this worker inserts.
     pub fn state_of(&self, number: u64) -> State {
-        self.deal.locate(number).map_or(State::NotSent, |place| self.ledger.state(place.local))
+        self.deal.locate(number).map_or(State::NotSent, |place| self.states.state(place.local))
     }
 
     /// Hands what was noted since the last time to the keeper.
     pub fn flush(&mut self) {
         self.tell_changes();
         let Some(reservations) = &self.reservations else { return };
-        self.ledger.take_dirty(&mut self.pages);
+        self.states.take_dirty(&mut self.pages);
         if !self.pages.is_empty() {
             reservations.flush(std::mem::take(&mut self.pages));
         }
     }
 
-    /// Ends the books.
+    /// Ends the ledger.
     pub fn close(self) -> Closed {
         let touched = self.changes.touched.clone();
-        Closed { worker: self.share.worker(), ledger: self.ledger.with_changes(self.changes), touched }
+        Closed { worker: self.share.worker(), ledger: self.states.with_changes(self.changes), touched }
     }
 
     /// Makes sure that the next `count` numbers are reserved; false if the disk refuses.
@@ -188,14 +200,14 @@ impl Books {
         let Some(reservations) = &self.reservations else { return true };
         let needed = self.share.taken() + count;
         let (next, ahead) = (self.share.taken(), AHEAD.max(2 * count));
-        if self.ledger.wants(next, ahead).is_some() {
-            self.ledger.grant(reservations.granted());
-            self.ledger.wants(next, ahead).into_iter().for_each(|until| reservations.ask(until));
+        if self.states.wants(next, ahead).is_some() {
+            self.states.grant(reservations.granted());
+            self.states.wants(next, ahead).into_iter().for_each(|until| reservations.ask(until));
         }
-        if self.ledger.reserved_until() < needed {
-            self.ledger.grant(reservations.wait(needed));
+        if self.states.reserved_until() < needed {
+            self.states.grant(reservations.wait(needed));
         }
-        self.ledger.reserved_until() >= needed
+        self.states.reserved_until() >= needed
     }
 }
 
@@ -203,26 +215,26 @@ impl Books {
 mod tests {
     use super::*;
 
-    fn books(limit: Option<u64>) -> Books {
-        let mut books = Books::new(Deal::new(10, 2, None).unwrap(), 1, None);
-        books.limit(limit);
-        books
+    fn ledger(limit: Option<u64>) -> WorkerLedger {
+        let mut ledger = WorkerLedger::new(Deal::new(10, 2, None).unwrap(), 1, None);
+        ledger.limit(limit);
+        ledger
     }
 
     #[test]
     fn a_limit_is_kept_to_the_document() {
-        let mut books = books(Some(25));
-        let taken: Vec<_> = std::iter::from_fn(|| books.take(8)).collect();
+        let mut ledger = ledger(Some(25));
+        let taken: Vec<_> = std::iter::from_fn(|| ledger.take(8)).collect();
         assert_eq!(taken, [10..18, 18..20, 30..38, 38..40, 50..55]);
     }
 
     #[test]
     fn what_is_given_back_was_never_sent_and_does_not_count() {
-        let mut books = books(Some(10));
-        let numbers = books.take(10).unwrap();
-        books.give_back(numbers);
-        assert_eq!(books.take(10), Some(30..40));
-        let closed = books.close();
+        let mut ledger = ledger(Some(10));
+        let numbers = ledger.take(10).unwrap();
+        ledger.give_back(numbers);
+        assert_eq!(ledger.take(10), Some(30..40));
+        let closed = ledger.close();
         assert_eq!(closed.ledger.counts().unknown, 10);
     }
 }

@@ -10,7 +10,7 @@ use plimsoll_ledger::{Changed, Deal, Intent, Intents, Keeper, Page, Run};
 
 /// The keeper's thread.
 #[derive(Debug)]
-pub struct KeeperThread {
+pub struct JournalWriter {
     sender: Sender<Message>,
     accounts: Vec<Arc<Account>>,
     thread: JoinHandle<Result<(), Error>>,
@@ -49,7 +49,7 @@ struct Granted {
     refused: bool,
 }
 
-impl KeeperThread {
+impl JournalWriter {
     /// Starts the keeper of the workers `workers` (among all of all shards) in `dir`.
     ///
     /// # Errors

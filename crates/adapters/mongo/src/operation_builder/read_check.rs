@@ -5,10 +5,10 @@ use plimsoll_document::{Encoded, STAMP_FIELD};
 use plimsoll_ledger::VERSION_MAX;
 use plimsoll_measure::outcome::Rejection;
 
-use crate::books::{Claimed, Picked};
-use crate::maker::{Maker, identity_of};
+use super::{OperationBuilder, identity_of};
 use crate::scenario::Stamp;
 use crate::statement;
+use crate::worker_ledger::{Claimed, Picked};
 
 /// So many bytes of each read are compared with what they should be, on average; every version is looked at.
 const BYTES_A_READ: u64 = 256;
@@ -17,7 +17,7 @@ const STAMP_BYTES: usize = 1 + STAMP_FIELD.len() + 1 + 8 + 1;
 
 /// Compares what was read with what was written.
 #[derive(Debug, Default)]
-pub(crate) struct Checker {
+pub(super) struct ReadChecker {
     scratch: Vec<u8>,
     /// Bytes that may be compared by now.
     credit: u64,
@@ -32,15 +32,15 @@ pub enum Shows {
     After,
 }
 
-impl Maker {
+impl OperationBuilder {
     /// Judges what a read of a picked document showed.
     ///
     /// # Errors
     /// The class of what is wrong with it.
     pub fn judge_read(&self, picked: &Picked, shows: Shows, found: Option<&[u8]>) -> Result<(), Rejection> {
         let (known, touched) = {
-            let books = self.books();
-            (books.version(picked.number), books.is_touched(picked.number))
+            let ledger = self.ledger();
+            (ledger.version(picked.number), ledger.is_touched(picked.number))
         };
         let Some(found) = found else {
             let removed = known.may_be_deleted() && picked.claimed != Some(Claimed::Removal);
@@ -121,33 +121,33 @@ mod tests {
     use super::*;
     use crate::keys::Keys;
     use crate::setup::Purpose;
-    use crate::testing::{claimed, maker};
+    use crate::testing::{builder, claimed};
 
-    fn document(maker: &Maker, version: u32, number: u64) -> Vec<u8> {
+    fn document(builder: &OperationBuilder, version: u32, number: u64) -> Vec<u8> {
         let mut out = Vec::new();
-        maker.write_version(&mut out, version, number);
+        builder.write_version(&mut out, version, number);
         out
     }
 
-    fn read(maker: &Maker) -> Picked {
-        maker.books().pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap()
+    fn read(builder: &OperationBuilder) -> Picked {
+        builder.ledger().pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap()
     }
 
     /// A document that was replaced once, and a picked read of it.
-    fn replaced() -> (Maker, Picked) {
-        let maker = maker(1);
-        let (_, mut claim) = claimed(&maker);
-        maker.conclude(&mut claim, Outcome::Acknowledged, true);
-        let picked = read(&maker);
-        (maker, picked)
+    fn replaced() -> (OperationBuilder, Picked) {
+        let builder = builder(1);
+        let (_, mut pending) = claimed(&builder);
+        builder.conclude(&mut pending, Outcome::Acknowledged, true);
+        let picked = read(&builder);
+        (builder, picked)
     }
 
     #[test]
     fn the_acknowledged_version_is_sound_and_an_earlier_one_is_stale() {
-        let (maker, picked) = replaced();
+        let (builder, picked) = replaced();
         let judge = |version| {
-            let found = document(&maker, version, picked.number);
-            maker.judge_read(&picked, Shows::Before, Some(&found))
+            let found = document(&builder, version, picked.number);
+            builder.judge_read(&picked, Shows::Before, Some(&found))
         };
         assert_eq!(judge(1), Ok(()));
         assert_eq!(judge(0), Err(Rejection::StaleRead));
@@ -156,48 +156,48 @@ mod tests {
 
     #[test]
     fn a_version_that_was_sent_while_reading_is_sound_too() {
-        let maker = maker(1);
-        let picked = read(&maker);
-        let (number, _) = claimed(&maker);
+        let builder = builder(1);
+        let picked = read(&builder);
+        let (number, _) = claimed(&builder);
         for version in [0, 1] {
-            let found = document(&maker, version, number);
-            assert_eq!(maker.judge_read(&picked, Shows::Before, Some(&found)), Ok(()));
+            let found = document(&builder, version, number);
+            assert_eq!(builder.judge_read(&picked, Shows::Before, Some(&found)), Ok(()));
         }
     }
 
     #[test]
     fn content_that_does_not_follow_is_corrupted() {
-        let (maker, picked) = replaced();
-        let mut found = document(&maker, 1, picked.number);
+        let (builder, picked) = replaced();
+        let mut found = document(&builder, 1, picked.number);
         let at = found.len() / 2;
         found[at] ^= 1;
-        assert_eq!(maker.judge_read(&picked, Shows::Before, Some(&found)), Err(Rejection::CorruptedRead));
-        let other = document(&maker, 1, picked.number + 1);
-        assert_eq!(maker.judge_read(&picked, Shows::Before, Some(&other)), Err(Rejection::CorruptedRead));
+        assert_eq!(builder.judge_read(&picked, Shows::Before, Some(&found)), Err(Rejection::CorruptedRead));
+        let other = document(&builder, 1, picked.number + 1);
+        assert_eq!(builder.judge_read(&picked, Shows::Before, Some(&other)), Err(Rejection::CorruptedRead));
     }
 
     #[test]
     fn a_promised_document_that_is_absent_was_not_expected_to_be() {
-        let (maker, picked) = replaced();
-        assert_eq!(maker.judge_read(&picked, Shows::Before, None), Err(Rejection::Unexpected));
-        maker.books().pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
-        assert_eq!(maker.judge_read(&picked, Shows::Before, None), Ok(()));
+        let (builder, picked) = replaced();
+        assert_eq!(builder.judge_read(&picked, Shows::Before, None), Err(Rejection::Unexpected));
+        builder.ledger().pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
+        assert_eq!(builder.judge_read(&picked, Shows::Before, None), Ok(()));
     }
 
     #[test]
     fn what_was_touched_meanwhile_is_not_judged() {
-        let (maker, picked) = replaced();
-        maker.books().touch(picked.number);
-        assert_eq!(maker.judge_read(&picked, Shows::Before, Some(&[5, 0, 0, 0, 0])), Ok(()));
+        let (builder, picked) = replaced();
+        builder.ledger().touch(picked.number);
+        assert_eq!(builder.judge_read(&picked, Shows::Before, Some(&[5, 0, 0, 0, 0])), Ok(()));
     }
 
     #[test]
     fn a_change_shows_the_version_before_or_after_it() {
-        let maker = maker(1);
-        let picked = maker.books().pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
+        let builder = builder(1);
+        let picked = builder.ledger().pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
         let judge = |shows, version| {
-            let found = document(&maker, version, picked.number);
-            maker.judge_read(&picked, shows, Some(&found))
+            let found = document(&builder, version, picked.number);
+            builder.judge_read(&picked, shows, Some(&found))
         };
         assert_eq!((judge(Shows::Before, 0), judge(Shows::After, 1)), (Ok(()), Ok(())));
         assert_eq!(judge(Shows::Before, 1), Err(Rejection::CorruptedRead));

@@ -1,19 +1,18 @@
-//! Tickets: the operations that the server lets into its storage engine at a time.
+//! Checks tickets: the operations that the server admits to its storage engine at a time.
 
+use plimsoll_load::bottlenecks::observation::both;
+use plimsoll_load::bottlenecks::reading::{reading, share};
+use plimsoll_load::bottlenecks::{Finding, Machine, NOT_REPORTED, NotObserved, Observation, departs};
 use plimsoll_measure::line::Reading;
 use plimsoll_measure::sample::ServerSample;
 
-use super::reading::{reading, share};
-use super::side::both;
-use super::{Machine, NOT_REPORTED, Seen, Side, Unseen, departs};
-
-/// Where this share is in use on average, some operation nearly always finds none free.
+/// With this share in use on average, some operation nearly always finds none free.
 const IN_USE_MAX: f64 = 0.90;
-/// On average somebody waits.
+/// Operations that wait, on average.
 const WAITING_MIN: f64 = 1.0;
 
-/// Write and read tickets, in use and waited for. Servers since 7.0 adjust how many there are as they go.
-pub(super) fn look(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Unseen> {
+/// Finds write or read tickets that are all in use or waited for. Servers since 7.0 adjust their number at run time.
+pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
     let sides = (baseline, knee);
     let seen = [
         in_use(sides, "write tickets in use", |it| (it.write_tickets_out, it.write_tickets_max)),
@@ -24,14 +23,14 @@ pub(super) fn look(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Uns
     let seen: Vec<(bool, Reading)> = seen.into_iter().flatten().collect();
     let departed = seen.iter().any(|(departed, _)| *departed);
     let readings: Vec<_> = seen.into_iter().map(|(_, reading)| reading).collect();
-    if readings.is_empty() { Err(NOT_REPORTED) } else { Ok(Seen { departed, readings }) }
+    if readings.is_empty() { Err(NOT_REPORTED) } else { Ok(Finding { departed, readings }) }
 }
 
 fn in_use(
-    sides: (&Side, &Side),
+    sides: (&Observation, &Observation),
     what: &str,
     tickets: fn(&ServerSample) -> (Option<u64>, Option<u64>),
-) -> Result<(bool, Reading), Unseen> {
+) -> Result<(bool, Reading), NotObserved> {
     let of_all = |sample: &ServerSample| {
         let (out, most) = tickets(sample);
         Some(out? as f64 / most.filter(|most| *most > 0)? as f64)
@@ -41,10 +40,10 @@ fn in_use(
 }
 
 fn waiting(
-    sides: (&Side, &Side),
+    sides: (&Observation, &Observation),
     what: &str,
     count: fn(&ServerSample) -> Option<u64>,
-) -> Result<(bool, Reading), Unseen> {
+) -> Result<(bool, Reading), NotObserved> {
     let counts = both(sides, |side| side.mean(|it| count(it).map(|count| count as f64)))?;
     Ok((departs(counts.0, counts.1, WAITING_MIN), reading(what, "operations", counts)))
 }

@@ -3,8 +3,8 @@
 use plimsoll_measure::clock::Instant;
 
 use super::{Ended, Order};
-use crate::feed::narrowed;
 use crate::mix::scramble;
+use crate::operation_queue::narrowed;
 use crate::shift::Shifts;
 use crate::think::Think;
 
@@ -13,11 +13,11 @@ const THINKING: u64 = 0x0074_6869_6E6B;
 
 /// One lane of a load.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct Writer {
     /// Which load of the phase.
     pub(super) load: usize,
     /// Its number among the load's writers, over all workers.
-    writer: u64,
+    number: u64,
     /// When its load begins.
     start: Instant,
     /// Before this it waits: for its load's start, or thinking.
@@ -44,7 +44,7 @@ pub(super) enum Turn {
     Never(Ended),
 }
 
-impl Seat {
+impl Writer {
     /// The `lane`-th of a worker's lanes for a load.
     pub(super) fn new(order: &Order, load: usize, lane: u64) -> Self {
         let (phase, it) = (&order.phase, &order.phase.loads[load]);
@@ -52,7 +52,7 @@ impl Seat {
         let start = order.start + it.timing.start.as_ns();
         Self {
             load,
-            writer: lane * share.of + share.index,
+            number: lane * share.of + share.index,
             start,
             // Open arrivals have a due time to wait for.
             resumes: (!it.arrivals.is_open() && start > order.start).then_some(start),
@@ -80,7 +80,7 @@ impl Seat {
         }
         self.resumes = None;
         let Some(shifts) = self.shifts.as_ref().filter(|_| now >= self.shift_ends) else { return Turn::Now };
-        let Some(shift) = shifts.next(self.writer, now.since(self.start)) else {
+        let Some(shift) = shifts.next(self.number, now.since(self.start)) else {
             return Turn::Never(Ended::Duration);
         };
         let begins = self.start + shift.start;
@@ -97,7 +97,7 @@ impl Seat {
             *left -= 1;
         }
         if let Some(think) = &self.think {
-            self.resumes = Some(done + think.after_ns(self.seed, self.writer, self.thoughts));
+            self.resumes = Some(done + think.after_ns(self.seed, self.number, self.thoughts));
             self.thoughts += 1;
         }
     }

@@ -10,7 +10,7 @@ use crate::phase::{Documents, Overdue, Phase};
 use crate::schedule::Schedule;
 
 /// Where the operations of one load come from.
-pub struct Feed {
+pub struct OperationQueue {
     mix: Mix,
     overdue_rule: Overdue,
     operations_left: Option<u64>,
@@ -18,7 +18,7 @@ pub struct Feed {
     exhausted: bool,
     source: Source,
     /// Where each operation is counted.
-    lines: Vec<usize>,
+    tallies: Vec<usize>,
     /// When its load begins.
     start: Instant,
     /// When nothing is due any more.
@@ -40,17 +40,23 @@ pub struct Slot {
     /// Which operation of the plan it is.
     pub operation: usize,
     /// Where it is counted.
-    pub line: usize,
+    pub tally: usize,
     /// When it is due; closed arrivals are due when they are sent.
     pub due: Option<Instant>,
     /// When the pacer noticed it, if no lane took it in time.
     pub awake: Option<Instant>,
 }
 
-impl Feed {
-    /// One worker's feed of the load `index` of a phase that starts at `start`; nothing where the mix has no weight.
-    /// `lines` says where each operation is counted.
-    pub fn new(phase: &Phase, index: usize, share: Share, start: Instant, lines: Vec<usize>) -> Option<Self> {
+impl OperationQueue {
+    /// One worker's queue of the load `index` of a phase that starts at `start`; nothing where the mix has no weight.
+    /// `tallies` says where each operation is counted.
+    pub fn new(
+        phase: &Phase,
+        index: usize,
+        share: Share,
+        start: Instant,
+        tallies: Vec<usize>,
+    ) -> Option<Self> {
         let load = &phase.loads[index];
         let seed = scramble(phase.seed, index as u64);
         let share = narrowed(share, u64::from(load.arrivals.connections()));
@@ -67,7 +73,7 @@ impl Feed {
             documents: load.documents,
             exhausted: false,
             source,
-            lines,
+            tallies,
             start: start + load.timing.start.as_ns(),
             end,
             until: end.map(|end| end + grace.as_ns()),
@@ -157,7 +163,7 @@ impl Feed {
         };
         self.operations_left = self.operations_left.map(|left| left - 1);
         let operation = self.mix.pick(number);
-        Some(Slot { number, operation, line: self.lines[operation], due, awake: None })
+        Some(Slot { number, operation, tally: self.tallies[operation], due, awake: None })
     }
 
     /// An operation that it gave has ended after this time of service.

@@ -21,14 +21,14 @@ const TRY_LIMIT: Duration = Duration::from_nanos(10 * SECOND_NS);
 
 /// One attempt. Dropping it ends it.
 #[derive(Debug)]
-pub(super) struct Knock {
+pub(super) struct ReconnectProbe {
     attempt: JoinHandle<Option<Connection>>,
 }
 
-impl Knock {
+impl ReconnectProbe {
     /// Begins one. Must be called on a tokio runtime.
-    pub fn at(site: Arc<Deployment>) -> Self {
-        let attempt = async move { tokio::time::timeout(TRY_LIMIT, site.connect()).await.ok()?.ok() };
+    pub fn at(deployment: Arc<Deployment>) -> Self {
+        let attempt = async move { tokio::time::timeout(TRY_LIMIT, deployment.connect()).await.ok()?.ok() };
         Self { attempt: tokio::spawn(attempt) }
     }
 
@@ -40,7 +40,7 @@ impl Knock {
     }
 }
 
-impl Drop for Knock {
+impl Drop for ReconnectProbe {
     fn drop(&mut self) {
         self.attempt.abort();
     }
@@ -48,32 +48,32 @@ impl Drop for Knock {
 
 /// When a worker may try a server again.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct RetryGate {
     /// The moment from which on it may be tried, in nanoseconds; 0 while it is known to be there.
     next_ns: AtomicU64,
 }
 
-impl Patience {
+impl RetryGate {
     /// Whether it is not known to be there.
-    pub fn is_needed(&self) -> bool {
+    pub fn is_down(&self) -> bool {
         self.next_ns.load(Ordering::Relaxed) > 0
     }
 
     /// It was reached.
-    pub fn end(&self) {
+    pub fn reached(&self) {
         self.next_ns.store(0, Ordering::Relaxed);
     }
 
     /// It was lost, or not reached.
-    pub fn begin(&self, now: Instant) {
+    pub fn failed(&self, now: Instant) {
         self.next_ns.store((now + TRY_EVERY_NS).as_ns(), Ordering::Relaxed);
     }
 
     /// Whether it is to be tried now. Unless it is known to be there, this one tries for all.
-    pub fn is_over(&self, now: Instant) -> bool {
+    pub fn may_try(&self, now: Instant) -> bool {
         let over = self.next_ns.load(Ordering::Relaxed) <= now.as_ns();
-        if over && self.is_needed() {
-            self.begin(now);
+        if over && self.is_down() {
+            self.failed(now);
         }
         over
     }
@@ -85,16 +85,13 @@ mod tests {
 
     #[test]
     fn one_tries_for_all_until_the_server_is_reached_and_then_everybody_may() {
-        let (patience, start) = (Patience::default(), Instant::from_ns(SECOND_NS));
-        assert!(patience.is_over(start) && patience.is_over(start), "it is there as far as anybody knows");
-        patience.begin(start);
+        let (gate, start) = (RetryGate::default(), Instant::from_ns(SECOND_NS));
+        assert!(gate.may_try(start) && gate.may_try(start), "it is there as far as anybody knows");
+        gate.failed(start);
         let later = start + TRY_EVERY_NS;
-        assert_eq!(
-            [start, later - 1, later, later].map(|at| patience.is_over(at)),
-            [false, false, true, false]
-        );
-        assert!(patience.is_over(later + TRY_EVERY_NS));
-        patience.end();
-        assert!(!patience.is_needed() && patience.is_over(start) && patience.is_over(start));
+        assert_eq!([start, later - 1, later, later].map(|at| gate.may_try(at)), [false, false, true, false]);
+        assert!(gate.may_try(later + TRY_EVERY_NS));
+        gate.reached();
+        assert!(!gate.is_down() && gate.may_try(start) && gate.may_try(start));
     }
 }

@@ -1,38 +1,38 @@
 //! The documents of every worker as they were when a phase started: what operations by receipt may name.
 //!
 //! Each document has one owner among the workers, whoever inserted it: only the owner works on it. So what is known of
-//! a document is always in one worker's books, and every worker has documents to work on even where few connections
+//! a document is always in one worker's ledger, and every worker has documents to work on even where few connections
 //! inserted them all.
 
 use std::ops::Range;
 
-use plimsoll_ledger::{Changes, Place, State, WorkerLedger};
+use plimsoll_ledger::{Changes, Place, State, WorkerLedger as DocumentStates};
 
 /// One worker's documents at the start of a phase.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct WorkerDocuments {
     /// The worker among all workers of all shards.
     pub worker: u64,
     /// Documents that were given out.
     pub taken: u64,
     /// What became of them.
-    pub ledger: WorkerLedger,
+    pub states: DocumentStates,
     /// What became of those that were changed since, and of those of others.
     pub changes: Changes,
 }
 
 /// The documents of all workers of this process at the start of a phase.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
-    parts: Vec<Part>,
+pub struct Snapshot {
+    parts: Vec<WorkerDocuments>,
     changes: Changes,
     /// The documents of each owner, in the order of the workers.
     owned: Vec<Range<u64>>,
 }
 
-impl Known {
+impl Snapshot {
     /// What the workers know, in the order of the workers.
-    pub fn of(parts: Vec<Part>) -> Self {
+    pub fn of(parts: Vec<WorkerDocuments>) -> Self {
         let mut changes = Changes::default();
         parts.iter().for_each(|part| changes.merge(&part.changes));
         let taken: u64 = parts.iter().map(|part| part.taken).sum();
@@ -72,7 +72,7 @@ impl Known {
     /// What was known of a document when the phase started; what is not known was not sent.
     pub fn state(&self, place: Place) -> State {
         let part = self.parts.iter().find(|part| part.worker == place.worker && place.local < part.taken);
-        part.map_or(State::NotSent, |part| part.ledger.state(place.local))
+        part.map_or(State::NotSent, |part| part.states.state(place.local))
     }
 
     /// Documents that a worker itself had given out.
@@ -91,22 +91,22 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn part(worker: u64, taken: u64) -> Part {
-        let mut ledger = WorkerLedger::unjournaled();
-        ledger.set(0..taken, State::Acknowledged);
-        Part { worker, taken, ledger, changes: Changes::default() }
+    fn part(worker: u64, taken: u64) -> WorkerDocuments {
+        let mut states = DocumentStates::unjournaled();
+        states.set(0..taken, State::Acknowledged);
+        WorkerDocuments { worker, taken, states, changes: Changes::default() }
     }
 
     #[test]
     fn every_document_has_one_owner_and_owners_have_as_many_but_one() {
         for taken in [vec![10, 0, 0], vec![3, 4, 1], vec![0, 0, 2], vec![0, 0, 0]] {
             let parts = taken.iter().enumerate().map(|(worker, taken)| part(worker as u64 + 5, *taken));
-            let known = Known::of(parts.collect());
+            let snapshot = Snapshot::of(parts.collect());
             let mut seen = Vec::new();
             for worker in 5..8 {
-                let owned = known.owned(worker);
-                seen.extend((0..owned).map(|index| known.place(worker, index).unwrap()));
-                assert!(known.place(worker, owned).is_none());
+                let owned = snapshot.owned(worker);
+                seen.extend((0..owned).map(|index| snapshot.place(worker, index).unwrap()));
+                assert!(snapshot.place(worker, owned).is_none());
             }
             let all =
                 |(worker, taken): (usize, &u64)| (0..*taken).map(move |local| (worker as u64 + 5, local));
@@ -115,14 +115,14 @@ mod tests {
             expected.sort_unstable();
             got.sort_unstable();
             assert_eq!(got, expected);
-            assert!(seen.iter().all(|place| known.state(*place) == State::Acknowledged));
+            assert!(seen.iter().all(|place| snapshot.state(*place) == State::Acknowledged));
         }
     }
 
     #[test]
     fn nothing_is_known_of_others() {
-        let known = Known::of(vec![part(0, 3)]);
-        assert_eq!((known.owned(1), known.place(1, 0)), (0, None));
-        assert_eq!(known.state(Place { worker: 0, local: 3 }), State::NotSent);
+        let snapshot = Snapshot::of(vec![part(0, 3)]);
+        assert_eq!((snapshot.owned(1), snapshot.place(1, 0)), (0, None));
+        assert_eq!(snapshot.state(Place { worker: 0, local: 3 }), State::NotSent);
     }
 }

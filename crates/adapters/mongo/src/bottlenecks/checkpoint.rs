@@ -1,21 +1,23 @@
-//! Checkpoints: the storage engine writes everything that changed to its files.
+//! Checks checkpoints, in which the storage engine writes every change to its files.
 
+use plimsoll_load::bottlenecks::reading::{partial, share};
+use plimsoll_load::bottlenecks::{
+    DEPARTURE, Finding, Machine, NOT_REPORTED, NotObserved, Observation, RISE, SecondOfService,
+};
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::sample::{Checkpoint, checkpoints};
 
-use super::reading::{partial, share};
-use super::{DEPARTURE, Machine, NOT_REPORTED, RISE, SecondOfService, Seen, Side, Unseen};
-
-/// Where several checkpoints take more than this share of the time, one hardly ends before the next begins.
+/// Several checkpoints above this share of the time follow each other without a pause.
 const TIME_SHARE_MAX: f64 = 0.50;
-/// A single one says so only where it takes the whole window: by default one begins a minute after the last ended.
+/// The same for a single checkpoint: by default one begins a minute after the last ended.
 const TIME_SHARE_MAX_OF_ONE: f64 = 0.90;
-/// Operations that are slower by less are not what breaks an objective, in milliseconds.
+/// Operations that are slower by less do not break an objective, in milliseconds.
 const SLOWER_MS_MIN: f64 = 1.0;
 
-/// A checkpoint that happens to fall into the window is not enough: operations must be slower while it runs than beside it.
-/// It is the service time that is compared, since a queue in front of the connections grows to a window's end by itself.
-pub(super) fn look(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Unseen> {
+/// Finds checkpoints that slow operations, or that never end. A checkpoint that happens to fall into the window is not enough:
+/// operations must be slower while it runs. Compares service times, because a queue in front of the connections grows to a
+/// window's end by itself.
+pub(super) fn check(baseline: &Observation, knee: &Observation, _: Machine) -> Result<Finding, NotObserved> {
     let (before, at) = (Split::of(baseline)?, Split::of(knee)?);
     let limit = if at.count > 1 { TIME_SHARE_MAX } else { TIME_SHARE_MAX_OF_ONE };
     let ceaseless = at.time_share >= limit && at.time_share >= before.time_share * RISE;
@@ -29,10 +31,10 @@ pub(super) fn look(baseline: &Side, knee: &Side, _: Machine) -> Result<Seen, Uns
         readings.push(partial("mean service time under one", "ms", (before.under_ms, at.under_ms)));
         readings.push(partial("mean service time beside one", "ms", (before.beside_ms, at.beside_ms)));
     }
-    Ok(Seen { departed: ceaseless || slower, readings })
+    Ok(Finding { departed: ceaseless || slower, readings })
 }
 
-/// A window in two parts: the seconds with a checkpoint and those without.
+/// A window split into the seconds with a checkpoint and those without.
 struct Split {
     count: usize,
     time_share: f64,
@@ -41,7 +43,7 @@ struct Split {
 }
 
 impl Split {
-    fn of(side: &Side) -> Result<Self, Unseen> {
+    fn of(side: &Observation) -> Result<Self, NotObserved> {
         let tells = side.samples.iter().any(|it| it.checkpoints.is_some() || it.checkpoint_running.is_some());
         if !tells {
             return Err(NOT_REPORTED);

@@ -1,27 +1,27 @@
-//! Numbers at the baseline and at the knee, and how they read.
+//! Builds readings at the baseline and at the knee, and prints them as evidence.
 
 use plimsoll_measure::line::Reading;
 
 /// Bytes in a mebibyte.
-pub(super) const MIB: f64 = 1_048_576.0;
+pub const MIB: f64 = 1_048_576.0;
 
-/// A number at both rates.
-pub(super) fn reading(what: &str, unit: &str, (baseline, knee): (f64, f64)) -> Reading {
+/// A number at the baseline and at the knee.
+pub fn reading(what: &str, unit: &str, (baseline, knee): (f64, f64)) -> Reading {
     partial(what, unit, (Some(baseline), Some(knee)))
 }
 
-/// A share, 0 to 1, at both rates, as a percentage.
-pub(super) fn share(what: &str, (baseline, knee): (f64, f64)) -> Reading {
+/// A share, 0 to 1, at the baseline and at the knee, as a percentage.
+pub fn share(what: &str, (baseline, knee): (f64, f64)) -> Reading {
     reading(what, "%", (baseline * 100.0, knee * 100.0))
 }
 
-/// A number that may be missing at a rate.
-pub(super) fn partial(what: &str, unit: &str, (baseline, knee): (Option<f64>, Option<f64>)) -> Reading {
+/// A number that may be missing at the baseline or at the knee.
+pub fn partial(what: &str, unit: &str, (baseline, knee): (Option<f64>, Option<f64>)) -> Reading {
     Reading { what: what.to_owned(), unit: unit.to_owned(), baseline, knee }
 }
 
-/// All readings in words, the knee's first: `disk busy 98 % (15 % at 100/s), read 3.00 MiB/s (0 MiB/s)`. `rate` is the
-/// baseline's and is said once.
+/// Prints readings, the knee's number first: `disk busy 98 % (15 % at 100/s), read 3.00 MiB/s (0 MiB/s)`. `rate` is the
+/// baseline's and is printed once.
 pub(super) fn evidence(readings: &[Reading], rate: f64) -> String {
     let words = readings.iter().enumerate().map(|(index, reading)| {
         let at = if index == 0 { format!(" at {rate:.0}/s") } else { String::new() };
@@ -31,14 +31,14 @@ pub(super) fn evidence(readings: &[Reading], rate: f64) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The knee's readings by themselves: `disk busy 98 %, read 3.00 MiB/s`.
-pub(super) fn alone(readings: &[Reading]) -> String {
+/// Prints readings without a baseline: `disk busy 98 %, read 3.00 MiB/s`.
+pub(super) fn evidence_at_limit(readings: &[Reading]) -> String {
     let words =
         readings.iter().map(|reading| format!("{} {}", reading.what, shown(reading.knee, &reading.unit)));
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A number with three significant digits and its unit; percentages and rates of events without a fraction.
+/// Prints a number with three significant digits and its unit; percentages and event rates without a fraction.
 fn shown(number: Option<f64>, unit: &str) -> String {
     let Some(number) = number else { return "none".to_owned() };
     let digits = match number.abs() {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_knee_comes_first_and_the_baselines_rate_is_said_once() {
+    fn the_knee_comes_first_and_the_baselines_rate_is_printed_once() {
         let readings = [
             reading("mean sync", "ms", (1.0, 12.34)),
             share("busy", (0.1, 0.956)),

@@ -1,39 +1,40 @@
-//! Loads that go on at their own rates beside the one whose rate is searched: no part of the line, but a rate at which they
-//! do not keep up does not hold.
+//! Judges background loads, which must keep up during a search.
+//!
+//! They are no part of the load line, but a rate at which they fall behind does not hold.
 
-use crate::engine::Second;
-use crate::line::SETTLE_S;
-use crate::objective::{ACHIEVED_MIN, Objective, Window};
+use crate::objective::{Objective, SETTLE_S, Window};
+use crate::rate_floor::ACHIEVED_MIN;
+use crate::second::Second;
 
-/// What a load did that went on beside the one that is searched.
+/// A load that keeps its rate while the rate of another load is searched.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct BackgroundLoad {
     /// Its name.
     pub name: String,
-    /// The seconds of the arrivals, the settling ones included, with nothing in them but what it did.
+    /// Its seconds during the arrivals, the settling ones included. They hold this load only.
     pub seconds: Vec<Second>,
-    /// Its connections: as many of its operations may be under way when a window ends.
+    /// Its connections: as many of its operations may be in flight when a window ends.
     pub connections: u32,
 }
 
-impl Beside {
-    /// How it did not keep up, in sentences. How long its operations took is not asked: the objective is one of the load
-    /// that is searched, and at a small rate a window holds too few operations for a percentile.
+impl BackgroundLoad {
+    /// How it did not keep up, in sentences. Its latency is not judged: the objective belongs to the searched load, and at a
+    /// small rate a window holds too few operations for a percentile.
     pub(crate) fn judge(&self, objective: &Objective) -> Vec<String> {
         let window = Window::of(self.seconds.get(SETTLE_S as usize..).unwrap_or_default());
         let skipped = window.tally.skipped;
         let skipped = (skipped > 0).then(|| format!("{skipped} operations were skipped"));
         let errors = objective.judge_errors(&window);
         let reasons = errors.into_iter().chain(skipped).chain(self.behind(&window));
-        reasons.map(|reason| format!("beside it {}: {reason}", self.name)).collect()
+        reasons.map(|reason| format!("background load {}: {reason}", self.name)).collect()
     }
 
-    /// What is under way when a window ends is not missing, and at a small rate that is more than a share.
+    /// Operations in flight when a window ends are not missing; at a small rate they are more than the allowed share.
     fn behind(&self, window: &Window) -> Option<String> {
         let (due, done) = (window.tally.due, window.tally.completed());
         let missing = due.saturating_sub(done);
         let is_behind = window.achieved() < ACHIEVED_MIN && missing > u64::from(self.connections);
-        is_behind.then(|| format!("it fell behind: {done} of {due} that were due were done"))
+        is_behind.then(|| format!("it fell behind: {done} of {due} due operations were done"))
     }
 }
 
@@ -45,8 +46,8 @@ mod tests {
 
     use super::*;
 
-    /// A load of 4 connections, 100 operations of which were due each second, and `done` done, `failed` of them badly.
-    fn beside(done: u64, failed: u64) -> Beside {
+    /// A load of 4 connections with 100 due operations per second: `done` are done, `failed` of these with an error.
+    fn load(done: u64, failed: u64) -> BackgroundLoad {
         let at = Instant::default();
         let instants = Instants { due: at, awake: at, sent: at, done: at + SECOND_NS };
         let mut tally = Tally { due: 100, ..Tally::default() };
@@ -60,15 +61,18 @@ mod tests {
             tallies: vec![tally.clone()],
             ..Second::default()
         };
-        Beside { name: "feed".into(), seconds: (0..3).map(second).collect(), connections: 4 }
+        BackgroundLoad { name: "feed".into(), seconds: (0..3).map(second).collect(), connections: 4 }
     }
 
     #[test]
-    fn a_load_beside_the_search_must_keep_up_and_may_be_slow() {
-        let judge = |done, failed| beside(done, failed).judge(&Objective::standard());
+    fn a_background_load_must_keep_up_and_may_be_slow() {
+        let judge = |done, failed| load(done, failed).judge(&Objective::standard());
         assert_eq!(judge(100, 0), [] as [String; 0], "a second each, and the objective says 50 ms");
-        assert_eq!(judge(98, 0), [] as [String; 0], "four are under way");
-        assert_eq!(judge(97, 0), ["beside it feed: it fell behind: 194 of 200 that were due were done"]);
-        assert_eq!(judge(100, 1), ["beside it feed: 2 errors: 2 overload"]);
+        assert_eq!(judge(98, 0), [] as [String; 0], "four are in flight");
+        assert_eq!(
+            judge(97, 0),
+            ["background load feed: it fell behind: 194 of 200 due operations were done"]
+        );
+        assert_eq!(judge(100, 1), ["background load feed: 2 errors: 2 overload"]);
     }
 }

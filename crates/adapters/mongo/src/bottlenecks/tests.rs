@@ -1,9 +1,15 @@
-//! Every suspect at and under its limit, and the lists that it is in.
+//! Holds every rule at and under its limit, and the list that its resource is in.
 
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::line::Probe;
 use plimsoll_measure::sample::ServerSample;
+
+use plimsoll_load::bottlenecks::{
+    NOT_LOCAL, NOT_REPORTED, ObservedLoad, SecondOfService, TOO_FEW_SAMPLES, WithoutBaseline, examine,
+};
+use plimsoll_load::second::Second;
+use plimsoll_measure::interval::Tally;
 
 use super::*;
 
@@ -31,7 +37,7 @@ fn quiet() -> Probe {
 }
 
 /// A window that was looked at once a second; `change` makes of second n what the server then said.
-fn side(probe: Probe, change: impl Fn(u64, &mut ServerSample)) -> Side {
+fn side(probe: Probe, change: impl Fn(u64, &mut ServerSample)) -> Observation {
     let look = |second| {
         let mut sample = ServerSample { at_ns: second * SECOND_NS, ..ServerSample::default() };
         change(second, &mut sample);
@@ -40,25 +46,29 @@ fn side(probe: Probe, change: impl Fn(u64, &mut ServerSample)) -> Side {
     let mean_ns = probe.service_ns.mean.unwrap_or_default();
     let second =
         |second| SecondOfService { from_ns: second * SECOND_NS, to_ns: (second + 1) * SECOND_NS, mean_ns };
-    Side { probe, samples: (0..WINDOW_S).map(look).collect(), seconds: (0..WINDOW_S).map(second).collect() }
+    Observation {
+        probe,
+        samples: (0..WINDOW_S).map(look).collect(),
+        seconds: (0..WINDOW_S).map(second).collect(),
+    }
 }
 
-fn baseline(change: impl Fn(u64, &mut ServerSample)) -> Side {
+fn baseline(change: impl Fn(u64, &mut ServerSample)) -> Observation {
     side(probe(100.0, 0.1, 60_000, 1e6, 0.1, Some(0.3)), change)
 }
 
 const MACHINE: Machine = Machine { cores: 2, workers: 1 };
 
 #[track_caller]
-fn check(baseline: &Side, knee: &Side, names: &[&str]) -> Examined {
-    let examined = examine(baseline, knee, MACHINE);
-    let found: Vec<_> = examined.held_back_by.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(found, names, "{examined:?}");
-    let all = [examined.held_back_by.len(), examined.unmoved.len(), examined.not_seen.len()];
-    assert_eq!(all.iter().sum::<usize>(), SUSPECTS.len(), "every suspect is in exactly one list");
-    let seen = examined.held_back_by.iter().chain(&examined.unmoved);
+fn check(baseline: &Observation, knee: &Observation, names: &[&str]) -> Examination {
+    let examination = examine(&RULES, baseline, knee, MACHINE);
+    let found: Vec<_> = examination.bottlenecks.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(found, names, "{examination:?}");
+    let all = [examination.bottlenecks.len(), examination.unmoved.len(), examination.not_seen.len()];
+    assert_eq!(all.iter().sum::<usize>(), RULES.len(), "every resource is in exactly one list");
+    let seen = examination.bottlenecks.iter().chain(&examination.unmoved);
     assert!(seen.clone().all(|it| !it.evidence.is_empty() && !it.readings.is_empty()));
-    examined
+    examination
 }
 
 /// What the client's own figures show, against a server that reports nothing.
@@ -73,12 +83,12 @@ fn check_server(
     before: impl Fn(u64, &mut ServerSample),
     at: impl Fn(u64, &mut ServerSample),
     names: &[&str],
-) -> Examined {
+) -> Examination {
     check(&baseline(before), &side(quiet(), at), names)
 }
 
-fn evidence_of<'a>(examined: &'a Examined, name: &str) -> &'a str {
-    let all = examined.held_back_by.iter().chain(&examined.unmoved);
+fn evidence_of<'a>(examination: &'a Examination, name: &str) -> &'a str {
+    let all = examination.bottlenecks.iter().chain(&examination.unmoved);
     &all.into_iter().find(|it| it.name == name).unwrap().evidence
 }
 
@@ -115,16 +125,16 @@ fn a_server_of_one_thread_is_at_its_limit_at_one_core() {
 
 #[test]
 fn what_a_server_does_not_report_is_not_seen_and_never_innocent() {
-    let examined = check(&baseline(|_, _| ()), &side(quiet(), |_, _| ()), &[]);
+    let examination = check(&baseline(|_, _| ()), &side(quiet(), |_, _| ()), &[]);
     let not_seen: Vec<_> =
-        examined.not_seen.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();
-    let mut expected: Vec<_> = SUSPECTS[4..10].iter().map(|(name, _)| (*name, NOT_REPORTED)).collect();
+        examination.not_seen.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();
+    let mut expected: Vec<_> = RULES[4..10].iter().map(|rule| (rule.name, NOT_REPORTED)).collect();
     expected.push(("disk", NOT_LOCAL));
     assert_eq!(not_seen, expected);
     let remote = Probe { server_cores: None, ..quiet() };
-    let examined = check(&baseline(|_, _| ()), &side(remote, |_, _| ()), &[]);
+    let examination = check(&baseline(|_, _| ()), &side(remote, |_, _| ()), &[]);
     assert_eq!(
-        (examined.not_seen[0].name.as_str(), examined.not_seen[0].reason.as_str()),
+        (examination.not_seen[0].name.as_str(), examination.not_seen[0].reason.as_str()),
         ("server CPU", NOT_LOCAL)
     );
 }
@@ -135,9 +145,9 @@ fn a_counter_needs_two_looks() {
         |second, it: &mut ServerSample| (it.journal_syncs, it.journal_sync_us) = (Some(second), Some(second));
     let mut knee = side(quiet(), journal);
     knee.samples.truncate(1);
-    let examined = check(&baseline(journal), &knee, &[]);
-    let reason = examined.not_seen.iter().find(|it| it.name == "journal sync").unwrap();
-    assert_eq!(reason.reason, TOO_FEW_LOOKS);
+    let examination = check(&baseline(journal), &knee, &[]);
+    let reason = examination.not_seen.iter().find(|it| it.name == "journal sync").unwrap();
+    assert_eq!(reason.reason, TOO_FEW_SAMPLES);
 }
 
 fn dirty(share: f64) -> impl Fn(u64, &mut ServerSample) {
@@ -150,8 +160,8 @@ fn dirty(share: f64) -> impl Fn(u64, &mut ServerSample) {
 
 #[test]
 fn a_cache_over_its_dirty_trigger_is_named_with_both_shares() {
-    let examined = check_server(dirty(0.04), dirty(0.24), &["WiredTiger cache"]);
-    let evidence = evidence_of(&examined, "WiredTiger cache");
+    let examination = check_server(dirty(0.04), dirty(0.24), &["WiredTiger cache"]);
+    let evidence = evidence_of(&examination, "WiredTiger cache");
     assert_eq!(evidence, "dirty share of the cache 24 % (4 % at 100/s), used share of the cache 50 % (50 %)");
     check_server(dirty(0.04), dirty(0.19), &[]);
     // As dirty where the objective holds: that is not what broke it.
@@ -174,8 +184,8 @@ fn threads_that_wait_for_pages_are_named_by_their_share_of_the_service_time() {
     let waiting = |us_per_s| {
         move |second, it: &mut ServerSample| it.cache_application_read_us = Some(second * us_per_s)
     };
-    let examined = check_server(waiting(10), waiting(3_600_000), &["WiredTiger cache"]);
-    assert!(evidence_of(&examined, "WiredTiger cache").contains("20 %"), "{examined:?}");
+    let examination = check_server(waiting(10), waiting(3_600_000), &["WiredTiger cache"]);
+    assert!(evidence_of(&examination, "WiredTiger cache").contains("20 %"), "{examination:?}");
     check_server(waiting(10), waiting(500_000), &[]);
 }
 
@@ -212,8 +222,8 @@ fn a_checkpoint_is_named_where_operations_are_slow_while_it_runs() {
         knee.seconds[from..to].iter_mut().for_each(|second| second.mean_ns *= 8.0);
         knee
     };
-    let examined = check(&baseline(checkpointing(99, 99)), &slow(3, 6), &["checkpoint"]);
-    let evidence = evidence_of(&examined, "checkpoint");
+    let examination = check(&baseline(checkpointing(99, 99)), &slow(3, 6), &["checkpoint"]);
+    let evidence = evidence_of(&examination, "checkpoint");
     assert!(evidence.starts_with("share of the time under a checkpoint 33 % (0 % at 100/s)"), "{evidence}");
     assert!(evidence.contains("160 ms") && evidence.contains("20.0 ms"), "{evidence}");
     // Slow at another time, or not slow at all: it only happened to run.
@@ -240,8 +250,8 @@ fn slow_or_ceaseless_journal_syncs_are_named() {
             (it.journal_syncs, it.journal_sync_us) = (Some(second * per_s), Some(second * us_per_s));
         }
     };
-    let examined = check_server(syncs(100, 100_000), syncs(50, 600_000), &["journal sync"]);
-    let evidence = evidence_of(&examined, "journal sync");
+    let examination = check_server(syncs(100, 100_000), syncs(50, 600_000), &["journal sync"]);
+    let evidence = evidence_of(&examination, "journal sync");
     assert_eq!(
         evidence,
         "mean journal sync 12.0 ms (1.00 ms at 100/s), share of the time spent syncing 60 % (10 %), journal syncs 50/s (100/s)"
@@ -276,14 +286,14 @@ fn a_disk_that_is_never_idle_is_named() {
             it.process_written_bytes = Some(second * 1_048_576);
         }
     };
-    let examined = check_server(busy(150), busy(980), &["disk"]);
-    let evidence = evidence_of(&examined, "disk");
+    let examination = check_server(busy(150), busy(980), &["disk"]);
+    let evidence = evidence_of(&examination, "disk");
     assert_eq!(evidence, "disk busy 98 % (15 % at 100/s), written by the server 1.00 MiB/s (1.00 MiB/s)");
     check_server(busy(150), busy(700), &[]);
 }
 
 #[test]
-fn several_suspects_keep_their_order() {
+fn several_bottlenecks_keep_their_order() {
     let all = |second, it: &mut ServerSample| {
         dirty(0.5)(second, it);
         it.disk_busy_ms = Some(second * 990);
@@ -295,4 +305,86 @@ fn several_suspects_keep_their_order() {
         it.replication_lag_ms = Some(0);
     };
     check_server(none, all, &["WiredTiger cache", "replication lag", "disk"]);
+}
+
+/// Ten seconds of 100 operations of 20 ms a second; `change` makes of second n what the server then said.
+fn steady_load(cpu_ns: u64) -> ObservedLoad {
+    let mut load = ObservedLoad::default();
+    for second in 0..10 {
+        let mut tally = Tally { due: 100, count: 100, ..Tally::default() };
+        tally.service.record_many(20_000_000, 100);
+        let (from_ns, to_ns) = (second * SECOND_NS, (second + 1) * SECOND_NS);
+        let tallies = vec![tally];
+        load.add(0, &Second { from_ns, to_ns, tallies, cpu_ns: vec![cpu_ns], ..Second::default() });
+    }
+    load
+}
+
+fn samples(change: impl Fn(u64, &mut ServerSample)) -> Vec<ServerSample> {
+    let sample = |second| {
+        let mut sample = ServerSample { at_ns: second * SECOND_NS, ..ServerSample::default() };
+        change(second, &mut sample);
+        sample
+    };
+    (0..10).map(sample).collect()
+}
+
+#[track_caller]
+fn check_at_limit(
+    cpu_ns: u64,
+    cores: Option<f64>,
+    change: impl Fn(u64, &mut ServerSample),
+    names: &[&str],
+) -> Examination {
+    let examination = at_limit(&steady_load(cpu_ns).observation(&samples(change), cores), MACHINE);
+    let found: Vec<_> = examination.bottlenecks.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(found, names, "{examination:?}");
+    let all = [examination.bottlenecks.len(), examination.unmoved.len(), examination.not_seen.len()];
+    assert_eq!(
+        all.iter().sum::<usize>(),
+        RULES.iter().filter(|rule| rule.without_baseline == WithoutBaseline::Compared).count()
+    );
+    examination
+}
+
+#[test]
+fn a_load_without_a_baseline_names_what_is_at_its_limit() {
+    let examination = check_at_limit(SECOND_NS / 10, Some(1.95), |_, _| (), &["server CPU"]);
+    let evidence = &examination.bottlenecks[0].evidence;
+    assert_eq!(evidence, "used by the server 1.95 cores, left by the load itself 1.90 cores");
+    check_at_limit(SECOND_NS / 100 * 97, Some(0.5), |_, _| (), &["client CPU"]);
+    check_at_limit(SECOND_NS / 10, Some(0.5), |_, _| (), &[]);
+}
+
+#[test]
+fn the_servers_counters_are_compared_with_their_limits() {
+    let disk = |ms_per_s| move |second: u64, it: &mut ServerSample| it.disk_busy_ms = Some(second * ms_per_s);
+    check_at_limit(0, Some(0.5), disk(980), &["disk"]);
+    check_at_limit(0, Some(0.5), disk(300), &[]);
+    let dirty = |bytes| {
+        move |_: u64, it: &mut ServerSample| {
+            (it.cache_bytes_max, it.cache_bytes, it.cache_dirty_bytes) = (Some(1000), Some(500), Some(bytes));
+        }
+    };
+    check_at_limit(0, Some(0.5), dirty(250), &["WiredTiger cache"]);
+    check_at_limit(0, Some(0.5), dirty(100), &[]);
+    let syncs = |us: u64| {
+        move |second: u64, it: &mut ServerSample| {
+            (it.journal_syncs, it.journal_sync_us) = (Some(second * 100), Some(second * us));
+        }
+    };
+    check_at_limit(0, Some(0.5), syncs(950_000), &["journal sync"]);
+    check_at_limit(0, Some(0.5), syncs(100_000), &[]);
+}
+
+#[test]
+fn a_rule_that_needs_a_comparison_is_left_out_without_a_baseline() {
+    // A thousand pages a second may be many or few.
+    let evicting = |second: u64, it: &mut ServerSample| {
+        it.cache_application_evictions = Some(second * 1000);
+    };
+    check_at_limit(0, Some(0.5), evicting, &[]);
+    let examination = check_at_limit(0, None, |_, _| (), &[]);
+    assert!(examination.not_seen.iter().any(|it| it.name == "server CPU"), "{examination:?}");
+    assert!(!examination.unmoved.iter().any(|it| it.name == "connections"));
 }

@@ -3,14 +3,14 @@
 
 use plimsoll_ledger::{Changed, Intent, Touched, Version};
 
-use super::{Books, Claimed};
+use super::{Claimed, WorkerLedger};
 use crate::setup::Purpose;
 
 /// Changed documents that are handed to the keeper at once: some hundred operations' worth, so that a crash forgets less
 /// than a second of them where there are many.
 const CHANGED_MAX: usize = 256;
 
-impl Books {
+impl WorkerLedger {
     /// The version of a document, as far as this worker knows; exact for those that it owns.
     pub fn version(&self, number: u64) -> Version {
         self.deal.locate(number).map_or_else(Version::default, |place| self.changes.versions.at(place))
@@ -104,27 +104,27 @@ mod tests {
     use plimsoll_ledger::{Deal, Intents, Recovered, Run, State, recover};
 
     use super::*;
-    use crate::keeper::KeeperThread;
+    use crate::journal_writer::JournalWriter;
     use crate::keys::Keys;
 
     const RUN: Run = Run { time_s: 1, tag: [1, 2, 3] };
 
     /// A worker that changes documents until it crashes, and what a later audit knows.
-    fn crashed(dir: &Path, change: impl FnOnce(&mut Books)) -> Recovered {
+    fn crashed(dir: &Path, change: impl FnOnce(&mut WorkerLedger)) -> Recovered {
         let deal = Deal::new(100, 1, None).unwrap();
-        let keeper = KeeperThread::start(dir, RUN, deal, 0..1).unwrap();
-        let mut books = Books::new(deal, 0, keeper.reservations(0));
-        let numbers = books.take(50).unwrap();
-        books.settle(numbers, State::Acknowledged);
-        change(&mut books);
+        let keeper = JournalWriter::start(dir, RUN, deal, 0..1).unwrap();
+        let mut ledger = WorkerLedger::new(deal, 0, keeper.reservations(0));
+        let numbers = ledger.take(50).unwrap();
+        ledger.settle(numbers, State::Acknowledged);
+        change(&mut ledger);
         // Nothing is closed and nothing saved; the keeper has written what it was handed.
         keeper.close().unwrap();
         recover(dir).unwrap()
     }
 
-    fn pick(books: &mut Books, purpose: Purpose, index: u64) -> u64 {
+    fn pick(ledger: &mut WorkerLedger, purpose: Purpose, index: u64) -> u64 {
         let word = ((u128::from(index) << 64) / 50) as u64 + 1;
-        books.pick(&Keys::Uniform, purpose, |_| word).unwrap().number
+        ledger.pick(&Keys::Uniform, purpose, |_| word).unwrap().number
     }
 
     fn versions(recovered: &Recovered, number: u64) -> (u32, u32) {
@@ -137,13 +137,13 @@ mod tests {
     fn what_was_changed_before_the_last_flush_survives_a_crash() {
         let dir = tempfile::tempdir().unwrap();
         let mut touched = 0;
-        let recovered = crashed(dir.path(), |books| {
-            assert_eq!(pick(books, Purpose::Replace, 7), 7);
-            books.acknowledge(7);
-            assert_eq!(pick(books, Purpose::Replace, 8), 8);
-            touched = pick(books, Purpose::Touch, 9);
-            books.flush();
-            assert_eq!(pick(books, Purpose::Replace, 10), 10);
+        let recovered = crashed(dir.path(), |ledger| {
+            assert_eq!(pick(ledger, Purpose::Replace, 7), 7);
+            ledger.acknowledge(7);
+            assert_eq!(pick(ledger, Purpose::Replace, 8), 8);
+            touched = pick(ledger, Purpose::Touch, 9);
+            ledger.flush();
+            assert_eq!(pick(ledger, Purpose::Replace, 10), 10);
         });
         assert_eq!([7, 8, 10].map(|number| versions(&recovered, number)), [(1, 1), (0, 1), (0, 0)]);
         let place = recovered.ledger.deal().locate(touched).unwrap();
@@ -162,8 +162,8 @@ mod tests {
             (Purpose::Read, None),
         ] {
             let dir = tempfile::tempdir().unwrap();
-            let recovered = crashed(dir.path(), |books| {
-                pick(books, purpose, 3);
+            let recovered = crashed(dir.path(), |ledger| {
+                pick(ledger, purpose, 3);
             });
             let expected = intent.into_iter().fold(Intents::NONE, Intents::with);
             assert_eq!(recovered.ledger.unseen(), expected, "{purpose:?}");
@@ -173,10 +173,10 @@ mod tests {
     #[test]
     fn many_changes_are_told_before_the_second_is_over() {
         let dir = tempfile::tempdir().unwrap();
-        let recovered = crashed(dir.path(), |books| {
+        let recovered = crashed(dir.path(), |ledger| {
             for _ in 0..CHANGED_MAX {
-                assert_eq!(pick(books, Purpose::Replace, 4), 4);
-                books.acknowledge(4);
+                assert_eq!(pick(ledger, Purpose::Replace, 4), 4);
+                ledger.acknowledge(4);
             }
         });
         assert_eq!(versions(&recovered, 4), (CHANGED_MAX as u32, CHANGED_MAX as u32));
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_run_that_changes_nothing_leaves_nothing_to_doubt_after_a_crash() {
         let dir = tempfile::tempdir().unwrap();
-        let recovered = crashed(dir.path(), Books::flush);
+        let recovered = crashed(dir.path(), WorkerLedger::flush);
         assert_eq!(recovered.ledger.unseen(), Intents::NONE);
         assert_eq!(recovered.ledger.changes(), Some(&plimsoll_ledger::Changes::default()));
         assert_eq!(recovered.ledger.counts().acknowledged, 50);

@@ -1,5 +1,5 @@
 //! What both clients need to make an operation ready and to conclude it: documents, filters and updates, and the
-//! worker's books.
+//! worker's ledger.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,11 +9,16 @@ use plimsoll_document::{Encoded, Identity, Source};
 use plimsoll_ledger::{Intent, Run};
 use plimsoll_load::mix::scramble;
 
-use crate::books::{Books, Claimed, Closed, Picked};
-use crate::claim::Claim;
-use crate::reading::Checker;
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
+use crate::worker_ledger::{Claimed, Closed, Picked, WorkerLedger};
+
+pub use pending_write::PendingWrite;
+use read_check::ReadChecker;
+pub use read_check::Shows;
+
+mod pending_write;
+mod read_check;
 
 /// So that which update is drawn has nothing to do with which document is.
 const UPDATE_SALT: u64 = 0x07DA_7E5A;
@@ -22,11 +27,11 @@ const LIMIT_SALT: u64 = 0x1E_4617;
 
 /// Makes the operations of one worker ready.
 #[derive(Debug)]
-pub struct Maker {
+pub struct OperationBuilder {
     /// What the run does.
     pub setup: Arc<Setup>,
-    books: Mutex<Books>,
-    checker: Mutex<Checker>,
+    ledger: Mutex<WorkerLedger>,
+    checker: Mutex<ReadChecker>,
     /// How many phases have begun.
     phases: AtomicU32,
 }
@@ -42,9 +47,9 @@ pub struct Aim {
 
 impl Aim {
     /// What was noted as sent and is to be concluded.
-    pub fn claim(&self) -> Option<Claim> {
+    pub fn pending(&self) -> Option<PendingWrite> {
         let document = self.document?;
-        document.claimed.map(|_| Claim::of(document.number))
+        document.claimed.map(|_| PendingWrite::of(document.number))
     }
 
     /// Whether the document that it names must be there.
@@ -53,40 +58,40 @@ impl Aim {
     }
 }
 
-impl Maker {
-    /// A maker for one worker.
-    pub fn new(setup: Arc<Setup>, books: Books) -> Self {
-        Self { setup, books: Mutex::new(books), checker: Mutex::default(), phases: AtomicU32::new(0) }
+impl OperationBuilder {
+    /// A builder for one worker.
+    pub fn new(setup: Arc<Setup>, ledger: WorkerLedger) -> Self {
+        Self { setup, ledger: Mutex::new(ledger), checker: Mutex::default(), phases: AtomicU32::new(0) }
     }
 
     /// A phase begins; `documents` is this worker's share of those to insert, if they are limited.
     pub fn begin(&self, documents: Option<u64>) {
         self.phases.fetch_add(1, Ordering::Relaxed);
-        self.books().limit(documents);
+        self.ledger().limit(documents);
     }
 
-    /// The worker's books.
-    pub fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The worker's ledger.
+    pub fn ledger(&self) -> MutexGuard<'_, WorkerLedger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What holds reads against what is known.
-    pub(crate) fn checker(&self) -> MutexGuard<'_, Checker> {
+    fn checker(&self) -> MutexGuard<'_, ReadChecker> {
         self.checker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the books.
+    /// Ends the ledger.
     pub fn close(self) -> Closed {
-        self.books.into_inner().unwrap_or_else(PoisonError::into_inner).close()
+        self.ledger.into_inner().unwrap_or_else(PoisonError::into_inner).close()
     }
 
     /// Numbers for the documents of one insert; nothing when there are none left.
     pub fn take(&self, count: u32) -> Option<Range<u64>> {
-        let numbers = self.books().take(u64::from(count))?;
+        let numbers = self.ledger().take(u64::from(count))?;
         let end = self.setup.source.as_ref().map_or(0, |source| source.documents_max().unwrap_or(u64::MAX));
         let (kept, rest) = (numbers.start..numbers.end.min(end), numbers.start.max(end)..numbers.end);
         if !rest.is_empty() {
-            self.books().give_back(rest);
+            self.ledger().give_back(rest);
         }
         (!kept.is_empty()).then_some(kept)
     }
@@ -100,19 +105,19 @@ impl Maker {
     /// The same for a command by itself; `salt` tells the commands of one operation apart.
     pub fn aim_at(&self, command: &Command, salt: u64, number: u64) -> Option<Aim> {
         let purpose = self.purpose(command);
-        let mut books = self.books();
+        let mut ledger = self.ledger();
         let Some(keys) = command.keys() else {
             if purpose != Purpose::Read {
-                books.intend(Intent::Any).then(|| books.touch_all())?;
+                ledger.intend(Intent::Any).then(|| ledger.touch_all())?;
             }
             return Some(Aim { number, document: None });
         };
         // One that cannot be followed leaves no document behind all the same.
-        if command.purpose() == Purpose::Remove && !books.intend(Intent::Remove) {
+        if command.purpose() == Purpose::Remove && !ledger.intend(Intent::Remove) {
             return None;
         }
         let seed = scramble(salt, number);
-        let mut picked = books.pick(keys, purpose, |attempt| scramble(seed, u64::from(attempt)))?;
+        let mut picked = ledger.pick(keys, purpose, |attempt| scramble(seed, u64::from(attempt)))?;
         // A surprise is only one if the document was there when the operation was made ready.
         picked.promised &= !self.setup.removes_any;
         Some(Aim { number, document: Some(picked) })
@@ -220,13 +225,14 @@ mod tests {
         let update = r#"{"update": {"filter": {"n": {"$number": {}}}, "update": {"$set": {"t": {"$text": {"bytes": 20}}}}}}"#;
         let setup =
             Arc::new(setup(r#"{"collection": "d.c", "document": {"a": 1}}"#, &[("update", update)]).unwrap());
-        let maker = Maker::new(setup.clone(), Books::new(Deal::new(10, 1, None).unwrap(), 0, None));
+        let builder =
+            OperationBuilder::new(setup.clone(), WorkerLedger::new(Deal::new(10, 1, None).unwrap(), 0, None));
         let written = || {
-            maker.begin(None);
+            builder.begin(None);
             let (mut filter, mut update) = (Vec::new(), Vec::new());
-            let aim = maker.aim(0, 7).unwrap();
-            maker.write_filter(&mut filter, &setup.commands[0], aim);
-            maker.write_update(&mut update, &setup.commands[0], aim);
+            let aim = builder.aim(0, 7).unwrap();
+            builder.write_filter(&mut filter, &setup.commands[0], aim);
+            builder.write_update(&mut update, &setup.commands[0], aim);
             (filter, update)
         };
         let (first, second) = (written(), written());

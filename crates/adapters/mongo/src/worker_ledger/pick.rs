@@ -3,7 +3,7 @@
 use plimsoll_ledger::{Place, State};
 
 use super::changes::intent;
-use super::{Books, Given};
+use super::{Claimed, Given, WorkerLedger};
 use crate::keys::{Keys, Places};
 use crate::setup::Purpose;
 
@@ -25,15 +25,6 @@ pub struct Picked {
     pub claimed: Option<Claimed>,
 }
 
-/// A change that was noted as sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claimed {
-    /// This version takes its place.
-    Version(u32),
-    /// It is removed.
-    Removal,
-}
-
 /// How well a document suits an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
@@ -47,7 +38,7 @@ enum Fit {
     Gone,
 }
 
-impl Books {
+impl WorkerLedger {
     /// A document for an operation that does `purpose` to it; nothing if there is none. `draw` gives a random number for
     /// each attempt. What will be sent is noted: a version, a removal, or that the document was touched. Nothing either if
     /// the disk does not take down what the worker means to do.
@@ -147,7 +138,7 @@ impl Books {
     fn place(&self, index: u64) -> Option<Place> {
         let (worker, Given { owned, before }) = (self.share.worker(), self.given);
         match index.checked_sub(owned) {
-            None => self.known.place(worker, index),
+            None => self.snapshot.place(worker, index),
             Some(own) => Some(Place { worker, local: before + own }),
         }
     }
@@ -160,22 +151,22 @@ mod tests {
     use plimsoll_ledger::Deal;
 
     use super::*;
-    use crate::known::Known;
+    use crate::snapshot::Snapshot;
 
-    fn books(worker: u64) -> Books {
-        Books::new(Deal::new(10, 2, None).unwrap(), worker, None)
+    fn ledger(worker: u64) -> WorkerLedger {
+        WorkerLedger::new(Deal::new(10, 2, None).unwrap(), worker, None)
     }
 
-    /// Books with `count` acknowledged documents.
-    fn filled(count: u64) -> Books {
-        let mut books = books(0);
+    /// WorkerLedger with `count` acknowledged documents.
+    fn filled(count: u64) -> WorkerLedger {
+        let mut ledger = ledger(0);
         let mut left = count;
         while left > 0 {
-            let numbers = books.take(left).unwrap();
+            let numbers = ledger.take(left).unwrap();
             left -= numbers.end - numbers.start;
-            books.settle(numbers, State::Acknowledged);
+            ledger.settle(numbers, State::Acknowledged);
         }
-        books
+        ledger
     }
 
     /// A draw that starts at the place with this share of all.
@@ -183,17 +174,17 @@ mod tests {
         move |_| (u64::MAX / of) * index + u64::MAX / of / 2
     }
 
-    fn read(books: &mut Books, draw: impl Fn(u32) -> u64) -> Option<u64> {
-        books.pick(&Keys::Uniform, Purpose::Read, draw).map(|picked| picked.number)
+    fn read(ledger: &mut WorkerLedger, draw: impl Fn(u32) -> u64) -> Option<u64> {
+        ledger.pick(&Keys::Uniform, Purpose::Read, draw).map(|picked| picked.number)
     }
 
     #[test]
     fn only_documents_given_out_are_picked_and_all_of_them() {
-        let mut books = books(1);
-        assert_eq!(read(&mut books, |_| 7), None);
-        books.take(10);
-        books.take(5);
-        let mut seen: Vec<_> = (0..1000u64).filter_map(|index| read(&mut books, |_| index << 54)).collect();
+        let mut ledger = ledger(1);
+        assert_eq!(read(&mut ledger, |_| 7), None);
+        ledger.take(10);
+        ledger.take(5);
+        let mut seen: Vec<_> = (0..1000u64).filter_map(|index| read(&mut ledger, |_| index << 54)).collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen, (10..20).chain(30..35).collect::<Vec<_>>());
@@ -201,14 +192,14 @@ mod tests {
 
     #[test]
     fn documents_of_other_workers_are_shared_out_and_those_in_flight_passed_over() {
-        let (mut first, mut second) = (books(0), books(1));
+        let (mut first, mut second) = (ledger(0), ledger(1));
         let inserted = first.take(4).unwrap();
         first.settle(inserted, State::Acknowledged);
-        let known = Arc::new(Known::of(vec![first.part(), second.part()]));
-        first.learn(known.clone());
-        second.learn(known);
-        let picks = |books: &mut Books| {
-            let mut seen: Vec<_> = (0..64u64).filter_map(|index| read(books, |_| index << 58)).collect();
+        let snapshot = Arc::new(Snapshot::of(vec![first.documents(), second.documents()]));
+        first.learn(snapshot.clone());
+        second.learn(snapshot);
+        let picks = |ledger: &mut WorkerLedger| {
+            let mut seen: Vec<_> = (0..64u64).filter_map(|index| read(ledger, |_| index << 58)).collect();
             seen.dedup();
             seen
         };
@@ -221,85 +212,86 @@ mod tests {
 
     #[test]
     fn one_change_of_a_document_is_under_way_at_a_time() {
-        let mut books = filled(3);
-        let replace = |books: &mut Books| books.pick(&Keys::Uniform, Purpose::Replace, at(0, 3)).unwrap();
-        let picked: Vec<_> = (0..3).map(|_| replace(&mut books).number).collect();
+        let mut ledger = filled(3);
+        let replace =
+            |ledger: &mut WorkerLedger| ledger.pick(&Keys::Uniform, Purpose::Replace, at(0, 3)).unwrap();
+        let picked: Vec<_> = (0..3).map(|_| replace(&mut ledger).number).collect();
         assert_eq!(picked, [0, 1, 2]);
         // Nothing is left: the first one is taken, and of it nothing is claimed any more.
-        let fourth = replace(&mut books);
-        assert_eq!((fourth.number, fourth.claimed, books.is_touched(0)), (0, None, true));
-        books.acknowledge(1);
-        let again = replace(&mut books);
+        let fourth = replace(&mut ledger);
+        assert_eq!((fourth.number, fourth.claimed, ledger.is_touched(0)), (0, None, true));
+        ledger.acknowledge(1);
+        let again = replace(&mut ledger);
         assert_eq!((again.number, again.claimed), (1, Some(Claimed::Version(2))));
         assert_eq!(again.least, Some(1));
     }
 
     #[test]
     fn a_withdrawn_change_was_never_sent() {
-        let mut books = filled(1);
+        let mut ledger = filled(1);
         for _ in 0..2 {
-            let picked = books.pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
+            let picked = ledger.pick(&Keys::Uniform, Purpose::Replace, |_| 0).unwrap();
             assert_eq!(picked.claimed, Some(Claimed::Version(1)));
-            books.withdraw(picked.number);
+            ledger.withdraw(picked.number);
         }
-        let read = books.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
+        let read = ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
         assert_eq!((read.least, read.claimed, read.promised), (Some(0), None, true));
     }
 
     #[test]
     fn what_is_deleted_is_not_picked_again_until_nothing_is_left() {
-        let mut books = filled(50);
+        let mut ledger = filled(50);
         let mut gone: Vec<_> = (0..50)
             .map(|_| {
-                let picked = books.pick(&Keys::Uniform, Purpose::Remove, at(25, 50)).unwrap();
+                let picked = ledger.pick(&Keys::Uniform, Purpose::Remove, at(25, 50)).unwrap();
                 assert_eq!(picked.claimed, Some(Claimed::Removal));
-                books.acknowledge(picked.number);
+                ledger.acknowledge(picked.number);
                 picked.number
             })
             .collect();
         gone.sort_unstable();
         gone.dedup();
         assert_eq!(gone.len(), 50);
-        assert_eq!(read(&mut books, |_| 0), None);
+        assert_eq!(read(&mut ledger, |_| 0), None);
     }
 
     #[test]
     fn what_may_be_deleted_is_not_promised() {
-        let mut books = filled(1);
-        books.pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
-        let read = books.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
+        let mut ledger = filled(1);
+        ledger.pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
+        let read = ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
         assert_eq!((read.promised, read.least), (false, None));
     }
 
     #[test]
     fn a_change_that_cannot_be_followed_touches() {
-        let mut books = filled(2);
-        let picked = books.pick(&Keys::Uniform, Purpose::Touch, |_| 0).unwrap();
-        assert!(books.is_touched(picked.number) && picked.claimed.is_none());
-        assert_eq!(books.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap().least, None);
-        assert_eq!(books.pick(&Keys::Uniform, Purpose::Read, at(1, 2)).unwrap().least, Some(0));
+        let mut ledger = filled(2);
+        let picked = ledger.pick(&Keys::Uniform, Purpose::Touch, |_| 0).unwrap();
+        assert!(ledger.is_touched(picked.number) && picked.claimed.is_none());
+        assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap().least, None);
+        assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, at(1, 2)).unwrap().least, Some(0));
     }
 
     #[test]
     fn the_owner_of_the_next_phase_knows_the_versions_of_the_last_one() {
-        let (mut first, second) = (filled(4), books(1));
+        let (mut first, second) = (filled(4), ledger(1));
         let picked = first.pick(&Keys::Uniform, Purpose::Replace, at(3, 4)).unwrap();
         first.acknowledge(picked.number);
-        let known = Arc::new(Known::of(vec![first.part(), second.part()]));
+        let snapshot = Arc::new(Snapshot::of(vec![first.documents(), second.documents()]));
         let mut second = second;
-        second.learn(known);
+        second.learn(snapshot);
         let again = second.pick(&Keys::Uniform, Purpose::Replace, |_| u64::MAX).unwrap();
         assert_eq!((again.number, again.claimed), (picked.number, Some(Claimed::Version(2))));
     }
 
     #[test]
     fn the_newest_document_that_is_known_to_be_there_is_the_latest() {
-        let mut books = filled(5);
-        books.take(3);
+        let mut ledger = filled(5);
+        ledger.take(3);
         let keys = Keys::of(crate::scenario::Keys::Latest).unwrap();
         let counts = (0..1000).fold([0; 32], |mut counts, draw| {
             let word = plimsoll_load::mix::scramble(9, draw);
-            counts[books.pick(&keys, Purpose::Read, |_| word).unwrap().number as usize] += 1;
+            counts[ledger.pick(&keys, Purpose::Read, |_| word).unwrap().number as usize] += 1;
             counts
         });
         assert_eq!(counts[5..], [0; 27]);

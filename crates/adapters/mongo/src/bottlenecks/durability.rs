@@ -1,0 +1,67 @@
+//! Checks the waits for durable writes: journal syncs, flow control and replication lag.
+
+use plimsoll_load::bottlenecks::observation::both;
+use plimsoll_load::bottlenecks::reading::{partial, reading, share};
+use plimsoll_load::bottlenecks::{Finding, Machine, NotObserved, Observation, departs};
+
+use super::WAIT_SHARE_MAX;
+
+/// Faster syncs do not break an objective of tens of milliseconds, in milliseconds.
+const SYNC_MS_MAX: f64 = 5.0;
+/// Above this share of the time the next group of writes always waits for the last one's sync.
+const SYNCING_SHARE_MAX: f64 = 0.90;
+/// Flow control that is engaged for a tenth of the window is no accident.
+const LAGGED_SHARE_MAX: f64 = 0.10;
+/// Servers count the lag in whole seconds: one second may be rounding, two are not. In seconds.
+const LAG_S_MAX: f64 = 2.0;
+
+/// Finds slow or ceaseless journal syncs: an acknowledged write with `j: true` waits for one.
+pub(super) fn journal(
+    baseline: &Observation,
+    knee: &Observation,
+    _: Machine,
+) -> Result<Finding, NotObserved> {
+    let sides = (baseline, knee);
+    let per_s = both(sides, |side| side.per_s(|it| it.journal_syncs))?;
+    let us_per_s = both(sides, |side| side.per_s(|it| it.journal_sync_us))?;
+    let mean_ms = |us_per_s: f64, per_s: f64| (per_s > 0.0).then(|| us_per_s / per_s / 1e3);
+    let mean = (mean_ms(us_per_s.0, per_s.0), mean_ms(us_per_s.1, per_s.1));
+    let time = (us_per_s.0 / 1e6, us_per_s.1 / 1e6);
+    let slower = mean.1.is_some_and(|at| departs(mean.0.unwrap_or(0.0), at, SYNC_MS_MAX));
+    let readings = vec![
+        partial("mean journal sync", "ms", mean),
+        share("share of the time spent syncing", time),
+        reading("journal syncs", "/s", per_s),
+    ];
+    Ok(Finding { departed: slower || departs(time.0, time.1, SYNCING_SHARE_MAX), readings })
+}
+
+/// Finds flow control: the primary delays writes so that the majority can follow.
+pub(super) fn flow_control(
+    baseline: &Observation,
+    knee: &Observation,
+    _: Machine,
+) -> Result<Finding, NotObserved> {
+    let sides = (baseline, knee);
+    let waited = both(sides, |side| side.share_of_service(|it| it.flow_control_us))?;
+    let mut departed = departs(waited.0, waited.1, WAIT_SHARE_MAX);
+    let mut readings = vec![share("share of the service time spent waiting for flow control", waited)];
+    // Older servers do not report how long it was engaged.
+    if let Ok(lagged) = both(sides, |side| Ok(side.per_s(|it| it.flow_control_lagged_us)? / 1e6)) {
+        departed |= departs(lagged.0, lagged.1, LAGGED_SHARE_MAX);
+        readings.push(share("share of the time that it was engaged", lagged));
+    }
+    Ok(Finding { departed, readings })
+}
+
+/// Finds a majority whose last write is far behind the primary's.
+pub(super) fn replication_lag(
+    baseline: &Observation,
+    knee: &Observation,
+    _: Machine,
+) -> Result<Finding, NotObserved> {
+    let lag_s = |side: &Observation| side.max(|it| it.replication_lag_ms.map(|ms| ms as f64 / 1e3));
+    let lag = both((baseline, knee), lag_s)?;
+    let readings = vec![reading("longest lag of the majority", "s", lag)];
+    Ok(Finding { departed: departs(lag.0, lag.1, LAG_S_MAX), readings })
+}

@@ -1,0 +1,73 @@
+//! Finds what limits the rate of a MongoDB server, from its own counters.
+
+mod cache;
+mod checkpoint;
+mod durability;
+mod tickets;
+
+use plimsoll_load::bottlenecks::{
+    self, CLIENT_CPU, CONNECTIONS, DISK, Examination, Machine, Observation, Rule, SERVER_CPU, WAKE,
+};
+use plimsoll_measure::line::Probe;
+use plimsoll_measure::sample::ServerSample;
+
+/// A tenth of the service time shows in a percentile.
+const WAIT_SHARE_MAX: f64 = 0.10;
+
+/// From the client to the disk: of several resources that departed, an earlier one leaves the later ones less to do.
+pub const RULES: [Rule; 11] = [
+    CLIENT_CPU,
+    WAKE,
+    CONNECTIONS,
+    SERVER_CPU,
+    Rule::new("WiredTiger cache", cache::check),
+    Rule::new("tickets", tickets::check),
+    Rule::new("checkpoint", checkpoint::check),
+    Rule::new("journal sync", durability::journal),
+    Rule::new("flow control", durability::flow_control),
+    Rule::new("replication lag", durability::replication_lag),
+    DISK,
+];
+
+/// Finds what is at its limit in a load without a lower rate to compare it with.
+pub fn at_limit(load: &Observation, machine: Machine) -> Examination {
+    bottlenecks::at_limit(&RULES, &idle(load), load, machine)
+}
+
+/// The same server without a load. Operations take as long and evictions are as many: only a comparison with another load could
+/// show that they are slow or many.
+fn idle(load: &Observation) -> Observation {
+    let probe = Probe {
+        window_s: load.probe.window_s,
+        service_ns: load.probe.service_ns.clone(),
+        server_cores: load.probe.server_cores.map(|_| 0.0),
+        ..Probe::default()
+    };
+    let ends = load.samples.first().zip(load.samples.last());
+    let samples = ends.map(|(first, last)| {
+        let evictions = last.cache_application_evictions;
+        let later =
+            ServerSample { at_ns: last.at_ns, cache_application_evictions: evictions, ..idle_sample(first) };
+        vec![idle_sample(first), later]
+    });
+    Observation { probe, samples: samples.unwrap_or_default(), seconds: Vec::new() }
+}
+
+/// A sample of an idle server: counters keep their value, gauges are zero.
+fn idle_sample(sample: &ServerSample) -> ServerSample {
+    let none = |gauge: Option<u64>| gauge.map(|_| 0);
+    ServerSample {
+        cache_bytes: none(sample.cache_bytes),
+        cache_dirty_bytes: none(sample.cache_dirty_bytes),
+        read_tickets_out: none(sample.read_tickets_out),
+        read_tickets_waiting: none(sample.read_tickets_waiting),
+        write_tickets_out: none(sample.write_tickets_out),
+        write_tickets_waiting: none(sample.write_tickets_waiting),
+        checkpoint_running: sample.checkpoint_running.map(|_| false),
+        replication_lag_ms: none(sample.replication_lag_ms),
+        ..sample.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

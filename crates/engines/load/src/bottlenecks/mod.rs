@@ -1,0 +1,153 @@
+//! Finds what limits the rate: compares the lowest rate that failed with the lowest that held, rule by rule.
+//!
+//! A rule is a pure function of two observations: the baseline, the lowest rate that held, and the knee, the lowest rate that
+//! failed. It finds that its resource departed from the baseline, that it did not, or that the resource was not observed: a
+//! resource that nobody reported is never cleared. This crate holds the rules about the client and the machine; the rules
+//! about a server are given by whoever knows it.
+
+mod client;
+pub mod observation;
+mod observed_load;
+pub mod reading;
+mod resources;
+
+use plimsoll_measure::line::{NotSeen, Reading, Suspect};
+
+pub use observation::{Observation, SecondOfService};
+pub use observed_load::{ObservedLoad, WINDOW_S_MIN};
+use reading::{evidence, evidence_at_limit};
+
+/// A value that grows by this factor departs from its baseline: a value that merely follows the rate grows less from a rate
+/// that holds to the knee, and a scarce resource grows more.
+pub const DEPARTURE: f64 = 3.0;
+/// A value that reaches its limit must also have grown by this factor: a value that is as high at the baseline, where the
+/// objective holds, does not limit the rate.
+pub const RISE: f64 = 1.1;
+
+/// Why a resource was not observed.
+pub type NotObserved = &'static str;
+
+/// The server leaves it out of its status.
+pub const NOT_REPORTED: NotObserved = "not reported";
+/// The operating system reports it for processes on this machine only, and only to users who may see them.
+pub const NOT_LOCAL: NotObserved = "not reported: it can be seen only where the server runs on this machine";
+/// The server was sampled too seldom, or did not answer.
+pub const TOO_FEW_SAMPLES: NotObserved = "fewer than two looks at the server fell into the window";
+
+/// The machine that the load runs on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// Cores that the server may use.
+    pub cores: u32,
+    /// Worker threads of the load.
+    pub workers: u32,
+}
+
+/// A rule about one resource.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The resource's name in reports.
+    pub name: &'static str,
+    /// Compares the baseline with the knee.
+    pub check: fn(&Observation, &Observation, Machine) -> Result<Finding, NotObserved>,
+    /// What the rule says of a load without a baseline.
+    pub without_baseline: WithoutBaseline,
+}
+
+/// Whether a rule holds for a load without a baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithoutBaseline {
+    /// It compares with an idle server.
+    Compared,
+    /// It is left out: a full resource alone means nothing.
+    LeftOut,
+}
+
+impl Rule {
+    /// A rule that also holds against an idle server.
+    pub const fn new(
+        name: &'static str,
+        check: fn(&Observation, &Observation, Machine) -> Result<Finding, NotObserved>,
+    ) -> Self {
+        Self { name, check, without_baseline: WithoutBaseline::Compared }
+    }
+}
+
+/// What a rule found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Whether the resource departed from its baseline.
+    pub departed: bool,
+    /// The numbers that it follows from.
+    pub readings: Vec<Reading>,
+}
+
+/// The busiest worker's share of its core.
+pub const CLIENT_CPU: Rule = Rule::new("client CPU", client::cpu);
+/// The delay between the due time and the moment that the tool notices it.
+pub const WAKE: Rule = Rule::new("wake", client::wake);
+/// Connections in use. A closed load uses all of them, so that they mean nothing without a lower rate.
+pub const CONNECTIONS: Rule =
+    Rule { name: "connections", check: client::connections, without_baseline: WithoutBaseline::LeftOut };
+/// Cores that the server's process uses.
+pub const SERVER_CPU: Rule = Rule::new("server CPU", resources::server_cpu);
+/// The time that the server's disk is busy.
+pub const DISK: Rule = Rule::new("disk", resources::disk);
+
+/// Every rule's resource, in exactly one of three lists, each in the order of the rules.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Examination {
+    /// Resources that departed from their baseline.
+    pub bottlenecks: Vec<Suspect>,
+    /// Resources that did not.
+    pub unmoved: Vec<Suspect>,
+    /// Resources that were not observed.
+    pub not_seen: Vec<NotSeen>,
+}
+
+impl Examination {
+    fn add(
+        &mut self,
+        name: &str,
+        finding: Result<Finding, NotObserved>,
+        evidence: impl Fn(&[Reading]) -> String,
+    ) {
+        let name = name.to_owned();
+        match finding {
+            Err(reason) => self.not_seen.push(NotSeen { name, reason: reason.to_owned() }),
+            Ok(Finding { departed, readings }) => {
+                let resource = Suspect { name, evidence: evidence(&readings), readings };
+                if departed { self.bottlenecks.push(resource) } else { self.unmoved.push(resource) }
+            }
+        }
+    }
+}
+
+/// Applies every rule. `baseline` is a rate well below the knee that held, `knee` the lowest rate that failed.
+pub fn examine(rules: &[Rule], baseline: &Observation, knee: &Observation, machine: Machine) -> Examination {
+    let mut examination = Examination::default();
+    for rule in rules {
+        let finding = (rule.check)(baseline, knee, machine);
+        examination.add(rule.name, finding, |readings| evidence(readings, baseline.probe.rate));
+    }
+    examination
+}
+
+/// Finds what is at its limit in a load without a lower rate to compare it with: applies the rules against the same server
+/// `idle`. A resource at its limit does not prove that it limits the rate.
+pub fn at_limit(rules: &[Rule], idle: &Observation, load: &Observation, machine: Machine) -> Examination {
+    let mut examination = Examination::default();
+    for rule in rules.iter().filter(|rule| rule.without_baseline == WithoutBaseline::Compared) {
+        let finding = (rule.check)(idle, load, machine).map(|mut finding| {
+            finding.readings.iter_mut().for_each(|reading| reading.baseline = None);
+            finding
+        });
+        examination.add(rule.name, finding, evidence_at_limit);
+    }
+    examination
+}
+
+/// Whether a value departed: it is at or over `limit`, and either was under it and rose, or grew by [`DEPARTURE`].
+pub fn departs(baseline: f64, knee: f64, limit: f64) -> bool {
+    knee >= limit && (baseline < limit && knee >= baseline * RISE || knee >= baseline * DEPARTURE)
+}

@@ -1,0 +1,97 @@
+//! Summarises one rate that was tried, with the server samples of its window.
+
+use plimsoll_measure::clock::SECOND_NS;
+use plimsoll_measure::line::Probe;
+use plimsoll_measure::sample::{ServerSample, growth};
+
+use super::{NOT_REPORTED, NotObserved, TOO_FEW_SAMPLES};
+
+/// A rate that was tried, and its server samples.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// The client's measurements.
+    pub probe: Probe,
+    /// Every server sample within the judged window, in order.
+    pub samples: Vec<ServerSample>,
+    /// The seconds of the judged window.
+    pub seconds: Vec<SecondOfService>,
+}
+
+/// How long operations took in one second, from being sent to being done.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SecondOfService {
+    /// Nanoseconds from the run's start to its start.
+    pub from_ns: u64,
+    /// Nanoseconds from the run's start to its end.
+    pub to_ns: u64,
+    /// Mean service time in nanoseconds.
+    pub mean_ns: f64,
+}
+
+impl Observation {
+    /// How fast a counter grew, per second.
+    ///
+    /// # Errors
+    /// Why the counter was not observed.
+    pub fn per_s(&self, counter: impl Fn(&ServerSample) -> Option<u64>) -> Result<f64, NotObserved> {
+        let samples = || self.samples.iter().filter(|sample| counter(sample).is_some());
+        let (Some(first), Some(last)) = (samples().next(), samples().next_back()) else {
+            return Err(NOT_REPORTED);
+        };
+        let seconds = last.at_ns.saturating_sub(first.at_ns) as f64 / SECOND_NS as f64;
+        let grown = growth(&self.samples, &counter).filter(|_| seconds > 0.0).ok_or(TOO_FEW_SAMPLES)?;
+        Ok(grown as f64 / seconds)
+    }
+
+    /// The mean of a gauge over all samples.
+    ///
+    /// # Errors
+    /// If no sample has it.
+    pub fn mean(&self, gauge: impl Fn(&ServerSample) -> Option<f64>) -> Result<f64, NotObserved> {
+        let seen: Vec<f64> = self.samples.iter().filter_map(gauge).collect();
+        if seen.is_empty() { Err(NOT_REPORTED) } else { Ok(seen.iter().sum::<f64>() / seen.len() as f64) }
+    }
+
+    /// The largest value of a gauge in all samples.
+    ///
+    /// # Errors
+    /// If no sample has it.
+    pub fn max(&self, gauge: impl Fn(&ServerSample) -> Option<f64>) -> Result<f64, NotObserved> {
+        self.samples.iter().filter_map(gauge).reduce(f64::max).ok_or(NOT_REPORTED)
+    }
+
+    /// Operations in service at a time, on average: Little's law over the window.
+    pub fn in_service(&self) -> f64 {
+        let service = &self.probe.service_ns;
+        let total_s = service.mean.unwrap_or(0.0) * service.count as f64 / SECOND_NS as f64;
+        total_s / self.probe.window_s.max(f64::MIN_POSITIVE)
+    }
+
+    /// The share of all service time that a counter of microseconds, added over threads, makes up.
+    ///
+    /// # Errors
+    /// Why the counter was not observed.
+    pub fn share_of_service(
+        &self,
+        microseconds: impl Fn(&ServerSample) -> Option<u64>,
+    ) -> Result<f64, NotObserved> {
+        let threads = self.per_s(microseconds)? / 1e6;
+        Ok(threads / self.in_service().max(f64::MIN_POSITIVE))
+    }
+
+    /// Operations acknowledged per second.
+    pub fn operations_per_s(&self) -> f64 {
+        self.probe.service_ns.count as f64 / self.probe.window_s.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Reads the same value at the baseline and at the knee.
+///
+/// # Errors
+/// If it was not observed at one of them: then nothing can be compared.
+pub fn both(
+    (baseline, knee): (&Observation, &Observation),
+    read: impl Fn(&Observation) -> Result<f64, NotObserved>,
+) -> Result<(f64, f64), NotObserved> {
+    Ok((read(baseline)?, read(knee)?))
+}
