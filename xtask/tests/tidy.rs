@@ -15,7 +15,7 @@ use serde_json::Value;
 const EDGES: &[(&str, &[&str])] = &[
     ("measure", &[]),
     ("document", &["measure"]),
-    ("ledger", &[]),
+    ("ledger", &["measure"]),
     ("net", &[]),
     ("wire", &["net"]),
     ("install", &[]),
