@@ -1,4 +1,4 @@
-//! The one place that reads a clock.
+//! Reads the clocks; no other module does.
 //!
 //! Monotonic nanoseconds measure; wall time only names moments.
 
@@ -70,16 +70,15 @@ pub fn wall_ms() -> u64 {
     nanoseconds(ClockId::Realtime) / MILLISECOND_NS
 }
 
-/// The moment on the monotonic clock that has this wall time, in milliseconds since 1970, as both clocks are now. What sets
-/// the wall clock in between moves it.
+/// The monotonic moment of a wall time in milliseconds since 1970, as both clocks are now. Setting the wall clock later
+/// moves it.
 pub fn at_wall(wall_ms: u64) -> Instant {
     let (now, wall_ns) = (now(), nanoseconds(ClockId::Realtime));
     let at_ns = wall_ms.saturating_mul(MILLISECOND_NS);
     if at_ns >= wall_ns { now + (at_ns - wall_ns) } else { now - (wall_ns - at_ns) }
 }
 
-/// The wall time of a moment on the monotonic clock, in milliseconds since 1970, as both clocks are now: rounded to the
-/// nearest.
+/// The wall time of a monotonic moment, in milliseconds since 1970, as both clocks are now: rounded to the nearest.
 pub fn wall_of(at: Instant) -> u64 {
     let (now, wall_ns) = (now(), nanoseconds(ClockId::Realtime));
     let at_ns = if at >= now { wall_ns + at.since(now) } else { wall_ns.saturating_sub(now.since(at)) };
@@ -100,7 +99,7 @@ pub fn utc(wall_ms: u64) -> String {
         .unwrap_or_else(|| format!("{seconds} s after 1970"))
 }
 
-/// The wall time in milliseconds since 1970 that an RFC 3339 text says; nothing if it is none, or one before 1970.
+/// The wall time of an RFC 3339 text, in milliseconds since 1970; nothing if the text is invalid or lies before 1970.
 pub fn read_utc(text: &str) -> Option<u64> {
     let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     u64::try_from(at.unix_timestamp_nanos() / i128::from(MILLISECOND_NS)).ok()

@@ -1,4 +1,4 @@
-//! Durations as people type them: `250ms`, `10s`, `1.5m`, `2h`, `1h2m3.5s`.
+//! Reads and writes durations as people type them: `250ms`, `10s`, `1.5m`, `2h`, `1h2m3.5s`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::ser::{Serialize, Serializer};
 /// Units and their lengths in nanoseconds, from small to large; of two names for one the later is written.
 const UNITS: [(&str, f64); 7] =
     [("ns", 1.0), ("µs", 1e3), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3_600e9)];
-/// No duration is longer, in nanoseconds: about thirty years.
+/// The longest duration, in nanoseconds: about thirty years.
 const NS_MAX: f64 = 1e18;
 
 /// A length of time, in nanoseconds, typed with a unit.
@@ -20,9 +20,9 @@ pub struct Span {
     ns: u64,
 }
 
-/// A duration that cannot be read.
+/// An invalid duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no duration; write a number with its unit, for example 250ms, 10s, 1.5m or 2h")]
+#[error("invalid duration `{0}`: write a number with its unit, for example 250ms, 10s, 1.5m or 2h")]
 pub struct ParseError(String);
 
 impl Span {
@@ -65,7 +65,7 @@ fn single(text: &str) -> Option<f64> {
     digits.trim().parse::<f64>().ok().map(|number| number * scale)
 }
 
-/// Several numbers, each with its unit, one behind the other.
+/// Several numbers with units in a row.
 fn compound(text: &str) -> Option<f64> {
     let mut rest = text.trim();
     let mut ns = 0.0;

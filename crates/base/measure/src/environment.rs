@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The machine that Plimsoll ran on. What cannot be found out is absent.
+/// The machine that Plimsoll ran on. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// CPU model as the kernel names it.
@@ -41,35 +41,35 @@ pub enum ServerKind {
     Address,
     /// A service over HTTP, given by its address.
     Service,
-    /// In this process, for self-tests: acknowledges at once.
+    /// In this process, for self-tests: acknowledges immediately.
     Null,
-    /// In this process, for self-tests: stores, with stated lies.
+    /// In this process, for self-tests: stores documents with declared faults.
     Lying,
 }
 
-/// The server as it described itself. What it does not report is absent.
+/// The server by its own description. Values that it does not report are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerFacts {
     /// Where it comes from.
     pub kind: ServerKind,
-    /// `host:port` that the load went to; several where there are several routers.
+    /// The addresses of the load, `host:port`: several if there are several routers.
     pub addresses: Vec<String>,
-    /// Whether an address is all that it takes to reach the server: no user, no TLS, no other option. Of several servers
-    /// whether that holds for all.
+    /// Whether an address suffices to reach the server: no user, no TLS, no other option. With several servers, whether
+    /// that holds for all.
     #[serde(default)]
     pub open: bool,
     /// Durability profile of an embedded server: `journaled` or `relaxed`.
     pub profile: Option<String>,
     /// Version it reports.
     pub version: Option<String>,
-    /// What it is really, where that is known (an embedded server's own name and version).
+    /// Its real product, if known (an embedded server's own name and version).
     pub product: Option<String>,
     /// Storage engine it reports.
     pub storage_engine: Option<String>,
     /// `standalone`, `replica set NAME` or `mongos`.
     pub topology: Option<String>,
-    /// Write concern it applies when none is given, as JSON.
+    /// The default write concern, as JSON.
     pub default_write_concern: Option<String>,
-    /// Command line or parameters that matter, by name.
+    /// Relevant parameters, by name.
     pub parameters: BTreeMap<String, String>,
 }

@@ -10,7 +10,7 @@ use crate::line::{Probe, Stage};
 use crate::run::Run;
 use crate::sample::ServerSample;
 
-/// Something that happened in a run. The run directory keeps one a line in `events.ndjson`.
+/// An event of a run. The run directory keeps one a line in `events.ndjson`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum Event {
@@ -26,7 +26,7 @@ pub enum Event {
         server: String,
         /// Wall time in milliseconds since 1970.
         wall_ms: u64,
-        /// What one operation is.
+        /// The kind of its operations.
         #[serde(default, skip_serializing_if = "Sends::is_operations")]
         sends: Sends,
     },
@@ -36,52 +36,52 @@ pub enum Event {
         at_ns: u64,
         /// The phase's name.
         name: String,
-        /// How long it may take, in seconds, where that is known.
+        /// Its longest duration in seconds, if known.
         duration_s: Option<f64>,
-        /// How many documents it will send, where that is known.
+        /// The number of documents it will send, if known.
         documents: Option<u64>,
     },
     /// One second of load.
     Interval(Interval),
-    /// A look at the server's counters.
+    /// A sample of the server's counters.
     Server(ServerSample),
-    /// The search for the load line starts to try a rate.
+    /// The search for the load line starts a trial of a rate.
     Trying {
         /// Nanoseconds since the run's start.
         at_ns: u64,
-        /// Why it is tried.
+        /// The stage of the search.
         stage: Stage,
         /// The rate, in the line's unit.
         rate: f64,
-        /// For how long, in seconds.
+        /// The length of the trial, in seconds.
         window_s: f64,
         /// The line's unit.
         unit: String,
     },
-    /// A rate was tried.
+    /// A trial of a rate ended.
     Probed(Probe),
-    /// Something is done to the server, or undone.
+    /// A fault starts or ends.
     Fault {
         /// Nanoseconds since the run's start.
         at_ns: u64,
         /// Nanoseconds since the start of its phase, from which a scenario counts; absent in older files.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase_ns: Option<u64>,
-        /// What it is, such as `kill`.
+        /// Its name, such as `kill`.
         name: String,
         /// Whether it was undone.
         undone: bool,
-        /// What went wrong with it, if anything did.
+        /// Its error, if it failed.
         error: Option<String>,
     },
-    /// Something to tell the user.
+    /// A note for the user.
     Note {
         /// Nanoseconds since the run's start.
         at_ns: u64,
         /// A sentence.
         text: String,
     },
-    /// Reading back what was written.
+    /// The audit reads documents back.
     Auditing {
         /// Documents read so far.
         read: u64,
@@ -92,7 +92,7 @@ pub enum Event {
     Finished(Box<Run>),
 }
 
-/// What one operation of a run is.
+/// The kind of a run's operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sends {
@@ -116,7 +116,7 @@ pub struct Interval {
     pub from_ns: u64,
     /// Its length in nanoseconds.
     pub length_ns: u64,
-    /// What each operation did, by name.
+    /// The counts of each operation, by name.
     pub operations: BTreeMap<String, IntervalLine>,
     /// CPU of each worker, 0 to 1.
     pub worker_cpu: Vec<f64>,

@@ -1,9 +1,9 @@
-//! What a scenario expects of a run, held against what was measured.
+//! Checks a run against the expectations of its scenario.
 
 use crate::duration::Span;
 use crate::integrity::Integrity;
 use crate::interval::Tally;
-use crate::metric::{Metric, Selector, Subject, Whose};
+use crate::metric::{Metric, Scope, Selector, Subject};
 use crate::rule::Rule;
 use crate::run::{Check, Expectation};
 use crate::threshold::{Aggregate, Bound, ParseError, Threshold};
@@ -12,7 +12,7 @@ mod value;
 
 use value::{integrity_value, operation_value};
 
-/// An expectation that no run can meet or miss.
+/// An invalid expectation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expect.{metric}: {problem}")]
 pub struct Error {
@@ -20,7 +20,7 @@ pub struct Error {
     problem: String,
 }
 
-/// Something that must hold, as meant.
+/// A resolved expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// The metric as typed.
@@ -29,16 +29,16 @@ pub struct Wanted {
     pub expression: String,
     /// The metric.
     pub metric: Metric,
-    /// What must hold of it.
+    /// Its threshold.
     pub threshold: Threshold,
     /// After how long under load the run ends for it, if it does not hold then.
     pub abort_after: Option<Span>,
 }
 
-/// What was looked at in the answers of operations.
+/// The checks of operations' answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// How often something looked at was as expected.
+    /// How often a check passed.
     pub passed: u64,
     /// How often it was not.
     pub failed: u64,
@@ -61,14 +61,14 @@ pub struct Operation<'a> {
     pub seconds: f64,
     /// Completed ÷ due, for open arrivals.
     pub achieved: Option<f64>,
-    /// What was looked at in their answers, where something was.
+    /// The checks of their answers, if any.
     pub checks: Option<Checks>,
 }
 
 /// Reads an expectation and checks that one of `subjects` can have its metric.
 ///
 /// # Errors
-/// What is wrong with the metric or the expression.
+/// If the metric or the expression is invalid.
 pub fn read(metric: &str, rule: &Rule, subjects: &[Subject<'_>]) -> Result<Wanted, Error> {
     let fail = |problem: String| Error { metric: metric.to_owned(), problem };
     let threshold: Threshold = rule.threshold.parse().map_err(|error: ParseError| fail(error.to_string()))?;
@@ -77,7 +77,7 @@ pub fn read(metric: &str, rule: &Rule, subjects: &[Subject<'_>]) -> Result<Wante
     if rule.abort_on_fail && meant.name == "checks" {
         return Err(fail("checks are counted up at the end: end the load for errors instead".to_owned()));
     }
-    if rule.abort_on_fail && meant.whose == Whose::Integrity {
+    if rule.abort_on_fail && meant.scope == Scope::Integrity {
         return Err(fail("the documents are audited after the load, which cannot end for it".to_owned()));
     }
     Ok(Wanted {
@@ -90,19 +90,19 @@ pub fn read(metric: &str, rule: &Rule, subjects: &[Subject<'_>]) -> Result<Wante
 }
 
 impl Wanted {
-    /// Whose numbers it is held against; nothing if it is about integrity.
+    /// The operations that it covers; nothing for integrity.
     pub const fn selector(&self) -> Option<&Selector> {
-        match &self.metric.whose {
-            Whose::Operations(selector) => Some(selector),
-            Whose::Integrity => None,
+        match &self.metric.scope {
+            Scope::Operations(selector) => Some(selector),
+            Scope::Integrity => None,
         }
     }
 
-    /// Holds it against what its operations did together, or against what the audit found.
+    /// Checks it against its operations together, or against the audit.
     pub fn judge(&self, measured: Option<&Operation<'_>>, integrity: Option<&Integrity>) -> Expectation {
-        let value = match self.metric.whose {
-            Whose::Integrity => integrity_value(self.metric.name, integrity),
-            Whose::Operations(_) => self.value(measured),
+        let value = match self.metric.scope {
+            Scope::Integrity => integrity_value(self.metric.name, integrity),
+            Scope::Operations(_) => self.value(measured),
         };
         Expectation {
             metric: self.typed.clone(),
@@ -113,7 +113,7 @@ impl Wanted {
         }
     }
 
-    /// What is measured so far, if that is known and does not hold.
+    /// The value so far, if it is known and does not hold.
     pub fn broken(&self, measured: &Operation<'_>) -> Option<f64> {
         self.value(Some(measured)).ok().filter(|value| !self.holds(*value))
     }
@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn metrics_that_no_run_can_have_are_refused_before_it() {
         for (metric, expression, part) in [
-            ("insrt.response", "p(99)<1", "there is no operation `insrt`"),
-            ("insert.respons", "p(99)<1", "there is no metric `respons`"),
+            ("insrt.response", "p(99)<1", "unknown operation `insrt`"),
+            ("insert.respons", "p(99)<1", "unknown metric `respons`"),
             ("respons", "p(99)<1", "write OPERATION.METRIC"),
             ("insert.response", "rate<1", "is a latency"),
             ("insert.errors", "p(99)<1", "is a counter"),

@@ -19,7 +19,7 @@ pub struct HdrLog<W: Write> {
     serializer: Box<V2DeflateSerializerDebug>,
 }
 
-/// The serialiser keeps buffers and has no `Debug` of its own.
+/// The serialiser has no `Debug`.
 struct V2DeflateSerializerDebug(V2DeflateSerializer);
 
 impl std::fmt::Debug for V2DeflateSerializerDebug {
@@ -32,7 +32,7 @@ impl<W: Write> HdrLog<W> {
     /// Starts a log whose intervals count from `started_ms`, wall time in milliseconds since 1970.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// If `sink` fails.
     pub fn new(mut sink: W, started_ms: u64) -> io::Result<Self> {
         let seconds = started_ms as f64 / 1000.0;
         writeln!(sink, "#[Histogram log format version 1.3]")?;
@@ -47,7 +47,7 @@ impl<W: Write> HdrLog<W> {
     /// Writes one interval of one metric; an empty histogram is left out.
     ///
     /// # Errors
-    /// What the sink says.
+    /// If the sink fails.
     pub fn write(&mut self, tag: &str, from_ns: u64, length_ns: u64, counts: &Histogram) -> io::Result<()> {
         if counts.count() == 0 {
             return Ok(());
@@ -65,10 +65,10 @@ impl<W: Write> HdrLog<W> {
         )
     }
 
-    /// Hands everything written so far to the operating system.
+    /// Flushes everything to the operating system.
     ///
     /// # Errors
-    /// What the sink says.
+    /// If the sink fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
-/// The longest latency told apart, in nanoseconds: one hour. Longer ones count as this long.
+/// The longest distinct latency, in nanoseconds: one hour. Longer ones count as one hour.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Fewer values than this beyond a percentile make it a matter of chance.
@@ -20,7 +20,7 @@ const BEYOND_MIN: f64 = 10.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram(hdrhistogram::Histogram<u64>);
 
-/// What a serialised histogram had wrong with it.
+/// An error in a serialised histogram.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes are no HDR V2 histogram.
@@ -35,7 +35,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// A histogram of `digits` significant digits (1 to 5; other values are taken as the nearest of those).
+    /// A histogram of `digits` significant digits, clamped to 1 to 5.
     pub fn with_digits(digits: u8) -> Self {
         let counts = hdrhistogram::Histogram::new_with_bounds(1, LATENCY_NS_MAX, digits.clamp(1, 5));
         Self(counts.expect("constant bounds that satisfy low >= 1 and high >= 2 * low"))
@@ -192,13 +192,13 @@ pub struct Latency {
     pub mean: Option<f64>,
     /// Median; absent when fewer than ten values lie beyond it.
     pub p50: Option<u64>,
-    /// 90th percentile, likewise.
+    /// 90th percentile.
     pub p90: Option<u64>,
-    /// 95th percentile, likewise.
+    /// 95th percentile.
     pub p95: Option<u64>,
-    /// 99th percentile, likewise.
+    /// 99th percentile.
     pub p99: Option<u64>,
-    /// 99.9th percentile, likewise.
+    /// 99.9th percentile.
     pub p99_9: Option<u64>,
     /// Largest value.
     pub max: Option<u64>,

@@ -1,4 +1,5 @@
-//! What is in a deployment: its databases, collections, indexes and fields; and what changed between two looks.
+//! Describes the content of a deployment (databases, collections, indexes, fields) and the changes between two
+//! inspections.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,13 +17,13 @@ mod topic;
 pub use difference::{Change, Difference, difference, differences};
 pub use fields::{Choice, Field, Forbidden, Inventory, Place, Presence, Sample, Source, Spread, Times};
 pub use index::Index;
-pub use size::{Said, Size};
+pub use size::{Reported, Size};
 pub use topic::{Extent, Topic};
 
 /// The version of the form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
 
-/// One look at a deployment. What a server does not report is absent and is never taken for zero.
+/// An inspection of a deployment. Values that a server does not report are absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inspection {
     /// Version of this form: 1.
@@ -37,12 +38,12 @@ pub struct Inspection {
     pub round_trip_ns: u64,
     /// The databases that this user may see.
     pub databases: Vec<Database>,
-    /// The collections that were looked at.
+    /// The inspected collections.
     pub collections: Vec<Collection>,
-    /// The topics of Kafka that were looked at: those of a suite's pipelines.
+    /// The inspected Kafka topics: those of a suite's pipelines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<Topic>,
-    /// What was left out, and why.
+    /// Omissions and their reasons.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -64,7 +65,7 @@ pub struct Database {
     pub index_bytes: Option<u64>,
 }
 
-/// What a namespace stands for.
+/// The kind of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -77,11 +78,11 @@ pub enum Kind {
     View,
 }
 
-/// How the number of documents was found.
+/// How documents were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counting {
-    /// It was not.
+    /// Not counted.
     #[default]
     None,
     /// By the server's metadata: after a crash and on a sharded cluster it may be off.
@@ -97,39 +98,39 @@ pub struct Collection {
     pub namespace: String,
     /// Whether it exists; all else is empty if not.
     pub exists: bool,
-    /// What the namespace stands for.
+    /// The kind of the namespace.
     #[serde(default)]
     pub kind: Kind,
-    /// How it was made.
+    /// Its creation options.
     #[serde(default)]
     pub options: Options,
     /// Documents in it.
     pub documents: Option<u64>,
-    /// How these were counted.
+    /// How they were counted.
     #[serde(default)]
     pub counting: Counting,
-    /// What it takes.
+    /// Its size.
     #[serde(default)]
     pub size: Size,
     /// Its indexes; absent where this user may not list them.
     pub indexes: Option<Vec<Index>>,
-    /// Some of its documents.
+    /// Sample documents.
     #[serde(default)]
     pub samples: Vec<Sample>,
-    /// The fields of its documents; absent where they were not looked at.
+    /// The fields of its documents; absent if they were not inspected.
     pub inventory: Option<Inventory>,
-    /// From when to when its documents are, by `_id` and by every field with dates.
+    /// The time ranges of its documents, by `_id` and by every date field.
     #[serde(default)]
     pub times: Vec<Times>,
-    /// The fields that must not be there.
+    /// The forbidden fields.
     #[serde(default)]
     pub forbidden: Vec<Forbidden>,
-    /// What was left out, and why.
+    /// Omissions and their reasons.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// How a collection was made.
+/// The creation options of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Options {
     /// The limits of a capped collection: the server removes its oldest documents.
@@ -144,7 +145,7 @@ pub struct Options {
     pub clustered: bool,
     /// Seconds after which documents of a time series or a clustered collection expire.
     pub expire_after_s: Option<f64>,
-    /// The collection that a view looks at.
+    /// The source collection of a view.
     pub view_on: Option<String>,
 }
 
@@ -164,12 +165,12 @@ pub struct TimeSeries {
     pub time_field: String,
     /// The field that names the series.
     pub meta_field: Option<String>,
-    /// How far apart measurements are expected: `seconds`, `minutes` or `hours`.
+    /// The expected distance between measurements: `seconds`, `minutes` or `hours`.
     pub granularity: Option<String>,
 }
 
 impl Inspection {
-    /// Whether no forbidden field is there, as far as was looked. What could not be looked at does not hold.
+    /// Whether every forbidden field is absent. An unchecked field does not hold.
     pub fn holds(&self) -> bool {
         let mut presences = self.collections.iter().flat_map(|collection| &collection.forbidden);
         presences
@@ -178,7 +179,7 @@ impl Inspection {
 }
 
 impl Collection {
-    /// A collection that is not there: without documents, indexes and fields.
+    /// A missing collection: without documents, indexes and fields.
     pub fn missing(namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),

@@ -1,4 +1,4 @@
-//! What an audit found: the documents promised against the documents there.
+//! Counts the documents that an audit found against those that were promised.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 /// Examples that are kept of several shards together.
 const EXAMPLES_MAX: usize = 20;
 
-/// Whether the stored documents could be held against what was promised.
+/// How far an audit could compare the stored documents with the promises.
 ///
-/// In order: what two shards were shown is worth what the later one of theirs is.
+/// In order of decreasing worth: two shards together are worth the later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// Every receipt was looked for and every content recomputed.
+    /// Every receipt was searched and every content recomputed.
     #[default]
     Proven,
     /// Documents keep ids of their own: they were counted, not proven.
@@ -21,14 +21,14 @@ pub enum Proof {
     FireAndForget,
     /// Capped or expiring collection: documents may vanish by design.
     NotApplicable,
-    /// No audit was made; `reason` says why.
+    /// No audit ran; see `reason`.
     NotAudited,
 }
 
 /// Documents promised against documents there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Integrity {
-    /// What the numbers below are worth.
+    /// The worth of the counts below.
     pub proof: Proof,
     /// Why the proof is less than complete, if it is.
     pub reason: Option<String>,
@@ -44,7 +44,7 @@ pub struct Integrity {
     pub phantom: u64,
     /// Documents that are there more than once.
     pub duplicated: u64,
-    /// Documents whose content does not follow from their receipt.
+    /// Documents whose content differs from the content of their receipt.
     pub corrupted: u64,
     /// Documents that the server refused.
     pub rejected: u64,

@@ -1,4 +1,4 @@
-//! What happened to one operation in one stretch of time: counters and histograms that add up.
+//! Counts the operations of a stretch of time in counters and histograms that add up.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ pub struct Instants {
 }
 
 impl Instants {
-    /// Nanoseconds from due to done: what a user of the service waits.
+    /// Nanoseconds from due to done: the wait of a user of the service.
     pub const fn response_ns(&self) -> u64 {
         self.done.since(self.due)
     }
 
-    /// Nanoseconds from sent to done: what the server and the network take.
+    /// Nanoseconds from sent to done: the time of the server and the network.
     pub const fn service_ns(&self) -> u64 {
         self.done.since(self.sent)
     }
@@ -44,10 +44,10 @@ impl Instants {
     }
 }
 
-/// What one finished operation reports besides its instants.
+/// The report of a finished operation, without its instants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reply {
-    /// What became of the operation as a whole; the first failure decides.
+    /// The outcome of the whole operation; the first failure decides.
     pub outcome: Outcome,
     /// Documents acknowledged (or handed over, where no acknowledgement was asked for).
     pub documents: u64,

@@ -1,7 +1,7 @@
-//! What was measured, as plain values with a versioned file form.
+//! Holds measured values as plain types with a versioned file form.
 //!
-//! The vocabulary that every other room speaks: instants, histograms, outcomes, intervals, events and the summary of
-//! a run. It knows no engine, no socket, no terminal and no database. It must never learn what an operation *does*.
+//! The vocabulary of all other crates: instants, histograms, outcomes, intervals, events and the summary of a run. It
+//! knows no engine, socket, terminal or database, and never learns the meaning of an operation.
 
 pub mod clock;
 pub mod comparison;

@@ -1,4 +1,4 @@
-//! The load line: the highest rate at which the objective held, and every probe that led to it.
+//! Defines the load line: the highest rate at which the objective held, with all probes of its search.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct Line {
     pub high: Option<f64>,
     /// Whether both ends were confirmed as often as the search asks for.
     pub confirmed: bool,
-    /// The load whose rate was searched; empty where an older version searched.
+    /// The load whose rate was searched; empty in older files.
     #[serde(default)]
     pub load: String,
     /// Background loads, each with its arrivals; no rate counts their operations.
@@ -26,31 +26,31 @@ pub struct Line {
     pub unit: String,
     /// Documents in one operation: rates divided by it are operations per second.
     pub documents_per_operation: f64,
-    /// What had to hold, as text.
+    /// The objective, as text.
     pub objective: Vec<String>,
     /// Resources that departed from their baseline at the knee, most likely first.
     #[serde(alias = "held_back_by")]
     pub bottlenecks: Vec<Suspect>,
-    /// What was looked at and did not depart.
+    /// Resources that did not depart.
     #[serde(default)]
     pub unmoved: Vec<Suspect>,
-    /// What could not be looked at: it may hold the rate back all the same.
+    /// Resources that were not checked: one of them may be the bottleneck.
     #[serde(default)]
     pub not_seen: Vec<NotSeen>,
-    /// Every rate that was tried, in order.
+    /// All probes, in order.
     pub probes: Vec<Probe>,
-    /// What the search could not establish, in sentences.
+    /// Open questions of the search, in sentences.
     pub notes: Vec<String>,
 }
 
-/// Something that may hold the rate back, with the evidence. It compares the knee, the lowest rate that failed, with the
-/// baseline, the lowest rate that held.
+/// A possible bottleneck, with the evidence. It compares the knee, the lowest rate that failed, with the baseline, the
+/// lowest rate that held.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Suspect {
     /// One of `client CPU`, `wake`, `connections`, `server CPU`, `WiredTiger cache`, `tickets`, `checkpoint`,
     /// `journal sync`, `flow control`, `replication lag` and `disk`.
     pub name: String,
-    /// The numbers in words.
+    /// The evidence in words.
     pub evidence: String,
     /// The numbers.
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct Suspect {
 /// One number at the baseline and at the knee.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reading {
-    /// What was read.
+    /// Its name.
     pub what: String,
     /// Its unit.
     pub unit: String,
@@ -70,7 +70,7 @@ pub struct Reading {
     pub knee: Option<f64>,
 }
 
-/// A suspect that could not be looked at.
+/// A resource that was not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotSeen {
     /// The suspect's name.
@@ -79,7 +79,7 @@ pub struct NotSeen {
     pub reason: String,
 }
 
-/// Why a rate was tried.
+/// The stage of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -94,18 +94,18 @@ pub enum Stage {
     Confirm,
 }
 
-/// One rate, tried for one window.
+/// A trial of one rate for one window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
-    /// Why it was tried.
+    /// Its stage of the search.
     pub stage: Stage,
     /// Nanoseconds from the run's start to the window's start.
     pub from_ns: u64,
     /// Length of the window in seconds.
     pub window_s: f64,
-    /// The rate that was asked for, in the line's unit.
+    /// The requested rate, in the line's unit.
     pub rate: f64,
-    /// The rate that was completed, in the line's unit.
+    /// The completed rate, in the line's unit.
     pub achieved: f64,
     /// Completed ÷ due.
     pub achieved_ratio: f64,
@@ -125,9 +125,9 @@ pub struct Probe {
     pub server_cores: Option<f64>,
     /// Mean number of operations in flight ÷ connections.
     pub connections_busy: f64,
-    /// Whether everything that must hold did hold.
+    /// Whether the objective held.
     pub held: bool,
-    /// What did not hold, in sentences.
+    /// The failed bounds, in sentences.
     pub reasons: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use crate::environment::{Environment, ServerFacts};
 use crate::inspection::Size;
 use crate::run::{Run, Verdict};
 
-mod beside;
+mod best;
 mod figures;
 
 pub use figures::{Figures, OperationFigures, Promises, Spread};
@@ -17,7 +17,7 @@ pub use figures::{Figures, OperationFigures, Promises, Spread};
 /// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
 
-/// Runs of one scenario with different values, side by side. What cannot be known is absent or null.
+/// Runs of one scenario with varied values. Unknown values are absent or null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Matrix {
     /// Version of this form: 1.
@@ -38,44 +38,44 @@ pub struct Matrix {
     pub started_ms: u64,
     /// Whether every run was made to its end.
     pub complete: bool,
-    /// What the matrix as a whole is worth: the worst verdict of its cells, and invalid while it is not complete.
+    /// The verdict of the matrix: the worst verdict of its cells, and invalid while it is incomplete.
     pub verdict: Verdict,
-    /// Against what; empty before the first run.
+    /// The server; empty before the first run.
     pub server: ServerFacts,
-    /// On what machine.
+    /// The machine.
     pub environment: Environment,
-    /// What is varied, in order: the last one changes fastest.
+    /// The varied values, in order: the last axis changes fastest.
     pub axes: Vec<Axis>,
-    /// The operations that tables and charts show; all if it is empty.
+    /// The operations in tables and charts; all if empty.
     #[serde(default)]
     pub show: Vec<String>,
-    /// How often every cell is run.
+    /// The number of runs of every cell.
     pub repetitions: u32,
-    /// Combinations that are not run.
+    /// The combinations left out.
     pub left_out: Vec<LeftOut>,
-    /// One for each combination that is run.
+    /// One for each combination in use.
     pub cells: Vec<Cell>,
     /// The runs in the order in which they are made: all cells once, then all again.
     pub runs: Vec<CellRun>,
 }
 
-/// Something that is varied.
+/// A varied dimension.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {
     /// Its name.
     pub name: String,
-    /// The names of the values that were asked for, in order.
+    /// The names of its values, in order.
     pub values: Vec<String>,
 }
 
-/// Combinations that make no sense.
+/// Combinations that are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// The values, by axis.
     pub when: BTreeMap<String, Vec<String>>,
     /// Why.
     pub because: String,
-    /// How many of the combinations that were asked for.
+    /// Their number.
     pub cells: u32,
 }
 
@@ -90,10 +90,10 @@ pub struct Cell {
     pub verdict: Option<Verdict>,
     /// Why it is not `pass`.
     pub reasons: Vec<String>,
-    /// What else should be known of its runs.
+    /// Notes on its runs.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What was measured; absent before the first run.
+    /// Its figures; absent before the first run.
     pub figures: Option<Figures>,
 }
 
@@ -104,46 +104,46 @@ pub struct CellRun {
     pub number: u32,
     /// The number of its cell.
     pub cell: u32,
-    /// Which repetition, from 1.
+    /// Its repetition, from 1.
     pub repetition: u32,
     /// Its run directory, below that of the matrix.
     pub directory: String,
-    /// The collection that it wrote to, or the database that its service did; empty where it had none of its own.
+    /// The collection or the database of its data; empty if it had no separate one.
     pub collection: String,
-    /// How far it is.
+    /// Its state.
     pub state: State,
-    /// What it is worth; absent before its end.
+    /// Its verdict; absent before its end.
     pub verdict: Option<Verdict>,
-    /// Why the verdict is not `pass`, or why there is none.
+    /// The reasons for a verdict other than `pass`, or for a missing verdict.
     pub reasons: Vec<String>,
-    /// What else should be known of it.
+    /// Notes.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// The exit code that it deserves by itself; absent before its end.
+    /// Its own exit code; absent before its end.
     pub exit: Option<u8>,
-    /// What its collection took, or the database of a service that was started, as far as that is known.
+    /// The size of its collection or of its service's database, as far as known.
     pub size: Option<Size>,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Not begun.
+    /// Not started.
     #[default]
     Planned,
-    /// Begun, and not ended if the matrix has.
+    /// Started and not ended.
     Begun,
-    /// Made to its end.
+    /// Ended.
     Done,
-    /// Its load was ended early, and its books were closed.
+    /// Its load ended early, and its ledger was closed.
     Interrupted,
-    /// It could not be made.
+    /// It could not run.
     Failed,
 }
 
 impl Axis {
-    /// A value as it is told among others: a bare number says nothing without the axis.
+    /// A value in a list: a bare number gets the name of its axis.
     pub fn words(&self, value: &str) -> String {
         let is_bare = value.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
         if is_bare { format!("{} {value}", self.name) } else { value.to_owned() }
@@ -159,8 +159,8 @@ impl Matrix {
             let measured: Vec<_> = counted.filter_map(|run| Some((figures(run)?, run.size))).collect();
             cell.figures = Figures::of(&measured);
             cell.verdict = runs.iter().filter_map(|run| run.verdict).max_by_key(|verdict| badness(*verdict));
-            cell.reasons = told(&runs, |run| &run.reasons);
-            cell.notes = told(&runs, |run| &run.notes);
+            cell.reasons = distinct(&runs, |run| &run.reasons);
+            cell.notes = distinct(&runs, |run| &run.notes);
         }
         self.complete = self.runs.iter().all(|run| run.state == State::Done);
         let worst = self.runs.iter().filter_map(|run| run.verdict).max_by_key(|verdict| badness(*verdict));
@@ -172,20 +172,20 @@ impl Matrix {
     }
 }
 
-/// What is told of several runs, each sentence once.
-fn told(runs: &[&CellRun], pick: fn(&CellRun) -> &Vec<String>) -> Vec<String> {
+/// The sentences of several runs, without repetitions.
+fn distinct(runs: &[&CellRun], pick: fn(&CellRun) -> &Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = runs.iter().flat_map(|run| pick(run)).cloned().collect();
     all.sort();
     all.dedup();
     all
 }
 
-/// The verdict that says more against a run.
+/// The worse of two verdicts.
 pub fn worse(one: Verdict, other: Verdict) -> Verdict {
     if badness(one) > badness(other) { one } else { other }
 }
 
-/// What parts of a collection on several servers take together; what one of them does not tell is not known.
+/// The total size of a collection on several servers; unknown if one of them does not report it.
 pub fn together(parts: &[Size]) -> Option<Size> {
     let sum = |pick: fn(&Size) -> Option<u64>| parts.iter().map(pick).sum::<Option<u64>>();
     (!parts.is_empty()).then(|| Size {

@@ -1,5 +1,4 @@
-//! What a metric's name means: whose number it is. `insert.response`, `response{load:feed}`, `integrity.lost`, or one of
-//! k6's names where it can be meant.
+//! Reads the name of a metric: `insert.response`, `response{load:feed}`, `integrity.lost`, or a supported name of k6.
 
 use crate::threshold::{Aggregate, Threshold};
 
@@ -32,9 +31,9 @@ pub(crate) const INTEGRITY: [&str; 9] = [
     "unknown_present",
     "unknown_absent",
 ];
-/// k6's built-in metrics that can be meant, and ours.
+/// The supported built-in metrics of k6, and ours.
 const K6: [(&str, &str); 7] = [
-    // k6 counts from the moment of sending, which hides waiting; here every latency counts from the due time.
+    // k6 counts from sending, which hides waiting; here every latency counts from the due time.
     ("http_req_duration", "response"),
     ("http_req_failed", "errors"),
     ("http_reqs", "completed"),
@@ -43,21 +42,21 @@ const K6: [(&str, &str); 7] = [
     ("data_sent", "bytes_sent"),
     ("data_received", "bytes_received"),
 ];
-/// Whose number a metric is.
+/// The subject of a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// The documents', as the audit found them.
+pub enum Scope {
+    /// The documents of the audit.
     Integrity,
-    /// The sum of these operations'.
+    /// The sum over these operations.
     Operations(Selector),
 }
 
-/// A metric, as meant.
+/// A resolved metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Whose number.
-    pub whose: Whose,
-    /// Which number of theirs.
+    /// Its subject.
+    pub scope: Scope,
+    /// Its name.
     pub name: &'static str,
 }
 
@@ -65,43 +64,42 @@ impl Metric {
     /// Reads a metric and checks that one of `subjects` has it.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// A sentence that says what is wrong.
     pub fn read(text: &str, subjects: &[Subject<'_>]) -> Result<Self, String> {
         let (base, mut selector) = split(text)?;
         if let Some((theirs, ours)) = K6.iter().find(|(theirs, _)| *theirs == base) {
             let name = expected_response(theirs, ours, &mut selector);
-            return Self { whose: Whose::Operations(selector), name }.checked(subjects);
+            return Self { scope: Scope::Operations(selector), name }.checked(subjects);
         }
         match base.rsplit_once('.') {
             Some(("integrity", name)) if selector == Selector::default() => {
                 let name = known(name, &INTEGRITY)?;
-                Ok(Self { whose: Whose::Integrity, name })
+                Ok(Self { scope: Scope::Integrity, name })
             }
             Some(("integrity", _)) => {
-                Err("the documents of a run are audited as a whole: no tags".to_owned())
+                Err("integrity covers all documents of a run: it takes no tags".to_owned())
             }
             Some((owner, name)) => {
                 check_owner(owner, subjects)?;
                 let selector = selector.and_operation(owner);
                 let name = known(name, &[&LATENCIES[..], &COUNTERS].concat())?;
-                Self { whose: Whose::Operations(selector), name }.checked(subjects)
+                Self { scope: Scope::Operations(selector), name }.checked(subjects)
             }
             None => {
                 let name = known(base, &[&LATENCIES[..], &COUNTERS].concat())
                     .map_err(|problem| format!("{problem}; {}", advice(subjects)))?;
-                Self { whose: Whose::Operations(selector), name }.checked(subjects)
+                Self { scope: Scope::Operations(selector), name }.checked(subjects)
             }
         }
     }
 
     fn checked(self, subjects: &[Subject<'_>]) -> Result<Self, String> {
-        match &self.whose {
-            Whose::Operations(selector) if self.name == "checks" && selector.is_of_loads() => Err(
-                "checks are counted for each operation as a whole: choose by operation, not by load or phase"
-                    .to_owned(),
-            ),
-            Whose::Operations(selector) if !subjects.iter().any(|subject| selector.matches(subject)) => {
-                Err(format!("no operation has these tags; there are {}", tags(subjects)))
+        match &self.scope {
+            Scope::Operations(selector) if self.name == "checks" && selector.is_of_loads() => {
+                Err("checks are counted per operation: select by operation, not by load or phase".to_owned())
+            }
+            Scope::Operations(selector) if !subjects.iter().any(|subject| selector.matches(subject)) => {
+                Err(format!("no operation has these tags; existing tags: {}", tags(subjects)))
             }
             _ => Ok(self),
         }
@@ -109,13 +107,13 @@ impl Metric {
 
     /// Whether it is a length of time.
     pub fn is_latency(&self) -> bool {
-        matches!(self.whose, Whose::Operations(_)) && LATENCIES.contains(&self.name)
+        matches!(self.scope, Scope::Operations(_)) && LATENCIES.contains(&self.name)
     }
 
-    /// Checks that a threshold can be held against it.
+    /// Checks that a threshold fits the metric.
     ///
     /// # Errors
-    /// What it cannot be asked, in a sentence.
+    /// A sentence that says why it does not fit.
     pub fn check(&self, threshold: &Threshold) -> Result<(), String> {
         let (name, latency) = (self.name, self.is_latency());
         let counting = matches!(threshold.aggregate, Aggregate::Count | Aggregate::Rate | Aggregate::Value);
@@ -132,15 +130,15 @@ impl Metric {
     }
 }
 
-/// The name and what stands in braces behind it.
+/// The name, and the selector in braces.
 fn split(text: &str) -> Result<(&str, Selector), String> {
     let Some((base, rest)) = text.split_once('{') else { return Ok((text.trim(), Selector::default())) };
     let inside = rest.trim_end().strip_suffix('}');
-    let inside = inside.ok_or("the tags end with a closing brace: write metric{tag:value}")?;
+    let inside = inside.ok_or("missing closing brace: write metric{tag:value}")?;
     Ok((base.trim(), Selector::read(inside)?))
 }
 
-/// k6 tags a request with whether its response was expected; here what failed has a histogram of its own.
+/// k6 tags a request with whether its response was expected; here failures have a separate histogram.
 fn expected_response(theirs: &str, ours: &'static str, selector: &mut Selector) -> &'static str {
     let is_latency = theirs == "http_req_duration";
     let value = if is_latency { selector.take("expected_response") } else { None };
@@ -149,7 +147,7 @@ fn expected_response(theirs: &str, ours: &'static str, selector: &mut Selector) 
 
 fn known(name: &str, known: &[&'static str]) -> Result<&'static str, String> {
     let found = known.iter().find(|known| **known == name);
-    found.copied().ok_or_else(|| format!("there is no metric `{name}`; there are {}", known.join(", ")))
+    found.copied().ok_or_else(|| format!("unknown metric `{name}`; known metrics: {}", known.join(", ")))
 }
 
 fn check_owner(owner: &str, subjects: &[Subject<'_>]) -> Result<(), String> {
@@ -158,14 +156,14 @@ fn check_owner(owner: &str, subjects: &[Subject<'_>]) -> Result<(), String> {
     }
     let names: std::collections::BTreeSet<_> = subjects.iter().map(|subject| subject.operation).collect();
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
-    Err(format!("there is no operation `{owner}`; there are {names} and integrity"))
+    Err(format!("unknown operation `{owner}`; known: {names}, integrity"))
 }
 
 fn advice(subjects: &[Subject<'_>]) -> String {
     let first = subjects.first().map_or("insert", |subject| subject.operation);
     let theirs: Vec<_> = K6.iter().map(|(theirs, _)| *theirs).collect();
     format!(
-        "write OPERATION.METRIC, for example {first}.response, or METRIC{{tag:value}}; of k6's names there are {}",
+        "write OPERATION.METRIC, for example {first}.response, or METRIC{{tag:value}}; supported names of k6: {}",
         theirs.join(", ")
     )
 }
@@ -174,7 +172,7 @@ fn advice(subjects: &[Subject<'_>]) -> String {
 mod tests {
     use super::*;
 
-    /// What is matched by `text` among three operations: ingest and feed beside each other, and ingest before them.
+    /// The operations that `text` matches among three: ingest and feed in parallel, and ingest before them.
     fn matched(text: &str) -> Result<(&'static str, Vec<usize>), String> {
         let (hot, none) = (Tags::from([("kind".to_owned(), "write".to_owned())]), Tags::new());
         let subject = |phase, load, operation, tags| Subject { phase, load, operation, tags };
@@ -184,7 +182,7 @@ mod tests {
             subject("main", "readers", "feed", &none),
         ];
         let metric = Metric::read(text, &subjects)?;
-        let Whose::Operations(selector) = &metric.whose else { return Ok((metric.name, Vec::new())) };
+        let Scope::Operations(selector) = &metric.scope else { return Ok((metric.name, Vec::new())) };
         let all = subjects.iter().enumerate().filter(|(_, subject)| selector.matches(subject));
         Ok((metric.name, all.map(|(index, _)| index).collect()))
     }
@@ -217,20 +215,20 @@ mod tests {
     #[test]
     fn what_no_operation_can_have_is_refused_with_what_there_is() {
         for (text, part) in [
-            ("inges.response", "there is no operation `inges`; there are feed, ingest and integrity"),
-            ("ingest.respons", "there is no metric `respons`"),
+            ("inges.response", "unknown operation `inges`; known: feed, ingest, integrity"),
+            ("ingest.respons", "unknown metric `respons`"),
             ("respons", "write OPERATION.METRIC"),
             ("response{phase:man}", "phase: fill | main"),
             ("response{kind:read}", "kind: write"),
             ("response{color:red}", "no operation has these tags"),
-            ("response{phase}", "`phase` is no tag"),
+            ("response{phase}", "invalid tag `phase`"),
             ("response{phase:main", "closing brace"),
-            ("integrity.lost{phase:main}", "as a whole"),
-            ("integrity.los", "there is no metric `los`"),
+            ("integrity.lost{phase:main}", "takes no tags"),
+            ("integrity.los", "unknown metric `los`"),
             ("checks{load:readers}", "not by load or phase"),
-            ("vus", "of k6's names there are http_req_duration"),
-            ("http_req_waiting", "there is no metric `http_req_waiting`"),
-            ("iteration_duration", "of k6's names there are http_req_duration"),
+            ("vus", "supported names of k6: http_req_duration"),
+            ("http_req_waiting", "unknown metric `http_req_waiting`"),
+            ("iteration_duration", "supported names of k6: http_req_duration"),
             ("http_req_duration{status:200}", "no operation has these tags"),
             ("http_reqs{method:GET}", "no operation has these tags"),
             ("http_req_duration{group:::cart}", "no operation has these tags"),

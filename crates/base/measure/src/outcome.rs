@@ -1,4 +1,4 @@
-//! What became of an operation or a document: acknowledged, rejected by class, or unknown.
+//! Classifies the outcome of an operation or a document: acknowledged, rejected, or unknown.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What became of an operation or a document.
+/// The outcome of an operation or a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// The server said that it is done, at the declared write concern.
+    /// The server acknowledged it, at the declared write concern.
     Acknowledged,
-    /// The server said that it is not done.
+    /// The server rejected it.
     Rejected(Rejection),
     /// It may or may not be done.
     Unknown(Doubt),
@@ -37,11 +37,11 @@ pub enum Rejection {
     BadCommand,
     /// An earlier document of an ordered batch failed, so this one was not tried.
     NotTried,
-    /// The answer came, and is not what the operation expects.
+    /// The answer differs from the expected one.
     Unexpected,
     /// A read showed an earlier version of a document than the one acknowledged before it.
     StaleRead,
-    /// A read showed a document whose content is none that was ever sent.
+    /// A read returned a document with content that was never sent.
     CorruptedRead,
     /// The answer is larger than is taken: a limit of ours, not of the server.
     AnswerTooLarge,
@@ -63,7 +63,7 @@ pub enum Doubt {
     Interrupted,
     /// No answer was asked for (`w: 0`).
     Unacknowledged,
-    /// Bytes came back that are no answer.
+    /// The answer was invalid.
     MalformedAnswer,
 }
 

@@ -11,15 +11,15 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::duration::Span;
 
-/// Reads what must hold of one metric: always a list, as in k6.
+/// Reads the rules of one metric: always a list, as in k6.
 ///
 /// # Errors
-/// What is no list, with the list to write.
+/// If the value is no list, with the list to write.
 pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
     deserializer.deserialize_any(ListVisitor)
 }
 
-/// Reads what must hold by metric, each with a list of its own.
+/// Reads the rules by metric, one list each.
 ///
 /// # Errors
 /// As [`list`].
@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for ListVisitor {
     }
 }
 
-/// What must hold, as typed: `p(99)<50ms`, or `{threshold: p(99)<50ms, abort_on_fail: true, delay_abort_eval: 10s}`.
+/// A rule as typed: `p(99)<50ms`, or `{threshold: p(99)<50ms, abort_on_fail: true, delay_abort_eval: 10s}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The expression.
@@ -145,7 +145,7 @@ impl Serialize for Delay {
 }
 
 impl Serialize for Rule {
-    /// In the short form where that says everything.
+    /// In the short form if it suffices.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if *self == Self::new(self.threshold.as_str()) {
             return serializer.serialize_str(&self.threshold);

@@ -1,4 +1,4 @@
-//! The summary of a run: `run.json`, format 1.
+//! Defines the summary of a run: `run.json`, format 1.
 
 use std::collections::BTreeMap;
 
@@ -24,20 +24,20 @@ pub use phase::{PhaseFacts, WarmUp};
 /// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
 
-/// What the run as a whole is worth.
+/// The verdict of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything that had to hold did hold.
+    /// Everything held.
     Pass,
     /// An expectation or the integrity did not hold.
     Fail,
-    /// The numbers do not say what they seem to say; `reasons` tells why.
+    /// The numbers are misleading; see `reasons`.
     #[default]
     Invalid,
 }
 
-/// The whole summary of a run. Latencies are in nanoseconds; what cannot be known is absent or null.
+/// The summary of a run. Latencies are in nanoseconds; unknown values are absent or null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Version of this form: 1.
@@ -50,52 +50,52 @@ pub struct Run {
     pub started: String,
     /// The same in milliseconds since 1970.
     pub started_ms: u64,
-    /// When the load was to begin, in milliseconds since 1970; absent where it began as soon as everything was ready.
+    /// The planned start of the load, in milliseconds since 1970; absent if it started as soon as everything was ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at_ms: Option<u64>,
-    /// When the load began, in milliseconds since 1970; absent where none did, and in older files.
+    /// The start of the load, in milliseconds since 1970; absent without a load, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_ms: Option<u64>,
-    /// The shards that it was joined from; absent where one process measured all of it.
+    /// The shards it was merged from; absent if one process measured the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined: Option<Joined>,
     /// How long the load lasted, in seconds.
     pub duration_s: f64,
-    /// What the run as a whole is worth.
+    /// The verdict of a run.
     pub verdict: Verdict,
     /// Why the verdict is not `pass`.
     pub reasons: Vec<String>,
     /// Whether a signal or a lost server ended it early.
     pub interrupted: bool,
-    /// Why the scenario itself ended it early: a threshold that broke, or a rate that was not reached.
+    /// Why the scenario ended it early: a failed threshold, or a missed rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborted: Option<String>,
-    /// What was run.
+    /// The scenario.
     pub scenario: ScenarioFacts,
-    /// Against what.
+    /// The server.
     pub server: ServerFacts,
-    /// On what machine.
+    /// The machine.
     pub environment: Environment,
     /// The phases in order.
     pub phases: Vec<PhaseFacts>,
-    /// What each operation did, by name.
+    /// The figures of each operation, by name.
     pub operations: BTreeMap<String, Operation>,
-    /// What a service answered, by operation: its statuses, and the checks of the scenario.
+    /// The answers of a service, by operation: statuses and checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answers>,
-    /// What each server had of the load, where it was spread over several.
+    /// The share of each server, if there were several.
     #[serde(default)]
     pub spread: Vec<ServerShare>,
-    /// What was done to the server on the way, and what that did to the load.
+    /// The injected faults and their effects.
     #[serde(default)]
     pub faults: Vec<FaultFacts>,
-    /// Whether what was promised is there.
+    /// The result of the audit.
     pub integrity: Option<Integrity>,
-    /// What the tool itself cost, and whether it held the load back.
+    /// The cost of the tool, and whether it limited the load.
     pub client: Client,
-    /// What the server cost.
+    /// The cost of the server.
     pub server_cost: ServerCost,
-    /// The collection before the load, as the server told; of several servers the first one's.
+    /// The collection before the load, as the first server reports it.
     #[serde(default)]
     pub collection_before: Option<Collection>,
     /// The same after the audit.
@@ -107,21 +107,21 @@ pub struct Run {
     /// The same after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections_after: Vec<Collection>,
-    /// What had to hold.
+    /// The expectations.
     pub expectations: Vec<Expectation>,
-    /// The load line, for `line`.
+    /// The load line, of `line`.
     pub line: Option<Line>,
     /// Resources at their limit in the last phase: of a closed-loop `run`, or of one that missed its rate.
     #[serde(default, alias = "held_back", skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,
-    /// Throughput at rising concurrency, for `ladder`.
+    /// Throughput at rising concurrency, of `ladder`.
     #[serde(default)]
     pub ladder: Option<Ladder>,
-    /// What it all says, in plain sentences.
+    /// The conclusions, in sentences.
     pub conclusions: Vec<String>,
 }
 
-/// What was run.
+/// The scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioFacts {
     /// The file's stem.
@@ -136,7 +136,7 @@ pub struct ScenarioFacts {
     pub shard: String,
     /// `lean` or `driver`.
     pub client: String,
-    /// Collections that the load went to.
+    /// The collections of the load.
     pub collections: Vec<String>,
 }
 
@@ -144,31 +144,31 @@ pub struct ScenarioFacts {
 /// comparing with a rate that holds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
-    /// The phase.
+    /// The phase's name.
     pub phase: String,
-    /// Why it was not looked at; absent where it was.
+    /// Why it was not assessed; absent if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What stood at its limit, from the client to the disk.
+    /// Resources at their limit, from the client to the disk.
     pub at_limit: Vec<Suspect>,
-    /// What did not.
+    /// Resources below their limit.
     pub below: Vec<Suspect>,
-    /// What could not be looked at.
+    /// Resources that were not checked.
     pub not_seen: Vec<NotSeen>,
 }
 
-/// The shards that a run was joined from.
+/// The shards that a run was merged from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Joined {
-    /// By how much the first of them began before the last, in seconds, each by its own machine's clock.
+    /// The seconds between the first and the last start of the load, each by its own machine's clock.
     pub apart_s: f64,
-    /// The same of the phase in which that was most: only the first begins at a moment that all know.
+    /// The same for the phase with the largest difference: only the first phase has a common start.
     pub phases_apart_s: f64,
     /// Every shard, in order.
     pub shards: Vec<ShardFacts>,
 }
 
-/// One shard of a run that was joined.
+/// A shard of a merged run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShardFacts {
     /// Shard as `i/n`.
@@ -181,13 +181,13 @@ pub struct ShardFacts {
     pub operations: u64,
     /// Documents acknowledged to it.
     pub documents: u64,
-    /// What it was worth by itself.
+    /// Its own verdict.
     pub verdict: Verdict,
-    /// The machine that it ran on.
+    /// Its machine.
     pub environment: Environment,
 }
 
-/// What one of several servers had of the load.
+/// The share of one of several servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerShare {
     /// `host:port`.
@@ -196,11 +196,11 @@ pub struct ServerShare {
     pub operations: u64,
     /// Documents that it acknowledged.
     pub documents: u64,
-    /// Operations of which something failed.
+    /// Operations with a failure.
     pub failed: u64,
-    /// Operations whose turn it was, and that went to the next server because it was away.
+    /// Operations that went to the next server because this one was unavailable.
     pub passed_over: u64,
-    /// Why it was away the last time; absent if it never was.
+    /// The reason for its last absence; absent if it was always available.
     pub away: Option<String>,
 }
 
@@ -217,20 +217,20 @@ impl ServerShare {
     }
 }
 
-/// One fault that was injected. Moments are seconds from the run's start.
+/// An injected fault. Moments are seconds from the run's start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultFacts {
-    /// What it was, such as `kill`.
+    /// Its name, such as `kill`.
     pub name: String,
-    /// The phase that it happened in.
+    /// Its phase.
     pub phase: String,
-    /// When it began.
+    /// Its start.
     pub from_s: f64,
-    /// When it was undone and the server could work again; absent where that failed.
+    /// The moment at which it was undone; absent if that failed.
     pub to_s: Option<f64>,
-    /// What went wrong with the fault itself.
+    /// The error of the fault itself.
     pub error: Option<String>,
-    /// The longest stretch without a success after it began; zero where none stands out from the load before.
+    /// The longest time without a success after its start; zero if it does not exceed the gaps before.
     pub outage_s: f64,
     /// The last success before that stretch.
     pub last_success_s: Option<f64>,
@@ -244,18 +244,18 @@ pub struct FaultFacts {
     pub errors: BTreeMap<String, u64>,
 }
 
-/// One thing that had to hold.
+/// An expectation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
     /// The metric, such as `insert.response`.
     pub metric: String,
     /// The expression, such as `p(99)<50ms`.
     pub expression: String,
-    /// What was measured; absent where it could not be known.
+    /// The measured value; absent if unknown.
     pub value: Option<f64>,
-    /// Whether it held. What could not be known did not hold.
+    /// Whether it held. An unknown value does not hold.
     pub held: bool,
-    /// Why it could not be known.
+    /// Why the value is unknown.
     pub reason: Option<String>,
 }
 

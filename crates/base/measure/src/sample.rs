@@ -1,12 +1,12 @@
-//! One look at a server's counters, under names that do not depend on who made the server.
+//! Defines a sample of a server's counters, under names that do not depend on the product.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::MILLISECOND_NS;
 
-/// A server's counters at one moment. Totals count since the server's start. What the server does not report is absent
-/// and is never taken for zero.
+/// A server's counters at one moment. Totals count from the server's start. Counters that the server does not report
+/// are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerSample {
     /// Nanoseconds since the run's start.
@@ -102,7 +102,7 @@ pub fn growth(samples: &[ServerSample], counter: impl Fn(&ServerSample) -> Optio
     (seen.len() > 1).then(|| seen.windows(2).map(step).sum())
 }
 
-/// A checkpoint of the storage engine, as far as single looks at the server show it.
+/// A checkpoint of the storage engine, as far as samples show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Nanoseconds from the run's start to its start.
@@ -121,7 +121,7 @@ pub struct Checkpoint {
 pub fn checkpoints(samples: &[ServerSample]) -> Vec<Checkpoint> {
     let mut found = Vec::new();
     let mut running_since = None;
-    // A look that found one counted that was not over.
+    // A sample with a counted checkpoint that was not over.
     let mut counted_early: Option<&ServerSample> = None;
     for (before, sample) in samples.iter().zip(samples.iter().skip(1)) {
         if before.checkpoint_running == Some(true) {
@@ -150,7 +150,7 @@ pub fn checkpoints(samples: &[ServerSample]) -> Vec<Checkpoint> {
     found
 }
 
-/// A checkpoint that ended between two looks.
+/// A checkpoint that ended between two samples.
 fn finished(before: &ServerSample, after: &ServerSample, running_since: Option<u64>) -> Checkpoint {
     let took_ms = after.checkpoint_last_ms;
     let by_clock = took_ms.map(|ms| after.at_ns.saturating_sub(ms * MILLISECOND_NS));
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_that_is_counted_before_it_is_over_does_not_last_until_the_next() {
-        // As a server was seen to tell it: counted and running at 62 s, over at 63 s, and so again a minute later.
+        // From a real server: counted and running at 62 s, over at 63 s, and again a minute later.
         let mut samples = vec![look(61, 1, false, 662), look(62, 2, true, 662), look(63, 2, false, 467)];
         samples.extend((64..123).map(|second| look(second, 2, false, 467)));
         samples.extend([look(123, 3, true, 467), look(124, 3, false, 477), look(125, 3, false, 477)]);
@@ -213,7 +213,7 @@ mod tests {
             Checkpoint { from_ns: 123_000_000_000, to_ns: 124_000_000_000, took_ms: Some(477) },
         ];
         assert_eq!(checkpoints(&samples), found);
-        // Another that began before anybody looked is told from it by the length that is there.
+        // Another that began before the first sample is distinguished by its length.
         let next = [look(1, 1, false, 90), look(2, 2, true, 250), look(3, 3, false, 300)];
         let lengths: Vec<_> = checkpoints(&next).iter().map(|it| it.took_ms).collect();
         assert_eq!(lengths, [Some(250), Some(300)]);

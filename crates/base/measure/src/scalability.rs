@@ -19,9 +19,9 @@ pub struct Scalability {
     pub r_squared: f64,
     /// Where throughput is highest; absent where it never falls.
     pub peak: Option<Peak>,
-    /// What throughput approaches without end where it never falls and yet is bounded: λ ÷ σ.
+    /// The bound of a throughput that never falls: λ ÷ σ.
     pub bound: Option<f64>,
-    /// What was measured, by rising concurrency.
+    /// The measured points, by rising concurrency.
     pub points: Vec<Point>,
 }
 

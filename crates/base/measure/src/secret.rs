@@ -1,8 +1,8 @@
-//! What nobody should read in what is shown: passwords, tokens, and what requests are sent with.
+//! Masks secrets: passwords, tokens and request headers.
 
 use serde_json::Value;
 
-/// What stands in place of a secret.
+/// Replaces a secret.
 pub const HIDDEN: &str = "…";
 /// A key whose name contains one of these, in lower case and without `-` and `_`, holds a secret.
 const WORDS: [&str; 9] = [
@@ -16,12 +16,12 @@ const WORDS: [&str; 9] = [
     "cookie",
     "credential",
 ];
-/// Everything below a key of this name is secret: who sends requests, and what is sent with each.
+/// Everything below a key of this name is secret: users and request headers.
 const ROOMS: [&str; 2] = ["auth", "headers"];
 /// An option of a connection string that may hold a session's token.
 const PROPERTIES: &str = "authmechanismproperties";
 
-/// Whether what stands at `path`, its keys joined by dots, is secret.
+/// Whether the value at `path`, its keys joined by dots, is secret.
 pub fn hides(path: &str) -> bool {
     path.split('.').any(is_secret)
 }
@@ -33,7 +33,7 @@ pub fn may_hold(text: &str) -> bool {
         || text.split(between).any(|word| is_secret(word) || word.eq_ignore_ascii_case(PROPERTIES))
 }
 
-/// A value that stands at `path` without what is secret in it; of texts that are addresses only their passwords go.
+/// The value at `path` without secrets; addresses lose only their passwords.
 #[must_use]
 pub fn masked(path: &str, value: &Value) -> Value {
     match value {
@@ -60,7 +60,7 @@ pub fn without_password(text: &str) -> String {
     format!("{before}://{user}{place}")
 }
 
-/// `ann:secret@host` as hosts are typed, without what stands before the host.
+/// `ann:secret@host` without its user and password.
 fn without_user(text: &str) -> String {
     let is_user = |before: &str| before.contains(':') && !before.contains(char::is_whitespace);
     match text.rsplit_once('@') {

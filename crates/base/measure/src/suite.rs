@@ -14,8 +14,7 @@ pub use stack::{Delta, Standing};
 /// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
 
-/// Tests that were made one after the other, and what each of them cost beside the one above it. What cannot be known is
-/// absent or null.
+/// The tests of a suite and the cost of each compared with the test above it. Unknown values are absent or null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Suite {
     /// Version of this form: 1.
@@ -30,19 +29,19 @@ pub struct Suite {
     pub started: String,
     /// The same in milliseconds since 1970.
     pub started_ms: u64,
-    /// Whether every run was made, whatever came of it.
+    /// Whether every run was made, with any outcome.
     pub complete: bool,
-    /// On what machine.
+    /// The machine.
     pub environment: Environment,
     /// The tests in the order of the file: each is held against the one above it.
     pub tests: Vec<Test>,
     /// The runs in the order in which they are made: one of each test, then the next of each.
     pub runs: Vec<Planned>,
-    /// What came of the runs that were begun, in the order in which they ended: one for each run at most.
+    /// The results of started runs in the order in which they ended, one for each run.
     pub rows: Vec<Row>,
 }
 
-/// What a test runs.
+/// The kind of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -68,26 +67,26 @@ impl Kind {
 pub struct Test {
     /// Its name.
     pub name: String,
-    /// What it runs.
+    /// Its kind.
     pub kind: Kind,
     /// The scenario or pipeline.
     pub what: String,
     /// SHA-256 of that as resolved, in hex.
     pub hash: String,
-    /// What the row says beside its name and its scenario: `column=value`, without passwords.
+    /// Its other columns: `column=value`, without passwords.
     pub settings: Vec<String>,
-    /// How often it is run.
+    /// Its number of runs.
     pub repetitions: u32,
-    /// What was measured, over the runs that were completed; absent before the first one.
+    /// The figures of its completed runs; absent before the first one.
     pub figures: Option<Figures>,
-    /// What it does beside the test above it; absent where one of the two was not measured, or they count other things.
+    /// Its change from the test above; absent if one of the two was not measured, or they count different things.
     pub delta: Option<Delta>,
     /// Whether it is the slowest or the fastest of the suite.
     pub standing: Standing,
     /// A published rate to compare with, from the suite's file.
     #[serde(default, alias = "beside", skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
-    /// Why runs of it were not completed, and what else speaks against them.
+    /// Why runs did not complete, and warnings about them.
     #[serde(default)]
     pub reasons: Vec<String>,
 }
@@ -118,16 +117,16 @@ pub struct Planned {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was made to its end, and everything held.
+    /// It ended, and everything held.
     Completed,
-    /// It could not be made, or something did not hold.
+    /// It could not run, or something did not hold.
     Failed,
-    /// It made no progress, or took longer than it may, and was ended.
+    /// It made no progress or exceeded its timeout, and was ended.
     Hung,
-    /// Somebody ended it.
+    /// The user ended it.
     #[default]
     Interrupted,
-    /// It was not begun: its server could not be had, or its collection was not empty.
+    /// It was not started: its server was unavailable, or its collection was not empty.
     Refused,
 }
 
@@ -147,14 +146,14 @@ impl Outcome {
     }
 }
 
-/// What came of a run: a row of `results.csv`.
+/// The result of a run: a row of `results.csv`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// The run's number, from 1.
     pub run: u32,
     /// The name of its test.
     pub test: String,
-    /// What that runs.
+    /// The kind of the test.
     pub kind: Kind,
     /// The scenario or pipeline.
     pub what: String,
@@ -162,81 +161,81 @@ pub struct Row {
     pub repetition: u32,
     /// How it ended.
     pub outcome: Outcome,
-    /// When its load process was started, in milliseconds since 1970 in UTC; of a run that was refused, when that was.
+    /// When its load process started, in milliseconds since 1970 UTC; for a refused run, the moment of the refusal.
     pub from_ms: u64,
-    /// When that process had ended, likewise.
+    /// When that process ended, in the same unit.
     pub to_ms: u64,
-    /// What was measured; absent where nothing was.
+    /// Its figures; absent if nothing was measured.
     pub measured: Option<Measured>,
-    /// The exit code that it deserves by itself.
+    /// Its own exit code.
     pub exit: u8,
     /// Its directory, below that of the suite.
     pub directory: String,
-    /// Why it was not completed, or what else speaks against it.
+    /// Why it did not complete, or a warning.
     pub reason: Option<String>,
 }
 
-/// What one run measured in the last phase of its load.
+/// The figures of a run, from the last phase of its load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
-    /// What is counted: `documents`, `operations`, or `events` of a pipeline.
+    /// The counted thing: `documents`, `operations`, or `events` of a pipeline.
     pub unit: String,
-    /// How many of them a second.
+    /// Their rate per second.
     pub rate_per_s: f64,
-    /// How many in all.
+    /// Their total.
     pub total: u64,
-    /// Response time of an operation in nanoseconds: the median; absent where too few values support it.
+    /// Median response time of an operation in nanoseconds; absent if too few values support it.
     pub p50_ns: Option<u64>,
-    /// The 99th percentile, likewise.
+    /// The 99th percentile, in the same form.
     pub p99_ns: Option<u64>,
-    /// The 99.9th percentile, likewise.
+    /// The 99.9th percentile, in the same form.
     pub p99_9_ns: Option<u64>,
     /// The longest.
     pub max_ns: Option<u64>,
     /// Operations that failed.
     pub errors: u64,
-    /// Acknowledged documents that were not there; absent where that was not looked at, or nothing was promised.
+    /// Lost acknowledged documents; absent if no audit ran or nothing was promised.
     pub lost: Option<u64>,
-    /// CPU of the tool for one of what is counted, in microseconds.
+    /// CPU of the tool per counted thing, in microseconds.
     pub client_cpu_us: Option<f64>,
-    /// CPU of the server's process for one of what is counted, in microseconds; local servers only.
+    /// CPU of the server's process per counted thing, in microseconds; local servers only.
     pub server_cpu_us: Option<f64>,
 }
 
 impl Suite {
-    /// Puts what came of a run in the place of what was known of it.
+    /// Replaces the known result of a run.
     pub fn record(&mut self, row: Row) {
         self.rows.retain(|known| known.run != row.run);
         self.rows.push(row);
         self.conclude();
     }
 
-    /// What came of a run, if it was begun.
+    /// The result of a run, if it was started.
     pub fn row(&self, run: u32) -> Option<&Row> {
         self.rows.iter().find(|row| row.run == run)
     }
 
-    /// Sums up every test from its runs, and holds it against the one above it.
+    /// Sums up every test from its runs, and compares it with the test above.
     pub fn conclude(&mut self) {
         for test in &mut self.tests {
             let rows: Vec<&Row> = self.rows.iter().filter(|row| row.test == test.name).collect();
             test.figures = Figures::of(&rows);
             test.reasons = reasons(&rows);
         }
-        stack::pile(&mut self.tests);
+        stack::build(&mut self.tests);
         let made = |run: &Planned| self.rows.iter().any(|row| row.run == run.number && row.is_final());
         self.complete = self.runs.iter().all(made);
     }
 }
 
 impl Row {
-    /// Whether this is what came of the run: one that was interrupted or refused is still to be made.
+    /// Whether the result is final: interrupted and refused runs are still to be made.
     pub const fn is_final(&self) -> bool {
         matches!(self.outcome, Outcome::Completed | Outcome::Failed | Outcome::Hung)
     }
 }
 
-/// What speaks against runs, each sentence once.
+/// The reasons against runs, without repetitions.
 fn reasons(rows: &[&Row]) -> Vec<String> {
     let told = |row: &&&Row| row.outcome != Outcome::Completed || row.reason.is_some();
     let reason = |row: &&Row| {

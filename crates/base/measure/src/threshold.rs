@@ -1,4 +1,4 @@
-//! What must hold, in k6's threshold grammar: `p(99)<50ms`, `rate<0.01`, `count==0`, `max<=1s`, `avg<500`.
+//! Reads k6's threshold grammar: `p(99)<50ms`, `rate<0.01`, `count==0`, `max<=1s`, `avg<500`.
 //!
 //! Latency bounds carry a unit (`ns`, `us`, `ms`, `s`, `m`); a bare number means milliseconds, as in k6.
 
@@ -50,7 +50,7 @@ pub struct Threshold {
     pub aggregate: Aggregate,
     /// How it is compared.
     pub comparison: Comparison,
-    /// With what: nanoseconds where the metric is a latency, a plain number elsewhere.
+    /// The bound: nanoseconds for a latency, else a plain number.
     pub bound: Bound,
 }
 
@@ -71,7 +71,7 @@ pub struct ParseError {
     problem: &'static str,
 }
 
-/// In the order in which k6 looks for them: the first that is there decides.
+/// In k6's order: the first match decides.
 const COMPARISONS: [(&str, Comparison); 7] = [
     ("<=", Comparison::LessOrEqual),
     ("<", Comparison::Less),
@@ -103,7 +103,7 @@ impl Bound {
 }
 
 impl Comparison {
-    /// Whether `value` compared with `bound` holds. Equality is exact: it is meant for counts.
+    /// Whether `value` compared with `bound` holds. Equality is exact, for counts.
     pub fn holds(self, value: f64, bound: f64) -> bool {
         match self {
             Self::Less => value < bound,

@@ -265,7 +265,7 @@ mod tests {
                 "phases.0.load.insert={mix: {a: {weight: 1, operation: {insert: {}}}}, mix_by: time, arrivals: {constant: {rate: 5}}}",
                 "load.insert.mix_by: time is shared where",
             ),
-            ("expect={insert.respons: ['p(99)<1']}", "there is no metric `respons`"),
+            ("expect={insert.respons: ['p(99)<1']}", "unknown metric `respons`"),
             ("line={objective: {latency: ['p(99)<1']}}", "there are response, service and errors"),
         ] {
             let message = format!("{:#}", build(&[assignment]).unwrap_err());

@@ -166,20 +166,15 @@ fn what_cannot_be_compared_is_refused_with_the_mend() {
     let (empty, nowhere) = (dir.path().join("empty"), dir.path().join("nowhere"));
     fs::create_dir(&empty).unwrap();
     for (left, right, more, part) in [
-        (
-            &few,
-            &others,
-            &[][..],
-            "7 pairs are too few: the smallest p that the test could give is 2 ÷ 2^7 = 0.0156",
-        ),
+        (&few, &others, &[][..], "7 pairs are too few: the smallest possible p is 2 ÷ 2^7 = 0.0156"),
         (&a, &few, &[], "A has 8 runs and B has 7"),
-        (&a, &a, &[], "is there twice"),
+        (&a, &a, &[], "duplicate run"),
         (&a, &later, &[], "were not measured in turns"),
-        (&cut, &idle_b, &[], "was ended early"),
+        (&cut, &idle_b, &[], "incomplete run"),
         (&idle_a, &idle_b, &[], "no operation was acknowledged"),
         (&a, &empty, &[], "holds no run"),
         (&nowhere, &b, &[], "is not there: name a run directory"),
-        (&a, &b, &["--primary", "insert.rate"], "there is no such metric; there are insert.documents_per_s"),
+        (&a, &b, &["--primary", "insert.rate"], "unknown metric; known metrics: insert.documents_per_s"),
         (&a, &b, &["--min-effect", "3"], "write a percentage"),
     ] {
         let args = [&[left.to_str().unwrap(), "--with", right.to_str().unwrap()], more].concat();

@@ -143,11 +143,11 @@ fn what_has_no_history_is_refused_with_the_mend() {
     let nowhere = dir.path().join("nowhere");
     for (runs, more, part) in [
         (&mixed, &[][..], "environment.cores: 4 in the first, 5 in the second"),
-        (&cut, &[], "was ended early"),
+        (&cut, &[], "incomplete run"),
         (&one, &[], "1 run has no history"),
-        (&plain, &[one.to_str().unwrap()], "is there twice"),
+        (&plain, &[one.to_str().unwrap()], "duplicate run"),
         (&nowhere, &[], "is not there: name a run directory"),
-        (&plain, &["--metric", "insert.rate"], "there is no such metric; there are insert.documents_per_s"),
+        (&plain, &["--metric", "insert.rate"], "unknown metric; known metrics: insert.documents_per_s"),
     ] {
         let output = plimsoll_with(&[&["history", runs.to_str().unwrap()], more].concat());
         assert_eq!(output.status.code(), Some(2), "{part}: {}", stderr(&output));

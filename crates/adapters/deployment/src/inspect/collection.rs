@@ -1,7 +1,7 @@
 //! One collection: how many documents, what they take, its indexes, and what is in it.
 
 use bson::{RawDocument, RawDocumentBuf, doc};
-use plimsoll_measure::inspection::{Collection, Counting, Index, Kind, Said, Size};
+use plimsoll_measure::inspection::{Collection, Counting, Index, Kind, Reported, Size};
 use plimsoll_wire::Error as WireError;
 
 use super::ask::{Asker, Most, counted};
@@ -81,8 +81,8 @@ async fn outside(
 }
 
 /// Sizes in an answer to `collStats`.
-pub(crate) fn sizes(stats: &RawDocument) -> Said {
-    Said {
+pub(crate) fn sizes(stats: &RawDocument) -> Reported {
+    Reported {
         documents: count(stats, "count"),
         data_bytes: count(stats, "size"),
         storage_bytes: count(stats, "storageSize"),
@@ -95,7 +95,7 @@ pub(crate) fn sizes(stats: &RawDocument) -> Said {
 async fn estimate(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
-    said: &Said,
+    said: &Reported,
 ) -> Result<Option<u64>, WireError> {
     if said.documents.is_some() {
         return Ok(said.documents);

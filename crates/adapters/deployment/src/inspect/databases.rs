@@ -1,7 +1,7 @@
 //! The databases and their sizes.
 
 use bson::{RawDocument, doc};
-use plimsoll_measure::inspection::{Database, Said, Size};
+use plimsoll_measure::inspection::{Database, Reported, Size};
 use plimsoll_wire::Error as WireError;
 
 use super::ask::Asker;
@@ -40,7 +40,7 @@ pub(super) async fn sizes(
 }
 
 fn database(name: &str, stats: &RawDocument) -> Database {
-    let said = Said {
+    let said = Reported {
         documents: count(stats, "objects"),
         data_bytes: count(stats, "dataSize"),
         storage_bytes: count(stats, "storageSize"),

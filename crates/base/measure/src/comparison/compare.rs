@@ -1,4 +1,4 @@
-//! Two sides in, a comparison out: the whole way from runs to verdicts, without a clock, a file or a word on a terminal.
+//! Compares two sides: from runs to verdicts, without a clock, a file or a terminal.
 
 use super::differences::Subject;
 use super::form::{Comparison, FORMAT, Method, Noise, Pair, Settings, Side, SideRun, Verdict};
@@ -12,19 +12,19 @@ use super::soundness::{
 use super::values::Values;
 use crate::run::Run;
 
-/// What is to be compared, and how.
+/// The sides to compare, with settings.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// What A and B are called.
+    /// The names of A and B.
     pub names: [String; 2],
-    /// What B is compared with.
+    /// The baseline.
     pub a: Vec<Subject<'a>>,
-    /// What is judged.
+    /// The side to judge.
     pub b: Vec<Subject<'a>>,
     /// Keys that may differ: those of the scenario as `--set` names them, or those of run.json below `server` and
     /// `environment`.
     pub varied: Vec<String>,
-    /// Whether runs that are not comparable are compared all the same.
+    /// Whether to compare runs that are not comparable.
     pub force: bool,
     /// The primary metric; the first that every run knows if left out.
     pub primary: Option<String>,
@@ -35,7 +35,7 @@ pub struct Request<'a> {
 /// Compares B with A.
 ///
 /// # Errors
-/// Why they cannot be compared, and what to do.
+/// If they cannot be compared, with the remedy.
 pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
     let Request { names: [name_a, name_b], mut a, mut b, varied, force, primary, settings } = request;
     let pairs = in_pairs(&mut a, &mut b)?;
@@ -86,7 +86,7 @@ pub fn compare(request: Request<'_>) -> Result<Comparison, Error> {
 /// Whether these runs, in pairs already, can be compared once there are enough of them.
 ///
 /// # Errors
-/// Why they never can be, and what to do.
+/// If they never can be, with the remedy.
 pub fn check(request: &Request<'_>) -> Result<(), Error> {
     let Request { a, b, varied, force, primary, .. } = request;
     if let Some(error) = look(a, b, varied).1.into_iter().next().filter(|_| !force) {
@@ -132,8 +132,8 @@ fn values(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Values> {
     measures(&runs).into_iter().map(of).collect()
 }
 
-/// The index of the primary metric, and why it is not the usual one. Where a run did nothing the usual one stays: what such a
-/// run costs or leaves out must not decide in its place.
+/// The index of the primary metric, and why it is not the usual one. If a run did nothing, the usual metric stays: the
+/// cost of such a run must not decide.
 fn choose(values: &[Values], asked: Option<&str>, idle: bool) -> Result<(usize, Option<String>), Error> {
     let Some(usual) = values.first() else { return Err(Error::NothingMeasured) };
     if let Some(name) = asked {
@@ -142,12 +142,12 @@ fn choose(values: &[Values], asked: Option<&str>, idle: bool) -> Result<(usize, 
         let unknown = || Error::NoSuchMetric { name: name.to_owned(), known: known() };
         return place.map(|place| (place, None)).ok_or_else(unknown);
     }
-    // A run with too few operations for a p99 is no reason to say nothing at all.
+    // Too few operations for a p99 must not prevent a verdict.
     let is_known = |it: &Values| it.pairs.iter().all(|pair| pair.a.is_some() && pair.b.is_some());
     let first_known = values.iter().position(is_known).filter(|_| !idle).unwrap_or(0);
     let stands_in = (first_known > 0).then(|| {
         let (of, in_place) = (&usual.measure.words, &values[first_known].measure.words);
-        format!("{of} is not known in every pair, so {in_place} is the primary metric in its place")
+        format!("{of} is not known in every pair; the primary metric is {in_place} instead")
     });
     Ok((first_known, stands_in))
 }

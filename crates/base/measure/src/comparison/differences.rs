@@ -1,4 +1,4 @@
-//! What differs between two runs that should be alike in everything but what is compared.
+//! Finds the differences between two runs that should match except for the compared thing.
 
 use std::collections::BTreeSet;
 
@@ -20,19 +20,19 @@ pub struct Subject<'a> {
     pub scenario: Option<Value>,
 }
 
-/// Keys of a scenario that change nothing of what is sent to whom; the server is told by run.json.
+/// Keys of a scenario that do not change the load; run.json describes the server.
 const WORDS: [&str; 8] = ["title", "question", "collection", "server", "servers", "expect", "matrix", "line"];
 /// Facts about a server that may differ between two starts of the same one.
 const PASSING: [&str; 2] = ["addresses", "open"];
-/// What a search is besides the load.
+/// The key of a search.
 const LINE: &str = "line";
 /// A value is shown with at most so many letters.
 const SHOWN_MAX: usize = 80;
-/// What was found so far.
+/// The differences found.
 type Found = Vec<Difference>;
 
-/// Everything that differs between two runs. Of the scenario it is what changes the load, by the scenarios as resolved; where
-/// one of them is not there, by their hashes alone.
+/// All differences between two runs. Scenarios are compared by the keys that change the load, or by their hashes if one
+/// of them is unknown.
 pub(crate) fn differences(a: &Subject<'_>, b: &Subject<'_>) -> Vec<Difference> {
     let mut found = Vec::new();
     let (one, other) = (a.run, b.run);
@@ -57,7 +57,7 @@ pub fn differing_keys(a: &Value, b: &Value) -> Vec<String> {
     found.into_iter().map(|it| it.path).collect()
 }
 
-/// Whether `path` is one of those that are varied, or lies below one.
+/// Whether `path` equals or lies below a varied key.
 pub(crate) fn is_varied(path: &str, varied: &[String]) -> bool {
     varied.iter().any(|key| {
         path.strip_prefix(key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -72,13 +72,13 @@ fn scenarios(a: &Subject<'_>, b: &Subject<'_>, found: &mut Found) {
     children("", &meant(left, is_search), &meant(right, is_search), found);
 }
 
-/// What of a scenario changes the load; of a search also what is searched for.
+/// The keys of a scenario that change the load, and those of a search.
 fn meant(scenario: &Value, is_search: bool) -> Map<String, Value> {
     let keys = scenario.as_object().cloned().unwrap_or_default().into_iter();
     keys.filter(|(key, _)| !WORDS.contains(&key.as_str()) || (is_search && key == LINE)).collect()
 }
 
-/// The server of a run, without what changes whenever it is started.
+/// The server of a run, without facts that change at every start.
 fn server(run: &Run) -> Value {
     let mut server = tree(&run.server);
     if let Some(facts) = server.as_object_mut() {
@@ -99,7 +99,7 @@ fn walk(path: &str, a: Option<&Value>, b: Option<&Value>, found: &mut Found) {
     match (a, b) {
         _ if a == b => {}
         (Some(Value::Object(a)), Some(Value::Object(b))) => children(path, a, b, found),
-        // What only one of them has is told by its leaves: the key that is varied may be one of them.
+        // A subtree of only one side is listed by its leaves: one of them may be a varied key.
         (Some(Value::Object(a)), None | Some(Value::Null)) if !a.is_empty() => {
             children(path, a, &Map::new(), found);
         }
@@ -126,7 +126,7 @@ fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// A value as JSON without what is secret in it, cut where it is long; nothing if there is none.
+/// A value as JSON without secrets, cut if long; nothing for null.
 fn shown(path: &str, value: &Value) -> Option<String> {
     let text = masked(path, value).to_string();
     let cut = || text.chars().take(SHOWN_MAX).chain(['…']).collect();

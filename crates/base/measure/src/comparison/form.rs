@@ -1,4 +1,4 @@
-//! What a comparison says: `comparison.json`, format 1.
+//! Defines a comparison: `comparison.json`, format 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::environment::{Environment, ServerFacts};
 /// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
 
-/// B held against A. What cannot be known is absent or null.
+/// B compared with A. Unknown values are absent or null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Version of this form: 1.
@@ -26,18 +26,18 @@ pub struct Comparison {
     /// the load past what holds.
     #[serde(default)]
     pub fails_more: bool,
-    /// Whether B is shown to be invalid in more runs than A, of those that Plimsoll itself did not hold back.
+    /// Whether B is shown to be invalid in more runs than A, without runs that Plimsoll itself limited.
     #[serde(default)]
     pub invalid_more: bool,
-    /// What B is compared with.
+    /// The baseline.
     pub a: Side,
-    /// What is judged.
+    /// The side to judge.
     pub b: Side,
-    /// What differs between the two, besides the time.
+    /// The differences between the two, apart from time.
     pub differences: Vec<Difference>,
     /// Why the two should not be compared, where that was forced.
     pub forced: Vec<String>,
-    /// What was asked for.
+    /// The settings.
     pub settings: Settings,
     /// How the test was made.
     pub method: Method,
@@ -47,16 +47,16 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// The metrics, the primary one first.
     pub metrics: Vec<Metric>,
-    /// What else should be known of the runs.
+    /// Notes on the runs.
     pub notes: Vec<String>,
-    /// What it all says, in plain sentences.
+    /// The conclusions, in sentences.
     pub conclusions: Vec<String>,
 }
 
 /// One of the two that are compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its runs, the i-th of which is one of the i-th pair.
     pub runs: Vec<SideRun>,
@@ -69,7 +69,7 @@ pub struct Side {
     /// Runs that did nothing: no operation was acknowledged, or no rate held.
     #[serde(default)]
     pub idle: u32,
-    /// Runs whose figures mean less than they seem: their own verdict is `invalid`.
+    /// Runs with the verdict `invalid`.
     #[serde(default)]
     pub invalid: u32,
     /// Operations that failed, in all of its runs.
@@ -86,7 +86,7 @@ pub struct Broken {
     pub expression: String,
     /// Runs of A in which it did not hold.
     pub a: u32,
-    /// Runs of B, likewise.
+    /// Runs of B.
     pub b: u32,
 }
 
@@ -106,20 +106,20 @@ pub struct SideRun {
 pub struct Difference {
     /// A key of the scenario as `--set` names it, or one of run.json, such as `server.version`.
     pub path: String,
-    /// What A has, as JSON; absent where it has nothing.
+    /// The value in A, as JSON; absent if missing.
     pub a: Option<String>,
-    /// What B has, likewise.
+    /// The value in B, as JSON; absent if missing.
     pub b: Option<String>,
 }
 
-/// What was asked for.
+/// The settings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     /// A difference is shown when p is at most this.
     pub alpha: f64,
     /// No smaller difference is called better or worse, as a share: 0.03 is 3 %.
     pub min_effect: f64,
-    /// Decides the sample where not every way to flip the signs is looked at.
+    /// The seed of the sample, if not all sign flips are tested.
     pub seed: u64,
 }
 
@@ -130,12 +130,12 @@ pub enum Method {
     /// Two runs: there is nothing to test.
     #[default]
     Single,
-    /// Every way to flip the signs of the pairs was looked at.
+    /// All sign flips of the pairs were tested.
     Exact {
         /// Pairs.
         pairs: u32,
     },
-    /// A sample of all ways was looked at.
+    /// A sample of all sign flips was tested.
     Sampled {
         /// Pairs.
         pairs: u32,
@@ -144,7 +144,7 @@ pub enum Method {
     },
 }
 
-/// How much the machine moved by itself: two looks, before and after each load, at what the load does not change.
+/// The drift of the machine: from the calibration before each load to the one after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Noise {
     /// Root mean square of the change from one look at the null server to the next, as a share; absent where no run looked
@@ -154,7 +154,7 @@ pub struct Noise {
     pub ping: Option<f64>,
 }
 
-/// What the pairs say about a metric of B.
+/// The verdict on a metric of B.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -166,7 +166,7 @@ pub enum Verdict {
     NoDifference,
     /// No difference is shown, and the interval is wider than ± 20 %.
     TooNoisy,
-    /// Nothing can be said.
+    /// No verdict is possible.
     #[default]
     NoVerdict,
 }
@@ -176,9 +176,9 @@ pub enum Verdict {
 pub struct Metric {
     /// Its name, as `--primary` takes it: the key in run.json.
     pub name: String,
-    /// What it is, in words.
+    /// Its description.
     pub words: String,
-    /// What its values are.
+    /// The unit of its values.
     pub unit: Unit,
     /// Which way is better.
     pub better: Better,
@@ -198,13 +198,13 @@ pub struct Metric {
     pub high: Option<f64>,
     /// How likely at least such a difference would be if there were none.
     pub p: Option<f64>,
-    /// The same after all that was asked beside it (Holm); of the primary metric it is `p`.
+    /// The same adjusted for all tested metrics (Holm); for the primary metric it equals `p`.
     pub p_adjusted: Option<f64>,
     /// The difference that had to be measured for a verdict, as a share: the least that was asked for, widened by noise.
     pub must_show: Option<f64>,
-    /// What it all says.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why there is no verdict, or what stands in the way of one.
+    /// Why there is no verdict, or why no difference is shown.
     pub reason: Option<String>,
     /// Pairs in all that would make the interval narrow enough, about.
     pub pairs_needed: Option<u32>,
@@ -215,11 +215,11 @@ pub struct Metric {
 pub struct Pair {
     /// A's value; absent where it is not known.
     pub a: Option<f64>,
-    /// B's value, likewise.
+    /// The value of B; absent if unknown.
     pub b: Option<f64>,
 }
 
-/// What values are.
+/// The unit of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -258,18 +258,18 @@ impl Comparison {
         self.a.runs.len().min(self.b.runs.len())
     }
 
-    /// Whether it could not be judged although there are pairs, or a side did nothing: then nobody may take it for passed.
+    /// Whether it was not judged despite several pairs, or a side did nothing: then the comparison does not pass.
     pub fn is_failed(&self) -> bool {
         let unjudged = self.method != Method::Single && self.verdict == Verdict::NoVerdict;
         unjudged || self.a.idle + self.b.idle > 0
     }
 
-    /// Whether B breaks an expectation in more runs than A does: whatever else it gains, it does not hold what A holds.
+    /// Whether B breaks an expectation in more runs than A: then it fails, whatever it gains.
     pub fn is_broken(&self) -> bool {
         self.broken.iter().any(|it| it.b > it.a)
     }
 
-    /// Whether B fails where A does not: its operations, or so many of its runs are invalid. Its figures are of the others.
+    /// Whether B fails where A does not, by its operations or its invalid runs.
     pub const fn is_unsound(&self) -> bool {
         self.fails_more || self.invalid_more
     }

@@ -1,7 +1,7 @@
-//! Several tests at once: Holm's step-down (Holm, "A simple sequentially rejective multiple test procedure", 1979).
+//! Adjusts p for several tests: Holm's step-down (Holm, "A simple sequentially rejective multiple test procedure",
+//! 1979).
 
-/// The p of each test after what was asked beside it: at most as many of those under a level are wrong, once in all, as the
-/// level says.
+/// The adjusted p of each test: the probability of one or more false positives below a level is at most that level.
 pub fn adjusted(tests: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..tests.len()).collect();
     order.sort_by(|one, other| tests[*one].total_cmp(&tests[*other]));

@@ -1,13 +1,13 @@
-//! The verdict on each metric: test, magnitude, noise, and what was asked beside it.
+//! Judges each metric by test, effect size, noise, and the number of tested metrics.
 
 use super::form::{Better, Metric, Noise, Settings, Verdict};
 use super::holm::adjusted;
 use super::sign_flip::{ALPHA, Evidence, PAIRS_EXACT, PAIRS_MAX, PAIRS_MIN, smallest_p};
 use super::values::{Values, bare, evidence, unknown};
 
-/// The least difference that is called one unless somebody says otherwise, as a share.
+/// The default minimum effect, as a share.
 pub const MIN_EFFECT: f64 = 0.03;
-/// Where no difference is shown and the interval is wider than this to either side, it is too noisy to tell.
+/// If no difference is shown and the interval is wider than this to either side, the metric is too noisy.
 pub const TOO_WIDE: f64 = 0.2;
 
 impl Default for Settings {
@@ -25,14 +25,14 @@ pub(super) fn single(values: Vec<Values>, primary: usize) -> Vec<Metric> {
     values.into_iter().enumerate().map(told).collect()
 }
 
-/// The metrics of pairs, each with its verdict. The primary one is tested by itself, the others together.
+/// The metrics of pairs with their verdicts. The primary metric is tested alone, the others together.
 pub(super) fn judge(values: Vec<Values>, primary: usize, settings: &Settings, noise: &Noise) -> Vec<Metric> {
     let evidence: Vec<Option<Evidence>> =
         values.iter().map(|it| evidence(&it.pairs, settings.seed)).collect();
     let is_other = |index: &usize| *index != primary && evidence[*index].is_some();
     let others: Vec<usize> = (0..values.len()).filter(is_other).collect();
-    let asked: Vec<f64> = others.iter().filter_map(|index| Some(evidence[*index]?.p)).collect();
-    let together = adjusted(&asked);
+    let tested: Vec<f64> = others.iter().filter_map(|index| Some(evidence[*index]?.p)).collect();
+    let together = adjusted(&tested);
     let judged = |(index, values): (usize, Values)| {
         let metric = bare(values, index == primary);
         let Some(evidence) = evidence[index] else {
@@ -42,24 +42,24 @@ pub(super) fn judge(values: Vec<Values>, primary: usize, settings: &Settings, no
         let place = others.iter().position(|other| *other == index);
         let family = if place.is_some() { others.len() } else { 1 };
         let p_adjusted = place.map_or(evidence.p, |place| together[place]);
-        decide(metric, &Asked { evidence, p_adjusted, family }, settings, noise)
+        decide(metric, &Tested { evidence, p_adjusted, family }, settings, noise)
     };
     values.into_iter().enumerate().map(judged).collect()
 }
 
-/// What the test says about one metric, and how many were asked together.
-struct Asked {
+/// The evidence on one metric, and the number of metrics tested together.
+struct Tested {
     evidence: Evidence,
     p_adjusted: f64,
     family: usize,
 }
 
-fn decide(metric: Metric, asked: &Asked, settings: &Settings, noise: &Noise) -> Metric {
-    let it = asked.evidence;
+fn decide(metric: Metric, tested: &Tested, settings: &Settings, noise: &Noise) -> Metric {
+    let it = tested.evidence;
     let pairs = metric.pairs.len();
     let must_show = must_show(&it, pairs, settings, noise);
-    let is_shown = asked.p_adjusted <= settings.alpha && it.centre.abs() >= must_show;
-    // What would be shown by itself is not too noisy, however wide its interval is.
+    let is_shown = tested.p_adjusted <= settings.alpha && it.centre.abs() >= must_show;
+    // A metric that is significant by itself is not too noisy, however wide its interval.
     let is_open = it.p > settings.alpha;
     let is_wide = is_open && it.half_width() > TOO_WIDE.ln_1p();
     let verdict = match (is_shown, is_wide) {
@@ -73,33 +73,32 @@ fn decide(metric: Metric, asked: &Asked, settings: &Settings, noise: &Noise) -> 
         pairs,
         if is_open { it.half_width() } else { 0.0 },
         target.ln_1p(),
-        asked.family,
+        tested.family,
         settings.alpha,
     );
     Metric {
         low: Some(it.low.exp()),
         high: Some(it.high.exp()),
         p: Some(it.p),
-        p_adjusted: Some(asked.p_adjusted),
+        p_adjusted: Some(tested.p_adjusted),
         must_show: Some(must_show.exp_m1()),
         verdict,
-        reason: reason(&it, asked, must_show, pairs, settings, is_shown),
+        reason: reason(&it, tested, must_show, pairs, settings, is_shown),
         pairs_needed: needed.filter(|_| !is_shown),
         ..metric
     }
 }
 
-/// The least difference, widened by what the machine may have moved the mean by itself. It cannot have moved it further
-/// than the pairs themselves were seen to move.
+/// The minimum effect, widened by the possible drift of the mean. The drift is at most that of the pairs themselves.
 fn must_show(it: &Evidence, pairs: usize, settings: &Settings, noise: &Noise) -> f64 {
     let own = it.deviation / (pairs as f64).sqrt();
     settings.min_effect.ln_1p() + noise.error(pairs).min(own)
 }
 
-/// What stands in the way of a difference that is nearly shown.
+/// Why a nearly significant difference is not shown.
 fn reason(
     it: &Evidence,
-    asked: &Asked,
+    tested: &Tested,
     must_show: f64,
     pairs: usize,
     settings: &Settings,
@@ -108,20 +107,18 @@ fn reason(
     if is_shown {
         return None;
     }
-    let beside = asked.family as f64;
-    if smallest_p(pairs) * beside > settings.alpha {
+    if smallest_p(pairs) * tested.family as f64 > settings.alpha {
         return Some(format!(
-            "{} metrics are asked beside the primary one, too many for {pairs} pairs to show any of them",
-            asked.family
+            "inconclusive: {pairs} pairs cannot show a difference in {} metrics besides the primary one",
+            tested.family
         ));
     }
-    if asked.p_adjusted <= settings.alpha {
+    if tested.p_adjusted <= settings.alpha {
         let least = must_show.exp_m1() * 100.0;
-        return Some(format!("the difference is real but smaller than {least:.1} %, which had to be shown"));
+        return Some(format!("the difference is real but smaller than the required {least:.1} %"));
     }
-    (it.p <= settings.alpha).then(|| {
-        format!("it would be shown by itself, but not among {} that are asked together", asked.family)
-    })
+    (it.p <= settings.alpha)
+        .then(|| format!("significant alone, but not among {} metrics tested together", tested.family))
 }
 
 /// Pairs in all with which the interval would reach `target` to either side (it narrows with the square root of the pairs),
@@ -182,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_difference_that_is_real_but_small_is_not_called_one() {
-        let metric = check(&around(1.02, 0.005), Verdict::NoDifference, "real but smaller than 3.0 %");
+        let metric =
+            check(&around(1.02, 0.005), Verdict::NoDifference, "real but smaller than the required 3.0 %");
         assert!(metric.low.unwrap() > 1.0 && metric.p.unwrap() <= ALPHA);
     }
 
@@ -222,7 +220,7 @@ mod tests {
         let told: Vec<_> = metrics[1..].iter().map(|it| (it.verdict, it.reason.clone().unwrap())).collect();
         assert_eq!(told[0].0, Verdict::NoVerdict);
         assert!(
-            told[0].1.contains("zero in 1 of 10") && told[1].1.contains("not known in 1 of 10"),
+            told[0].1.contains("zero in 1 of 10") && told[1].1.contains("unknown in 1 of 10"),
             "{told:?}"
         );
         assert_eq!(metrics[0].p_adjusted, metrics[0].p, "what has no ratio is not asked");
@@ -239,7 +237,7 @@ mod tests {
         assert!(five.iter().all(|metric| metric.verdict == Verdict::Better), "{five:?}");
         let six = of(6);
         assert_eq!((six[0].verdict, six[1].verdict), (Verdict::Better, Verdict::NoDifference));
-        assert!(six[1].reason.as_deref().unwrap().contains("too many for 10 pairs"));
+        assert!(six[1].reason.as_deref().unwrap().contains("10 pairs cannot show"));
         assert_eq!(six[1].pairs_needed, Some(11));
     }
 

@@ -1,9 +1,9 @@
-//! What is compared: the figures of runs that can be better or worse.
+//! Chooses the metrics of a comparison.
 //!
-//! Few, on purpose: whatever is asked beside the primary metric makes it harder to show any of it. A load of one kind of
-//! operation is compared by its rate, its median, its p99 and what an operation cost; a load of several kinds by the rate
-//! of its last phase (those before it prepare the ground), by each kind's p99, and by the cost. A rate that the schedule
-//! gave is not compared: it says nothing of the server.
+//! There are few, because each further metric makes it harder to show a difference in any of them. A load of one kind
+//! of operation is compared by its rate, median, p99 and cost. A load of several kinds is compared by the rate of its
+//! last phase (earlier phases prepare it), by each kind's p99, and by the cost. A scheduled rate is not compared: it
+//! does not depend on the server.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,18 @@ use crate::run::{Operation, Run};
 pub struct Measure {
     /// The key in run.json.
     pub name: String,
-    /// What it is, in words.
+    /// Its description.
     pub words: String,
-    /// What its values are.
+    /// The unit of its values.
     pub unit: Unit,
     /// Which way is better.
     pub better: Better,
-    what: What,
+    source: Source,
 }
 
-/// Where a figure stands.
+/// The source of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum Source {
     Documents(String),
     Operations(String),
     Median(String),
@@ -40,29 +40,29 @@ enum What {
 }
 
 impl Measure {
-    fn new(what: What, unit: Unit, name: impl Into<String>, words: impl Into<String>) -> Self {
+    fn new(source: Source, unit: Unit, name: impl Into<String>, words: impl Into<String>) -> Self {
         let better = match unit {
             Unit::DocumentsPerS | Unit::OperationsPerS | Unit::RequestsPerS => Better::More,
             Unit::Ns | Unit::Us | Unit::Bytes => Better::Less,
         };
-        Self { name: name.into(), words: words.into(), unit, better, what }
+        Self { name: name.into(), words: words.into(), unit, better, source }
     }
 
-    /// Its value in a run; nothing where it is not known.
+    /// Its value in a run; nothing if unknown.
     pub fn of(&self, run: &Run) -> Option<f64> {
         let operation = |name: &String| run.operations.get(name);
         let time = |ns: Option<u64>| ns.map(|ns| ns as f64);
-        match &self.what {
-            What::Documents(name) => operation(name).map(|it| it.documents_per_s),
-            What::Operations(name) => operation(name).map(|it| it.rate_per_s),
-            What::Median(name) => time(operation(name)?.response_ns.p50),
-            What::P99(name) => time(operation(name)?.response_ns.p99),
-            What::Phase => last_phase_per_s(run),
-            What::ClientCpu => run.client.cpu_us_per_operation,
-            What::ServerCpu => run.server_cost.cpu_us_per_operation,
-            What::Written => run.server_cost.written_bytes_per_document,
-            What::Line => run.line.as_ref()?.rate,
-            What::Ladder => run.ladder.as_ref()?.rungs.iter().map(|rung| rung.throughput).reduce(f64::max),
+        match &self.source {
+            Source::Documents(name) => operation(name).map(|it| it.documents_per_s),
+            Source::Operations(name) => operation(name).map(|it| it.rate_per_s),
+            Source::Median(name) => time(operation(name)?.response_ns.p50),
+            Source::P99(name) => time(operation(name)?.response_ns.p99),
+            Source::Phase => last_phase_per_s(run),
+            Source::ClientCpu => run.client.cpu_us_per_operation,
+            Source::ServerCpu => run.server_cost.cpu_us_per_operation,
+            Source::Written => run.server_cost.written_bytes_per_document,
+            Source::Line => run.line.as_ref()?.rate,
+            Source::Ladder => run.ladder.as_ref()?.rungs.iter().map(|rung| rung.throughput).reduce(f64::max),
         }
     }
 }
@@ -74,8 +74,7 @@ fn last_phase_per_s(run: &Run) -> Option<f64> {
     (phase.operations > 0 && seconds > 0.0).then(|| phase.operations as f64 / seconds)
 }
 
-/// The figures by which `runs` are compared, the one that is primary unless somebody says otherwise first. Figures that no
-/// run knows are left out.
+/// The metrics of `runs`, the default primary metric first. Metrics that no run has are left out.
 pub fn measures(runs: &[&Run]) -> Vec<Measure> {
     let command = runs.first().map_or("", |run| run.command.as_str());
     let mut measures = match command {
@@ -90,13 +89,13 @@ pub fn measures(runs: &[&Run]) -> Vec<Measure> {
 fn line(runs: &[&Run]) -> Measure {
     let unit =
         runs.iter().find_map(|run| run.line.as_ref()).map_or(Unit::OperationsPerS, |it| unit(&it.unit));
-    Measure::new(What::Line, unit, "line.rate", "the load line")
+    Measure::new(Source::Line, unit, "line.rate", "the load line")
 }
 
 fn ladder(runs: &[&Run]) -> Measure {
     let unit =
         runs.iter().find_map(|run| run.ladder.as_ref()).map_or(Unit::OperationsPerS, |it| unit(&it.unit));
-    Measure::new(What::Ladder, unit, "ladder.throughput", "the highest rung")
+    Measure::new(Source::Ladder, unit, "ladder.throughput", "the highest rung")
 }
 
 fn unit(text: &str) -> Unit {
@@ -107,7 +106,7 @@ fn unit(text: &str) -> Unit {
     }
 }
 
-/// What one operation is, and its rate: to a service it is a request.
+/// The name of one operation and the unit of its rate: a service gets requests.
 fn sent(runs: &[&Run]) -> (&'static str, Unit) {
     let is_service = runs.iter().any(|run| !run.answers.is_empty());
     if is_service { ("request", Unit::RequestsPerS) } else { ("operation", Unit::OperationsPerS) }
@@ -130,19 +129,19 @@ fn cost(runs: &[&Run], names: &[&String]) -> [Measure; 3] {
     let written = if sent == "request" && !carries { sent } else { "document" };
     [
         Measure::new(
-            What::ClientCpu,
+            Source::ClientCpu,
             Unit::Us,
             "client.cpu_us_per_operation",
             format!("Plimsoll's CPU per {sent}"),
         ),
         Measure::new(
-            What::ServerCpu,
+            Source::ServerCpu,
             Unit::Us,
             "server_cost.cpu_us_per_operation",
             format!("the server's CPU per {sent}"),
         ),
         Measure::new(
-            What::Written,
+            Source::Written,
             Unit::Bytes,
             "server_cost.written_bytes_per_document",
             format!("written by the server per {written}"),
@@ -159,7 +158,7 @@ fn single(runs: &[&Run], name: &String) -> Vec<Measure> {
     measures.push(p99(name));
     let words = format!("median response of {name}");
     measures.push(Measure::new(
-        What::Median(name.clone()),
+        Source::Median(name.clone()),
         Unit::Ns,
         format!("{name}.response_ns.p50"),
         words,
@@ -173,7 +172,7 @@ fn several(runs: &[&Run], names: &[&String]) -> Vec<Measure> {
     if !names.iter().any(|name| is_scheduled(runs, name)) {
         let (sent, unit) = sent(runs);
         let words = format!("{sent}s per second of the last phase");
-        measures.push(Measure::new(What::Phase, unit, "phases.operations_per_s", words));
+        measures.push(Measure::new(Source::Phase, unit, "phases.operations_per_s", words));
     }
     let sent = |name: &str| operations(runs, name).map(|it| it.count).sum::<u64>();
     let mut names = names.to_vec();
@@ -190,19 +189,19 @@ fn rate(runs: &[&Run], name: &String) -> Measure {
     if has_documents {
         let words = format!("documents per second of {name}");
         return Measure::new(
-            What::Documents(name.clone()),
+            Source::Documents(name.clone()),
             Unit::DocumentsPerS,
             format!("{name}.documents_per_s"),
             words,
         );
     }
     let words = format!("{sent}s per second of {name}");
-    Measure::new(What::Operations(name.clone()), unit, format!("{name}.rate_per_s"), words)
+    Measure::new(Source::Operations(name.clone()), unit, format!("{name}.rate_per_s"), words)
 }
 
 fn p99(name: &String) -> Measure {
     let words = format!("p99 response of {name}");
-    Measure::new(What::P99(name.clone()), Unit::Ns, format!("{name}.response_ns.p99"), words)
+    Measure::new(Source::P99(name.clone()), Unit::Ns, format!("{name}.response_ns.p99"), words)
 }
 
 /// Whether the schedule gave the rate of an operation.

@@ -1,9 +1,9 @@
-//! Whether B is better than A: comparisons that are statistics.
+//! Compares B with A by a statistical test.
 //!
-//! The unit is the run. Runs of A and B are measured in turns, and each pair gives one log ratio a metric; everything that
-//! changes slowly on the machine falls out of it. One test decides ([`sign_flip`]), its interval says by how much, and a
-//! least magnitude keeps differences that nobody cares about from being called one. One metric is primary; the others are
-//! tested together ([`holm`]). Everything here is a pure function of the runs.
+//! The unit is the run. Runs of A and B are measured in turns, and each pair gives one log ratio a metric, which
+//! cancels slow changes of the machine. One test decides ([`sign_flip`]), its interval gives the size, and a minimum
+//! effect excludes irrelevant differences. One metric is primary; the others are tested together ([`holm`]). All
+//! functions are pure functions of the runs.
 
 mod form;
 

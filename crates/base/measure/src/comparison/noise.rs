@@ -1,10 +1,10 @@
-//! How much the machine moved by itself, by the canary of each run: a null server and a ping, before and after the load.
+//! Computes the drift of the machine from the calibrations before and after each load.
 
 use super::form::Noise;
 use crate::run::{Client, Run};
 
 impl Noise {
-    /// What the canaries of `runs` say.
+    /// The drift of `runs`.
     pub(super) fn of<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Self {
         let null = |client: &Client| change(&client.calibration_null_per_s);
         let ping = |client: &Client| {
@@ -17,15 +17,15 @@ impl Noise {
         }
     }
 
-    /// By how much a mean over so many pairs may be off by the machine alone: the standard error that the larger of the two
-    /// gives, as a logarithm; zero where no run looked.
+    /// The possible error of a mean over `pairs` by drift alone: the standard error of the larger of the two, as a
+    /// logarithm; zero without a calibration.
     pub(super) fn error(&self, pairs: usize) -> f64 {
         let larger = self.null_server.unwrap_or(0.0).max(self.ping.unwrap_or(0.0));
         larger.ln_1p() / (pairs as f64).sqrt()
     }
 }
 
-/// The change from the first look to the last, as a logarithm; nothing without two looks.
+/// The change from the first calibration to the last, as a logarithm; nothing without two.
 fn change(looks: &[f64]) -> Option<f64> {
     let [first, .., last] = looks else { return None };
     (*first > 0.0 && *last > 0.0).then(|| (last / first).ln())

@@ -9,23 +9,21 @@ use super::sign_flip::{ALPHA, PAIRS_MAX, PAIRS_MIN, smallest_p};
 /// Differences that are listed.
 const LISTED_MAX: usize = 12;
 
-/// Why runs are not compared.
+/// Why runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// One side has no run.
     #[error("{0} has no run: name at least one run directory for each side")]
     Empty(&'static str),
     /// A run is on both sides, or twice on one.
-    #[error(
-        "{0} is there twice: name each run once; to see what noise alone does, measure the same thing again"
-    )]
+    #[error("duplicate run {0}: name each run once; to see the noise, measure the same thing again")]
     Twice(String),
     /// A run was ended early.
-    #[error("{0} was ended early: what it measured is only a part; leave it out, or measure it again")]
+    #[error("incomplete run {0}: it ended early; leave it out, or measure it again")]
     Cut(String),
     /// The sides have different numbers of runs.
     #[error(
-        "A has {a} runs and B has {b}, and each run of A needs one of B: leave out what is too many, or measure the others"
+        "A has {a} runs and B has {b}, but each run of A needs one of B: leave out the extra ones, or measure the missing ones"
     )]
     Uneven {
         /// Runs of A.
@@ -39,16 +37,16 @@ pub enum Error {
         /// Pairs.
         pairs: usize,
     },
-    /// More than anybody needs.
+    /// Too many pairs.
     #[error("{pairs} pairs: at most {PAIRS_MAX} are compared; leave some out")]
     TooMany {
         /// Pairs.
         pairs: usize,
     },
-    /// The runs of one side are not alike.
+    /// The runs of one side differ.
     #[error(
-        "the runs of {side} are not alike, {first} and {second} differ in:\n{}\nname runs of one thing only, or compare \
-         them all the same with --force",
+        "the runs of {side} are not alike, {first} and {second} differ in:\n{}\nname runs of one thing only, or override with \
+         --force",
         listed(differences, ["the first", "the second"])
     )]
     Unlike {
@@ -58,40 +56,40 @@ pub enum Error {
         first: String,
         /// One that differs from it.
         second: String,
-        /// In what.
+        /// The differences.
         differences: Vec<Difference>,
     },
-    /// A and B differ in more than was said.
+    /// A and B differ in more than the varied keys.
     #[error(
-        "A and B are not comparable, they differ in:\n{}\nsay with --varies KEY which of these is what you compare, or \
-         compare them all the same with --force",
+        "A and B are not comparable, they differ in:\n{}\nname the compared key with --varies KEY, or override with \
+         --force",
         listed(differences, ["A", "B"])
     )]
     Incomparable {
-        /// In what.
+        /// The differences.
         differences: Vec<Difference>,
     },
-    /// What the machine did in between would count as a difference.
+    /// Runs of A and B do not alternate, so that drift of the machine would count as a difference.
     #[error(
-        "A and B were not measured in turns: what changed on the machine between {0} and {1} would count as a difference.\n\
-         Measure them in turns with `plimsoll ab`, or compare them all the same with --force"
+        "A and B were not measured in turns: a change of the machine between {0} and {1} would count as a difference.\n\
+         Measure them in turns with `plimsoll ab`, or override with --force"
     )]
     NotInTurns(String, String),
     /// There is no such metric.
-    #[error("--primary {name}: there is no such metric; there are {known}")]
+    #[error("--primary {name}: unknown metric; known metrics: {known}")]
     NoSuchMetric {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The available names.
         known: String,
     },
     /// Nothing was measured.
-    #[error("the runs have nothing in them that could be compared: no operation was acknowledged")]
+    #[error("nothing to compare: no operation was acknowledged")]
     NothingMeasured,
 }
 
 impl Error {
-    /// What is wrong, without what `plimsoll compare` is to be told about it, where that can compare all the same.
+    /// The error without the advice for `plimsoll compare`, if `--force` overrides it.
     pub fn forcible(&self) -> Option<String> {
         let is_forcible =
             matches!(self, Self::Unlike { .. } | Self::Incomparable { .. } | Self::NotInTurns(..));
@@ -102,9 +100,8 @@ impl Error {
 
 fn too_few(pairs: usize) -> String {
     format!(
-        "{pairs} pairs are too few: the smallest p that the test could give is 2 ÷ 2^{pairs} = {:.4}, and a difference is \
-         shown at {ALPHA} or less; measure {PAIRS_MIN} pairs at least (10 are the default of `plimsoll ab`), or compare two \
-         single runs without a verdict",
+        "{pairs} pairs are too few: the smallest possible p is 2 ÷ 2^{pairs} = {:.4}, but a difference is shown at {ALPHA} or \
+         less; measure at least {PAIRS_MIN} pairs (the default of `plimsoll ab` is 10), or compare two single runs without a verdict",
         smallest_p(pairs)
     )
 }
@@ -122,7 +119,7 @@ pub(crate) fn listed(differences: &[Difference], [a, b]: [&str; 2]) -> String {
 /// Sorts both sides by when they were started, so that the i-th runs are the i-th pair.
 ///
 /// # Errors
-/// What cannot be put into pairs, or into too few of them. One run on each side is a pair of its own kind.
+/// If the runs cannot be paired, or into too few pairs. One run on each side is a special case.
 pub(super) fn in_pairs(a: &mut [Subject<'_>], b: &mut [Subject<'_>]) -> Result<usize, Error> {
     for (side, runs) in [("A", &*a), ("B", &*b)] {
         if runs.is_empty() {
@@ -150,7 +147,7 @@ pub(super) fn in_pairs(a: &mut [Subject<'_>], b: &mut [Subject<'_>]) -> Result<u
     Ok(a.len())
 }
 
-/// What differs between A and B, and everything that speaks against comparing them.
+/// The differences between A and B, and all objections to comparing them.
 pub(super) fn look(a: &[Subject<'_>], b: &[Subject<'_>], varied: &[String]) -> (Vec<Difference>, Vec<Error>) {
     let mut against: Vec<Error> =
         [("A", a), ("B", b)].iter().filter_map(|(side, runs)| unlike(side, runs)).collect();
@@ -179,7 +176,7 @@ fn unlike(side: &&'static str, runs: &[Subject<'_>]) -> Option<Error> {
     })
 }
 
-/// Each pair must be over before the next one begins; which of its two runs came first does not matter.
+/// Each pair must end before the next one starts, in either order of its two runs.
 fn not_in_turns(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<Error> {
     let pairs: Vec<_> = a.iter().zip(b).collect();
     pairs.windows(2).find_map(|both| {
@@ -219,12 +216,12 @@ mod tests {
         check(
             &runs("a", &odd[..7]),
             &runs("b", &even[..7]),
-            "7 pairs are too few: the smallest p that the test could give is 2 ÷ 2^7 = 0.0156",
+            "7 pairs are too few: the smallest possible p is 2 ÷ 2^7 = 0.0156",
         );
-        check(&runs("a", &[1, 2]), &runs("a", &[2, 3]), "a2 is there twice");
+        check(&runs("a", &[1, 2]), &runs("a", &[2, 3]), "duplicate run a2");
         let mut cut = runs("b", &[2]);
         cut[0].interrupted = true;
-        check(&runs("a", &[1]), &cut, "b2 was ended early");
+        check(&runs("a", &[1]), &cut, "incomplete run b2");
         let many: Vec<u64> = (0..=PAIRS_MAX as u64).collect();
         check(&runs("a", &many), &runs("b", &many), "at most 200");
     }

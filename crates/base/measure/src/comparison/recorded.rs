@@ -1,4 +1,4 @@
-//! Recorded noise: what forty real runs of one scenario reached, one after the other.
+//! Holds recorded noise: the results of forty real runs of one scenario in a row.
 //!
 //! `plimsoll ab bulk-baseline --same --pairs 20 --set phases.0.stop.duration=3s --server embedded:relaxed` on two cores of
 //! a machine that compiled beside it, 2026-11-21: 19.7 % from run to run, with long tails to the low side.

@@ -19,14 +19,14 @@ pub const ALPHA: f64 = 0.01;
 pub const PAIRS_MIN: usize = 8;
 /// More pairs than this are refused.
 pub const PAIRS_MAX: usize = 200;
-/// Up to so many pairs every way to flip signs is looked at; of more, a sample.
+/// Up to this number of pairs all sign flips are tested; beyond it, a sample.
 pub const PAIRS_EXACT: usize = 20;
 /// Ways that are sampled, the measured one included.
 pub const SAMPLES: usize = 100_000;
 /// Sums that differ by less than this share of the largest difference are equal: they differ by rounding alone.
 const TIE: f64 = 1e-9;
 
-/// What pairs say about the ratio of B to A. All values are natural logarithms of ratios.
+/// The evidence of pairs on the ratio of B to A. All values are natural logarithms of ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evidence {
     /// The mean: the logarithm of the ratio of the geometric means.

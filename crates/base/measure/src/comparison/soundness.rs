@@ -1,4 +1,4 @@
-//! What speaks against the runs themselves, whatever their figures say of A and B.
+//! Finds failures and invalid runs, which count whatever the figures are.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::form::Broken;
 use super::sign_flip::{ALPHA, weigh};
 use crate::run::{Run, Verdict};
 
-/// Whether a run did nothing of what it was made for.
+/// Whether a run did nothing useful.
 pub(crate) fn is_idle(run: &Run) -> bool {
     match run.command.as_str() {
         "line" => run.line.as_ref().is_none_or(|line| line.rate.is_none()),
@@ -21,7 +21,7 @@ pub(crate) fn is_kept(run: &Run) -> bool {
     run.integrity.as_ref().is_none_or(|integrity| integrity.holds())
 }
 
-/// Runs whose own verdict is that their figures mean less than they seem.
+/// Runs with the verdict `invalid`.
 pub(super) fn invalid(runs: &[Subject<'_>]) -> u32 {
     runs.iter().filter(|it| it.run.verdict == Verdict::Invalid).count() as u32
 }
@@ -58,7 +58,7 @@ fn is_shown(a: &[Subject<'_>], b: &[Subject<'_>], seed: u64, of: impl Fn(&Run) -
     weigh(&differences, seed).is_some_and(|evidence| evidence.centre > 0.0 && evidence.p <= ALPHA)
 }
 
-/// Expectations that did not hold in some run, each with the number of runs of either side.
+/// Expectations that failed in some run, with the number of runs on each side.
 pub(super) fn broken(a: &[Subject<'_>], b: &[Subject<'_>]) -> Vec<Broken> {
     let mut counts: BTreeMap<(&str, &str), [u32; 2]> = BTreeMap::new();
     for (side, runs) in [a, b].into_iter().enumerate() {
@@ -97,7 +97,7 @@ pub(super) fn uncalibrated(a: &[Subject<'_>], b: &[Subject<'_>]) -> Option<Strin
     })
 }
 
-/// What the runs of a side have to say against themselves, each reason with the number of runs that it is about.
+/// The reasons of the runs of a side, each with its number of runs.
 pub(super) fn notes(side: &str, runs: &[Subject<'_>]) -> Vec<String> {
     let mut known: Vec<(&String, usize)> = Vec::new();
     for reason in runs.iter().flat_map(|it| &it.run.reasons) {
@@ -187,7 +187,7 @@ mod tests {
             (ten(10, failing(5)), ten(10, failing(5)), false),
             // A few runs may fail by chance where both sides have some that do.
             (ten(1, failing(5)), ten(5, failing(5)), false),
-            // One is enough where the other side has none.
+            // One failure suffices if the other side has none.
             (ten(0, failing(1)), ten(1, failing(1)), true),
             (ten(1, failing(1)), ten(0, failing(1)), false),
         ] {

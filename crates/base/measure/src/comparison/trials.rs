@@ -1,4 +1,4 @@
-//! How often comparisons are right: a thousand of each kind, on noise of a known size and on recorded noise.
+//! Tests how often comparisons are right: a thousand of each kind, on modelled and on recorded noise.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::run::{Client, Operation, Run, ScenarioFacts, ServerCost};
 
 /// Comparisons of each kind.
 const TRIALS: u64 = 1_000;
-/// Pairs unless somebody says otherwise.
+/// The default number of pairs.
 const PAIRS: usize = 10;
 /// The standard deviation of one run's figures.
 const NOISE: f64 = 0.03;
@@ -70,12 +70,12 @@ fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
     runs.iter().map(|run| Subject { name: run.id.clone(), run, scenario: None }).collect()
 }
 
-/// One comparison by the whole way; B does `factor` of what A does.
+/// A complete comparison; B does `factor` of what A does.
 fn trial(seed: u64, pairs: usize, factor: f64, scatter: Scatter) -> Comparison {
     trial_with(Settings { seed, ..Settings::default() }, pairs, factor, scatter)
 }
 
-/// The same with other settings, whose seed decides the noise as well.
+/// The same with other settings; their seed also determines the noise.
 fn trial_with(settings: Settings, pairs: usize, factor: f64, scatter: Scatter) -> Comparison {
     let seed = settings.seed;
     let mut random = Random::new(seed);
@@ -100,7 +100,7 @@ fn is_called(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// How many of [`TRIALS`] comparisons come to `expected`, and how many call any other metric different.
+/// How many of [`TRIALS`] comparisons result in `expected`, and how many find a difference in any other metric.
 fn count(seed: u64, factor: f64, scatter: Scatter, expected: Verdict) -> (u64, u64) {
     let (mut right, mut others) = (0, 0);
     for trial_seed in seed..seed + TRIALS {

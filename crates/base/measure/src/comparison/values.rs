@@ -1,4 +1,4 @@
-//! The values of a metric, pair by pair, and what they are together before anything is judged.
+//! Collects the values of a metric pair by pair, and sums them up before the verdict.
 
 use super::form::{Metric, Pair, Verdict};
 use super::measures::Measure;
@@ -13,7 +13,7 @@ pub(super) struct Values {
     pub pairs: Vec<Pair>,
 }
 
-/// What the pairs say; nothing if one has no ratio.
+/// The evidence of the pairs; nothing if one has no ratio.
 pub(super) fn evidence(pairs: &[Pair], seed: u64) -> Option<Evidence> {
     weigh(&logs(pairs)?, seed)
 }
@@ -23,16 +23,16 @@ fn logs(pairs: &[Pair]) -> Option<Vec<f64>> {
     pairs.iter().map(|pair| pair.ratio().map(f64::ln)).collect()
 }
 
-/// Why a metric cannot be compared; nothing if every pair has a ratio. A pair without one is never left out: it would be one
-/// that was slow, or one that was fast.
+/// Why a metric cannot be compared; nothing if every pair has a ratio. Pairs without one are never left out: they would
+/// be the slow or the fast ones.
 pub(super) fn unknown(pairs: &[Pair]) -> Option<String> {
     let of = pairs.len();
     let missing = pairs.iter().filter(|pair| pair.a.is_none() || pair.b.is_none()).count();
     let zero = pairs.iter().filter(|pair| pair.ratio().is_none()).count() - missing;
     match (missing, zero) {
         (0, 0) => None,
-        (0, zero) => Some(format!("it is zero in {zero} of {of} pairs, and a ratio to zero says nothing")),
-        (missing, _) => Some(format!("it is not known in {missing} of {of} pairs")),
+        (0, zero) => Some(format!("it is zero in {zero} of {of} pairs, so there is no ratio")),
+        (missing, _) => Some(format!("it is unknown in {missing} of {of} pairs")),
     }
 }
 

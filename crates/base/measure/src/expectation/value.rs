@@ -6,7 +6,7 @@ use crate::integrity::{Integrity, Proof};
 use crate::metric::INTEGRITY;
 use crate::threshold::Aggregate;
 
-/// A number of what an audit found.
+/// A count of the audit.
 pub(super) fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Result<f64, String> {
     let found = integrity.ok_or_else(|| "no audit was made".to_owned())?;
     if !found.is_known() && !["acknowledged", "rejected"].contains(&name) {
@@ -31,7 +31,7 @@ pub(super) fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Resu
     value.map(|(_, value)| value as f64).ok_or_else(|| "no such metric".to_owned())
 }
 
-/// A number of what was measured.
+/// A measured value.
 pub(super) fn operation_value(
     operation: &Operation<'_>,
     name: &str,
@@ -63,7 +63,7 @@ pub(super) fn operation_value(
     }
 }
 
-/// The share of what was as expected, or how often something was looked at.
+/// The share of passed checks, or their number.
 fn checks_value(checks: Option<Checks>, aggregate: Aggregate) -> Result<f64, String> {
     let Checks { passed, failed } = checks.ok_or_else(|| "no answer was checked".to_owned())?;
     match (aggregate, passed + failed) {

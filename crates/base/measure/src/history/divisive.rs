@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::history::levels::told;
 
-    /// What every value scatters by, as a share.
+    /// The scatter of every value, as a share.
     const NOISE: f64 = 0.03;
 
     /// A value a level, give or take the noise.
@@ -130,7 +130,7 @@ mod tests {
         levels.iter().map(|level| level * (NOISE * random.normal()).exp()).collect()
     }
 
-    /// Where `values` are told to change.
+    /// The positions at which `values` change.
     fn found(values: &[f64]) -> Vec<usize> {
         let settings = Settings::default();
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();

@@ -1,30 +1,30 @@
 //! Runs in, a history out: the whole way without a clock, a file or a word on a terminal.
 
 use super::divisive::{Split, splits};
-use super::form::{Change, FORMAT, History, Made, Settings, Track};
+use super::form::{Change, FORMAT, History, HistoryRun, Settings, Track};
 use super::levels::{levels, told};
 use super::order::{Error, in_order, unlike};
 use crate::clock;
 use crate::comparison::{self, Better, Measure, Subject, Verdict};
 use crate::run::{Run, Verdict as Worth};
 
-/// What is to be followed, and how.
+/// The runs to follow, with settings.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// The runs, in any order.
     pub runs: Vec<Subject<'a>>,
-    /// The only metric that is looked at; all of them if left out.
+    /// The only metric to follow; all if left out.
     pub metric: Option<String>,
-    /// Whether runs that are not alike are followed all the same.
+    /// Whether to follow runs that differ.
     pub force: bool,
-    /// How changes are looked for.
+    /// The settings of the search.
     pub settings: Settings,
 }
 
 /// Follows the figures of a scenario through its runs.
 ///
 /// # Errors
-/// Why they cannot be followed, and what to do.
+/// If the runs cannot be followed, with the remedy.
 pub fn follow(request: Request<'_>) -> Result<History, Error> {
     let Request { mut runs, metric, force, settings } = request;
     in_order(&mut runs)?;
@@ -61,8 +61,8 @@ fn asked(runs: &[Subject<'_>], name: Option<&str>) -> Result<Vec<Measure>, Error
     if measures.is_empty() { Err(Error::NoSuchMetric { name: name.to_owned(), known }) } else { Ok(measures) }
 }
 
-fn made(it: &Subject<'_>) -> Made {
-    Made {
+fn made(it: &Subject<'_>) -> HistoryRun {
+    HistoryRun {
         directory: it.name.clone(),
         id: it.run.id.clone(),
         started: clock::utc(it.run.started_ms),
@@ -74,7 +74,7 @@ fn made(it: &Subject<'_>) -> Made {
 type Known = (usize, f64);
 
 fn track(measure: &Measure, primary: bool, runs: &[Subject<'_>], settings: &Settings) -> Track {
-    // A zero has no logarithm: a run that did nothing is told among the notes.
+    // A zero has no logarithm: the notes name runs that did nothing.
     let value = |it: &Subject<'_>| measure.of(it.run).filter(|value| *value > 0.0 && value.is_finite());
     let values: Vec<Option<f64>> = runs.iter().map(value).collect();
     let known: Vec<Known> =
@@ -122,7 +122,7 @@ fn change(
     }
 }
 
-/// What speaks against the runs themselves.
+/// Warnings about the runs.
 fn notes(runs: &[Subject<'_>]) -> Vec<String> {
     let of = runs.len();
     let count = |test: fn(&Run) -> bool| runs.iter().filter(|it| test(it.run)).count();
@@ -228,7 +228,7 @@ mod tests {
         let history = asked("insert.response_ns.p50").unwrap();
         assert_eq!((history.metrics.len(), history.metrics[0].primary), (1, true));
         let error = asked("insert.rate").unwrap_err().to_string();
-        assert!(error.contains("there are insert.documents_per_s, insert.response_ns.p50"), "{error}");
+        assert!(error.contains("known metrics: insert.documents_per_s, insert.response_ns.p50"), "{error}");
         let idle = [Run { id: "a".into(), ..Run::default() }, Run::default()];
         assert_eq!(follow(request(&idle)).unwrap_err(), Error::NothingMeasured);
     }

@@ -1,4 +1,4 @@
-//! What a history says: as JSON format 1.
+//! Defines a history as JSON, format 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::comparison::{Better, Difference, Unit, Verdict};
 /// The version of the form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
 
-/// The runs of one scenario in order of time, and where their figures changed. What cannot be known is absent or null.
+/// The runs of one scenario in order of time, and the changes of their figures. Unknown values are absent or null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// Version of this form: 1.
@@ -16,22 +16,22 @@ pub struct History {
     /// The title of the newest run's scenario.
     pub title: String,
     /// The runs, the oldest first.
-    pub runs: Vec<Made>,
-    /// What differs between runs that should be alike, where following them all the same was forced.
+    pub runs: Vec<HistoryRun>,
+    /// The differences between runs, if they were ignored with `--force`.
     pub forced: Vec<Difference>,
-    /// What was asked for.
+    /// The settings.
     pub settings: Settings,
     /// The metrics, the primary one first.
     pub metrics: Vec<Track>,
-    /// What else should be known of the runs.
+    /// Notes on the runs.
     pub notes: Vec<String>,
-    /// What it all says, in plain sentences.
+    /// The conclusions, in sentences.
     pub conclusions: Vec<String>,
 }
 
 /// One run of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Made {
+pub struct HistoryRun {
     /// Its run directory, as it was named.
     pub directory: String,
     /// The run's identity.
@@ -42,18 +42,18 @@ pub struct Made {
     pub started_ms: u64,
 }
 
-/// How changes are looked for.
+/// The settings of the search for changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
-    /// A change is told when p is at most this.
+    /// The largest p of a change.
     pub alpha: f64,
-    /// No smaller change of the level is told, as a share: 0.03 is 3 %.
+    /// The smallest reported change of the level, as a share: 0.03 is 3 %.
     pub min_effect: f64,
     /// A level has at least so many runs.
     pub segment_min: u32,
-    /// Orders of the runs that the measured one is held against.
+    /// Random orders of the runs that are compared with the measured one.
     pub permutations: u32,
-    /// Decides these orders.
+    /// The seed of these orders.
     pub seed: u64,
 }
 
@@ -62,19 +62,19 @@ pub struct Settings {
 pub struct Track {
     /// Its name, as `--metric` takes it: the key in run.json.
     pub name: String,
-    /// What it is, in words.
+    /// Its description.
     pub words: String,
-    /// What its values are.
+    /// The unit of its values.
     pub unit: Unit,
     /// Which way is better.
     pub better: Better,
     /// Whether it is the primary one.
     pub primary: bool,
-    /// Its value in each run; absent where it is not known or zero. Such a run is left out for this metric.
+    /// Its value in each run; absent if unknown or zero. Such a run is left out for this metric.
     pub values: Vec<Option<f64>>,
-    /// Runs in which it is known.
+    /// Runs with a value.
     pub known: u32,
-    /// Runs in which it would have to be known for a change to be told; absent where there are enough.
+    /// Runs needed to report a change; absent if there are enough.
     pub needed: Option<u32>,
     /// The median since the newest change.
     pub level: Option<f64>,
@@ -87,7 +87,7 @@ pub struct Track {
 pub struct Change {
     /// The last run before it, as a position in `runs`, from 0.
     pub before: u32,
-    /// The first run after it, likewise.
+    /// The first run after it, as a position in `runs`.
     pub after: u32,
     /// The median of the runs from the change before this one, or from the first run.
     pub from: f64,
@@ -95,11 +95,11 @@ pub struct Change {
     pub to: f64,
     /// `to` ÷ `from`.
     pub ratio: f64,
-    /// How likely so strong a change would be if the order of the runs did not matter.
+    /// The probability of so strong a change if the order of the runs did not matter.
     pub p: f64,
     /// `better` or `worse`.
     pub verdict: Verdict,
-    /// What else differs between the two runs, such as the version of the server.
+    /// Other differences between the two runs, such as the version of the server.
     pub differences: Vec<Difference>,
 }
 
@@ -115,7 +115,7 @@ impl History {
         newest.is_some_and(|change| change.verdict == Verdict::Worse)
     }
 
-    /// Whether the primary metric could not be judged: then nobody may take it for passed.
+    /// Whether the primary metric was not judged: then the history does not pass.
     pub fn is_failed(&self) -> bool {
         self.primary().is_none_or(|metric| metric.needed.is_some())
     }

@@ -1,4 +1,4 @@
-//! How large changes are: by the medians of the segments on both sides, which one run that stands out does not move.
+//! Sizes changes by the medians of the segments on both sides, which a single outlier does not move.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ pub(super) fn levels(values: &[f64], splits: &[Split]) -> Vec<f64> {
     segments(splits, values.len()).into_iter().filter_map(median).collect()
 }
 
-/// Those of `splits` at which the level of `values` changes by at least the share `min_effect`. The smallest change goes
-/// first and its segments become one, so that a drift in many small steps is still told, in fewer and larger ones.
+/// The splits at which the level changes by at least the share `min_effect`. The smallest change is removed first and
+/// its segments merge, so that a drift in many small steps is reported in fewer, larger ones.
 pub(super) fn told(values: &[f64], mut splits: Vec<Split>, min_effect: f64) -> Vec<Split> {
     let least = min_effect.ln_1p();
     while let Some(index) =

@@ -1,8 +1,8 @@
-//! When a scenario became better or worse: the runs of one scenario in order of time, and where their figures changed.
+//! Finds when a scenario became better or worse, from its runs in order of time.
 //!
-//! A threshold asks whether today is worse than a number that somebody once wrote down. A history asks where the level
-//! changed, by how much and whether noise alone would do that: [`divisive`] finds the places, `levels` says how large
-//! each change is and leaves out those that nobody cares about. Everything here is a pure function of the runs.
+//! A threshold compares today with a fixed number. A history finds where the level changed, by how much, and whether
+//! noise alone explains it: [`divisive`] finds the positions, and `levels` sizes the changes and drops small ones. All
+//! functions are pure functions of the runs.
 
 mod form;
 
@@ -15,5 +15,5 @@ mod energy;
 mod levels;
 
 pub use follow::{Request, follow};
-pub use form::{Change, FORMAT, History, Made, Settings, Track};
+pub use form::{Change, FORMAT, History, HistoryRun, Settings, Track};
 pub use order::{Error, RUNS_MAX, RUNS_MIN, VARYING};

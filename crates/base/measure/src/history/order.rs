@@ -1,4 +1,4 @@
-//! The runs of a history in order of time; and what is no history, with what to do about it.
+//! Sorts the runs of a history, and refuses runs that form none.
 
 use std::collections::BTreeSet;
 
@@ -8,34 +8,34 @@ use crate::comparison::{self, Difference, Subject};
 pub const RUNS_MIN: usize = 2;
 /// More runs than this are refused.
 pub const RUNS_MAX: usize = 500;
-/// What may differ from run to run, because a history is there to tell what it does.
+/// The keys that may differ from run to run: a history shows their effect.
 pub const VARYING: [&str; 3] = ["server.version", "server.product", "environment.plimsoll"];
 
-/// Why runs are not followed.
+/// Why runs cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There is nothing to follow.
-    #[error("{runs} run has no history: name {RUNS_MIN} runs at least, or the directory that holds them")]
+    /// Too few runs.
+    #[error("{runs} run has no history: name at least {RUNS_MIN} runs, or their directory")]
     TooFew {
         /// Runs.
         runs: usize,
     },
-    /// More than anybody needs.
+    /// Too many runs.
     #[error("{runs} runs: at most {RUNS_MAX} are followed; leave out the oldest")]
     TooMany {
         /// Runs.
         runs: usize,
     },
-    /// A run is there twice.
-    #[error("{0} is there twice: name each run once")]
+    /// A duplicate run.
+    #[error("duplicate run {0}: name each run once")]
     Twice(String),
     /// A run was ended early.
-    #[error("{0} was ended early: what it measured is only a part; leave it out, or measure it again")]
+    #[error("incomplete run {0}: it ended early; leave it out, or measure it again")]
     Cut(String),
-    /// The runs are not of one thing.
+    /// The runs differ.
     #[error(
         "the runs are not alike, {first} and {second} differ in:\n{}\nname runs of one scenario on one machine (the versions of \
-         the server and of Plimsoll may differ), or follow them all the same with --force",
+         the server and of Plimsoll may differ), or override with --force",
         comparison::listed(differences, ["the first", "the second"])
     )]
     Unlike {
@@ -43,26 +43,26 @@ pub enum Error {
         first: String,
         /// One that differs from it.
         second: String,
-        /// In what.
+        /// The differences.
         differences: Vec<Difference>,
     },
     /// There is no such metric.
-    #[error("--metric {name}: there is no such metric; there are {known}")]
+    #[error("--metric {name}: unknown metric; known metrics: {known}")]
     NoSuchMetric {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The available names.
         known: String,
     },
     /// Nothing was measured.
-    #[error("the runs have nothing in them that could be followed: no operation was acknowledged")]
+    #[error("nothing to follow: no operation was acknowledged")]
     NothingMeasured,
 }
 
 /// Sorts runs by when they were started.
 ///
 /// # Errors
-/// What is too few, too many, there twice or only half a run.
+/// If there are too few or too many runs, or one is a duplicate or incomplete.
 pub(super) fn in_order(runs: &mut [Subject<'_>]) -> Result<(), Error> {
     match runs.len() {
         runs if runs < RUNS_MIN => return Err(Error::TooFew { runs }),
@@ -83,7 +83,7 @@ pub(super) fn in_order(runs: &mut [Subject<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first run that is not like the oldest one, in more than a history may differ in.
+/// The first run that differs from the oldest in more than [`VARYING`].
 pub(super) fn unlike(runs: &[Subject<'_>]) -> Option<Error> {
     let (first, others) = runs.split_first()?;
     let varying = VARYING.map(str::to_owned);
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn what_is_no_history_is_refused_with_the_mend() {
-        check(&runs(&[1]), "1 run has no history: name 2 runs at least");
+        check(&runs(&[1]), "1 run has no history: name at least 2 runs");
         check(&runs(&(0..=RUNS_MAX as u64).collect::<Vec<_>>()), "at most 500 are followed");
-        check(&runs(&[1, 2, 1]), "r1 is there twice");
+        check(&runs(&[1, 2, 1]), "duplicate run r1");
         let mut cut = runs(&[1, 2]);
         cut[1].interrupted = true;
-        check(&cut, "r2 was ended early");
+        check(&cut, "incomplete run r2");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What changed between two looks at a deployment.
+//! Computes the changes between two inspections of a deployment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ impl Change<u64> {
     }
 }
 
-/// What changed in a collection.
+/// The changes of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// `database.collection`.
@@ -49,15 +49,15 @@ pub struct Difference {
     pub indexes_added: Vec<String>,
     /// Indexes that are gone, or of another kind now: name and keys.
     pub indexes_removed: Vec<String>,
-    /// Fields that were not seen before; empty where the fields of one of the two were not looked at.
+    /// New fields; empty if the fields were not inspected both times.
     pub fields_added: Vec<String>,
-    /// Fields that are not seen any more.
+    /// Missing fields.
     pub fields_removed: Vec<String>,
-    /// Whether both times the fields of all documents were looked at: else a rare field may come and go by chance.
+    /// Whether both inspections covered all documents: otherwise a rare field may come and go by chance.
     pub fields_of_all: bool,
 }
 
-/// What changed in a collection.
+/// The changes of a collection.
 pub fn difference(before: &Collection, after: &Collection) -> Difference {
     let change =
         |get: fn(&Size) -> Option<u64>| Change { before: get(&before.size), after: get(&after.size) };
@@ -85,7 +85,7 @@ pub fn difference(before: &Collection, after: &Collection) -> Difference {
     }
 }
 
-/// What changed in every collection of either inspection, those after first.
+/// The changes of all collections of both inspections, those of the later one first.
 pub fn differences(before: &Inspection, after: &Inspection) -> Vec<Difference> {
     let find = |inspection: &Inspection, namespace: &str| {
         let found = inspection.collections.iter().find(|collection| collection.namespace == namespace);
@@ -105,7 +105,7 @@ fn fields(collection: &Collection) -> Option<Vec<String>> {
     Some(collection.inventory.as_ref()?.fields.iter().map(|field| field.path.clone()).collect())
 }
 
-/// What only the second has, and what only the first has; nothing where one of them is not known.
+/// The names only in the second list, and those only in the first; nothing if one is unknown.
 fn apart(before: Option<Vec<String>>, after: Option<Vec<String>>) -> (Vec<String>, Vec<String>) {
     let (Some(before), Some(after)) = (before, after) else { return Default::default() };
     let only = |some: &[String], others: &[String]| {
@@ -117,7 +117,7 @@ fn apart(before: Option<Vec<String>>, after: Option<Vec<String>>) -> (Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspection::{Field, Inventory, Said};
+    use crate::inspection::{Field, Inventory, Reported};
 
     fn index(name: &str, unique: bool) -> Index {
         Index { name: name.into(), keys: format!("{{\"{name}\":1}}"), unique, ..Index::default() }
@@ -131,7 +131,7 @@ mod tests {
             exists: true,
             documents: Some(documents),
             counting: Counting::Counted,
-            size: Size::of(&Said {
+            size: Size::of(&Reported {
                 documents: Some(10),
                 data_bytes: Some(documents * 100),
                 storage_bytes: Some(documents * 20),

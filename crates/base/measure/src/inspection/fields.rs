@@ -1,4 +1,4 @@
-//! The documents of a collection: samples, their fields, their times, and what must not be in them.
+//! Describes the documents of a collection: samples, fields, time ranges and forbidden fields.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Sample {
     pub place: Place,
     /// Its size in bytes, uncompressed.
     pub bytes: u64,
-    /// The document as relaxed Extended JSON; without what had to be left out.
+    /// The document as relaxed Extended JSON, without omitted fields.
     pub document: Value,
     /// Fields that were left out because the document is too large to be shown whole.
     #[serde(default)]
@@ -27,7 +27,7 @@ pub enum Place {
     /// The one with the least `_id`.
     #[default]
     First,
-    /// Any other.
+    /// A document between them.
     Between,
     /// The one with the greatest `_id`.
     Last,
@@ -36,7 +36,7 @@ pub enum Place {
 /// The fields of some documents, or of all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inventory {
-    /// Documents that were looked at.
+    /// Inspected documents.
     pub documents: u64,
     /// How they were chosen.
     pub choice: Choice,
@@ -53,7 +53,7 @@ pub struct Inventory {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// All were looked at.
+    /// All documents.
     #[default]
     All,
     /// The server chose them at random.
@@ -80,7 +80,7 @@ pub struct Field {
     pub path: String,
     /// Documents that have it.
     pub documents: u64,
-    /// Their share of the documents looked at, 0 to 1.
+    /// The share of inspected documents with the field, 0 to 1.
     pub share: f64,
     /// How often it was seen: more than once in a document within arrays.
     pub values: u64,
@@ -113,7 +113,7 @@ pub enum Source {
     Index,
     /// In all documents.
     Scan,
-    /// In the documents of the inventory only: others may be earlier or later.
+    /// In the inspected documents only: others may be earlier or later.
     #[default]
     Inventory,
 }
@@ -121,7 +121,7 @@ pub enum Source {
 /// A field that must not be there, and whether it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Forbidden {
-    /// The field as asked for; `*` stands for any characters, dots included.
+    /// The requested field; `*` matches any characters, including dots.
     pub pattern: String,
     /// Whether it is there.
     pub presence: Presence,
@@ -141,13 +141,13 @@ pub struct Forbidden {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// The documents could not be looked at: it may be there.
+    /// The documents could not be inspected: the field may exist.
     #[default]
     NotChecked,
     /// It is there.
     Found,
     /// No document has it.
     Absent,
-    /// No document of the inventory has it; others may.
+    /// No inspected document has it; others may.
     AbsentInInventory,
 }

@@ -1,4 +1,4 @@
-//! One index, and what makes it special.
+//! Describes an index and its properties.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,13 +28,13 @@ pub struct Index {
 }
 
 impl Index {
-    /// Name and keys, and what makes it special: `at_1 {"at":1}, unique`.
+    /// Name, keys and properties: `at_1 {"at":1}, unique`.
     pub fn in_words(&self) -> String {
         let words = [format!("{} {}", self.name, self.keys)];
         words.into_iter().chain(self.properties()).collect::<Vec<_>>().join(", ")
     }
 
-    /// What makes it special, in words.
+    /// Its properties, in words.
     pub fn properties(&self) -> Vec<String> {
         let flags = [(self.unique, "unique"), (self.sparse, "sparse"), (self.hidden, "hidden")];
         let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned());

@@ -1,9 +1,9 @@
-//! What a collection takes, as far as a server can be believed.
+//! Computes the size of a collection from plausible reports of the server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a collection takes.
+/// The size of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Size {
     /// Bytes of all documents, uncompressed.
@@ -21,9 +21,9 @@ pub struct Size {
     pub compression: Option<f64>,
 }
 
-/// Sizes as a server says them.
+/// Sizes as a server reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct Reported {
     /// Documents.
     pub documents: Option<u64>,
     /// Bytes of all documents.
@@ -36,7 +36,7 @@ pub struct Said {
     pub index_bytes: Option<u64>,
 }
 
-impl Said {
+impl Reported {
     /// Whether its sizes on disk are measured. A server that says of its documents that they take on disk exactly what
     /// they are long has made the sizes on disk up, those of its indexes too.
     pub fn knows_disk(&self) -> bool {
@@ -45,8 +45,8 @@ impl Said {
 }
 
 impl Size {
-    /// What can be believed of it.
-    pub fn of(said: &Said) -> Self {
+    /// The plausible part of a report.
+    pub fn of(said: &Reported) -> Self {
         let on_disk = |bytes: Option<u64>| bytes.filter(|_| said.knows_disk());
         let storage_bytes = on_disk(said.storage_bytes);
         Self {
@@ -68,8 +68,8 @@ fn ratio(above: Option<u64>, below: Option<u64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn said(data: u64, storage: u64) -> Said {
-        Said {
+    fn said(data: u64, storage: u64) -> Reported {
+        Reported {
             documents: Some(10),
             data_bytes: Some(data),
             storage_bytes: Some(storage),
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn an_empty_collection_has_no_compression_and_no_average() {
-        let size = Size::of(&Said { documents: Some(0), ..said(0, 4096) });
+        let size = Size::of(&Reported { documents: Some(0), ..said(0, 4096) });
         assert_eq!((size.storage_bytes, size.compression, size.document_bytes), (Some(4096), None, None));
-        assert_eq!(Size::of(&Said::default()), Size::default());
+        assert_eq!(Size::of(&Reported::default()), Size::default());
     }
 }

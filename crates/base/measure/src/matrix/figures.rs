@@ -1,4 +1,4 @@
-//! What was measured of a cell, over its repetitions.
+//! Sums up the repetitions of a cell.
 
 use std::collections::BTreeMap;
 
@@ -9,46 +9,46 @@ use crate::inspection::Size;
 use crate::integrity::{Integrity, Proof};
 use crate::run::{Operation, Run};
 
-/// What was measured of a cell.
+/// The figures of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
-    /// Runs that these figures are of.
+    /// The number of runs.
     pub runs: u32,
-    /// What each operation did, by name.
+    /// The figures of each operation, by name.
     pub operations: BTreeMap<String, OperationFigures>,
-    /// Whether what was promised was there, over all runs.
+    /// The integrity of all runs.
     pub integrity: Option<Promises>,
     /// CPU of the tool ÷ documents, in microseconds.
     pub client_cpu_us_per_document: Option<Spread>,
     /// CPU of the server's process ÷ documents, in microseconds; local servers only.
     pub server_cpu_us_per_document: Option<Spread>,
-    /// CPU of the processes under load ÷ operations, in microseconds; local ones only. Of a service that was started: of it
-    /// and its database.
+    /// CPU of the processes under load ÷ operations, in microseconds; local ones only. A managed service includes its
+    /// database.
     #[serde(default)]
     pub server_cpu_us_per_operation: Option<Spread>,
-    /// Cores that they used on average under load.
+    /// Their mean number of cores under load.
     #[serde(default)]
     pub server_cores: Option<Spread>,
     /// Bytes sent and received ÷ documents.
     pub wire_bytes_per_document: Option<Spread>,
-    /// Bytes that the storage engine wrote to disk ÷ documents; absent where the server does not tell.
+    /// Bytes that the storage engine wrote to disk ÷ documents; absent if not reported.
     pub written_bytes_per_document: Option<Spread>,
-    /// Bytes of the documents, uncompressed, ÷ documents; absent where the server does not tell.
+    /// Bytes of the documents, uncompressed, ÷ documents; absent if not reported.
     pub data_bytes_per_document: Option<Spread>,
-    /// Bytes that the collection took on disk with its indexes ÷ documents; absent where the server does not tell.
+    /// Bytes of the collection on disk with its indexes ÷ documents; absent if not reported.
     pub disk_bytes_per_document: Option<Spread>,
-    /// Bytes of everything that was there after the load, uncompressed: the collection, or what a service that was started
-    /// kept; absent where the server does not tell.
+    /// Bytes of all data after the load, uncompressed: of the collection, or of a managed service; absent if not
+    /// reported.
     #[serde(default)]
     pub data_bytes: Option<Spread>,
     /// Bytes of the same on disk with its indexes.
     #[serde(default)]
     pub disk_bytes: Option<Spread>,
-    /// What the tool can do against a server that answers at once ÷ what it did.
+    /// The tool's throughput against the null server ÷ its throughput here.
     pub headroom: Option<Spread>,
 }
 
-/// What one operation did in a cell.
+/// The figures of one operation in a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationFigures {
     /// Documents acknowledged, over all runs.
@@ -61,57 +61,57 @@ pub struct OperationFigures {
     pub operations_per_s: Option<Spread>,
     /// Median response time in nanoseconds; absent where too few values support it.
     pub response_p50_ns: Option<Spread>,
-    /// 99th percentile of the response time in nanoseconds, likewise.
+    /// 99th percentile of the response time in nanoseconds, in the same form.
     pub response_p99_ns: Option<Spread>,
     /// Longest response time in nanoseconds.
     pub response_max_ns: Option<Spread>,
     /// Documents acknowledged ÷ operations acknowledged, over all runs; absent where there was none.
     #[serde(default)]
     pub documents_per_operation: Option<f64>,
-    /// CPU of the tool's workers ÷ operations, in microseconds, over the phases that the operation had to itself; absent if
-    /// it had none.
+    /// CPU of the tool's workers ÷ operations, in microseconds, over the phases with this operation alone; absent
+    /// without such a phase.
     #[serde(default)]
     pub client_cpu_us_per_operation: Option<Spread>,
 }
 
-/// One figure over the repetitions of a cell.
+/// A figure over the repetitions of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
-    /// The middle one; of an even number the lower middle one, so that it is always one that was measured.
+    /// The middle value; the lower middle one of an even number, so that it is a measured value.
     pub median: f64,
     /// The smallest.
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// How many runs know it.
+    /// The number of runs with a value.
     pub of: u32,
 }
 
-/// Documents promised against documents there, added up over the runs of a cell.
+/// The documents promised and found, added up over the runs of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Promises {
-    /// What the numbers below are worth, in the run that could show the least.
+    /// The worth of the counts below: the least of all runs.
     pub proof: Proof,
     /// Documents that the server acknowledged.
     pub acknowledged: u64,
-    /// Acknowledged documents that are there.
+    /// Acknowledged documents that exist.
     pub found: u64,
-    /// Acknowledged documents that are not there.
+    /// Acknowledged documents that are missing.
     pub lost: u64,
-    /// Documents that are there though they were never sent, or were rejected.
+    /// Documents that exist although they were rejected or never sent.
     pub phantom: u64,
-    /// Documents that are there more than once.
+    /// Documents that exist more than once.
     pub duplicated: u64,
-    /// Documents whose content does not follow from their receipt.
+    /// Documents whose content differs from the content of their receipt.
     pub corrupted: u64,
-    /// Documents of unknown outcome, there or not.
+    /// Documents of unknown outcome, found or not.
     pub unknown: u64,
-    /// Whether every run kept what it promised.
+    /// Whether every run kept its promises.
     pub holds: bool,
 }
 
 impl Figures {
-    /// The figures of a cell from its runs and what their collections took; nothing without a run.
+    /// The figures of a cell from its runs and the sizes of their collections; nothing without a run.
     pub fn of(runs: &[(Run, Option<Size>)]) -> Option<Self> {
         let names = runs.iter().flat_map(|(run, _)| run.operations.keys());
         let over = |pick: &dyn Fn(&Run, Option<&Size>) -> Option<f64>| {
@@ -141,7 +141,7 @@ fn on_disk(size: &Size) -> Option<u64> {
     Some(size.storage_bytes? + size.index_bytes.unwrap_or(0))
 }
 
-/// `bytes` for each document that the audit saw in the collection.
+/// `bytes` per document that the audit found.
 fn per_document(run: &Run, bytes: Option<u64>) -> Option<f64> {
     let integrity = run.integrity.as_ref()?;
     let there = integrity.found + integrity.unknown_present;
@@ -169,7 +169,7 @@ impl OperationFigures {
         }
     }
 
-    /// Whether one operation has as many documents as one of `other`, within a hundredth.
+    /// Whether both have the same number of documents per operation, within 1 %.
     pub(super) fn has_size_of(&self, other: &Self) -> bool {
         match (self.documents_per_operation, other.documents_per_operation) {
             (Some(one), Some(other)) => (one - other).abs() <= one.max(other) / 100.0,
@@ -179,7 +179,7 @@ impl OperationFigures {
 }
 
 impl Spread {
-    /// That of no values at all: it shows as no number, and no bound holds of it.
+    /// The spread of no values: it prints as no number, and no bound holds.
     pub const NONE: Self = Self { median: f64::NAN, min: f64::NAN, max: f64::NAN, of: 0 };
 
     /// The spread of `values`; nothing if there is none.
@@ -211,7 +211,7 @@ impl Promises {
     }
 }
 
-/// How little a proof is worth: the more, the higher.
+/// The worth of a proof: the higher, the less.
 const fn worth(proof: Proof) -> u8 {
     match proof {
         Proof::Proven => 0,

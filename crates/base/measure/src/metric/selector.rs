@@ -1,14 +1,14 @@
-//! Tags, and the operations that a choice of them picks.
+//! Selects operations by tags.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The tags that every operation has, and what k6 calls them.
+/// The tags of every operation, with k6's names for them.
 const PREDEFINED: [(&str, &str); 3] = [("operation", "name"), ("load", "scenario"), ("phase", "phase")];
 
 /// Tags of an operation: their names and values.
 pub type Tags = BTreeMap<String, String>;
 
-/// One operation of one load of one phase: what a metric can be of.
+/// An operation of a load in a phase: the subject of a metric.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The phase's name.
@@ -17,11 +17,11 @@ pub struct Subject<'a> {
     pub load: &'a str,
     /// The operation's name.
     pub operation: &'a str,
-    /// Its own tags.
+    /// Its tags.
     pub tags: &'a Tags,
 }
 
-/// The operations whose tags have these values; all without any.
+/// The operations with these tag values; all operations if there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     tags: Vec<(String, String)>,
@@ -38,12 +38,12 @@ impl Subject<'_> {
     }
 }
 
-/// Our name of a tag that every operation has.
+/// Our name of a predefined tag.
 fn predefined(name: &str) -> Option<&'static str> {
     PREDEFINED.iter().find(|(ours, theirs)| *ours == name || *theirs == name).map(|(ours, _)| *ours)
 }
 
-/// Whether a scenario may not give a tag this name, for every operation has it.
+/// Whether a tag name is predefined: scenarios may not use it.
 pub fn is_reserved(tag: &str) -> bool {
     PREDEFINED.iter().any(|(ours, _)| *ours == tag)
 }
@@ -59,12 +59,12 @@ impl Selector {
         self.tags.iter().all(|(name, value)| subject.tag(name) == Some(value))
     }
 
-    /// Whether it asks for a load or a phase.
+    /// Whether it selects by load or phase.
     pub(super) fn is_of_loads(&self) -> bool {
         self.tags.iter().any(|(name, _)| predefined(name).is_some_and(|name| name != "operation"))
     }
 
-    /// The operation's name, if that is all that is asked for.
+    /// The operation's name, if it selects by nothing else.
     pub fn only_operation(&self) -> Option<&str> {
         match &self.tags[..] {
             [(name, value)] if name == "operation" => Some(value),
@@ -78,7 +78,7 @@ impl Selector {
         self
     }
 
-    /// Takes a tag out of the choice; gives the value that was asked for.
+    /// Removes a tag and returns its value.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let at = self.tags.iter().position(|(known, _)| known == name)?;
         Some(self.tags.remove(at).1)
@@ -88,7 +88,7 @@ impl Selector {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let tag = |part: &str| {
             let (name, value) = part.split_once(':').ok_or_else(|| {
-                format!("`{}` is no tag: write tag:value, with commas between several", part.trim())
+                format!("invalid tag `{}`: write tag:value, separated by commas", part.trim())
             })?;
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         };
@@ -97,7 +97,7 @@ impl Selector {
     }
 }
 
-/// Every tag with its values, in a few words.
+/// Lists every tag with its values.
 pub(super) fn tags(subjects: &[Subject<'_>]) -> String {
     let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for subject in subjects {

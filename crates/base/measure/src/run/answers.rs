@@ -1,16 +1,16 @@
-//! What a service answered in a run.
+//! Counts the answers of a service.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a service answered to one operation.
+/// The answers to one operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Answers {
     /// The operation.
     pub operation: String,
-    /// How many answers had each status; 0 counts the requests that were not answered. Further attempts count as well.
+    /// Answers by status; 0 counts requests without an answer. Retries count as well.
     pub statuses: BTreeMap<u16, u64>,
     /// Every check of the scenario, in its order.
     pub checks: Vec<Check>,
@@ -19,7 +19,7 @@ pub struct Answers {
 /// How often one check of answers held.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// What is checked, as in `status 201`.
+    /// Its name, such as `status 201`.
     pub name: String,
     /// How often it held.
     pub passed: u64,
@@ -28,7 +28,7 @@ pub struct Check {
 }
 
 impl Answers {
-    /// Adds what another shard was answered to the same operation.
+    /// Adds the answers of another shard to the same operation.
     pub fn merge(&mut self, other: &Self) {
         for (status, count) in &other.statuses {
             *self.statuses.entry(*status).or_default() += count;

@@ -1,9 +1,9 @@
-//! What a run cost: the tool itself, and the server.
+//! Defines the cost of a run: of the tool and of the server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the tool itself cost.
+/// The cost of the tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
     /// Worker threads.
@@ -16,17 +16,17 @@ pub struct Client {
     pub cpu_us_per_document: Option<f64>,
     /// CPU of the busiest worker, 0 to 1.
     pub cpu_busiest_worker: f64,
-    /// Context switches of the workers' threads ÷ operations; absent where the system does not tell.
+    /// Context switches of the workers' threads ÷ operations; absent if the system does not report them.
     pub switches_per_operation: Option<f64>,
     /// Bytes sent and received ÷ documents.
     pub wire_bytes_per_document: Option<f64>,
     /// Largest resident memory of this process, in bytes.
     pub rss_bytes_max: u64,
-    /// What the tool can do against a server that answers at once, in operations per second; absent if not measured.
+    /// The tool's throughput against the null server, in operations per second; absent if not measured.
     pub null_server_per_s: Option<f64>,
-    /// That ceiling ÷ what was achieved.
+    /// That ceiling ÷ the achieved throughput.
     pub headroom: Option<f64>,
-    /// Whether the tool, not the server, held the load back.
+    /// Whether the tool, not the server, limited the load.
     pub limited: bool,
     /// Whether the pacer spun for the last microseconds.
     pub spin: bool,
@@ -40,7 +40,7 @@ pub struct Client {
     pub calibration_null_per_s: Vec<f64>,
 }
 
-/// What the server cost. CPU and memory are known of local servers only.
+/// The cost of the server. CPU and memory are known for local servers only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerCost {
     /// CPU of the server's process ÷ operations, in microseconds.
@@ -51,7 +51,7 @@ pub struct ServerCost {
     pub cores: Option<f64>,
     /// Largest resident memory in bytes.
     pub rss_bytes_max: Option<u64>,
-    /// Bytes that the storage engine wrote to disk ÷ documents; absent where the server does not tell.
+    /// Bytes that the storage engine wrote to disk ÷ documents; absent if not reported.
     pub written_bytes_per_document: Option<f64>,
     /// Bytes that it wrote to its journal ÷ documents.
     pub journal_bytes_per_document: Option<f64>,

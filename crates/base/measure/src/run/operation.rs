@@ -1,4 +1,4 @@
-//! What one operation of a run did.
+//! Defines the figures of an operation.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Latency;
 
-/// What one operation did over all phases.
+/// The figures of one operation over all phases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Operation {
     /// Operations acknowledged (one batch is one operation).
@@ -35,7 +35,7 @@ pub struct Operation {
     pub response_ns: Latency,
     /// done − sent.
     pub service_ns: Latency,
-    /// awake − due: the tool's own fault.
+    /// awake − due: the tool's own delay.
     pub wake_ns: Latency,
     /// sent − awake: no connection was free.
     pub wait_ns: Latency,
@@ -49,12 +49,13 @@ pub struct Operation {
     pub bytes_sent: u64,
     /// Bytes received from it.
     pub bytes_received: u64,
-    /// CPU of the workers ÷ its operations, in microseconds, over the phases that it had to itself; absent if it had none.
+    /// CPU of the workers ÷ operations, in microseconds, over the phases with this operation alone; absent without such
+    /// a phase.
     #[serde(default)]
     pub cpu_us_per_operation: Option<f64>,
 }
 
-/// How throughput spread over single seconds.
+/// The throughput of single seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SecondsSpread {
     /// Full seconds measured.

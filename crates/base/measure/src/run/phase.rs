@@ -1,4 +1,4 @@
-//! One phase of a run as it went.
+//! Defines the figures of a phase.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Latency;
 
-/// One phase as it went.
+/// The figures of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseFacts {
     /// Its name.
@@ -24,7 +24,7 @@ pub struct PhaseFacts {
     pub ended_by: String,
     /// Where the steady state starts.
     pub warm_up: WarmUp,
-    /// Full checkpoints of the storage engine in the phase; absent where the server does not tell.
+    /// Full checkpoints of the storage engine in the phase; absent if not reported.
     pub checkpoints: Option<u64>,
     /// Operations acknowledged in it.
     #[serde(default)]
@@ -38,10 +38,10 @@ pub struct PhaseFacts {
     /// Response time of all its operations.
     #[serde(default)]
     pub response_ns: Latency,
-    /// Operations of it that failed.
+    /// Failed operations.
     #[serde(default)]
     pub errors: u64,
-    /// CPU of the workers in it ÷ its operations, in microseconds; absent where it has too few for that.
+    /// CPU of the workers ÷ operations, in microseconds; absent if too few operations support it.
     #[serde(default)]
     pub cpu_us_per_operation: Option<f64>,
 }
@@ -60,7 +60,7 @@ pub enum WarmUp {
     },
     /// Throughput or p99 kept changing to the end.
     NotSteady {
-        /// What changed.
+        /// The change.
         reason: String,
     },
 }

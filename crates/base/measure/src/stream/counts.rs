@@ -1,6 +1,6 @@
 //! The counters of a pipeline.
 
-/// What is counted. Its word is its name in files and metrics, and never changes.
+/// A counter. Its word is its name in files and metrics, and never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Count {
@@ -10,17 +10,17 @@ pub enum Count {
     ReadBytes,
     /// Batches taken in.
     BatchesRead,
-    /// Events that the security stage looked at.
+    /// Events that the security stage checked.
     Decided,
     /// Events that it did not admit.
     Denied,
     /// Events that it could not judge, and so did not admit.
     Undecidable,
-    /// Events that the security stage admitted; where there is none, all that came to a worker.
+    /// Events that the security stage admitted; without one, all events that reached a worker.
     Admitted,
     /// Events that came through all transforms.
     Processed,
-    /// Events that transforms left out, as was meant.
+    /// Events that transforms filtered out.
     Filtered,
     /// Events that are durable in the sink, replayed ones included.
     Written,
@@ -30,9 +30,9 @@ pub enum Count {
     WrittenBytes,
     /// Batches written: a transaction or a flush of a client may hold many of them.
     BatchesWritten,
-    /// Documents that the MongoDB insert sink inserted, as the server counted them; what it had already is not among them.
+    /// Documents that the MongoDB insert sink inserted, as the server counted them, without those that existed already.
     InsertWrites,
-    /// Commands with which it inserted them, whatever came of each: its flushes.
+    /// Its insert commands, with any outcome: its flushes.
     InsertFlushes,
     /// Events that are durable as dead letters.
     DeadLettered,
@@ -52,7 +52,7 @@ pub enum Count {
     Truncated,
     /// Batches that were given to the sink again.
     Retries,
-    /// Batches that were cut in half to find what is wrong in them.
+    /// Batches that were halved to find their invalid events.
     Splits,
     /// Times the circuit opened.
     Trips,
@@ -107,7 +107,7 @@ impl Count {
         Self::IdleNs,
     ];
 
-    /// Its name: what is counted, `_ns` at the end for nanoseconds.
+    /// Its name, with `_ns` at the end for nanoseconds.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Read => "read_events",
@@ -145,7 +145,7 @@ impl Count {
         }
     }
 
-    /// What it counts, in a sentence.
+    /// Its description, in a sentence.
     pub const fn help(self) -> &'static str {
         match self {
             Self::Read => "Events taken in from the source.",
@@ -209,7 +209,7 @@ impl Counts {
         self.0[count as usize]
     }
 
-    /// Events whose fate is known here: written, left out, dead letters, given up, or left to another process.
+    /// Events with a known fate: written, filtered, dead letters, given up, or left to another process.
     pub const fn settled(&self) -> u64 {
         self.get(Count::Written)
             + self.get(Count::Left)

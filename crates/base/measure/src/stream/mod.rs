@@ -1,4 +1,4 @@
-//! What a pipeline tells while it runs: counters, what is in flight, and times by stage.
+//! Defines the figures of a running pipeline: counters, events in flight, and times by stage.
 
 mod counts;
 mod second;

@@ -31,7 +31,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// What a histogram says of a stage.
+    /// The times of a stage from a histogram.
     pub fn of(name: &str, times: &Histogram) -> Self {
         let at = |percentile| if times.count() == 0 { 0 } else { times.at(percentile) };
         Self {
@@ -46,10 +46,10 @@ impl Stage {
     }
 }
 
-/// What the process of a pipeline uses.
+/// The resources of a pipeline's process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
-    /// CPU time so far, in nanoseconds.
+    /// CPU time since the start, in nanoseconds.
     pub cpu_ns: u64,
     /// Resident memory in bytes.
     pub resident_bytes: u64,
@@ -67,7 +67,7 @@ pub struct Second {
     pub started_ms: u64,
     /// Since the pipeline began, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Counters so far, by [`Count::word`].
+    /// Counters since the start, by [`Count::word`].
     pub counts: BTreeMap<String, u64>,
     /// Events in flight.
     pub in_flight_events: u64,
@@ -77,9 +77,9 @@ pub struct Second {
     pub in_flight_events_max: u64,
     /// Times since the second before.
     pub stages: Vec<Stage>,
-    /// What the process uses.
+    /// The resources of the process.
     pub process: Process,
-    /// What is wrong at this moment and tried again, such as a sink that is away.
+    /// A current failure under retry, such as an unavailable sink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
@@ -90,17 +90,17 @@ impl Second {
         self.counts = Count::ALL.iter().map(|count| (count.word().to_owned(), counts.get(*count))).collect();
     }
 
-    /// A counter so far.
+    /// A counter since the start.
     pub fn count(&self, count: Count) -> u64 {
         self.counts.get(count.word()).copied().unwrap_or_default()
     }
 
-    /// The counters so far.
+    /// All counters since the start.
     pub fn all_counts(&self) -> Counts {
         Counts::new(Count::ALL.map(|count| self.count(count)))
     }
 
-    /// The share of what may be in flight that is.
+    /// Events in flight ÷ the limit.
     pub fn fill(&self) -> f64 {
         self.in_flight_events as f64 / self.in_flight_events_max.max(1) as f64
     }
@@ -112,7 +112,7 @@ impl Second {
         if ns == 0 { 0.0 } else { grown as f64 * 1e9 / ns as f64 }
     }
 
-    /// The share of their time in which workers worked or waited for the sink, since an earlier moment: what is left is waiting
+    /// The share of time in which workers worked or waited for the sink, since an earlier moment; the rest is waiting
     /// for the source. Zero if no time passed.
     pub fn load_since(&self, earlier: &Self) -> f64 {
         let grown = |count| self.count(count).saturating_sub(earlier.count(count)) as f64;
@@ -122,14 +122,14 @@ impl Second {
     }
 }
 
-/// A pipeline that has ended: `pipeline.json`.
+/// The result of a pipeline: `pipeline.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
     /// The format of this file.
     pub format: u32,
     /// The pipeline's name.
     pub name: String,
-    /// What it promised: `at-most-once`, `at-least-once` or `effectively-once`.
+    /// Its guarantee: `at-most-once`, `at-least-once` or `effectively-once`.
     pub guarantee: String,
     /// Its source, transforms and sink, in words.
     pub path: Vec<String>,
@@ -141,24 +141,24 @@ pub struct Stream {
     pub started_ms: u64,
     /// The program's version.
     pub version: String,
-    /// From when to when events moved; absent where none did, and in older files.
+    /// The time in which events moved; absent without events, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<Moved>,
     /// The last moment; its stages are those of the whole run.
     pub last: Second,
 }
 
-/// From when to when events moved: without the time that connecting and closing take. It is known to some milliseconds.
+/// The time in which events moved, without connecting and closing. It is known to some milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
     /// When the first event was read, in nanoseconds since the pipeline began.
     pub from_ns: u64,
-    /// When the last one was settled, likewise.
+    /// When the last one was settled, in the same unit.
     pub to_ns: u64,
 }
 
 impl Moved {
-    /// How long that was, in nanoseconds.
+    /// Its length in nanoseconds.
     pub const fn span_ns(self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }

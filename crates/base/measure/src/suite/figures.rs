@@ -1,4 +1,4 @@
-//! What was measured of a test, over its repetitions.
+//! Sums up the repetitions of a test.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,40 +6,40 @@ use serde::{Deserialize, Serialize};
 use super::{Measured, Outcome, Row};
 use crate::matrix::Spread;
 
-/// What was measured of a test, over the runs that were completed.
+/// The figures of a test over its completed runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
-    /// Runs that these figures are of.
+    /// The number of runs.
     pub runs: u32,
-    /// What is counted: `documents`, `operations`, or `events` of a pipeline.
+    /// The counted thing: `documents`, `operations`, or `events` of a pipeline.
     pub unit: String,
-    /// How many of them a second.
+    /// Their rate per second.
     pub rate_per_s: Spread,
-    /// How many in all runs together.
+    /// Their total over all runs.
     pub total: u64,
-    /// Median response time of an operation in nanoseconds; absent where too few values support it.
+    /// Median response time of an operation in nanoseconds; absent if too few values support it.
     pub p50_ns: Option<Spread>,
-    /// The 99th percentile, likewise.
+    /// The 99th percentile, in the same form.
     pub p99_ns: Option<Spread>,
-    /// The 99.9th percentile, likewise.
+    /// The 99.9th percentile, in the same form.
     pub p99_9_ns: Option<Spread>,
-    /// Operations that failed, in all runs together.
+    /// Failed operations in all runs.
     pub errors: u64,
-    /// Acknowledged documents that were not there, in all runs together; absent where one of them does not know.
+    /// Lost acknowledged documents in all runs; absent if one of them did not count them.
     pub lost: Option<u64>,
-    /// CPU of the tool for one of what is counted, in microseconds.
+    /// CPU of the tool per counted thing, in microseconds.
     pub client_cpu_us: Option<Spread>,
-    /// CPU of the server's process for one of what is counted, in microseconds; local servers only.
+    /// CPU of the server's process per counted thing, in microseconds; local servers only.
     pub server_cpu_us: Option<Spread>,
 }
 
 impl Figures {
-    /// The figures of a test from what came of its runs; nothing where none was completed.
+    /// The figures of a test from its results; nothing without a completed run.
     pub fn of(rows: &[&Row]) -> Option<Self> {
         let completed = rows.iter().filter(|row| row.outcome == Outcome::Completed);
         let all: Vec<&Measured> = completed.filter_map(|row| row.measured.as_ref()).collect();
         let unit = all.first()?.unit.clone();
-        // A scenario that counted something else in one of its runs has figures of the runs that agree with the first.
+        // If runs count different things, only those that agree with the first are summed up.
         let runs: Vec<&Measured> = all.into_iter().filter(|run| run.unit == unit).collect();
         let time = |pick: fn(&Measured) -> Option<u64>| {
             Spread::of(runs.iter().filter_map(|run| pick(run)).map(|ns| ns as f64))

@@ -1,39 +1,38 @@
-//! The cost stack: what each test takes away from the one above it, and which of them is the floor.
+//! Computes the cost stack: the change of each test from the one above it, and the slowest test.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Figures, Test};
 
-/// What a test does beside the one above it, by their medians. A ratio of medians is no verdict.
+/// The change of a test from the one above, by their medians. A ratio of medians is no verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
     /// The name of the nearest test above that was measured.
     pub above: String,
     /// The rate ÷ that of the test above.
     pub ratio: f64,
-    /// The rate − that of the test above, of what is counted a second.
+    /// The rate − the rate above, per second.
     pub change_per_s: f64,
-    /// What one of what is counted takes longer than in the test above, in microseconds of the whole load: 1 ÷ rate less
-    /// 1 ÷ the rate above.
+    /// The extra time per counted thing, in microseconds of the whole load: 1 ÷ rate less 1 ÷ the rate above.
     pub cost_us: f64,
 }
 
-/// Where a test stands among those that count the same.
+/// The rank of a test among those that count the same thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// Somewhere between, or nothing to stand among.
+    /// Between the two, or without a rank.
     #[default]
     Between,
-    /// The slowest: whatever else is added, the deployment does at least this.
+    /// The slowest: the deployment does at least this.
     Floor,
     /// The fastest.
     Ceiling,
 }
 
-/// Holds every test against the one above it, and finds floor and ceiling.
-pub(super) fn pile(tests: &mut [Test]) {
+/// Compares every test with the one above, and finds floor and ceiling.
+pub(super) fn build(tests: &mut [Test]) {
     for index in 0..tests.len() {
         let (above, rest) = tests.split_at_mut(index);
         let Some(test) = rest.first_mut() else { continue };
@@ -45,7 +44,7 @@ pub(super) fn pile(tests: &mut [Test]) {
     mark(tests);
 }
 
-/// Nothing where the two count other things, or one of them did nothing.
+/// Nothing if the two count different things, or one of them did nothing.
 fn delta(name: &str, above: &Figures, own: &Figures) -> Option<Delta> {
     let (before, rate) = (above.rate_per_s.median, own.rate_per_s.median);
     let comparable = above.unit == own.unit && before > 0.0 && rate > 0.0;
@@ -57,7 +56,7 @@ fn delta(name: &str, above: &Figures, own: &Figures) -> Option<Delta> {
     })
 }
 
-/// The slowest and the fastest among tests that count what the first measured one counts.
+/// Marks the slowest and the fastest test that count the same thing as the first measured one.
 fn mark(tests: &mut [Test]) {
     let unit = tests.iter().find_map(|test| Some(test.figures.as_ref()?.unit.clone()));
     let rate = |test: &Test| {

@@ -96,7 +96,7 @@ mod tests {
 
     use plimsoll_measure::environment::ServerFacts;
     use plimsoll_measure::inspection::{
-        Capped, Choice, Counting, Database, Field, Index, Inventory, Options, Place, Said, Sample, Size,
+        Capped, Choice, Counting, Database, Field, Index, Inventory, Options, Place, Reported, Sample, Size,
         Source, Spread, Times, difference as changes_between,
     };
 
@@ -104,7 +104,7 @@ mod tests {
     use crate::layout::WIDTH;
 
     fn collection() -> Collection {
-        let said = Said {
+        let said = Reported {
             documents: Some(95_487_000),
             data_bytes: Some(6_779_577_000),
             storage_bytes: Some(1_051_639_808),

@@ -162,7 +162,7 @@ fn sample(sample: &Sample) -> String {
 #[cfg(test)]
 mod tests {
     use plimsoll_measure::environment::ServerFacts;
-    use plimsoll_measure::inspection::{Field, Inventory, Said, Size, Times};
+    use plimsoll_measure::inspection::{Field, Inventory, Reported, Size, Times};
 
     use super::*;
 
@@ -172,11 +172,11 @@ mod tests {
             types: [(kind.to_owned(), 5)].into(),
             ..Field::default()
         };
-        let said = Said {
+        let said = Reported {
             documents: Some(95_487_000),
             data_bytes: Some(6_779_577_000),
             storage_bytes: Some(1_051_639_808),
-            ..Said::default()
+            ..Reported::default()
         };
         Collection {
             namespace: "support_db.baseline".into(),

@@ -1,9 +1,9 @@
-//! Cells side by side: what one reaches or costs beside those that differ from it on one axis.
+//! Compares a cell with the cells that differ from it on the first axis only.
 
 use super::{Cell, Matrix, OperationFigures};
 
 impl Matrix {
-    /// Names of the operations that are shown: those that the scenario names, in its order, or all.
+    /// The names of the shown operations: those of the scenario, in its order, or all.
     pub fn operations(&self) -> Vec<&str> {
         if !self.show.is_empty() {
             return self.show.iter().map(String::as_str).collect();
@@ -19,8 +19,8 @@ impl Matrix {
         names
     }
 
-    /// What `cell` reaches in `operation` as a share of the best cell of its group: those that differ from it on the
-    /// first axis only. Nothing where it is not known, or the cell has nothing to be compared with.
+    /// The rate of `operation` in `cell` as a share of the best cell of its group: the cells that differ on the first
+    /// axis only. Nothing if unknown, or without a cell to compare with.
     pub fn share_of_best(&self, cell: &Cell, operation: &str) -> Option<f64> {
         let rate = |figures: &OperationFigures| Some(figures.documents_per_s?.median);
         let group = self.group(cell, operation, rate);
@@ -28,9 +28,8 @@ impl Matrix {
         (group.len() > 1 && best > 0.0).then(|| Some(rate(cell.of(operation)?)? / best))?
     }
 
-    /// The tool's CPU for one `operation` in `cell` ÷ the least in its group, as for [`share_of_best`](Self::share_of_best).
-    /// An operation of another size is another operation: cells whose operations have other numbers of documents are
-    /// left out.
+    /// The tool's CPU for one `operation` in `cell` ÷ the least in its group, as for
+    /// [`share_of_best`](Self::share_of_best). Cells whose operations have other numbers of documents are left out.
     pub fn times_least_cpu(&self, cell: &Cell, operation: &str) -> Option<f64> {
         let own = cell.of(operation)?;
         let cpu = |figures: &OperationFigures| Some(figures.client_cpu_us_per_operation?.median);
@@ -39,7 +38,7 @@ impl Matrix {
         (group.len() > 1 && least > 0.0).then(|| Some(cpu(own)? / least))?
     }
 
-    /// What `pick` says of `operation` in `cell` and in the cells that differ from it on the first axis only.
+    /// The figures that `pick` finds for `operation` in `cell` and in the cells that differ on the first axis only.
     fn group(
         &self,
         cell: &Cell,
@@ -57,13 +56,13 @@ impl Matrix {
 }
 
 impl Matrix {
-    /// Whether its runs were read back; those of a service are not, for a service proves nothing by itself.
+    /// Whether its runs were audited; runs of a service are not.
     pub fn is_audited(&self) -> bool {
         let mut figures = self.cells.iter().filter_map(|cell| cell.figures.as_ref()).peekable();
         figures.peek().is_none() || figures.any(|figures| figures.integrity.is_some())
     }
 
-    /// Whether what is shown are requests to a service that each carry one document at most.
+    /// Whether it counts requests to a service that carry one document at most.
     pub fn counts_requests(&self) -> bool {
         let names = self.operations();
         let shown = || self.cells.iter().flat_map(|cell| names.iter().filter_map(|name| cell.of(name)));
@@ -74,7 +73,7 @@ impl Matrix {
 }
 
 impl Cell {
-    /// What an operation did in it.
+    /// The figures of an operation.
     pub fn of(&self, operation: &str) -> Option<&OperationFigures> {
         self.figures.as_ref()?.operations.get(operation)
     }
