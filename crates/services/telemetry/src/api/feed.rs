@@ -45,12 +45,12 @@ impl Endpoint<State> for ReadFeed {
     fn describe() -> Value {
         json!({
             "summary": "The feed of a user",
-            "description": "What the user and those whom the user follows now have done, the newest first, by time and then \
-                            by id. A user who follows nobody and has done nothing has an empty feed.",
+            "description": "The activities of the user and of the users followed now, newest first, by time and then by id. \
+                            An unknown user has an empty feed.",
             "parameters": [
                 in_path("user", "The user."),
                 count_in_query("limit", "The most activities on the page.", LIMIT),
-                in_query("cursor", "`next` of the page before. No activity comes twice, whatever is posted meanwhile."),
+                in_query("cursor", "`next` of the previous page. New activities cause no duplicates."),
             ],
             "responses": responses(&[(200, "A page.", Some("FeedPage"))]),
         })

@@ -32,8 +32,8 @@ impl Endpoint<State> for Follow {
     fn describe() -> Value {
         json!({
             "summary": "Follow a user",
-            "description": "From the answer on the feed shows what the other one has done, also before. To follow twice is to \
-                            follow once.",
+            "description": "After the answer the feed also shows the earlier activities of the followed user. Following twice \
+                            is no error.",
             "parameters": [in_path("user", "The follower."), in_path("author", "The followed user.")],
             "responses": responses(&[(204, "The user follows.", None)]),
         })

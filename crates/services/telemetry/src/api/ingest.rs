@@ -43,8 +43,8 @@ impl Endpoint<State> for Ingest {
     fn describe() -> Value {
         json!({
             "summary": "Store one reading",
-            "description": "It is answered when it is acknowledged at the configured write concern. Sent again with the \
-                            same sensor, timestamp and eventId it counts once.",
+            "description": "The answer follows the acknowledgement at the configured write concern. A retry with the same \
+                            sensor, timestamp and eventId counts once.",
             "requestBody": body("Reading"),
             "responses": responses(&[(201, "The reading is stored, now or before.", Some("Stored"))]),
         })

@@ -57,9 +57,9 @@ impl Endpoint<State> for IngestBatch {
         let line = json!({"type": "string", "description": "One reading a line."});
         json!({
             "summary": "Store many readings",
-            "description": "Each reading is answered for itself: those that are not stored are listed under `failed` with \
-                            their line, or their place in the array, from 1. Those with `retry` may be sent again as they \
-                            are. If none is stored, the same list is part of a problem.",
+            "description": "Each reading has its own outcome. Refused readings are listed under `failed` with their line or \
+                            array index, from 1. Readings with `retry` may be sent again unchanged. If none is stored, the \
+                            list is part of a problem.",
             "requestBody": {"required": true, "content": {
                 "application/json": {"schema": array},
                 "application/x-ndjson": {"schema": line},

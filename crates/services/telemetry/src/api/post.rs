@@ -43,8 +43,8 @@ impl Endpoint<State> for Post {
     fn describe() -> Value {
         json!({
             "summary": "Post an activity",
-            "description": "It is answered when it is stored and every follower sees it. Sent again with the same activityId \
-                            it is kept once, as it was first; without one the service makes one up.",
+            "description": "The answer follows when the activity is stored and visible to every follower. A retry with the \
+                            same activityId stores it once, unchanged; without one the service creates an id.",
             "requestBody": body("Activity"),
             "responses": responses(&[(201, "The activity is stored, now or before.", Some("Posted"))]),
         })

@@ -68,8 +68,7 @@ impl Endpoint<State> for Range {
         parameters.push(count_in_query("limit", "The most readings on the page.", LIMIT));
         parameters.push(in_query(
             "cursor",
-            "`next` of the page before, with the `from` and `to` that the page told. Pages stay as they are when \
-             readings are added behind them.",
+            "`next` of the previous page, with its `from` and `to`. Readings added behind a page do not change it.",
         ));
         json!({
             "summary": "Readings of a sensor in order of time",

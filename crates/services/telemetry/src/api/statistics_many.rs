@@ -58,8 +58,8 @@ impl Endpoint<State> for StatisticsMany {
     fn describe() -> Value {
         json!({
             "summary": "Statistics of several sensors and intervals",
-            "description": "As for one sensor. A sensor without readings in the window has no intervals; one that has sent \
-                            nothing at all stands under `unknown`, and if all do, it is a 404.",
+            "description": "As for one sensor. A sensor without readings in the window has no intervals; a sensor \
+                            without any reading is listed under `unknown`. If all are unknown, the answer is 404.",
             "requestBody": body("StatisticsQuery"),
             "responses": responses(&[(200, "The statistics by sensor.", Some("ManyStatistics"))]),
         })

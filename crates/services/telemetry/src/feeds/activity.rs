@@ -191,8 +191,8 @@ mod tests {
         check("timestamp", json!("tomorrow"), "RFC 3339");
         check("timestamp", json!({"$date": 1}), "RFC 3339");
         check("timestamp", json!(-1), "RFC 3339");
-        check("$set", json!(1), "not known");
-        check("likes", json!(1), "not known");
+        check("$set", json!(1), "unknown");
+        check("likes", json!(1), "unknown");
         assert_eq!(parse(&json!({"type": "post"})).unwrap_err().field, "userId");
         assert!(parse(&json!([1])).unwrap_err().reason.contains("JSON object"));
     }

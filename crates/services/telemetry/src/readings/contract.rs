@@ -72,9 +72,9 @@ async fn writers_that_meet_count_once(store: &dyn Store, model: &mut Model) {
 async fn a_random_history_is_right_in_every_answer(store: &dyn Store, model: &mut Model) {
     for case in 0..CASES {
         for commit in history(case) {
-            let said = store.write(&commit).await.unwrap();
+            let outcomes = store.write(&commit).await.unwrap();
             let expected = |reading| Ok(if model.add(reading) { Stored::New } else { Stored::Known });
-            assert_eq!(said, commit.iter().map(expected).collect::<Vec<_>>());
+            assert_eq!(outcomes, commit.iter().map(expected).collect::<Vec<_>>());
         }
         model.compare(store).await;
     }

@@ -37,10 +37,10 @@ impl Documents {
         let order = sorted(readings);
         let encode = |(key, place): &(String, usize)| encode(key, &readings[*place]);
         let documents = order.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-        let said = insert(&self.readings, &documents).await?;
+        let outcomes = insert(&self.readings, &documents).await?;
         let mut written = vec![Ok(Stored::New); readings.len()];
-        for ((_, place), said) in order.into_iter().zip(said) {
-            written[place] = said;
+        for ((_, place), outcome) in order.into_iter().zip(outcomes) {
+            written[place] = outcome;
         }
         Ok(written)
     }

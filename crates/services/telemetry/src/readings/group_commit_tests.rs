@@ -31,8 +31,8 @@ async fn callers_that_come_together_share_a_commit() {
     let memory = Memory::default();
     let readings = readings(&memory, |settings| settings.gather_max = Duration::from_millis(50));
     let calls = (0..100).map(|n| readings.ingest(reading("s", n)));
-    let said = futures_util::future::join_all(calls).await;
-    assert!(said.iter().all(|said| *said == Ok(Stored::New)));
+    let outcomes = futures_util::future::join_all(calls).await;
+    assert!(outcomes.iter().all(|one| *one == Ok(Stored::New)));
     assert_eq!(*memory.commits.lock().unwrap(), [100]);
     let counters = readings.counters();
     assert_eq!((counters.accepted, counters.new, counters.commits, counters.queued), (100, 100, 1, 0));
@@ -45,9 +45,9 @@ async fn a_failed_commit_is_answered_to_all_of_its_callers_and_to_no_other() {
     let readings = readings(&memory, |_| ());
     for round in 0..10 {
         let calls = (0..10).map(|n| readings.ingest(reading("s", round * 10 + n)));
-        let said = futures_util::future::join_all(calls).await;
-        let failed = said.iter().filter(|said| matches!(said, Err(IngestError::Store(_)))).count();
-        assert_eq!(failed, if round % 2 == 1 { 10 } else { 0 }, "{said:?}");
+        let outcomes = futures_util::future::join_all(calls).await;
+        let failed = outcomes.iter().filter(|one| matches!(one, Err(IngestError::Store(_)))).count();
+        assert_eq!(failed, if round % 2 == 1 { 10 } else { 0 }, "{outcomes:?}");
     }
     assert_eq!(memory.len(), 50);
     assert_eq!((readings.counters().new, readings.counters().failed), (50, 50));
@@ -61,9 +61,9 @@ async fn an_error_of_one_reading_goes_to_its_own_caller() {
     assert_eq!(good, Ok(Stored::New));
     assert!(matches!(bad, Err(IngestError::Store(_))));
     let batch = ["good", "bad", "good", "other"].map(|sensor| reading(sensor, 1)).to_vec();
-    let said = readings.ingest_many(batch).await.unwrap();
+    let outcomes = readings.ingest_many(batch).await.unwrap();
     assert_eq!(
-        said.iter().map(|said| said.clone().ok()).collect::<Vec<_>>(),
+        outcomes.iter().map(|one| one.clone().ok()).collect::<Vec<_>>(),
         [Some(Stored::Known), None, Some(Stored::Known), Some(Stored::New)]
     );
 }
@@ -116,7 +116,7 @@ async fn closing_answers_accepted_readings_and_accepts_no_more() {
     gate.add_permits(100);
     closing.await.unwrap();
     assert_eq!(readings.counters().new, 50);
-    assert!(inside.await.unwrap().iter().all(|said| *said == Ok(Stored::New)));
+    assert!(inside.await.unwrap().iter().all(|one| *one == Ok(Stored::New)));
     assert_eq!(memory.len(), 50);
     readings.close().await;
 }
@@ -144,8 +144,11 @@ async fn a_cancelled_call_releases_its_place_in_the_queue() {
 async fn callers_time_out_if_the_store_does_not_answer() {
     let (memory, _gate) = gated();
     let readings = readings(&memory, |settings| settings.commit_time_max = Duration::from_millis(20));
-    let said = readings.ingest(reading("s", 1)).await;
-    assert!(matches!(said, Err(IngestError::Store(ref fault)) if fault.text.contains("20 ms")), "{said:?}");
+    let outcomes = readings.ingest(reading("s", 1)).await;
+    assert!(
+        matches!(outcomes, Err(IngestError::Store(ref fault)) if fault.text.contains("20 ms")),
+        "{outcomes:?}"
+    );
 }
 
 #[tokio::test]
@@ -153,8 +156,8 @@ async fn a_batch_larger_than_the_queue_goes_in_part_by_part() {
     let memory = Memory::default();
     let readings = readings(&memory, |settings| settings.queue_readings_max = 40);
     let batch: Vec<_> = (0..1000).map(|n| reading(&format!("s{}", n % 7), n)).collect();
-    let said = readings.ingest_many(batch).await.unwrap();
-    assert_eq!(said, vec![Ok(Stored::New); 1000]);
+    let outcomes = readings.ingest_many(batch).await.unwrap();
+    assert_eq!(outcomes, vec![Ok(Stored::New); 1000]);
     assert_eq!(memory.len(), 1000);
 }
 
@@ -175,17 +178,17 @@ proptest! {
                 settings.commit_readings_max = commit_readings_max;
             });
             let all: Vec<Reading> = batches.concat();
-            let said = match single {
+            let outcomes = match single {
                 true => futures_util::future::join_all(all.iter().cloned().map(|one| readings.ingest(one))).await,
                 false => {
                     let sent = batches.iter().cloned().map(|batch| readings.ingest_many(batch));
-                    let said = futures_util::future::join_all(sent).await;
-                    said.into_iter().flat_map(Result::unwrap).collect()
+                    let outcomes = futures_util::future::join_all(sent).await;
+                    outcomes.into_iter().flat_map(Result::unwrap).collect()
                 }
             };
             let mut model = Model::default();
-            for (reading, said) in all.iter().zip(said) {
-                assert_eq!(said.unwrap() == Stored::New, model.add(reading));
+            for (reading, outcome) in all.iter().zip(outcomes) {
+                assert_eq!(outcome.unwrap() == Stored::New, model.add(reading));
             }
             model.compare(&memory).await;
         });

@@ -19,7 +19,7 @@ pub(crate) async fn create(
     creation: impl IntoFuture<Output = Result<(), DriverError>>,
 ) -> Result<(), DriverError> {
     match creation.await {
-        Err(error) if matches!(*error.kind, ErrorKind::Command(ref said) if said.code == NAMESPACE_EXISTS) => {
+        Err(error) if matches!(*error.kind, ErrorKind::Command(ref failure) if failure.code == NAMESPACE_EXISTS) => {
             Ok(())
         }
         result => result,
@@ -33,12 +33,12 @@ pub(crate) async fn insert(
 ) -> Result<Vec<Written>, Fault> {
     let mut written = vec![Ok(Stored::New); documents.len()];
     let Err(error) = into.insert_many(documents).ordered(false).await else { return Ok(written) };
-    let said = match *error.kind {
+    let failure = match *error.kind {
         // Without the write concern, no part of the commit is acknowledged.
-        ErrorKind::InsertMany(ref said) if said.write_concern_error.is_none() => said,
+        ErrorKind::InsertMany(ref failure) if failure.write_concern_error.is_none() => failure,
         _ => return Err(error.into()),
     };
-    for fault in said.write_errors.iter().flatten() {
+    for fault in failure.write_errors.iter().flatten() {
         if let Some(written) = written.get_mut(fault.index) {
             *written = match fault.code {
                 DUPLICATE_KEY => Ok(Stored::Known),

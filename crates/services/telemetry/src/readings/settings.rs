@@ -122,7 +122,7 @@ impl Settings {
             return Err(Error::Setting(format!("bucket.minutes is {minutes}: it must divide 60")));
         }
         if self.gather_max > Duration::from_secs(1) {
-            return Err(Error::Setting("gather_max is over a second: a few milliseconds are meant".into()));
+            return Err(Error::Setting("gather_max is over a second: give it a few milliseconds".into()));
         }
         Ok(())
     }

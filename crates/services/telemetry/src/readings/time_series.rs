@@ -61,8 +61,8 @@ impl Series {
         let repeats = repetitions(&keys);
         let firsts: Vec<usize> = (0..readings.len()).filter(|place| repeats[*place].is_none()).collect();
         let mut written = vec![Ok(Stored::Known); readings.len()];
-        for (place, said) in firsts.iter().zip(self.claim(&keys, &firsts).await?) {
-            written[*place] = said;
+        for (place, outcome) in firsts.iter().zip(self.claim(&keys, &firsts).await?) {
+            written[*place] = outcome;
         }
         let mut missing = self.missing(readings, &keys, &mut written, &firsts).await?;
         // Sorted by sensor and time, the readings fill fewer server buckets.
@@ -70,8 +70,8 @@ impl Series {
         if !missing.is_empty() {
             let documents =
                 missing.iter().map(|place| encode(&readings[*place])).collect::<Result<Vec<_>, _>>()?;
-            for (place, said) in missing.iter().zip(insert(&self.readings, &documents).await?) {
-                written[*place] = said;
+            for (place, outcome) in missing.iter().zip(insert(&self.readings, &documents).await?) {
+                written[*place] = outcome;
             }
         }
         for (place, first) in repeats.iter().enumerate().filter_map(|(place, first)| Some((place, (*first)?)))

@@ -130,13 +130,13 @@ impl Database {
         bad.then(|| format!("name `{}` is no database name: use letters, digits, - and _", self.name))
     }
 
-    /// The driver's options; `hear` gets the events of its pool.
+    /// The driver's options; `on_event` gets the events of the pool.
     ///
     /// # Errors
     /// The connection string is invalid, or the lookup of its hosts fails.
     pub async fn options(
         &self,
-        hear: impl Fn(CmapEvent) + Send + Sync + 'static,
+        on_event: impl Fn(CmapEvent) + Send + Sync + 'static,
     ) -> Result<ClientOptions, mongodb::error::Error> {
         let read = ClientOptions::parse(&self.uri).await;
         let mut options =
@@ -152,13 +152,13 @@ impl Database {
         if options.compressors.is_none() && !self.compressors.is_empty() {
             options.compressors = Some(self.compressors.iter().map(|it| it.compressor()).collect());
         }
-        options.cmap_event_handler = Some(EventHandler::callback(hear));
+        options.cmap_event_handler = Some(EventHandler::callback(on_event));
         Ok(options)
     }
 
     /// The write concern of the URI, completed by the settings: a URI may have `wtimeoutMS` alone.
-    fn concern(&self, said: Option<WriteConcern>) -> WriteConcern {
-        let mut concern = said.unwrap_or_default();
+    fn concern(&self, given: Option<WriteConcern>) -> WriteConcern {
+        let mut concern = given.unwrap_or_default();
         if concern.w == Some(Acknowledgment::Nodes(0)) {
             // `Readings::open` refuses this with a hint. The driver would complain about the journal first.
             return concern;
@@ -174,8 +174,8 @@ impl Database {
 
     /// Whether the URI sends reads to other servers than the primary. `options` reports an invalid URI.
     fn reads_elsewhere(&self) -> bool {
-        let said = ConnectionString::parse(&self.uri).ok().and_then(|uri| uri.read_preference);
-        said.is_some_and(|preference| preference != ReadPreference::Primary)
+        let given = ConnectionString::parse(&self.uri).ok().and_then(|uri| uri.read_preference);
+        given.is_some_and(|preference| preference != ReadPreference::Primary)
     }
 }
 
@@ -216,8 +216,8 @@ mod tests {
         assert_eq!(Database::default().fault(), None);
         check(|it| it.write_concern.w = Nodes::Count(0), "w is 0");
         check(|it| it.pool_min = 33, "pool_min");
-        check(|it| it.name = "a.b".into(), "no name");
-        check(|it| it.name = String::new(), "no name");
+        check(|it| it.name = "a.b".into(), "no database name");
+        check(|it| it.name = String::new(), "no database name");
     }
 
     #[test]
@@ -263,11 +263,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_settings_complete_the_write_concern_of_the_uri() {
-        let check = async |said: &str, w: Acknowledgment, j: bool, timeout_ms: Option<u64>| {
-            let settings = Database { uri: format!("mongodb://h:1/?{said}"), ..Database::default() };
+        let check = async |given: &str, w: Acknowledgment, j: bool, timeout_ms: Option<u64>| {
+            let settings = Database { uri: format!("mongodb://h:1/?{given}"), ..Database::default() };
             let concern = settings.options(|_| ()).await.unwrap().write_concern.unwrap();
             let found = (concern.w, concern.journal, concern.w_timeout);
-            assert_eq!(found, (Some(w), Some(j), timeout_ms.map(Duration::from_millis)), "{said}");
+            assert_eq!(found, (Some(w), Some(j), timeout_ms.map(Duration::from_millis)), "{given}");
         };
         check("wtimeoutMS=5000", Acknowledgment::Majority, true, Some(5_000)).await;
         check("w=1", Acknowledgment::Nodes(1), true, None).await;

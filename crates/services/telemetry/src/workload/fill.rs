@@ -1,5 +1,4 @@
-//! Fills a database with what a service would have stored before: an hour of readings, and feeds that hold something.
-//! Everything is made as it is stored, a bounded piece at a time.
+//! Fills a database with earlier data: an hour of readings, and feeds. Data is generated as it is stored, in bounded pieces.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,17 +17,17 @@ use plimsoll_service::Reservation;
 
 /// Milliseconds between two activities of a user.
 const APART_MS: i64 = 60_000;
-/// Activities, or edges of who follows whom, that are in memory at once; more only where a single user follows more.
+/// Activities or edges in memory; more only if a single user has more.
 const PIECE: u64 = 100_000;
-/// Feeds that are read at once.
+/// Concurrent reads of feeds.
 const READ_AT_ONCE: usize = 8;
 
-/// What to fill in.
+/// The data to fill in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
-    /// Another seed, other values.
+    /// The seed of all values.
     pub seed: u64,
-    /// The moment that it reaches up to, in milliseconds since 1970.
+    /// The end of the data, in milliseconds since 1970.
     pub end_ms: i64,
     /// Sensors, from `sensor-0` on.
     pub sensors: u64,
@@ -38,15 +37,15 @@ pub struct Fill {
     pub interval_ms: i64,
     /// Users, from `user-0` on.
     pub users: u64,
-    /// Others that each user follows.
+    /// Users that each user follows.
     pub follows: u64,
     /// Activities of each user.
     pub activities: u64,
-    /// Users who have read their feeds, from `user-0` on: what a design keeps for those who read is there.
+    /// Users whose feeds have been read, from `user-0` on, so that designs have data for readers.
     pub readers: u64,
 }
 
-/// It was given up.
+/// The fill stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database cannot be used.
@@ -55,10 +54,10 @@ pub enum Error {
     /// The readings cannot be opened.
     #[error("readings: {0}")]
     Readings(#[from] readings::Error),
-    /// A reading was not taken.
+    /// A reading was not stored.
     #[error(transparent)]
     Preload(#[from] PreloadError),
-    /// A feed was not taken.
+    /// A feed was not stored.
     #[error("feeds: {0}")]
     Feeds(#[from] feeds::Error),
 }
@@ -74,7 +73,7 @@ impl Fill {
         }
     }
 
-    /// The users whom a user follows: others, spread over all by the seed.
+    /// The users that a user follows, distributed by the seed.
     fn followed(&self, user: u64) -> Vec<u64> {
         let others = self.users.saturating_sub(1);
         let mut authors: Vec<u64> = (0..self.follows.min(others))
@@ -88,30 +87,30 @@ impl Fill {
         authors
     }
 
-    /// Whom each of these users follows.
+    /// The edges of these users.
     fn follows(&self, users: Range<u64>) -> Vec<(String, Vec<String>)> {
         users.map(|user| (name(user), self.followed(user).into_iter().map(name).collect())).collect()
     }
 
-    /// These users and everybody whom they follow.
+    /// These users and all users they follow.
     fn seen_by(&self, users: Range<u64>) -> Vec<u64> {
         let seen: BTreeSet<u64> =
             users.flat_map(|user| self.followed(user).into_iter().chain([user])).collect();
         seen.into_iter().collect()
     }
 
-    /// Users in pieces whose edges, and the activities of `each` user of these edges, have room at once.
+    /// Splits users into pieces whose edges, and `each` activities of the users of these edges, fit into memory.
     fn users_by_piece(&self, each: u64) -> impl Iterator<Item = Range<u64>> {
         let edges = self.follows.min(self.users).saturating_add(1);
         pieces(self.users, PIECE / edges.saturating_mul(each.max(1)))
     }
 
-    /// Activities of so many users in pieces, by their numbers.
+    /// Splits the activity numbers of so many users into pieces.
     fn numbers_by_piece(&self, users: usize) -> impl Iterator<Item = Range<u64>> {
         pieces(self.activities, PIECE / (users as u64).max(1))
     }
 
-    /// The activities of these users with these numbers, the oldest first.
+    /// The activities of these users with these numbers, oldest first.
     fn activities(&self, users: &[u64], numbers: Range<u64>) -> Vec<Activity> {
         numbers.flat_map(|number| users.iter().map(move |user| self.activity(*user, number))).collect()
     }
@@ -131,8 +130,8 @@ impl Fill {
     }
 }
 
-/// Stores the readings and feeds in the designs that the settings name. Filling again changes nothing. `tell` hears how far
-/// the readings are.
+/// Stores the readings and feeds in the designs of the settings. Filling again changes nothing. `tell` gets the progress of
+/// the readings.
 ///
 /// # Errors
 /// The first [`Error`].
@@ -150,7 +149,7 @@ pub async fn fill(settings: &Settings, fill: &Fill, tell: impl FnMut(Progress)) 
     Ok(read(&feeds, fill).await?)
 }
 
-/// Reads the first page of those who have read theirs.
+/// Reads the first page of each reader's feed.
 async fn read(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
     let page = |user| async move {
         let query = FeedQuery { user: name(user), cursor: None, limit: 1 };
@@ -160,8 +159,8 @@ async fn read(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
     readers.buffer_unordered(READ_AT_ONCE).try_collect().await
 }
 
-/// Fills feeds of a design that copies activities to those who follow: with the edges of some users go the activities that they
-/// see. One that others see as well comes again, and is stored once.
+/// Fills feeds of a design with copies: each piece has the edges of some users and the activities of their feeds. An activity
+/// in several pieces is stored once.
 async fn copied(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
     let is_small = fill.users.saturating_mul(fill.activities) <= PIECE;
     for users in fill.users_by_piece(if is_small { 1 } else { fill.activities }) {
@@ -173,7 +172,7 @@ async fn copied(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
     Ok(())
 }
 
-/// Fills feeds of a design that keeps each activity once until somebody reads.
+/// Fills feeds of a design that stores each activity once until the first read.
 async fn kept_once(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
     for users in pieces(fill.users, PIECE) {
         let users: Vec<u64> = users.collect();
@@ -187,7 +186,7 @@ async fn kept_once(feeds: &Feeds, fill: &Fill) -> Result<(), feeds::Error> {
     Ok(())
 }
 
-/// `0..count` in pieces of `size`, which is 1 at least; one empty piece of nothing.
+/// Splits `0..count` into pieces of `size`, at least 1; an empty range gives one empty piece.
 fn pieces(count: u64, size: u64) -> impl Iterator<Item = Range<u64>> {
     let size = size.clamp(1, PIECE);
     (0..count.max(1)).step_by(size as usize).map(move |start| start..count.min(start + size))
@@ -214,7 +213,7 @@ mod tests {
     };
 
     #[test]
-    fn nobody_follows_themself_or_somebody_twice() {
+    fn users_follow_others_and_each_only_once() {
         for user in 0..FILL.users {
             let followed = FILL.followed(user);
             assert!(!followed.is_empty() && followed.len() <= 20, "{user}: {followed:?}");
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_lies_before_the_end_in_its_order() {
+    fn all_data_is_before_the_end_and_in_order() {
         let sensors = FILL.sensors();
         assert_eq!(sensors.reading(0, 359).at_ms, FILL.end_ms - 10_000);
         let times: Vec<_> = (0..5).map(|number| FILL.activity(9, number).at_ms).collect();
@@ -236,7 +235,7 @@ mod tests {
     const LARGE: Fill = Fill { users: 1_000_000, follows: 100, activities: 100, ..FILL };
 
     #[test]
-    fn nothing_is_made_before_there_is_room_for_it() {
+    fn data_is_generated_only_when_needed() {
         for fill in [LARGE, Fill { users: 100_000, follows: 1_000, activities: 1_000, ..FILL }] {
             for each in [1, fill.activities] {
                 let users = fill.users_by_piece(each).next().unwrap();
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_the_whole_and_none_is_too_large() {
+    fn pieces_cover_everything_and_none_is_too_large() {
         for (count, size, expected) in [
             (0, 5, vec![(0, 0)]),
             (5, 5, vec![(0, 5)]),
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_sees_themself_and_whom_they_follow() {
+    fn every_feed_has_the_user_and_the_followed_users() {
         let seen = FILL.seen_by(7..9);
         for user in 7..9 {
             assert!(seen.contains(&user) && FILL.followed(user).iter().all(|author| seen.contains(author)));

@@ -1,9 +1,9 @@
-//! A fleet of trucks with readings and diagnostics, after the `iot` use case of TSBS (github.com/timescale/tsbs): the
-//! metrics, the tags and the shares of disorder are the ones that it documents; the values are our own.
+//! Generates readings and diagnostics of trucks, after the `iot` use case of TSBS (github.com/timescale/tsbs). Metrics, tags
+//! and the rates of disorder follow its documentation; the values do not.
 //!
-//! A batch is ten points. Of the batches 1 % go missing (half of these come after all, some batches later) and 5 % come
-//! late. Of the points in a batch 10 % go missing (half of these are replaced by the point before, sent again), 30 % come
-//! out of order, 10 % lack a metric, and 1 % lack their tags.
+//! A batch has ten points. 1 % of the batches go missing (half of them arrive later after all), and 5 % are late. 10 % of the
+//! points in a batch go missing (half of them are replaced by a duplicate of the previous point), 30 % are out of order,
+//! 10 % lack a metric, and 1 % lack their tags.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::reading::Reading;
 
 /// Points in a batch.
 const BATCH: u64 = 10;
-/// A batch that comes late comes at most so many batches later.
+/// The longest delay of a late batch, in batches.
 const DELAY_MAX: u64 = 4;
 /// Ticks over which a value drifts to the next.
 const DRIFT_TICKS: u64 = 60;
@@ -25,7 +25,7 @@ const REPLACED: f64 = 0.50;
 const METRIC_MISSING: f64 = 0.10;
 const TAGS_MISSING: f64 = 0.01;
 
-/// What a random number is for, so that one question does not answer another.
+/// The purposes of random numbers, so that they are independent.
 #[derive(Clone, Copy)]
 enum Topic {
     Batch,
@@ -41,12 +41,12 @@ enum Topic {
     Value,
 }
 
-/// The trucks. Everything is a function of these fields and a number.
+/// A fleet of trucks. Every value is a function of these fields and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Iot {
-    /// Another seed, other values and another disorder.
+    /// The seed of values and disorder.
     pub seed: u64,
-    /// How many there are; at least one.
+    /// The number of trucks, at least one.
     pub trucks: u64,
     /// The time of the first points, in milliseconds since 1970.
     pub start_ms: i64,
@@ -54,18 +54,18 @@ pub struct Iot {
     pub interval_ms: i64,
 }
 
-/// What is known of a truck. A reading carries the capacities as metrics; the names are for whoever keeps a list of trucks.
+/// The tags of a truck. Readings carry the capacities as metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truck {
     /// `truck-7`; its sensors are `truck-7.readings` and `truck-7.diagnostics`.
     pub name: String,
-    /// Where it belongs.
+    /// The fleet.
     pub fleet: &'static str,
-    /// Who drives it.
+    /// The driver.
     pub driver: String,
-    /// Its make.
+    /// The model.
     pub model: &'static str,
-    /// The version of the device that measures.
+    /// The version of the device.
     pub device_version: &'static str,
     /// Kilograms.
     pub load_capacity: f64,
@@ -76,7 +76,7 @@ pub struct Truck {
 }
 
 impl Iot {
-    /// What is known of a truck.
+    /// The tags of a truck.
     pub fn truck(&self, number: u64) -> Truck {
         const FLEETS: [&str; 4] = ["north", "east", "south", "west"];
         const MODELS: [(&str, f64, f64, f64); 3] =
@@ -97,7 +97,7 @@ impl Iot {
         }
     }
 
-    /// What is sent as batch `number`: nothing if it went missing, more than ten if another one came late.
+    /// The points of batch `number`: none if it is missing, more than ten if a late batch joins it.
     pub fn batch(&self, number: u64) -> Vec<Reading> {
         let due = |delay: &u64| number >= *delay && self.delay(number - delay) == Some(*delay);
         (0..=DELAY_MAX).filter(due).flat_map(|delay| self.points(number - delay)).collect()
@@ -108,9 +108,8 @@ impl Iot {
         self.batch(number).iter().map(Reading::to_json).collect()
     }
 
-    /// The reading that is sent as request `number` where each request carries one: the points of the batches in their
-    /// order, ten requests a batch. A batch with fewer fills its ten by sending some again; of one with more, the last are
-    /// left out.
+    /// The reading of request `number`, for requests with one reading: the points of the batches in order, ten requests a batch.
+    /// A smaller batch repeats points; a larger one loses its last.
     pub fn single(&self, number: u64) -> Reading {
         let points = self.batch(number / BATCH);
         let place = usize::try_from(number % BATCH).unwrap_or_default();
@@ -125,7 +124,7 @@ impl Iot {
         self.single(number).to_json()
     }
 
-    /// How many batches later a batch comes; none if it never does.
+    /// The delay of a batch, in batches; `None` if it never arrives.
     fn delay(&self, batch: u64) -> Option<u64> {
         let fate = self.unit(Topic::Batch, batch);
         let later = 1 + self.hash(Topic::Delay, &[batch]) % DELAY_MAX;
@@ -135,7 +134,7 @@ impl Iot {
         Some(if fate < BATCH_MISSING + BATCH_LATE { later } else { 0 })
     }
 
-    /// The points of a batch as they are sent: those out of order after the others.
+    /// The points of a batch as sent: those out of order follow the others.
     fn points(&self, batch: u64) -> Vec<Reading> {
         let numbers = (batch * BATCH)..((batch + 1) * BATCH);
         let (late, in_order): (Vec<u64>, Vec<u64>) =
@@ -150,7 +149,7 @@ impl Iot {
         (self.unit(Topic::Replaced, number) < REPLACED).then(|| self.point(number.saturating_sub(1)))
     }
 
-    /// A point, always the same however often it is sent.
+    /// A point; duplicates are identical.
     fn point(&self, number: u64) -> Reading {
         let series = self.trucks.max(1) * 2;
         let (tick, truck, kind) = (number / series, number % series / 2, number % 2);
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_body_is_a_reading_that_the_service_takes() {
+    fn every_body_is_a_valid_reading() {
         for number in 0..3000 {
             let parsed =
                 Reading::parse(iot().single_json(number).to_string().as_bytes(), NOW_MS, &Limits::default())
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_is_sent_again_is_the_same() {
+    fn a_duplicate_point_is_identical() {
         let mut seen: HashMap<_, Reading> = HashMap::new();
         let mut again = 0;
         for reading in (0..3000).flat_map(|number| iot().batch(number)) {
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_go_missing_and_come_late_as_often_as_they_should() {
+    fn batches_are_missing_and_late_at_the_documented_rates() {
         let delays: Vec<_> = (0..20_000).map(|batch| iot().delay(batch)).collect();
         let share = |wanted: fn(&Option<u64>) -> bool| {
             delays.iter().filter(|delay| wanted(delay)).count() as f64 / delays.len() as f64
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn points_come_out_of_order_and_lack_metrics_and_tags() {
+    fn points_are_out_of_order_and_lack_metrics_and_tags() {
         let points: Vec<_> = (0..3000).flat_map(|batch| iot().points(batch)).collect();
         let of = |kind: &'static str| points.iter().filter(move |point| point.sensor.ends_with(kind));
         let readings = of("readings").count() as f64;
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truck_is_always_the_same_and_trucks_differ() {
+    fn a_truck_is_stable_and_trucks_differ() {
         assert_eq!(iot().truck(3), iot().truck(23));
         let fleets: std::collections::HashSet<_> = (0..20).map(|number| iot().truck(number).fleet).collect();
         assert!(fleets.len() > 1);

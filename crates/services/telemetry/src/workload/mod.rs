@@ -1,6 +1,6 @@
-//! Sensors and trucks that make readings from a seed, for whoever loads or fills the service.
+//! Generates readings of sensors and trucks from a seed, and fills databases with them.
 //!
-//! * [`Sensors`]: many alike, each with a reading at every interval; [`preload`] fills a database with them.
+//! * [`Sensors`]: identical sensors, each with a reading at every interval; [`preload`] fills a database with them.
 //! * [`Iot`]: trucks whose readings come late, out of order, repeated, or not at all.
 
 pub use fill::{Error as FillError, Fill, fill};

@@ -1,4 +1,4 @@
-//! Fills a database with what sensors measured before a run.
+//! Fills a database with readings of sensors before a run.
 
 use std::time::Duration;
 
@@ -7,45 +7,44 @@ use futures_util::{StreamExt, stream};
 use super::Sensors;
 use crate::readings::{IngestError, Readings, Stored};
 
-/// Readings in one batch, about.
+/// The approximate number of readings in a batch.
 const BATCH: u64 = 4000;
-/// Batches on their way at the same time.
+/// Batches in flight.
 const IN_FLIGHT: usize = 4;
-/// How long a batch that found no room waits.
+/// The pause of a batch after a full queue.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What to fill in.
+/// The data to fill in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preload {
-    /// Whose readings.
+    /// The sensors.
     pub sensors: Sensors,
     /// Readings of each sensor: an hour at an interval of 10 s has 360.
     pub ticks: u64,
 }
 
-/// How far it is.
+/// The progress of a fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Readings acknowledged, stored before or not.
+    /// Acknowledged readings, new or known.
     pub done: u64,
-    /// Of these, stored before: filling again changes nothing.
+    /// Known readings among these: filling again changes nothing.
     pub known: u64,
-    /// Readings to be filled in.
+    /// All readings of the fill.
     pub total: u64,
 }
 
-/// It was given up.
+/// The fill stopped.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("filling the database stopped after {} of {} readings; run it again, it goes on: {source}", progress.done, progress.total)]
+#[error("filling the database stopped after {} of {} readings; run it again to continue: {source}", progress.done, progress.total)]
 pub struct PreloadError {
-    /// How far it was.
+    /// The progress.
     pub progress: Progress,
-    /// Why.
+    /// The reason.
     pub source: IngestError,
 }
 
-/// Stores the readings through the chosen design, sensor by sensor, so that buckets are written whole. Tells after every
-/// batch how far it is.
+/// Stores the readings sensor by sensor, so that buckets are written whole. Reports progress after every batch.
 ///
 /// # Errors
 /// [`PreloadError`] at the first reading that is not acknowledged.
@@ -79,8 +78,7 @@ pub async fn preload(
     Ok(progress)
 }
 
-/// Sensors from and to, and ticks from and to, of each batch: several sensors if they have few readings each, several
-/// batches for one sensor if it has many.
+/// The sensors and ticks of each batch: several sensors with few readings, or a part of one sensor with many.
 fn batches(sensors: u64, ticks: u64) -> impl Iterator<Item = ((u64, u64), u64, u64)> {
     let together = (BATCH / ticks.max(1)).max(1);
     let groups = (0..sensors.div_ceil(together))

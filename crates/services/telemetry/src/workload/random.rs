@@ -1,4 +1,4 @@
-//! Numbers that look random and follow from what they are asked for. Nothing is remembered from one to the next.
+//! Computes pseudo-random numbers from their arguments, without state.
 
 /// Mixes parts into 64 bits: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014) after each.
 pub(super) fn hash(parts: &[u64]) -> u64 {
@@ -16,12 +16,12 @@ pub(super) fn unit(parts: &[u64]) -> f64 {
     (hash(parts) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// From `least` to just below `most`, with two decimals: MongoDB's advice for what is to be compressed.
+/// From `least` to just below `most`, with two decimals, which compress well (advice of MongoDB).
 pub(super) fn between(least: f64, most: f64, parts: &[u64]) -> f64 {
     round(least + unit(parts) * (most - least))
 }
 
-/// As [`between`], but near in time is near in value: straight from one random value to the next over so many ticks.
+/// As [`between`], but continuous: linear from one random value to the next over so many ticks.
 pub(super) fn drift(least: f64, most: f64, ticks: u64, tick: u64, parts: [u64; 3]) -> f64 {
     let at = |step: u64| unit(&[parts[0], parts[1], parts[2], step]);
     let (step, share) = (tick / ticks, (tick % ticks) as f64 / ticks as f64);

@@ -1,18 +1,18 @@
-//! Many sensors alike: temperature, humidity, pressure and battery level at every interval.
+//! Generates readings of identical sensors: temperature, humidity, pressure and battery level at every interval.
 
 use super::random::between;
 use crate::reading::Reading;
 
-/// Sensors named `sensor-0`, `sensor-1`, … Each reading is a function of the seed, the sensor and the tick alone.
+/// Sensors named `sensor-0`, `sensor-1`, … Seed, sensor and tick determine a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sensors {
-    /// Another seed, other values.
+    /// The seed of all values.
     pub seed: u64,
-    /// How many there are.
+    /// The number of sensors.
     pub count: u64,
     /// The time of tick 0, in milliseconds since 1970.
     pub start_ms: i64,
-    /// Milliseconds from tick to tick.
+    /// Milliseconds between ticks.
     pub interval_ms: i64,
 }
 
@@ -34,7 +34,7 @@ impl Sensors {
         }
     }
 
-    /// The reading of that number, tick by tick and, within a tick, sensor by sensor.
+    /// The reading with this number; numbers go tick by tick, and sensor by sensor within a tick.
     pub fn number(&self, number: u64) -> Reading {
         let count = self.count.max(1);
         self.reading(number % count, number / count)

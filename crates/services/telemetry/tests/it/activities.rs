@@ -1,4 +1,4 @@
-//! Activities against a server that is killed.
+//! Kills the server while activities are posted.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +14,14 @@ use plimsoll_telemetry::feeds::{Error, Feeds, Settings};
 use crate::server::{database, start};
 use crate::web::feeds::activity;
 
-/// The ids of all activities that a database has.
+/// The ids of all activities in a database.
 pub async fn stored(database: &Database) -> BTreeSet<String> {
     let all = database.collection::<bson::Document>("activities").find(bson::doc! {}).await.unwrap();
     let all: Vec<bson::Document> = all.try_collect().await.unwrap();
     all.iter().map(|one| one.get_str("_id").unwrap().to_owned()).collect()
 }
 
-/// Posts one activity after the other until it is told to stop, and notes those that were acknowledged.
+/// Posts activities one by one until stopped, and records the acknowledged ones.
 async fn post(feeds: Feeds, user: String, acknowledged: Arc<Mutex<BTreeSet<String>>>, stop: Arc<AtomicBool>) {
     for n in 0.. {
         if stop.load(Ordering::SeqCst) {

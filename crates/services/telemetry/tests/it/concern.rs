@@ -1,4 +1,4 @@
-//! The write concern of the database: every design asks for it with what it writes, and acknowledges nothing without it.
+//! Checks that every design writes with the database's write concern and acknowledges nothing without it.
 
 use bson::{Bson, Document, doc};
 use mongodb::{Client, Database};
@@ -8,8 +8,8 @@ use plimsoll_telemetry::readings::{Design, IngestError, Readings, Settings, Stor
 
 const DESIGNS: [Design; 3] = [Design::Document, Design::Bucket, Design::TimeSeries];
 
-/// A server without a second member. What prepares a database is answered as if it had all members that are asked for:
-/// so each design is opened, and what fails is a reading.
+/// A scripted server without a second member. It acknowledges the preparation of a database, so each design opens and the
+/// first reading fails.
 fn alone() -> Server {
     Server::start(|command: &Document| {
         let is = |name: &str| command.contains_key(name);
@@ -24,7 +24,7 @@ fn alone() -> Server {
     .unwrap()
 }
 
-/// The answer to a write of one document: it is done, whether others have it or not.
+/// The reply to a write of one document with a failed write concern.
 fn written(command: &Document) -> Document {
     let concern = command.get_document("writeConcern").ok();
     let members = concern.and_then(|concern| concern.get("w"));
@@ -51,7 +51,7 @@ fn is_not_acknowledged(said: &Result<Stored, IngestError>, design: Design) {
 }
 
 #[tokio::test]
-async fn every_design_asks_for_the_write_concern_of_the_database_and_heeds_the_answer() {
+async fn every_design_uses_the_write_concern_and_respects_its_failure() {
     let server = alone();
     for design in DESIGNS {
         for (members, is_met) in [(1, true), (14, false)] {

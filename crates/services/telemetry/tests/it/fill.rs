@@ -1,4 +1,4 @@
-//! A database that was filled before the service starts.
+//! Fills a database before the service starts.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const FILL: Fill = Fill {
 };
 
 #[tokio::test]
-async fn every_feeds_design_shows_the_same_of_what_was_filled_in() {
+async fn every_design_shows_the_same_filled_feeds() {
     let mut seen = Vec::new();
     for design in ["on_read", "on_write", "hybrid"] {
         let database = server::database(server::shared(), &format!("filled_{design}")).await;

@@ -1,4 +1,4 @@
-//! The service's parts against a real server.
+//! Tests the parts of the service against a real server.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

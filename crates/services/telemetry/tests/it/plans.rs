@@ -1,4 +1,4 @@
-//! How the server carries out every query of every design: with an index, and as the page in the docs says.
+//! Checks the server's plan of every query of every design: it uses an index and equals the page in the docs.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::web::feeds::{activity, ids, open};
 
 const START_MS: i64 = 1_789_999_200_000;
 const HOUR_MS: i64 = 3_600_000;
-/// Set to write the page anew instead of comparing it.
+/// The environment variable that rewrites the page instead of comparing it.
 const UPDATE: &str = "PLIMSOLL_UPDATE_DOCS";
 const PAGE: &str = "docs/reference/telemetry-queries.md";
 const HEAD: &str = "\
@@ -25,7 +25,7 @@ looks of `on_write` at its start that ask whether there is anything at all: they
 latest are asked of one sensor; the names and moments here are examples.
 ";
 
-/// No plan reads a collection from end to end, and none puts anything in order by itself.
+/// No plan scans a collection, and none sorts.
 fn check(plan: &Plan) {
     let stages = plan.stages();
     assert!(!stages.iter().any(|stage| stage == "SORT"), "{}: {}", plan.name, plan.explained);
@@ -39,7 +39,7 @@ fn check(plan: &Plan) {
     assert!(!stages.iter().any(|stage| stage == "COLLSCAN"), "{}: {}", plan.name, plan.explained);
 }
 
-/// Whether a command asks for any document at all, and for no more than one: it ends at the first.
+/// Whether a command finds any one document: it ends at the first.
 fn takes_any(command: &Document) -> bool {
     let any = command.get_document("filter").is_ok_and(Document::is_empty);
     any && command.get_i64("limit").is_ok_and(|limit| limit == 1)

@@ -1,4 +1,4 @@
-//! Readings against real servers: plans, callers that meet, kills.
+//! Tests readings against real servers: concurrent callers, disorder, kills.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ const START_MS: i64 = 1_789_999_200_000;
 const HOUR_MS: i64 = 3_600_000;
 const DESIGNS: [Design; 3] = [Design::Document, Design::Bucket, Design::TimeSeries];
 
-/// Several committers, so that commits are in flight at the same time.
+/// Several committers, for concurrent commits.
 fn settings(design: Design) -> Settings {
     Settings { design, committers: 3, ..Settings::default() }
 }
@@ -35,7 +35,7 @@ fn reading(sensor: &str, at_ms: i64, value: f64) -> Reading {
 }
 
 #[tokio::test]
-async fn callers_that_send_the_same_at_once_count_once() {
+async fn concurrent_duplicates_count_once() {
     for design in DESIGNS {
         let readings = open(design, "same").await;
         let calls = (0..200).map(|n| {
@@ -70,7 +70,7 @@ fn count(statistics: &SensorStatistics) -> u64 {
 }
 
 #[tokio::test]
-async fn trucks_in_disorder_give_the_same_numbers_in_every_design() {
+async fn disordered_trucks_give_the_same_statistics_in_every_design() {
     let iot = Iot { seed: 3, trucks: 5, start_ms: START_MS, interval_ms: 10_000 };
     let mut answers = Vec::new();
     for design in DESIGNS {
@@ -121,7 +121,7 @@ async fn filling_a_database_twice_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_latest_is_found_when_what_was_heard_of_last_is_gone() {
+async fn the_latest_is_found_after_the_last_known_reading_was_deleted() {
     for (design, collection) in [
         (Design::Document, "readings"),
         (Design::Bucket, "reading_buckets"),
@@ -163,7 +163,7 @@ async fn hostile_names_are_only_names() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused_before_anything_is_made() {
+async fn invalid_settings_are_refused_before_anything_is_created() {
     let uri = crate::server::uri(shared()).replace("w=majority&journal=true", "w=0");
     let database = mongodb::Client::with_uri_str(uri).await.unwrap().database("refused");
     assert!(matches!(Readings::open(&database, Settings::default()).await, Err(Error::Unacknowledged)));
@@ -173,14 +173,14 @@ async fn what_cannot_be_meant_is_refused_before_anything_is_made() {
     assert!(names.is_empty());
 }
 
-/// What callers were promised, and what they sent.
+/// The acknowledged and the sent readings of a caller.
 #[derive(Default)]
 struct Promises {
     sent: BTreeSet<(usize, i64)>,
     acknowledged: BTreeSet<(usize, i64)>,
 }
 
-/// Sends one reading after the other until it is told to stop, as many callers do at once.
+/// Sends readings one by one until stopped.
 async fn call(
     readings: Readings,
     caller: usize,
@@ -202,7 +202,7 @@ async fn call(
     failed
 }
 
-/// The same in batches, each reading of which is answered for itself.
+/// The same in batches.
 async fn call_in_batches(
     readings: Readings,
     caller: usize,
@@ -273,7 +273,7 @@ async fn kill_during_ingest(design: Design) {
     );
 }
 
-/// What is stored of all callers, each once, and the same in the computed part as in the values.
+/// The stored readings of all callers: each once, with equal computed parts and values.
 async fn everything(readings: &Readings, callers: usize) -> BTreeSet<(usize, i64)> {
     let mut found = BTreeSet::new();
     for caller in 0..callers {

@@ -1,4 +1,4 @@
-//! Every query that the service sends is one of those whose plans the page of queries shows.
+//! Checks that the page of queries shows the plan of every query that the service sends.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -22,13 +22,13 @@ use crate::web::feeds::{activity, all, settings};
 
 const START_MS: i64 = 1_789_999_200_000;
 const HOUR_MS: i64 = 3_600_000;
-/// Commands that look for nothing, or go on with what another looked for.
+/// Commands without a query, or that continue one.
 const NO_QUERIES: [&str; 9] =
     ["insert", "create", "createIndexes", "drop", "explain", "getMore", "killCursors", "endSessions", "ping"];
 
 type Sent = Arc<Mutex<Vec<Document>>>;
 
-/// A database of the shared server, and every command that is sent through this hold on it.
+/// A database of the shared server, and the commands sent to it.
 async fn recorded(name: &str) -> (Database, Sent) {
     let sent = Sent::default();
     let heard = Arc::clone(&sent);
@@ -42,7 +42,7 @@ async fn recorded(name: &str) -> (Database, Sent) {
     (Client::with_options(options).unwrap().database(name), sent)
 }
 
-/// What a condition asks for, with `_` in place of every value.
+/// The shape of a condition, with `_` in place of every value.
 fn shape(value: &Bson) -> String {
     match value {
         Bson::Document(fields) => {
@@ -58,7 +58,7 @@ fn shape(value: &Bson) -> String {
     }
 }
 
-/// The queries of a command: what it is, of which collection, under which conditions and in which order.
+/// The queries of a command: name, collection, conditions, order.
 fn queries(command: &Document) -> Vec<String> {
     let (kind, value) = command.iter().next().unwrap();
     let said = |document: &Document, field: &str| document.get(field).map_or_else(String::new, shape);

@@ -7,14 +7,14 @@ use mongodb::{Client, Database};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Cache, Profile, Server};
 
-/// Starts a server of its own for a test. It must have been installed.
+/// Starts a server for one test. The embedded server must be installed.
 pub fn start(profile: Profile) -> Server {
     let cache = Cache::locate().unwrap();
     assert!(embedded::is_installed(&cache), "the embedded server is missing: run `cargo xtask setup` first");
     embedded::start(&cache, &Options { profile, ..Options::default() }).unwrap()
 }
 
-/// A server that all tests share, each in a database of its own. It ends with the test program.
+/// The server that all tests share, each with its own database. It ends with the test program.
 pub fn shared() -> &'static Server {
     static SHARED: OnceLock<Server> = OnceLock::new();
     // The server is bound to the thread that starts it, and a test's own thread ends with the test.
@@ -30,7 +30,7 @@ pub fn shared() -> &'static Server {
     })
 }
 
-/// How to reach a server; one that is gone is waited for no longer than 3 s.
+/// The URI of a server, with a server selection timeout of 3 s.
 pub fn uri(server: &Server) -> String {
     let address = server.address();
     format!(

@@ -167,7 +167,7 @@ fn may_be_sent_again(error: &DriverError) -> bool {
     const MOVED: [i32; 7] = [91, 189, 10_058, 10_107, 11_600, 11_602, 13_435];
     match &*error.kind {
         ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. } => true,
-        ErrorKind::Command(said) => MOVED.contains(&said.code),
+        ErrorKind::Command(failure) => MOVED.contains(&failure.code),
         _ => false,
     }
 }

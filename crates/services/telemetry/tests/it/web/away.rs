@@ -1,4 +1,4 @@
-//! A database that stands still or is gone: who asks is told so in time, and how long operations waited for a connection.
+//! Pauses and kills the database: readiness, and the metrics of waits for a connection.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::bench::start_on;
 use super::client::{Answer, Client};
 use crate::server;
 
-/// What ends by itself has this long on a machine that is busy.
+/// The timeout on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The database has two seconds to answer; the rest is for a machine that is busy. Without a limit nothing would come, for a
-/// process that stands still refuses nothing.
+/// Two seconds for the database, the rest for a busy machine. A paused process refuses no connection, so the service needs a
+/// timeout.
 const READY_MAX: Duration = Duration::from_secs(8);
 
-/// Asks whether the service is ready until the answer has this status. Each comes in time, whatever it says.
+/// Polls `/readyz` until it has this status. Each answer arrives in time.
 async fn ready(client: &mut Client, status: u16) -> Answer {
     let asked = async {
         loop {
@@ -31,7 +31,7 @@ async fn ready(client: &mut Client, status: u16) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_its_database_the_service_is_not_ready_and_with_it_again_it_is() {
+async fn the_service_is_ready_only_while_its_database_answers() {
     let mut database = server::start(Profile::Relaxed);
     let service = start_on(&database, "").await;
     let mut client = Client::connect(service.address()).await;
@@ -56,7 +56,7 @@ async fn metric(client: &mut Client, name: &str) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn operations_that_wait_for_the_only_connection_are_counted_with_how_long_they_did() {
+async fn waits_for_the_only_connection_are_counted_and_timed() {
     const CALLS: u32 = 5;
     const STILL_S: f64 = 0.3;
     let database = server::start(Profile::Relaxed);

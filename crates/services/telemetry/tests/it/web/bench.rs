@@ -1,4 +1,4 @@
-//! Services for the tests, each on a database of its own of the shared server.
+//! Starts services for tests, each on its own database of the shared server.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,12 +18,12 @@ pub async fn start(name: &str, settings: &str) -> Running {
     start_in(name, settings, Path::new(".")).await
 }
 
-/// The same; files that the settings name lie in `base`.
+/// The same, with files of the settings relative to `base`.
 pub async fn start_in(name: &str, settings: &str, base: &Path) -> Running {
     start_before(server::shared(), name, settings, base).await
 }
 
-/// The same on a server of the test's own.
+/// The same on a given server.
 pub async fn start_on(server: &Server, settings: &str) -> Running {
     start_before(server, "own", settings, Path::new(".")).await
 }
@@ -48,7 +48,7 @@ pub async fn database(name: &str) -> Database {
     server::database(server::shared(), &format!("web_{name}")).await
 }
 
-/// Documents in all collections of a service's database that are not its own notes.
+/// Stored documents in a service's database, without its metadata.
 pub async fn stored(name: &str) -> u64 {
     let database = database(name).await;
     let mut all = 0;

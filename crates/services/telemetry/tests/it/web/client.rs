@@ -1,4 +1,4 @@
-//! A client of HTTP/1.1 that shows everything and hides nothing.
+//! A plain HTTP/1.1 client for tests.
 
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -84,7 +84,7 @@ impl Client {
         self.try_send(method, path, headers, body).await.unwrap()
     }
 
-    /// The same; an error if the connection broke off before the whole answer was here.
+    /// The same; an error if the connection ends early.
     pub async fn try_send(
         &mut self,
         method: &str,

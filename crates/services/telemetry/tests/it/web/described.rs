@@ -1,4 +1,4 @@
-//! Holds what is answered against the description of the interface: whatever a test is answered must stand in it.
+//! Checks every answer of the tests against the OpenAPI description.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::bench::{now_ms, reading, served};
 
-/// What may be answered where there is no operation: no such path, another method, no HTTP.
+/// The statuses of requests without an operation: unknown path or method, invalid HTTP.
 const NO_OPERATION: [u16; 5] = [400, 404, 405, 414, 431];
 
 fn paths() -> &'static Map<String, Value> {
@@ -15,7 +15,7 @@ fn paths() -> &'static Map<String, Value> {
     DOCUMENT.get_or_init(api::document)["paths"].as_object().unwrap()
 }
 
-/// The operation that a request goes to: the path with the fewest parts that vary.
+/// The operation of a request: the path with the fewest variable parts.
 fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let path = path.split('?').next().unwrap_or_default();
     let varies = |part: &str| part.starts_with('{');
@@ -29,7 +29,7 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     item.get(method.to_ascii_lowercase())
 }
 
-/// Fails when a request was answered with what its operation does not describe.
+/// Fails if the operation does not describe the answer.
 #[track_caller]
 pub fn check(method: &str, path: &str, status: u16, kind: Option<&str>) {
     let Some(operation) = operation(method, path) else {
@@ -42,7 +42,7 @@ pub fn check(method: &str, path: &str, status: u16, kind: Option<&str>) {
 }
 
 #[test]
-fn a_request_goes_to_the_operation_with_the_fewest_parts_that_vary() {
+fn a_request_has_the_operation_with_the_fewest_variable_parts() {
     let name = |method, path| operation(method, path).map(|it| it["operationId"].as_str().unwrap());
     assert_eq!(name("POST", "/api/telemetry/stats"), Some("stats_many"));
     assert_eq!(name("GET", "/api/telemetry/stats/a?window=1h"), Some("stats"));
@@ -53,12 +53,12 @@ fn a_request_goes_to_the_operation_with_the_fewest_parts_that_vary() {
 
 #[test]
 #[should_panic(expected = "418 is not described")]
-fn what_is_not_described_is_found() {
+fn an_undescribed_answer_is_found() {
     check("GET", "/healthz", 418, None);
 }
 
 #[tokio::test]
-async fn what_each_route_refuses_by_itself_is_described() {
+async fn refusals_of_each_route_are_described() {
     let (service, mut client) = served("described").await;
     let activity = |user: &str| json!({"activityId": "1", "userId": user, "type": "post"});
     client.post("/api/telemetry/ingest", &reading("s", now_ms(), 1.0)).await.is(201);
@@ -75,7 +75,7 @@ async fn what_each_route_refuses_by_itself_is_described() {
 }
 
 #[test]
-fn every_route_with_a_scope_describes_what_the_gate_refuses() {
+fn every_route_with_a_scope_describes_refusals_of_the_middleware() {
     let operations = paths().values().flat_map(|item| item.as_object().unwrap().values());
     for operation in operations {
         let has = |status: &str| operation["responses"].get(status).is_some();

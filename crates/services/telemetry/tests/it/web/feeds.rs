@@ -1,4 +1,4 @@
-//! The contract of the feeds: every design shows the same, whatever happens in between.
+//! Tests the contract of feeds: every design shows the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use plimsoll_telemetry::feeds::{Activity, Cursor, Design, Error, FeedQuery, Feed
 
 use super::bench::database;
 
-/// Small numbers, so that little is needed to reach every limit.
+/// Small limits, so that tests reach them.
 pub fn settings(design: Design) -> Settings {
     Settings { design, depth: 40, following_max: 8, pull_from: 3, cache_max: 6, ..Settings::default() }
 }
@@ -48,7 +48,7 @@ pub async fn ids(feeds: &Feeds, user: &str) -> Vec<String> {
     all(feeds, user, 50).await.into_iter().map(|it| it.id).collect()
 }
 
-/// What a feed should show, by definition.
+/// The expected feed, by definition.
 #[derive(Default)]
 struct Model {
     activities: BTreeMap<(i64, String), Activity>,
@@ -63,7 +63,7 @@ impl Model {
     }
 }
 
-/// A generator of numbers that is the same everywhere (xorshift64*).
+/// A portable random generator (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -76,7 +76,7 @@ impl Random {
 }
 
 #[tokio::test]
-async fn every_design_shows_what_the_definition_says_after_anything() {
+async fn every_design_matches_the_definition_after_random_operations() {
     let seed = u64::from(std::process::id()) << 16 | 1;
     println!("seed {seed}");
     for design in Design::ALL {
@@ -119,7 +119,7 @@ async fn every_design_shows_what_the_definition_says_after_anything() {
 }
 
 #[tokio::test]
-async fn an_activity_counts_once_and_keeps_its_first_words() {
+async fn a_retried_activity_counts_once_and_keeps_its_first_text() {
     for design in Design::ALL {
         let (_, feeds) = open(design, "once").await;
         feeds.follow("ann", &["bob".into()]).await.unwrap();
@@ -134,7 +134,7 @@ async fn an_activity_counts_once_and_keeps_its_first_words() {
 }
 
 #[tokio::test]
-async fn a_cursor_stays_where_it_is_when_more_is_posted() {
+async fn a_cursor_is_stable_under_new_posts() {
     for design in Design::ALL {
         let (_, feeds) = open(design, "cursor").await;
         for n in 0..20 {
@@ -152,7 +152,7 @@ async fn a_cursor_stays_where_it_is_when_more_is_posted() {
 }
 
 #[tokio::test]
-async fn a_feed_ends_at_its_depth_and_a_user_follows_so_many() {
+async fn depth_and_follows_are_limited() {
     for design in Design::ALL {
         let (_, feeds) = open(design, "depth").await;
         for n in 0..50 {
@@ -171,7 +171,7 @@ async fn a_feed_ends_at_its_depth_and_a_user_follows_so_many() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_posts_follows_and_reads_at_once_ends_up_with_what_the_definition_says() {
+async fn concurrent_posts_follows_and_reads_end_as_defined() {
     for design in Design::ALL {
         let (_, feeds) = open(design, "at_once").await;
         let tasks = (0..4).map(|task: u64| {
@@ -210,7 +210,7 @@ async fn whoever_posts_follows_and_reads_at_once_ends_up_with_what_the_definitio
     }
 }
 
-/// Who follows whom in the database of a test.
+/// The follower graph in the database of a test.
 async fn edges(design: Design) -> BTreeSet<(String, String)> {
     use futures_util::TryStreamExt;
     let database = database(&format!("feeds_at_once_{}", design.name())).await;
@@ -221,7 +221,7 @@ async fn edges(design: Design) -> BTreeSet<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_has_leaves_nothing_behind() {
+async fn an_unknown_user_leaves_nothing_in_the_database() {
     let (database, feeds) = open(Design::Hybrid, "nobody").await;
     for n in 0..5 {
         assert!(ids(&feeds, &format!("made-up-{n}")).await.is_empty());
@@ -231,7 +231,7 @@ async fn a_name_that_nobody_has_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_cache_that_was_never_finished_is_made_anew() {
+async fn an_abandoned_cache_is_created_again() {
     let (database, feeds) = open(Design::Hybrid, "unfinished").await;
     feeds.post(activity("1", "ann", 1)).await.unwrap();
     let caches = database.collection::<bson::Document>("feed_caches");
@@ -269,7 +269,7 @@ async fn caches_are_capped_and_authors_with_many_followers_are_pulled() {
 }
 
 #[tokio::test]
-async fn a_database_goes_from_design_to_design_as_far_as_it_can() {
+async fn a_database_changes_between_compatible_designs() {
     let database = database("feeds_change").await;
     let open = |design| Feeds::open(&database, settings(design), Clock::start());
     let hybrid = open(Design::Hybrid).await.unwrap();
@@ -285,7 +285,7 @@ async fn a_database_goes_from_design_to_design_as_far_as_it_can() {
 }
 
 #[tokio::test]
-async fn of_more_authors_than_one_query_takes_the_newest_are_seen_and_no_more_is_in_memory() {
+async fn many_authors_need_bounded_memory_and_show_the_newest() {
     let database = database("feeds_parts").await;
     let settings = Settings { design: Design::OnRead, ..Settings::default() };
     let feeds = Feeds::open(&database, settings, Clock::start()).await.unwrap();
@@ -312,7 +312,7 @@ async fn of_more_authors_than_one_query_takes_the_newest_are_seen_and_no_more_is
 }
 
 #[tokio::test]
-async fn a_cache_that_finds_no_memory_is_made_at_the_next_reading() {
+async fn a_cache_without_memory_is_created_at_the_next_read() {
     let (database, feeds) = open(Design::Hybrid, "memory").await;
     feeds.post(activity("1", "ann", 1)).await.unwrap();
     let budget = Budget::new(1 << 10);

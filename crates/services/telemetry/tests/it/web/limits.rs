@@ -1,4 +1,4 @@
-//! What happens at the limits: refusals that say when to come back, and nobody who is slow holds up the others.
+//! Tests the limits: refusals with a retry time, and slow clients that do not block others.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::client::Client;
 
 const INGEST: &str = "/api/telemetry/ingest";
 const BATCH: &str = "/api/telemetry/ingest/batch";
-/// What ends by itself has this long on a machine that is busy.
+/// The timeout on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn batch(readings: i64) -> Value {
@@ -20,7 +20,7 @@ fn batch(readings: i64) -> Value {
 }
 
 #[tokio::test]
-async fn readings_that_the_queue_cannot_hold_are_told_when_to_come_back() {
+async fn readings_beyond_the_queue_get_a_retry_time() {
     let service = start("queue", "readings: {queue_max: 10, gather: 1s}").await;
     let (address, now) = (service.address(), now_ms());
     let first = (0..10).map(|n| {
@@ -62,7 +62,7 @@ async fn a_batch_of_too_many_readings_is_refused() {
 }
 
 #[tokio::test]
-async fn requests_that_find_no_room_are_told_to_come_back() {
+async fn requests_beyond_the_limit_get_a_retry_time() {
     let service = start("room", "limits: {requests_max: 1, body: 30s}").await;
     let mut slow = Client::connect(service.address()).await;
     let body = reading("s", now_ms(), 1.0).to_string();
@@ -91,7 +91,7 @@ async fn requests_that_find_no_room_are_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn bodies_that_find_no_memory_are_told_to_come_back() {
+async fn bodies_beyond_the_budget_get_a_retry_time() {
     let limits =
         "limits: {bodies_bytes_max: 65536, body_bytes_max: 65536, batch_bytes_max: 65536, body: 30s}";
     let service = start("memory", limits).await;
@@ -119,7 +119,7 @@ async fn bodies_that_find_no_memory_are_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn statistics_of_too_many_sensors_and_intervals_are_refused_with_what_to_ask_instead() {
+async fn statistics_beyond_the_limits_are_refused_with_a_hint() {
     let service = start("figures", "limits: {summaries_max: 800}").await;
     let mut client = Client::connect(service.address()).await;
     let now = now_ms();
@@ -145,7 +145,7 @@ async fn statistics_of_too_many_sensors_and_intervals_are_refused_with_what_to_a
 }
 
 #[tokio::test]
-async fn answers_that_find_no_memory_are_told_to_come_back() {
+async fn answers_beyond_the_budget_get_a_retry_time() {
     let service = start("answers", "limits: {answers_bytes_max: 65536}").await;
     let mut client = Client::connect(service.address()).await;
     client.post(BATCH, &batch(10)).await.is(201);
@@ -167,7 +167,7 @@ async fn answers_that_find_no_memory_are_told_to_come_back() {
     }
     client.post("/api/telemetry/stats", &many).await.is(200);
 
-    // More than there is at all: nobody should come back for that.
+    // More than the whole budget: a retry would not help.
     client.post(BATCH, &batch(5_000)).await.is(201);
     let problem = client.get("/api/telemetry/stats/s?window=1h").await.problem(422);
     assert!(problem["detail"].as_str().unwrap().contains("shorter window"), "{problem}");
@@ -183,7 +183,7 @@ async fn answers_that_find_no_memory_are_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn clients_that_are_slow_are_given_up() {
+async fn slow_clients_time_out() {
     let service = start("slow", "limits: {idle: 3s, body: 1s, request: 1s}").await;
     for beginning in ["", "G", "GET /healthz HTTP/1.1\r\nhost: t", "PRI * HTTP/2.0\r\n"] {
         let mut client = Client::connect(service.address()).await;
@@ -200,7 +200,7 @@ async fn clients_that_are_slow_are_given_up() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait_for_their_turn() {
+async fn connections_beyond_the_limit_wait() {
     let service = start("turn", "limits: {connections_max: 2}").await;
     let mut first = Client::connect(service.address()).await;
     let mut second = Client::connect(service.address()).await;

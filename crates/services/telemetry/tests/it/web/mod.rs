@@ -1,4 +1,4 @@
-//! The service over HTTP, as a client sees it.
+//! Tests the service over HTTP.
 
 mod bench;
 mod client;

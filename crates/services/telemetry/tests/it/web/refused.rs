@@ -1,4 +1,4 @@
-//! What is refused, with which status, and that nothing of it is stored.
+//! Tests refusals: their status, and that nothing is stored.
 
 use plimsoll_telemetry::serve::Running;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::client::Client;
 
 const INGEST: &str = "/api/telemetry/ingest";
 
-/// A service that has one reading of the sensor `known`.
+/// A service with one reading of the sensor `known`.
 async fn with_one(name: &str) -> (Running, Client) {
     let (service, mut client) = served(name).await;
     client.post(INGEST, &reading("known", now_ms(), 1.0)).await.is(201);
@@ -16,7 +16,7 @@ async fn with_one(name: &str) -> (Running, Client) {
 }
 
 #[tokio::test]
-async fn a_reading_that_cannot_be_meant_is_refused_with_its_field() {
+async fn an_invalid_reading_is_refused_with_its_field() {
     let (service, mut client) = with_one("bad_readings").await;
     let now = now_ms();
     let with = |field: &str, value: Value| {
@@ -56,7 +56,7 @@ async fn a_reading_that_cannot_be_meant_is_refused_with_its_field() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_is_refused() {
+async fn invalid_json_is_refused() {
     let (service, mut client) = with_one("no_json").await;
     let good = reading("s", now_ms(), 1.0).to_string();
     let bodies = [
@@ -90,7 +90,7 @@ async fn a_body_that_is_no_json_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_says_a_key_twice_is_refused() {
+async fn a_duplicate_key_is_refused() {
     let (service, mut client) = with_one("twice").await;
     let now = now_ms();
     let twice = format!(r#"{{"sensorId":"s","timestamp":{now},"t":1,"t":2}}"#);
@@ -128,7 +128,7 @@ async fn a_body_of_10_mb_is_refused_everywhere_and_said_so() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_is_counted_as_it_comes() {
+async fn a_chunked_body_is_limited_as_it_arrives() {
     use tokio::io::AsyncWriteExt;
     let (service, mut client) = with_one("chunked").await;
     let head = "POST /api/telemetry/ingest HTTP/1.1\r\nhost: t\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -166,7 +166,7 @@ async fn a_page_in_a_browser_may_not_use_a_service_without_security() {
 }
 
 #[tokio::test]
-async fn a_sensor_that_nobody_knows_is_not_found() {
+async fn an_unknown_sensor_is_not_found() {
     let (service, mut client) = with_one("unknown").await;
     for path in
         ["/api/telemetry/stats/nobody?window=1h", "/api/telemetry/nobody/latest", "/api/telemetry/nobody"]
@@ -232,7 +232,7 @@ async fn hostile_queries_and_names_are_refused() {
 }
 
 #[tokio::test]
-async fn an_activity_or_a_follower_that_cannot_be_meant_is_refused() {
+async fn an_invalid_activity_or_follower_is_refused() {
     let (service, mut client) = with_one("bad_activities").await;
     let now = now_ms();
     for body in [
@@ -258,7 +258,7 @@ async fn an_activity_or_a_follower_that_cannot_be_meant_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_ends_the_connection_and_nothing_else() {
+async fn invalid_http_ends_only_its_connection() {
     use tokio::io::AsyncWriteExt;
     let (service, mut client) = with_one("no_http").await;
     for bytes in

@@ -1,4 +1,4 @@
-//! Every route, when all is well.
+//! Tests the success of every route.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ const BATCH: &str = "/api/telemetry/ingest/batch";
 const LINES: [(&str, &str); 1] = [("content-type", "application/x-ndjson")];
 
 #[tokio::test]
-async fn a_reading_is_stored_once_and_answered_201_however_often_it_comes() {
+async fn a_retried_reading_is_stored_once_and_answered_201() {
     let (service, mut client) = served("ingest").await;
     let now = now_ms();
     let sent = json!({
@@ -68,7 +68,7 @@ async fn fill(client: &mut Client, now: i64) {
 }
 
 #[tokio::test]
-async fn statistics_tell_the_window_and_its_intervals() {
+async fn statistics_cover_the_window_and_its_intervals() {
     let (service, mut client) = served("statistics").await;
     let now = now_ms();
     fill(&mut client, now).await;
@@ -109,7 +109,7 @@ async fn statistics_tell_the_window_and_its_intervals() {
 }
 
 #[tokio::test]
-async fn readings_come_page_by_page_in_order() {
+async fn readings_are_paged_in_order() {
     let (service, mut client) = served("range").await;
     let now = now_ms();
     fill(&mut client, now).await;
@@ -129,7 +129,7 @@ async fn readings_come_page_by_page_in_order() {
 }
 
 #[tokio::test]
-async fn a_feed_shows_what_those_do_whom_a_user_follows() {
+async fn a_feed_shows_the_activities_of_followed_users() {
     let (service, mut client) = served("feed").await;
     for (id, user) in [("1", "bob"), ("2", "cid"), ("3", "ann")] {
         let activity = json!({"activityId": id, "userId": user, "type": "post", "text": "hi", "timestamp": id.parse::<i64>().unwrap()});
@@ -161,7 +161,7 @@ async fn a_feed_shows_what_those_do_whom_a_user_follows() {
 }
 
 #[tokio::test]
-async fn the_service_tells_how_it_is() {
+async fn health_readiness_and_metrics_are_served() {
     let (service, mut client) = served("health").await;
     assert_eq!(client.get("/healthz").await.is(200).json(), json!({"status": "ok"}));
     assert_eq!(client.get("/readyz").await.is(200).json(), json!({"status": "ready"}));
@@ -192,7 +192,7 @@ async fn the_service_tells_how_it_is() {
 }
 
 #[tokio::test]
-async fn every_line_of_the_metrics_is_one_that_prometheus_reads() {
+async fn every_line_of_the_metrics_is_valid_for_prometheus() {
     let (service, mut client) = served("exposition").await;
     let metrics = client.get("/metrics").await.is(200);
     let mut begun = String::new();
@@ -209,7 +209,7 @@ async fn every_line_of_the_metrics_is_one_that_prometheus_reads() {
 }
 
 #[tokio::test]
-async fn the_description_holds_every_route_and_every_route_is_there() {
+async fn every_described_route_exists() {
     let (service, mut client) = served("openapi").await;
     let document = client.get("/openapi.json").await.is(200).json();
     let paths = document["paths"].as_object().unwrap();
@@ -231,7 +231,7 @@ async fn the_description_holds_every_route_and_every_route_is_there() {
 }
 
 #[tokio::test]
-async fn what_the_description_refers_to_is_in_it() {
+async fn every_reference_of_the_description_resolves() {
     fn check(value: &Value, document: &Value) {
         match value {
             Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Keys, tokens, scopes and TLS.
+//! Tests keys, tokens, scopes and TLS.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn sha256(text: &str) -> String {
         .collect()
 }
 
-/// A service with one key for each scope, named like it, and tokens.
+/// A service with tokens, and one key for each scope with its name.
 async fn guarded(name: &str, more: &str) -> Running {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("secret"), SECRET).unwrap();
@@ -49,7 +49,7 @@ fn token(claims: &Value) -> String {
     format!("{body}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
 }
 
-/// What each route with a scope is asked with, and that scope.
+/// A request to each route with a scope, and the scope.
 fn requests() -> [(&'static str, &'static str, Option<Value>, &'static str); 11] {
     let now = now_ms();
     [
@@ -113,7 +113,7 @@ async fn every_route_needs_a_key_with_its_scope() {
 }
 
 #[tokio::test]
-async fn a_token_opens_what_it_says_as_long_as_it_says() {
+async fn a_token_grants_its_scopes_until_it_expires() {
     let service = guarded("tokens", "").await;
     let now_s = now_ms() / 1000;
     let [write, .., read] = requests();
@@ -143,7 +143,7 @@ async fn a_token_opens_what_it_says_as_long_as_it_says() {
 }
 
 #[tokio::test]
-async fn the_rate_limit_counts_each_key_for_itself_and_says_when_to_come_back() {
+async fn the_rate_limit_is_for_each_key_and_gives_a_retry_time() {
     let service = guarded("rates", "limits: {rate: {per_s: 0.5, burst: 3}}").await;
     let [write, .., read] = requests();
     let mut statuses = Vec::new();
@@ -176,7 +176,7 @@ fn connector(certificate: &Path) -> TlsConnector {
 }
 
 #[tokio::test]
-async fn over_tls_everything_is_as_without() {
+async fn tls_serves_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(directory.path().join("cert.pem"), made.cert.pem()).unwrap();

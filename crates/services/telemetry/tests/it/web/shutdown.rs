@@ -1,4 +1,4 @@
-//! The end under load: what was acknowledged is there.
+//! Stops the service under load: acknowledged data is stored.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ const INGEST: &str = "/api/telemetry/ingest";
 const BATCH: &str = "/api/telemetry/ingest/batch";
 const BATCH_READINGS: i64 = 20;
 
-/// Sends readings one after the other until the connection ends, and tells the times of those that were answered 201.
+/// Sends readings until the connection ends, and returns the times of those answered 201.
 async fn load(address: SocketAddr, sensor: String, stop: Arc<AtomicBool>) -> Vec<i64> {
     let mut client = Client::connect(address).await;
     let (begun, mut acknowledged) = (now_ms(), Vec::new());
@@ -38,7 +38,7 @@ async fn load(address: SocketAddr, sensor: String, stop: Arc<AtomicBool>) -> Vec
     acknowledged
 }
 
-/// The times of all readings that are stored of a sensor.
+/// The times of all stored readings of a sensor.
 async fn found(readings: &Readings, sensor: &str) -> BTreeSet<i64> {
     let (from_ms, to_ms) = (0, i64::MAX);
     let mut query = RangeQuery { sensor: sensor.to_owned(), from_ms, to_ms, after: None, limit: 10_000 };
@@ -54,7 +54,7 @@ async fn found(readings: &Readings, sensor: &str) -> BTreeSet<i64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_end_under_load_loses_nothing_that_was_acknowledged() {
+async fn a_stop_under_load_loses_no_acknowledged_reading() {
     let service = start("shutdown", "readings: {gather: 20ms}").await;
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> =
@@ -71,17 +71,14 @@ async fn an_end_under_load_loses_nothing_that_was_acknowledged() {
     for (n, writer) in writers.into_iter().enumerate() {
         let acknowledged = writer.await.unwrap();
         let found = found(&readings, &format!("s{n}")).await;
-        assert!(
-            acknowledged.iter().all(|at| found.contains(at)),
-            "a reading that was answered 201 is not there"
-        );
+        assert!(acknowledged.iter().all(|at| found.contains(at)), "a reading answered 201 is missing");
         all += acknowledged.len();
     }
     assert!(all >= 400, "{all}");
 }
 
-/// Sends batches until the connection ends, in each of which one reading cannot be meant if they are `mixed`. Tells the times
-/// of the readings that were acknowledged: all but those that a 201 or 207 lists as failed.
+/// Sends batches until the connection ends, each with one invalid reading if `mixed`. Returns the times of the acknowledged
+/// readings: all in a 201 or 207 but those listed as failed.
 async fn load_batches(address: SocketAddr, sensor: String, mixed: bool, stop: Arc<AtomicBool>) -> Vec<i64> {
     let mut client = Client::connect(address).await;
     let (begun, mut acknowledged) = (now_ms(), Vec::new());
@@ -111,7 +108,7 @@ async fn load_batches(address: SocketAddr, sensor: String, mixed: bool, stop: Ar
     acknowledged
 }
 
-/// Posts activities until the connection ends, and tells the ids of those that were answered 201.
+/// Posts activities until the connection ends, and returns the ids of those answered 201.
 async fn load_activities(address: SocketAddr, user: String, stop: Arc<AtomicBool>) -> Vec<String> {
     let mut client = Client::connect(address).await;
     let mut acknowledged = Vec::new();
@@ -131,7 +128,7 @@ async fn load_activities(address: SocketAddr, user: String, stop: Arc<AtomicBool
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_end_under_load_loses_nothing_of_batches_and_no_activity_that_was_acknowledged() {
+async fn a_stop_under_load_loses_no_acknowledged_batch_or_activity() {
     let service = start("shutdown_many", "readings: {gather: 20ms}").await;
     let (address, stop) = (service.address(), Arc::new(AtomicBool::new(false)));
     let batches: Vec<_> = (0..8)
@@ -156,15 +153,12 @@ async fn an_end_under_load_loses_nothing_of_batches_and_no_activity_that_was_ack
     let found = activities::stored(&database).await;
     for posts in posts {
         let acknowledged = posts.await.unwrap();
-        assert!(
-            acknowledged.iter().all(|id| found.contains(id)),
-            "an activity that was answered 201 is gone"
-        );
+        assert!(acknowledged.iter().all(|id| found.contains(id)), "an activity answered 201 is missing");
     }
 }
 
 #[tokio::test]
-async fn a_request_that_is_being_sent_is_finished_and_no_other_is_taken() {
+async fn a_stop_finishes_a_begun_request_and_accepts_no_other() {
     let service = start("last", "").await;
     let address = service.address();
     let mut client = Client::connect(address).await;
@@ -190,7 +184,7 @@ async fn a_request_that_is_being_sent_is_finished_and_no_other_is_taken() {
 }
 
 #[tokio::test]
-async fn who_does_not_finish_in_time_is_cut_off() {
+async fn a_connection_beyond_the_drain_time_is_cut_off() {
     let service = start("cut", "limits: {drain: 200ms}").await;
     let mut client = Client::connect(service.address()).await;
     let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: 10\r\n\r\n");
