@@ -1,5 +1,7 @@
 //! A small service with one endpoint shows everything that a service gets from this crate.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
