@@ -40,9 +40,9 @@ pub(super) fn unread(error: &Error) -> String {
 fn describe(error: &Error) -> String {
     if is_too_large(error) {
         return format!(
-            "{error}; a change is larger than the 16 MB that the server gives at once (an update comes with the whole document besides \
-             what was changed): leave out with `stages` what is not needed, such as `{{$unset: updateDescription}}`, and the pipeline \
-             goes on there"
+            "{error}; a change is larger than 16 MB, the limit of a server's reply (an update contains the whole document and the \
+             changed fields): drop unneeded fields with `stages`, such as `{{$unset: updateDescription}}`, and the pipeline \
+             resumes there"
         );
     }
     error.to_string()
@@ -82,9 +82,9 @@ mod tests {
         for passing in [189, 11601, 10107] {
             assert_eq!(check(passing), None, "{passing}");
         }
-        assert!(check(286).unwrap().contains("has forgotten that part of its history"));
+        assert!(check(286).unwrap().contains("no longer has that part of its history"));
         let words = check(TOO_LARGE).unwrap();
-        assert!(words.contains("`{$unset: updateDescription}`") && !words.contains("forgotten"), "{words}");
+        assert!(words.contains("`{$unset: updateDescription}`") && !words.contains("no longer has"), "{words}");
         let words = refused(&error(TOO_LARGE)).to_string();
         assert!(words.starts_with("the changes cannot be read: ") && words.contains("16 MB"), "{words}");
     }
