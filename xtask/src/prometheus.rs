@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use plimsoll_install::{Lock, Site};
+use plimsoll_install::{AtomicDir, Lock};
 
 use crate::command;
 
@@ -21,12 +21,12 @@ pub(crate) fn install(cache: &Path) -> Result<()> {
         return Ok(());
     }
     eprintln!("installing Prometheus into {}", directory.display());
-    let site = Site::beside(&directory)?;
+    let site = AtomicDir::new(&directory)?;
     unpack(site.path()).context(
         "install Prometheus: it takes apt-get, dpkg-deb and a network (other systems: unpack a release of Prometheus 2.42 or newer \
          so that prometheus/usr/bin/prometheus is in the cache)",
     )?;
-    site.put().context("put Prometheus in its place")
+    site.commit().context("put Prometheus in its place")
 }
 
 fn unpack(directory: &Path) -> Result<()> {

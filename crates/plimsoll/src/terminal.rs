@@ -1,14 +1,16 @@
 //! Writes what the live view says: data to stdout, talk to stderr.
 
 use std::io::{self, IsTerminal, Write, stderr, stdout};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use plimsoll_host::embedded::{Progress, Step};
+use plimsoll_host::embedded::Progress;
 use plimsoll_measure::event::Event;
 use plimsoll_report::live::{Kind, Width};
 use plimsoll_report::text::Style;
 use plimsoll_report::{Live, live};
 use plimsoll_run::console::{Console, LiveView};
+
+mod installation;
 
 /// Columns when the terminal does not tell.
 const COLUMNS: usize = 100;
@@ -98,13 +100,13 @@ pub fn console(is_quiet: bool) -> &'static dyn Console {
     if is_quiet { &Quiet } else { &STDERR }
 }
 
-static STDERR: Stderr = Stderr { shown: AtomicU32::new(0) };
+static STDERR: Stderr = Stderr { installation_due: AtomicU64::new(0) };
 
 /// Messages, progress and the live view on stderr.
 #[derive(Debug)]
 struct Stderr {
-    /// Twentieths of an installation that a log has got a line for.
-    shown: AtomicU32,
+    /// When a log gets the next line about an installation, in seconds since its start.
+    installation_due: AtomicU64,
 }
 
 /// Warnings on stderr, and nothing else.
@@ -135,33 +137,10 @@ impl Console for Stderr {
     }
 
     fn installing(&self, progress: &Progress) {
-        let mut shown = self.shown.load(Ordering::Relaxed);
-        show(progress, &mut shown);
-        self.shown.store(shown, Ordering::Relaxed);
+        installation::show(progress, &self.installation_due);
     }
 
     fn live(&self) -> Option<Box<dyn LiveView>> {
         Some(Box::new(Terminal::new()))
-    }
-}
-
-fn show(progress: &Progress, shown: &mut u32) {
-    let seconds = progress.elapsed_ns / 1_000_000_000;
-    let text = match &progress.step {
-        Step::Waiting => "another process installs it, waiting".to_owned(),
-        Step::Fetching => "fetching the sources".to_owned(),
-        Step::Compiling { begun, expected, name } => format!("compiling {begun} of about {expected}: {name}"),
-        Step::Installed => "installed".to_owned(),
-    };
-    if stderr().is_terminal() {
-        let end = if progress.step == Step::Installed { "\n" } else { "" };
-        write!(stderr(), "\r\x1b[K  {seconds:>4} s  {text}{end}").unwrap_or_default();
-        return;
-    }
-    // A log gets a line for every twentieth crate, not for each.
-    let part = if let Step::Compiling { begun, .. } = progress.step { 1 + begun / 20 } else { 0 };
-    if part == 0 || part > *shown {
-        *shown = part.max(*shown);
-        say(&format!("  {seconds:>4} s  {text}"));
     }
 }

@@ -1,15 +1,15 @@
 //! How fast the servers in this process take documents from one blocking client: `cargo bench -p plimsoll-host`.
 //!
-//! Goal: the null server takes well over 1 M small documents/s in batches of 1000 over one connection, and the lying
+//! Goal: the null server takes well over 1 M small documents/s in batches of 1000 over one connection, and the faulty
 //! server 1 M documents in seconds, so that neither is what a self-test measures. No goal: many connections, large
-//! documents. The client sends the same bytes again and again; the lying server gets a new `_id` patched into each.
+//! documents. The client sends the same bytes again and again; the faulty server gets a new `_id` patched into each.
 
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use bson::{RawDocumentBuf, rawdoc};
-use plimsoll_host::{lying, null};
+use plimsoll_host::{faulty, null};
 use plimsoll_measure::clock;
 use plimsoll_wire::frame;
 
@@ -84,8 +84,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("null server:  {:>10.0} documents/s, {BATCH} an insert", batches * BATCH as f64);
     let singles = per_second(null.address(), &mut Insert::new(1), rounds * 10)?;
     println!("null server:  {singles:>10.0} documents/s, one an insert");
-    let lying = lying::Server::start(lying::Options::default())?;
-    let batches = per_second(lying.address(), &mut Insert::new(BATCH), rounds / 5)?;
-    println!("lying server: {:>10.0} documents/s, {BATCH} an insert", batches * BATCH as f64);
+    let faulty = faulty::Server::start(faulty::Options::default())?;
+    let batches = per_second(faulty.address(), &mut Insert::new(BATCH), rounds / 5)?;
+    println!("faulty server: {:>10.0} documents/s, {BATCH} an insert", batches * BATCH as f64);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The directory of one server: its data, its log, and a lock that is held while its owner or the server lives.
+//! Creates the directory of one server: its data, its log, and a lock that its owner and the server hold.
 //!
 //! ```text
 //! plimsoll-4711-x8Kq2z/
@@ -9,11 +9,10 @@
 //! ```
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
-use plimsoll_process::home;
 pub use plimsoll_process::home::Storage;
+use plimsoll_process::home::{self, Error};
 
 /// How the names of temporary homes begin; the owner's process id and six random characters follow.
 const PREFIX: &str = "plimsoll-";
@@ -21,43 +20,6 @@ const PREFIX: &str = "plimsoll-";
 /// A home of a server. Dropping it removes a temporary one.
 #[derive(Debug)]
 pub(crate) struct Home(home::Home);
-
-/// A home could not be made, locked or moved.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file system refused.
-    #[error(
-        "{path:?} cannot be used for a server's storage ({source}): choose a directory that can be written to"
-    )]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Another server runs on it.
-    #[error("{0:?} is the storage of a server that is running: stop that one first (`plimsoll server stop`)")]
-    Locked(PathBuf),
-    /// It holds something that is not ours.
-    #[error(
-        "{0:?} holds files that are not a server storage of Plimsoll's: name an empty or a new directory"
-    )]
-    Foreign(PathBuf),
-    /// There is something where the storage should go.
-    #[error("{0:?} exists already: name a directory that does not exist yet")]
-    Exists(PathBuf),
-}
-
-impl From<home::Error> for Error {
-    fn from(error: home::Error) -> Self {
-        match error {
-            home::Error::Io { path, source } => Self::Io { path, source },
-            home::Error::Locked(path) => Self::Locked(path),
-            home::Error::Foreign(path) => Self::Foreign(path),
-            home::Error::Exists(path) => Self::Exists(path),
-        }
-    }
-}
 
 impl Home {
     /// Opens the home that `storage` names and locks it. `parent` is where temporary ones go; what dead owners left
@@ -91,7 +53,7 @@ impl Home {
 
     /// A second handle of the lock, for the server to inherit.
     pub(crate) fn lock_for_server(&self) -> Result<File, Error> {
-        Ok(self.0.lock()?)
+        self.0.lock()
     }
 
     /// Leaves the directory where it is, temporary or not.
@@ -101,7 +63,7 @@ impl Home {
 
     /// Moves the home to `to`, by renaming or, across file systems, by copying. The server must be stopped.
     pub(crate) fn move_to(self, to: &Path) -> Result<PathBuf, Error> {
-        Ok(self.0.move_to(to)?)
+        self.0.move_to(to)
     }
 }
 
@@ -126,14 +88,5 @@ mod tests {
         fs::write(left.join("lock"), "").unwrap();
         assert_eq!(sweep(parent.path()), 1);
         assert!(home.path().exists() && !left.exists());
-    }
-
-    #[test]
-    fn a_refusal_says_what_to_do_with_a_server() {
-        let parent = tempfile::tempdir().unwrap();
-        let storage = Storage::At(parent.path().join("kept"));
-        let _home = Home::open(&storage, parent.path()).unwrap();
-        let text = Home::open(&storage, parent.path()).unwrap_err().to_string();
-        assert!(text.contains("plimsoll server stop"), "{text}");
     }
 }

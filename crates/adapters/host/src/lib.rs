@@ -1,11 +1,13 @@
-//! Finds, installs, starts, probes, hurts and stops MongoDB servers; holds the null server, the lying server and the
+//! Finds, installs, starts, probes, disturbs and stops MongoDB servers; holds the null server, the faulty server and the
 //! machine's facts.
 //!
-//! Everything but [`probe`] blocks: call it on a thread that may wait. It must never learn what a load or a scenario is.
+//! Everything but [`probe`] blocks. The crate must not know loads or scenarios.
 
 pub use home::{Storage, sweep};
-pub use local::{Ending, Profile, Server};
+pub use launch_spec::Profile;
+pub use local::Server;
 pub use plimsoll_install::{Cache, NoPlace};
+pub use plimsoll_process::Ending;
 
 pub mod embedded;
 pub mod mongod;
@@ -14,7 +16,7 @@ pub mod registry;
 
 pub mod probe;
 
-pub mod lying;
+pub mod faulty;
 pub mod null;
 pub mod scripted;
 
@@ -24,9 +26,9 @@ pub mod proxy;
 pub mod machine;
 pub mod process;
 
-pub mod home;
-pub mod local;
 pub mod service;
 
-mod recipe;
+mod home;
+mod launch_spec;
+mod local;
 mod serve;

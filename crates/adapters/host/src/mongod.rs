@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use plimsoll_measure::environment::ServerKind;
 
 use crate::home::Storage;
-use crate::local::{self, Server};
-use crate::recipe::Recipe;
+use crate::launch_spec::LaunchSpec;
+use crate::local::Server;
 
 /// How to start one. It listens on 127.0.0.1 only and stands alone.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub enum Error {
     NotFound,
     /// It does not run.
     #[error(transparent)]
-    Start(#[from] local::Error),
+    Start(#[from] plimsoll_process::Error),
 }
 
 /// The first `mongod` on the PATH that may be executed.
@@ -67,7 +67,7 @@ pub fn start(options: &Options) -> Result<Server, Error> {
 }
 
 fn start_program(program: PathBuf, options: &Options) -> Result<Server, Error> {
-    let recipe = Recipe {
+    let spec = LaunchSpec {
         kind: ServerKind::Mongod,
         profile: None,
         product: None,
@@ -79,7 +79,7 @@ fn start_program(program: PathBuf, options: &Options) -> Result<Server, Error> {
         chooses_port: false,
         ready,
     };
-    Ok(Server::start(recipe, &options.storage, options.port)?)
+    Ok(Server::start(spec, &options.storage, options.port)?)
 }
 
 fn args(options: &Options) -> Vec<OsString> {

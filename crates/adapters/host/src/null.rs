@@ -10,7 +10,7 @@ use std::time::Duration;
 use plimsoll_measure::clock::{self, Instant};
 
 use crate::serve::reply::{self, Batch};
-use crate::serve::{Door, Gate, Request, Service, common};
+use crate::serve::{Gate, Listener, Request, Service, common};
 
 pub use crate::serve::Error;
 
@@ -24,7 +24,7 @@ pub struct Options {
 /// A null server on a free port of 127.0.0.1. Dropping it closes its connections and ends its threads.
 #[derive(Debug)]
 pub struct Server {
-    door: Door<Null>,
+    listener: Listener<Null>,
 }
 
 impl Server {
@@ -33,17 +33,17 @@ impl Server {
     /// # Errors
     /// [`Error`] if no port can be had.
     pub fn start(options: Options) -> Result<Self, Error> {
-        Ok(Server { door: Door::open(Null::default(), Gate::new(options.delay))? })
+        Ok(Server { listener: Listener::open(Null::default(), Gate::new(options.delay))? })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.listener.address()
     }
 
     /// How many documents it has acknowledged as written so far.
     pub fn acknowledged(&self) -> u64 {
-        self.door.service().acknowledged.load(Ordering::Relaxed)
+        self.listener.service().acknowledged.load(Ordering::Relaxed)
     }
 
     /// Withholds all answers from now on for `length`.
@@ -53,7 +53,7 @@ impl Server {
 
     /// Withholds all answers for `length` from the moment `from` on. It takes the place of any freeze set before.
     pub fn freeze_from(&self, from: Instant, length: Duration) {
-        self.door.gate().freeze(from, length);
+        self.listener.gate().freeze(from, length);
     }
 }
 

@@ -10,7 +10,7 @@ use plimsoll_install::Cache;
 use plimsoll_process::{Detached, Ending};
 use serde::{Deserialize, Serialize};
 
-use crate::local::Profile;
+use crate::launch_spec::Profile;
 
 /// How long a server that cannot be written down may take to end.
 const KILL_LIMIT: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bson::Document;
 
-use crate::serve::{Door, Gate, Request, Service, common, reply};
+use crate::serve::{Gate, Listener, Request, Service, common, reply};
 
 pub use crate::serve::Error;
 
@@ -18,7 +18,7 @@ const SECTIONS: [&str; 3] = ["documents", "updates", "deletes"];
 /// A scripted server on a free port of 127.0.0.1. Dropping it closes its connections and ends its threads.
 #[derive(Debug)]
 pub struct Server {
-    door: Door<Scripted>,
+    listener: Listener<Scripted>,
 }
 
 impl Server {
@@ -31,17 +31,17 @@ impl Server {
         script: impl Fn(&Document) -> Option<Document> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let service = Scripted { script: Box::new(script), heard: Mutex::default() };
-        Ok(Self { door: Door::open(service, Gate::default())? })
+        Ok(Self { listener: Listener::open(service, Gate::default())? })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.listener.address()
     }
 
     /// Every command so far, in the order it came.
     pub fn heard(&self) -> Vec<Document> {
-        self.door.service().heard().clone()
+        self.listener.service().heard().clone()
     }
 }
 

@@ -1,74 +1,30 @@
-//! A service of ours in a process of its own: started, hurt and ended as a server is, on a port that it keeps.
+//! Runs a service as a child process on a fixed port: starts, pauses, kills, restarts and stops it.
 
 use std::ffi::OsString;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use plimsoll_measure::clock;
-use plimsoll_process::{Child, Launch, LaunchError, Lifetime, Patience, Program, port};
+use plimsoll_process::{Child, Deadline, Error, Launch, Lifetime, Program, port};
 
-/// How long a start may take, and how often the log is looked at on the way; opening its database is part of it.
-const PATIENCE: Patience = Patience { limit: Duration::from_secs(60), every: Duration::from_millis(5) };
-/// How long a graceful end may take.
+/// The limit of a start, in which it opens its database, and the pause between two looks at the log.
+const DEADLINE: Deadline = Deadline { limit: Duration::from_secs(60), poll_every: Duration::from_millis(5) };
+/// The limit of a graceful end.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
-/// How a service is run.
+/// How to run a service.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The program.
     pub program: PathBuf,
     /// Its arguments; `--listen ADDRESS` is added.
     pub args: Vec<OsString>,
-    /// The file that takes its output.
+    /// The file of its output.
     pub log: PathBuf,
 }
 
-/// A service could not be started or signalled.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The program does not run.
-    #[error("{program:?} cannot be run ({source}): is it still where it was?")]
-    Spawn {
-        /// The program.
-        program: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It ended while it should have started.
-    #[error("the service ended while it started ({status}); the last lines of its log say why:\n{tail}")]
-    Ended {
-        /// How it ended.
-        status: ExitStatus,
-        /// The log's last lines.
-        tail: String,
-    },
-    /// It did not listen in time.
-    #[error("the service did not listen within {seconds} s; the last lines of its log:\n{tail}")]
-    NotReady {
-        /// How long it was given.
-        seconds: u64,
-        /// The log's last lines.
-        tail: String,
-    },
-    /// A signal could not be sent.
-    #[error(
-        "the service (process {pid}) cannot be signalled ({source}): end it by hand with `kill -9 {pid}`"
-    )]
-    Signal {
-        /// Its process.
-        pid: u32,
-        /// Why.
-        source: io::Error,
-    },
-    /// This machine has no port left.
-    #[error("no port of the loopback address can be had ({0}): close programs that hold many connections")]
-    Port(io::Error),
-}
-
-/// A service that runs, or that was killed and may be started again. Dropping it ends it.
+/// A running or killed service. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Service {
     options: Options,
@@ -77,12 +33,12 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it on a free port of 127.0.0.1 and waits until it says that it listens.
+    /// Starts it on a free port of 127.0.0.1 and waits until its log shows that it listens.
     ///
     /// # Errors
     /// [`Error`], with the last lines of its log.
     pub fn start(options: Options) -> Result<Self, Error> {
-        let [port] = port::free().map_err(Error::Port)?;
+        let [port] = port::free()?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let child = launch(&options, address)?;
         Ok(Self { options, address, child })
@@ -93,20 +49,20 @@ impl Service {
         self.address
     }
 
-    /// Its process, or the last one it had.
+    /// The ID of its current or last process.
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Kills it as a crash would (`SIGKILL`).
+    /// Kills it (`SIGKILL`).
     ///
     /// # Errors
-    /// When it cannot be signalled.
+    /// [`Error::Signal`].
     pub fn kill(&self) -> Result<(), Error> {
-        self.child.kill().map_err(|source| self.unheard(source))
+        self.child.kill()
     }
 
-    /// Starts it again on the same port, after it was killed.
+    /// Kills it and starts it again on the same port.
     ///
     /// # Errors
     /// [`Error`], with the last lines of its log.
@@ -116,32 +72,28 @@ impl Service {
         Ok(())
     }
 
-    /// Stops it where it is (`SIGSTOP`).
+    /// Pauses it (`SIGSTOP`).
     ///
     /// # Errors
-    /// When it cannot be signalled.
+    /// [`Error::Signal`].
     pub fn pause(&self) -> Result<(), Error> {
-        self.child.pause().map_err(|source| self.unheard(source))
+        self.child.pause()
     }
 
-    /// Lets it go on (`SIGCONT`).
+    /// Resumes it (`SIGCONT`).
     ///
     /// # Errors
-    /// When it cannot be signalled.
+    /// [`Error::Signal`].
     pub fn resume(&self) -> Result<(), Error> {
-        self.child.resume().map_err(|source| self.unheard(source))
+        self.child.resume()
     }
 
-    /// Asks it to end (`SIGTERM`) and waits; true if it did so by itself.
+    /// Asks it to end (`SIGTERM`) and waits 30 s at most; true if it ended.
     ///
     /// # Errors
-    /// When it cannot be signalled.
+    /// [`Error::Signal`].
     pub fn terminate(&self) -> Result<bool, Error> {
-        self.child.terminate(END_LIMIT).map_err(|source| self.unheard(source))
-    }
-
-    fn unheard(&self, source: io::Error) -> Error {
-        Error::Signal { pid: self.child.pid(), source }
+        self.child.terminate(END_LIMIT)
     }
 }
 
@@ -150,21 +102,11 @@ fn launch(options: &Options, address: SocketAddr) -> Result<Child, Error> {
     args.extend([OsString::from("--listen"), OsString::from(address.to_string())]);
     let (path, log) = (options.program.clone(), options.log.clone());
     let directory = log.parent().unwrap_or(Path::new(".")).to_owned();
-    let program = Program { path, args, log, directory, hidden_variables: &[] };
+    let program = Program { name: "the service", path, args, log, directory, hidden_variables: &[] };
     let (lifetime, now_ns) = (Lifetime::Bound, || clock::now().as_ns());
-    let launch = Launch { program: &program, lock: None, lifetime, patience: PATIENCE, now_ns };
-    let (child, ()) = launch
-        .until(&mut |lines| is_ready(lines, address).then_some(()))
-        .map_err(|error| not_started(options, error))?;
+    let launch = Launch { program: &program, lock: None, lifetime, deadline: DEADLINE, now_ns };
+    let (child, ()) = launch.until(&mut |lines| is_ready(lines, address).then_some(()))?;
     Ok(child)
-}
-
-fn not_started(options: &Options, error: LaunchError) -> Error {
-    match error {
-        LaunchError::Spawn(source) => Error::Spawn { program: options.program.clone(), source },
-        LaunchError::Ended { status, tail } => Error::Ended { status, tail },
-        LaunchError::Late { seconds, tail } => Error::NotReady { seconds, tail },
-    }
 }
 
 /// Whether one of the lines ends with its URL.

@@ -9,10 +9,10 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::producer::{BaseProducer, BaseRecord};
 use rdkafka::{Offset, TopicPartitionList};
 
-use crate::asker::Asker;
+use crate::backoff::{self, Backoff};
 use crate::cluster::{Cluster, Watch};
 use crate::error::{Error, words};
-use crate::nap::{self, Nap};
+use crate::metadata_client::MetadataClient;
 
 /// How long a loop waits for the next message at once.
 const POLL: Duration = Duration::from_millis(100);
@@ -56,7 +56,7 @@ pub fn consume(
     records: u64,
     limit: Duration,
 ) -> Result<Count, Error> {
-    let partitions = Asker::of(cluster)?.partitions(topic, limit)?;
+    let partitions = MetadataClient::of(cluster)?.partitions(topic, limit)?;
     let mut config = crate::source::tuned(cluster);
     config.set("group.id", "plimsoll-bench").set("enable.auto.commit", "false");
     config.set("enable.auto.offset.store", "false");
@@ -119,7 +119,7 @@ pub fn produce(
         count.bytes += payload.len() as u64;
         send(&producer, topic, number, &payload)?;
     }
-    nap::drain(&producer);
+    backoff::drain(&producer);
     count.elapsed_ns = clock::now().since(start);
     count.cpu_ns = clock::process_cpu_ns() - cpu_ns;
     Ok(count)
@@ -128,14 +128,14 @@ pub fn produce(
 fn send(producer: &BaseProducer, topic: &str, number: u64, payload: &[u8]) -> Result<(), Error> {
     let key = number.to_be_bytes();
     let mut record = BaseRecord::to(topic).key(&key[..]).payload(payload);
-    let mut nap = Nap::new();
+    let mut backoff = Backoff::new();
     loop {
         match producer.send(record) {
             Ok(()) => break,
             Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), again)) => {
                 record = again;
                 producer.poll(Duration::ZERO);
-                nap.take(Duration::MAX);
+                backoff.sleep(Duration::MAX);
             }
             Err((error, _)) => return Err(Error::refused(format!("writing to {topic:?}"), &error)),
         }

@@ -15,16 +15,16 @@ pub mod exactly_once;
 pub mod sink;
 
 pub mod group;
-pub mod survey;
 pub mod topic;
+pub mod topic_scan;
 
 pub mod bench;
 pub mod broker;
 
-mod asker;
+mod backoff;
 mod cluster;
 mod dead_letter;
 mod error;
 mod membership;
-mod nap;
+mod metadata_client;
 mod source;

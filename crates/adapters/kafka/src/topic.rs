@@ -14,9 +14,9 @@ use rdkafka::admin::{
 };
 use rdkafka::error::{KafkaResult, RDKafkaErrorCode};
 
-use crate::asker::Asker;
 use crate::cluster::{Cluster, Watch};
 use crate::error::{Error, said, words};
+use crate::metadata_client::MetadataClient;
 
 /// How often a topic that is being made or removed is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -64,7 +64,7 @@ pub struct Extent {
 /// A client that changes topics. Everything blocks, at most for the limit it was made with.
 pub struct Admin {
     client: AdminClient<Watch>,
-    asker: Asker,
+    metadata: MetadataClient,
     limit: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Admin {
     pub fn of(cluster: &Cluster, limit: Duration) -> Result<Self, Error> {
         let client = cluster.config().create_with_context(Watch::default());
         let client = client.map_err(|error| Error::Config(words(&error)))?;
-        Ok(Self { client, asker: Asker::of(cluster)?, limit })
+        Ok(Self { client, metadata: MetadataClient::of(cluster)?, limit })
     }
 
     /// Makes a topic and waits until every partition has a leader.
@@ -134,11 +134,11 @@ impl Admin {
     /// [`Error::NoTopic`], [`Error::Unreachable`], [`Error::Refused`].
     pub fn describe(&self, name: &str) -> Result<Vec<Extent>, Error> {
         let extent = |number| {
-            let (begin, end) = self.asker.ends(name, number, self.limit)?;
+            let (begin, end) = self.metadata.ends(name, number, self.limit)?;
             let [begin, end] = [begin, end].map(|offset| u64::try_from(offset).unwrap_or_default());
             Ok(Extent { partition: number.unsigned_abs(), begin, end })
         };
-        self.asker.partitions(name, self.limit)?.into_iter().map(extent).collect()
+        self.metadata.partitions(name, self.limit)?.into_iter().map(extent).collect()
     }
 
     /// A topic as it would have to be made anew: its partitions, how many brokers keep each, and the properties that were set on
@@ -147,7 +147,7 @@ impl Admin {
     /// # Errors
     /// [`Error::NoTopic`], [`Error::Unreachable`]; [`Error::Refused`], also when its properties are not told.
     pub fn as_made(&self, name: &str) -> Result<Topic, Error> {
-        let (partitions, replicas) = self.asker.shape(name, self.limit)?;
+        let (partitions, replicas) = self.metadata.shape(name, self.limit)?;
         let refused =
             |reason| Error::Refused { action: format!("asking how the topic {name:?} was made"), reason };
         let own = self.config(name).map_err(refused)?.entries.into_iter();
@@ -179,7 +179,9 @@ impl Admin {
             Ok(Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists)))) => {
                 Err(Error::TopicExists(name.to_owned()))
             }
-            Ok(Some(Err((_, RDKafkaErrorCode::UnknownTopicOrPartition)))) => Err(self.asker.no_topic(name)),
+            Ok(Some(Err((_, RDKafkaErrorCode::UnknownTopicOrPartition)))) => {
+                Err(self.metadata.no_topic(name))
+            }
             Ok(Some(Err((_, code)))) => Err(refused(said(code))),
             Ok(None) => Err(refused("the broker did not say".to_owned())),
             Err(error) => Err(refused(words(&error))),
@@ -194,7 +196,7 @@ impl Admin {
         will_do: impl Fn(Result<usize, Error>) -> bool,
     ) -> Result<(), Error> {
         let began = clock::now();
-        while !will_do(self.asker.partitions(name, self.limit).map(|partitions| partitions.len())) {
+        while !will_do(self.metadata.partitions(name, self.limit).map(|partitions| partitions.len())) {
             if self.is_over(began) {
                 let reason = format!("it was not done within {} s", self.limit.as_secs());
                 return Err(Error::Refused { action: format!("{doing} the topic {name:?}"), reason });

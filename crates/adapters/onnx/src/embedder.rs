@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use crate::batch;
 use crate::model::VerifyError;
-use crate::network::{Network, NetworkError};
+use crate::network::Network;
 use crate::pool;
-use crate::runtime::RuntimeError;
+use crate::runtime::{NetworkError, RuntimeError};
 use crate::settings::{Files, Limits, LimitsError, Settings};
 use crate::text::{Cut, Texts, TokenizerError};
 use crate::weights::Weights;

@@ -3,7 +3,7 @@
 use ort::session::SessionInputValue;
 use ort::value::{Outlet, Tensor, TensorElementType, TensorRef, ValueType};
 
-use crate::network::text;
+use crate::runtime::text;
 
 /// One input of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

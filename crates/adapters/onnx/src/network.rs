@@ -1,19 +1,14 @@
-//! One model in ONNX Runtime: from the numbers of tokens to a vector for each.
-
-use std::fs;
-use std::path::Path;
+//! Runs one model in ONNX Runtime: from token numbers to one vector per text.
 
 use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::value::{Outlet, TensorElementType, ValueType};
 
 use crate::inputs::{Input, Numbers};
-use crate::runtime::{self, RuntimeError};
+use crate::runtime::{self, NetworkError, check_size, text};
 use crate::settings::{Files, Pooling};
 use crate::weights::Weights;
 
-/// The longest ONNX file in one piece; a file of the Protocol Buffers has no more.
-const FILE_BYTES_MAX: u64 = 1 << 31;
 /// Steps of ONNX Runtime's optimiser that make a model slower on a CPU: what they put together is not vectorised.
 const UNWANTED: &str = "SkipLayerNormFusion;BiasGeluFusion";
 
@@ -25,13 +20,6 @@ pub(crate) struct Network {
     pooling: Pooling,
     dimensions: usize,
     numbers: Numbers,
-}
-
-/// A file could not be made a network.
-#[derive(Debug)]
-pub(crate) enum NetworkError {
-    Runtime(RuntimeError),
-    Model(String),
 }
 
 impl Network {
@@ -126,15 +114,6 @@ impl Network {
     }
 }
 
-/// Refuses a file that is too large.
-pub(crate) fn check_size(model: &Path) -> Result<(), NetworkError> {
-    let bytes = fs::metadata(model).map_err(|error| NetworkError::Model(error.to_string()))?.len();
-    if bytes > FILE_BYTES_MAX {
-        return Err(NetworkError::Model(format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}")));
-    }
-    Ok(())
-}
-
 /// The axes of the output that is pooled so.
 const fn axes(pooling: Pooling) -> &'static [&'static str] {
     match pooling {
@@ -162,16 +141,12 @@ fn dimensions(shape: &[i64], pooling: Pooling, (texts, tokens): (usize, usize)) 
     }
 }
 
-/// What ONNX Runtime says.
-pub(crate) fn text<T>(error: ort::Error<T>) -> String {
-    error.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::convert::testing::{Asked, Kind, model};
     use crate::testing::LIBRARY;
+    use std::fs;
     use std::path::PathBuf;
 
     fn load(file: &[u8], token_max: i64) -> Result<Network, String> {

@@ -1,4 +1,4 @@
-//! The library of ONNX Runtime: loaded once for the whole process.
+//! Loads the library of ONNX Runtime once for the whole process, and holds what its callers share.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use ort::environment::Environment;
 use ort::logging::LogLevel;
+
+/// The longest ONNX file: Protocol Buffers allow no more in one piece.
+const FILE_BYTES_MAX: u64 = 1 << 31;
 
 /// ONNX Runtime could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +33,13 @@ pub enum RuntimeError {
         /// The one that was asked for.
         wanted: PathBuf,
     },
+}
+
+/// A model file could not be loaded.
+#[derive(Debug)]
+pub(crate) enum NetworkError {
+    Runtime(RuntimeError),
+    Model(String),
 }
 
 struct Loaded {
@@ -60,4 +70,18 @@ pub(crate) fn environment(library: &Path) -> Result<Environment, RuntimeError> {
             Ok(environment)
         }
     }
+}
+
+/// Refuses a file that is too large.
+pub(crate) fn check_size(model: &Path) -> Result<(), NetworkError> {
+    let bytes = fs::metadata(model).map_err(|error| NetworkError::Model(error.to_string()))?.len();
+    if bytes > FILE_BYTES_MAX {
+        return Err(NetworkError::Model(format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}")));
+    }
+    Ok(())
+}
+
+/// The message of an ONNX Runtime error.
+pub(crate) fn text<T>(error: ort::Error<T>) -> String {
+    error.to_string()
 }

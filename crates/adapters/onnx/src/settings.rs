@@ -1,11 +1,9 @@
-//! What is embedded with what.
+//! Describes an embedder: its model, its precision and its limits.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::model::{Installed, VerifyError};
 
 /// Which model, and the limits of its texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +91,7 @@ impl Default for Limits {
     }
 }
 
-/// Settings that cannot be meant.
+/// Invalid limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitsError {
     /// Too few tokens.
@@ -105,7 +103,7 @@ pub enum LimitsError {
 }
 
 impl Limits {
-    /// Whether they can be meant.
+    /// Checks that they leave something to embed.
     ///
     /// # Errors
     /// They leave nothing to embed.
@@ -114,19 +112,6 @@ impl Limits {
             Limits { tokens_max, .. } if *tokens_max < TOKENS_MIN => Err(LimitsError::Tokens(*tokens_max)),
             Limits { text_bytes_max: 0, .. } => Err(LimitsError::Bytes),
             _ => Ok(()),
-        }
-    }
-}
-
-impl Model {
-    /// The files. Those of an installation are held to the digests of its manifest, which reads them all (0.1 s).
-    ///
-    /// # Errors
-    /// [`VerifyError`]: the installation is not there, or not as it was.
-    pub fn files(&self) -> Result<Files, VerifyError> {
-        match self {
-            Model::Installed { cache, precision } => Installed::open(cache)?.files(*precision),
-            Model::Files(files) => Ok(files.clone()),
         }
     }
 }

@@ -1,34 +1,50 @@
 //! Runs the program that fetches or builds something, to its end.
 //!
-//! What it says goes line by line to the caller, who knows what the words mean, into a log, and at its end into the error.
+//! Each line of its output goes to the caller and into a log; the last lines go into the error.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 use crate::Error;
 
-/// The most of a line that is taken at once; what is longer counts as several lines.
-pub const LINE_BYTES_MAX: u64 = 8 << 10;
-/// The most that is written into a log; what comes after it is still read and told.
+/// The longest line; a longer one counts as several.
+pub const LINE_BYTES_MAX: usize = 8 << 10;
+/// The longest log. Later lines still reach the caller.
 pub const LOG_BYTES_MAX: u64 = 64 << 20;
-/// How many of the last lines are told.
+/// The lines that an error quotes.
 pub const TAIL_LINES: usize = 15;
+/// How long the program may be silent before the caller gets [`Output::Silence`].
+pub const SILENCE: Duration = Duration::from_secs(1);
 
-/// Where a program says what it does; what it says elsewhere is thrown away.
+/// The stream that a program writes its messages to; the other one is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Talk {
-    /// On its standard output.
-    Output,
-    /// On its standard error.
-    Error,
+pub enum Stream {
+    /// Its standard output.
+    Stdout,
+    /// Its standard error.
+    Stderr,
+}
+
+/// Output of a running program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output<'a> {
+    /// A whole line, without its end.
+    Line(&'a str),
+    /// A line that ends with a carriage return: the next one overwrites it. It is not logged.
+    Status(&'a str),
+    /// Nothing for [`SILENCE`].
+    Silence,
 }
 
 /// A program that was run to its end.
 #[derive(Debug)]
-pub struct Ended {
+pub struct Finished {
     /// How it ended.
     pub status: ExitStatus,
     /// Its last lines, at most [`TAIL_LINES`].
@@ -41,80 +57,117 @@ pub enum RunError {
     /// It does not run.
     #[error("the program cannot be run ({0}): is it installed and on the PATH?")]
     Program(io::Error),
-    /// Its log cannot be written. It was killed.
+    /// Its log cannot be written. The program was killed.
     #[error(transparent)]
     Log(#[from] Error),
 }
 
-/// Runs a command without input. Every line that it says is given to `tell` and written to the file `log`, if there is one.
-/// It stays in the process group of this process, so that Ctrl-C ends both, and what it has started itself.
+/// Runs a command without input. Its output goes to `observe` and its lines into the file `log`, if there is one. It stays in
+/// the process group of this process, so that Ctrl-C ends both, and the programs that it has started.
 ///
 /// # Errors
-/// [`RunError`]. That it fails is none: look at [`Ended::status`].
+/// [`RunError`]. A failure of the program is no error: look at [`Finished::status`].
 pub fn run(
     mut command: Command,
-    talk: Talk,
+    stream: Stream,
     log: Option<&Path>,
-    tell: &mut dyn FnMut(&str),
-) -> Result<Ended, RunError> {
-    let mut words = Words::open(log)?;
-    let (output, error) = match talk {
-        Talk::Output => (Stdio::piped(), Stdio::null()),
-        Talk::Error => (Stdio::null(), Stdio::piped()),
+    observe: &mut dyn FnMut(Output<'_>),
+) -> Result<Finished, RunError> {
+    let mut log = Log::open(log)?;
+    let (stdout, stderr) = match stream {
+        Stream::Stdout => (Stdio::piped(), Stdio::null()),
+        Stream::Stderr => (Stdio::null(), Stdio::piped()),
     };
     let mut child =
-        command.stdin(Stdio::null()).stdout(output).stderr(error).spawn().map_err(RunError::Program)?;
-    let listened = listen(&mut child, &mut words, tell);
-    if listened.is_err() {
-        // It would wait for a reader; if it has ended already, so much the better.
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().map_err(RunError::Program)?;
+    let read = follow(&mut child, &mut log, observe);
+    if read.is_err() {
+        // It would wait for a reader for ever. It may have ended already.
         let _ = child.kill();
     }
     let status = child.wait().map_err(RunError::Program)?;
-    listened?;
-    Ok(Ended { status, tail: words.tail() })
+    read?;
+    Ok(Finished { status, tail: log.tail() })
 }
 
-fn listen(child: &mut Child, words: &mut Words, tell: &mut dyn FnMut(&str)) -> Result<(), RunError> {
-    let output = child.stdout.take().map(|said| Box::new(said) as Box<dyn Read>);
-    let said = output.or_else(|| child.stderr.take().map(|said| Box::new(said) as Box<dyn Read>));
-    let mut said = BufReader::new(said.unwrap_or_else(|| Box::new(io::empty())));
-    while let Some(line) = line(&mut said).map_err(RunError::Program)? {
-        words.note(&line)?;
-        tell(&line);
+/// A line, and the byte that ended it.
+type Ended = (String, u8);
+
+fn follow(child: &mut Child, log: &mut Log, observe: &mut dyn FnMut(Output<'_>)) -> Result<(), RunError> {
+    let stdout = child.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>);
+    let stream = stdout.or_else(|| child.stderr.take().map(|stream| Box::new(stream) as _));
+    let (lines, read) = sync_channel(64);
+    thread::spawn(move || {
+        // An output that cannot be read any more has ended.
+        stream.map_or(Ok(()), |stream| split(BufReader::new(stream), &lines)).unwrap_or_default();
+    });
+    note(&read, log, observe)
+}
+
+fn note(read: &Receiver<Ended>, log: &mut Log, observe: &mut dyn FnMut(Output<'_>)) -> Result<(), RunError> {
+    loop {
+        match read.recv_timeout(SILENCE) {
+            Ok((line, b'\r')) => observe(Output::Status(&line)),
+            Ok((line, _)) => {
+                log.note(&line)?;
+                observe(Output::Line(&line));
+            }
+            Err(RecvTimeoutError::Timeout) => observe(Output::Silence),
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+    }
+}
+
+/// Splits a stream into lines until it ends or nobody receives them. A status line is sent at once, without waiting for the
+/// next byte; so a line that ends with CR LF comes as a status, and again as a line.
+fn split(mut stream: impl BufRead, lines: &SyncSender<Ended>) -> io::Result<()> {
+    let (mut line, mut status) = (Vec::new(), Vec::new());
+    loop {
+        let bytes = stream.fill_buf()?;
+        let Some(&byte) = bytes.first() else { break };
+        let length = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(bytes.len());
+        let taken = length.min(LINE_BYTES_MAX - line.len());
+        line.extend_from_slice(&bytes[..taken]);
+        let end = bytes.get(taken).copied().filter(|byte| matches!(byte, b'\n' | b'\r'));
+        stream.consume(taken + usize::from(end.is_some()));
+        if byte == b'\n' && line.is_empty() {
+            line.append(&mut status);
+        }
+        status.clear();
+        if let Some(end) = end.or((line.len() == LINE_BYTES_MAX).then_some(b'\n')) {
+            if lines.send((String::from_utf8_lossy(&line).into_owned(), end)).is_err() {
+                return Ok(());
+            }
+            if end == b'\r' {
+                status.append(&mut line);
+            }
+            line.clear();
+        }
+    }
+    if !line.is_empty() {
+        lines.send((String::from_utf8_lossy(&line).into_owned(), b'\n')).unwrap_or_default();
     }
     Ok(())
 }
 
-/// The next line without its end; none at the end of all.
-fn line(said: &mut impl BufRead) -> io::Result<Option<String>> {
-    let mut line = Vec::new();
-    if said.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
-        return Ok(None);
-    }
-    if line.ends_with(b"\n") {
-        line.truncate(line.len() - if line.ends_with(b"\r\n") { 2 } else { 1 });
-    }
-    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
-}
-
-/// What was said: in a log, and its end in memory.
-struct Words {
-    log: Option<(File, PathBuf)>,
-    log_bytes: u64,
+/// The lines in a file, and the last of them in memory.
+struct Log {
+    file: Option<(File, PathBuf)>,
+    bytes: u64,
     last: VecDeque<String>,
 }
 
-impl Words {
-    fn open(log: Option<&Path>) -> Result<Self, Error> {
+impl Log {
+    fn open(path: Option<&Path>) -> Result<Self, Error> {
         let create = |path: &Path| Ok((File::create(path).map_err(Error::at(path))?, path.to_owned()));
-        let log: Result<_, Error> = log.map(create).transpose();
-        Ok(Self { log: log?, log_bytes: 0, last: VecDeque::new() })
+        let file: Result<_, Error> = path.map(create).transpose();
+        Ok(Self { file: file?, bytes: 0, last: VecDeque::new() })
     }
 
     fn note(&mut self, line: &str) -> Result<(), Error> {
-        self.log_bytes += line.len() as u64 + 1;
-        if let Some((file, path)) = &mut self.log
-            && self.log_bytes <= LOG_BYTES_MAX
+        self.bytes += line.len() as u64 + 1;
+        if let Some((file, path)) = &mut self.file
+            && self.bytes <= LOG_BYTES_MAX
         {
             writeln!(file, "{line}").map_err(Error::at(path))?;
         }
@@ -144,57 +197,85 @@ mod tests {
         command
     }
 
+    /// The output of a script, each piece in a word: `line …`, `status …`.
+    fn output(script: &str) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let mut observe = |output: Output<'_>| match output {
+            Output::Line(line) => pieces.push(format!("line {line}")),
+            Output::Status(line) => pieces.push(format!("status {line}")),
+            Output::Silence => {}
+        };
+        run(shell(script), Stream::Stdout, None, &mut observe).unwrap();
+        pieces
+    }
+
     #[test]
-    fn every_line_is_told_and_logged_and_the_last_are_kept() {
+    fn every_line_is_observed_and_logged_and_the_last_are_kept() {
         let log = tempfile::NamedTempFile::new().unwrap();
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         let script = "for i in $(seq 20); do echo line $i >&2; done; echo aside; exit 3";
-        let ended = run(shell(script), Talk::Error, Some(log.path()), &mut |line| told.push(line.to_owned()));
-        let ended = ended.unwrap();
-        assert_eq!(ended.status.code(), Some(3));
-        assert_eq!((told.len(), told[19].as_str()), (20, "line 20"));
+        let mut observe = |output: Output<'_>| match output {
+            Output::Line(line) => lines.push(line.to_owned()),
+            other => assert_eq!(other, Output::Silence),
+        };
+        let finished = run(shell(script), Stream::Stderr, Some(log.path()), &mut observe).unwrap();
+        assert_eq!(finished.status.code(), Some(3));
+        assert_eq!((lines.len(), lines[19].as_str()), (20, "line 20"));
         assert_eq!(fs::read_to_string(log.path()).unwrap().lines().count(), 20);
-        assert!(ended.tail.starts_with("line 6\n") && ended.tail.ends_with("\nline 20"), "{}", ended.tail);
+        let tail = finished.tail;
+        assert!(tail.starts_with("line 6\n") && tail.ends_with("\nline 20"), "{tail}");
     }
 
     #[test]
-    fn a_program_that_says_nothing_is_said_to() {
-        let ended = run(shell("echo aside >&2"), Talk::Output, None, &mut |_| {}).unwrap();
-        assert_eq!(ended.tail, "(it printed nothing)");
+    fn a_silent_program_has_a_tail_that_says_so() {
+        let finished = run(shell("echo aside >&2"), Stream::Stdout, None, &mut |_| {}).unwrap();
+        assert_eq!(finished.tail, "(it printed nothing)");
     }
 
     #[test]
-    fn a_line_without_end_is_taken_in_pieces() {
-        let mut told = Vec::new();
-        let script = "head -c 20000 /dev/zero | tr '\\0' a";
-        run(shell(script), Talk::Output, None, &mut |line| told.push(line.len())).unwrap();
-        assert_eq!(told, [8192, 8192, 3616]);
+    fn silence_is_observed() {
+        let mut silent = false;
+        let observe = &mut |output: Output<'_>| silent |= output == Output::Silence;
+        run(shell("sleep 1.5"), Stream::Stdout, None, observe).unwrap();
+        assert!(silent);
     }
 
     #[test]
-    fn a_log_is_bounded_and_the_words_are_not() {
-        let log = tempfile::NamedTempFile::new().unwrap();
-        let mut words = Words::open(Some(log.path())).unwrap();
-        words.note("first").unwrap();
-        words.log_bytes = LOG_BYTES_MAX;
-        words.note("last").unwrap();
-        assert_eq!(fs::read_to_string(log.path()).unwrap(), "first\n");
-        assert_eq!(words.tail(), "first\nlast");
+    fn a_long_line_comes_in_pieces() {
+        let lengths: Vec<_> =
+            output("head -c 20000 /dev/zero | tr '\\0' a").iter().map(String::len).collect();
+        assert_eq!(lengths, [8192, 8192, 3616].map(|bytes| bytes + "line ".len()));
     }
 
     #[test]
-    fn words_in_another_encoding_do_not_end_it() {
-        let mut told = Vec::new();
-        run(shell("printf 'a\\377b\\r\\nc'"), Talk::Output, None, &mut |line| told.push(line.to_owned()))
-            .unwrap();
-        assert_eq!(told, ["a\u{fffd}b", "c"]);
+    fn a_log_is_bounded_and_the_tail_goes_on() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut log = Log::open(Some(file.path())).unwrap();
+        log.note("first").unwrap();
+        log.bytes = LOG_BYTES_MAX;
+        log.note("last").unwrap();
+        assert_eq!(fs::read_to_string(file.path()).unwrap(), "first\n");
+        assert_eq!(log.tail(), "first\nlast");
     }
 
     #[test]
-    fn a_program_that_is_not_there_and_a_log_that_cannot_be_written_are_told_apart() {
-        let missing = run(Command::new("/nowhere/at-all"), Talk::Output, None, &mut |_| {});
+    fn a_status_line_is_observed_at_its_carriage_return() {
+        assert_eq!(
+            output("printf '1/3\\r2/3\\rdone\\n\\nend'"),
+            ["status 1/3", "status 2/3", "line done", "line ", "line end"]
+        );
+    }
+
+    #[test]
+    fn other_encodings_and_line_ends_are_read() {
+        assert_eq!(output("printf 'a\\377b\\r\\nc'"), ["status a\u{fffd}b", "line a\u{fffd}b", "line c"]);
+    }
+
+    #[test]
+    fn a_missing_program_and_an_unwritable_log_are_different_errors() {
+        let missing = run(Command::new("/nowhere/at-all"), Stream::Stdout, None, &mut |_| {});
         assert!(matches!(missing, Err(RunError::Program(_))));
-        let unwritten = run(shell("true"), Talk::Output, Some(Path::new("/nowhere/log")), &mut |_| {});
+        let unwritten = run(shell("true"), Stream::Stdout, Some(Path::new("/nowhere/log")), &mut |_| {});
         assert!(matches!(unwritten, Err(RunError::Log(_))));
     }
 }

@@ -44,7 +44,8 @@ pub enum ServerKind {
     /// In this process, for self-tests: acknowledges immediately.
     Null,
     /// In this process, for self-tests: stores documents with declared faults.
-    Lying,
+    #[serde(alias = "lying")]
+    Faulty,
 }
 
 /// The server by its own description. Values that it does not report are absent.

@@ -1,4 +1,4 @@
-//! One child process, and what can be done to it.
+//! Runs one child process: starts, pauses, signals, stops and kills it.
 
 use std::fs::File;
 use std::io;
@@ -10,41 +10,29 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
-use crate::keeper::{self, Exit};
-use crate::process::threads;
-use crate::program::Program;
+use crate::error::Error;
+use crate::procfs::threads;
+use crate::program::{Lifetime, Program};
+use crate::supervisor::{self, Exit};
 
-/// How long a child that is dropped may take over a graceful end.
+/// The limit of a graceful end on drop.
 const DROP_LIMIT: Duration = Duration::from_secs(10);
-/// How long the kernel may take over one that was killed: a thread that waits for the disk goes when the disk has answered.
+/// How long the kernel may take to remove a killed process: a thread that waits for the disk ends when the disk has answered.
 const KILL_LIMIT: Duration = Duration::from_secs(60);
 
-/// What becomes of a child when its owner goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lifetime {
-    /// Killed with the owner, however the owner ends.
-    Bound,
-    /// Ended gracefully when it is dropped, because its data is kept; killed if the owner is killed.
-    BoundWithData,
-    /// Asked to end as Ctrl-C asks, however the owner ends: what it has begun it finishes by itself. Killed if it is dropped
-    /// and does not listen.
-    Asked,
-    /// Stays.
-    Detached,
-}
-
-/// How a program ended when it was asked to.
+/// How a program ended after a request to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, in time.
+    /// By itself, within the limit.
     Graceful,
-    /// Killed when its time was over.
+    /// Killed after the limit.
     Killed,
 }
 
-/// A process that runs or has ended; dropping it ends it as its [`Lifetime`] says.
+/// A process that runs or has ended. Dropping it ends the process as its [`Lifetime`] says.
 #[derive(Debug)]
 pub struct Child {
+    name: &'static str,
     pid: u32,
     handle: OwnedFd,
     exit: Arc<Exit>,
@@ -52,29 +40,38 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a program. It inherits `lock`, if there is one, and nothing else of this process's files.
+    /// Starts a program. Of this process's files it inherits only `lock`.
     ///
     /// # Errors
-    /// The program does not run, or its log cannot be opened.
-    pub fn spawn(program: &Program, lock: Option<File>, lifetime: Lifetime) -> io::Result<Self> {
-        Self::start(program.command()?, lock, lifetime)
+    /// [`Error::Spawn`]: the program does not run, or its log cannot be opened.
+    pub fn spawn(program: &Program, lock: Option<File>, lifetime: Lifetime) -> Result<Self, Error> {
+        let failed = |source| Error::Spawn { program: program.path.clone(), source };
+        let command = program.command().map_err(failed)?;
+        Self::start(program.name, command, lock, lifetime)
     }
 
-    /// Starts a command whose words, environment and output are what the caller made them.
+    /// Starts a command with the arguments, the environment and the output that the caller gave it.
     ///
     /// # Errors
-    /// The program does not run.
-    pub fn run(command: Command, lifetime: Lifetime) -> io::Result<Self> {
-        Self::start(command, None, lifetime)
+    /// [`Error::Spawn`].
+    pub fn run(command: Command, lifetime: Lifetime) -> Result<Self, Error> {
+        Self::start("the program", command, None, lifetime)
     }
 
-    fn start(mut command: Command, lock: Option<File>, lifetime: Lifetime) -> io::Result<Self> {
-        keeper::bind(&mut command, lock, lifetime);
-        let (pid, handle, exit) = keeper::start(command)?;
-        Ok(Self { pid, handle, exit, lifetime })
+    fn start(
+        name: &'static str,
+        mut command: Command,
+        lock: Option<File>,
+        lifetime: Lifetime,
+    ) -> Result<Self, Error> {
+        let program = command.get_program().into();
+        supervisor::bind(&mut command, lock, lifetime);
+        let started = supervisor::start(command);
+        let (pid, handle, exit) = started.map_err(|source| Error::Spawn { program, source })?;
+        Ok(Self { name, pid, handle, exit, lifetime })
     }
 
-    /// Its process, also when it has ended.
+    /// Its process ID, also after its end.
     pub const fn pid(&self) -> u32 {
         self.pid
     }
@@ -89,56 +86,56 @@ impl Child {
         self.exit.wait(limit)
     }
 
-    /// Kills it as `kill -9` does, and waits until the kernel has taken it away.
+    /// Kills it (`SIGKILL`) and waits until the kernel has removed it.
     ///
     /// # Errors
-    /// It cannot be signalled, or does not die.
-    pub fn kill(&self) -> io::Result<()> {
+    /// [`Error::Signal`]: it cannot be signalled, or does not die.
+    pub fn kill(&self) -> Result<(), Error> {
         self.signal(Signal::KILL)?;
         match self.wait(KILL_LIMIT) {
             Some(_) => Ok(()),
-            None => Err(io::Error::new(io::ErrorKind::TimedOut, self.stuck())),
+            None => Err(self.failed(io::Error::new(io::ErrorKind::TimedOut, self.stuck()))),
         }
     }
 
-    /// Stops it where it is, its files and connections open, as a machine that hangs.
+    /// Pauses it (`SIGSTOP`), with its files and connections open, like a machine that hangs.
     ///
     /// # Errors
-    /// It cannot be signalled.
-    pub fn pause(&self) -> io::Result<()> {
+    /// [`Error::Signal`].
+    pub fn pause(&self) -> Result<(), Error> {
         self.signal(Signal::STOP)
     }
 
-    /// Lets it go on after [`Child::pause`].
+    /// Resumes it (`SIGCONT`) after [`Child::pause`].
     ///
     /// # Errors
-    /// It cannot be signalled.
-    pub fn resume(&self) -> io::Result<()> {
+    /// [`Error::Signal`].
+    pub fn resume(&self) -> Result<(), Error> {
         self.signal(Signal::CONT)
     }
 
-    /// Asks it to end; true if it did within `limit`. One that was paused goes on, so that it can hear.
+    /// Asks it to end (`SIGTERM`); true if it did within `limit`. A paused child is resumed, to receive the signal.
     ///
     /// # Errors
-    /// It cannot be signalled.
-    pub fn terminate(&self, limit: Duration) -> io::Result<bool> {
+    /// [`Error::Signal`].
+    pub fn terminate(&self, limit: Duration) -> Result<bool, Error> {
         self.ask(Signal::TERM)?;
         Ok(self.wait(limit).is_some())
     }
 
-    /// Asks it to end as Ctrl-C asks, and does not wait for it. One that was paused goes on, so that it can hear.
+    /// Asks it to end as Ctrl-C does (`SIGINT`), and does not wait. A paused child is resumed, to receive the signal.
     ///
     /// # Errors
-    /// It cannot be signalled.
-    pub fn interrupt(&self) -> io::Result<()> {
+    /// [`Error::Signal`].
+    pub fn interrupt(&self) -> Result<(), Error> {
         self.ask(Signal::INT)
     }
 
     /// Asks it to end and kills it after `limit`.
     ///
     /// # Errors
-    /// It can be neither asked nor killed.
-    pub fn stop(&self, limit: Duration) -> io::Result<Ending> {
+    /// [`Error::Signal`].
+    pub fn stop(&self, limit: Duration) -> Result<Ending, Error> {
         if self.terminate(limit)? {
             return Ok(Ending::Graceful);
         }
@@ -146,9 +143,13 @@ impl Child {
         Ok(Ending::Killed)
     }
 
-    /// Lets a detached child go; gives its process.
+    /// Releases a detached child; returns its process.
     pub fn release(self) -> u32 {
         self.pid
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Signal { name: self.name, pid: self.pid, source }
     }
 
     fn stuck(&self) -> String {
@@ -156,15 +157,15 @@ impl Child {
         format!("process {pid} was killed and is still there after {limit} s; its threads: {threads}")
     }
 
-    fn ask(&self, signal: Signal) -> io::Result<()> {
+    fn ask(&self, signal: Signal) -> Result<(), Error> {
         self.signal(signal)?;
         self.signal(Signal::CONT)
     }
 
-    /// Sends a signal; a child that has ended gets none and that is no error.
-    fn signal(&self, signal: Signal) -> io::Result<()> {
+    /// Sends a signal. A child that has ended gets none, which is no error.
+    fn signal(&self, signal: Signal) -> Result<(), Error> {
         match pidfd_send_signal(&self.handle, signal) {
-            Err(error) if error != Errno::SRCH => Err(error.into()),
+            Err(error) if error != Errno::SRCH => Err(self.failed(error.into())),
             _ => Ok(()),
         }
     }
@@ -172,7 +173,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Errors have no receiver here; what survives dies with this process, and the next start sweeps its home.
+        // Nobody can receive an error here. A survivor dies with this process, and the next start sweeps its home.
         let ended = match self.lifetime {
             Lifetime::Detached => Ok(true),
             Lifetime::BoundWithData => self.terminate(DROP_LIMIT),
@@ -189,7 +190,7 @@ impl Drop for Child {
 mod tests {
     use super::*;
     use crate::log::tail;
-    use crate::process::is_alive;
+    use crate::procfs::is_alive;
     use std::ffi::OsString;
     use std::path::Path;
     use std::thread;
@@ -197,14 +198,15 @@ mod tests {
     fn program(directory: &Path, script: &str) -> Program {
         let args = ["-c", script].map(OsString::from).to_vec();
         let log = directory.join("log");
-        Program { path: "/bin/sh".into(), args, log, directory: directory.to_owned(), hidden_variables: &[] }
+        let (path, directory) = ("/bin/sh".into(), directory.to_owned());
+        Program { name: "the script", path, args, log, directory, hidden_variables: &[] }
     }
 
     fn spawn(directory: &Path, script: &str, lifetime: Lifetime) -> Child {
         Child::spawn(&program(directory, script), None, lifetime).unwrap()
     }
 
-    /// Starts a script and waits until it has said `ready`.
+    /// Starts a script and waits until it has printed `ready`.
     fn spawn_ready(directory: &Path, script: &str, lifetime: Lifetime) -> Child {
         let child = spawn(directory, script, lifetime);
         while !tail(&directory.join("log")).contains("ready") {
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_child_stays_when_it_is_let_go() {
+    fn a_detached_child_survives_its_release() {
         let directory = tempfile::tempdir().unwrap();
         let child = spawn(directory.path(), "exec sleep 60", Lifetime::Detached);
         let left = crate::Detached::of(child.release()).unwrap();
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_lives_on_when_the_thread_that_asked_for_it_has_ended() {
+    fn a_child_outlives_the_thread_that_started_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().to_owned();
         let child = thread::spawn(move || spawn(&path, "exec sleep 60", Lifetime::Bound)).join().unwrap();
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_does_not_listen_to_reason_is_reported_and_then_killed() {
+    fn a_child_that_ignores_the_request_to_end_is_killed_after_the_limit() {
         let directory = tempfile::tempdir().unwrap();
         let script = "trap '' TERM; echo ready; while :; do sleep 0.01; done";
         let child = spawn_ready(directory.path(), script, Lifetime::Bound);
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error() {
+    fn a_missing_program_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let missing = Program { path: "/nowhere/at-all".into(), ..program(directory.path(), "") };
         assert!(Child::spawn(&missing, None, Lifetime::Bound).is_err());

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::child::Ending;
-use crate::process;
+use crate::procfs;
 
 /// How long the kernel may take over a process that was killed.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
@@ -26,12 +26,12 @@ pub struct Detached {
 impl Detached {
     /// The process that has this id now; nothing if there is none.
     pub fn of(pid: u32) -> Option<Self> {
-        Some(Self { pid, started_ticks: process::started(pid)? })
+        Some(Self { pid, started_ticks: procfs::started(pid)? })
     }
 
     /// Whether it still runs.
     pub fn is_running(&self) -> bool {
-        process::is_alive(self.pid) && process::started(self.pid) == Some(self.started_ticks)
+        procfs::is_alive(self.pid) && procfs::started(self.pid) == Some(self.started_ticks)
     }
 
     /// Asks it to end and kills it after `limit`. One that has ended already counts as graceful.
@@ -39,7 +39,7 @@ impl Detached {
     /// # Errors
     /// It belongs to another user, or does not die.
     pub fn end(&self, limit: Duration) -> io::Result<Ending> {
-        let Ok(handle) = process::handle(self.pid) else { return Ok(Ending::Graceful) };
+        let Ok(handle) = procfs::handle(self.pid) else { return Ok(Ending::Graceful) };
         // Checked after the handle was taken: from here on it cannot be another process.
         if !self.is_running() {
             return Ok(Ending::Graceful);

@@ -1,87 +1,63 @@
-//! Starts a child and waits until it is ready, or says why it is not.
+//! Starts a child and waits until it is ready, or reports why it is not.
 
 use std::fs::File;
-use std::io;
-use std::process::ExitStatus;
 use std::time::Duration;
 
-use crate::child::{Child, Lifetime};
-use crate::log::{self, Follow};
-use crate::program::Program;
+use crate::child::Child;
+use crate::error::Error;
+use crate::log::{Follow, tail};
+use crate::program::{Lifetime, Program};
 
-/// How long a start may take.
+/// The limit of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// In all; recovery after a kill is part of it.
+pub struct Deadline {
+    /// The whole start, with the recovery after a kill.
     pub limit: Duration,
-    /// From one look to the next.
-    pub every: Duration,
+    /// The pause between two checks.
+    pub poll_every: Duration,
 }
 
 /// A start.
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// What is started.
+    /// The program.
     pub program: &'a Program,
-    /// What it inherits: the lock of its home.
+    /// The lock of its home, which it inherits.
     pub lock: Option<File>,
-    /// What becomes of it when its owner goes.
+    /// When the child ends.
     pub lifetime: Lifetime,
-    /// How long it may take.
-    pub patience: Patience,
+    /// The limit.
+    pub deadline: Deadline,
     /// A clock that never runs backwards, in nanoseconds.
     pub now_ns: fn() -> u64,
 }
 
-/// A child did not become ready. It does not run any more.
-#[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    /// The program does not run.
-    #[error("the program cannot be run ({0}): is it installed?")]
-    Spawn(#[from] io::Error),
-    /// It ended while it should have started.
-    #[error("the program ended while it started ({status}); the last lines of its log say why:\n{tail}")]
-    Ended {
-        /// How it ended.
-        status: ExitStatus,
-        /// The log's last lines.
-        tail: String,
-    },
-    /// It was not ready in time, and was killed.
-    #[error("the program was not ready within {seconds} s; the last lines of its log:\n{tail}")]
-    Late {
-        /// How long it was given.
-        seconds: u64,
-        /// The log's last lines.
-        tail: String,
-    },
-}
-
 impl Launch<'_> {
-    /// Starts it and looks at it until `look` finds it ready. `look` is given the whole lines that the log has gained since the
-    /// last look, or nothing; lines of an earlier start are not among them.
+    /// Starts it and calls `look` until that finds it ready. `look` gets the whole lines that the log has gained since the last
+    /// call, perhaps none; never lines of an earlier start.
     ///
     /// # Errors
-    /// [`LaunchError`], with the last lines of the log.
-    pub fn until<T>(self, look: &mut dyn FnMut(&str) -> Option<T>) -> Result<(Child, T), LaunchError> {
-        let mut said = Follow::from_end(&self.program.log);
+    /// [`Error`], with the last lines of the log.
+    pub fn until<T>(self, look: &mut dyn FnMut(&str) -> Option<T>) -> Result<(Child, T), Error> {
+        let mut log = Follow::from_end(&self.program.log);
         let child = Child::spawn(self.program, self.lock, self.lifetime)?;
-        let (start_ns, limit_ns) = ((self.now_ns)(), self.patience.limit.as_nanos());
+        let (start_ns, limit_ns) = ((self.now_ns)(), self.deadline.limit.as_nanos());
         loop {
-            // In this order, what answers in the place of a child that has ended is not taken for it.
+            // Checked first: another program could answer in the place of a child that has ended.
             if let Some(status) = child.ended() {
-                return Err(LaunchError::Ended { status, tail: log::tail(&self.program.log) });
+                let tail = tail(&self.program.log);
+                return Err(Error::Ended { name: self.program.name, status, tail });
             }
-            if let Some(ready) = look(&said.fresh()) {
+            if let Some(ready) = look(&log.fresh()) {
                 return Ok((child, ready));
             }
             if u128::from((self.now_ns)().saturating_sub(start_ns)) >= limit_ns {
-                // It is late already; that is the error worth telling.
+                // The lateness is the error to report, not a failed kill.
                 let _ = child.kill();
-                let seconds = self.patience.limit.as_secs();
-                return Err(LaunchError::Late { seconds, tail: log::tail(&self.program.log) });
+                let (name, seconds) = (self.program.name, self.deadline.limit.as_secs());
+                return Err(Error::NotReady { name, seconds, tail: tail(&self.program.log) });
             }
-            child.wait(self.patience.every);
+            child.wait(self.deadline.poll_every);
         }
     }
 }
@@ -89,12 +65,13 @@ impl Launch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::is_alive;
+    use crate::procfs::is_alive;
     use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     fn program(directory: &Path, script: &str) -> Program {
         Program {
+            name: "the script",
             path: "/bin/sh".into(),
             args: vec!["-c".into(), script.into()],
             log: directory.join("log"),
@@ -104,8 +81,8 @@ mod tests {
     }
 
     fn launch(program: &Program, now_ns: fn() -> u64) -> Launch<'_> {
-        let patience = Patience { limit: Duration::from_secs(60), every: Duration::from_millis(5) };
-        Launch { program, lock: None, lifetime: Lifetime::Bound, patience, now_ns }
+        let deadline = Deadline { limit: Duration::from_secs(60), poll_every: Duration::from_millis(5) };
+        Launch { program, lock: None, lifetime: Lifetime::Bound, deadline, now_ns }
     }
 
     fn port(lines: &str) -> Option<u16> {
@@ -122,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_start_said_does_not_count() {
+    fn the_log_of_an_earlier_start_does_not_count() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("log"), "listening on 1\n").unwrap();
         let program = program(directory.path(), "echo listening on 2; exec sleep 60");
@@ -130,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ends_at_once_is_reported_with_its_last_words() {
+    fn a_child_that_ends_at_once_is_reported_with_its_last_lines() {
         let directory = tempfile::tempdir().unwrap();
         let program = program(directory.path(), "echo disk full >&2; exit 7");
         let text = launch(&program, || 0).until(&mut port).unwrap_err().to_string();
@@ -138,18 +115,18 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_has_ended_is_not_ready_whatever_answers() {
+    fn an_ended_child_is_never_ready() {
         let directory = tempfile::tempdir().unwrap();
         let program = program(directory.path(), "exit 1");
         let mut launch = launch(&program, || 0);
         // The wait between two looks ends with the child.
-        launch.patience.every = Duration::from_secs(60);
+        launch.deadline.poll_every = Duration::from_secs(60);
         let mut looks = 0;
         let ended = launch.until(&mut |_| {
             looks += 1;
             (looks > 1).then_some(())
         });
-        assert!(matches!(ended, Err(LaunchError::Ended { .. })));
+        assert!(matches!(ended, Err(Error::Ended { .. })));
     }
 
     #[test]
@@ -160,11 +137,11 @@ mod tests {
         let mut pid = None;
         let late = launch(&program, || SECONDS.load(Ordering::Relaxed) * 1_000_000_000).until(&mut |lines| {
             pid = pid.or_else(|| lines.trim().parse().ok());
-            // Time stands still until it has said who it is.
+            // The clock stands still until it has printed its process ID.
             SECONDS.store(if pid.is_some() { 60 } else { 0 }, Ordering::Relaxed);
             None::<()>
         });
-        assert!(matches!(late, Err(LaunchError::Late { seconds: 60, .. })), "{late:?}");
+        assert!(matches!(late, Err(Error::NotReady { seconds: 60, .. })), "{late:?}");
         assert!(!is_alive(pid.unwrap()));
     }
 }

@@ -1,19 +1,20 @@
-//! Ports of the loopback address for children that cannot choose one themselves.
+//! Finds free ports of the loopback address for children that cannot choose one themselves.
 
-use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
-/// Ports that nobody listens on right now, no two the same. Somebody may take one before it is used: try again then.
+use crate::error::Error;
+
+/// Finds distinct free ports. Another program may take one before it is used: retry then.
 ///
 /// # Errors
-/// This machine has no port left.
-pub fn free<const N: usize>() -> io::Result<[u16; N]> {
+/// [`Error::Port`]: this machine has no port left.
+pub fn free<const N: usize>() -> Result<[u16; N], Error> {
     let mut ports = [0; N];
-    // All are held at once, so that they differ.
+    // All are open at once, so that they differ.
     let mut held = Vec::with_capacity(N);
     for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        *port = listener.local_addr()?.port();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port)?;
+        *port = listener.local_addr().map_err(Error::Port)?.port();
         held.push(listener);
     }
     Ok(ports)

@@ -1,4 +1,4 @@
-//! What is run, and what it becomes of this process.
+//! Describes a program to run, and builds its command.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,23 +8,38 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A program with its words, without input.
+/// A program with its arguments. It gets no input.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The program: a path, or a name that is looked for on the PATH.
+    /// How errors call it: `the server`.
+    pub name: &'static str,
+    /// The executable: a path, or a name to find on the PATH.
     pub path: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
     /// The file that its output is appended to.
     pub log: PathBuf,
-    /// Where it runs.
+    /// Its working directory.
     pub directory: PathBuf,
-    /// Variables of the environment whose names begin so are kept from it: it would take them for options.
+    /// Prefixes of environment variables that it must not see, because it would read them as options.
     pub hidden_variables: &'static [&'static str],
 }
 
+/// When a child ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Killed with the owner, however the owner ends.
+    Bound,
+    /// Ended gracefully when it is dropped, because its data is kept; killed if the owner is killed.
+    BoundWithData,
+    /// Asked to end as Ctrl-C does, however the owner ends, so that it can finish its work. Killed if it ignores that when it
+    /// is dropped.
+    Asked,
+    /// Not at all: it outlives its owner.
+    Detached,
+}
+
 impl Program {
-    /// The command that runs it.
     pub(crate) fn command(&self) -> io::Result<Command> {
         let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
         let mut command = Command::new(&self.path);
@@ -46,10 +61,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_hidden_by_how_they_begin() {
+    fn variables_are_hidden_by_their_prefix() {
         let hides = |hidden_variables, name: &str| {
             let (path, log, directory) = ("true".into(), "log".into(), ".".into());
-            Program { path, args: Vec::new(), log, directory, hidden_variables }.hides(name.as_ref())
+            Program { name: "it", path, args: Vec::new(), log, directory, hidden_variables }
+                .hides(name.as_ref())
         };
         assert!(hides(&["HOM", "USER"], "HOME"));
         assert!(!hides(&["HOM", "USER"], "PATH"));
@@ -60,6 +76,7 @@ mod tests {
     fn a_hidden_variable_is_removed_and_the_others_stay() {
         let directory = tempfile::tempdir().unwrap();
         let program = Program {
+            name: "it",
             path: "true".into(),
             args: Vec::new(),
             log: directory.path().join("log"),

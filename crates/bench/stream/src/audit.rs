@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::bail;
-use plimsoll_kafka::survey::{Seen as Record, survey};
+use plimsoll_kafka::topic_scan::{self, Record};
 use plimsoll_kafka::{Cluster, scenario as kafka};
 use plimsoll_stores::audit::{Expected, Report, checksum};
 
@@ -91,7 +91,7 @@ fn learn(
     let cluster = Cluster::build(&source.brokers, &source.properties)?;
     let mut partitions: BTreeMap<u32, Seen> = BTreeMap::new();
     let mut told = Ok(());
-    let extents = survey(&cluster, &source.topic, SILENCE, &mut |record| {
+    let extents = topic_scan::scan(&cluster, &source.topic, SILENCE, &mut |record| {
         partitions.entry(record.partition).or_default().see(record.offset, record.payload);
         if told.is_ok() {
             told = see(&record);

@@ -91,7 +91,14 @@ impl Connector {
         args.extend([OsString::from("-cp"), std::env::join_paths(classes)?, OsString::from(STANDALONE)]);
         args.extend([worker, sink].map(OsString::from));
         let (log, directory) = (home.path().join(LOG), home.path().to_owned());
-        let java = Program { path: "java".into(), args, log, directory, hidden_variables: &[] };
+        let java = Program {
+            name: "Kafka Connect",
+            path: "java".into(),
+            args,
+            log,
+            directory,
+            hidden_variables: &[],
+        };
         Ok(Self { child: Child::spawn(&java, None, Lifetime::Bound)?, home })
     }
 

@@ -15,7 +15,7 @@ pub struct ScenariosArgs {
 /// Check the ruler.
 #[derive(Debug, Args)]
 pub struct SelftestArgs {
-    /// Only the lying servers, so many times, each with a new seed and in every second one with connections that break; ends
+    /// Only the faulty servers, so many times, each with a new seed and in every second one with connections that break; ends
     /// with the first round that does not find exactly what was lied about.
     #[arg(long, value_name = "N", conflicts_with = "full", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,

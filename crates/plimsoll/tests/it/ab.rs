@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use plimsoll_process::process::{is_alive, started_by};
+use plimsoll_process::procfs::{is_alive, started_by};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

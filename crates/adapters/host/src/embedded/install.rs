@@ -1,18 +1,22 @@
 //! Builds the embedded server once, into the cache.
 //!
-//! `cargo install` fetches one exact version with the dependencies of its own lock file (`--locked`); cargo verifies the
-//! registry's checksum of every crate. The result is built beside its place and renamed into it, so what is there is
-//! whole.
+//! `cargo install` fetches one exact version with the dependencies of its lock file (`--locked`); cargo verifies the registry's
+//! checksum of every crate. The result is built in a directory beside its target and renamed into it, so that a program in the
+//! cache is always whole.
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use plimsoll_install::fetch::{self, RunError, Talk};
-use plimsoll_install::{Cache, Lock, Site, beside, remove};
+use plimsoll_install::fetch::{self, Output, RunError, Stream};
+use plimsoll_install::{AtomicDir, Cache, Error, Lock, remove, sibling};
 use plimsoll_measure::clock;
+
+use super::progress::Tracker;
+pub use super::progress::{Progress, Step};
 
 /// The version of SecantusDB that is installed.
 pub const VERSION: &str = "0.5.3-beta.196";
@@ -22,40 +26,12 @@ const PACKAGE: &str = "secantus-mdb";
 const PROGRAM: &str = "secantusd-rs";
 /// Its lock in the cache.
 const LOCK: &str = "install.lock";
-/// Crates that cargo compiles for it on Linux: `cargo tree -e normal,build`, each once.
-const CRATES: u32 = 210;
+/// The variable with which SecantusDB's build script passes a file on to CMake.
+const TOOLCHAIN: &str = "CMAKE_TOOLCHAIN_FILE";
+/// Lets WiredTiger compile with a third less work.
+const WIREDTIGER: &str = include_str!("wiredtiger.cmake");
 
-/// How far an installation is. A step can last for minutes (the storage engine is one crate): who shows the time must
-/// count on by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// What it does right now.
-    pub step: Step,
-    /// Nanoseconds since it began.
-    pub elapsed_ns: u64,
-}
-
-/// What an installation does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Another process installs it; this one waits for that.
-    Waiting,
-    /// The sources are fetched.
-    Fetching,
-    /// A crate is compiled.
-    Compiling {
-        /// How many have been begun.
-        begun: u32,
-        /// About how many there are.
-        expected: u32,
-        /// The one that was begun last.
-        name: String,
-    },
-    /// It is there.
-    Installed,
-}
-
-/// It could not be installed.
+/// The embedded server could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The cache cannot be written.
@@ -73,8 +49,8 @@ pub enum InstallError {
     NoCargo(io::Error),
     /// The build failed.
     #[error(
-        "the embedded server could not be built ({status}). It needs cargo, a C compiler (cc), cmake and a network; what \
-         was built is kept, so the next try goes on from there. The whole log is {log:?}; its last lines:\n{tail}"
+        "the embedded server could not be built ({status}). It needs cargo, a C compiler (cc), cmake and a network; the \
+         finished part is kept, so the next try continues there. The whole log is {log:?}; its last lines:\n{tail}"
     )]
     Build {
         /// How cargo ended.
@@ -84,23 +60,23 @@ pub enum InstallError {
         /// Its last lines.
         tail: String,
     },
-    /// Cargo said yes, but there is no program.
-    #[error("cargo ended well but left no {0:?}: remove the cache directory and try again")]
+    /// Cargo succeeded, but there is no program.
+    #[error("cargo succeeded but left no {0:?}: remove the cache directory and try again")]
     NoProgram(PathBuf),
 }
 
-impl From<plimsoll_install::Error> for InstallError {
-    fn from(plimsoll_install::Error { path, source }: plimsoll_install::Error) -> Self {
+impl From<Error> for InstallError {
+    fn from(Error { path, source }: Error) -> Self {
         Self::Cache { path, source }
     }
 }
 
-/// Where the program is, or will be.
+/// The path of the program, installed or not.
 pub fn binary(cache: &Cache) -> PathBuf {
     root(cache).join("bin").join(PROGRAM)
 }
 
-/// Whether it is there. A half-finished installation never counts.
+/// Whether it is installed. A half-finished installation never counts.
 pub fn is_installed(cache: &Cache) -> bool {
     binary(cache).is_file()
 }
@@ -109,8 +85,8 @@ fn root(cache: &Cache) -> PathBuf {
     cache.root().join(format!("{PACKAGE}-{VERSION}"))
 }
 
-/// Installs it, unless it is there; gives the program's path. Takes about 6 minutes on two cores and calls `progress` at
-/// every step. Two processes that call this at once build it once.
+/// Installs it, unless it is installed; returns the program's path. Takes about 5 minutes on two cores and calls `progress` at
+/// every step, and at least once a second while it compiles. Two processes that call this at once build it once.
 ///
 /// # Errors
 /// [`InstallError::NoCargo`], [`InstallError::Build`] with the log's last lines, [`InstallError::Cache`].
@@ -123,33 +99,55 @@ pub fn install(cache: &Cache, progress: &mut dyn FnMut(Progress)) -> Result<Path
 fn install_with(
     cargo: OsString,
     cache: &Cache,
-    tell: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<PathBuf, InstallError> {
     let start = clock::now();
-    let mut tell = |step| tell(Progress { step, elapsed_ns: clock::now().since(start) });
-    let _lock = Lock::take(cache.root(), LOCK, || tell(Step::Waiting))?;
+    let mut tracker = Tracker::new();
+    let mut report = |change: Change<'_>| {
+        let elapsed_ns = clock::now().since(start);
+        match change {
+            Change::Step(step) => tracker.begin(step),
+            Change::Status(line) => tracker.read(line, elapsed_ns),
+            Change::None => {}
+        }
+        progress(tracker.at(elapsed_ns));
+    };
+    let _lock = Lock::take(cache.root(), LOCK, || report(Change::Step(Step::Waiting)))?;
     if !is_installed(cache) {
-        build(cargo, cache, &mut tell)?;
+        report(Change::Step(Step::Fetching));
+        build(cargo, cache, &mut report)?;
     }
-    tell(Step::Installed);
+    report(Change::Step(Step::Installed));
     Ok(binary(cache))
 }
 
-fn build(cargo: OsString, cache: &Cache, tell: &mut dyn FnMut(Step)) -> Result<(), InstallError> {
-    let place = root(cache);
-    let (site, target, log) = (Site::beside(&place)?, beside(&place, "build"), beside(&place, "log"));
-    tell(Step::Fetching);
-    let command = command(cargo, cache, site.path(), &target);
-    let ended = fetch::run(command, Talk::Error, Some(&log), &mut counted(tell)).map_err(not_run)?;
-    if !ended.status.success() {
-        return Err(InstallError::Build { status: ended.status, log, tail: ended.tail });
+/// A reason to report progress.
+enum Change<'a> {
+    Step(Step),
+    /// Cargo's status line.
+    Status(&'a str),
+    /// Time has passed.
+    None,
+}
+
+fn build(cargo: OsString, cache: &Cache, report: &mut dyn FnMut(Change<'_>)) -> Result<(), InstallError> {
+    let root = root(cache);
+    let (partial, target, log) = (AtomicDir::new(&root)?, sibling(&root, "build"), sibling(&root, "log"));
+    let command = command(cargo, cache, partial.path(), &target)?;
+    let mut observe = |output: Output<'_>| match output {
+        Output::Line(_) => {}
+        Output::Status(line) => report(Change::Status(line)),
+        Output::Silence => report(Change::None),
+    };
+    let finished = fetch::run(command, Stream::Stderr, Some(&log), &mut observe).map_err(not_run)?;
+    if !finished.status.success() {
+        return Err(InstallError::Build { status: finished.status, log, tail: finished.tail });
     }
-    let program = site.path().join("bin").join(PROGRAM);
+    let program = partial.path().join("bin").join(PROGRAM);
     if !program.is_file() {
         return Err(InstallError::NoProgram(program));
     }
-    site.put()?;
-    // What was built on the way is of no use any more.
+    partial.commit()?;
     Ok(remove(&target)?)
 }
 
@@ -160,19 +158,8 @@ fn not_run(error: RunError) -> InstallError {
     }
 }
 
-/// Tells of every crate that a line of cargo's begins.
-fn counted(tell: &mut dyn FnMut(Step)) -> impl FnMut(&str) {
-    let mut begun = 0;
-    move |line| {
-        if let Some(name) = compiled(line) {
-            begun += 1;
-            tell(Step::Compiling { begun, expected: CRATES.max(begun), name });
-        }
-    }
-}
-
-/// It runs in the cache, so that no `.cargo/config.toml` of the user's project has a say.
-fn command(cargo: OsString, cache: &Cache, root: &Path, target: &Path) -> Command {
+/// It runs in the cache, so that no `.cargo/config.toml` of the user's project applies.
+fn command(cargo: OsString, cache: &Cache, root: &Path, target: &Path) -> Result<Command, Error> {
     let mut command = Command::new(cargo);
     let version = format!("={VERSION}");
     command.args([
@@ -186,19 +173,20 @@ fn command(cargo: OsString, cache: &Cache, root: &Path, target: &Path) -> Comman
     ]);
     command.arg("--root").arg(root).arg("--target-dir").arg(target).current_dir(cache.root());
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    command
-}
-
-/// The crate in a line such as `   Compiling tokio v1.49.0`.
-fn compiled(line: &str) -> Option<String> {
-    let rest = line.trim_start().strip_prefix("Compiling ")?;
-    Some(rest.split(' ').next()?.to_owned())
+    // Cargo then writes its status line into the pipe too.
+    command.env("CARGO_TERM_PROGRESS_WHEN", "always").env("CARGO_TERM_PROGRESS_WIDTH", "200");
+    if env::var_os(TOOLCHAIN).is_none() {
+        let toolchain = target.join("wiredtiger.cmake");
+        fs::create_dir_all(target).map_err(Error::at(target))?;
+        fs::write(&toolchain, WIREDTIGER).map_err(Error::at(&toolchain))?;
+        command.env(TOOLCHAIN, toolchain);
+    }
+    Ok(command)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::sync::{Arc, Barrier};
     use std::thread;
 
@@ -235,22 +223,22 @@ mod tests {
     }
 
     /// `$9` is the value of `--root`, as [`command`] orders the arguments.
-    const GOOD: &str = "echo run >> runs; echo '   Compiling cc v1.2.3' >&2; echo '   Compiling bson v2' >&2; \
+    const GOOD: &str = "echo run >> runs; echo '   Compiling cc v1.2.3' >&2; \
+                        printf '    Building [=> ] 1/3: cc\\r    Building [=>] 2/3: bson, cc(build)\\r' >&2; \
                         mkdir -p $9/bin; echo program > $9/bin/secantusd-rs";
 
     #[test]
-    fn a_good_build_is_counted_and_put_in_its_place() {
+    fn a_good_build_reports_its_progress_and_is_renamed_into_its_directory() {
         let bench = Bench::new(GOOD);
         let (program, steps) = bench.install();
         assert_eq!(fs::read_to_string(program.unwrap()).unwrap(), "program\n");
-        let compiling =
-            |begun, name: &str| Step::Compiling { begun, expected: CRATES, name: name.to_owned() };
+        let compiling = |done, name: &str| Step::Compiling { done, total: 3, name: name.to_owned() };
         assert_eq!(steps, [Step::Fetching, compiling(1, "cc"), compiling(2, "bson"), Step::Installed]);
-        assert!(!beside(&root(&bench.cache()), "partial").exists());
+        assert!(!sibling(&root(&bench.cache()), "partial").exists());
     }
 
     #[test]
-    fn what_is_installed_is_not_built_again() {
+    fn an_installed_server_is_not_built_again() {
         let bench = Bench::new(GOOD);
         bench.install().0.unwrap();
         // A process that another test starts may hold the lock for the moment of its start.
@@ -259,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_build_tells_the_last_lines_and_what_is_needed() {
+    fn a_failed_build_reports_its_last_lines_and_requirements() {
         let bench = Bench::new(
             "mkdir -p $9/bin; echo half > $9/bin/secantusd-rs; echo 'cmake not found' >&2; exit 101",
         );

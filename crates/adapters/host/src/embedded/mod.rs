@@ -10,11 +10,12 @@ use plimsoll_install::Cache;
 use plimsoll_measure::environment::ServerKind;
 
 use crate::home::Storage;
-use crate::local::{self, Profile, Server};
-use crate::recipe::Recipe;
+use crate::launch_spec::{LaunchSpec, Profile};
+use crate::local::Server;
 use crate::registry;
 
 mod install;
+mod progress;
 
 pub use install::{InstallError, Progress, Step, VERSION, binary, install, is_installed};
 
@@ -41,7 +42,7 @@ pub enum Error {
     NotInstalled,
     /// It does not run.
     #[error(transparent)]
-    Start(#[from] local::Error),
+    Start(#[from] plimsoll_process::Error),
     /// It runs but could not be written down.
     #[error(transparent)]
     Registry(#[from] registry::Error),
@@ -52,8 +53,8 @@ pub enum Error {
 /// # Errors
 /// [`Error::NotInstalled`]; [`Error::Start`] with the last lines of its log.
 pub fn start(cache: &Cache, options: &Options) -> Result<Server, Error> {
-    let recipe = recipe(cache, options)?;
-    Ok(Server::start(recipe, &options.storage, options.port)?)
+    let spec = spec(cache, options)?;
+    Ok(Server::start(spec, &options.storage, options.port)?)
 }
 
 /// Starts one that stays when this process ends, and writes it down in the registry. Temporary storage then lies in the
@@ -62,19 +63,19 @@ pub fn start(cache: &Cache, options: &Options) -> Result<Server, Error> {
 /// # Errors
 /// As [`start`]; [`Error::Registry`] if it cannot be written down: it is stopped again then.
 pub fn start_detached(cache: &Cache, options: &Options) -> Result<registry::Entry, Error> {
-    let recipe = recipe(cache, options)?;
+    let spec = spec(cache, options)?;
     let registry = registry::Registry::of(cache)?;
     let parent = registry.directory();
-    let (pid, address, storage) = Server::start_detached(&recipe, &options.storage, options.port, parent)?;
+    let (pid, address, storage) = Server::start_detached(&spec, &options.storage, options.port, parent)?;
     let temporary = options.storage == Storage::Temporary;
-    Ok(registry.add(pid, address, recipe.profile, storage, temporary)?)
+    Ok(registry.add(pid, address, spec.profile, storage, temporary)?)
 }
 
-fn recipe(cache: &Cache, options: &Options) -> Result<Recipe, Error> {
+fn spec(cache: &Cache, options: &Options) -> Result<LaunchSpec, Error> {
     if !is_installed(cache) {
         return Err(Error::NotInstalled);
     }
-    Ok(Recipe {
+    Ok(LaunchSpec {
         kind: ServerKind::Embedded,
         profile: Some(options.profile),
         product: Some(format!("SecantusDB {VERSION}")),

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_measure::clock::SECOND_NS;
-use plimsoll_process::process::stat_field;
+use plimsoll_process::procfs::stat_field;
 
 mod listener;
 mod storage;
 
 pub use listener::listener;
-pub use plimsoll_process::process::{is_alive, started};
+pub use plimsoll_process::procfs::{is_alive, started};
 pub use storage::storage;
 
 /// What a process has used so far. What the kernel does not tell this user is absent.

@@ -7,14 +7,14 @@
 //! kernel's, and no memory is asked for.
 //!
 //! What is decided is pure and knows no socket: the rule says how much may be read and what becomes of it
-//! (`rule`), with a token bucket for a limited line (`bucket`) and a sieve for a lossy one (`sieve`); the queue says what
+//! (`rule`), with a token bucket for a limited line (`bucket`) and random loss (`loss`); the queue says what
 //! is due (`queue`). All randomness follows from a seed and the number of the connection.
 //!
 //! A disturbance is in force for open connections and for all that come after it, until it ends. Several may last at the
 //! same time, and the end of one leaves the others as they are. Of a connection and direction that several concern:
 //! [`Cut`](Disturbance::Cut) and [`Reset`](Disturbance::Reset) come before everything else, and of the two the one that
 //! began last; then [`Stall`](Disturbance::Stall), then [`HalfOpen`](Disturbance::HalfOpen). Of the rest each has its
-//! effect: bytes are dropped by one sieve after the other, the narrowest throttle says how many are read, delays and their
+//! effect: bytes are dropped by each loss in turn, the narrowest throttle says how many are read, delays and their
 //! jitters add up.
 //!
 //! What is queued keeps its moment, and nothing overtakes it. When the last delay has ended it goes at once; a cut or a
@@ -38,13 +38,13 @@ use tokio::sync::watch;
 mod bucket;
 mod connection;
 mod disturbance;
+mod loss;
 mod orders;
 mod pacer;
 mod pump;
 mod queue;
 mod random;
 mod rule;
-mod sieve;
 mod traffic;
 
 pub use crate::serve::Error;

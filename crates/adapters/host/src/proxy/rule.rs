@@ -6,9 +6,9 @@ use plimsoll_measure::clock::Instant;
 
 use super::bucket::Bucket;
 use super::disturbance::{Disturbance, Way};
+use super::loss::Loss;
 use super::queue::{AT_ONCE, Queue};
 use super::random::Random;
-use super::sieve::Sieve;
 
 /// The rule in force: what all disturbances that concern this direction mean together. By default everything passes.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Rule {
     stalled: bool,
     swallowing: bool,
     /// One for each disturbance that drops bytes.
-    sieves: Vec<Sieve>,
+    losses: Vec<Loss>,
     /// That of the narrowest throttle.
     bucket: Option<Bucket>,
     /// One for each delay.
@@ -66,7 +66,7 @@ impl Rule {
                 }
                 Disturbance::HalfOpen { .. } => rule.swallowing = true,
                 Disturbance::DropBytes { per_mebibyte, bytes, .. } => {
-                    rule.sieves.push(Sieve::new(per_mebibyte, bytes, random));
+                    rule.losses.push(Loss::new(per_mebibyte, bytes, random));
                 }
                 // A connection that is cut or reset does not come to ask for a rule.
                 Disturbance::Stall | Disturbance::Cut | Disturbance::Reset => rule.stalled = true,
@@ -120,8 +120,8 @@ impl Rule {
             bucket.spend(chunk.len() as u64, now);
         }
         let mut kept = chunk.len();
-        for sieve in &mut self.sieves {
-            kept = sieve.sift(&mut chunk[..kept], random);
+        for loss in &mut self.losses {
+            kept = loss.apply(&mut chunk[..kept], random);
         }
         Fate { kept, due: self.due(now, random) }
     }
@@ -168,7 +168,7 @@ mod tests {
             Disturbance::DropBytes { direction, per_mebibyte: one, bytes: one },
         ] {
             let (own, _) = rule(disturbance, Way::ToServer);
-            let bare = own.delays.is_empty() && own.sieves.is_empty() && own.bucket.is_none();
+            let bare = own.delays.is_empty() && own.losses.is_empty() && own.bucket.is_none();
             assert!(!bare || own.swallowing, "{disturbance:?}");
             let (mut other, mut random) = rule(disturbance, Way::ToClient);
             assert_eq!(other.intake(&Queue::default(), NOW), Intake::UpTo(usize::MAX));

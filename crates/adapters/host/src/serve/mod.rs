@@ -1,16 +1,16 @@
 //! What the servers in this process share: a listening socket, a thread a connection, frames in and out, and commands
 //! that every server must know. What a command does is a [`Service`]'s own business.
 
-pub(crate) use door::Door;
 pub(crate) use gate::Gate;
+pub(crate) use listener::Listener;
 pub(crate) use request::{Namespace, Request};
 
 #[cfg(test)]
 pub(crate) mod client;
 pub(crate) mod common;
-mod door;
 mod gate;
 mod inbox;
+mod listener;
 pub(crate) mod reply;
 mod request;
 mod session;

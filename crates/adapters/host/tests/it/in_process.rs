@@ -2,16 +2,16 @@
 
 use bson::rawdoc;
 use plimsoll_host::probe::Probe;
-use plimsoll_host::{lying, null};
+use plimsoll_host::{faulty, null};
 use plimsoll_wire::{ConnectOptions, Connection};
 
 use crate::bench::block_on;
 
 #[test]
-fn the_null_and_the_lying_server_are_spoken_to_by_the_lean_client() {
+fn the_lean_client_speaks_to_the_null_and_to_the_faulty_server() {
     let null = null::Server::start(Default::default()).unwrap();
-    let lying = lying::Server::start(Default::default()).unwrap();
-    for address in [null.address(), lying.address()] {
+    let faulty = faulty::Server::start(Default::default()).unwrap();
+    for address in [null.address(), faulty.address()] {
         block_on(async {
             let options = ConnectOptions::new(address.to_string().parse().unwrap());
             let mut connection = Connection::connect(&options).await.unwrap();

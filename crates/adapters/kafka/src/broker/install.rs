@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use plimsoll_install::fetch::{self, RunError, Talk};
-use plimsoll_install::{CheckError, Checklist, Error, Lock, Site, beside};
+use plimsoll_install::fetch::{self, RunError, Stream};
+use plimsoll_install::{AtomicDir, CheckError, Checklist, Error, Lock, sibling};
 use plimsoll_measure::clock;
 
 /// The version of Apache Kafka that is installed.
@@ -173,24 +173,24 @@ impl Jars<'_> {
 
     fn fetch(&self, maven: OsString, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<(), InstallError> {
         let place = self.directory(cache);
-        let (site, log) = (Site::beside(&place)?, beside(&place, "log"));
+        let (site, log) = (AtomicDir::new(&place)?, sibling(&place, "log"));
         fs::write(site.path().join("pom.xml"), self.project).map_err(Error::at(site.path()))?;
         tell(Step::Fetching);
         let maven = command(maven, site.path());
-        let ended = fetch::run(maven, Talk::Output, Some(&log), &mut |_| {}).map_err(not_run)?;
-        if !ended.status.success() {
+        let finished = fetch::run(maven, Stream::Stdout, Some(&log), &mut |_| {}).map_err(not_run)?;
+        if !finished.status.success() {
             return Err(InstallError::Fetch {
                 what: self.what.to_owned(),
-                status: ended.status,
+                status: finished.status,
                 log,
-                tail: ended.tail,
+                tail: finished.tail,
             });
         }
         tell(Step::Checking);
         Checklist::read(self.list)
             .check(&site.path().join("jars"))
             .map_err(|error| InstallError::checked(self.what, error))?;
-        Ok(site.put_part("jars")?)
+        Ok(site.commit_part("jars")?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Finds Java, and the two programs of a broker that it runs.
+//! Finds Java, and describes the two programs of a broker that Java runs.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,18 +8,20 @@ use std::process::{Command, Output, Stdio};
 
 use plimsoll_process::Program;
 
+use super::error::StartError;
 use super::home::Home;
-use super::running::StartError;
 
+/// How errors call a broker.
+pub(super) const NAME: &str = "the broker";
 /// The least version of Java that the broker runs on.
 const JAVA_MIN: u32 = 17;
 /// The cluster's name: 16 bytes in URL-safe base64. One node alone needs no name of its own.
 const CLUSTER: &str = "cGxpbXNvbGwta2Fma2EtMQ";
 
-/// Options of the user's environment: they would change what is measured, and print a line about it.
+/// Environment variables with options for Java: they would change the measurement, and print a line.
 const HIDDEN: &[&str] = &["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"];
 
-/// A Java that is new enough.
+/// A Java of a supported version.
 #[derive(Clone, Debug)]
 pub(super) struct Java {
     program: PathBuf,
@@ -42,7 +44,7 @@ impl Java {
         }
     }
 
-    /// The program that makes an empty storage as the properties of a home say.
+    /// The program that formats an empty storage from the properties of a home.
     pub(super) fn format(&self, jars: &Path, options: &[String], home: &Home) -> Program {
         let words =
             ["kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id", CLUSTER, "--config"];
@@ -54,18 +56,18 @@ impl Java {
         self.program(jars, options, &["kafka.Kafka"], home)
     }
 
-    /// Java with its options, the class with its words, and at the end the properties.
+    /// Java with its options, then the class with its arguments, then the properties.
     fn program(&self, jars: &Path, options: &[String], words: &[&str], home: &Home) -> Program {
         let mut args: Vec<OsString> = options.iter().map(Into::into).collect();
         args.extend(["-cp".into(), jars.join("*").into_os_string()]);
         args.extend(words.iter().map(Into::into));
         args.push(home.properties().into_os_string());
         let (path, log, directory) = (self.program.clone(), home.log(), home.path().to_owned());
-        Program { path, args, log, directory, hidden_variables: HIDDEN }
+        Program { name: NAME, path, args, log, directory, hidden_variables: HIDDEN }
     }
 }
 
-/// The major version in the words of `java -version`, which are printed as talk.
+/// The major version in the output of `java -version`, which goes to stderr.
 fn version(output: &Output) -> Option<u32> {
     let said = String::from_utf8_lossy(&output.stderr);
     let quoted = said.split('"').nth(1)?;

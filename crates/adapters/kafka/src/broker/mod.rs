@@ -1,15 +1,17 @@
-//! A real broker for tests and trials: one node, on the loopback address, with memory that is bounded.
+//! Installs and runs a real broker for tests and trials: one node on the loopback address, with bounded memory.
 //!
-//! It is a process of its own that ends with this one, however this one ends. Everything here blocks.
+//! It is a child process that ends with this process, however that ends. Everything here blocks.
 
+pub use error::StartError;
 pub use home::Storage;
 pub use install::{InstallError, Jars, Progress, Step, VERSION, directory, install, is_installed};
-pub use running::{Broker, StartError};
+pub use running::Broker;
 pub use settings::{HEAP_BYTES_MIN, Settings};
 
 mod install;
 mod running;
 mod settings;
 
+mod error;
 mod home;
 mod java;

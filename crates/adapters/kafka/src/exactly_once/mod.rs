@@ -18,17 +18,17 @@ use crate::membership::Membership;
 use crate::scenario::{self, Placing};
 use crate::sink::{Producer, Target, producer, target};
 
-use ender::Ender;
-use gathered::Outlets;
+use commit_thread::CommitThread;
+use transaction_buffer::Outlets;
 use writer::{Rules, Writer};
 
 mod writer;
 
-mod ender;
-mod ending;
-mod gathered;
+mod commit;
+mod commit_thread;
 mod step;
 mod transaction;
+mod transaction_buffer;
 
 /// How long one try to begin may take.
 const TRY: Duration = Duration::from_secs(5);
@@ -123,7 +123,7 @@ impl SinkFactory for Topic {
         let id = format!("{}-{worker}", self.transactional_id);
         // No worker's name ends like the second: none is taken for the first of another.
         let both = [outlets(&id)?, outlets(&format!("{id}.next"))?];
-        let ender = Ender::start().map_err(|error| refused(&error))?;
+        let ender = CommitThread::start().map_err(|error| refused(&error))?;
         Ok(Box::new(Writer::new(both, ender, Arc::clone(&self.membership), self.rules)))
     }
 }

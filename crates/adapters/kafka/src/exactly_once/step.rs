@@ -9,8 +9,8 @@ use rdkafka::consumer::ConsumerGroupMetadata;
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::producer::{Producer as _, PurgeConfig};
 
+use crate::backoff;
 use crate::error::words;
-use crate::nap;
 use crate::sink::Producer;
 use crate::source::offsets;
 
@@ -60,7 +60,7 @@ pub(super) fn commit(producer: &Producer) -> Step {
 /// Gives everything up.
 pub(super) fn abort(producer: &Producer) -> Step {
     producer.purge(PurgeConfig::default().queue().inflight());
-    nap::drain(producer);
+    backoff::drain(producer);
     match judge(producer.abort_transaction(WAIT)) {
         // What is to be given up needs not be given up for that.
         Step::Abort(_) => Step::Again,

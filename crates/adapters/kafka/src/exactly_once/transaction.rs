@@ -3,22 +3,22 @@
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::Producer as _;
 
-use super::gathered::{Gathered, Outlets};
 use super::step::{self, Step};
-use crate::sink::class;
-use crate::sink::gate::Gate;
+use super::transaction_buffer::{Outlets, TransactionBuffer};
+use crate::sink::error_class;
+use crate::sink::partition_throttle::PartitionThrottle;
 
 /// A producer, and the transaction that it has.
 pub(super) struct Transaction {
     pub(super) outlets: Outlets,
-    pub(super) gathered: Gathered,
+    pub(super) buffer: TransactionBuffer,
     /// Whether the brokers may know of it.
     is_begun: bool,
 }
 
 impl Transaction {
     pub(super) fn of(outlets: Outlets) -> Self {
-        Self { outlets, gathered: Gathered::default(), is_begun: false }
+        Self { outlets, buffer: TransactionBuffer::default(), is_begun: false }
     }
 
     pub(super) fn begin(&mut self) -> Step {
@@ -28,9 +28,9 @@ impl Transaction {
     }
 
     /// Notes that it was committed; gives what was in it.
-    pub(super) fn committed(&mut self) -> Gathered {
+    pub(super) fn committed(&mut self) -> TransactionBuffer {
         self.is_begun = false;
-        std::mem::take(&mut self.gathered)
+        std::mem::take(&mut self.buffer)
     }
 
     /// Ends it without a trace; done as well if it was never begun.
@@ -49,14 +49,14 @@ impl Transaction {
     }
 
     /// Takes its reports: why the worst of its records was not acknowledged.
-    pub(super) fn reports(&self, gate: &mut Gate) -> Option<RDKafkaErrorCode> {
+    pub(super) fn reports(&self, throttle: &mut PartitionThrottle) -> Option<RDKafkaErrorCode> {
         let tally = self.outlets.producer.client().context().take();
         for (lane, count) in tally.delivered {
-            gate.round(lane).reported(count);
+            throttle.round(lane).reported(count);
         }
         for (lane, ..) in &tally.failed {
-            gate.round(*lane).reported(1);
+            throttle.round(*lane).reported(1);
         }
-        tally.failed.into_iter().map(|(_, _, code)| code).max_by_key(|code| class::of(*code))
+        tally.failed.into_iter().map(|(_, _, code)| code).max_by_key(|code| error_class::of(*code))
     }
 }

@@ -14,16 +14,16 @@ use plimsoll_pipeline::{Batch, FailureClass, Settled, Sink, Verdict};
 use rdkafka::error::RDKafkaErrorCode;
 
 use super::BATCHES_MAX;
-use super::ender::Ender;
-use super::ending::{Ending, Outcome};
-use super::gathered::{Outlets, Trouble};
+use super::commit::{Commit, Outcome};
+use super::commit_thread::CommitThread;
 use super::step::Step;
 use super::transaction::Transaction;
+use super::transaction_buffer::{Outlets, Trouble};
+use crate::backoff::Backoff;
 use crate::error::said;
 use crate::membership::Membership;
-use crate::nap::Nap;
-use crate::sink::class::{self, Class};
-use crate::sink::gate::Gate;
+use crate::sink::error_class::{self, Class};
+use crate::sink::partition_throttle::PartitionThrottle;
 
 /// When a transaction is committed.
 #[derive(Clone, Copy, Debug)]
@@ -47,10 +47,10 @@ enum Stage {
 
 /// Writes batches in transactions.
 pub(super) struct Writer {
-    ending: Ending,
+    commit: Commit,
     written: Transaction,
     stage: Stage,
-    gate: Gate,
+    throttle: PartitionThrottle,
     membership: Arc<Membership>,
     rules: Rules,
     /// Batches that came while there was no transaction.
@@ -64,16 +64,16 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         outlets: [Outlets; 2],
-        ender: Ender,
+        thread: CommitThread,
         membership: Arc<Membership>,
         rules: Rules,
     ) -> Self {
         let [written, other] = outlets.map(Transaction::of);
         Self {
-            ending: Ending::of(other, ender),
+            commit: Commit::of(other, thread),
             written,
             stage: Stage::None,
-            gate: Gate::default(),
+            throttle: PartitionThrottle::default(),
             membership,
             rules,
             waiting: VecDeque::new(),
@@ -86,7 +86,7 @@ impl Writer {
     /// One turn of both transactions.
     fn turn(&mut self) {
         self.listen();
-        if let Some(outcome) = self.ending.turn() {
+        if let Some(outcome) = self.commit.turn() {
             self.note(outcome);
         }
         match &self.stage {
@@ -94,15 +94,15 @@ impl Writer {
             Stage::Open(since) => self.fill(*since),
             Stage::Aborting(reason) => self.abort(&reason.clone()),
         }
-        self.gate.close();
+        self.throttle.close();
     }
 
     /// Takes reports; a record that was not acknowledged ends its transaction, and the one behind it.
     fn listen(&mut self) {
-        let before = self.ending.transaction.reports(&mut self.gate);
-        let now = self.written.reports(&mut self.gate);
+        let before = self.commit.transaction.reports(&mut self.throttle);
+        let now = self.written.reports(&mut self.throttle);
         if let Some(code) = before
-            && self.ending.spoil()
+            && self.commit.spoil()
         {
             self.refuse(code);
         }
@@ -113,7 +113,7 @@ impl Writer {
     }
 
     fn refuse(&mut self, code: RDKafkaErrorCode) {
-        if class::of(code) != Class::Passing {
+        if error_class::of(code) != Class::Passing {
             let topic = &self.written.outlets.to.topic;
             self.over = Some(format!("a record of {topic:?} was refused ({})", said(code)));
         }
@@ -123,7 +123,7 @@ impl Writer {
     /// What became of the transaction before. What is behind one that failed is not committed either.
     fn note(&mut self, outcome: Outcome) {
         match outcome {
-            Outcome::Committed(gathered) => self.done.extend(gathered.written()),
+            Outcome::Committed(buffer) => self.done.extend(buffer.written()),
             Outcome::Failed(reason) => self.stage = Stage::Aborting(reason),
             Outcome::Over(reason) => self.fail_all(FailureClass::Final, &reason),
         }
@@ -147,7 +147,7 @@ impl Writer {
 
     fn gather(&mut self) {
         self.let_go_of_stale();
-        self.waiting.drain(..).for_each(|batch| self.written.gathered.add(batch));
+        self.waiting.drain(..).for_each(|batch| self.written.buffer.add(batch));
     }
 
     /// A batch of an assignment that has ended is read by another member, or by this one again: it must not be written.
@@ -159,7 +159,7 @@ impl Writer {
     }
 
     fn fill(&mut self, since: Instant) {
-        match self.written.gathered.enqueue(&self.written.outlets, &mut self.gate) {
+        match self.written.buffer.enqueue(&self.written.outlets, &mut self.throttle) {
             Ok(true) if self.is_ripe(since) => self.pass_on(),
             Ok(_) | Err(Trouble::Full) => {}
             Err(Trouble::Ends(reason)) => self.stage = Stage::Aborting(reason),
@@ -173,23 +173,23 @@ impl Writer {
     /// Whether it is large or old enough. While the one before it is not committed it goes on to grow: a commit takes as
     /// long for much as for little.
     fn is_ripe(&self, since: Instant) -> bool {
-        let gathered = &self.written.gathered;
+        let buffer = &self.written.buffer;
         let old = clock::now().since(since) >= self.rules.age_max_ns;
-        let many = gathered.records() >= self.rules.records_min || gathered.len() >= BATCHES_MAX;
-        self.ending.is_none() && (old || many || self.hurry)
+        let many = buffer.records() >= self.rules.records_min || buffer.len() >= BATCHES_MAX;
+        self.commit.is_none() && (old || many || self.hurry)
     }
 
     /// All of it is in the queue: the other producer takes what comes now.
     fn pass_on(&mut self) {
         self.stage = Stage::None;
-        if let Some(outcome) = self.ending.take_over(&mut self.written, &self.membership) {
+        if let Some(outcome) = self.commit.take_over(&mut self.written, &self.membership) {
             self.note(outcome);
         }
     }
 
     /// Gives up what is written, as soon as it is known what becomes of the transaction before it: that one comes first.
     fn abort(&mut self, reason: &str) {
-        let Some(before) = self.ending.give_up() else { return };
+        let Some(before) = self.commit.give_up() else { return };
         let step = if before == Step::Done { self.written.give_up() } else { before };
         match (step, self.over.take()) {
             (Step::Over(reason), _) | (Step::Done, Some(reason)) => {
@@ -202,17 +202,17 @@ impl Writer {
 
     /// Gives everything back in order, also what waited: an offset behind a gap must never be committed.
     fn fail_all(&mut self, class: FailureClass, reason: &str) {
-        let (before, now) = (self.ending.clear(), mem::take(&mut self.written.gathered));
+        let (before, now) = (self.commit.clear(), mem::take(&mut self.written.buffer));
         let batches = before.into_batches().chain(now.into_batches());
         for batch in batches.chain(self.waiting.drain(..)) {
             self.done.push_back(Settled { batch, verdict: Verdict::failed(class, reason) });
         }
-        self.gate.clear();
+        self.throttle.clear();
         self.stage = Stage::None;
     }
 
     fn in_flight(&self) -> i32 {
-        self.written.in_flight() + self.ending.transaction.in_flight()
+        self.written.in_flight() + self.commit.transaction.in_flight()
     }
 }
 
@@ -231,10 +231,10 @@ impl Sink for Writer {
 
     fn settle(&mut self, wait: Duration) -> Option<Settled> {
         let began = clock::now();
-        let mut nap = Nap::new();
+        let mut backoff = Backoff::new();
         loop {
             let before = self.in_flight();
-            for one in [&self.written, &self.ending.transaction] {
+            for one in [&self.written, &self.commit.transaction] {
                 one.outlets.producer.poll(Duration::ZERO);
             }
             if self.done.is_empty() {
@@ -245,7 +245,7 @@ impl Sink for Writer {
                 return self.done.pop_front();
             }
             let came = self.in_flight() < before;
-            if came { nap.wake() } else { nap.take(left) }
+            if came { backoff.reset() } else { backoff.sleep(left) }
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
             Outlets { producer: Arc::new(producer), to: to.clone(), letters: None }
         });
         let rules = Rules { records_min: 1, age_max_ns: 1 };
-        let mut writer = Writer::new(outlets, Ender::start().unwrap(), Arc::default(), rules);
+        let mut writer = Writer::new(outlets, CommitThread::start().unwrap(), Arc::default(), rules);
         let mut batch = Batch::new(Partition::new("t", 0));
         batch.push(Record::default());
         writer.submit(batch);

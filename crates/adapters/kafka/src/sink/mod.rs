@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use plimsoll_pipeline::{Identity, Order, Promise, Sink, SinkError, SinkFactory};
 
-use crate::asker::Asker;
 use crate::cluster::Cluster;
 use crate::error::{Error, words};
+use crate::metadata_client::MetadataClient;
 use crate::scenario::{self, Placing};
 use crate::topic::Admin;
 
@@ -20,8 +20,8 @@ use writer::Writer;
 mod pending;
 mod writer;
 
-pub(crate) mod class;
-pub(crate) mod gate;
+pub(crate) mod error_class;
+pub(crate) mod partition_throttle;
 pub(crate) mod record;
 pub(crate) mod reports;
 
@@ -33,7 +33,7 @@ const BATCHES_MAX: u16 = 512;
 /// Defaults that the user's properties win over: keys go where Java's clients put them, and memory is bounded.
 const DEFAULTS: &[(&str, &str)] = &[
     ("partitioner", "murmur2_random"),
-    // Twice the time in which a round of records is put into the queue (`gate`).
+    // Twice the time in which a round of records is put into the queue (`partition_throttle`).
     ("linger.ms", "2"),
     ("queue.buffering.max.kbytes", "65536"),
     ("queue.buffering.max.messages", "100000"),
@@ -86,7 +86,7 @@ pub(crate) fn target(
     placing: Placing,
     limit: Duration,
 ) -> Result<Target, Error> {
-    let partitions = Asker::of(cluster)?.partitions(topic, limit)?.len();
+    let partitions = MetadataClient::of(cluster)?.partitions(topic, limit)?.len();
     let told = Admin::of(cluster, limit)?.record_bytes_max(topic);
     let bytes_max = told.unwrap_or(RECORD_BYTES_MAX);
     Ok(Target { topic: topic.to_owned(), placing, bytes_max, partitions })

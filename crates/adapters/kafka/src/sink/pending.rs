@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use plimsoll_pipeline::{Batch, FailureClass, Refused, Settled, Verdict};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use super::class::{self, Class};
-use super::gate::Round;
+use super::error_class::{self, Class};
+use super::partition_throttle::Round;
 use super::record::{Parts, Target};
 use super::reports::{Producer, note};
 use crate::error::said;
@@ -97,7 +97,7 @@ impl Pending {
     }
 
     pub(super) fn fail(&mut self, index: u32, code: RDKafkaErrorCode) {
-        if self.is_alone && class::of(code) == Class::Suspect {
+        if self.is_alone && error_class::of(code) == Class::Suspect {
             self.refused.push(Refused { index, reason: said(code) });
         } else {
             self.failed.push((index, code));
@@ -118,8 +118,8 @@ impl Pending {
 
     /// Goes over to its suspects, if nothing worse happened to it; says whether there are some.
     pub(super) fn begin_suspects(&mut self) -> bool {
-        let suspects =
-            !self.failed.is_empty() && self.failed.iter().all(|(_, code)| class::of(*code) == Class::Suspect);
+        let suspects = !self.failed.is_empty()
+            && self.failed.iter().all(|(_, code)| error_class::of(*code) == Class::Suspect);
         if suspects {
             self.alone = self.failed.drain(..).map(|(index, _)| index).collect();
             self.is_alone = true;
@@ -128,8 +128,8 @@ impl Pending {
     }
 
     pub(super) fn settled(mut self, to: &Target) -> Settled {
-        let worst = self.failed.iter().max_by_key(|(_, code)| class::of(*code));
-        let verdict = match worst.map(|(_, code)| (class::of(*code), said(*code))) {
+        let worst = self.failed.iter().max_by_key(|(_, code)| error_class::of(*code));
+        let verdict = match worst.map(|(_, code)| (error_class::of(*code), said(*code))) {
             None => {
                 self.refused.sort_unstable_by_key(|refused| refused.index);
                 Verdict::Written { replayed: 0, refused: self.refused }

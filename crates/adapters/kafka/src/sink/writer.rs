@@ -8,12 +8,12 @@ use plimsoll_measure::clock;
 use plimsoll_pipeline::{Batch, FailureClass, Settled, Sink, Verdict};
 use rdkafka::producer::{Producer as _, PurgeConfig};
 
-use super::gate::Gate;
+use super::partition_throttle::PartitionThrottle;
 use super::pending::{Pending, Sent};
 use super::record::Target;
 use super::reports::Producer;
+use crate::backoff::Backoff;
 use crate::error::Error;
-use crate::nap::Nap;
 
 /// Makes the producer, at first and after an error that it does not survive.
 type Make = Box<dyn Fn() -> Result<Producer, Error> + Send>;
@@ -25,14 +25,14 @@ pub(super) struct Writer {
     to: Target,
     capacity: usize,
     pending: VecDeque<Pending>,
-    gate: Gate,
+    throttle: PartitionThrottle,
     slots: u32,
 }
 
 impl Writer {
     pub(super) fn new(make: Make, to: Target, capacity: usize) -> Result<Self, Error> {
-        let (pending, gate) = (VecDeque::new(), Gate::default());
-        Ok(Self { producer: make()?, make, to, capacity, pending, gate, slots: 0 })
+        let (pending, throttle) = (VecDeque::new(), PartitionThrottle::default());
+        Ok(Self { producer: make()?, make, to, capacity, pending, throttle, slots: 0 })
     }
 
     /// Puts records into the producer's queue, as many as go on their way at once. Suspects go one by one, with nothing
@@ -42,20 +42,20 @@ impl Writer {
             Some(at) => self.send_suspect(at),
             None => self.send_rounds(),
         }
-        self.gate.close();
+        self.throttle.close();
     }
 
     fn send_suspect(&mut self, at: usize) {
         let calm = self.pending.iter().all(|pending| pending.reported == pending.sent);
         let suspect = &mut self.pending[at];
         if calm && let Some(index) = suspect.alone.pop_front() {
-            suspect.send(index, &self.producer, &self.to, self.gate.round(suspect.lane));
+            suspect.send(index, &self.producer, &self.to, self.throttle.round(suspect.lane));
         }
     }
 
     fn send_rounds(&mut self) {
         for pending in &mut self.pending {
-            let round = self.gate.round(pending.lane);
+            let round = self.throttle.round(pending.lane);
             while let Some(index) = pending.upcoming() {
                 match pending.send(index, &self.producer, &self.to, round) {
                     Sent::Yes => {}
@@ -73,13 +73,13 @@ impl Writer {
         for (slot, count) in tally.delivered {
             if let Some(pending) = self.pending.iter_mut().find(|pending| pending.slot == slot) {
                 pending.reported += count;
-                self.gate.round(pending.lane).reported(count);
+                self.throttle.round(pending.lane).reported(count);
             }
         }
         for (slot, index, code) in tally.failed {
             if let Some(pending) = self.pending.iter_mut().find(|pending| pending.slot == slot) {
                 pending.reported += 1;
-                self.gate.round(pending.lane).reported(1);
+                self.throttle.round(pending.lane).reported(1);
                 pending.fail(index, code);
             }
         }
@@ -104,7 +104,7 @@ impl Writer {
             Ok(producer) => self.producer = producer,
             Err(error) => return self.fail_first(FailureClass::Final, &error.to_string()),
         }
-        self.gate.clear();
+        self.throttle.clear();
         for pending in &mut self.pending {
             pending.give_up();
         }
@@ -131,7 +131,7 @@ impl Sink for Writer {
 
     fn settle(&mut self, wait: Duration) -> Option<Settled> {
         let began = clock::now();
-        let mut nap = Nap::new();
+        let mut backoff = Backoff::new();
         while !self.pending.is_empty() {
             self.producer.poll(Duration::ZERO);
             let came = self.absorb();
@@ -143,7 +143,7 @@ impl Sink for Writer {
             if left.is_zero() {
                 break;
             }
-            if came { nap.wake() } else { nap.take(left) }
+            if came { backoff.reset() } else { backoff.sleep(left) }
         }
         None
     }

@@ -9,27 +9,27 @@ use std::time::Duration;
 use plimsoll_pipeline::{Assignments, Intake, Last, Partition, Position, Read, Replay, Source, SourceError};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
-use crate::asker::Asker;
 use crate::cluster::Cluster;
 use crate::error::{Error, words};
 use crate::membership::Membership;
+use crate::metadata_client::MetadataClient;
 use crate::scenario::{self, Isolation, Start};
 
 use member::Member;
-use reading::{Giving, Reading};
+use session::{Giving, Reading};
 
-pub use letters::Letters;
+pub use dead_letters::Letters;
 pub(crate) use positions::offsets;
 
-mod reading;
+mod session;
 
-mod beyond;
-mod letters;
+mod dead_letters;
+mod offset_check;
 
+mod fetch;
 mod member;
 mod positions;
-mod taking;
-mod trouble;
+mod read_error;
 
 /// The longest wait for what is in flight when a partition goes; the group would expel us later.
 const SETTLE_MAX: Duration = Duration::from_secs(240);
@@ -105,8 +105,8 @@ impl Source for Topic {
 
     fn open(&mut self, lanes: &Arc<Assignments>) -> Result<(), SourceError> {
         let refused = |error: Error| SourceError::Refused(error.to_string());
-        Asker::of(&self.cluster)
-            .and_then(|asker| asker.of_pipeline(lanes).partitions(&self.name, self.connect_limit))
+        MetadataClient::of(&self.cluster)
+            .and_then(|client| client.of_pipeline(lanes).partitions(&self.name, self.connect_limit))
             .map_err(refused)?;
         let consumer = self.consumer().map_err(refused)?;
         let subscribed = consumer.subscribe(&[&self.name]);
@@ -124,7 +124,7 @@ impl Source for Topic {
             Ok(0) => Ok(Read::Idle),
             Ok(_) => Ok(Read::Some),
             Err(error) => {
-                trouble::judge(&error, &self.name, &self.group)?;
+                read_error::judge(&error, &self.name, &self.group)?;
                 intake.note_trouble(format!("{:?} cannot be read: {}", self.name, words(&error)));
                 Ok(Read::Idle)
             }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use plimsoll_install::{Error, Lock, Site, remove};
+use plimsoll_install::{AtomicDir, Error, Lock, remove};
 use plimsoll_measure::clock;
 
 use super::manifest::Manifest;
@@ -169,7 +169,7 @@ fn whole(cache: &Path) -> Option<Installed> {
 
 fn make(python: &Path, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<Installed, InstallError> {
     let (runtime, library) = RUNTIME.ok_or(InstallError::Platform)?;
-    let site = Site::beside(&directory(cache))?;
+    let site = AtomicDir::new(&directory(cache))?;
     let partial = site.path();
     let fetched = fetch(python, &runtime, partial, tell)?;
     unpack(&fetched, &runtime, library, &partial.join(LIBRARY))?;
@@ -181,7 +181,7 @@ fn make(python: &Path, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<Insta
     remove(&partial.join(FETCHED))?;
     fs::remove_file(&weights).map_err(Error::at(&weights))?;
     let manifest = described(&runtime, partial)?;
-    site.put()?;
+    site.commit()?;
     Ok(Installed { directory: directory(cache), manifest })
 }
 

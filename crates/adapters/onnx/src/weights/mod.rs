@@ -12,8 +12,7 @@ use std::sync::Arc;
 use ort::session::builder::{PrepackedWeights, SessionBuilder};
 use ort::value::{DynValue, Tensor};
 
-use crate::network::{NetworkError, check_size, text};
-use crate::runtime;
+use crate::runtime::{self, NetworkError, check_size, text};
 use constants::{Constant, Numbers};
 
 /// The weights of one ONNX file.

@@ -1,4 +1,4 @@
-//! The directory of one program: its data, what else it needs, and a lock that is held while its owner or the program lives.
+//! Creates the directory of one program: its data, and a lock that its owner and the program hold.
 //!
 //! ```text
 //! plimsoll-4711-x8Kq2z/
@@ -37,7 +37,7 @@ pub struct Home {
     temporary: bool,
 }
 
-/// A home could not be made, locked or moved.
+/// A home could not be created, locked or moved.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file system refused.
@@ -49,7 +49,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Another program runs on it.
-    #[error("{0:?} is the storage of a program that is running: stop that one first")]
+    #[error("{0:?} is the storage of a running program: stop it first (a server: `plimsoll server stop`)")]
     Locked(PathBuf),
     /// It holds something that is not ours.
     #[error("{0:?} holds files that are not a storage of Plimsoll's: name an empty or a new directory")]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_process::process::is_alive;
+use plimsoll_process::procfs::is_alive;
 use plimsoll_process::{Child, Lifetime};
 
 use crate::owner::{Owner, again, soon};

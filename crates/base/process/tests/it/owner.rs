@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_process::home::{Home, Storage};
-use plimsoll_process::process::is_alive;
+use plimsoll_process::procfs::is_alive;
 use plimsoll_process::{Child, Lifetime, Program};
 
 const PREFIX: &str = "plimsoll-owned-";
@@ -52,6 +52,7 @@ const OWNER: &str = "owner::owns_a_child_until_it_is_killed";
 fn owns_a_child_until_it_is_killed() {
     let home = Home::open(&Storage::Temporary, PREFIX, &std::env::temp_dir()).unwrap();
     let program = Program {
+        name: "the owner",
         path: "/bin/sh".into(),
         args: ["-c", "exec sleep 120"].map(Into::into).to_vec(),
         log: home.path().join("log"),

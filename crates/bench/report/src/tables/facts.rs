@@ -150,7 +150,7 @@ fn kind(kind: ServerKind) -> &'static str {
         ServerKind::Address => "server at its address",
         ServerKind::Service => "service at its address",
         ServerKind::Null => "null server",
-        ServerKind::Lying => "lying server",
+        ServerKind::Faulty => "faulty server",
     }
 }
 
@@ -161,7 +161,7 @@ fn short_kind(kind: ServerKind) -> &'static str {
         ServerKind::Address => "server",
         ServerKind::Service => "service",
         ServerKind::Null => "null server",
-        ServerKind::Lying => "lying server",
+        ServerKind::Faulty => "faulty server",
     }
 }
 

@@ -1,22 +1,22 @@
-//! The embedded server brought to this machine, with what is shown meanwhile.
+//! Installs the embedded server, and reports the progress to the console.
 
 use plimsoll_host::Cache;
 use plimsoll_host::embedded;
 
 use crate::console::Console;
 
-/// The cache for what is installed.
+/// The cache for installed programs.
 ///
 /// # Errors
-/// When no place for it is known.
+/// When no directory for it is known.
 pub fn cache() -> anyhow::Result<Cache> {
     Ok(Cache::locate()?)
 }
 
-/// Installs the embedded server unless it is there, and shows how far that is.
+/// Installs the embedded server unless it is installed, and shows the progress.
 ///
 /// # Errors
-/// What went wrong, and what is needed.
+/// Why it failed, and what it needs.
 pub fn install(console: &dyn Console) -> anyhow::Result<()> {
     let cache = cache()?;
     if embedded::is_installed(&cache) {

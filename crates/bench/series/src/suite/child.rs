@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use plimsoll_host::process;
 use plimsoll_measure::clock;
-use plimsoll_process::process::started_by;
+use plimsoll_process::procfs::started_by;
 use plimsoll_process::{Child, Lifetime};
 
 use super::cpus::{Cpus, held};

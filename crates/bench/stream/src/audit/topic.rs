@@ -1,7 +1,7 @@
 //! A topic as a destination: its records are known by what they say.
 
 use anyhow::bail;
-use plimsoll_kafka::survey::survey;
+use plimsoll_kafka::topic_scan;
 use plimsoll_kafka::{Cluster, scenario as kafka};
 use plimsoll_stores::audit::{
     ContentHash, ContentIndex, ContentIndexBuilder, Found, Payload, Reconcile, Report,
@@ -47,7 +47,7 @@ impl Topic {
             expected.iter_mut().for_each(|partition| partition.checksum = None);
         }
         let (mut known, mut fold) = (learner.build(), Reconcile::new(expected)?);
-        survey(&self.cluster, &self.topic, SILENCE, &mut |record| {
+        topic_scan::scan(&self.cluster, &self.topic, SILENCE, &mut |record| {
             let within = self.placed.then_some(record.partition);
             let found = opened(&record, self.envelopes.found, |key, payload| {
                 find((key, payload), within, &mut known, &mut fold);
@@ -57,7 +57,7 @@ impl Topic {
             }
         })?;
         if let Some(letters) = &self.letters {
-            survey(&self.cluster, letters, SILENCE, &mut |record| {
+            topic_scan::scan(&self.cluster, letters, SILENCE, &mut |record| {
                 self.as_read(&record, |key, payload| find((key, payload), None, &mut known, &mut fold));
             })?;
         }

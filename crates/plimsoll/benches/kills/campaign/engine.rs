@@ -127,7 +127,7 @@ fn launch(dir: &Path, name: &str, run: u32, overrides: &[String]) -> anyhow::Res
     args.extend(overrides.iter().flat_map(|one| [OsString::from("--set"), OsString::from(one)]));
     // It runs where this process does: `dir` may be a path from here.
     let (path, log, directory) = (PROGRAM.into(), log(dir, name), ".".into());
-    let program = Program { path, args, log, directory, hidden_variables: &[] };
+    let program = Program { name: "the program", path, args, log, directory, hidden_variables: &[] };
     Child::spawn(&program, None, Lifetime::Bound).with_context(|| format!("start {name}, or write its log"))
 }
 

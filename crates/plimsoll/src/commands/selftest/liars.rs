@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use bson::Bson;
-use plimsoll_host::lying::{Lies, Options, Server};
+use plimsoll_host::faulty::{Defects, Options, Server};
 
 use super::trial::Trial;
 use super::{Finding, trial};
@@ -15,7 +15,7 @@ const EVERY: u64 = 1_000_000;
 /// # Errors
 /// When the load cannot be sent, or its documents not read back.
 pub fn forget() -> anyhow::Result<Finding> {
-    let server = start(Lies { forget_every: Some(EVERY), ..Lies::default() })?;
+    let server = start(Defects { forget_every: Some(EVERY), ..Defects::default() })?;
     let trial = trial::run("forget", server.address())?;
     let found = trial.audit()?;
     let told: Vec<_> = server.record().forgotten.into_iter().map(|victim| victim.id).collect();
@@ -36,7 +36,7 @@ pub fn forget() -> anyhow::Result<Finding> {
 /// # Errors
 /// When the load cannot be sent, or its documents not read back.
 pub fn flip() -> anyhow::Result<Finding> {
-    let server = start(Lies { flip_every: Some(EVERY), ..Lies::default() })?;
+    let server = start(Defects { flip_every: Some(EVERY), ..Defects::default() })?;
     let trial = trial::run("flip", server.address())?;
     let found = trial.audit()?;
     let told: Vec<_> = server.record().flipped.into_iter().map(|flip| flip.victim.id).collect();
@@ -58,7 +58,7 @@ pub fn flip() -> anyhow::Result<Finding> {
 /// # Errors
 /// When the load cannot be sent, or its documents not read back.
 pub fn duplicate() -> anyhow::Result<Finding> {
-    let server = start(Lies { duplicate_every: Some(EVERY), ..Lies::default() })?;
+    let server = start(Defects { duplicate_every: Some(EVERY), ..Defects::default() })?;
     let trial = trial::run_with("lies", &["phases.0.faults=[]".to_owned()], server.address())?;
     let found = trial.audit()?;
     let told: Vec<_> = server.record().duplicated.into_iter().map(|double| double.victim.id).collect();
@@ -75,8 +75,8 @@ pub fn duplicate() -> anyhow::Result<Finding> {
     Ok(Finding { name: "a server that doubles one in a million", passed, figure: honest(passed, figure) })
 }
 
-pub(super) fn start(lies: Lies) -> anyhow::Result<Server> {
-    Server::start(Options { lies, ..Options::default() }).context("start the lying server")
+pub(super) fn start(defects: Defects) -> anyhow::Result<Server> {
+    Server::start(Options { defects, ..Options::default() }).context("start the faulty server")
 }
 
 /// The `_id`s of documents by their numbers.

@@ -1,8 +1,8 @@
-//! Lying servers again and again, each time with a new seed: what they lied about must be found, all of it and nothing else.
+//! Faulty servers again and again, each time with a new seed: what they lied about must be found, all of it and nothing else.
 
 use anyhow::{Context, ensure};
 use bson::Bson;
-use plimsoll_host::lying::{Lies, Record};
+use plimsoll_host::faulty::{DefectLog, Defects};
 use plimsoll_ledger::Findings;
 use plimsoll_measure::clock;
 use plimsoll_report::units::exact;
@@ -14,10 +14,10 @@ use crate::cli::SelftestArgs;
 use crate::terminal::{print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
-/// Lies of a kind in one round at most: as many documents as an audit names.
+/// Defects of a kind in one round at most: as many documents as an audit names.
 const LIES_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
 
-/// How much is sent in a round, and how often the server lies.
+/// How much is sent in a round, and how often the server corrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Documents.
@@ -26,7 +26,7 @@ pub struct Size {
     pub one_in: u64,
 }
 
-/// Whether connections are cut while the server lies.
+/// Whether connections are cut while the server corrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
     Calm,
@@ -36,7 +36,7 @@ enum Network {
 /// One kind of lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lie {
-    /// Lies that were told about documents of which it was to be found out.
+    /// Defects that were told about documents of which it was to be found out.
     pub told: u64,
     /// Documents that the audit found.
     pub found: u64,
@@ -113,8 +113,9 @@ fn check(size: Size) -> anyhow::Result<()> {
 
 fn round(number: u32, seed: u64, size: Size, network: Network, more: &[String]) -> anyhow::Result<Round> {
     let every = Some(size.one_in);
-    let lies = Lies { forget_every: every, flip_every: every, duplicate_every: every, seed: Some(seed) };
-    let server = start(lies)?;
+    let defects =
+        Defects { forget_every: every, flip_every: every, duplicate_every: every, seed: Some(seed) };
+    let server = start(defects)?;
     let mut overrides = vec![format!("phases.0.stop.documents={}", size.documents)];
     overrides.extend((network == Network::Calm).then(|| "phases.0.faults=[]".to_owned()));
     overrides.extend_from_slice(more);
@@ -125,7 +126,7 @@ fn round(number: u32, seed: u64, size: Size, network: Network, more: &[String]) 
 
 /// Holds what the audit found against what the server says that it lied about. What it forgot of documents in flight when a
 /// connection was cut was never acknowledged: it is not lost. What it flipped or doubled is there, acknowledged or not.
-fn judge(number: u32, seed: u64, trial: &Trial, record: &Record, found: &Findings) -> Round {
+fn judge(number: u32, seed: u64, trial: &Trial, record: &DefectLog, found: &Findings) -> Round {
     let was_promised = |id: &Bson| match id {
         Bson::ObjectId(id) => trial.is_acknowledged(id.bytes()),
         _ => false,
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_round_that_missed_one_or_found_another_is_not_exact() {
-        let server = start(Lies { forget_every: Some(1000), ..Lies::default() }).unwrap();
+        let server = start(Defects { forget_every: Some(1000), ..Defects::default() }).unwrap();
         let overrides = ["phases.0.stop.documents=5000".to_owned(), "phases.0.faults=[]".to_owned()];
         let trial = trial::run_seeded("lies", &overrides, 3, server.address()).unwrap();
         let (record, found) = (server.record(), trial.audit().unwrap());
@@ -233,7 +234,7 @@ mod tests {
         let more = Findings { phantom: 1, ..found.clone() };
         assert!(!judge(1, 3, &trial, &record, &more).exact);
         let nothing = Findings { lost: 0, examples: Default::default(), ..found };
-        assert!(!judge(1, 3, &trial, &Record::default(), &nothing).exact, "no lie shows nothing");
+        assert!(!judge(1, 3, &trial, &DefectLog::default(), &nothing).exact, "no lie shows nothing");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use plimsoll_process::process::{is_alive, started_by};
+use plimsoll_process::procfs::{is_alive, started_by};
 
 use crate::program::{plimsoll, plimsoll_with, stderr, stdout};
 

@@ -8,8 +8,8 @@ use bson::{RawDocumentBuf, rawdoc};
 use plimsoll_host::{Profile, Server};
 use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::Broker;
-use plimsoll_kafka::survey::survey;
 use plimsoll_kafka::topic::{Admin, Topic};
+use plimsoll_kafka::topic_scan;
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -220,7 +220,8 @@ fn letters_in_transactions_of_kafka_are_replayed_once() {
     assert_eq!(ground.replay(&[], &mended), [buried, buried, 0]);
     assert_eq!(ground.replay(&[], &mended), [0, 0, 0]);
     let (mut found, cluster) = (Vec::new(), Cluster::at(ground.broker.bootstrap()));
-    survey(&cluster, "copy", LONG, &mut |record| found.push(record.payload.unwrap().to_vec())).unwrap();
+    topic_scan::scan(&cluster, "copy", LONG, &mut |record| found.push(record.payload.unwrap().to_vec()))
+        .unwrap();
     let lines = fs::read_to_string(ground.dir.path().join("in")).unwrap();
     let mut sent: Vec<_> = lines.lines().map(|line| line.as_bytes().to_vec()).collect();
     sent.sort_unstable();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_kafka::Cluster;
 use plimsoll_kafka::broker::Broker;
 use plimsoll_kafka::topic::{Admin, Topic};
-use plimsoll_process::process::stat_field;
+use plimsoll_process::procfs::stat_field;
 
 use super::{broker, file, start, terminate};
 

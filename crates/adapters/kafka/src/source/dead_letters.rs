@@ -18,7 +18,7 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::positions::{failed, number, offsets};
-use super::{taking, trouble, tuned};
+use super::{fetch, read_error, tuned};
 use crate::cluster::{Cluster, Watch};
 use crate::error::{Error, words};
 use crate::membership::Membership;
@@ -146,7 +146,7 @@ impl Source for Letters {
                 Some(Ok(record)) => self.left -= u64::from(take(&record, open, &mut returned)?),
                 Some(Err(KafkaError::PartitionEOF(number))) => drop(open.remove(&number.unsigned_abs())),
                 Some(Err(error)) => {
-                    trouble::judge(&error, &self.name, &self.group)?;
+                    read_error::judge(&error, &self.name, &self.group)?;
                     break;
                 }
                 None => break,
@@ -197,7 +197,7 @@ fn take(
         open.remove(&partition);
         return Ok(false);
     }
-    let headers = record.headers().and_then(taking::headers).unwrap_or_default();
+    let headers = record.headers().and_then(fetch::headers).unwrap_or_default();
     let appended_ms = record.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok());
     let letter = DeadLetter {
         appended_ms: appended_ms.unwrap_or_else(clock::wall_ms),

@@ -1,7 +1,6 @@
-//! The thread that starts a child and stays with it.
+//! Starts a child on a thread that lives as long as the child, and collects its exit status.
 //!
-//! The kernel sends the signal of a parent's death when the *thread* that forked ends, so the fork happens on a keeper thread
-//! that stays until the child has ended and then takes its exit status.
+//! The kernel sends the parent-death signal when the *thread* that forked ends, not the process.
 
 use std::fs::File;
 use std::io;
@@ -16,8 +15,8 @@ use std::time::Duration;
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal, setsid};
 
-use crate::child::Lifetime;
-use crate::process::handle;
+use crate::procfs::handle;
+use crate::program::Lifetime;
 
 /// How a child ended, once it has.
 #[derive(Debug, Default)]
@@ -40,19 +39,19 @@ impl Exit {
 
 type Started = io::Result<(u32, OwnedFd)>;
 
-/// Starts a command on a keeper thread; gives its process, a handle of it and its end.
+/// Starts a command on a supervisor thread; returns its process ID, a handle and its exit.
 pub(crate) fn start(command: Command) -> io::Result<(u32, OwnedFd, Arc<Exit>)> {
     let exit = Arc::new(Exit::default());
     let (started, pid) = sync_channel(1);
-    let keeper = Arc::clone(&exit);
+    let shared = Arc::clone(&exit);
     thread::Builder::new()
-        .name("plimsoll-keeper".to_owned())
-        .spawn(move || keep(command, &started, &keeper))?;
+        .name("plimsoll-supervisor".to_owned())
+        .spawn(move || supervise(command, &started, &shared))?;
     let (pid, handle) = pid.recv().map_err(io::Error::other)??;
     Ok((pid, handle, exit))
 }
 
-/// Has what a command starts inherit `lock`, and live as long as it should.
+/// Makes the child of a command inherit `lock`, and die as `lifetime` says.
 pub(crate) fn bind(command: &mut Command, lock: Option<File>, lifetime: Lifetime) {
     let owner = getpid();
     let prepare = move || prepare(lock.as_ref(), lifetime, owner);
@@ -61,8 +60,8 @@ pub(crate) fn bind(command: &mut Command, lock: Option<File>, lifetime: Lifetime
     unsafe { command.pre_exec(prepare) };
 }
 
-/// In the child, before it becomes the program: a session of its own, so that Ctrl-C in the terminal does not reach it;
-/// the lock stays open over exec; the owner's death is its own.
+/// Runs in the child before exec: opens a new session, so that Ctrl-C in the terminal does not reach it; keeps the lock open
+/// over exec; asks for a signal when the owner dies.
 fn prepare(lock: Option<&File>, lifetime: Lifetime, owner: Pid) -> io::Result<()> {
     setsid()?;
     if let Some(lock) = lock {
@@ -78,9 +77,9 @@ fn prepare(lock: Option<&File>, lifetime: Lifetime, owner: Pid) -> io::Result<()
     if getppid() == Some(owner) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
-fn keep(mut command: Command, started: &SyncSender<Started>, exit: &Exit) {
+fn supervise(mut command: Command, started: &SyncSender<Started>, exit: &Exit) {
     let spawned = command.spawn().and_then(with_handle);
-    // The command holds the lock's second handle; the child has its own.
+    // The command holds a second handle of the lock.
     drop(command);
     let (handle, mut child) = match spawned {
         Ok(spawned) => spawned,

@@ -13,11 +13,11 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedHeaders, BorrowedMessage, Headers, Message};
 
-use super::beyond;
 use super::member::Member;
+use super::offset_check;
 
 /// The batches of one turn.
-pub(super) struct Taking {
+pub(super) struct Fetch {
     topic: Arc<str>,
     /// One for each partition that had a message in this turn.
     open: Vec<Open>,
@@ -39,7 +39,7 @@ struct Open {
     unreadable: Vec<u64>,
 }
 
-impl Taking {
+impl Fetch {
     pub(super) fn of(topic: Arc<str>) -> Self {
         Self { topic, open: Vec::new(), events: 0, bytes: 0, reached: BTreeMap::new(), back: None }
     }
@@ -61,7 +61,7 @@ impl Taking {
 
     /// Why the partition cannot be read on whose offsets went back, if one did.
     pub(super) fn went_back(&mut self) -> Option<SourceError> {
-        self.back.take().map(|(partition, next, offset)| beyond::went_back(&partition, next, offset))
+        self.back.take().map(|(partition, next, offset)| offset_check::went_back(&partition, next, offset))
     }
 
     /// Takes what is there, as much as there is room for; waits for the first message only. Says how many it took.

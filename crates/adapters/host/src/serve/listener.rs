@@ -21,7 +21,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A server that listens. Dropping it closes all connections and ends all its threads.
 #[derive(Debug)]
-pub(crate) struct Door<S> {
+pub(crate) struct Listener<S> {
     address: SocketAddr,
     inside: Arc<Inside<S>>,
     accepting: Option<JoinHandle<()>>,
@@ -37,7 +37,7 @@ struct Inside<S> {
     open: Mutex<HashMap<u64, TcpStream>>,
 }
 
-impl<S: Service> Door<S> {
+impl<S: Service> Listener<S> {
     /// Listens on a free port of 127.0.0.1.
     pub(crate) fn open(service: S, gate: Gate) -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -48,9 +48,9 @@ impl<S: Service> Door<S> {
         let inside = Arc::new(Inside { service, gate, closing, bell, open: Mutex::default() });
         let accepting = Arc::clone(&inside);
         let accepting = thread::Builder::new()
-            .name("plimsoll-door".to_owned())
+            .name("plimsoll-listener".to_owned())
             .spawn(move || thread::scope(|scope| accepting.accept(&listener, scope)))?;
-        Ok(Door { address, inside, accepting: Some(accepting) })
+        Ok(Listener { address, inside, accepting: Some(accepting) })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -66,7 +66,7 @@ impl<S: Service> Door<S> {
     }
 }
 
-impl<S> Drop for Door<S> {
+impl<S> Drop for Listener<S> {
     fn drop(&mut self) {
         self.inside.closing.store(true, Ordering::Relaxed);
         // An event counter takes eight bytes at any time; there is nothing that could fail here.

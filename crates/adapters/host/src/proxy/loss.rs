@@ -8,7 +8,7 @@ const MEBIBYTE: u64 = 1 << 20;
 
 /// A stream that loses bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Sieve {
+pub(super) struct Loss {
     gap_mean: u64,
     run: u64,
     /// Bytes that still pass before the next run.
@@ -17,18 +17,18 @@ pub(super) struct Sieve {
     run_left: u64,
 }
 
-impl Sieve {
+impl Loss {
     /// After 2²⁰ ÷ `per_mebibyte` bytes on average, `bytes` of them are dropped. The gaps are evenly distributed between
     /// one byte and twice their mean.
     pub(super) fn new(per_mebibyte: NonZeroU32, bytes: NonZeroU32, random: &mut Random) -> Self {
         let gap_mean = (MEBIBYTE / u64::from(per_mebibyte.get())).max(1);
-        let mut sieve = Sieve { gap_mean, run: bytes.get().into(), gap_left: 0, run_left: 0 };
-        sieve.gap_left = sieve.gap(random);
-        sieve
+        let mut loss = Loss { gap_mean, run: bytes.get().into(), gap_left: 0, run_left: 0 };
+        loss.gap_left = loss.gap(random);
+        loss
     }
 
     /// Moves what is left of a chunk to its beginning; says how much that is.
-    pub(super) fn sift(&mut self, chunk: &mut [u8], random: &mut Random) -> usize {
+    pub(super) fn apply(&mut self, chunk: &mut [u8], random: &mut Random) -> usize {
         let (mut kept, mut at) = (0, 0);
         while at < chunk.len() {
             let passing = clamped(self.gap_left, chunk.len() - at);
@@ -64,11 +64,11 @@ mod tests {
     fn sifted(stream: &[u8], chunks: impl Fn(usize) -> usize, per_mebibyte: u32, bytes: u32) -> Vec<u8> {
         let mut random = Random::new(5, 5);
         let number = |number| NonZeroU32::new(number).unwrap();
-        let mut sieve = Sieve::new(number(per_mebibyte), number(bytes), &mut random);
+        let mut loss = Loss::new(number(per_mebibyte), number(bytes), &mut random);
         let (mut rest, mut out) = (stream.to_vec(), Vec::new());
         while !rest.is_empty() {
             let mut chunk: Vec<u8> = rest.drain(..chunks(rest.len()).min(rest.len())).collect();
-            let kept = sieve.sift(&mut chunk, &mut random);
+            let kept = loss.apply(&mut chunk, &mut random);
             out.extend_from_slice(&chunk[..kept]);
         }
         out

@@ -1,4 +1,4 @@
-//! The lying server: stores documents in memory and, as it is told, forgets, flips a bit of, or doubles some of them.
+//! The faulty server: stores documents in memory and, as it is told, forgets, flips a bit of, or doubles some of them.
 //!
 //! It acknowledges every lie and keeps an exact record of it, so that an audit can be held against the truth. It knows
 //! `insert` (with duplicate keys), `find` (all, by `_id`, or by a range of `_id`s), `getMore`, `killCursors`, `count`,
@@ -12,7 +12,7 @@ use bson::Bson;
 use bson::oid::ObjectId;
 use plimsoll_measure::clock::{self, Instant};
 
-use crate::serve::{Door, Gate, Request, Service};
+use crate::serve::{Gate, Listener, Request, Service};
 
 pub use crate::serve::Error;
 
@@ -22,8 +22,8 @@ mod cursor;
 mod filter;
 mod flip;
 mod insert;
+mod scan;
 mod store;
-mod walk;
 
 use store::Store;
 
@@ -31,7 +31,7 @@ use store::Store;
 /// stored; real duplicates are not counted. Of every so many in a row, one is lied about: the last, or with a seed any.
 /// One document suffers one lie at most: forgetting comes before flipping, flipping before doubling. Zero is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lies {
+pub struct Defects {
     /// Acknowledge every so-manieth document and do not store it.
     pub forget_every: Option<u64>,
     /// Flip one bit of the content of every so-manieth document. One without content but its `_id` stays as it is.
@@ -46,15 +46,15 @@ pub struct Lies {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// What it lies about.
-    pub lies: Lies,
+    pub defects: Defects,
     /// The most bytes of documents, keys and records that it keeps; what is above is refused with code 146.
     pub memory_bytes_max: u64,
 }
 
 impl Default for Options {
-    /// No lies, 2 GiB.
+    /// No defects, 2 GiB.
     fn default() -> Self {
-        Options { lies: Lies::default(), memory_bytes_max: 2 << 30 }
+        Options { defects: Defects::default(), memory_bytes_max: 2 << 30 }
     }
 }
 
@@ -91,7 +91,7 @@ pub struct Duplicate {
 
 /// Every lie, in the order of telling.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
+pub struct DefectLog {
     /// Acknowledged and not stored.
     pub forgotten: Vec<Victim>,
     /// Stored with a bit flipped.
@@ -100,10 +100,10 @@ pub struct Record {
     pub duplicated: Vec<Duplicate>,
 }
 
-/// A lying server on a free port of 127.0.0.1. Dropping it closes its connections, ends its threads and forgets all.
+/// A faulty server on a free port of 127.0.0.1. Dropping it closes its connections, ends its threads and forgets all.
 #[derive(Debug)]
 pub struct Server {
-    door: Door<Liar>,
+    listener: Listener<FaultyService>,
 }
 
 impl Server {
@@ -113,22 +113,22 @@ impl Server {
     /// [`Error`] if no port can be had.
     pub fn start(options: Options) -> Result<Self, Error> {
         let store = Mutex::new(Store::new(options));
-        Ok(Server { door: Door::open(Liar { store }, Gate::default())? })
+        Ok(Server { listener: Listener::open(FaultyService { store }, Gate::default())? })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.listener.address()
     }
 
     /// What it lied about so far. A copy.
-    pub fn record(&self) -> Record {
-        self.door.service().store().record().clone()
+    pub fn record(&self) -> DefectLog {
+        self.listener.service().store().record().clone()
     }
 
     /// How many documents were acknowledged as inserted so far.
     pub fn acknowledged(&self) -> u64 {
-        self.door.service().store().inserted()
+        self.listener.service().store().inserted()
     }
 
     /// Withholds all answers from now on for `length`.
@@ -138,22 +138,22 @@ impl Server {
 
     /// Withholds all answers for `length` from the moment `from` on. It takes the place of any freeze set before.
     pub fn freeze_from(&self, from: Instant, length: Duration) {
-        self.door.gate().freeze(from, length);
+        self.listener.gate().freeze(from, length);
     }
 }
 
 #[derive(Debug)]
-struct Liar {
+struct FaultyService {
     store: Mutex<Store>,
 }
 
-impl Liar {
+impl FaultyService {
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Service for Liar {
+impl Service for FaultyService {
     fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) {
         commands::answer(&mut self.store(), request, out);
     }
@@ -166,8 +166,8 @@ mod tests {
     use bson::{Document, RawDocumentBuf, doc, rawdoc};
     use std::net::TcpStream;
 
-    fn start(lies: Lies) -> (Server, Client) {
-        let server = Server::start(Options { lies, ..Options::default() }).unwrap();
+    fn start(defects: Defects) -> (Server, Client) {
+        let server = Server::start(Options { defects, ..Options::default() }).unwrap();
         let client = Client::of(server.address());
         (server, client)
     }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_server_without_lies_gives_back_everything_in_any_batch_size() {
-        let (_server, mut client) = start(Lies::default());
+        let (_server, mut client) = start(Defects::default());
         assert_eq!(insert(&mut client, 0..250), doc! {"n": 250, "ok": 1.0});
         for batch in [1, 7, 249, 250, 1000] {
             assert_eq!(scan(&mut client, batch), (0..250).collect::<Vec<_>>(), "batch {batch}");
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_was_forgotten_is_what_is_missing() {
-        let (server, mut client) = start(Lies { forget_every: Some(100), ..Lies::default() });
+        let (server, mut client) = start(Defects { forget_every: Some(100), ..Defects::default() });
         assert_eq!(insert(&mut client, 0..1000).get_i32("n").unwrap(), 1000);
         let found = scan(&mut client, 1000);
         let missing: Vec<Bson> = (0..1000).filter(|id| !found.contains(id)).map(Bson::Int32).collect();
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_duplicate_key_is_a_write_error_with_its_index() {
-        let (_server, mut client) = start(Lies::default());
+        let (_server, mut client) = start(Defects::default());
         insert(&mut client, 0..5);
         let reply = insert(&mut client, 4..7);
         assert_eq!(reply.get_i32("n").unwrap(), 2);
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn one_document_is_found_by_its_id_and_all_are_counted_listed_and_dropped() {
-        let (_server, mut client) = start(Lies::default());
+        let (_server, mut client) = start(Defects::default());
         insert(&mut client, 0..9);
         let reply = client.ask(&rawdoc! {"find": "c", "filter": {"_id": 3}, "$db": "d"});
         let cursor = reply.get_document("cursor").unwrap();
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn limits_and_killed_cursors_end_a_scan() {
-        let (_server, mut client) = start(Lies::default());
+        let (_server, mut client) = start(Defects::default());
         insert(&mut client, 0..50);
         let limited = client.ask(&rawdoc! {"find": "c", "batchSize": 20, "limit": 20, "$db": "d"});
         assert_eq!(limited.get_document("cursor").unwrap().get_i64("id").unwrap(), 0);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_it_would_get_wrong_it_refuses() {
-        let (_server, mut client) = start(Lies::default());
+        let (_server, mut client) = start(Defects::default());
         for command in [
             rawdoc! {"find": "c", "filter": {"x": 1}, "$db": "d"},
             rawdoc! {"find": "c", "sort": {"x": 1}, "$db": "d"},
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_dropped_server_closes_its_connections() {
-        let (server, _client) = start(Lies::default());
+        let (server, _client) = start(Defects::default());
         let address = server.address();
         drop(server);
         assert!(TcpStream::connect(address).is_err());

@@ -45,7 +45,7 @@ fn insert_one(store: &mut Store, namespace: &str, document: &RawDocument) -> Res
         }
         Refusal::Full => {
             let limit = store.memory_bytes_max();
-            (EXCEEDED_MEMORY_LIMIT, format!("the lying server's memory limit of {limit} bytes is reached"))
+            (EXCEEDED_MEMORY_LIMIT, format!("the faulty server's memory limit of {limit} bytes is reached"))
         }
     })
 }

@@ -3,15 +3,15 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::ender::{Ask, Ender};
-use super::gathered::Gathered;
+use super::commit_thread::{Ask, CommitThread};
 use super::step::{self, Step};
 use super::transaction::Transaction;
+use super::transaction_buffer::TransactionBuffer;
 use crate::membership::Membership;
 
 /// The transaction before the one that is written.
-pub(super) struct Ending {
-    ender: Ender,
+pub(super) struct Commit {
+    thread: CommitThread,
     pub(super) transaction: Transaction,
     at: At,
     /// Whether a record of it was not acknowledged.
@@ -36,16 +36,16 @@ enum At {
 /// What became of it.
 pub(super) enum Outcome {
     /// It is there for all to see.
-    Committed(Gathered),
+    Committed(TransactionBuffer),
     /// It is to be given up, and what is behind it as well.
     Failed(String),
     /// The producer is of no more use.
     Over(String),
 }
 
-impl Ending {
-    pub(super) const fn of(transaction: Transaction, ender: Ender) -> Self {
-        Self { ender, transaction, at: At::None, is_spoilt: false }
+impl Commit {
+    pub(super) const fn of(transaction: Transaction, thread: CommitThread) -> Self {
+        Self { thread, transaction, at: At::None, is_spoilt: false }
     }
 
     /// Whether there is none.
@@ -56,14 +56,14 @@ impl Ending {
     /// Takes a transaction all of which is in its producer's queue, and leaves the other producer for the next one.
     pub(super) fn take_over(&mut self, written: &mut Transaction, group: &Membership) -> Option<Outcome> {
         mem::swap(written, &mut self.transaction);
-        let batches = || self.transaction.gathered.batches();
+        let batches = || self.transaction.buffer.batches();
         let Some(generation) = group.generation(batches()) else {
             return Some(self.failed("a partition went to another member".to_owned()));
         };
         match step::offsets_behind(batches()) {
             Ok(offsets) => {
                 let producer = Arc::clone(&self.transaction.outlets.producer);
-                self.ender.ask(Ask::Offsets { producer, offsets, generation });
+                self.thread.ask(Ask::Offsets { producer, offsets, generation });
                 self.at = At::Sending;
                 None
             }
@@ -77,7 +77,7 @@ impl Ending {
             At::Sending | At::Committing => return self.hear(),
             At::Reporting if self.is_spoilt => self.at = At::Failed,
             At::Reporting if self.transaction.in_flight() == 0 => {
-                self.ender.ask(Ask::Commit { producer: Arc::clone(&self.transaction.outlets.producer) });
+                self.thread.ask(Ask::Commit { producer: Arc::clone(&self.transaction.outlets.producer) });
                 self.at = At::Committing;
             }
             At::None | At::Reporting | At::Failed => {}
@@ -86,7 +86,7 @@ impl Ending {
     }
 
     fn hear(&mut self) -> Option<Outcome> {
-        match self.ender.outcome()? {
+        match self.thread.outcome()? {
             Step::Done if self.at == At::Sending => {
                 self.at = At::Reporting;
                 None
@@ -123,8 +123,8 @@ impl Ending {
     }
 
     /// Nothing more is to come of it; gives what was in it.
-    pub(super) fn clear(&mut self) -> Gathered {
+    pub(super) fn clear(&mut self) -> TransactionBuffer {
         (self.at, self.is_spoilt) = (At::None, false);
-        mem::take(&mut self.transaction.gathered)
+        mem::take(&mut self.transaction.buffer)
     }
 }

@@ -17,7 +17,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// A record that is there.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct Record<'a> {
     /// Its partition.
     pub partition: u32,
     /// Its offset.
@@ -32,11 +32,11 @@ pub struct Seen<'a> {
 ///
 /// # Errors
 /// [`Error::NoTopic`], [`Error::Unreachable`], [`Error::Refused`]; also when no record comes for `silence`.
-pub fn survey(
+pub fn scan(
     cluster: &Cluster,
     topic: &str,
     silence: Duration,
-    see: &mut dyn FnMut(Seen<'_>),
+    see: &mut dyn FnMut(Record<'_>),
 ) -> Result<Vec<Extent>, Error> {
     let extents = Admin::of(cluster, silence)?.describe(topic)?;
     let consumer = reader(cluster, topic, &extents)?;
@@ -49,9 +49,9 @@ pub fn survey(
                 heard = clock::now();
                 let (partition, offset) = (record.partition().unsigned_abs(), record.offset().unsigned_abs());
                 let extent = extents.iter().find(|extent| extent.partition == partition);
-                // What was written since it was asked belongs to the next survey.
+                // What was written since it was asked belongs to the next scan.
                 if extent.is_some_and(|extent| offset < extent.end) {
-                    see(Seen { partition, offset, key: record.key(), payload: record.payload() });
+                    see(Record { partition, offset, key: record.key(), payload: record.payload() });
                 } else {
                     open.retain(|one| *one != partition);
                 }
@@ -72,7 +72,7 @@ pub fn survey(
 fn reader(cluster: &Cluster, topic: &str, extents: &[Extent]) -> Result<BaseConsumer<Watch>, Error> {
     let mut config = crate::source::tuned(cluster);
     config
-        .set("group.id", "plimsoll-survey")
+        .set("group.id", "plimsoll-scan")
         .set("enable.auto.commit", "false")
         .set("enable.partition.eof", "true")
         .set("isolation.level", "read_committed");

@@ -1,4 +1,4 @@
-//! The filters that a lying server understands: none, one `_id`, or a range of `_id`s.
+//! The filters that a faulty server understands: none, one `_id`, or a range of `_id`s.
 
 use std::ops::Bound;
 
@@ -6,7 +6,7 @@ use bson::RawDocument;
 use bson::raw::RawBsonRef;
 
 use super::collection;
-use super::walk;
+use super::scan;
 
 /// Which documents are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Filter {
     Range(Bound<Box<[u8]>>, Bound<Box<[u8]>>),
 }
 
-/// A filter beyond a lying server.
+/// A filter beyond a faulty server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotKnown;
 
@@ -31,7 +31,7 @@ impl Filter {
     /// [`NotKnown`] for any other.
     pub(crate) fn parse(filter: &RawDocument) -> Result<Self, NotKnown> {
         let bytes = filter.as_bytes();
-        let mut elements = walk::elements(bytes, 0..bytes.len());
+        let mut elements = scan::elements(bytes, 0..bytes.len());
         let Some(element) = elements.next() else { return Ok(Filter::All) };
         if &bytes[element.key.clone()] != b"_id" || elements.next().is_some() {
             return Err(NotKnown);
@@ -46,7 +46,7 @@ impl Filter {
     fn parse_operators(operators: &RawDocument) -> Result<Self, NotKnown> {
         let bytes = operators.as_bytes();
         let (mut low, mut high) = (Bound::Unbounded, Bound::Unbounded);
-        for element in walk::elements(bytes, 0..bytes.len()) {
+        for element in scan::elements(bytes, 0..bytes.len()) {
             let key = collection::key_of(element.kind, &bytes[element.value.clone()]);
             match (&bytes[element.key.clone()], element.kind) {
                 (b"$eq", _) => return Ok(Filter::Key(key)),

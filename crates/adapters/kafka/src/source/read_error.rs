@@ -3,7 +3,7 @@
 use plimsoll_pipeline::SourceError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use super::beyond::REMEDY;
+use super::offset_check::REMEDY;
 use crate::error::{said, words};
 
 /// Nothing, if it passes by itself: a broker that is away, a coordinator that moves, a place in the group that was lost.

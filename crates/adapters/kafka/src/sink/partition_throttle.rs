@@ -17,7 +17,7 @@ const LOOK: u32 = 16;
 
 /// What is on its way, partition by partition.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub(crate) struct PartitionThrottle {
     rounds: BTreeMap<u32, Round>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Round {
     began: Option<Instant>,
 }
 
-impl Gate {
+impl PartitionThrottle {
     /// The round of a partition.
     pub(crate) fn round(&mut self, lane: u32) -> &mut Round {
         self.rounds.entry(lane).or_default()
@@ -86,19 +86,19 @@ mod tests {
 
     #[test]
     fn the_next_round_of_a_partition_begins_when_the_last_record_of_the_one_before_is_reported() {
-        let mut gate = Gate::default();
+        let mut throttle = PartitionThrottle::default();
         for lane in [3, 3, 4] {
-            assert!(gate.round(lane).admits(100, 1000));
-            gate.round(lane).sent(100);
+            assert!(throttle.round(lane).admits(100, 1000));
+            throttle.round(lane).sent(100);
         }
-        gate.close();
-        assert!(!gate.round(3).admits(100, 1000) && gate.round(5).admits(100, 1000));
-        gate.round(3).reported(1);
-        assert!(!gate.round(3).admits(100, 1000));
-        gate.round(3).reported(1);
-        assert!(gate.round(3).admits(100, 1000) && !gate.round(4).admits(100, 1000));
-        gate.clear();
-        assert!(gate.round(4).admits(100, 1000));
+        throttle.close();
+        assert!(!throttle.round(3).admits(100, 1000) && throttle.round(5).admits(100, 1000));
+        throttle.round(3).reported(1);
+        assert!(!throttle.round(3).admits(100, 1000));
+        throttle.round(3).reported(1);
+        assert!(throttle.round(3).admits(100, 1000) && !throttle.round(4).admits(100, 1000));
+        throttle.clear();
+        assert!(throttle.round(4).admits(100, 1000));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Everything that a lying server knows: collections, cursors, and what it lied about.
+//! Everything that a faulty server knows: collections, cursors, and what it lied about.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use bson::{Bson, RawDocument};
 
 use super::collection::{self, Collection};
 use super::cursor::Cursor;
-use super::{Duplicate, Flip, Options, Record, Victim, flip};
+use super::{DefectLog, Duplicate, Flip, Options, Victim, flip};
 
 /// What one line of the record costs besides its `_id`, in bytes.
 const RECORD_COST: u64 = 160;
@@ -18,7 +18,7 @@ pub(crate) struct Store {
     options: Options,
     used_bytes: u64,
     inserted: u64,
-    record: Record,
+    record: DefectLog,
     pub(crate) collections: BTreeMap<String, Collection>,
     pub(crate) cursors: HashMap<i64, Cursor>,
     pub(crate) cursors_opened: i64,
@@ -48,14 +48,14 @@ impl Store {
             options,
             used_bytes: 0,
             inserted: 0,
-            record: Record::default(),
+            record: DefectLog::default(),
             collections: BTreeMap::new(),
             cursors: HashMap::new(),
             cursors_opened: 0,
         }
     }
 
-    pub(crate) fn record(&self) -> &Record {
+    pub(crate) fn record(&self) -> &DefectLog {
         &self.record
     }
 
@@ -114,7 +114,7 @@ impl Store {
     }
 
     fn flip(&mut self, namespace: &str, key: Box<[u8]>, mut document: Box<[u8]>) {
-        let choice = self.inserted ^ self.options.lies.seed.map_or(0, flip::scramble);
+        let choice = self.inserted ^ self.options.defects.seed.map_or(0, flip::scramble);
         if let Some((byte, mask)) = flip::choose(&document, choice) {
             let victim = self.victim(namespace, &document);
             self.record.flipped.push(Flip { victim, byte, mask });
@@ -164,14 +164,14 @@ impl Store {
 }
 
 fn fate(options: Options, number: u64) -> Fate {
-    let lies = options.lies;
+    let defects = options.defects;
     let falls =
-        |every: Option<u64>, lie: u64| every.is_some_and(|every| is_chosen(number, every, lies.seed, lie));
-    if falls(lies.forget_every, 1) {
+        |every: Option<u64>, lie: u64| every.is_some_and(|every| is_chosen(number, every, defects.seed, lie));
+    if falls(defects.forget_every, 1) {
         Fate::Forgotten
-    } else if falls(lies.flip_every, 2) {
+    } else if falls(defects.flip_every, 2) {
         Fate::Flipped
-    } else if falls(lies.duplicate_every, 3) {
+    } else if falls(defects.duplicate_every, 3) {
         Fate::Doubled
     } else {
         Fate::Kept
@@ -207,11 +207,11 @@ fn numbered_id(family: [u8; 4], number: u64) -> ObjectId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lying::Lies;
+    use crate::faulty::Defects;
     use bson::{Document, doc};
 
-    fn store(lies: Lies, memory_bytes_max: u64) -> Store {
-        Store::new(Options { lies, memory_bytes_max })
+    fn store(defects: Defects, memory_bytes_max: u64) -> Store {
+        Store::new(Options { defects, memory_bytes_max })
     }
 
     fn insert(store: &mut Store, document: &Document) -> Result<(), Refusal> {
@@ -226,17 +226,18 @@ mod tests {
 
     #[test]
     fn without_lies_everything_is_kept() {
-        let mut store = store(Lies::default(), 1 << 20);
+        let mut store = store(Defects::default(), 1 << 20);
         let documents: Vec<Document> = (0..50).map(|id| doc! {"_id": id, "x": "y"}).collect();
         documents.iter().for_each(|document| insert(&mut store, document).unwrap());
         assert_eq!(stored(&store), documents);
-        assert_eq!(*store.record(), Record::default());
+        assert_eq!(*store.record(), DefectLog::default());
     }
 
     #[test]
     fn the_record_says_exactly_what_is_wrong() {
-        let lies = Lies { forget_every: Some(10), flip_every: Some(7), duplicate_every: Some(5), seed: None };
-        let mut store = store(lies, 1 << 20);
+        let defects =
+            Defects { forget_every: Some(10), flip_every: Some(7), duplicate_every: Some(5), seed: None };
+        let mut store = store(defects, 1 << 20);
         let document = |id: i32| doc! {"_id": id, "x": id};
         (1..=100).for_each(|id| insert(&mut store, &document(id)).unwrap());
         let ids = |victims: Vec<&Victim>| victims.iter().map(|victim| victim.number).collect::<Vec<_>>();
@@ -254,9 +255,13 @@ mod tests {
     #[test]
     fn with_a_seed_one_document_of_every_stretch_is_lied_about_and_another_with_another_seed() {
         let told = |seed: u64| {
-            let lies =
-                Lies { forget_every: Some(100), flip_every: Some(50), seed: Some(seed), ..Lies::default() };
-            let mut store = store(lies, 1 << 20);
+            let defects = Defects {
+                forget_every: Some(100),
+                flip_every: Some(50),
+                seed: Some(seed),
+                ..Defects::default()
+            };
+            let mut store = store(defects, 1 << 20);
             (1..=1000).for_each(|id| insert(&mut store, &doc! {"_id": id, "x": id}).unwrap());
             let numbers =
                 |victims: Vec<&Victim>| victims.iter().map(|victim| victim.number).collect::<Vec<_>>();
@@ -272,12 +277,12 @@ mod tests {
             assert!(flipped.iter().all(|number| !forgotten.contains(number)));
         }
         assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
-        assert_eq!(told(7), all[7], "the same seed tells the same lies");
+        assert_eq!(told(7), all[7], "the same seed tells the same defects");
     }
 
     #[test]
     fn undoing_the_record_gives_back_what_was_sent() {
-        let mut store = store(Lies { flip_every: Some(3), ..Lies::default() }, 1 << 20);
+        let mut store = store(Defects { flip_every: Some(3), ..Defects::default() }, 1 << 20);
         let documents: Vec<Document> = (0..30).map(|id| doc! {"_id": id, "text": "abc", "n": 5}).collect();
         documents.iter().for_each(|document| insert(&mut store, document).unwrap());
         for flip in store.record.flipped.clone() {
@@ -291,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_real_duplicate_is_refused_and_not_counted() {
-        let mut store = store(Lies { forget_every: Some(2), ..Lies::default() }, 1 << 20);
+        let mut store = store(Defects { forget_every: Some(2), ..Defects::default() }, 1 << 20);
         insert(&mut store, &doc! {"_id": 1}).unwrap();
         assert_eq!(insert(&mut store, &doc! {"_id": 1}), Err(Refusal::Duplicate));
         assert_eq!((store.inserted(), store.record.forgotten.len()), (1, 0));
@@ -299,7 +304,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_comes_back_with_a_drop() {
-        let mut store = store(Lies::default(), 10_000);
+        let mut store = store(Defects::default(), 10_000);
         let filled = (0..1000).take_while(|&id| insert(&mut store, &doc! {"_id": id}).is_ok()).count();
         assert!(filled > 50 && filled < 100, "{filled}");
         assert!(store.drop_collection("d.c"));

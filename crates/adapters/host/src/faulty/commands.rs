@@ -1,4 +1,4 @@
-//! What each command of a lying server does.
+//! What each command of a faulty server does.
 
 use bson::raw::RawBsonRef;
 use bson::{RawDocument, rawdoc};
@@ -26,7 +26,7 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
         "create" => create(store, request, out),
         "drop" => drop_collection(store, request, out),
         "listCollections" => list_collections(store, request, out),
-        _ => common::answer(request, "lying server", out),
+        _ => common::answer(request, "faulty server", out),
     }
 }
 
@@ -137,7 +137,7 @@ fn list_collections(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
 /// MongoDB's NotImplemented: better than a wrong answer that is not in the record.
 fn refuse(out: &mut Vec<u8>, what: &str) {
     let message =
-        format!("the lying server does not know {what}: it finds all, by _id, or by a range of ObjectIds");
+        format!("the faulty server does not know {what}: it finds all, by _id, or by a range of ObjectIds");
     reply::error(out, 238, "NotImplemented", &message);
 }
 

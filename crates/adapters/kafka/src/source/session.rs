@@ -10,11 +10,11 @@ use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult};
 
-use super::beyond;
+use super::fetch::Fetch;
 use super::member::{Change, Member};
+use super::offset_check;
 use super::positions::{failed, number, offset, offsets, partitions};
-use super::taking::Taking;
-use super::trouble;
+use super::read_error;
 use crate::error::words;
 use crate::membership::Membership;
 
@@ -40,7 +40,7 @@ pub(super) struct Reading {
     group: String,
     lanes: Arc<Assignments>,
     giving: Giving,
-    taking: Taking,
+    taking: Fetch,
     /// Positions that are to be committed and not yet known to be.
     unkept: BTreeMap<Partition, Position>,
     heard_at: Instant,
@@ -55,7 +55,7 @@ impl Reading {
         topic: Arc<str>,
         giving: Giving,
     ) -> Self {
-        let (taking, heard_at) = (Taking::of(topic), clock::now());
+        let (taking, heard_at) = (Fetch::of(topic), clock::now());
         Self { consumer, group, lanes, giving, taking, unkept: BTreeMap::new(), heard_at, on_hold: false }
     }
 
@@ -104,7 +104,7 @@ impl Reading {
                 failed("beginning where it ended", at)?;
             }
         }
-        beyond::check(&self.consumer, &self.group, &list)?;
+        offset_check::check(&self.consumer, &self.group, &list)?;
         let taken = match self.is_cooperative() {
             true => self.consumer.incremental_assign(&list),
             false => self.consumer.assign(&list),
@@ -164,7 +164,7 @@ impl Reading {
     /// Whether what is read next is still there: retention goes on while partitions are on hold, and the library throws away
     /// what it has to say of those.
     fn look_again(&self) -> Result<(), SourceError> {
-        beyond::look(&self.consumer, &self.group, self.taking.places(&self.lanes))
+        offset_check::look(&self.consumer, &self.group, self.taking.places(&self.lanes))
     }
 
     /// Commits positions: at some time, or before it returns.
@@ -204,7 +204,7 @@ impl Reading {
             }
             self.hold(true)?;
             if let Some(Err(error)) = self.consumer.poll(LISTEN) {
-                trouble::judge(&error, self.taking.topic(), &self.group)?;
+                read_error::judge(&error, self.taking.topic(), &self.group)?;
             }
             self.make_changes()?;
         }

@@ -28,14 +28,14 @@ pub(super) enum Ask {
 }
 
 /// Makes one step at a time. Dropping it waits for the one that it is at.
-pub(super) struct Ender {
+pub(super) struct CommitThread {
     asks: Option<Sender<Ask>>,
     outcomes: Receiver<Step>,
     is_dropped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Ender {
+impl CommitThread {
     pub(super) fn start() -> io::Result<Self> {
         let (asks, asked) = mpsc::channel::<Ask>();
         let (told, outcomes) = mpsc::channel();
@@ -69,7 +69,7 @@ impl Ender {
     }
 }
 
-impl Drop for Ender {
+impl Drop for CommitThread {
     fn drop(&mut self) {
         self.is_dropped.store(true, Ordering::Relaxed);
         self.asks = None;

@@ -9,18 +9,18 @@ use crate::Error;
 /// A directory in which something is made: `PLACE.partial`, on the file system of its place, so that renaming works. One that
 /// is left half-finished is never taken for an installation; the next try begins anew.
 #[derive(Debug)]
-pub struct Site {
+pub struct AtomicDir {
     path: PathBuf,
     place: PathBuf,
 }
 
-impl Site {
+impl AtomicDir {
     /// An empty site for what goes to `place`. The caller holds the lock.
     ///
     /// # Errors
     /// It cannot be emptied or made.
-    pub fn beside(place: &Path) -> Result<Self, Error> {
-        let path = beside(place, "partial");
+    pub fn new(place: &Path) -> Result<Self, Error> {
+        let path = sibling(place, "partial");
         remove(&path)?;
         fs::create_dir_all(&path).map_err(Error::at(&path))?;
         Ok(Self { path, place: place.to_owned() })
@@ -35,7 +35,7 @@ impl Site {
     ///
     /// # Errors
     /// It cannot be renamed.
-    pub fn put(self) -> Result<(), Error> {
+    pub fn commit(self) -> Result<(), Error> {
         replace(&self.path, &self.place)
     }
 
@@ -43,14 +43,14 @@ impl Site {
     ///
     /// # Errors
     /// It is not there, or cannot be renamed.
-    pub fn put_part(self, name: &str) -> Result<(), Error> {
+    pub fn commit_part(self, name: &str) -> Result<(), Error> {
         replace(&self.path.join(name), &self.place)?;
         remove(&self.path)
     }
 }
 
 /// The path beside `place` with a suffix: `PLACE.SUFFIX`. Dots in the name of the place stay.
-pub fn beside(place: &Path, suffix: &str) -> PathBuf {
+pub fn sibling(place: &Path, suffix: &str) -> PathBuf {
     let mut path = place.as_os_str().to_owned();
     path.push(".");
     path.push(suffix);
@@ -83,10 +83,10 @@ mod tests {
     fn a_thing_is_in_its_place_only_when_it_is_put_there() {
         let cache = tempfile::tempdir().unwrap();
         let place = cache.path().join("tool-1.0");
-        let site = Site::beside(&place).unwrap();
+        let site = AtomicDir::new(&place).unwrap();
         fs::write(site.path().join("tool"), "new").unwrap();
         assert!(!place.exists());
-        site.put().unwrap();
+        site.commit().unwrap();
         assert_eq!(fs::read_to_string(place.join("tool")).unwrap(), "new");
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
     }
@@ -95,8 +95,8 @@ mod tests {
     fn what_an_interrupted_try_left_is_not_in_the_next() {
         let cache = tempfile::tempdir().unwrap();
         let place = cache.path().join("tool");
-        fs::write(Site::beside(&place).unwrap().path().join("half"), "").unwrap();
-        let site = Site::beside(&place).unwrap();
+        fs::write(AtomicDir::new(&place).unwrap().path().join("half"), "").unwrap();
+        let site = AtomicDir::new(&place).unwrap();
         assert_eq!(fs::read_dir(site.path()).unwrap().count(), 0);
     }
 
@@ -106,10 +106,10 @@ mod tests {
         let place = cache.path().join("tool");
         fs::create_dir(&place).unwrap();
         fs::write(place.join("old"), "").unwrap();
-        let site = Site::beside(&place).unwrap();
-        assert!(site.put_part("missing").is_err());
+        let site = AtomicDir::new(&place).unwrap();
+        assert!(site.commit_part("missing").is_err());
         assert!(place.join("old").is_file());
-        Site::beside(&place).unwrap().put().unwrap();
+        AtomicDir::new(&place).unwrap().commit().unwrap();
         assert!(place.is_dir() && !place.join("old").exists());
     }
 
@@ -117,11 +117,11 @@ mod tests {
     fn a_part_is_put_in_its_place_and_the_rest_goes() {
         let cache = tempfile::tempdir().unwrap();
         let place = cache.path().join("tool");
-        let site = Site::beside(&place).unwrap();
+        let site = AtomicDir::new(&place).unwrap();
         fs::create_dir(site.path().join("jars")).unwrap();
         fs::write(site.path().join("jars/a.jar"), "").unwrap();
         fs::write(site.path().join("pom.xml"), "").unwrap();
-        site.put_part("jars").unwrap();
+        site.commit_part("jars").unwrap();
         assert!(place.join("a.jar").is_file());
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
     }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_version_with_dots_keeps_all_of_them() {
         assert_eq!(
-            beside(Path::new("/c/tool-0.5.3-beta.196"), "log"),
+            sibling(Path::new("/c/tool-0.5.3-beta.196"), "log"),
             Path::new("/c/tool-0.5.3-beta.196.log")
         );
     }

@@ -18,14 +18,14 @@ const ASK_LIMIT: Duration = Duration::from_secs(2);
 const LISTEN: Duration = Duration::from_millis(100);
 
 /// A client that only asks. It is a consumer without a group: such a one never creates a topic by asking for it.
-pub(crate) struct Asker {
+pub(crate) struct MetadataClient {
     client: BaseConsumer<Watch>,
     cluster: Cluster,
     /// Those of the pipeline that waits for the answer, if one does.
     lanes: Option<Arc<Assignments>>,
 }
 
-impl Asker {
+impl MetadataClient {
     /// A client of a cluster; it connects when it asks.
     pub(crate) fn of(cluster: &Cluster) -> Result<Self, Error> {
         let made = cluster.config().create_with_context(Watch::default());
@@ -55,7 +55,7 @@ impl Asker {
     /// How many partitions a topic has, and how many brokers keep the best kept of them.
     ///
     /// # Errors
-    /// As [`Asker::partitions`].
+    /// As [`MetadataClient::partitions`].
     pub(crate) fn shape(&self, topic: &str, limit: Duration) -> Result<(u16, u16), Error> {
         let metadata = self.metadata(topic, limit)?;
         let found = metadata.topics().iter().find(|found| found.name() == topic);

@@ -7,8 +7,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::dead_letter::Reasons;
 use crate::error::words;
-use crate::sink::class::{self, Class};
-use crate::sink::gate::Gate;
+use crate::sink::error_class::{self, Class};
+use crate::sink::partition_throttle::PartitionThrottle;
 use crate::sink::record::Parts;
 use crate::sink::reports::note;
 use crate::sink::{Producer, Target};
@@ -25,7 +25,7 @@ pub(super) struct Outlets {
 
 /// The batches of one transaction, in order.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(super) struct TransactionBuffer {
     members: Vec<Member>,
     /// The first that is not wholly in the queue.
     first: usize,
@@ -52,7 +52,7 @@ pub(super) enum Trouble {
     Nowhere(String),
 }
 
-impl Gathered {
+impl TransactionBuffer {
     pub(super) fn add(&mut self, batch: Batch) {
         self.records += batch.events().len() as u64;
         self.members.push(Member { batch, next: 0, refused: Vec::new() });
@@ -84,9 +84,13 @@ impl Gathered {
     }
 
     /// Puts records into the producer's queue, as many as go on their way at once; whether all are there.
-    pub(super) fn enqueue(&mut self, outlets: &Outlets, gate: &mut Gate) -> Result<bool, Trouble> {
+    pub(super) fn enqueue(
+        &mut self,
+        outlets: &Outlets,
+        throttle: &mut PartitionThrottle,
+    ) -> Result<bool, Trouble> {
         for member in &mut self.members[self.first..] {
-            member.enqueue(outlets, gate)?;
+            member.enqueue(outlets, throttle)?;
         }
         let is_there = |member: &&Member| member.is_there();
         self.first += self.members[self.first..].iter().take_while(is_there).count();
@@ -100,52 +104,64 @@ impl Member {
     }
 
     /// As far as its partition takes records now.
-    fn enqueue(&mut self, outlets: &Outlets, gate: &mut Gate) -> Result<(), Trouble> {
-        while !self.is_there() && self.send(outlets, gate)? {
+    fn enqueue(&mut self, outlets: &Outlets, throttle: &mut PartitionThrottle) -> Result<(), Trouble> {
+        while !self.is_there() && self.send(outlets, throttle)? {
             self.next += 1;
         }
         Ok(())
     }
 
     /// Sends the next event; false if its partition takes no more now.
-    fn send(&mut self, outlets: &Outlets, gate: &mut Gate) -> Result<bool, Trouble> {
+    fn send(&mut self, outlets: &Outlets, throttle: &mut PartitionThrottle) -> Result<bool, Trouble> {
         let (batch, index) = (&self.batch, self.next);
         let Some(event) = batch.events().get(index) else {
             let rejected = &batch.rejected()[index - batch.events().len()];
-            outlets.bury(batch, &rejected.event, &rejected.cause, gate)?;
+            outlets.bury(batch, &rejected.event, &rejected.cause, throttle)?;
             return Ok(true);
         };
         let record = Parts::of(batch, event);
         let Some(reason) = outlets.to.refuses(&record) else {
             let lane = outlets.to.lane(batch);
-            if !gate.round(lane).admits(record.bytes(), outlets.to.round_bytes(&record)) {
+            if !throttle.round(lane).admits(record.bytes(), outlets.to.round_bytes(&record)) {
                 return Ok(false);
             }
-            outlets.put(&outlets.to, &record, lane, gate)?;
+            outlets.put(&outlets.to, &record, lane, throttle)?;
             return Ok(true);
         };
         let attempts = batch.attempts() + 1;
         let cause = Cause { attempts, ..Cause::new("sink", CauseClass::Refused, reason.clone()) };
-        outlets.bury(batch, event, &cause, gate)?;
+        outlets.bury(batch, event, &cause, throttle)?;
         self.refused.push(Refused { index: u32::try_from(index).unwrap_or(u32::MAX), reason });
         Ok(true)
     }
 }
 
 impl Outlets {
-    fn put(&self, to: &Target, record: &Parts<'_>, lane: u32, gate: &mut Gate) -> Result<(), Trouble> {
+    fn put(
+        &self,
+        to: &Target,
+        record: &Parts<'_>,
+        lane: u32,
+        throttle: &mut PartitionThrottle,
+    ) -> Result<(), Trouble> {
         to.send(&self.producer, record, note(lane, 0)).map_err(|error| trouble(&error))?;
-        gate.round(lane).sent(record.bytes());
+        throttle.round(lane).sent(record.bytes());
         Ok(())
     }
 
-    fn bury(&self, batch: &Batch, event: &Event, cause: &Cause, gate: &mut Gate) -> Result<(), Trouble> {
+    fn bury(
+        &self,
+        batch: &Batch,
+        event: &Event,
+        cause: &Cause,
+        throttle: &mut PartitionThrottle,
+    ) -> Result<(), Trouble> {
         let reasons = Reasons::of(batch, event, cause);
         let letter = reasons.record(batch, event);
         let why = match &self.letters {
             None => "there is no `dead_letters` topic".to_owned(),
             Some(letters) => match letters.refuses(&letter) {
-                None => return self.put(letters, &letter, LETTERS, gate),
+                None => return self.put(letters, &letter, LETTERS, throttle),
                 Some(reason) => reason,
             },
         };
@@ -161,7 +177,7 @@ fn trouble(error: &KafkaError) -> Trouble {
     match error {
         KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) => Trouble::Full,
         // What is wrong with the settings does not pass with another transaction.
-        error if error.rdkafka_error_code().is_some_and(|code| class::of(code) == Class::Final) => {
+        error if error.rdkafka_error_code().is_some_and(|code| error_class::of(code) == Class::Final) => {
             Trouble::Nowhere(words(error))
         }
         error => Trouble::Ends(words(error)),

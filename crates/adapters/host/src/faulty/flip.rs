@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plimsoll_measure::random::{STEP, mix};
 
-use super::walk;
+use super::scan;
 
 /// How many bytes are looked at, at most; a longer document is flipped near its beginning.
 const CANDIDATES_MAX: usize = 4096;
@@ -38,7 +38,7 @@ enum Kind {
 type Candidates = Vec<(usize, Kind)>;
 
 fn collect(bytes: &[u8], document: Range<usize>, depth: usize, found: &mut Candidates) {
-    for element in walk::elements(bytes, document) {
+    for element in scan::elements(bytes, document) {
         let is_id = depth == 0 && &bytes[element.key.clone()] == b"_id";
         if is_id || found.len() >= CANDIDATES_MAX || depth > DEPTH_MAX {
             continue;

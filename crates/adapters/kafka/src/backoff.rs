@@ -15,22 +15,22 @@ const LONGEST: Duration = Duration::from_millis(1);
 
 /// Sleeps that grow while nothing comes.
 #[derive(Debug)]
-pub(crate) struct Nap {
+pub(crate) struct Backoff {
     next: Duration,
 }
 
-impl Nap {
+impl Backoff {
     pub(crate) const fn new() -> Self {
         Self { next: SHORTEST }
     }
 
     /// Something came: more may follow at once.
-    pub(crate) const fn wake(&mut self) {
+    pub(crate) const fn reset(&mut self) {
         self.next = SHORTEST;
     }
 
     /// Sleeps, at most for `left`.
-    pub(crate) fn take(&mut self, left: Duration) {
+    pub(crate) fn sleep(&mut self, left: Duration) {
         std::thread::sleep(self.next.min(left));
         self.next = (2 * self.next).min(LONGEST);
     }
@@ -38,10 +38,10 @@ impl Nap {
 
 /// Waits until every record was reported. A flush of the library looks only every 100 ms.
 pub(crate) fn drain<C: ProducerContext>(producer: &BaseProducer<C>) {
-    let mut nap = Nap::new();
+    let mut backoff = Backoff::new();
     while producer.in_flight_count() > 0 {
         producer.poll(Duration::ZERO);
-        nap.take(LONGEST);
+        backoff.sleep(LONGEST);
     }
 }
 
@@ -51,14 +51,14 @@ mod tests {
 
     #[test]
     fn sleeps_grow_until_something_comes_and_never_pass_what_is_left() {
-        let mut nap = Nap::new();
+        let mut backoff = Backoff::new();
         let mut lengths = Vec::new();
         for _ in 0..6 {
-            lengths.push(nap.next.as_micros());
-            nap.take(Duration::ZERO);
+            lengths.push(backoff.next.as_micros());
+            backoff.sleep(Duration::ZERO);
         }
         assert_eq!(lengths, [50, 100, 200, 400, 800, 1000]);
-        nap.wake();
-        assert_eq!(nap.next, SHORTEST);
+        backoff.reset();
+        assert_eq!(backoff.next, SHORTEST);
     }
 }

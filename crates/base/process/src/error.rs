@@ -1,0 +1,64 @@
+//! Defines the error of every operation on a child: start, signal, stop.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use crate::home;
+
+/// A program could not be started, signalled or stopped. `name` is [`crate::Program::name`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Its storage cannot be used.
+    #[error(transparent)]
+    Home(#[from] home::Error),
+    /// The program does not run.
+    #[error("{program:?} cannot be run ({source}): install it again, or correct the PATH")]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It ended during its start.
+    #[error("{name} ended while it started ({status}); the last lines of its log say why:\n{tail}")]
+    Ended {
+        /// The program.
+        name: &'static str,
+        /// How it ended.
+        status: ExitStatus,
+        /// The log's last lines.
+        tail: String,
+    },
+    /// It was not ready in time, and was killed.
+    #[error(
+        "{name} was not ready within {seconds} s; is the machine overloaded? The last lines of its log:\n{tail}"
+    )]
+    NotReady {
+        /// The program.
+        name: &'static str,
+        /// The limit of the start.
+        seconds: u64,
+        /// The log's last lines.
+        tail: String,
+    },
+    /// A signal could not be sent, or the process does not end.
+    #[error("{name} (process {pid}) cannot be signalled ({source}): end it by hand with `kill -9 {pid}`")]
+    Signal {
+        /// The program.
+        name: &'static str,
+        /// Its process.
+        pid: u32,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not running.
+    #[error("{name} is not running: restart it first")]
+    NotRunning {
+        /// The program.
+        name: &'static str,
+    },
+    /// This machine has no port left.
+    #[error("no port of the loopback address can be had ({0}): close programs that hold many connections")]
+    Port(io::Error),
+}
