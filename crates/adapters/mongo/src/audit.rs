@@ -18,21 +18,21 @@ const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
 const CATCH_UP_MS: i32 = 100_000;
 /// Documents of one batch of the scan, unless 16 MB are reached before.
 const BATCH_DOCUMENTS: u32 = 20_000;
-/// The progress is told once in so many documents.
+/// Progress is reported once per this many documents.
 const PROGRESS_EVERY: u64 = 50_000;
 
-/// What an audit needs to know of the run.
+/// The documents of a run, as an audit needs them.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// Where the documents are.
+    /// The collection.
     pub namespace: &'a Namespace,
-    /// What their content is.
+    /// Their content.
     pub source: Option<&'a Source>,
     /// The form of their ids.
     pub id: IdForm,
     /// Documents that other operations may have changed or removed.
     pub touched: &'a Touched,
-    /// Whether documents of others may be there.
+    /// Whether foreign documents may be in the collection.
     pub neighbours: Neighbours,
 }
 
@@ -43,32 +43,32 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Who listens to a scan.
+/// Listens to the progress of a scan.
 pub trait Listener: Send {
-    /// So many documents were read.
+    /// This many documents were read.
     fn read(&mut self, _documents: u64) {}
 
-    /// A document is lost; told at the end, for each.
+    /// A document is lost; called at the end, for each.
     fn lost(&mut self, _number: u64) {}
 }
 
-/// Nobody listens.
+/// Ignores the progress.
 impl Listener for () {}
 
-/// A collection that could not be read back.
+/// Why a collection could not be read back.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The connection, or the server's answer.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// A majority does not have what the primary has: reading at majority would take it for lost.
+    /// A majority lags behind the primary: reading at majority would report lost documents.
     #[error(
         "a majority of the replica set did not catch up in time ({0}): wait until it has, then audit again"
     )]
     Behind(String),
 }
 
-/// Reads the collection of each of `servers` to its end and gives what was found.
+/// Reads the collection on each of `servers` to its end and returns the findings.
 ///
 /// # Errors
 /// When a server cannot be read to the end.
@@ -103,7 +103,7 @@ pub async fn scan(
     Ok(audit.finish())
 }
 
-/// Everything in the order it is stored, at majority where the server is a member of a replica set.
+/// Reads everything in stored order, at majority if the server is a member of a replica set.
 fn spec(connection: &Connection, namespace: &Namespace) -> FindSpec {
     let mut spec = FindSpec::new(&namespace.db, &namespace.collection);
     spec.batch_size = Some(BATCH_DOCUMENTS);
@@ -116,8 +116,8 @@ fn is_replicated(connection: &Connection) -> bool {
     hello.set_name.is_some() || hello.is_mongos
 }
 
-/// Waits until a majority has everything that the primary had a moment ago: a document acknowledged by one member alone
-/// is not seen at majority before. An update that matches nothing waits for the last operation of the system (MongoDB,
+/// Waits until a majority has everything that the primary had a moment ago: a document acknowledged by one member alone is
+/// not visible at majority before. An update that matches nothing waits for the last operation of the system (MongoDB,
 /// `src/mongo/db/repl/repl_client_info.h`, `setLastOpToSystemLastOpTime`).
 async fn catch_up(connection: &mut Connection, namespace: &Namespace) -> Result<(), Error> {
     let nothing = rawdoc! {"q": {"_id": "plimsoll: no document has this id"}, "u": {"$set": {"plimsoll": 1}}};
@@ -173,7 +173,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the stored bytes are those that follow from the number and the version.
+    /// Whether the stored bytes match the number and the version.
     fn follows(&mut self, number: u64, version: u32, document: &RawDocument) -> bool {
         self.scratch.clear();
         let identity = identity_of(self.run, version, number);

@@ -1,4 +1,4 @@
-//! The ledger's way to disk: a thread that reserves numbers before they are sent and writes what became of them.
+//! Writes the ledger to disk on a thread: reserves numbers before they are sent, then records their outcomes.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use plimsoll_ledger::journal::Error;
 use plimsoll_ledger::{Changed, Deal, Intent, Intents, Keeper, Page, Run};
 
-/// The keeper's thread.
+/// The thread that writes the ledger's journal.
 #[derive(Debug)]
 pub struct JournalWriter {
     sender: Sender<Message>,
@@ -17,7 +17,7 @@ pub struct JournalWriter {
     first_worker: u64,
 }
 
-/// One worker's line to the keeper.
+/// One worker's connection to the journal writer.
 #[derive(Debug)]
 pub struct Reservations {
     worker: u64,
@@ -34,7 +34,7 @@ enum Message {
     Close,
 }
 
-/// What the keeper has granted one worker.
+/// What the journal writer has granted one worker.
 #[derive(Debug, Default)]
 struct Account {
     state: Mutex<Granted>,
@@ -50,7 +50,7 @@ struct Granted {
 }
 
 impl JournalWriter {
-    /// Starts the keeper of the workers `workers` (among all of all shards) in `dir`.
+    /// Starts the journal writer for the workers `workers` (among all of all shards) in `dir`.
     ///
     /// # Errors
     /// When the directory cannot be written to.
@@ -69,19 +69,19 @@ impl JournalWriter {
         Ok(Self { sender, accounts, thread, first_worker })
     }
 
-    /// The line of worker `worker`, among all of all shards.
+    /// The reservations of worker `worker`, among all of all shards.
     pub fn reservations(&self, worker: u64) -> Option<Reservations> {
         let index = usize::try_from(worker.checked_sub(self.first_worker)?).ok()?;
         let account = self.accounts.get(index)?.clone();
         Some(Reservations { worker, sender: self.sender.clone(), account })
     }
 
-    /// Writes what is left and ends the thread.
+    /// Writes the rest and ends the thread.
     ///
     /// # Errors
-    /// What the disk said, now or earlier.
+    /// A disk error, now or earlier.
     pub fn close(self) -> Result<(), Error> {
-        // A thread that has ended has said why, and that is told here.
+        // A thread that ended early returns its error here.
         self.sender.send(Message::Close).unwrap_or_default();
         self.thread.join().unwrap_or(Ok(()))
     }
@@ -124,7 +124,7 @@ impl Account {
 }
 
 impl Reservations {
-    /// Asks for all numbers up to the local index `until`, unless that was asked for before.
+    /// Requests all numbers up to the local index `until`, unless a request is open.
     pub fn ask(&self, until: u64) {
         let mut state = self.account.state.lock().unwrap_or_else(PoisonError::into_inner);
         // One request at a time is enough: each asks for seconds of load.
@@ -136,12 +136,12 @@ impl Reservations {
         self.sender.send(Message::Reserve { worker: self.worker, until }).unwrap_or_default();
     }
 
-    /// How far the numbers are reserved by now.
+    /// How far the numbers are reserved.
     pub fn granted(&self) -> u64 {
         self.account.state.lock().unwrap_or_else(PoisonError::into_inner).until
     }
 
-    /// Waits until the numbers up to the local index `needed` are reserved; gives how far they are. It is less than
+    /// Waits until the numbers up to the local index `needed` are reserved; returns how far they are. It is less than
     /// `needed` only if the disk refuses.
     pub fn wait(&self, needed: u64) -> u64 {
         let state = self.account.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +150,7 @@ impl Reservations {
         state.unwrap_or_else(PoisonError::into_inner).until
     }
 
-    /// Waits until it is on disk what the worker means to do; false if the disk refuses.
+    /// Waits until the worker's intent is on disk; false if the disk refuses.
     pub fn intend(&self, intent: Intent) -> bool {
         self.sender.send(Message::Intend { worker: self.worker, intent }).unwrap_or_default();
         let state = self.account.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,12 +159,12 @@ impl Reservations {
         state.unwrap_or_else(PoisonError::into_inner).intents.contains(intent)
     }
 
-    /// Hands over what became of changed documents, to be written.
+    /// Hands over changed documents.
     pub fn note(&self, changed: Vec<Changed>) {
         self.sender.send(Message::Note { worker: self.worker, changed }).unwrap_or_default();
     }
 
-    /// Hands over pages to be written.
+    /// Hands over changed pages.
     pub fn flush(&self, pages: Vec<Page>) {
         self.sender.send(Message::Flush { worker: self.worker, pages }).unwrap_or_default();
     }

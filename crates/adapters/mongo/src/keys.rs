@@ -1,4 +1,4 @@
-//! Which of its documents a worker takes next: a pure choice among places.
+//! Chooses the next of a worker's documents: a pure choice among places.
 
 use plimsoll_document::Ranks;
 

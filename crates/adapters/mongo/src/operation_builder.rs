@@ -1,5 +1,4 @@
-//! What both clients need to make an operation ready and to conclude it: documents, filters and updates, and the
-//! worker's ledger.
+//! Prepares operations for both clients and records their outcomes: documents, filters, updates and the worker's ledger.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,15 +19,15 @@ pub use read_check::Shows;
 mod pending_write;
 mod read_check;
 
-/// So that which update is drawn has nothing to do with which document is.
+/// Keeps the choice of the update independent of the choice of the document.
 const UPDATE_SALT: u64 = 0x07DA_7E5A;
 /// The same for the length of a range.
 const LIMIT_SALT: u64 = 0x1E_4617;
 
-/// Makes the operations of one worker ready.
+/// Prepares the operations of one worker.
 #[derive(Debug)]
 pub struct OperationBuilder {
-    /// What the run does.
+    /// The run's settings.
     pub setup: Arc<Setup>,
     ledger: Mutex<WorkerLedger>,
     checker: Mutex<ReadChecker>,
@@ -36,23 +35,23 @@ pub struct OperationBuilder {
     phases: AtomicU32,
 }
 
-/// What one operation is for.
+/// The number and the document of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aim {
     /// The operation's number in the plan.
     pub number: u64,
-    /// The document of this run that it names, if it names one.
+    /// The document of this run that it names, if any.
     pub document: Option<Picked>,
 }
 
 impl Aim {
-    /// What was noted as sent and is to be concluded.
+    /// The change that was noted as sent, if any.
     pub fn pending(&self) -> Option<PendingWrite> {
         let document = self.document?;
         document.claimed.map(|_| PendingWrite::of(document.number))
     }
 
-    /// Whether the document that it names must be there.
+    /// Whether the document that it names must exist.
     pub fn is_promised(&self) -> bool {
         self.document.is_some_and(|document| document.promised)
     }
@@ -64,7 +63,7 @@ impl OperationBuilder {
         Self { setup, ledger: Mutex::new(ledger), checker: Mutex::default(), phases: AtomicU32::new(0) }
     }
 
-    /// A phase begins; `documents` is this worker's share of those to insert, if they are limited.
+    /// Begins a phase; `documents` is this worker's share of the documents to insert, if they are limited.
     pub fn begin(&self, documents: Option<u64>) {
         self.phases.fetch_add(1, Ordering::Relaxed);
         self.ledger().limit(documents);
@@ -75,7 +74,7 @@ impl OperationBuilder {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What holds reads against what is known.
+    /// The checker of reads.
     fn checker(&self) -> MutexGuard<'_, ReadChecker> {
         self.checker.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,7 +84,7 @@ impl OperationBuilder {
         self.ledger.into_inner().unwrap_or_else(PoisonError::into_inner).close()
     }
 
-    /// Numbers for the documents of one insert; nothing when there are none left.
+    /// Takes numbers for the documents of one insert; none if none are left.
     pub fn take(&self, count: u32) -> Option<Range<u64>> {
         let numbers = self.ledger().take(u64::from(count))?;
         let end = self.setup.source.as_ref().map_or(0, |source| source.documents_max().unwrap_or(u64::MAX));
@@ -96,13 +95,13 @@ impl OperationBuilder {
         (!kept.is_empty()).then_some(kept)
     }
 
-    /// What operation `operation` with the plan-wide number `number` is for; notes what will be sent. Nothing if it needs
-    /// a document and there is none, or if the disk does not take down what it does.
+    /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send. Returns none
+    /// if it needs a document and there is none, or if the disk refuses the note.
     pub fn aim(&self, operation: usize, number: u64) -> Option<Aim> {
         self.aim_at(&self.setup.commands[operation], operation as u64, number)
     }
 
-    /// The same for a command by itself; `salt` tells the commands of one operation apart.
+    /// The same for a single command; `salt` separates the commands of one operation.
     pub fn aim_at(&self, command: &Command, salt: u64, number: u64) -> Option<Aim> {
         let purpose = self.purpose(command);
         let mut ledger = self.ledger();
@@ -112,18 +111,18 @@ impl OperationBuilder {
             }
             return Some(Aim { number, document: None });
         };
-        // One that cannot be followed leaves no document behind all the same.
+        // Even a removal that cannot be followed leaves no document.
         if command.purpose() == Purpose::Remove && !ledger.intend(Intent::Remove) {
             return None;
         }
         let seed = scramble(salt, number);
         let mut picked = ledger.pick(keys, purpose, |attempt| scramble(seed, u64::from(attempt)))?;
-        // A surprise is only one if the document was there when the operation was made ready.
+        // A missing document is a surprise only if it existed when the operation was prepared.
         picked.promised &= !self.setup.removes_any;
         Some(Aim { number, document: Some(picked) })
     }
 
-    /// What nobody answers for cannot be followed.
+    /// The purpose of a command: an unacknowledged change cannot be followed.
     fn purpose(&self, command: &Command) -> Purpose {
         match command.purpose() {
             Purpose::Replace | Purpose::Remove if !self.setup.is_acknowledged() => Purpose::Touch,
@@ -131,18 +130,18 @@ impl OperationBuilder {
         }
     }
 
-    /// How many documents a range is to have.
+    /// The number of documents of a range.
     pub fn limit(&self, (min, max): (u32, u32), number: u64) -> u32 {
         let span = u64::from(max - min) + 1;
         min + (scramble(LIMIT_SALT, number) % span) as u32
     }
 
-    /// Appends the document of a number that is known to have one.
+    /// Appends the document of a number; it must have one.
     pub fn write_document(&self, out: &mut Vec<u8>, number: u64) {
         append(self.setup.source.as_ref(), 0, number, &self.identity(number), out);
     }
 
-    /// Appends a version of the document of a number that is known to have one.
+    /// Appends a version of the document of a number; it must have one.
     pub fn write_version(&self, out: &mut Vec<u8>, version: u32, number: u64) {
         let identity = identity_of(self.setup.run, version, number);
         append(self.setup.source.as_ref(), version, number, &identity, out);
@@ -161,14 +160,14 @@ impl OperationBuilder {
         statement::from_receipt(out, self.setup.id, &self.identity(named(aim)));
     }
 
-    /// The version of the updates of this phase. Operations are numbered anew in each phase, and in each try of a search, so
-    /// that they choose the same documents again: an update that sets what is there already changes nothing, and costs the
-    /// server less.
+    /// The version of the updates of this phase. Operations are numbered anew in each phase, and in each try of a search,
+    /// so they choose the same documents again. An update to the present value would change nothing, and cost the server
+    /// less.
     fn version_of_updates(&self) -> u32 {
         self.phases.load(Ordering::Relaxed).saturating_sub(1)
     }
 
-    /// Appends what an update or a replacement puts in place.
+    /// Appends the update or the replacement.
     pub fn write_update(&self, out: &mut Vec<u8>, command: &Command, aim: Aim) {
         let Some(updates) = command.updates() else {
             return self.write_version(out, version(aim), named(aim));
@@ -189,7 +188,7 @@ fn named(aim: Aim) -> u64 {
     aim.document.map_or(0, |document| document.number)
 }
 
-/// The version that takes a document's place; what cannot be followed is written as it was inserted.
+/// The version that a replacement writes; a change that cannot be followed writes the inserted version.
 fn version(aim: Aim) -> u32 {
     match aim.document.and_then(|document| document.claimed) {
         Some(Claimed::Version(version)) => version,

@@ -1,4 +1,4 @@
-//! The lean client's words for what became of a document, in the vocabulary of measuring and of the ledger.
+//! Translates the lean client's outcomes into those of measure and of the ledger.
 
 use plimsoll_ledger::State;
 use plimsoll_measure::interval::Reply;

@@ -1,4 +1,4 @@
-//! What a scenario may say about MongoDB, as typed.
+//! Reads the MongoDB section of a scenario, as typed.
 
 pub use plimsoll_deployment::collection::Existing;
 pub use plimsoll_deployment::concern::W;

@@ -1,4 +1,4 @@
-//! What MongoDB's part of a scenario means: compiled documents, filters and commands, checked before anything is sent.
+//! Compiles the MongoDB section of a scenario: documents, filters and commands, checked before anything is sent.
 
 use std::path::Path;
 

@@ -32,22 +32,22 @@ pub struct Sharding {
     pub spread: bool,
 }
 
-/// A collection that is not sharded as asked for.
+/// Why a collection could not be sharded as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is nothing to shard with.
     #[error("shard: {0} is no mongos: give the URI of one, or leave out `shard`")]
     NoMongos(String),
-    /// The key cannot be meant.
+    /// The key is invalid.
     #[error("shard.key: {0}")]
     Key(&'static str),
-    /// The split cannot be meant.
+    /// The split is invalid.
     #[error("shard.{0}")]
     Split(String),
     /// A setting with a generator in it.
     #[error(transparent)]
     Setup(#[from] crate::setup::Error),
-    /// The cluster refuses.
+    /// The cluster refused a command.
     #[error("{command}: {source}")]
     Refused {
         /// The command, as text.
@@ -55,12 +55,12 @@ pub enum Error {
         /// Why.
         source: WireError,
     },
-    /// There is nowhere to move a chunk to.
+    /// The cluster has no shard.
     #[error("the cluster lists no shard: add one with sh.addShard() first")]
     NoShards,
 }
 
-/// A sharding as meant.
+/// The resolved sharding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     namespace: Namespace,
@@ -71,10 +71,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What is meant by a section, for a run that sends `documents` documents, where that is known.
+    /// Resolves a section, for a run that sends `documents` documents, if their number is known.
     ///
     /// # Errors
-    /// The first thing that cannot be meant, with its place.
+    /// The first invalid setting, with its place.
     pub fn build(
         typed: &Sharding,
         setup: &Setup,
@@ -160,7 +160,7 @@ fn values_of(
     Ok(values.iter().map(|value| doc! {field: value.clone()}).collect())
 }
 
-/// Shards, splits and moves. Each command is told to `tell` before it is sent.
+/// Shards, splits and moves. `tell` gets each command before it is sent.
 ///
 /// # Errors
 /// When the server is no mongos, or the cluster refuses a command.

@@ -1,8 +1,7 @@
-//! The documents of every worker as they were when a phase started: what operations by receipt may name.
+//! Joins every worker's documents at the start of a phase: operations by receipt name one of them.
 //!
-//! Each document has one owner among the workers, whoever inserted it: only the owner works on it. So what is known of
-//! a document is always in one worker's ledger, and every worker has documents to work on even where few connections
-//! inserted them all.
+//! Each document has one owner among the workers, whichever inserted it, and only the owner works on it. So one worker
+//! ledger knows all about a document, and every worker has documents even if few connections inserted them.
 
 use std::ops::Range;
 
@@ -13,11 +12,11 @@ use plimsoll_ledger::{Changes, Place, State, WorkerLedger as DocumentStates};
 pub struct WorkerDocuments {
     /// The worker among all workers of all shards.
     pub worker: u64,
-    /// Documents that were given out.
+    /// Documents that it has numbered.
     pub taken: u64,
-    /// What became of them.
+    /// Their outcomes.
     pub states: DocumentStates,
-    /// What became of those that were changed since, and of those of others.
+    /// Changes of its own documents and of those of others.
     pub changes: Changes,
 }
 
@@ -31,7 +30,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What the workers know, in the order of the workers.
+    /// Joins the parts of all workers, in their order.
     pub fn of(parts: Vec<WorkerDocuments>) -> Self {
         let mut changes = Changes::default();
         parts.iter().for_each(|part| changes.merge(&part.changes));
@@ -42,18 +41,18 @@ impl Snapshot {
         Self { parts, changes, owned }
     }
 
-    /// What became of documents that were changed before the phase.
+    /// Changes made before the phase.
     pub const fn changes(&self) -> &Changes {
         &self.changes
     }
 
-    /// Documents that a worker owns.
+    /// How many documents a worker owns.
     pub fn owned(&self, worker: u64) -> u64 {
         self.owned_by(worker).map_or(0, |owned| owned.end - owned.start)
     }
 
-    /// Where the document with an index below [`Self::owned`] stands. The documents of one owner lie together, as they
-    /// were inserted.
+    /// The place of the document with an index below [`Self::owned`]. The documents of one owner are adjacent, in the order
+    /// of their inserts.
     pub fn place(&self, worker: u64, index: u64) -> Option<Place> {
         let owned = self.owned_by(worker)?;
         let mut local = owned.start + index;
@@ -69,18 +68,18 @@ impl Snapshot {
         None
     }
 
-    /// What was known of a document when the phase started; what is not known was not sent.
+    /// The outcome of a document when the phase started; an unknown document was not sent.
     pub fn state(&self, place: Place) -> State {
         let part = self.parts.iter().find(|part| part.worker == place.worker && place.local < part.taken);
         part.map_or(State::NotSent, |part| part.states.state(place.local))
     }
 
-    /// Documents that a worker itself had given out.
+    /// How many documents a worker had inserted.
     pub fn taken(&self, worker: u64) -> u64 {
         self.parts.iter().find(|part| part.worker == worker).map_or(0, |part| part.taken)
     }
 
-    /// Which of all documents, in their order, a worker owns.
+    /// The range of all documents, in their order, that a worker owns.
     fn owned_by(&self, worker: u64) -> Option<&Range<u64>> {
         let slot = self.parts.iter().position(|part| part.worker == worker)?;
         self.owned.get(slot)

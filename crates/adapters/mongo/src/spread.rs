@@ -1,8 +1,8 @@
-//! One load over several servers that know nothing of each other: each operation goes to the next one in turn.
+//! Spreads one load over several independent servers: each operation goes to the next one in turn.
 //!
-//! The turn is the operation's number in the plan, so the spread is even to the operation, whichever server is slow. A
-//! server that is away is passed over until it can be reached again, which is tried beside the load; what was sent to it
-//! is unknown.
+//! The turn follows from the operation's number in the plan, so that each server gets an equal share, however slow it is.
+//! An unreachable server is skipped until a reconnect probe reaches it, without delaying the load. Operations in flight to
+//! it have an unknown outcome.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The small documents around a receipt: filters by `_id`, and update and delete statements.
+//! Encodes the small documents around a receipt: filters by `_id`, and update and delete statements.
 
 use bson::Document;
 use plimsoll_document::{IdForm, Identity, user};

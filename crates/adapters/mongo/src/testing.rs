@@ -1,4 +1,4 @@
-//! What the unit tests of this room have in common.
+//! Shares helpers among this crate's unit tests.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One worker's documents: which numbers it may send, what became of each, and which one an operation is for.
+//! Keeps one worker's documents: deals out their numbers, records their outcomes, and picks one for each operation.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ pub use pick::Picked;
 mod changes;
 mod pick;
 
-/// Documents reserved on disk ahead of what is sent: some seconds of the fastest load.
+/// Documents reserved on disk ahead of the sent ones: some seconds of the fastest load.
 const AHEAD: u64 = 1 << 21;
 
-/// One worker's numbers and ledger, and what it knows of changes.
+/// One worker's numbers, the outcomes of its documents, and the changes that it knows.
 #[derive(Debug)]
 pub struct WorkerLedger {
     deal: Deal,
@@ -26,37 +26,37 @@ pub struct WorkerLedger {
     states: DocumentStates,
     reservations: Option<Reservations>,
     documents_left: Option<u64>,
-    /// Numbers that are given out for one operation at most.
+    /// Numbers for one operation at most.
     take_max: u64,
     /// The local index after the newest document that was acknowledged.
     newest: u64,
-    /// Whether its documents are only pretended to be there: nothing can be expected of them.
+    /// Whether its documents are only pretended: the server stores none.
     pretended: bool,
     changes: Changes,
-    /// Documents that were changed and not told to the keeper.
+    /// Changed documents that the journal writer has not got yet.
     changed: Vec<u64>,
-    /// What was said on disk that it will be done.
+    /// The kinds of change that are announced on disk.
     intents: Intents,
     pages: Vec<Page>,
     snapshot: Arc<Snapshot>,
     given: Given,
 }
 
-/// What this worker was given for a phase.
+/// One worker's share of the documents of a phase.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
-    /// Documents that it owns, its own and those of others.
+    /// Documents that it owns, its own inserts and those of others.
     owned: u64,
-    /// Documents that it had itself inserted before.
+    /// Documents that it had inserted before.
     before: u64,
 }
 
-/// What a worker leaves behind at the end of a run.
+/// One worker's ledger at the end of a run.
 #[derive(Debug)]
 pub struct Closed {
     /// The worker among all workers of all shards.
     pub worker: u64,
-    /// What became of its documents.
+    /// The outcomes of its documents.
     pub ledger: DocumentStates,
     /// Documents that other operations may have changed or removed.
     pub touched: Touched,
@@ -65,14 +65,14 @@ pub struct Closed {
 /// A change that was noted as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
-    /// This version takes its place.
+    /// A replacement by this version.
     Version(u32),
-    /// It is removed.
+    /// A removal.
     Removal,
 }
 
 impl WorkerLedger {
-    /// The ledger of worker `worker`; with `reservations`, every number is reserved on disk before it is given out.
+    /// Opens the ledger of worker `worker`; with `reservations`, every number is reserved on disk before it is used.
     pub fn new(deal: Deal, worker: u64, reservations: Option<Reservations>) -> Self {
         let states =
             if reservations.is_some() { DocumentStates::new() } else { DocumentStates::unjournaled() };
@@ -99,18 +99,18 @@ impl WorkerLedger {
         self.share.worker()
     }
 
-    /// From now on, at most this many documents are given out.
+    /// Limits the documents from now on.
     pub fn limit(&mut self, documents: Option<u64>) {
         self.documents_left = documents;
     }
 
-    /// From now on, no operation is given more than this many documents.
+    /// Limits the documents of one operation from now on.
     pub fn limit_batches(&mut self, documents: u64) {
         self.take_max = documents;
     }
 
-    /// Up to `count` numbers in a row for one operation, noted as unknown until their outcome is told. Nothing when
-    /// the phase's share is used up, or the disk takes no further reservation.
+    /// Takes up to `count` consecutive numbers for one operation, noted as unknown until their outcome is recorded. Returns
+    /// none when the phase's share is used up, or the disk refuses a further reservation.
     pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
         let count = self.documents_left.map_or(count, |left| left.min(count)).min(self.take_max);
         if count == 0 || !self.reserve(count) {
@@ -123,21 +123,20 @@ impl WorkerLedger {
         Some(numbers)
     }
 
-    /// Gives out numbers that nobody sends, so that operations by receipt have something to name: for a server that
-    /// stores nothing.
+    /// Takes numbers that nobody sends, so that operations by receipt can name them: for a server that stores nothing.
     pub fn pretend(&mut self, count: u64) {
         self.pretended = true;
         let pretended = self.share.take(count);
         debug_assert!(pretended.is_some(), "there are 2^40 numbers");
     }
 
-    /// Takes back numbers that were given out and not sent.
+    /// Takes back numbers that were not sent.
     pub fn give_back(&mut self, numbers: Range<u64>) {
         self.documents_left = self.documents_left.map(|left| left + (numbers.end - numbers.start));
         self.settle(numbers, State::NotSent);
     }
 
-    /// Notes what became of documents; the numbers lie within one operation.
+    /// Records the outcome of documents; the numbers lie within one operation.
     pub fn settle(&mut self, numbers: Range<u64>, state: State) {
         if let Some(place) = self.deal.locate(numbers.start) {
             let end = place.local + (numbers.end - numbers.start);
@@ -148,7 +147,7 @@ impl WorkerLedger {
         }
     }
 
-    /// What this worker has to tell the others before a phase.
+    /// This worker's part of the next snapshot.
     pub fn documents(&self) -> WorkerDocuments {
         WorkerDocuments {
             worker: self.share.worker(),
@@ -158,7 +157,7 @@ impl WorkerLedger {
         }
     }
 
-    /// Learns what all workers have told.
+    /// Adopts the snapshot of all workers.
     pub fn learn(&mut self, snapshot: Arc<Snapshot>) {
         self.changes.clone_from(snapshot.changes());
         let worker = self.share.worker();
@@ -174,12 +173,12 @@ impl WorkerLedger {
         }
     }
 
-    /// What is known of a document that this worker inserts.
+    /// The outcome of a document that this worker inserts.
     pub fn state_of(&self, number: u64) -> State {
         self.deal.locate(number).map_or(State::NotSent, |place| self.states.state(place.local))
     }
 
-    /// Hands what was noted since the last time to the keeper.
+    /// Hands everything noted since the last time to the journal writer.
     pub fn flush(&mut self) {
         self.tell_changes();
         let Some(reservations) = &self.reservations else { return };
@@ -189,7 +188,7 @@ impl WorkerLedger {
         }
     }
 
-    /// Ends the ledger.
+    /// Closes the ledger.
     pub fn close(self) -> Closed {
         let touched = self.changes.touched.clone();
         Closed { worker: self.share.worker(), ledger: self.states.with_changes(self.changes), touched }

@@ -1,4 +1,4 @@
-//! When operations are due: a pure function of their number, which never waits for a response.
+//! Defines when operations are due: a pure function of their number, which never waits for a response.
 
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;

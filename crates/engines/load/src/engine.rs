@@ -1,4 +1,4 @@
-//! All workers of a process: one thread each, and the seconds that they hand over, added up.
+//! Runs all workers of a process, one thread each, and adds up their seconds.
 
 use std::io;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::worker::{self, Control, Ended, Order, Slice, Supply, lanes_needed};
 
 pub use crate::second::{Collector, Second, TenthLine};
 
-/// Time between the order and the start of a phase, so that every thread is there at the start, in nanoseconds.
+/// Lead time before a phase starts, so that every thread is ready at its start, in nanoseconds.
 const LEAD_NS: u64 = 20 * MILLISECOND_NS;
-/// Who waits for the moment to begin looks this often whether the run was stopped, in nanoseconds.
+/// While it waits for its start, the engine checks this often whether the run was stopped, in nanoseconds.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 
-/// What a phase tells as it runs.
+/// A running phase's events.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// It starts at this moment.
+    /// The phase starts at this moment.
     Began(clock::Instant),
     /// A second is over.
     Second(Second),
@@ -49,8 +49,8 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Adds how the same phase ended for another shard: the last of them and the gravest reason count, and a fault that each
-    /// shard did lasts from where the first began it to where the last undid it.
+    /// Merges how the same phase ended for another shard: the last end and the gravest reason count, and a fault lasts from
+    /// its first beginning in any shard to its last end.
     pub fn merge(&mut self, other: &Self) {
         self.to_ns = self.to_ns.max(other.to_ns);
         self.ended = self.ended.max(other.ended);
@@ -66,7 +66,7 @@ impl Finished {
     }
 }
 
-/// A phase that could not be run.
+/// Why a phase could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Its numbers are out of bounds.
@@ -75,7 +75,7 @@ pub enum RunError {
     /// A connection could not be opened before the load.
     #[error("connect: {0}")]
     Connect(Box<dyn std::error::Error + Send + Sync>),
-    /// The moment to begin at is over.
+    /// The requested start has passed.
     #[error(
         "the load was to begin {:.1} s ago: getting ready took longer than there was time for; give a later moment",
         *late_ns as f64 / SECOND_NS as f64
@@ -95,9 +95,9 @@ pub struct Engine<T: Target> {
     workers: Vec<Worker<T>>,
     operations: usize,
     shard: Share,
-    /// Whether a phase has run: from then on a server that refuses is counted, not an error.
+    /// Whether a phase has run: from then on a refusing server is counted, not an error.
     has_begun: bool,
-    /// When the next phase begins, if not as soon as its connections are open.
+    /// When the next phase begins; none means as soon as its connections are open.
     begin_at: Option<clock::Instant>,
 }
 
@@ -118,7 +118,7 @@ impl<T: Target> Engine<T> {
     /// One worker for each target, for plans of `operations` operations; `shard` is this process among all.
     ///
     /// # Errors
-    /// When the system has no descriptor left for a worker's epoll and timer.
+    /// When the system has no file descriptor left for a worker's epoll and timer.
     pub fn new(targets: Vec<Arc<T>>, operations: usize, shard: Share, spin: Spin) -> io::Result<Self> {
         let workers = targets.into_iter().map(|target| {
             let (runtime, driver) = Real::new(spin)?;
@@ -133,7 +133,7 @@ impl<T: Target> Engine<T> {
         })
     }
 
-    /// The next phase begins at this moment, not as soon as its connections are open.
+    /// Sets when the next phase begins, instead of as soon as its connections are open.
     pub fn begin_at(&mut self, at: clock::Instant) {
         self.begin_at = Some(at);
     }
@@ -158,11 +158,11 @@ impl<T: Target> Engine<T> {
         self.workers.iter().map(|worker| worker.lanes.len()).sum()
     }
 
-    /// Runs a phase, with what is done to the thing under load: one of `faults` for each that the phase plans. `sink` takes
-    /// each second of all workers together, as it ends.
+    /// Runs a phase with its faults: `faults` holds one for each that the phase plans. `sink` takes each second of all
+    /// workers together, as it ends.
     ///
     /// # Errors
-    /// When the phase cannot be run at all. What goes wrong later is counted, not an error.
+    /// When the phase cannot start. Later failures are counted, not errors.
     pub fn run(
         &mut self,
         phase: &Phase,
@@ -213,8 +213,8 @@ impl<T: Target> Engine<T> {
 }
 
 impl<T: Target> Engine<T> {
-    /// When the phase starts, for which everything is ready. Waits for the moment that was named, if one was, until there
-    /// is just time to start the threads.
+    /// Returns the start of the prepared phase. Waits for the requested start, if there is one, until there is just time to
+    /// start the threads.
     fn start(&mut self, control: &Control) -> Result<clock::Instant, RunError> {
         let Some(at) = self.begin_at.take() else { return Ok(clock::now() + LEAD_NS) };
         if clock::now() > at {
@@ -233,13 +233,13 @@ impl<T: Target> Engine<T> {
     }
 }
 
-/// What the threads of a phase tell.
+/// A message from a thread of a phase.
 enum Told {
     Slice(usize, Slice),
     Fault(Happening),
 }
 
-/// One worker less, however it ends: the faults wait for the last one.
+/// Counts one worker less when dropped: the faults wait for the last one.
 struct Leaving<'a>(&'a AtomicUsize);
 
 impl Drop for Leaving<'_> {
@@ -248,7 +248,7 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// The thread of the faults, until the last worker has ended.
+/// Plays the faults until the last worker has ended.
 fn play(
     start: clock::Instant,
     stretches: &[Stretch],
@@ -274,15 +274,15 @@ fn play(
 }
 
 impl<T: Target> Engine<T> {
-    /// How many workers of this process make documents in a phase.
+    /// Counts the workers of this process that make documents in a phase.
     fn supply(&self, phase: &Phase) -> Arc<Supply> {
         let count = self.workers.len();
         let shares = (0..count).map(|index| share(self.shard, index, count));
         Arc::new(Supply::shared(phase, shares))
     }
 
-    /// Opens the connections that the phase needs beyond those that are open, all workers at once. In a later phase what
-    /// cannot be opened is left to the phase, which tries again.
+    /// Opens the connections that the phase still needs, all workers at once. In a later phase, failed connections are left
+    /// to the phase, which retries.
     fn connect(&mut self, phase: &Phase) -> Result<(), RunError> {
         let (shard, count, has_begun) = (self.shard, self.workers.len(), self.has_begun);
         thread::scope(|scope| {
@@ -302,7 +302,7 @@ impl<T: Target> Engine<T> {
     }
 }
 
-/// One worker among the workers of all shards.
+/// One worker's share among the workers of all shards.
 const fn share(shard: Share, index: usize, workers: usize) -> Share {
     Share { index: shard.index * workers as u64 + index as u64, of: shard.of * workers as u64 }
 }
@@ -328,7 +328,7 @@ impl<T: Target> Worker<T> {
     ) -> (Ended, u64) {
         let lanes = std::mem::take(&mut self.lanes);
         let sink = |slice| {
-            // A collector that is gone has nobody to tell; the phase still ends in order.
+            // A closed collector cannot take it; the phase still ends in order.
             sender.send(Told::Slice(index, slice)).unwrap_or_default();
         };
         let work = worker::run(self.runtime.clone(), self.target.clone(), lanes, order, control, sink);
@@ -339,7 +339,7 @@ impl<T: Target> Worker<T> {
     }
 }
 
-/// Adds up the slices of all workers, second by second; gives the faults that happened.
+/// Adds up the slices of all workers, second by second; returns the faults that happened.
 fn collect(told: &Receiver<Told>, workers: usize, sink: &mut impl FnMut(Progress)) -> Vec<Happening> {
     let mut collector = Collector::new(workers);
     let mut faults: Vec<Happening> = Vec::new();
@@ -359,7 +359,7 @@ fn collect(told: &Receiver<Told>, workers: usize, sink: &mut impl FnMut(Progress
     faults
 }
 
-/// Keeps one entry for each fault: its end takes the place of its beginning.
+/// Keeps one entry for each fault: its end replaces its beginning.
 fn note(faults: &mut Vec<Happening>, happening: &Happening) {
     match faults.iter_mut().find(|it| (it.fault, it.from_ns) == (happening.fault, happening.from_ns)) {
         Some(known) => *known = happening.clone(),

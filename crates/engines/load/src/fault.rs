@@ -1,4 +1,4 @@
-//! Faults on the timeline of a phase: what is done to the thing under load, when, and what it did to the load.
+//! Plays faults on the timeline of a phase and records when each began and ended.
 
 use std::error::Error as StdError;
 

@@ -1,4 +1,4 @@
-//! k6's executors under its own names, and what each of them means in ours.
+//! Translates k6's executors, under their own names, into our arrivals.
 
 use std::borrow::Cow;
 

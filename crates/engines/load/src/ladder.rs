@@ -1,4 +1,4 @@
-//! A ladder of closed loads: what each rung reached, and the law that they follow.
+//! Fits the scalability law to a ladder of closed loads.
 
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::ladder::{Ladder, Rung};

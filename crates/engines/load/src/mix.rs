@@ -1,5 +1,5 @@
-//! Which operation comes next: by weight, a pure function of the operation's number; or by time, so that each operation
-//! keeps its share of the time that all of them take.
+//! Chooses the next operation: by weight, a pure function of the operation's number; or by time, so that each operation
+//! keeps its share of the total service time.
 
 use plimsoll_measure::random;
 use schemars::JsonSchema;

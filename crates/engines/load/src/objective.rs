@@ -1,4 +1,4 @@
-//! What must hold at the load line, and whether a measured window shows that it does.
+//! Judges whether a measured window meets the objective of the load line.
 
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::threshold::{Aggregate, Comparison, Threshold};

@@ -1,4 +1,4 @@
-//! Where one worker's operations of one load come from: the schedule, what of it is overdue, and when it has dried up.
+//! Supplies one worker's operations of one load: the scheduled ones, the overdue ones, and none when they are exhausted.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::mix::{Mix, scramble};
 use crate::phase::{Documents, Overdue, Phase};
 use crate::schedule::Schedule;
 
-/// Where the operations of one load come from.
+/// Supplies the operations of one load.
 pub struct OperationQueue {
     mix: Mix,
     overdue_rule: Overdue,
@@ -17,13 +17,13 @@ pub struct OperationQueue {
     documents: Documents,
     exhausted: bool,
     source: Source,
-    /// Where each operation is counted.
+    /// The index of each operation's tally.
     tallies: Vec<usize>,
     /// When its load begins.
     start: Instant,
-    /// When nothing is due any more.
+    /// When its last operation is due.
     end: Option<Instant>,
-    /// Until when what is overdue may be sent.
+    /// Until when overdue operations may be sent.
     until: Option<Instant>,
 }
 
@@ -37,19 +37,19 @@ enum Source {
 pub struct Slot {
     /// Its number in the plan.
     pub number: u64,
-    /// Which operation of the plan it is.
+    /// The operation's index in the plan.
     pub operation: usize,
-    /// Where it is counted.
+    /// The index of its tally.
     pub tally: usize,
     /// When it is due; closed arrivals are due when they are sent.
     pub due: Option<Instant>,
-    /// When the pacer noticed it, if no lane took it in time.
+    /// When the pacer noted it, if no lane took it in time.
     pub awake: Option<Instant>,
 }
 
 impl OperationQueue {
-    /// One worker's queue of the load `index` of a phase that starts at `start`; nothing where the mix has no weight.
-    /// `tallies` says where each operation is counted.
+    /// Creates one worker's queue for the load `index` of a phase that starts at `start`; none if the mix has no weight.
+    /// `tallies` is the index of each operation's tally.
     pub fn new(
         phase: &Phase,
         index: usize,
@@ -80,27 +80,27 @@ impl OperationQueue {
         })
     }
 
-    /// When nothing of it is due any more, if time ends it.
+    /// When its last operation is due, if time ends it.
     pub const fn end(&self) -> Option<Instant> {
         self.end
     }
 
-    /// Until when what is overdue may be sent, if time ends it.
+    /// Until when overdue operations may be sent, if time ends it.
     pub const fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// Whether nothing of it is due any more.
+    /// Whether no further operation is due.
     pub fn has_ended(&self, now: Instant) -> bool {
         self.end.is_some_and(|end| now >= end)
     }
 
-    /// Whether nothing of it may be sent any more.
+    /// Whether no further operation may be sent.
     pub fn is_drained(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| now >= until)
     }
 
-    /// Whether a connection would find nothing to send, now or later.
+    /// Whether a connection would have nothing to send, now or later.
     pub fn is_spent(&self, now: Instant) -> bool {
         self.is_dry() || self.is_drained(now) || (self.has_ended(now) && !self.has_overdue())
     }
@@ -109,7 +109,7 @@ impl OperationQueue {
         matches!(&self.source, Source::Open { overdue, .. } if !overdue.is_empty())
     }
 
-    /// Whether the next operation is there as soon as the last one has ended.
+    /// Whether the next operation is available as soon as the last one has ended.
     pub const fn is_closed(&self) -> bool {
         matches!(self.source, Source::Closed { .. })
     }
@@ -119,7 +119,7 @@ impl OperationQueue {
         matches!(self.operations_left, Some(0))
     }
 
-    /// Whether nothing of it is left to send.
+    /// Whether nothing is left to send.
     pub fn is_dry(&self) -> bool {
         (self.exhausted || self.is_over()) && !self.has_overdue()
     }
@@ -134,7 +134,7 @@ impl OperationQueue {
         self.makes_documents() && !self.exhausted
     }
 
-    /// There are no documents left for it. What is overdue stays counted as due: it was, and was not done.
+    /// Notes that it has no documents left. Overdue operations stay counted as due, and are not done.
     pub fn exhaust(&mut self) {
         self.exhausted = true;
         if let Source::Open { overdue, .. } = &mut self.source {
@@ -142,7 +142,7 @@ impl OperationQueue {
         }
     }
 
-    /// The next operation in time, if it is due before the load's end; marks it as taken.
+    /// Takes the next scheduled operation, if it is due before the load's end.
     pub fn take_scheduled(&mut self) -> Option<Slot> {
         if self.exhausted || self.is_over() {
             return None;
@@ -166,12 +166,12 @@ impl OperationQueue {
         Some(Slot { number, operation, tally: self.tallies[operation], due, awake: None })
     }
 
-    /// An operation that it gave has ended after this time of service.
+    /// Notes the service time of an operation that has ended.
     pub fn done(&mut self, operation: usize, service_ns: u64) {
         self.mix.done(operation, service_ns);
     }
 
-    /// The overdue operation that waits longest.
+    /// Takes the overdue operation that waits longest.
     pub fn take_overdue(&mut self) -> Option<Slot> {
         match &mut self.source {
             Source::Open { overdue, .. } => overdue.pop_front(),
@@ -179,7 +179,7 @@ impl OperationQueue {
         }
     }
 
-    /// Takes the next operation that is due by `now` and keeps it as overdue, noticed `now`; gives a copy.
+    /// Takes the next operation that is due by `now` and queues it as overdue, noted `now`; returns a copy.
     pub fn notice(&mut self, now: Instant) -> Option<Slot> {
         self.next_due().filter(|due| *due <= now)?;
         let slot = Slot { awake: Some(now), ..self.take_scheduled()? };
@@ -189,7 +189,7 @@ impl OperationQueue {
         Some(slot)
     }
 
-    /// When the next operation is due; nothing for closed arrivals and after the end.
+    /// When the next operation is due; none for closed arrivals and after the end.
     pub fn next_due(&self) -> Option<Instant> {
         match &self.source {
             Source::Open { schedule, .. } if !self.exhausted && !self.is_over() => schedule
@@ -200,7 +200,7 @@ impl OperationQueue {
         }
     }
 
-    /// Whether the scenario gives up an operation that is this late.
+    /// Whether the scenario skips an operation that is this late.
     pub fn is_too_late(&self, slot: &Slot, now: Instant) -> bool {
         match (self.overdue_rule, slot.due) {
             (Overdue::Skip { after }, Some(due)) => now.since(due) > after.as_ns(),
@@ -209,7 +209,7 @@ impl OperationQueue {
     }
 }
 
-/// The share among those workers that have one of `connections`.
+/// The share among the workers that have one of `connections`.
 pub const fn narrowed(share: Share, connections: u64) -> Share {
     Share { index: share.index, of: if share.of < connections { share.of } else { connections } }
 }

@@ -1,5 +1,5 @@
-//! What a fault did to the load: how long nothing succeeded, when the first operation did again, and when the objective
-//! held again.
+//! Measures a fault's effect on the load: the longest silence, the first success after it, and when the objective held
+//! again.
 
 use plimsoll_measure::clock::{MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::outcome::Failures;

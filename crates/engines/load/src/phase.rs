@@ -1,4 +1,4 @@
-//! One phase of a plan, as meant: loads side by side, and when they stop.
+//! Describes one phase of a plan, resolved: its parallel loads, and when they stop.
 
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::metric::Subject;

@@ -1,5 +1,5 @@
-//! Whether an operation that failed is sent again. Every further attempt is counted, and its time belongs to the
-//! operation: response and service end with the last answer.
+//! Decides whether a failed operation is sent again. Every retry is counted, and its time belongs to the operation:
+//! response and service end with the last answer.
 
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use schemars::JsonSchema;

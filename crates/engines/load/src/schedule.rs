@@ -1,4 +1,4 @@
-//! The due times of a worker's operations: arithmetic on the operation's number.
+//! Computes the due times of a worker's operations: arithmetic on the operation's number.
 
 use std::f64::consts::LN_2;
 

@@ -1,10 +1,10 @@
-//! The search for the load line, as a pure state machine: which rate to try next, and when the answer is known.
+//! Searches for the load line as a pure state machine: it decides which rate to try next, and when the answer is known.
 //!
-//! Geometric steps up (down, where the first step fails), then bisection on the logarithm of the rate, then the bracket
-//! is confirmed: its low end must hold and its high end must fail, several times, in turns. An end that contradicts
-//! itself is moved outward, by steps that double, so that noise widens the interval instead of being argued away. When the
-//! low end moves, the high one stays: a rate between them has held before, which a lower one would deny. What is told
-//! is the low end, so it is confirmed as itself: where the time for that is short, before the high one.
+//! It climbs in geometric steps (or descends, if the first step fails), bisects on the logarithm of the rate, and then
+//! confirms the bracket: the low end must hold and the high end must fail, several times, in turns. An end that
+//! contradicts itself moves outward, by steps that double, so that noise widens the interval. When the low end moves, the
+//! high one stays: a rate between them has held before, and a lower high end would deny it. The result is the low end,
+//! so it is confirmed first when time is short.
 
 use plimsoll_measure::line::Stage;
 

@@ -1,4 +1,4 @@
-//! The seconds of a phase, added up: those of all workers of a process, and those of all shards of a run.
+//! Adds up the seconds of a phase: those of all workers of a process, and those of all shards of a run.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ pub struct Second {
     pub from_ns: u64,
     /// Nanoseconds from the phase's start to its end; the last second of a phase may be shorter.
     pub to_ns: u64,
-    /// What each operation did, by its index.
+    /// The tally of each operation, by its index.
     pub tallies: Vec<Tally>,
-    /// What was counted apart, where several loads send the same operation.
+    /// The parts of a tally, where several loads send the same operation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
     /// The same time in tenths.
     pub tenths: Vec<Tenth>,
     /// CPU of each worker, in nanoseconds.
     pub cpu_ns: Vec<u64>,
-    /// How often the workers' threads were switched away from their cores.
+    /// How often the operating system switched the workers' threads away from their cores.
     pub switches: Option<u64>,
-    /// Connections opened again.
+    /// Reconnects.
     pub reconnects: u64,
 }
 
@@ -50,10 +50,10 @@ pub struct TenthLine {
     pub first_failed_ns: Option<u64>,
 }
 
-/// Adds up what several parts of a load hand over second by second: the workers of a process, or the shards of a run, each
-/// with several workers. A second is complete when every part has handed it over.
+/// Adds up the seconds of several parts of a load: the workers of a process, or the shards of a run with several workers
+/// each. A second is complete when every part has handed it over.
 ///
-/// Parts count on nobody: each has a share of the schedule, its own connections and histograms. So it makes no difference
+/// Parts are independent: each has its share of the schedule, its connections and its histograms. So it makes no difference
 /// whether workers are added up at once, or first by shard and then together.
 #[derive(Debug, Default)]
 pub struct Collector {
@@ -65,7 +65,7 @@ pub struct Collector {
     to_ns: u64,
 }
 
-/// How far one part is.
+/// The progress of one part.
 #[derive(Clone, Copy, Debug)]
 struct Handed {
     /// Its first worker among all.
@@ -80,7 +80,7 @@ impl Collector {
         Self::of(&vec![1; workers])
     }
 
-    /// For the seconds of shards that have so many workers each.
+    /// For the seconds of shards with this many workers each.
     pub fn of(workers: &[usize]) -> Self {
         let mut all = 0;
         let parts = workers.iter().map(|workers| {
@@ -92,8 +92,8 @@ impl Collector {
         Self { parts, workers: all, ..Self::default() }
     }
 
-    /// Adds the next second of a part. What its phase leaves over comes together with its last one: a second that is
-    /// complete is given away.
+    /// Adds the next second of a part. The rest of a phase must come with its last second, because a complete second is
+    /// handed on.
     pub fn add(&mut self, part: usize, second: impl Into<Second>) {
         let mut second = second.into();
         for tenth in std::mem::take(&mut second.tenths) {
@@ -122,7 +122,7 @@ impl Collector {
         if is_whole { self.take_next() } else { None }
     }
 
-    /// What is left when every part has ended, some a second before others. A tenth that ends with the phase comes
+    /// The remaining seconds when every part has ended, some a second before others. A tenth that ends with the phase comes
     /// in a second without length.
     pub fn finish(mut self) -> Vec<Second> {
         let mut rest = Vec::new();
@@ -140,7 +140,7 @@ impl Collector {
         let mut second = self.seconds.remove(&self.next)?;
         self.next += 1;
         self.to_ns = second.to_ns;
-        // A tenth that is not over may get more from the next second.
+        // An unfinished tenth may get more from the next second.
         while let Some(entry) = self.tenths.first_entry().filter(|it| *it.key() < second.to_ns / TENTH_NS) {
             second.tenths.push(entry.remove());
         }
@@ -182,18 +182,18 @@ impl Second {
         }
     }
 
-    /// Whether it is no second but what a phase leaves over: the tenth that it ended in.
+    /// Whether it is no second but the rest of a phase: the tenth that it ended in.
     pub fn is_rest(&self) -> bool {
         self.tallies.is_empty() && self.from_ns == self.to_ns
     }
 
-    /// What an operation did for one load of the phase; nothing if nothing was counted.
+    /// An operation's tally for one load of the phase; none if nothing was counted.
     pub fn of(&self, load: usize, operation: usize) -> Option<&Tally> {
         let apart = self.parts.iter().find(|part| (part.load, part.operation) == (load, operation));
         apart.map(|part| &part.tally).or_else(|| self.tallies.get(operation))
     }
 
-    /// The same second with nothing in it but what one load of the phase did, all of its operations together.
+    /// The same second with one load of the phase only, all of its operations together.
     #[must_use]
     pub fn only(&self, index: usize, load: &Load) -> Self {
         let mut sum = Tally::default();
@@ -211,12 +211,12 @@ impl Second {
     }
 }
 
-/// The earlier of two moments that are known.
+/// The earlier of two moments, as far as they are known.
 fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.into_iter().chain(b).min()
 }
 
-/// The sum of what is known.
+/// The sum of two counts, as far as they are known.
 fn added(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.map_or(b, |a| Some(a + b.unwrap_or(0)))
 }
@@ -231,7 +231,7 @@ impl Tenth {
         self.first_failed_ns = earlier(self.first_failed_ns, other.first_failed_ns);
     }
 
-    /// What is kept of it to the end of a phase.
+    /// The part of it that is kept to the end of a phase.
     pub(crate) fn line(&self) -> TenthLine {
         TenthLine {
             index: self.index,

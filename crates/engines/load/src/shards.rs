@@ -1,4 +1,4 @@
-//! The shards of one plan, added up as one process: second by second, as each wrote them down.
+//! Adds up the shards of one plan as one process, second by second, from their records.
 
 use crate::engine::{Collector, Finished, Second};
 

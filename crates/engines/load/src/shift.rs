@@ -1,4 +1,4 @@
-//! Which writers of a closed load work when, if their number moves by stages: arithmetic on a writer's number.
+//! Schedules the writers of a closed load whose number changes by stages: arithmetic on a writer's number.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! When a phase or one of its loads ends: by time, by operations, by documents, whichever comes first.
+//! Ends a phase or one of its loads: after a time, operations or documents, whichever comes first.
 
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Adds up a run second by second, and says what each operation did.
+//! Adds up a run second by second and summarises each operation.
 
 use std::collections::BTreeMap;
 

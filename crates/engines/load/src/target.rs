@@ -1,4 +1,4 @@
-//! The port to the thing under load: one target a worker, one lane a connection.
+//! Defines the port to the system under load: one target a worker, one lane a connection.
 
 use std::error::Error;
 use std::future::Future;
@@ -9,23 +9,22 @@ use plimsoll_measure::outcome::{Doubt, Outcome};
 /// Whether an operation is ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prepared {
-    /// It is.
+    /// It is ready.
     Ready,
-    /// There are no documents left for it: the phase's share is used up.
+    /// It has no documents left: the phase's share is used up.
     Exhausted,
 }
 
-/// The thing under load, as one worker sees it.
+/// The system under load, as one worker sees it.
 ///
-/// The engine calls, for every lane by itself: [`Target::open`], then again and again [`Target::prepare`] (outside the
-/// timed section, often before the operation is due) and [`Target::send`] or [`Target::discard`]; after a phase
-/// [`Target::settle`]. What is shared between the lanes of one worker is never contended: they share a thread.
+/// For each lane the engine calls [`Target::open`], then repeatedly [`Target::prepare`] (outside the timed section, often
+/// before the operation is due) and [`Target::send`] or [`Target::discard`]; after a phase [`Target::settle`]. State that
+/// the lanes of one worker share is never contended: they share a thread.
 pub trait Target: Send + Sync + 'static {
     /// One connection with its buffers: one operation in flight.
     type Lane: Send + 'static;
 
-    /// Whether [`Target::give_up`] can be called. Where it cannot, every answer is waited for, up to the operation's own
-    /// time limit.
+    /// Whether [`Target::give_up`] can be called. If not, every answer is awaited, up to the operation's time limit.
     const GIVES_UP: bool = false;
 
     /// A phase starts; `documents` is this worker's share of the documents to send, if they are limited.
@@ -34,33 +33,33 @@ pub trait Target: Send + Sync + 'static {
     /// Connects.
     fn open(&self) -> impl Future<Output = Result<Self::Lane, Box<dyn Error + Send + Sync>>> + Send;
 
-    /// Makes operation `operation` (an index into the plan's operations) with the plan-wide number `number` ready.
+    /// Prepares operation `operation` (an index into the plan's operations) with the plan-wide number `number`.
     fn prepare(&self, lane: &mut Self::Lane, operation: usize, number: u64) -> Prepared;
 
-    /// Sends what was prepared and reads the answer.
+    /// Sends the prepared operation and reads the answer.
     fn send(&self, lane: &mut Self::Lane) -> impl Future<Output = Reply> + Send;
 
-    /// Gives back what was prepared and will not be sent.
+    /// Discards the prepared operation.
     fn discard(&self, lane: &mut Self::Lane);
 
-    /// Called once a second on the worker's thread, and at the end of a phase: the place to hand over what was noted.
+    /// Called once a second on the worker's thread, and at the end of a phase: hands over what was recorded.
     fn tick(&self);
 
-    /// Whether the lane's connection is lost, so that it must be opened again.
+    /// Whether the lane's connection is lost, so that it must be reopened.
     fn is_broken(&self, lane: &Self::Lane) -> bool;
 
-    /// Moves what was prepared from a connection that is lost to a fresh one, so that it can be sent again; false if it
-    /// cannot. [`Target::send`] may be called again for what was prepared before.
+    /// Moves the prepared operation from a lost connection to a fresh one, for a retry; false if that is impossible.
+    /// [`Target::send`] may be called again for an operation prepared before.
     fn carry(&self, _lost: &mut Self::Lane, _fresh: &mut Self::Lane) -> bool {
         false
     }
 
-    /// The answer of what was sent is not waited for any longer, and the future of [`Target::send`] was dropped: says that
-    /// it is unknown what became of it. The connection must be lost for [`Target::is_broken`] after that.
+    /// Gives up the answer, after the future of [`Target::send`] was dropped: returns an unknown outcome. After that the
+    /// connection must be lost for [`Target::is_broken`].
     fn give_up(&self, _lane: &mut Self::Lane) -> Reply {
         Reply::failed(Outcome::Unknown(Doubt::Timeout), 0)
     }
 
-    /// After the last operation of a phase: makes sure that everything handed over has arrived.
+    /// Runs after the last operation of a phase: makes sure that everything sent has arrived.
     fn settle(&self, lane: &mut Self::Lane) -> impl Future<Output = ()> + Send;
 }

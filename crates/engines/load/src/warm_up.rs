@@ -1,6 +1,6 @@
-//! Where the steady state starts: detected from tenths of a second, not assumed.
+//! Detects the end of the warm-up from tenths of a second.
 //!
-//! The start is cut off where the marginal standard error of the rest is smallest (MSER; K. P. White, "An effective
+//! The warm-up ends where the marginal standard error of the rest is smallest (MSER; K. P. White, "An effective
 //! truncation heuristic for bias reduction in simulation output", Simulation 69, 1997), for throughput and for p99,
 //! and the rest must not drift.
 

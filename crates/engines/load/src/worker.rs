@@ -1,9 +1,9 @@
-//! One thread's work in one phase: lanes that take what is due, send it and time it.
+//! Runs one thread's part of a phase: its lanes take due operations, send them and time them.
 //!
-//! Every idle lane takes the next operation of the schedule before it is due, makes it ready and waits for its moment.
-//! When all lanes are busy a pacer notes, at the due time, what nobody took; the next free lane sends that first. So
-//! the schedule never waits for a response, nothing due is forgotten, and `awake` tells the tool's delay (nobody
-//! looked) from waiting for a connection (everybody was busy).
+//! Every idle lane takes the next operation of the schedule before it is due, prepares it and waits for its moment. When
+//! all lanes are busy, a pacer notes each operation at its due time, and the next free lane sends that one first. So the
+//! schedule never waits for a response, no due operation is forgotten, and `awake` separates the tool's delay (no task
+//! was awake) from waiting for a connection (all lanes were busy).
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,13 +37,13 @@ use slice::TallyLayout;
 use state::{Contact, Held, State};
 use writer::{Turn, Writer};
 
-/// A lane that waits for a far moment looks this often whether the phase was stopped, in nanoseconds.
+/// A lane that waits for a distant moment checks this often whether the phase was stopped, in nanoseconds.
 const LOOK_NS: u64 = 100 * MILLISECOND_NS;
 
 /// How a worker's phase ended.
 #[derive(Debug)]
 pub struct End<L> {
-    /// Why.
+    /// The reason.
     pub ended: Ended,
     /// Its connections, for the next phase.
     pub lanes: Vec<L>,
@@ -51,8 +51,8 @@ pub struct End<L> {
     pub to_ns: u64,
 }
 
-/// Runs one worker's share of a phase to its end, on the thread of `runtime`. `lanes` are connections that are open
-/// already; missing ones are opened. `sink` takes each second as it ends.
+/// Runs one worker's share of a phase to its end, on the thread of `runtime`. `lanes` are open connections; missing ones
+/// are opened. `sink` takes each second as it ends.
 pub async fn run<R: Runtime, T: Target>(
     runtime: R,
     target: Arc<T>,
@@ -69,14 +69,14 @@ pub async fn run<R: Runtime, T: Target>(
     worker.end()
 }
 
-/// What the lanes of one worker share. They run on one thread, so the lock is never contended.
+/// State that the lanes of one worker share. They run on one thread, so the lock is never contended.
 struct WorkerShared<R, T: Target> {
     runtime: R,
     target: Arc<T>,
     order: Order,
     control: Control,
     layout: TallyLayout,
-    /// For each load, whether what is in flight is not waited for any longer.
+    /// For each load, whether its operations in flight are given up.
     cut: Vec<AtomicBool>,
     state: Mutex<State<T::Lane>>,
 }
@@ -134,7 +134,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         self.state().lanes_done.extend(open);
     }
 
-    /// A lane's life in this phase.
+    /// Runs a lane through this phase.
     async fn serve(self: Arc<Self>, mut writer: Writer, mut open: Option<T::Lane>) {
         self.runtime.until(self.order.start).await;
         self.register(writer.load).await;
@@ -157,7 +157,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         self.leave();
     }
 
-    /// Sends one operation after the other until none is left or the connection is lost.
+    /// Sends operations until none is left or the connection is lost.
     async fn serve_connected(&self, writer: &mut Writer, lane: &mut T::Lane) -> Left {
         while self.attend(writer).await {
             let Some(slot) = self.take(writer.load) else { break };
@@ -170,7 +170,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         Left::Over
     }
 
-    /// Waits until it is a writer's turn; false if that never comes again.
+    /// Waits until a writer may send; false if it never may again.
     async fn attend(&self, writer: &mut Writer) -> bool {
         while !writer.is_always_there() {
             match writer.turn(self.runtime.now()) {
@@ -207,7 +207,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         }
     }
 
-    /// One operation from its making to its answer; says whether the lane must stop.
+    /// Runs one operation from its preparation to its answer; returns why the lane must stop, if it must.
     async fn step(&self, writer: &mut Writer, lane: &mut T::Lane, slot: &Slot) -> Option<Left> {
         if self.target.prepare(lane, slot.operation, slot.number) == Prepared::Exhausted {
             self.exhaust(writer.load);
@@ -217,7 +217,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             self.target.discard(lane);
             return Some(Left::Over);
         };
-        // A lane that woke in time sends at once; only one that was late reads the clock again.
+        // A lane that woke in time sends at once; only a late one reads the clock again.
         let sent = if slot.awake.is_some() { self.runtime.now() } else { awake };
         let (reply, retries) = self.send(writer.load, lane).await;
         let at = Instants { due, awake, sent, done: self.runtime.now() };
@@ -226,8 +226,8 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         self.target.is_broken(lane).then_some(Left::Broken)
     }
 
-    /// Sends what is ready, as often as the phase says; gives the last answer, with the bytes of all attempts, and how
-    /// many there were beyond the first.
+    /// Sends the prepared operation with its retries; returns the last answer, with the bytes of all attempts, and the
+    /// number of retries.
     async fn send(&self, load: usize, lane: &mut T::Lane) -> (Reply, u64) {
         let mut reply = self.answer(load, lane).await;
         let (mut retries, mut earlier) = (0, (0, 0));
@@ -275,7 +275,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         if state.lanes_live == 0 {
             state.skip_the_rest();
             if state.supply == Held::Yes {
-                // Whatever ended it: nobody waits for its documents any more.
+                // However it ended, no worker waits for its documents any more.
                 state.supply = Held::No;
                 self.order.supply.leave();
             }

@@ -1,4 +1,4 @@
-//! Asks a server under time limits. A refusal is an answer.
+//! Sends questions to a server under time limits. A refusal is an answer.
 
 use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::clock::{self, Instant, MILLISECOND_NS};

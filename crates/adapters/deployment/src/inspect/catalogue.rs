@@ -1,4 +1,4 @@
-//! Which collections there are, which of them are looked at, and how these were made.
+//! Lists the collections, chooses those to inspect, and reads their options.
 
 use std::collections::BTreeMap;
 

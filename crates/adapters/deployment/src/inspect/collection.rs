@@ -1,4 +1,4 @@
-//! One collection: how many documents, what they take, its indexes, and what is in it.
+//! Inspects one collection: its documents, its size, its indexes and its fields.
 
 use bson::{RawDocument, RawDocumentBuf, doc};
 use plimsoll_measure::inspection::{Collection, Counting, Index, Kind, Reported, Size};

@@ -1,4 +1,4 @@
-//! The databases and their sizes.
+//! Lists the databases and their sizes.
 
 use bson::{RawDocument, doc};
 use plimsoll_measure::inspection::{Database, Reported, Size};

@@ -1,4 +1,4 @@
-//! Fields that must not be there: which they are, and which documents have them.
+//! Finds forbidden fields and counts the documents that have them.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The fields of documents: how often, of which types, how large. A fold that never connects.
+//! Counts the fields of documents: how often, of which types, how large. A fold that never connects.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! A document as relaxed Extended JSON, within limits.
+//! Prints a document as relaxed Extended JSON, within limits.
 
 use bson::raw::{RawBsonRef, RawElement};
 use bson::{Bson, Document, RawDocument};

@@ -1,8 +1,8 @@
-//! What is in a deployment: its databases, collections, indexes, fields and forbidden fields.
+//! Inspects a deployment: its databases, collections, indexes, fields and forbidden fields.
 //!
-//! In reading order: what to look at ([`Wanted`], [`Pattern`]), everything ([`inspect`]) or the cheap part of one
-//! collection ([`brief`]); below, a file for each question. A question that the server refuses leaves its answer absent,
-//! with a note that says why: only a connection that is lost is an error.
+//! In reading order: the request ([`Wanted`], [`Pattern`]), the full inspection ([`inspect`]) and the cheap part of one
+//! collection ([`brief`]); below, a file for each question. If the server refuses a question, its answer is absent and a
+//! note gives the reason; only a lost connection is an error.
 
 use plimsoll_measure::clock;
 use plimsoll_measure::inspection::{Collection, FORMAT, Inspection};

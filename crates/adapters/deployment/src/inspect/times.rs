@@ -1,5 +1,4 @@
-//! From when to when the documents of a collection are: by the seconds in their ObjectIds, and by every field with
-//! dates.
+//! Finds the time range of a collection's documents: by the seconds in their ObjectIds, and by every field with dates.
 
 use bson::oid::ObjectId;
 use bson::raw::RawBsonRef;

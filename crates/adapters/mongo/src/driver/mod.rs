@@ -1,4 +1,4 @@
-//! The load target over the official driver: the same operations, so that the driver's tax can be shown.
+//! Sends the same load over the official driver, so that the driver's cost can be measured.
 
 use std::error::Error as StdError;
 use std::sync::{Arc, Mutex, PoisonError};

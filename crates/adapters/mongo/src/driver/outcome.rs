@@ -1,4 +1,4 @@
-//! The official driver's words in ours.
+//! Translates the official driver's results into outcomes.
 
 use mongodb::error::{Error, ErrorKind, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure};
 use mongodb::options::{Acknowledgment, WriteConcern};

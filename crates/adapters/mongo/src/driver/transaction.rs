@@ -1,4 +1,4 @@
-//! Transactions over the official driver: one session a lane, as its users have it.
+//! Sends transactions over the official driver: one session a lane, as its users do.
 
 use std::ops::Range;
 

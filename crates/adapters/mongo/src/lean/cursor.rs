@@ -1,4 +1,4 @@
-//! Cursors of commands that are written anew each time.
+//! Reads the cursor of a command that is encoded anew for each operation.
 
 use plimsoll_deployment::Namespace;
 use plimsoll_measure::interval::Reply;

@@ -1,4 +1,4 @@
-//! The load target over our own client: one file an operation.
+//! Sends the load over our own client: one file an operation.
 
 use std::error::Error;
 use std::sync::Arc;

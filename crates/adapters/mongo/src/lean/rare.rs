@@ -1,4 +1,4 @@
-//! The operations that are rare, or several commands: what each needs on one connection.
+//! Sends rare operations, and those of several commands, over our own client.
 //!
 //! Their futures are larger than those of inserts, changes and finds, so they are kept apart from these.
 

@@ -1,4 +1,4 @@
-//! A find and then a change of the same document, over our own client.
+//! Finds a document and then changes it, over our own client.
 
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;

@@ -1,4 +1,4 @@
-//! A change of one document from the moment it is noted as sent to the moment its outcome is known.
+//! Tracks the change of one document from its note as sent to its outcome.
 
 use plimsoll_ledger::State as LedgerState;
 use plimsoll_measure::outcome::{Doubt, Outcome};

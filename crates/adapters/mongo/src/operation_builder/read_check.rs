@@ -1,5 +1,5 @@
-//! What a read showed, held against what is known of the document: neither earlier than what was acknowledged before the
-//! read was sent, nor anything that was never sent.
+//! Checks reads against the ledger: a read must not be older than the last version acknowledged before it was sent, and
+//! must have been sent at all.
 
 use plimsoll_document::{Encoded, STAMP_FIELD};
 use plimsoll_ledger::VERSION_MAX;

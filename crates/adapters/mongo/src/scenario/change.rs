@@ -1,4 +1,4 @@
-//! What an operation does to a document, as typed.
+//! Reads the change that an operation makes to a document, as typed.
 
 use plimsoll_document::Template;
 use schemars::JsonSchema;

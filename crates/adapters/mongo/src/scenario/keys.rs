@@ -1,4 +1,4 @@
-//! Which documents an operation is about, as typed.
+//! Reads the choice of documents for an operation, as typed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The operations of a scenario, as typed.
+//! Reads the operations of a scenario, as typed.
 
 use plimsoll_document::Template;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The operations as meant, ready to be sent by either client.
+//! Describes operations as resolved, ready to be sent by either client.
 
 use bson::Document;
 use plimsoll_document::Program;

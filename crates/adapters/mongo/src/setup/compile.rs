@@ -1,4 +1,4 @@
-//! From operations as typed to commands as meant: everything that cannot be meant is refused here, with its place.
+//! Compiles operations as typed into commands, and refuses invalid ones with their place.
 
 use bson::Document;
 use plimsoll_document::{EXPONENT_MAX, IdForm, Program, Settings, Template};

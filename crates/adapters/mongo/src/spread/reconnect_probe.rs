@@ -1,7 +1,7 @@
-//! Attempts to reach a server that is away, made beside the load: no operation waits for one.
+//! Tries to reach a server that is down, in the background: no operation waits for an attempt.
 //!
-//! While nobody reaches the server, one connection of a worker tries at a time, now and then. Once one has reached it, every
-//! other that misses it may follow at once.
+//! While the server is unreachable, one connection of a worker tries at a time, at intervals. After the first success every
+//! other lane may reconnect at once.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
 use plimsoll_wire::Connection;
 use tokio::task::JoinHandle;
 
-/// A worker tries a server that is away again this often, in nanoseconds.
+/// The interval between a worker's attempts to reach a server that is down, in nanoseconds.
 const TRY_EVERY_NS: u64 = 500 * MILLISECOND_NS;
 /// How long one attempt may take.
 const TRY_LIMIT: Duration = Duration::from_nanos(10 * SECOND_NS);
@@ -26,15 +26,15 @@ pub(super) struct ReconnectProbe {
 }
 
 impl ReconnectProbe {
-    /// Begins one. Must be called on a tokio runtime.
+    /// Starts an attempt. Must be called on a tokio runtime.
     pub fn at(deployment: Arc<Deployment>) -> Self {
         let attempt = async move { tokio::time::timeout(TRY_LIMIT, deployment.connect()).await.ok()?.ok() };
         Self { attempt: tokio::spawn(attempt) }
     }
 
-    /// What came of it, without waiting: a connection, or none.
+    /// The attempt's result, without waiting: a connection, or none.
     pub fn answer(&mut self) -> Poll<Option<Connection>> {
-        // Nobody is to be woken: whoever asks will ask again.
+        // It wakes no task: the lane polls again.
         let mut context = Context::from_waker(Waker::noop());
         Pin::new(&mut self.attempt).poll(&mut context).map(|ended| ended.ok().flatten())
     }
@@ -46,30 +46,30 @@ impl Drop for ReconnectProbe {
     }
 }
 
-/// When a worker may try a server again.
+/// Decides when a worker may try a server again.
 #[derive(Debug, Default)]
 pub(super) struct RetryGate {
-    /// The moment from which on it may be tried, in nanoseconds; 0 while it is known to be there.
+    /// When it may be tried, in nanoseconds; 0 while it is up.
     next_ns: AtomicU64,
 }
 
 impl RetryGate {
-    /// Whether it is not known to be there.
+    /// Whether it is down, as far as the worker knows.
     pub fn is_down(&self) -> bool {
         self.next_ns.load(Ordering::Relaxed) > 0
     }
 
-    /// It was reached.
+    /// Notes that it was reached.
     pub fn reached(&self) {
         self.next_ns.store(0, Ordering::Relaxed);
     }
 
-    /// It was lost, or not reached.
+    /// Notes that it was lost, or not reached.
     pub fn failed(&self, now: Instant) {
         self.next_ns.store((now + TRY_EVERY_NS).as_ns(), Ordering::Relaxed);
     }
 
-    /// Whether it is to be tried now. Unless it is known to be there, this one tries for all.
+    /// Whether a lane may try it now. While it is down, one lane tries for all.
     pub fn may_try(&self, now: Instant) -> bool {
         let over = self.next_ns.load(Ordering::Relaxed) <= now.as_ns();
         if over && self.is_down() {

@@ -1,13 +1,13 @@
-//! What becomes of documents that are there: noted as it happens, told to the keeper before the first change of each kind
-//! and after the changes.
+//! Records changes of existing documents: notes each change at once, and hands it to the journal writer. The first change of
+//! each kind waits until its intent is on disk.
 
 use plimsoll_ledger::{Changed, Intent, Touched, Version};
 
 use super::{Claimed, WorkerLedger};
 use crate::setup::Purpose;
 
-/// Changed documents that are handed to the keeper at once: some hundred operations' worth, so that a crash forgets less
-/// than a second of them where there are many.
+/// Changed documents that are handed to the journal writer at once: some hundred operations' worth, so that a crash forgets
+/// less than a second of them under a fast load.
 const CHANGED_MAX: usize = 256;
 
 impl WorkerLedger {
@@ -16,7 +16,7 @@ impl WorkerLedger {
         self.deal.locate(number).map_or_else(Version::default, |place| self.changes.versions.at(place))
     }
 
-    /// The change of a document that is under way was acknowledged.
+    /// Records that the document's change in flight was acknowledged.
     pub fn acknowledge(&mut self, number: u64) {
         if let Some(place) = self.deal.locate(number) {
             self.changes.versions.acknowledge(place);
@@ -24,7 +24,7 @@ impl WorkerLedger {
         }
     }
 
-    /// The change of a document that is under way was not done.
+    /// Records that the document's change in flight was not done.
     pub fn withdraw(&mut self, number: u64) {
         if let Some(place) = self.deal.locate(number) {
             self.changes.versions.withdraw(place);
@@ -32,7 +32,7 @@ impl WorkerLedger {
         }
     }
 
-    /// Whether something may have changed a document in a way that cannot be followed.
+    /// Whether a change that cannot be followed may have altered a document.
     pub fn is_touched(&self, number: u64) -> bool {
         self.deal.locate(number).is_some_and(|place| self.changes.touched.contains(place))
     }
@@ -50,9 +50,9 @@ impl WorkerLedger {
         self.changes.touched = Touched::All;
     }
 
-    /// Says on disk, before the first change of a kind, that this worker makes such changes from now on: a crash may
-    /// forget which documents it changed last, but not what it may have done to them. False if the disk refuses; then
-    /// nothing of the kind may be sent.
+    /// Announces on disk, before the first change of a kind, that this worker makes such changes: a crash may forget which
+    /// documents it changed last, but not what it may have done to them. False if the disk refuses; then no change of this
+    /// kind may be sent.
     pub fn intend(&mut self, intent: Intent) -> bool {
         let Some(reservations) = &self.reservations else { return true };
         if !self.intents.contains(intent) && reservations.intend(intent) {
@@ -61,7 +61,7 @@ impl WorkerLedger {
         self.intents.contains(intent)
     }
 
-    /// Notes that what is known of a document is to be told to the keeper.
+    /// Notes a document for the journal writer.
     pub(super) fn note(&mut self, number: u64) {
         if self.reservations.is_none() {
             return;
@@ -72,7 +72,7 @@ impl WorkerLedger {
         }
     }
 
-    /// Hands what became of changed documents to the keeper.
+    /// Hands the changed documents to the journal writer.
     pub(super) fn tell_changes(&mut self) {
         let Some(reservations) = &self.reservations else { return };
         if self.changed.is_empty() {

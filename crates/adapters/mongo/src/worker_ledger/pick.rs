@@ -1,4 +1,4 @@
-//! Which document an operation is for: one that this worker owns, that is there, and that nobody else is changing.
+//! Picks the document for an operation: one that this worker owns, that exists, and that no operation in flight changes.
 
 use plimsoll_ledger::{Place, State};
 
@@ -7,41 +7,41 @@ use super::{Claimed, Given, WorkerLedger};
 use crate::keys::{Keys, Places};
 use crate::setup::Purpose;
 
-/// Draws after which the neighbours of the last one are looked at.
+/// Random draws before the neighbours of the last one are tried.
 const DRAWS_MAX: u32 = 8;
-/// Neighbours that are looked at before a document is taken that is being changed.
+/// Neighbours that are tried before a document with a change in flight is taken.
 const NEIGHBOURS_MAX: u64 = 4096;
 
-/// A document that an operation is for.
+/// The document of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Picked {
     /// Its number.
     pub number: u64,
-    /// Whether it was acknowledged and nothing that is followed removes it.
+    /// Whether it must exist: it was acknowledged, and no known operation removes it.
     pub promised: bool,
-    /// The version that was acknowledged last, if a read can be held against it.
+    /// The version that was acknowledged last, if reads can be checked against it.
     pub least: Option<u32>,
-    /// What was noted as sent.
+    /// The change that was noted as sent.
     pub claimed: Option<Claimed>,
 }
 
 /// How well a document suits an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
-    /// It is there, and nobody else changes it.
+    /// It exists, and no other operation changes it.
     Good,
-    /// It is not known to be there.
+    /// It may not exist.
     Unsure,
-    /// It is being changed, or the outcome of a change was never learned.
+    /// A change of it is in flight, or has an unknown outcome.
     Busy,
     /// It is deleted.
     Gone,
 }
 
 impl WorkerLedger {
-    /// A document for an operation that does `purpose` to it; nothing if there is none. `draw` gives a random number for
-    /// each attempt. What will be sent is noted: a version, a removal, or that the document was touched. Nothing either if
-    /// the disk does not take down what the worker means to do.
+    /// Picks a document for an operation with this purpose; none if there is none. `draw` returns a random number for each
+    /// attempt. Notes the change that will be sent: a version, a removal, or a touch. Also returns none if the disk refuses
+    /// to record the worker's intent.
     pub fn pick(&mut self, keys: &Keys, purpose: Purpose, draw: impl Fn(u32) -> u64) -> Option<Picked> {
         let (place, fit) = self.choose(keys, purpose, draw)?;
         let number = self.deal.global(place)?;
@@ -67,7 +67,7 @@ impl WorkerLedger {
         Some(Picked { number, promised, least, claimed })
     }
 
-    /// Notes a change that can be followed.
+    /// Notes a change, if it can be followed.
     fn claim(&mut self, place: Place, fit: Fit, purpose: Purpose) -> Option<Claimed> {
         match purpose {
             Purpose::Replace if fit == Fit::Good => {
@@ -98,8 +98,7 @@ impl WorkerLedger {
         }
     }
 
-    /// The next document that suits, from one that does not on; if there is none among the neighbours, the first that is
-    /// not gone.
+    /// The next suitable document after one that is not; if no neighbour suits, the first that is not deleted.
     fn neighbour(&self, from: u64, places: u64, purpose: Purpose) -> Option<(Place, Fit)> {
         let mut second_best = None;
         for step in 0..places {
@@ -126,7 +125,7 @@ impl WorkerLedger {
         }
     }
 
-    /// The documents that this worker owns: those it was given for the phase, then those it inserted itself since.
+    /// The documents that this worker owns: its share of the snapshot, then its own inserts since.
     fn places(&self) -> Places {
         let Given { owned, before } = self.given;
         Places {

@@ -1,4 +1,4 @@
-//! Arrivals as typed: in our words, or as one of k6's executors.
+//! Reads arrivals as typed: by our names, or as one of k6's executors.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Whether one bound holds: in a window with confidence, and in a short stretch taken by itself.
+//! Judges one bound: in a window with confidence, and in a short stretch without.
 
 use plimsoll_measure::interval::Tally;
 use plimsoll_measure::threshold::{Aggregate, Threshold};

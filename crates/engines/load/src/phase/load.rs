@@ -1,4 +1,4 @@
-//! One load of a phase: its operations, when they arrive, and when it begins and ends.
+//! Describes one load of a phase: its operations, its arrivals, its start and its end.
 
 use std::collections::BTreeMap;
 

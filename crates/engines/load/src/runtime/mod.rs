@@ -1,4 +1,4 @@
-//! Time and tasks as a parameter: [`Real`] on one thread of the machine, [`Simulated`] on a virtual clock.
+//! Abstracts time and tasks: [`Real`] runs on one thread of the machine, [`Simulated`] on a virtual clock.
 
 use std::future::Future;
 

@@ -1,8 +1,8 @@
-//! One thread of the machine: sockets through tokio, pacing through a timerfd and a short spin.
+//! Runs one thread of the machine: sockets through tokio, pacing through a timerfd and a short spin.
 //!
-//! tokio's own timers count milliseconds, which is the size of the latencies that are measured here. So every moment
-//! that somebody waits for goes into a heap of ours, and one timerfd is set to the earliest of them. With a core to
-//! spare, the timer is set a little early and the rest is spun away, polling the sockets on every turn.
+//! tokio's own timers count milliseconds, as large as the latencies that are measured here. So every awaited moment goes
+//! into a heap of ours, and one timerfd is set to the earliest of them. With a core to spare, the timer is set a little
+//! early and the thread spins for the rest, polling the sockets on every turn.
 
 use std::future::Future;
 use std::io;

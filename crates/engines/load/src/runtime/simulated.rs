@@ -1,4 +1,4 @@
-//! A virtual clock and the tasks that live on it: no thread, no sleep, the same order on every machine.
+//! Simulates a clock and its tasks: no thread, no sleep, the same order on every machine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::{Future, poll_fn};

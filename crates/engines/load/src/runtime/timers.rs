@@ -1,4 +1,4 @@
-//! Who waits for which moment: a heap of wakers, shared by both runtimes.
+//! Keeps wakers in a heap by the moment that they wait for; shared by both runtimes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! What must hold: summed up as the run goes, looked at on the way, and judged at its end.
+//! Judges expectations: sums them up during the run, checks them on the way, and judges them at its end.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How a lane gets its connection, and gets it back.
+//! Connects a lane, and reconnects it.
 
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS};
 
@@ -7,20 +7,20 @@ use super::state::Contact;
 use crate::runtime::Runtime;
 use crate::target::Target;
 
-/// First and longest pause between attempts to connect again, in nanoseconds.
+/// Shortest and longest backoff between reconnects, in nanoseconds.
 const BACKOFF_NS: (u64, u64) = (10 * MILLISECOND_NS, 100 * MILLISECOND_NS);
 
-/// What a connection is opened for.
+/// Why a connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
-    /// The next operation, if there is one.
+    /// For the next operation, if there is one.
     Next,
-    /// The one in flight, once more.
+    /// To retry the operation in flight.
     Again,
 }
 
 impl<R: Runtime, T: Target> WorkerShared<R, T> {
-    /// Opens a connection, however often it takes; nothing if there is nothing left to send on it.
+    /// Connects, with as many retries as it takes; returns none if nothing is left to send.
     pub(super) async fn connect(&self, load: usize, what: For) -> Option<T::Lane> {
         let mut pause_ns = BACKOFF_NS.0;
         loop {
@@ -34,8 +34,8 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         }
     }
 
-    /// Whether there is no further attempt to connect after the one that began at `tried`: it is open, or what it is for
-    /// may not be sent any more.
+    /// Whether the attempts to connect end after the one that began at `tried`: it succeeded, or nothing may be sent any
+    /// more.
     fn is_settled(&self, load: usize, what: For, open: bool, tried: Instant) -> bool {
         let now = self.runtime.now();
         let mut state = self.state();
@@ -51,7 +51,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         state.halted || over
     }
 
-    /// Makes a lane fit to send the same operation again; false if there is no way, or no time left.
+    /// Prepares a lane to retry the same operation; false if that is impossible or too late.
     pub(super) async fn mend(&self, load: usize, lane: &mut T::Lane) -> bool {
         if !self.target.is_broken(lane) {
             return !self.is_halted() && !self.is_cut(load);
@@ -65,7 +65,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         true
     }
 
-    /// A connection is lost.
+    /// Counts a lost connection.
     pub(super) fn lose(&self) {
         self.state().reconnects += 1;
     }

@@ -1,53 +1,53 @@
-//! What ends a phase: somebody's wish, the last document, or a reason of the scenario's own.
+//! Ends a phase: on the user's request, after the last document, or for a reason of the scenario.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// The wish to stop, the user's or the scenario's own, shared by all workers.
+/// A request to stop, by the user or by the scenario, shared by all workers.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     stopped: Arc<AtomicBool>,
     early: Arc<Early>,
 }
 
-/// Why the scenario itself ends the run, if it does.
+/// The scenario's reason to end the run, if it has one.
 #[derive(Debug, Default)]
 struct Early {
-    /// Looked at before every operation, so that the lock is not.
+    /// Checked before every operation, to avoid the lock.
     is_set: AtomicBool,
     reason: Mutex<Option<(Ended, String)>>,
 }
 
 impl Control {
-    /// A control that also listens to `flag`, which a signal handler may set.
+    /// Creates a control that also obeys `flag`, which a signal handler may set.
     pub fn listening(flag: Arc<AtomicBool>) -> Self {
         Self { stopped: flag, early: Arc::default() }
     }
 
-    /// Ends the phase as soon as what is in flight has ended.
+    /// Ends the phase as soon as the operations in flight have ended.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether the user asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Ends the phase for a reason of the scenario's own, as soon as what is in flight has ended. The first reason stays.
+    /// Ends the phase for a reason of the scenario, as soon as the operations in flight have ended. The first reason stays.
     pub fn abort(&self, ended: Ended, reason: impl Into<String>) {
         self.reason().get_or_insert_with(|| (ended, reason.into()));
         self.early.is_set.store(true, Ordering::Release);
     }
 
-    /// Why the scenario itself ended the run, if it did.
+    /// The scenario's reason for ending the run, if it did.
     pub fn aborted(&self) -> Option<(Ended, String)> {
         self.reason().clone()
     }
 
-    /// For what the phase must end now.
+    /// Why the phase must end now, if it must.
     pub(super) fn asked(&self) -> Option<Ended> {
         if self.is_stopped() {
             return Some(Ended::Interrupted);
@@ -61,7 +61,7 @@ impl Control {
     }
 }
 
-/// The documents of a phase, as far as they are limited: how many workers still have some to send.
+/// Counts the workers that still have documents of a limited phase to send.
 #[derive(Debug, Default)]
 pub struct Supply {
     suppliers: AtomicUsize,
@@ -69,12 +69,12 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// For so many workers that make documents.
+    /// For this many workers that make documents.
     pub const fn of(suppliers: usize) -> Self {
         Self { suppliers: AtomicUsize::new(suppliers), over: AtomicBool::new(false) }
     }
 
-    /// Where nobody has any to send.
+    /// For a phase without documents to send.
     pub const fn none() -> Self {
         Self { suppliers: AtomicUsize::new(0), over: AtomicBool::new(true) }
     }
@@ -103,23 +103,23 @@ pub enum Ended {
     Operations,
     /// Its documents were sent.
     Documents,
-    /// The rate was not reached, and the scenario asks for it.
+    /// The rate was not reached, and the scenario demands it.
     NotReached,
     /// A threshold did not hold, and the scenario ends for it.
     Threshold,
     /// The server could not be reached for too long.
     Unreachable,
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     Interrupted,
 }
 
 impl Ended {
-    /// Whether it ended before its time, so that no further phase is begun.
+    /// Whether it ended early, so that no further phase is begun.
     pub fn is_early(self) -> bool {
         self >= Self::NotReached
     }
 
-    /// Whether what is overdue at the end was not meant to be sent any more: nobody counts it as skipped.
+    /// Whether the phase ended deliberately: operations overdue at its end are not counted as skipped.
     pub(super) const fn leaves_the_rest(self) -> bool {
         matches!(self, Self::Documents | Self::NotReached | Self::Threshold | Self::Interrupted)
     }

@@ -1,4 +1,4 @@
-//! What is due: taken by a free lane before its moment, or noted by the pacer when all are busy.
+//! Gives due operations to free lanes before their moment, and notes the overdue ones when all lanes are busy.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::runtime::Runtime;
 use crate::target::Target;
 
 impl<R: Runtime, T: Target> WorkerShared<R, T> {
-    /// The next operation for a free lane: what is overdue first, then what the schedule has next.
+    /// Takes the next operation for a free lane: overdue ones first, then the scheduled.
     pub(super) fn take(&self, load: usize) -> Option<Slot> {
         let now = self.runtime.now();
         let mut state = self.state();
@@ -27,7 +27,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         Some(slot)
     }
 
-    /// Waits until a slot is due; gives its due and awake instants, or nothing if the phase was stopped meanwhile.
+    /// Waits until a slot is due; returns its due and awake instants, or none if the phase was stopped meanwhile.
     pub(super) async fn wait_for(&self, slot: &Slot) -> Option<(Instant, Instant)> {
         let Some(due) = slot.due else {
             let now = self.runtime.now();
@@ -48,7 +48,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         }
     }
 
-    /// An operation has ended, one way or another.
+    /// Notes that an operation has ended, with any outcome.
     pub(super) fn finish(&self, load: usize) {
         let mut state = self.state();
         if state.queues[load].makes_documents() {
@@ -59,7 +59,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         }
     }
 
-    /// There are no documents left for a load; those of a worker are shared by all its loads that make some.
+    /// Notes that a load has no documents left; all loads of a worker that make documents share them.
     pub(super) fn exhaust(&self, load: usize) {
         let mut state = self.state();
         if !state.queues[load].makes_documents() {
@@ -69,7 +69,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         state.queues.iter_mut().filter(|queue| queue.makes_documents()).for_each(OperationQueue::exhaust);
     }
 
-    /// Notes at its due time each operation of a load that no lane has taken.
+    /// Notes each operation of a load that no lane took, at its due time.
     pub(super) async fn notice(self: Arc<Self>, load: usize) {
         loop {
             let next = self.state().queues[load].next_due();
@@ -88,7 +88,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     }
 }
 
-/// What a load has next: overdue operations first, of which those that come too late are counted as skipped.
+/// Takes the next operation of a load: overdue ones first. Those that are too late are counted as skipped.
 fn next<L>(state: &mut State<L>, load: usize, now: Instant) -> Option<Slot> {
     let queue = &mut state.queues[load];
     let drained = queue.is_drained(now);
@@ -108,7 +108,7 @@ fn next<L>(state: &mut State<L>, load: usize, now: Instant) -> Option<Slot> {
     slot
 }
 
-/// If the last operation of a load was taken, that is what ends it.
+/// Notes that the phase ends by operations, if the last operation of a load was taken.
 pub(super) fn note_the_last<L>(state: &mut State<L>, load: usize) {
     if state.queues[load].is_over() {
         state.ended = state.ended.max(Ended::Operations);

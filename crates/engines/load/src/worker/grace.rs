@@ -1,7 +1,7 @@
-//! How long what is in flight is waited for after the end of its load, where the target can give it up.
+//! Gives up operations in flight when the grace after their load's end is over, if the target can.
 //!
-//! Nothing of this costs an operation a lock or a timer: each lane leaves its waker once, and one task a load wakes all
-//! of them when the grace is over.
+//! No operation pays for it with a lock or a timer: each lane leaves its waker once, and one task a load wakes all of them
+//! when the grace is over.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! What a worker is asked to do, and what it needs for that.
+//! Describes one worker's part of a phase.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::arrivals::Share;
 use crate::operation_queue::narrowed;
 use crate::phase::{Documents, Phase};
 
-/// What a worker is asked to do.
+/// One worker's part of a phase.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// The phase.
@@ -20,7 +20,7 @@ pub struct Order {
     pub share: Share,
     /// When the phase starts.
     pub start: Instant,
-    /// What is left of the phase's documents, shared by all workers of the process.
+    /// The remaining documents of the phase, shared by all workers of the process.
     pub supply: Arc<Supply>,
 }
 
@@ -31,8 +31,8 @@ pub fn is_supplier(phase: &Phase, share: Share) -> bool {
 }
 
 impl Supply {
-    /// Of a phase, for the workers of one process. Where they have no connection to send documents with, and others have,
-    /// theirs are sent from the start.
+    /// Counts the suppliers among the workers of one process. If they have no connection that sends documents, and other
+    /// processes have, the documents count as sent from the start.
     pub fn shared(phase: &Phase, shares: impl Iterator<Item = Share>) -> Self {
         let suppliers = shares.filter(|share| is_supplier(phase, *share)).count();
         let elsewhere = suppliers == 0 && phase.stop.documents.is_some();
@@ -46,7 +46,7 @@ pub fn lanes_needed(phase: &Phase, share: Share) -> Vec<usize> {
 }
 
 impl Order {
-    /// Documents are shared by the workers that have a connection to send some.
+    /// The share among the workers that have a connection for documents.
     pub(super) fn documents_share(&self) -> Share {
         let makers = self.phase.loads.iter().filter(|load| load.documents == Documents::Made);
         let connections = makers.map(|load| load.arrivals.connections()).max();

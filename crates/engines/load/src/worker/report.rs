@@ -1,4 +1,4 @@
-//! Hands over what a worker counted, second by second.
+//! Hands over a worker's counts, second by second.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -66,7 +66,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
     }
 }
 
-/// What the worker's thread has used.
+/// CPU and switches that the worker's thread has used.
 #[derive(Clone, Copy)]
 struct Used {
     cpu_ns: u64,
@@ -80,8 +80,7 @@ impl Used {
     }
 }
 
-/// When the phase and its loads end, in nanoseconds from its start: the seconds are cut there, so that what was in time
-/// can be told from what was not.
+/// When the phase and its loads end, in nanoseconds from its start. Seconds are cut there, to separate late operations.
 fn ends(phase: &Phase) -> Vec<u64> {
     let loads = phase.loads.iter().filter_map(|load| load.end(phase.stop));
     loads.chain(phase.stop.duration).map(Span::as_ns).collect()

@@ -1,4 +1,4 @@
-//! What a worker counted in a second, and where each load's operations are counted.
+//! Holds one worker's counts of a second, and assigns the tallies of each load's operations.
 
 use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::histogram::Histogram;
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::phase::Phase;
 
-/// Length of the intervals on which a warm-up is looked for, in nanoseconds.
+/// Length of the intervals in which the warm-up is detected, in nanoseconds.
 pub const TENTH_NS: u64 = 100 * MILLISECOND_NS;
 
-/// What one worker did in one stretch of time, usually a second.
+/// One worker's counts of an interval, usually a second.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
-    /// Nanoseconds from the phase's start to the stretch's start.
+    /// Nanoseconds from the phase's start to the interval's start.
     pub from_ns: u64,
-    /// Nanoseconds from the phase's start to the stretch's end.
+    /// Nanoseconds from the phase's start to the interval's end.
     pub to_ns: u64,
-    /// What each operation did, by its index.
+    /// The tally of each operation, by its index.
     pub tallies: Vec<Tally>,
-    /// What was counted apart, where several loads send the same operation: the parts of its tally.
+    /// The parts of a tally, where several loads send the same operation.
     pub parts: Vec<Part>,
     /// The same time in tenths of a second.
     pub tenths: Vec<Tenth>,
     /// CPU that the worker's thread used, in nanoseconds.
     pub cpu_ns: u64,
-    /// How often the thread was switched away from its core.
+    /// How often the operating system switched the thread away from its core.
     pub switches: Option<u64>,
-    /// Connections that were opened again.
+    /// Reconnects.
     pub reconnects: u64,
 }
 
-/// A tenth of a second: what warm-up detection looks at.
+/// A tenth of a second, for warm-up detection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenth {
@@ -69,28 +69,28 @@ impl Tenth {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Which load of the phase.
+    /// The load's index in the phase.
     pub load: usize,
-    /// Which operation of the plan.
+    /// The operation's index in the plan.
     pub operation: usize,
-    /// What it did for this load.
+    /// The load's tally of it.
     pub tally: Tally,
 }
 
-/// Where the operations of each load are counted: each in its own tally, unless an earlier load has it already.
+/// Assigns a tally to each operation of each load: the operation's own, unless an earlier load has it already.
 ///
-/// A tally is large, so a second one for an operation is made only where two loads must be told apart.
+/// A tally is large, so an operation gets a second one only where two loads must be told apart.
 #[derive(Debug)]
 pub(super) struct TallyLayout {
     operations: usize,
-    /// (load, operation) of each tally behind those of the operations.
+    /// The (load, operation) of each additional tally.
     further: Vec<(usize, usize)>,
-    /// The first load of each operation that has further ones.
+    /// The first load of each operation that has additional tallies.
     first: Vec<(usize, usize)>,
 }
 
 impl TallyLayout {
-    /// For a phase of a plan of so many operations.
+    /// Lays out the tallies of a phase of a plan with `operations` operations.
     pub(super) fn new(phase: &Phase, operations: usize) -> Self {
         let mut layout = Self { operations, further: Vec::new(), first: Vec::new() };
         let mut owners: Vec<Option<usize>> = vec![None; operations];
@@ -108,18 +108,18 @@ impl TallyLayout {
         layout
     }
 
-    /// How many tallies there are.
+    /// The number of tallies.
     pub(super) fn len(&self) -> usize {
         self.operations + self.further.len()
     }
 
-    /// For one load the tally of each operation.
+    /// The tally of each operation for one load.
     pub(super) fn of(&self, load: usize) -> Vec<usize> {
         let further = |operation| self.further.iter().position(|pair| *pair == (load, operation));
         (0..self.operations).map(|it| further(it).map_or(it, |at| self.operations + at)).collect()
     }
 
-    /// Adds the further tallies to those of their operations, and gives the parts.
+    /// Adds the additional tallies to those of their operations, and returns the parts.
     pub(super) fn fold(&self, tallies: &mut Vec<Tally>) -> Vec<Part> {
         let apart = |load, operation, tally| Part { load, operation, tally };
         let first = self.first.iter().map(|(load, it)| apart(*load, *it, tallies[*it].clone()));

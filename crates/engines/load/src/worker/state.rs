@@ -1,4 +1,4 @@
-//! What the lanes of one worker know together, and what it says of the server.
+//! Keeps the state that the lanes of one worker share, and watches whether the server answers.
 
 use std::task::Waker;
 
@@ -9,22 +9,22 @@ use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use super::{Ended, TENTH_NS, Tenth};
 use crate::operation_queue::OperationQueue;
 
-/// What the lanes of one worker know together.
+/// The state that the lanes of one worker share.
 pub(super) struct State<L> {
     pub(super) queues: Vec<OperationQueue>,
     pub(super) tallies: Vec<Tally>,
     pub(super) tenths: Vec<Tenth>,
     pub(super) reconnects: u64,
-    /// Since when the server has said nothing, though it was asked.
+    /// Since when the server has not answered any request.
     pub(super) silent_since: Option<Instant>,
     pub(super) ended: Ended,
     pub(super) halted: bool,
-    /// Operations under way that may make documents.
+    /// Operations in flight that may make documents.
     pub(super) making: usize,
     pub(super) supply: Held,
     pub(super) lanes_live: usize,
     pub(super) lanes_done: Vec<L>,
-    /// The lanes of each load that must be woken when its grace is over.
+    /// The wakers of lanes whose load's grace will end, by load.
     pub(super) waiting: Vec<(usize, Waker)>,
     pub(super) reporter: Option<Waker>,
 }
@@ -59,13 +59,13 @@ impl<L> State<L> {
         }
     }
 
-    /// The phase ends for this worker.
+    /// Ends the phase for this worker.
     pub(super) fn halt(&mut self, ended: Ended) {
         self.halted = true;
         self.ended = self.ended.max(ended);
     }
 
-    /// The server said something, or kept silent when it was asked.
+    /// Notes whether the server answered.
     pub(super) fn note_contact(&mut self, contact: Contact, now: Instant, unreachable_for_ns: u64) {
         match contact {
             Contact::Answer => self.silent_since = None,
@@ -79,7 +79,7 @@ impl<L> State<L> {
         }
     }
 
-    /// Nobody is left to send what is overdue: it is counted, unless the phase was meant to end just now.
+    /// Counts the overdue operations as skipped when no lane is left to send them, unless the phase ended deliberately.
     pub(super) fn skip_the_rest(&mut self) {
         if self.ended.leaves_the_rest() {
             return;
@@ -91,7 +91,7 @@ impl<L> State<L> {
         }
     }
 
-    /// The last document of this worker was sent: true once.
+    /// Whether the last document of this worker was just sent: true once.
     pub(super) fn is_sold_out(&mut self) -> bool {
         let empty = self.making == 0 && !self.queues.iter().any(OperationQueue::is_supplying);
         let sold_out = empty && self.supply == Held::Yes;
@@ -102,7 +102,7 @@ impl<L> State<L> {
     }
 }
 
-/// Whether the server is there, as far as an outcome tells.
+/// Whether the server answered, judged by an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contact {
     Answer,
@@ -115,7 +115,7 @@ impl Contact {
         match outcome {
             Outcome::Unknown(Doubt::Unacknowledged) => Self::NotAsked,
             Outcome::Unknown(Doubt::Timeout | Doubt::ConnectionLost) => Self::Nothing,
-            // Nothing was tried: no server was there to ask.
+            // Nothing was sent: no server was reachable.
             Outcome::Rejected(Rejection::NotTried) => Self::Nothing,
             _ => Self::Answer,
         }

@@ -1,4 +1,4 @@
-//! What one lane knows for itself: which writer it is, how many operations it has left, when it pauses and when it rests.
+//! Keeps the state of one lane: its writer number, its remaining operations, its pauses and its shifts.
 
 use plimsoll_measure::clock::Instant;
 
@@ -8,39 +8,39 @@ use crate::operation_queue::narrowed;
 use crate::shift::Shifts;
 use crate::think::Think;
 
-/// Keeps the pauses apart from what else follows from a phase's seed.
+/// Separates the pauses from other values that follow from a phase's seed.
 const THINKING: u64 = 0x0074_6869_6E6B;
 
 /// One lane of a load.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// Which load of the phase.
+    /// The load's index in the phase.
     pub(super) load: usize,
     /// Its number among the load's writers, over all workers.
     number: u64,
     /// When its load begins.
     start: Instant,
-    /// Before this it waits: for its load's start, or thinking.
+    /// It waits until this moment: for its load's start, or thinking.
     resumes: Option<Instant>,
     /// Operations that it may still send.
     left: Option<u64>,
     think: Option<Think>,
     seed: u64,
-    /// How often it has thought.
+    /// How many pauses it has made.
     thoughts: u64,
     shifts: Option<Shifts>,
-    /// When it must look for its next shift.
+    /// When it must check its next shift.
     shift_ends: Instant,
 }
 
-/// Whose turn it is.
+/// When a writer may take its next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// This writer's.
+    /// Now.
     Now,
-    /// This writer's at this moment.
+    /// At this moment.
     At(Instant),
-    /// This writer's never again, and why.
+    /// Never again, and why.
     Never(Ended),
 }
 
@@ -65,7 +65,7 @@ impl Writer {
         }
     }
 
-    /// Whether it has nothing of its own to look at, which is the usual case.
+    /// Whether it never has to wait, which is the usual case.
     pub(super) const fn is_always_there(&self) -> bool {
         self.left.is_none() && self.resumes.is_none() && self.shifts.is_none()
     }
@@ -91,7 +91,7 @@ impl Writer {
         Turn::Now
     }
 
-    /// One of its operations has ended.
+    /// Notes that one of its operations has ended.
     pub(super) fn ended(&mut self, done: Instant) {
         if let Some(left) = &mut self.left {
             *left -= 1;
