@@ -175,7 +175,7 @@ mod tests {
 
     const SINK: Promise =
         Promise { durable: true, identity: Identity::Once, order: Order::Any, writes_dead_letters: false };
-    const CAPABILITIES: Capabilities = Capabilities {
+    const ALL: Capabilities = Capabilities {
         replay: Replay::FromItself,
         positions: false,
         stable: true,
@@ -195,85 +195,65 @@ mod tests {
         let transaction = Promise { identity: Identity::Transaction, ..SINK };
         let named = Promise { identity: Identity::Named, ..SINK };
         let cases = [
-            (AtMostOnce, Capabilities { replay: Replay::Nothing, sink: forgets, ..CAPABILITIES }, Ok(())),
-            (AtLeastOnce, CAPABILITIES, Ok(())),
+            (AtMostOnce, Capabilities { replay: Replay::Nothing, sink: forgets, ..ALL }, Ok(())),
+            (AtLeastOnce, ALL, Ok(())),
             (
                 AtLeastOnce,
-                Capabilities { replay: Replay::Nothing, ..CAPABILITIES },
+                Capabilities { replay: Replay::Nothing, ..ALL },
                 Err(Refusal::NoReplay(AtLeastOnce)),
             ),
             (
                 AtLeastOnce,
-                Capabilities { replay: Replay::FromStore, ..CAPABILITIES },
+                Capabilities { replay: Replay::FromStore, ..ALL },
                 Err(Refusal::NoPositions(AtLeastOnce)),
             ),
-            (
-                AtLeastOnce,
-                Capabilities { replay: Replay::FromStore, positions: true, ..CAPABILITIES },
-                Ok(()),
-            ),
+            (AtLeastOnce, Capabilities { replay: Replay::FromStore, positions: true, ..ALL }, Ok(())),
             (
                 AtMostOnce,
-                Capabilities { replay: Replay::FromStore, sink: copies(), ..CAPABILITIES },
+                Capabilities { replay: Replay::FromStore, sink: copies(), ..ALL },
                 Err(Refusal::NoPositions(AtMostOnce)),
             ),
-            (AtMostOnce, Capabilities { replay: Replay::FromStore, positions: true, ..CAPABILITIES }, Ok(())),
-            (AtMostOnce, Capabilities { positions: true, ..CAPABILITIES }, Err(Refusal::PositionsTwice)),
-            (AtLeastOnce, Capabilities { positions: true, ..CAPABILITIES }, Err(Refusal::PositionsTwice)),
-            (EffectivelyOnce, Capabilities { positions: true, sink: transaction, ..CAPABILITIES }, Ok(())),
+            (AtMostOnce, Capabilities { replay: Replay::FromStore, positions: true, ..ALL }, Ok(())),
+            (AtMostOnce, Capabilities { positions: true, ..ALL }, Err(Refusal::PositionsTwice)),
+            (AtLeastOnce, Capabilities { positions: true, ..ALL }, Err(Refusal::PositionsTwice)),
+            (EffectivelyOnce, Capabilities { positions: true, sink: transaction, ..ALL }, Ok(())),
             (
                 AtLeastOnce,
-                Capabilities { stable: false, sink: named, dead_letters: Some(SINK), ..CAPABILITIES },
+                Capabilities { stable: false, sink: named, dead_letters: Some(SINK), ..ALL },
                 Err(Refusal::UnstableDeadLetters),
             ),
             (
                 AtLeastOnce,
-                Capabilities { stable: false, sink: named, dead_letters: Some(copies()), ..CAPABILITIES },
+                Capabilities { stable: false, sink: named, dead_letters: Some(copies()), ..ALL },
                 Ok(()),
             ),
             (
                 EffectivelyOnce,
-                Capabilities { stable: false, sink: named, dead_letters: Some(named), ..CAPABILITIES },
+                Capabilities { stable: false, sink: named, dead_letters: Some(named), ..ALL },
                 Ok(()),
             ),
-            (
-                AtLeastOnce,
-                Capabilities { replay: Replay::FromStore, sink: transaction, ..CAPABILITIES },
-                Ok(()),
-            ),
-            (
-                AtLeastOnce,
-                Capabilities { sink: forgets, ..CAPABILITIES },
-                Err(Refusal::NotDurable(AtLeastOnce)),
-            ),
-            (AtLeastOnce, Capabilities { sink: copies(), ..CAPABILITIES }, Ok(())),
-            (EffectivelyOnce, CAPABILITIES, Ok(())),
-            (EffectivelyOnce, Capabilities { sink: copies(), ..CAPABILITIES }, Err(Refusal::Copies)),
-            (
-                EffectivelyOnce,
-                Capabilities { repeatable: false, ..CAPABILITIES },
-                Err(Refusal::NotRepeatable),
-            ),
-            (AtLeastOnce, Capabilities { repeatable: false, ..CAPABILITIES }, Err(Refusal::NotRepeatable)),
-            (AtLeastOnce, Capabilities { repeatable: false, sink: copies(), ..CAPABILITIES }, Ok(())),
-            (AtLeastOnce, Capabilities { stable: false, ..CAPABILITIES }, Err(Refusal::Unstable)),
-            (EffectivelyOnce, Capabilities { stable: false, sink: named, ..CAPABILITIES }, Ok(())),
-            (EffectivelyOnce, Capabilities { stable: false, sink: transaction, ..CAPABILITIES }, Ok(())),
-            (
-                AtMostOnce,
-                Capabilities { sink: transaction, ..CAPABILITIES },
-                Err(Refusal::TransactionAtMostOnce),
-            ),
-            (EffectivelyOnce, Capabilities { repeatable: false, sink: transaction, ..CAPABILITIES }, Ok(())),
+            (AtLeastOnce, Capabilities { replay: Replay::FromStore, sink: transaction, ..ALL }, Ok(())),
+            (AtLeastOnce, Capabilities { sink: forgets, ..ALL }, Err(Refusal::NotDurable(AtLeastOnce))),
+            (AtLeastOnce, Capabilities { sink: copies(), ..ALL }, Ok(())),
+            (EffectivelyOnce, ALL, Ok(())),
+            (EffectivelyOnce, Capabilities { sink: copies(), ..ALL }, Err(Refusal::Copies)),
+            (EffectivelyOnce, Capabilities { repeatable: false, ..ALL }, Err(Refusal::NotRepeatable)),
+            (AtLeastOnce, Capabilities { repeatable: false, ..ALL }, Err(Refusal::NotRepeatable)),
+            (AtLeastOnce, Capabilities { repeatable: false, sink: copies(), ..ALL }, Ok(())),
+            (AtLeastOnce, Capabilities { stable: false, ..ALL }, Err(Refusal::Unstable)),
+            (EffectivelyOnce, Capabilities { stable: false, sink: named, ..ALL }, Ok(())),
+            (EffectivelyOnce, Capabilities { stable: false, sink: transaction, ..ALL }, Ok(())),
+            (AtMostOnce, Capabilities { sink: transaction, ..ALL }, Err(Refusal::TransactionAtMostOnce)),
+            (EffectivelyOnce, Capabilities { repeatable: false, sink: transaction, ..ALL }, Ok(())),
             (
                 EffectivelyOnce,
-                Capabilities { dead_letters: Some(copies()), ..CAPABILITIES },
+                Capabilities { dead_letters: Some(copies()), ..ALL },
                 Err(Refusal::WeakDeadLetters(EffectivelyOnce)),
             ),
-            (AtLeastOnce, Capabilities { dead_letters: Some(copies()), ..CAPABILITIES }, Ok(())),
+            (AtLeastOnce, Capabilities { dead_letters: Some(copies()), ..ALL }, Ok(())),
             (
                 AtLeastOnce,
-                Capabilities { dead_letters: Some(forgets), ..CAPABILITIES },
+                Capabilities { dead_letters: Some(forgets), ..ALL },
                 Err(Refusal::WeakDeadLetters(AtLeastOnce)),
             ),
         ];

@@ -38,7 +38,7 @@ pub struct Plan {
     entries: Vec<Entry>,
     letters: Vec<u8>,
     /// Offsets of events whose dead letters already exist.
-    buried: BTreeSet<u64>,
+    letters_present: BTreeSet<u64>,
 }
 
 /// Documents to insert, with the offsets of their events.
@@ -54,7 +54,7 @@ impl Plan {
         self.topic = topic;
         self.documents.clear();
         self.entries.clear();
-        self.buried.clear();
+        self.letters_present.clear();
         let mut scratch = Vec::new();
         for (at, batch) in batches.iter().enumerate() {
             for (index, event) in batch.events().iter().enumerate() {
@@ -101,7 +101,7 @@ impl Plan {
         let mut bytes = std::mem::take(&mut self.letters);
         bytes.clear();
         let mut add = |batch: &Batch, event: &Event, cause: &Cause| {
-            if event.offset >= next && !self.buried.contains(&event.offset) {
+            if event.offset >= next && !self.letters_present.contains(&event.offset) {
                 let start = bytes.len();
                 letter(&mut bytes, self.identity(batch, event), batch, event, cause);
                 writes.documents.push((start..bytes.len(), event.offset));
@@ -142,8 +142,8 @@ impl Plan {
     }
 
     /// Notes that the dead letters of these offsets already exist.
-    pub fn note_buried(&mut self, offsets: &[u64]) {
-        self.buried.extend(offsets);
+    pub fn note_letters_present(&mut self, offsets: &[u64]) {
+        self.letters_present.extend(offsets);
     }
 
     /// The verdicts of the batches, once events from `next` on are committed. Earlier events existed before.
@@ -214,7 +214,7 @@ mod tests {
         plan.note_present(&[5]);
         assert_eq!(offsets(&plan.writes(1)), [2]);
         assert_eq!(offsets(&plan.write_letters(&batches, 1)), [1, 3, 4]);
-        plan.note_buried(&[3]);
+        plan.note_letters_present(&[3]);
         assert_eq!(offsets(&plan.write_letters(&batches, 2)), [4]);
         let settled = plan.settle(batches, 1);
         let Verdict::Written { replayed, refused } = &settled[0].verdict else { panic!() };

@@ -243,8 +243,8 @@ impl Session {
             None => Ok(()),
             Some(refused) if refused.of_id => {
                 let there = present(&mut self.connection, &settings.dead_letters, like, &writes).await?;
-                self.plan.note_buried(&[refused.offset]);
-                self.plan.note_buried(&there);
+                self.plan.note_letters_present(&[refused.offset]);
+                self.plan.note_letters_present(&there);
                 Err(TransactionError::Excluded)
             }
             Some(refused) => {

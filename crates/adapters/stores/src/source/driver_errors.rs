@@ -84,7 +84,10 @@ mod tests {
         }
         assert!(check(286).unwrap().contains("no longer has that part of its history"));
         let words = check(TOO_LARGE).unwrap();
-        assert!(words.contains("`{$unset: updateDescription}`") && !words.contains("no longer has"), "{words}");
+        assert!(
+            words.contains("`{$unset: updateDescription}`") && !words.contains("no longer has"),
+            "{words}"
+        );
         let words = refused(&error(TOO_LARGE)).to_string();
         assert!(words.starts_with("the changes cannot be read: ") && words.contains("16 MB"), "{words}");
     }

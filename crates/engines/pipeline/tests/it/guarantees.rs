@@ -178,7 +178,7 @@ fn a_drain_writes_events_in_flight_and_an_abort_does_not() {
 
 #[test]
 fn dead_lettering_failed_batches_needs_a_sink_and_a_retry_limit() {
-    let bury = |letters: bool, attempts_max| {
+    let refusal = |letters: bool, attempts_max| {
         let letters = letters.then(|| Box::new(Scripted::writing()) as Box<dyn SinkFactory>);
         let sources: Vec<Box<dyn Source>> = vec![Box::new(Counting::new(1, 1))];
         let parts = Parts { dead_letters: letters, ..parts(sources, &Scripted::writing()) };
@@ -186,9 +186,9 @@ fn dead_lettering_failed_batches_needs_a_sink_and_a_retry_limit() {
         let built = Pipeline::build(parts, Settings { retry, ..Settings::default() }, Arc::default());
         built.err().map(|error| error.to_string()).unwrap_or_default()
     };
-    assert_eq!(bury(true, Some(3)), "");
-    assert!(bury(false, Some(3)).contains("add `dead_letters:`"));
-    assert!(bury(true, None).contains("add `attempts` or `for`"));
+    assert_eq!(refusal(true, Some(3)), "");
+    assert!(refusal(false, Some(3)).contains("add `dead_letters:`"));
+    assert!(refusal(true, None).contains("add `attempts` or `for`"));
 }
 
 #[test]

@@ -76,8 +76,8 @@ fn exhausted_retries_stop_or_dead_letter_as_configured() {
     assert!(matches!(&error, Error::Exhausted { first: 500, last: 509, attempts: 3, .. }), "{error}");
     let letters = Scripted::writing();
     let retry = Retry { then: Exhausted::DeadLetters, ..retry };
-    let buried = run(&script(), Some(&letters), Settings { retry, ..settings() });
-    assert_eq!(buried.ended.unwrap(), Ended::Exhausted);
+    let outcome = run(&script(), Some(&letters), Settings { retry, ..settings() });
+    assert_eq!(outcome.ended.unwrap(), Ended::Exhausted);
     assert_eq!(letters.written(), (500..510).collect::<Vec<_>>());
 }
 

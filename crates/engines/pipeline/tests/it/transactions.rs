@@ -47,16 +47,16 @@ fn a_transaction_refuses_rejected_events_without_a_dead_letter_sink() {
     let ended = transactional(sink.clone(), vec![Box::new(Denies)], RETRY);
     assert!(matches!(ended, Err(Error::NoDeadLetters { offset: 555, .. })));
     assert!(!sink.written().iter().any(|offset| (550..560).contains(offset)));
-    let mut burying = Scripted::writing();
-    burying.promise.writes_dead_letters = true;
-    assert_eq!(transactional(burying.clone(), vec![Box::new(Denies)], RETRY).unwrap(), Ended::Exhausted);
-    assert_eq!(burying.written().len(), 999);
+    let mut sink = Scripted::writing();
+    sink.promise.writes_dead_letters = true;
+    assert_eq!(transactional(sink.clone(), vec![Box::new(Denies)], RETRY).unwrap(), Ended::Exhausted);
+    assert_eq!(sink.written().len(), 999);
 }
 
 #[test]
 fn a_transaction_is_never_split_or_dead_lettered_afterwards() {
     let poisoned = Scripted::new(|_| Verdict::failed(FailureClass::Poisoned, "something"));
     assert!(matches!(transactional(poisoned, Vec::new(), RETRY), Err(Error::Final(_))));
-    let bury = Retry { attempts_max: Some(1), then: Exhausted::DeadLetters, ..RETRY };
-    assert!(matches!(transactional(Scripted::writing(), Vec::new(), bury), Err(Error::Settings(_))));
+    let retry = Retry { attempts_max: Some(1), then: Exhausted::DeadLetters, ..RETRY };
+    assert!(matches!(transactional(Scripted::writing(), Vec::new(), retry), Err(Error::Settings(_))));
 }
