@@ -42,7 +42,7 @@ pub struct Integrity {
     pub lost: u64,
     /// Documents that are there though they were never sent, were rejected, or were deleted.
     pub phantom: u64,
-    /// Documents that are there more than once.
+    /// Documents that exist more than once.
     pub duplicated: u64,
     /// Documents whose content differs from the content of their receipt.
     pub corrupted: u64,

@@ -1,4 +1,4 @@
-//! Expectations and objectives: their numbers in their own units.
+//! Formats expectations and objectives in their own units.
 
 use plimsoll_measure::run::Expectation;
 use plimsoll_measure::threshold::{Aggregate, Bound, Comparison, Threshold};
@@ -8,7 +8,7 @@ use crate::units::{NONE, exact, latency, three_digits, tidy};
 /// Last parts of the names of metrics that are latencies in nanoseconds.
 const LATENCIES: [&str; 5] = ["response", "service", "wake", "wait", "failed_response"];
 
-/// What was measured, in the metric's unit; a dash where it is not known.
+/// The measured value in the metric's unit; a dash if unknown.
 pub(crate) fn measured(expectation: &Expectation) -> String {
     match expectation.value {
         None => NONE.to_owned(),

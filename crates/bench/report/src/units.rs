@@ -53,8 +53,7 @@ pub fn latency(ns: u64) -> String {
     scaled(ns as f64, &TIMES)
 }
 
-/// A percentile (or the largest value) of `of` in nanoseconds: `n too small` where the values are there but too few,
-/// a dash where there are none.
+/// A percentile (or the largest value) of `of` in nanoseconds: `n too small` with too few values, a dash without any.
 pub fn percentile(ns: Option<u64>, of: &Latency) -> String {
     match ns {
         Some(ns) => latency(ns),

@@ -1,9 +1,9 @@
-//! An axis: what lies where, its ticks, and how its values read.
+//! Defines an axis: its scale, its ticks, and the format of its values.
 
 use super::ticks;
 use crate::units::{bytes, exact, latency, short, three_digits, tidy};
 
-/// Ticks that fit beside each other, about.
+/// The approximate number of ticks that fit.
 const TICKS: usize = 6;
 /// The share of the axis left free above the largest value.
 const ROOM: f64 = 1.06;

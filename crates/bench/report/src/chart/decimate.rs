@@ -1,4 +1,4 @@
-//! Fewer points that look the same: the smallest and the largest of every stretch are kept.
+//! Reduces points without changing the picture: the smallest and the largest of every stretch are kept.
 
 /// A point of a series; no `y` is a gap.
 #[derive(Clone, Copy, Debug, PartialEq)]

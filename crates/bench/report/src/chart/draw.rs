@@ -1,4 +1,4 @@
-//! A chart as markup.
+//! Renders a chart as markup.
 //!
 //! Positions are percentages of the plot, so that it stretches with the page while letters keep their size; only the
 //! lines live in a nested picture of [`SIDE`] units a side that is stretched with non-scaling strokes.
@@ -55,7 +55,7 @@ fn legend(chart: &Chart) -> Markup {
     }
 }
 
-/// The series that need a name beside them: a small chart of a single one has said it in its title.
+/// The series that need a name: a small chart of a single one has it in its title.
 fn named(chart: &Chart) -> impl Iterator<Item = &Series> {
     let drawn = || chart.series.iter().filter(|series| !series.is_empty() && !series.points.is_empty());
     let alone = chart.size == Size::Small && drawn().count() == 1;

@@ -1,4 +1,4 @@
-//! Charts as inline SVG that need no script, stretch with the page and read aloud.
+//! Draws charts as inline SVG that need no script, stretch with the page and can be read aloud.
 //!
 //! A chart is a value; [`draw`] turns it into markup and [`numbers`] into the table beside it.
 
@@ -41,7 +41,7 @@ pub(crate) enum Size {
     /// The whole width of the page.
     #[default]
     Full,
-    /// Beside another one.
+    /// Half the width.
     Half,
     /// One of many, to be compared at a glance.
     Small,
@@ -74,7 +74,7 @@ impl Size {
         }
     }
 
-    /// Rows of the table beside the chart.
+    /// Rows of the chart's table.
     const fn rows(self) -> usize {
         match self {
             Self::Full | Self::Half => 20,

@@ -1,4 +1,4 @@
-//! The numbers behind a chart, for tooltips and for the table beside it.
+//! Renders the numbers of a chart, for tooltips and for its table.
 
 use maud::{Markup, html};
 
@@ -51,7 +51,7 @@ fn words(range: Option<(f64, f64)>, y: &Axis) -> String {
     }
 }
 
-/// The table beside `chart`, folded away.
+/// The table of `chart`, folded away.
 pub(super) fn table(chart: &Chart) -> Markup {
     let rows = stretches(chart, chart.size.rows());
     html! {

@@ -1,4 +1,4 @@
-//! Where an axis has its ticks.
+//! Places the ticks of an axis.
 
 /// At most `count_max` round values in `low..=high`, a step of 1, 2 or 5 times a power of ten apart.
 ///

@@ -1,4 +1,4 @@
-//! Every pair of a metric, drawn: by how much B differed from A, and between what the test puts the truth.
+//! Draws the change of every pair of a metric, with its interval.
 
 use maud::{Markup, html};
 use plimsoll_measure::comparison::{Metric, Pair};
@@ -53,7 +53,7 @@ fn caption(metric: &Metric) -> String {
     format!("{}, between {} and {}", change(share), change(low - 1.0), change(high - 1.0))
 }
 
-/// The figure in words, for those who cannot see it.
+/// The figure as text, for screen readers.
 fn aloud(metric: &Metric) -> String {
     let ratios = metric.pairs.iter().map(|pair| or_dash(pair.ratio(), |it| change(it - 1.0)));
     format!(
@@ -109,7 +109,7 @@ fn dot(x: &Axis, y: &Axis, metric: &Metric, (index, pair, log): (usize, &Pair, f
     }
 }
 
-/// The numbers beside the figure, folded away.
+/// The numbers of the figure, folded away.
 fn numbers(metric: &Metric) -> Markup {
     let shown = |it: Option<f64>| or_dash(it, |it| value(metric.unit, it));
     let moved = |pair: &Pair| or_dash(pair.ratio(), |ratio| change(ratio - 1.0));

@@ -58,7 +58,7 @@ const fn verdict(verdict: Verdict) -> (&'static str, Tone) {
     }
 }
 
-/// Which comparison this is.
+/// The facts that identify a comparison.
 fn facts(comparison: &Comparison) -> Vec<String> {
     let method = match comparison.method {
         Method::Single => "two single runs".to_owned(),
@@ -70,7 +70,7 @@ fn facts(comparison: &Comparison) -> Vec<String> {
     vec![comparison.started.clone(), method]
 }
 
-/// What A and B are.
+/// The names of A and B, with their servers if these differ.
 fn sides(comparison: &Comparison) -> [(&'static str, String); 2] {
     let (a, b) = (&comparison.a, &comparison.b);
     let differs = server_in_words(&a.server) != server_in_words(&b.server);

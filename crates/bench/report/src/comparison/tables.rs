@@ -1,4 +1,4 @@
-//! The metrics of a comparison as tables.
+//! Tabulates the metrics of a comparison.
 
 use plimsoll_measure::comparison::{Comparison, Difference, Metric, Verdict};
 
@@ -7,7 +7,7 @@ use super::sentences::pairs_needed;
 use crate::tables::{Cell, Column, Table, Tone, left, right};
 use crate::units::{NONE, or_dash};
 
-/// What a terminal has room for.
+/// The columns for a terminal.
 pub(super) fn brief(comparison: &Comparison) -> Table {
     let columns = vec![left("metric"), right("A"), right("B"), right("change")];
     let judged = vec![right("interval"), right("p"), left("verdict"), right("pairs")];
@@ -55,7 +55,7 @@ pub(super) fn full(comparison: &Comparison) -> Table {
     }
 }
 
-/// What differs between A and B.
+/// The differences between A and B.
 pub(super) fn differences(comparison: &Comparison) -> Table {
     let word = |text: &Option<String>| -> Cell {
         text.clone().map_or_else(|| Cell::toned("nothing", Tone::Faint), Cell::from)
@@ -81,7 +81,7 @@ fn figures(metric: &Metric) -> Vec<Cell> {
     vec![short(&metric.words).into(), mean(metric.a).into(), mean(metric.b).into(), moved.into()]
 }
 
-/// What a metric is, where room is short.
+/// The short name of a metric.
 pub(crate) fn short(words: &str) -> String {
     let units = [(" per second", "/s"), (" per operation", "/operation"), (" per document", "/document")];
     let words = words.replace("the server's", "server's").replace("written by the server", "server's writes");

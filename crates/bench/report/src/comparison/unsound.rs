@@ -1,8 +1,8 @@
-//! What the runs hold against themselves: it comes before what their figures say.
+//! Reports failures and invalid runs, which come before all figures.
 
 use plimsoll_measure::comparison::{Broken, Comparison};
 
-/// Expectations that did not hold, runs that are invalid, and operations that failed on B alone or more of them there.
+/// Failed expectations, invalid runs, and failed operations that B has alone or more of.
 pub(super) fn unsound(comparison: &Comparison) -> Vec<String> {
     let pairs = comparison.pairs();
     let mut said: Vec<String> = comparison.broken.iter().map(|it| broken(it, pairs)).collect();

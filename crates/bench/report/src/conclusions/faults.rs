@@ -1,4 +1,4 @@
-//! What faults did to the load, in sentences: one for each kind.
+//! Writes the conclusions on faults, one sentence for each kind.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use plimsoll_measure::run::{FaultFacts, Run};
 use crate::derived::fault_at_s;
 use crate::units::{counted, duration};
 
-/// One sentence for each kind of fault, and one for each that went wrong itself.
+/// One sentence for each kind of fault, and one for each failed injection.
 pub(super) fn faults(run: &Run) -> Vec<String> {
     let mut kinds: BTreeMap<&str, Vec<&FaultFacts>> = BTreeMap::new();
     run.faults.iter().for_each(|fault| kinds.entry(&fault.name).or_default().push(fault));
@@ -52,7 +52,7 @@ fn kind(name: &str, faults: &[&FaultFacts]) -> String {
     format!("Fault `{name}`, {happened}: {length}{back}; {held}.")
 }
 
-/// Servers that were away while the others went on.
+/// Servers that were unavailable while others worked.
 pub(super) fn servers(run: &Run) -> Vec<String> {
     let away = run.spread.iter().filter_map(|share| Some((share, share.away.as_ref()?)));
     away.map(|(share, why)| {

@@ -1,4 +1,4 @@
-//! What became of the documents, in sentences.
+//! Writes the conclusions on integrity.
 
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::Run;
@@ -20,17 +20,17 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
     });
     let others = [
         documents(integrity.corrupted, "does not hold what was written", "do not hold what was written"),
-        documents(integrity.duplicated, "is there more than once", "are there more than once"),
+        documents(integrity.duplicated, "exists more than once", "exist more than once"),
         documents(
             integrity.phantom,
-            "is there though it was never sent, or was rejected",
-            "are there though they were never sent, or were rejected",
+            "exists though it was rejected or never sent",
+            "exist though they were rejected or never sent",
         ),
     ];
     lost.into_iter().chain(others.into_iter().flatten()).collect()
 }
 
-/// What was proven, or why nothing was.
+/// The proof, or why there is none.
 pub(super) fn proof(run: &Run) -> Vec<String> {
     let Some(integrity) = &run.integrity else { return Vec::new() };
     let reason = integrity.reason.as_deref().unwrap_or("no reason was recorded");
@@ -103,7 +103,7 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
     unknown.into_iter().chain(foreign).collect()
 }
 
-/// The integrity, if somebody looked.
+/// The integrity, if it was audited.
 fn audited(run: &Run) -> Option<&Integrity> {
     let looked = |it: &&Integrity| !matches!(it.proof, Proof::NotAudited | Proof::NotApplicable);
     run.integrity.as_ref().filter(looked)

@@ -1,4 +1,4 @@
-//! The load line in sentences.
+//! Writes the conclusions on the load line and the ladder.
 
 use plimsoll_measure::line::{Line, NotSeen, Suspect};
 use plimsoll_measure::run::Run;
@@ -9,7 +9,7 @@ use crate::derived::objective;
 use crate::prose::sentence;
 use crate::units::{exact_rate, percent, small, three_digits};
 
-/// The line with its interval and objective, what held it back, and what the search could not establish.
+/// The line with its interval, objective and bottleneck, and the open questions of the search.
 pub(super) fn line(run: &Run) -> Vec<String> {
     let Some(line) = &run.line else { return Vec::new() };
     let mut sentences = vec![headline(line)];
@@ -61,7 +61,7 @@ fn failed_within(line: &Line) -> Option<String> {
     Some(format!("The lowest rate that failed is {}, which {failed}.", exact_rate(lowest)))
 }
 
-/// Whose line it is.
+/// The load of the line.
 fn of(line: &Line) -> String {
     if line.load.is_empty() { String::new() } else { format!(" of {}", line.load) }
 }
@@ -121,7 +121,7 @@ pub(super) fn unchecked(not_seen: &[NotSeen]) -> Option<String> {
     (!groups.is_empty()).then(|| format!("Not checked: {}.", groups.join("; ")))
 }
 
-/// What a ladder shows.
+/// The conclusions of a ladder.
 pub(super) fn ladder(run: &Run) -> Vec<String> {
     let Some(ladder) = &run.ladder else { return Vec::new() };
     let law = ladder.scalability.iter().map(|law| scalability(law, &ladder.unit));

@@ -1,4 +1,4 @@
-//! The work that was done, in sentences.
+//! Writes the conclusions on the load.
 
 use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::run::{Operation, Run};
@@ -10,7 +10,7 @@ use crate::units::{Sent, counted, counted_in, exact_rate, percent, percentile, s
 /// A second with less than this share of the median second's documents is a stall.
 const STALL_SHARE: f64 = 0.5;
 
-/// What each operation did. A search does many things at many rates, of which its probes tell.
+/// The work of each operation. A search works at many rates, which its probes describe.
 pub(super) fn work(run: &Run) -> Vec<String> {
     if super::varies(run) {
         return Vec::new();
@@ -96,7 +96,10 @@ fn failed(name: &str, operation: &Operation, sent: Sent) -> Option<String> {
     let operations = classes(&operation.errors);
     let documents =
         classes(&operation.document_errors).filter(|documents| Some(documents) != operations.as_ref());
-    let say = |(count, list), thing| format!(" {} failed: {list}.", counted(count, thing));
+    let say = |(count, list): (u64, String), thing| match list.split_once(' ') {
+        Some((_, class)) if !list.contains(',') => format!(" {} failed ({class}).", counted(count, thing)),
+        _ => format!(" {} failed: {list}.", counted(count, thing)),
+    };
     let operations = operations.map(|classes| say(classes, sent.one));
     let documents = documents.map(|classes| say(classes, "document"));
     let sentences = format!("{}{}", operations.unwrap_or_default(), documents.unwrap_or_default());

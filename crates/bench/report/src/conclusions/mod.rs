@@ -13,7 +13,7 @@ use plimsoll_measure::run::Run;
 /// Writes part of the conclusions: any number of sentences.
 type Part = fn(&Run) -> Vec<String>;
 
-/// Broken promises first, then the result, then what limits its worth.
+/// Broken promises first, then the result, then its limits.
 const PARTS: [Part; 20] = [
     integrity::violations,
     validity::interrupted,

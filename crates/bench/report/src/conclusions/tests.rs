@@ -1,4 +1,4 @@
-//! Every sentence, exactly, of runs that are unremarkable but for one thing.
+//! Checks every sentence of runs that are unremarkable but for one thing.
 
 use std::collections::BTreeMap;
 

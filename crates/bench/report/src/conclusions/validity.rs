@@ -1,30 +1,31 @@
-//! What the numbers are worth, in sentences.
+//! Writes the conclusions on validity: how far to trust the numbers.
 
 use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::run::{PhaseFacts, Run, WarmUp};
 
 use crate::derived::short_headroom;
+use crate::prose::phase as subject;
 use crate::units::{duration, latency, percent, three_digits};
 
 /// The wake error, as p99 in nanoseconds, over which it is worth a sentence.
 const WAKE_NS_MAX: u64 = MILLISECOND_NS;
 
-/// The name of the end of a phase whose server was gone.
+/// The end of a phase whose server was unreachable.
 const UNREACHABLE: &str = "unreachable";
 
-/// That the run ended early, and whose doing that was.
+/// Whether the run ended early, and why.
 pub(super) fn interrupted(run: &Run) -> Vec<String> {
     let is_gone = run.phases.iter().any(|phase| phase.ended_by == UNREACHABLE);
-    let what = if is_gone { "The server could not be reached any more" } else { "The run was interrupted" };
+    let what = if is_gone { "The server became unreachable" } else { "The run was interrupted" };
     run.interrupted.then(|| format!("{what}: its numbers cover the time up to then.")).into_iter().collect()
 }
 
-/// That the tool, not the server, may be what was measured.
+/// Whether the tool, not the server, may have been measured.
 pub(super) fn client(run: &Run) -> Vec<String> {
     let client = &run.client;
     let ceiling = short_headroom(client).map(|headroom| {
         let times = three_digits(headroom);
-        format!("against a server that answers at once the tool does {times} times what it did here, under 2 times, and ")
+        format!("the tool does only {times} times as much against the null server (under 2), and ")
     });
     if ceiling.is_none() && !client.limited {
         return Vec::new();
@@ -45,10 +46,10 @@ pub(super) fn closed(run: &Run) -> Vec<String> {
         run.phases.iter().filter(|phase| !phase.open).map(|phase| phase.name.as_str()).collect();
     let phases = match closed.as_slice() {
         [] => return Vec::new(),
-        [only] => format!("Phase {only}"),
+        [only] => subject(only),
         [most @ .., last] => format!("Phases {} and {last}", most.join(", ")),
     };
-    vec![format!("{phases}, closed: response equals service, saturation is hidden.")]
+    vec![format!("{phases}: closed loop hides queueing; use `constant` arrivals.")]
 }
 
 /// Whether each phase shows a level, and one with checkpoints in it. The probes of a search are judged by the search,
@@ -61,14 +62,14 @@ pub(super) fn steadiness(run: &Run) -> Vec<String> {
 }
 
 fn warm_up(phase: &PhaseFacts) -> Option<String> {
-    let name = &phase.name;
+    let name = subject(&phase.name);
     match &phase.warm_up {
         WarmUp::Steady { .. } => None,
         WarmUp::NotAssessed => Some(format!(
-            "Phase {name}: warm-up was not assessed, for it has fewer than 30 intervals of 100 ms; its numbers include it."
+            "{name}: warm-up was not assessed (fewer than 30 intervals of 100 ms); the numbers include it."
         )),
         WarmUp::NotSteady { reason } => Some(format!(
-            "Phase {name}: no steady state was found ({reason}); its numbers describe a change, not a level."
+            "{name}: no steady state was found ({reason}); the numbers describe a change, not a level."
         )),
     }
 }
@@ -76,14 +77,14 @@ fn warm_up(phase: &PhaseFacts) -> Option<String> {
 fn checkpoints(phase: &PhaseFacts) -> Option<String> {
     (phase.checkpoints == Some(0)).then(|| {
         format!(
-            "Phase {}: no full checkpoint fell into its {}, so its numbers leave out what a checkpoint costs.",
-            phase.name,
+            "{}: no full checkpoint in its {}; the numbers do not include the cost of a checkpoint.",
+            subject(&phase.name),
             duration(phase.to_s - phase.from_s)
         )
     })
 }
 
-/// Operations that the tool itself sent late.
+/// Operations that the tool sent late.
 pub(super) fn wake(run: &Run) -> Vec<String> {
     let late = run.operations.iter().filter_map(|(name, operation)| {
         let p99 = operation.wake_ns.p99.filter(|p99| *p99 > WAKE_NS_MAX)?;
@@ -95,8 +96,8 @@ pub(super) fn wake(run: &Run) -> Vec<String> {
     late.collect()
 }
 
-/// That Plimsoll was not built for measuring.
+/// Whether Plimsoll was built without optimisations.
 pub(super) fn build(run: &Run) -> Vec<String> {
-    let sentence = "Plimsoll was built without optimisations: its own cost is higher than it need be.";
+    let sentence = "Plimsoll was built without optimisations: its own cost is higher than necessary.";
     (!run.environment.optimised).then(|| sentence.to_owned()).into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! The numbers of a distribution, as a tool gave them or as its samples give them.
+//! Holds the numbers of a distribution from a tool or its samples.
 
 use plimsoll_measure::histogram::Histogram;
 use serde::{Serialize, Serializer};
@@ -30,12 +30,12 @@ pub struct Distribution {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The file says them.
+    /// From the file.
     #[default]
     Said,
     /// Exactly from all samples, with linear interpolation.
     Samples,
-    /// From a histogram of all samples, to three digits: there were too many to keep each.
+    /// From a histogram of all samples, to three digits: too many to keep each.
     Histogram,
 }
 

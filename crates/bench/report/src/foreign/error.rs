@@ -1,11 +1,11 @@
-//! Why a result of another tool could not be read.
+//! Describes why a result of another tool could not be read.
 
 use std::io;
 
-/// Why a result of another tool could not be read, and what to do.
+/// An error in a result of another tool, with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is nothing in it.
+    /// The source is empty.
     #[error("the file is empty: the tool has written nothing, or writes it at its end; run it again")]
     Empty,
     /// It is none of the known forms.
@@ -14,7 +14,7 @@ pub enum Error {
          machine-readable summary, --out json), what wrk, wrk2 and YCSB print, and oha's JSON"
     )]
     Unknown {
-        /// What it looks like.
+        /// Its apparent form.
         found: String,
     },
     /// A file of a run directory of ours.
@@ -25,17 +25,17 @@ pub enum Error {
     CutOff {
         /// The last line, from 1.
         line: u64,
-        /// What it ends in the middle of.
+        /// The unfinished part.
         what: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// A line is not what it should be.
+    /// An invalid line.
     #[error("line {line}: {problem}: the file is damaged, or not what it seems to be; make it again")]
     Malformed {
         /// Which one, from 1.
         line: u64,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// More of something than can be held.
@@ -45,9 +45,9 @@ pub enum Error {
         line: u64,
         /// The limit.
         max: u64,
-        /// Of what.
+        /// The counted thing.
         what: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// It could not be read at all, or not unpacked.
@@ -57,16 +57,16 @@ pub enum Error {
     Read {
         /// The line after the last one that was read, from 1.
         line: u64,
-        /// What the system says.
+        /// The system's message.
         source: io::Error,
     },
 }
 
-/// What to do with a result that a tool writes at its end.
+/// The remedy for a result that a tool writes at its end.
 pub(super) const MAKE_AGAIN: &str = "copy it again, or let the tool come to its end";
 
 impl Error {
-    /// What is wrong with a whole JSON text.
+    /// The error of a whole JSON text.
     pub(super) fn of_json(error: &serde_json::Error) -> Self {
         let line = error.line() as u64;
         if error.is_eof() {
@@ -75,7 +75,7 @@ impl Error {
         Self::Malformed { line, problem: error.to_string() }
     }
 
-    /// What is wrong with a line.
+    /// The error of a line.
     pub(super) fn malformed(line: u64, problem: impl Into<String>) -> Self {
         Self::Malformed { line, problem: problem.into() }
     }

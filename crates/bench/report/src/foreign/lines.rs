@@ -7,7 +7,7 @@ use super::error::Error;
 /// The longest line, in bytes.
 pub(super) const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// What some editors put before UTF-8.
+/// The byte order mark of UTF-8.
 pub(super) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 /// The lines of a source, one at a time in the same memory.
@@ -23,7 +23,7 @@ pub(super) struct Lines<R> {
 pub(super) struct Line<'a> {
     /// Its number, from 1.
     pub number: u64,
-    /// What it says, without its line feed.
+    /// Its text, without the line feed.
     pub text: &'a [u8],
     /// Whether a line feed ends it.
     pub ended: bool,

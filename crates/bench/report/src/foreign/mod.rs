@@ -1,4 +1,4 @@
-//! Results of other tools, and ours in their form.
+//! Reads results of other tools, and writes ours in their form.
 //!
 //! [`read`] recognises what k6, wrk, wrk2, YCSB and oha write and turns it into a [`Foreign`]; [`summary`] says it in a
 //! terminal; [`k6::export`] writes a run of ours as k6 would have. A result of another tool is never a

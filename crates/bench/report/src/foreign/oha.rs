@@ -1,4 +1,4 @@
-//! oha's JSON. It does not say whether `--latency-correction` was on.
+//! Reads oha's JSON, which does not say whether `--latency-correction` was on.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::units::counted;
 
 /// oha counts times in seconds.
 const SECOND_NS: f64 = 1e9;
-/// What oha calls a request that was under way when the time was up.
+/// oha's name for a request in flight when the time was up.
 const ABORTED: &str = "aborted due to deadline";
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! Recognises whose result it is.
+//! Recognises the tool and the form of a result.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Cursor, Read};
@@ -12,11 +12,11 @@ use super::lines::{BYTE_ORDER_MARK, Lines};
 use super::value::{Foreign, Since};
 use super::{k6, oha, wrk, ycsb};
 
-/// How much is looked at to recognise a form, in bytes.
+/// The bytes that suffice to recognise a form.
 const HEAD_BYTES: u64 = 64 << 10;
 /// The largest result that is held in memory as a whole, in bytes. Samples are not: they are read line by line.
 const WHOLE_BYTES_MAX: u64 = 64 << 20;
-/// What a file packed by gzip begins with.
+/// The magic bytes of gzip.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Reads a result of another tool, packed by gzip or not. Memory is bounded whatever the length of the source.
@@ -43,7 +43,7 @@ fn unpacked(source: impl BufRead) -> Result<Foreign, Error> {
     foreign.map(with_caution)
 }
 
-/// Says first what latencies may be compared with. It is not left to whoever shows them.
+/// Puts the note on comparable latencies first, so that every renderer shows it.
 fn with_caution(mut foreign: Foreign) -> Foreign {
     let times = foreign.operations.iter().flat_map(|it| &it.times);
     let mut since: Vec<_> = times.map(|times| times.since).collect();
@@ -66,7 +66,7 @@ fn with_caution(mut foreign: Foreign) -> Foreign {
     foreign
 }
 
-/// What a source begins with, and the source again as a whole.
+/// The start of a source, and the whole source.
 fn peek(mut source: impl BufRead) -> Result<(Vec<u8>, impl BufRead), Error> {
     let mut head = Vec::new();
     let read = Read::take(&mut source, HEAD_BYTES).read_to_end(&mut head);
@@ -135,7 +135,7 @@ fn opening(text: &[u8]) -> String {
     format!("it begins with `{plain}`")
 }
 
-/// The keys by which the forms of JSON are told apart.
+/// The keys that distinguish the forms of JSON.
 #[derive(Deserialize)]
 struct Shape {
     metrics: Option<BTreeMap<String, MetricShape>>,

@@ -1,4 +1,4 @@
-//! Tables of a result of another tool.
+//! Tabulates a result of another tool.
 
 use plimsoll_measure::histogram::supported;
 
@@ -11,19 +11,19 @@ use crate::units::{NONE, bytes, exact, exact_rate, latency, or_dash, percent, th
 
 /// Percentiles that have a column where a result has them.
 const SHOWN: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
-/// So many of them have room.
+/// The most percentile columns.
 const SHOWN_MAX: usize = 5;
 /// Percentiles of other metrics, in a line of text.
 const BESIDE: [f64; 3] = [50.0, 95.0, 99.0];
-/// Characters of a name in a column beside others, at most.
+/// The longest name in a column, in characters.
 const NAME_MAX: usize = 44;
-/// So many other metrics are shown.
+/// The most other metrics shown.
 const METRICS_MAX: usize = 60;
-/// So many classes of errors are shown.
+/// The most classes of errors shown.
 const ERRORS_MAX: usize = 20;
-/// Stands behind a percentile that too few values support.
+/// Marks a percentile that too few values support.
 const FEW: &str = " ?";
-/// What that means.
+/// The meaning of the mark.
 pub(super) const FEW_IN_WORDS: &str = "a question mark stands behind percentiles beyond which lie fewer than ten values: they are a matter of chance";
 
 fn name(text: &str) -> Cell {
@@ -45,7 +45,7 @@ fn time(ns: f64) -> String {
     latency(ns.round().max(0.0) as u64)
 }
 
-/// How many operations there were, and how many failed.
+/// The counts of all and of failed operations.
 pub(super) fn operations(foreign: &Foreign) -> Table {
     let row = |it: &Operation| {
         let share =
@@ -140,7 +140,7 @@ pub(super) fn has_few(foreign: &Foreign) -> bool {
     all.map(|it| &it.ns).any(|ns| SHOWN.iter().any(|at| ns.at(*at).is_some() && is_few(ns, *at)))
 }
 
-/// What failed, by class.
+/// Failures by class.
 pub(super) fn errors(foreign: &Foreign) -> Table {
     let each = foreign.operations.iter().flat_map(|it| it.errors.iter().map(move |error| (&it.name, error)));
     let row = |(operation, (class, count)): (&String, (&String, &u64))| {
@@ -175,7 +175,7 @@ pub(super) fn seconds(foreign: &Foreign) -> Table {
     Table { title: "Operations that ended in one second".to_owned(), columns, rows, flexible: 0 }
 }
 
-/// What had to hold.
+/// The thresholds.
 pub(super) fn thresholds(foreign: &Foreign) -> Table {
     let row = |it: &Threshold| {
         let (result, tone) = match it.held {
@@ -195,7 +195,7 @@ pub(super) fn thresholds(foreign: &Foreign) -> Table {
     Table { title: "Thresholds, in the tool's units".to_owned(), columns, rows, flexible: 0 }
 }
 
-/// What was looked at in answers.
+/// The checks of answers.
 pub(super) fn checks(foreign: &Foreign) -> Table {
     let row = |it: &Check| {
         let group = it.group.trim_start_matches(':').replace("::", " › ");

@@ -1,6 +1,6 @@
-//! What another tool measured, in the words of this house.
+//! Defines the result of another tool in our terms.
 //!
-//! Only what the file says, or what follows exactly from its samples. What it does not say is absent.
+//! It holds only values from the file or derived exactly from its samples. Other values are absent.
 
 use std::collections::BTreeMap;
 
@@ -16,29 +16,29 @@ pub const FORMAT: u32 = 1;
 pub struct Foreign {
     /// Version of this form: 1.
     pub format: u32,
-    /// Who wrote it.
+    /// The tool that wrote it.
     pub tool: Tool,
-    /// Its version, where the file says so.
+    /// Its version, if the file has it.
     pub version: Option<String>,
     /// In which of the tool's forms.
     pub form: Form,
-    /// What was run, in the tool's words: a script, an address.
+    /// The title in the tool's words: a script, an address.
     pub title: Option<String>,
-    /// When it began (RFC 3339), where the file says so.
+    /// Its start (RFC 3339), if the file has it.
     pub started: Option<String>,
     /// How long it took, in seconds.
     pub duration_s: Option<f64>,
-    /// What each operation did.
+    /// The figures of each operation.
     pub operations: Vec<Operation>,
-    /// What had to hold.
+    /// The thresholds.
     pub thresholds: Vec<Threshold>,
-    /// What was looked at in the answers.
+    /// The checks of answers.
     pub checks: Vec<Check>,
     /// Everything else that was measured.
     pub metrics: Vec<Metric>,
     /// Every second, where the file holds samples.
     pub seconds: Vec<Second>,
-    /// What must be known before a figure is believed or compared, in sentences.
+    /// Caveats for the figures, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Foreign {
     }
 }
 
-/// A tool whose results can be read.
+/// A supported tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tool {
@@ -85,15 +85,15 @@ pub enum Tool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// What k6 hands to `handleSummary`, as JSON.
+    /// The data of k6's `handleSummary`, as JSON.
     K6Summary,
-    /// What `k6 run --summary-export` writes.
+    /// The output of `k6 run --summary-export`.
     K6SummaryExport,
     /// k6's machine-readable summary 1.0.0.
     K6MachineSummary,
-    /// What `k6 run --out json` writes: every sample.
+    /// The output of `k6 run --out json`: every sample.
     K6Samples,
-    /// What the tool prints.
+    /// The tool's printed output.
     Text,
     /// The tool's JSON.
     Json,
@@ -103,7 +103,7 @@ pub enum Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Since {
-    /// From when the operation was due: what a user of the service waits, as in our response time.
+    /// From the due time: the wait of a user of the service, as our response time.
     Due,
     /// From when it was sent: what was held back while the service stalled is not in it (coordinated omission is
     /// possible), as in our service time.
@@ -135,8 +135,8 @@ pub struct Operation {
     pub rate_per_s: Option<f64>,
     /// How many of them failed.
     pub failed: Option<u64>,
-    /// What failed, by the tool's classes. These need not add up to `failed`: a tool may count errors that are no
-    /// operation, such as connections that could not be made.
+    /// Failures by the tool's classes. They need not add up to `failed`: a tool may count errors that are no failed
+    /// operations.
     pub errors: BTreeMap<String, u64>,
     /// How long they took, once for each way of counting.
     pub times: Vec<Times>,
@@ -153,25 +153,25 @@ pub struct Times {
     pub ns: Distribution,
 }
 
-/// One thing that had to hold.
+/// A threshold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Threshold {
     /// The metric, as the tool names it.
     pub metric: String,
     /// The expression, in the tool's grammar and units.
     pub expression: String,
-    /// What was measured, in the expression's unit.
+    /// The measured value, in the expression's unit.
     pub value: Option<f64>,
     /// Whether it held; absent where that cannot be known.
     pub held: Option<bool>,
 }
 
-/// One thing that was looked at in answers.
+/// A check of answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// The groups that it is in, such as `::login::token`; empty for none.
     pub group: String,
-    /// What had to be so.
+    /// Its name.
     pub name: String,
     /// How often it was.
     pub passes: u64,
@@ -184,13 +184,13 @@ pub struct Check {
 pub struct Metric {
     /// Its name, as the tool gives it.
     pub name: String,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: Unit,
     /// Its numbers.
     pub values: Values,
 }
 
-/// What a metric is counted in.
+/// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -228,7 +228,7 @@ pub enum Values {
         share: f64,
         /// How often it was so.
         yes: Option<u64>,
-        /// How often it was looked at.
+        /// The number of observations.
         total: Option<u64>,
     },
     /// Something that spreads.
@@ -240,7 +240,7 @@ pub enum Values {
 pub struct Second {
     /// Seconds from the first sample to this second's start.
     pub from_s: u64,
-    /// What each operation did in it.
+    /// The counts of each operation.
     pub operations: BTreeMap<String, SecondLine>,
 }
 

@@ -1,4 +1,4 @@
-//! What YCSB prints: `[SECTION], key, value`.
+//! Reads the output of YCSB: `[SECTION], key, value`.
 //!
 //! A section such as `[READ]` counts from when the operation was sent; `[Intended-READ]`, which YCSB prints with
 //! `measurement.interval=both` or `intended`, from when it was due.
@@ -13,7 +13,7 @@ use super::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool, Uni
 
 /// So many lines with figures are read.
 const FIGURES_MAX: u64 = 10_000;
-/// What operations that succeeded return.
+/// The status of successful operations.
 const SUCCESSES: [&str; 3] = ["OK", "BATCHED_OK", "0"];
 const INTENDED: &str = "Intended-";
 const FAILED: &str = "-FAILED";
@@ -23,7 +23,7 @@ pub(super) fn begins(line: &[u8]) -> bool {
     line.starts_with(b"[OVERALL], ") || line.starts_with(b"YCSB Client ")
 }
 
-/// Reads what YCSB printed. All lines of other forms, such as its status, are passed over.
+/// Reads the output of YCSB. Other lines, such as its status, are skipped.
 pub(super) fn read(mut lines: Lines<impl BufRead>) -> Result<Foreign, Error> {
     let mut printed = Printed::default();
     while let Some(line) = lines.next()? {

@@ -1,4 +1,4 @@
-//! What changed in a collection.
+//! Renders the changes of a collection.
 
 use plimsoll_measure::inspection::{Change, Difference};
 
@@ -41,7 +41,7 @@ fn row(name: &str, change: &Change<u64>, show: fn(u64) -> String) -> Option<Vec<
     )
 }
 
-/// A row of what there is nothing of in an empty collection.
+/// A row of a value that an empty collection lacks.
 fn ratio(name: &str, change: &Change<f64>, show: fn(f64) -> String) -> Option<Vec<Cell>> {
     cells(name, [change.before, change.after].map(|value| value.map(show)), String::new(), NONE)
 }
@@ -54,7 +54,7 @@ fn cells(name: &str, ends: [Option<String>; 2], change: String, absent: &str) ->
     Some(vec![Cell::toned(name, Tone::Faint), before.into(), after.into(), change.into()])
 }
 
-/// What came and what went.
+/// Additions and removals.
 pub(super) fn sentences(difference: &Difference) -> Vec<String> {
     let fields = if difference.fields_of_all { "" } else { " (in samples)" };
     let list = |what: &str, names: &[String]| {

@@ -1,4 +1,4 @@
-//! Tables of an inspection.
+//! Builds the tables of an inspection.
 
 use plimsoll_measure::inspection::{
     Choice, Collection, Counting, Database, Field, Forbidden, Index, Inspection, Inventory, Kind, Place,
@@ -10,7 +10,7 @@ use crate::prose::plain;
 use crate::tables::{Cell, Table, Tone, left, right};
 use crate::units::{NOT_REPORTED, bytes, counted, duration, exact, or_dash, percent, reported, three_digits};
 
-/// Characters of a name in a column beside others, at most.
+/// The longest name in a column, in characters.
 const NAME_MAX: usize = 36;
 /// Characters of a moment; one with milliseconds fits.
 const MOMENT_MAX: usize = 24;
@@ -247,7 +247,7 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// The forbidden fields; nothing where there is no document that could have one.
+/// The forbidden fields; nothing for an empty collection.
 pub(super) fn forbidden(collection: &Collection) -> Table {
     if collection.counting == Counting::Counted && collection.documents == Some(0) {
         return Table::default();

@@ -1,11 +1,11 @@
-//! How far something is, as a bar.
+//! Draws a progress bar.
 
 use crate::units::{counted, duration, exact};
 
 /// Characters of a bar.
 const CELLS: usize = 20;
 
-/// Progress by what is counted: `load   ██████░░░░ 61 %   610,000 of 1,000,000 documents`.
+/// Progress by count: `load   ██████░░░░ 61 %   610,000 of 1,000,000 documents`.
 pub(super) fn count(what: &str, done: u64, all: u64, thing: &str) -> String {
     let share = done as f64 / all.max(1) as f64;
     format!("{what}   {}   {} of {}", bar(share), exact(done), counted(all, thing))

@@ -1,4 +1,4 @@
-//! What to show while a run goes on, or is replayed: pure, the binary does the writing.
+//! Renders a running or replayed run; the binary writes the lines.
 
 mod bar;
 mod window;
@@ -23,7 +23,7 @@ const AUDIT_PARTS: u64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width(pub usize);
 
-/// What the lines are read on.
+/// The medium of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A terminal, where the last lines can be drawn again.

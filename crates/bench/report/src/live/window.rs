@@ -1,4 +1,4 @@
-//! What happened in one second, or in several, or in what is left of one when a phase ends.
+//! Formats a live line of one or several seconds, or of the rest of one at the end of a phase.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use plimsoll_measure::interval::{IntervalLine, Spread};
 use crate::derived::classes;
 use crate::units::{duration, exact, exact_rate, latency, percent};
 
-/// A shorter window is no full second: what was counted in it is told as it is, and not scaled up to a rate.
+/// A shorter window is no full second: its counts are not scaled up to a rate.
 const FULL_NS: u64 = SECOND_NS / 100 * 99;
 /// Blanks between two fields.
 const GAP: &str = "   ";
@@ -54,7 +54,7 @@ impl Sums {
         }
     }
 
-    /// p50, p99 and max; bounds are said to be bounds.
+    /// p50, p99 and max; bounds are marked as bounds.
     fn latencies(&self) -> Vec<String> {
         let sign = if self.spreads > 1 { "≤ " } else { "" };
         let fields = [
@@ -125,7 +125,7 @@ impl Window {
         self.operations.values().copied().fold(Sums::default(), Sums::plus)
     }
 
-    /// What was done: documents and operations, or requests, beside which documents stand only where they are more.
+    /// The work done: documents and operations, or requests, with documents only if there are more.
     fn amounts(&self, sums: &Sums, sends: Sends) -> Vec<String> {
         let documents = || self.amount(sums.documents, "docs");
         match sends {

@@ -1,4 +1,4 @@
-//! The charts of a matrix: groups by its first two axes, a chart for each combination of the others.
+//! Draws the charts of a matrix: groups by its first two axes, a chart for each combination of the others.
 
 use plimsoll_measure::matrix::{Cell, Matrix, Spread};
 use plimsoll_measure::run::Verdict;
@@ -10,12 +10,12 @@ use crate::units::{counted, exact_rate, latency};
 
 /// Marks on all charts together.
 const MARKS_MAX: usize = 600;
-/// Of a group's width, what its marks take at most.
+/// The largest share of a group's width for its marks.
 const GROUP_WIDTH: f64 = 0.7;
 /// Marks in a group are no further apart than this share of its width.
 const STEP_MAX: f64 = 0.12;
 
-/// What a chart is about: an operation, and the values of the axes that it does not show.
+/// The subject of a chart: an operation, and the values of the axes outside the chart.
 struct Panel<'a> {
     operation: &'a str,
     fixed: Vec<(&'a str, &'a str)>,

@@ -1,4 +1,4 @@
-//! What a matrix says, word for word.
+//! Checks the texts of a matrix.
 
 use std::collections::BTreeMap;
 

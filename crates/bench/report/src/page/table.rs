@@ -1,10 +1,10 @@
-//! A table as markup.
+//! Renders a table as markup.
 
 use maud::{Markup, html};
 
 use crate::tables::{Align, Cell, Column, Table, Tone};
 
-/// `table` with its title as caption, in a box that scrolls by itself where the page is narrow; nothing if it is empty.
+/// `table` with its title as caption, in a box that scrolls on narrow pages; nothing if it is empty.
 pub(crate) fn table(table: &Table) -> Markup {
     if table.rows.is_empty() {
         return Markup::default();

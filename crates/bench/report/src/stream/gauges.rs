@@ -1,8 +1,8 @@
-//! What is told of a pipeline besides its counters and times.
+//! Defines the gauges of a pipeline.
 
 use plimsoll_measure::stream::Second;
 
-/// A pipeline now, and when it was looked at before.
+/// A pipeline now, and its previous sample.
 #[derive(Clone, Copy)]
 pub(super) struct Moments<'a> {
     pub(super) before: &'a Second,

@@ -1,11 +1,11 @@
-//! A pipeline's line of each second.
+//! Renders a pipeline's line of each second.
 
 use plimsoll_measure::stream::{Count, Second, Stage};
 
 use crate::units;
 
-/// What a pipeline did since `before`: in, processed, out, in flight, load, integrity, loss, and how long delivery took. Nothing
-/// lost is said too, for it is what is looked for.
+/// The work of a pipeline since `before`: in, processed, out, in flight, load, integrity, loss and delivery time. Zero
+/// loss is printed too, because readers look for it.
 pub fn line(before: &Second, now: &Second, delivery: Option<&Stage>) -> String {
     let rate = |count| units::exact(now.rate_since(before, count).round() as u64);
     let counts = now.all_counts();

@@ -1,4 +1,4 @@
-//! What a pipeline tells Prometheus: the text format 0.0.4.
+//! Writes the metrics of a pipeline for Prometheus.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::gauges::{GAUGES, Moments};
 use super::text_format::{escaped, put, put_head};
 use super::times::{HISTOGRAM, QUANTILES, put_histograms, put_quantiles};
 
-/// What every metric of a pipeline begins with.
+/// The prefix of every metric.
 const PREFIX: &str = "plimsoll_pipeline_";
 
 /// The labels of every metric.
@@ -31,14 +31,14 @@ fn counter(count: Count) -> (String, f64) {
     }
 }
 
-/// What is told of a pipeline at a moment.
+/// A pipeline at a moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
     /// The labels of every metric.
     pub labels: &'a Labels,
-    /// When it was looked at before.
+    /// The previous sample.
     pub before: &'a Second,
-    /// Now.
+    /// The current sample.
     pub now: &'a Second,
     /// The times of the last seconds, by stage.
     pub recent: &'a [Stage],

@@ -1,4 +1,4 @@
-//! A pipeline's summary at its end.
+//! Renders a pipeline's summary at its end.
 
 use std::fmt::Write as _;
 
@@ -72,7 +72,7 @@ pub fn summary(stream: &Stream) -> String {
     out
 }
 
-/// What became of texts: a speed without their length says nothing, and a vector of half a text is not that of the text.
+/// The fate of texts: their speed means nothing without their length, and a truncated text has an incomplete vector.
 fn texts(counts: &Counts) -> String {
     let [texts, tokens, cut] = [Count::Texts, Count::Tokens, Count::Truncated].map(|count| counts.get(count));
     if texts == 0 {

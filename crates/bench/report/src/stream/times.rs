@@ -1,5 +1,5 @@
-//! How long events took at each stage, as Prometheus reads it: quantiles of the last seconds, and a histogram of the whole run,
-//! which can be added up over processes and over any range of time.
+//! Writes the times of events at each stage for Prometheus: quantiles of the last seconds, and a histogram of the whole
+//! run, which adds up over processes and over any range of time.
 
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::stream::Stage;

@@ -1,4 +1,4 @@
-//! The cost stack, drawn: a bar for each test in the order of the file, and what it does beside the one above it.
+//! Draws the cost stack: a bar for each test, with the change from the test above.
 
 use maud::{Markup, html};
 use plimsoll_measure::suite::{Standing, Suite, Test};
@@ -66,7 +66,7 @@ fn bar(test: &Test, top: usize, unit: &str, most: f64) -> Markup {
     }
 }
 
-/// The figure in words, for those who cannot see it.
+/// The figure as text, for screen readers.
 fn aloud(suite: &Suite, unit: &str) -> String {
     let told = suite.tests.iter().map(|test| {
         let rate = of(test, unit).map_or_else(|| "not measured".to_owned(), |it| exact_rate(it.median));

@@ -1,4 +1,4 @@
-//! What is said of a suite while it is made, and at its end.
+//! Writes the progress lines and conclusions of a suite.
 
 use plimsoll_measure::clock::utc;
 use plimsoll_measure::suite::{Delta, Outcome, Planned, Row, Standing, Suite, Test};
@@ -7,7 +7,7 @@ use crate::layout::{WIDTH, wrap};
 use crate::tables::Tone;
 use crate::units::{counted, duration, exact, exact_rate, latency, percent, small, three_digits};
 
-/// The run that comes next: which one it is, and what its row says.
+/// The heading of the next run: its number and its row.
 pub fn heading(suite: &Suite, planned: &Planned) -> Vec<String> {
     let test = suite.tests.iter().find(|test| test.name == planned.test);
     let round = test
@@ -23,7 +23,7 @@ pub fn heading(suite: &Suite, planned: &Planned) -> Vec<String> {
     std::iter::once(head).chain(said.into_iter().flatten()).collect()
 }
 
-/// How far a run is: `name` is what runs, `done` how many of what, `idle` the looks without progress.
+/// The progress of a run: `name` is the process, `done` a count with its unit, `idle` the checks without progress.
 pub fn progress(name: &str, elapsed_s: f64, done: (u64, &str), rate_per_s: f64, idle: u32) -> String {
     let (count, unit) = done;
     let stuck =
@@ -36,7 +36,7 @@ pub fn progress(name: &str, elapsed_s: f64, done: (u64, &str), rate_per_s: f64, 
     )
 }
 
-/// What came of a run.
+/// The result of a run.
 pub fn ended(row: &Row) -> Vec<String> {
     let mut parts = vec![row.outcome.name().to_uppercase()];
     parts.extend(row.measured.as_ref().map(|it| format!("{} {}/s", exact_rate(it.rate_per_s), it.unit)));
@@ -49,7 +49,7 @@ pub fn ended(row: &Row) -> Vec<String> {
     lines
 }
 
-/// Which suite this is.
+/// The facts that identify a suite.
 pub(super) fn facts(suite: &Suite) -> Vec<String> {
     let made = suite.rows.iter().filter(|row| row.is_final()).count();
     let machine = &suite.environment;
@@ -61,7 +61,7 @@ pub(super) fn facts(suite: &Suite) -> Vec<String> {
     facts
 }
 
-/// What the suite came to, in a word or two.
+/// The headline.
 pub(super) fn headline(suite: &Suite) -> (String, Tone) {
     let count = |outcome| suite.rows.iter().filter(|row| row.outcome == outcome).count();
     let others = Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Completed);
@@ -79,7 +79,7 @@ pub(super) fn headline(suite: &Suite) -> (String, Tone) {
     if told.is_empty() { (word.to_owned(), tone) } else { (format!("{word}, {}", told.join(", ")), tone) }
 }
 
-/// What the cost stack says, in sentences.
+/// The conclusions of the cost stack.
 pub(super) fn conclusions(suite: &Suite) -> Vec<String> {
     let standing = |wanted| suite.tests.iter().find(|test| test.standing == wanted);
     let mut said = Vec::new();
@@ -89,15 +89,15 @@ pub(super) fn conclusions(suite: &Suite) -> Vec<String> {
     let down = suite.tests.iter().filter_map(|test| Some((test, test.delta.as_ref()?)));
     let down: Vec<_> = down.filter(|(_, delta)| delta.ratio < 1.0).collect();
     let dearest = down.iter().min_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio));
-    said.extend(dearest.map(|(test, delta)| step("The dearest step down is", test, delta)));
-    // What a stack ends in is what it was piled up to ask.
+    said.extend(dearest.map(|(test, delta)| step("Largest drop", test, delta)));
+    // The last step of a stack answers its question.
     let last = down.iter().find(|(test, _)| suite.tests.last().is_some_and(|last| last.name == test.name));
     let last = last.filter(|(test, _)| dearest.is_some_and(|(dearest, _)| dearest.name != test.name));
-    said.extend(last.map(|(test, delta)| step("The last step is", test, delta)));
+    said.extend(last.map(|(test, delta)| step("Last step", test, delta)));
     if suite.tests.iter().any(|test| test.delta.is_some()) {
         said.push(
-            "These are ratios of medians and no verdicts: whether two rows A and B truly differ is said by plimsoll compare \
-             DIR/*-A-r* --with DIR/*-B-r*, from 8 repetitions on."
+            "Ratios of medians are no verdicts: with 8 or more repetitions, compare two rows A and B with plimsoll compare \
+             DIR/*-A-r* --with DIR/*-B-r*."
                 .to_owned(),
         );
     }
@@ -114,17 +114,17 @@ pub(super) fn references(suite: &Suite) -> Vec<String> {
         let tests = suite.tests.iter().filter(|test| test.reference.as_ref().is_some_and(|it| it.of == of));
         let names: Vec<_> = tests.map(|test| test.name.as_str()).collect();
         format!(
-            "Reference of {}: {of}. It comes from the suite's file and was not measured here: a ratio to it is no verdict.",
+            "Reference of {}: {of}. It was not measured here: a ratio to it is no verdict.",
             names.join(", ")
         )
     };
     sources.into_iter().map(of).collect()
 }
 
-/// From which test to which, and what that takes.
+/// A step between two tests and its cost.
 fn step(which: &str, test: &Test, delta: &Delta) -> String {
     let (less, more) = (percent(1.0 - delta.ratio), microseconds(delta.cost_us));
-    format!("{which} from {} to {}: {less} less, {more} more for each.", delta.above, test.name)
+    format!("{which}: from {} to {}: {less} less, {more} more for each.", delta.above, test.name)
 }
 
 fn extremes(floor: &Test, ceiling: &Test) -> Option<String> {
@@ -157,7 +157,7 @@ pub(super) fn times(ratio: f64) -> String {
     if ratio < 0.1 { small(ratio) } else { three_digits(ratio) }
 }
 
-/// What a test does beside the one above it, in short: `× 0.31, −362,000/s`.
+/// The change from the test above: `× 0.31, −362,000/s`.
 pub(super) fn delta(delta: &Delta) -> String {
     format!("× {}, {}/s", times(delta.ratio), change(delta.change_per_s))
 }

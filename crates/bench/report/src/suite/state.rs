@@ -1,4 +1,4 @@
-//! What is there before a run and after it, in a few lines.
+//! Renders the state before and after a run in a few lines.
 
 use plimsoll_measure::inspection::{Collection, Extent, Index, Inspection, Sample, Topic, Value};
 
@@ -13,7 +13,7 @@ const AFTER: &str = "  after     ";
 /// Fields and neighbours that are named.
 const FIELDS_MAX: usize = 12;
 const NEIGHBOURS_MAX: usize = 5;
-/// Partitions that are told.
+/// Partitions that are listed.
 const PARTITIONS_MAX: usize = 8;
 
 /// The state before a run; the collection of the run comes first in the inspection.
@@ -39,7 +39,7 @@ fn headed(heading: &str, facts: impl Iterator<Item = String>) -> Vec<String> {
     lines.flatten().collect()
 }
 
-/// Whether a topic is there, and what is in it.
+/// The state of a topic.
 fn topic(topic: &Topic) -> String {
     let name = &topic.name;
     if !topic.exists {
@@ -65,7 +65,7 @@ pub fn made_anew(name: &str, offsets: u64) -> String {
     )
 }
 
-/// What was found where a run wrote to, held against what it was to bring there.
+/// The result of reading back the destination of a run.
 pub fn read_back(read: u64, lost: u64, reason: Option<&str>) -> String {
     let found = match reason {
         None => "every event of the topic is there, once".to_owned(),
@@ -92,7 +92,7 @@ pub fn after(inspection: &Inspection) -> Vec<String> {
     lines
 }
 
-/// Whether a collection is there, what is in it, and by which indexes.
+/// The state of a collection: its documents and indexes.
 fn standing(own: &Collection) -> String {
     if !own.exists {
         return format!("{}: not there yet", own.namespace);
@@ -115,7 +115,7 @@ fn neighbours(others: &[Collection]) -> Option<String> {
     let named: Vec<_> = others.iter().take(NEIGHBOURS_MAX).map(told).collect();
     let more = others.len().saturating_sub(NEIGHBOURS_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!named.is_empty()).then(|| format!("beside it: {}{more}", named.join(", ")))
+    (!named.is_empty()).then(|| format!("other collections: {}{more}", named.join(", ")))
 }
 
 fn sizes(own: &Collection) -> Option<String> {
@@ -142,8 +142,8 @@ fn fields(own: &Collection) -> Option<String> {
     (!named.is_empty()).then(|| format!("fields: {}{more}", named.join(", ")))
 }
 
-/// From when to when the documents are, by the first field that tells. An `_id` is made when its document is written; a date is of
-/// whatever it says, such as when a record was appended to its topic.
+/// The time range of the documents, by the first field with dates. An `_id` dates the write; another date may mean
+/// anything, such as the append to a topic.
 fn times(own: &Collection) -> Option<String> {
     let times = own.times.first()?;
     let (first, last) = (&times.first, &times.last);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_before_names_the_server_the_collection_and_what_is_beside_it() {
+    fn the_state_before_names_the_server_the_collection_and_other_collections() {
         let server = ServerFacts {
             version: Some("7.0.28".into()),
             storage_engine: Some("wiredTiger".into()),
@@ -227,7 +227,7 @@ mod tests {
         for part in [
             "before server 7.0.28, wiredTiger, at h:1",
             "support_db.baseline: not there yet",
-            "beside it: support_db.tickets (7)",
+            "other collections: support_db.tickets (7)",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -1,4 +1,4 @@
-//! The tests of a suite as tables.
+//! Tabulates the tests of a suite.
 
 use plimsoll_measure::matrix::Spread;
 use plimsoll_measure::suite::{Figures, Outcome, Row, Standing, Suite, Test};
@@ -9,10 +9,10 @@ use crate::layout::fitting;
 use crate::tables::{Cell, Table, Tone, left, right};
 use crate::units::{N_TOO_SMALL, NONE, duration, exact, exact_rate, latency, or_dash};
 
-/// Columns that there is not always room for.
+/// Optional columns, shown if they fit.
 #[derive(Clone, Copy)]
 struct Room {
-    /// From the lowest to the highest of the repetitions.
+    /// The lowest and the highest of the repetitions.
     range: bool,
     /// The difference to the row above.
     change: bool,
@@ -28,7 +28,7 @@ impl Room {
     ];
 }
 
-/// The cost stack: what a terminal of `width` columns has room for.
+/// The columns of the cost stack that fit into `width`.
 pub(super) fn stack(suite: &Suite, width: usize) -> Table {
     fitting(Room::ALL.into_iter().map(|room| stack_in(suite, room)), width)
 }
@@ -78,7 +78,7 @@ pub(super) fn full(suite: &Suite) -> Table {
     Table { title: title(suite), columns, rows: suite.tests.iter().map(row).collect(), flexible: 0 }
 }
 
-/// How long operations took and what they cost, for a page.
+/// Response times and CPU, for a page.
 pub(super) fn times(suite: &Suite) -> Table {
     let names = ["total", "p50", "p99", "p99.9", "errors", "lost", "Plimsoll's CPU", "server's CPU"];
     let columns = std::iter::once(left("test")).chain(names.map(right)).collect();
@@ -106,7 +106,7 @@ pub(super) fn times(suite: &Suite) -> Table {
     }
 }
 
-/// From when to when each load was sent, to look it up elsewhere.
+/// The time range of each load.
 pub(super) fn ranges(suite: &Suite) -> Table {
     let columns = vec![left("run"), left("outcome"), right("from"), right("to"), right("took")];
     let row = |row: &Row| {
@@ -124,7 +124,7 @@ pub(super) fn ranges(suite: &Suite) -> Table {
     Table { title, columns, rows: suite.rows.iter().map(row).collect(), flexible: 0 }
 }
 
-/// What each row of the file says, for a page.
+/// The settings of each test, for a page.
 pub(super) fn settings(suite: &Suite) -> Table {
     let columns = vec![left("test"), left("runs"), left("with"), right("times")];
     let row = |test: &Test| {
@@ -141,7 +141,7 @@ pub(super) fn moments(row: &Row) -> String {
     format!("{} to {}", moment(row.from_ms), moment(row.to_ms))
 }
 
-/// What most tests count.
+/// The counted thing of most tests.
 pub(super) fn unit(suite: &Suite) -> String {
     let first = suite.tests.iter().find_map(|test| Some(test.figures.as_ref()?.unit.clone()));
     first.unwrap_or_else(|| "documents".to_owned())

@@ -1,4 +1,4 @@
-//! What a suite says, word for word.
+//! Checks the texts of a suite.
 
 use plimsoll_measure::suite::{FORMAT, Kind, Measured, Planned, Reference, Row, Test};
 
@@ -92,7 +92,7 @@ fn the_summary_is_the_cost_stack_with_its_floor_and_its_time_ranges() {
         "floor",
         "ceiling",
         "The floor is journaled with 159,145 documents/s; the ceiling is null with 955,000, 6.00 times that.",
-        "The dearest step down is from relaxed to journaled: 69.6 % less, 4.38 µs more for each.",
+        "Largest drop: from relaxed to journaled: 69.6 % less, 4.38 µs more for each.",
         "<hangs>: hung: no progress for 30s",
         "1774197419960",
         "look at suite.html",
@@ -116,9 +116,9 @@ fn the_last_step_of_the_stack_is_said_also_where_another_is_dearer() {
         suite.record(row(&planned, Outcome::Completed, 420_000.0));
     }
     let text = said(&suite);
-    assert!(text.contains("The dearest step down is from null to relaxed: 45 % less"), "{text}");
+    assert!(text.contains("Largest drop: from null to relaxed: 45 % less"), "{text}");
     assert!(
-        text.contains("The last step is from relaxed to journaled: 20 % less, 476 ns more for each."),
+        text.contains("Last step: from relaxed to journaled: 20 % less, 476 ns more for each."),
         "{text}"
     );
 }

@@ -1,11 +1,11 @@
-//! What a service answered: statuses and checks.
+//! Tabulates the answers of a service: statuses and checks.
 
 use plimsoll_measure::run::{Answers, Run};
 
 use super::{Cell, Table, Tone, left, right};
 use crate::units::exact;
 
-/// One row a check of an operation, and one a status; nothing where there was no service.
+/// A row for each check and each status of an operation; nothing without a service.
 pub(crate) fn answers(run: &Run) -> Table {
     let columns = vec![left("operation"), left("answer"), right("held"), right("failed")];
     let rows = run.answers.iter().flat_map(rows).collect();

@@ -1,4 +1,4 @@
-//! What the run cost, and how far the tool can be believed.
+//! Tabulates the cost of a run and the accuracy of the tool.
 
 use plimsoll_measure::run::{Client, Operation, Run};
 
@@ -37,7 +37,7 @@ pub(crate) fn cost(run: &Run) -> Table {
     ];
     let mut rows = vec![ours, theirs];
     if sent == each {
-        // What is counted is what is sent: once is enough.
+        // The counted thing equals the sent thing: one column suffices.
         columns.remove(2);
         rows.iter_mut().for_each(|row| drop(row.remove(2)));
     }
@@ -48,7 +48,7 @@ fn microseconds(us: Option<f64>) -> Cell {
     us.map_or(NOT_REPORTED.to_owned(), |us| latency((us * 1000.0).round().max(0.0) as u64)).into()
 }
 
-/// What an operation and a document cost beside CPU.
+/// The traffic of an operation and a document.
 pub(crate) fn traffic(run: &Run) -> Table {
     let (client, server) = (&run.client, &run.server_cost);
     let each = counted_in(run).0.trim_end_matches('s');
@@ -73,7 +73,7 @@ pub(crate) fn traffic(run: &Run) -> Table {
     )
 }
 
-/// What speaks for and against the tool as a ruler.
+/// Evidence for and against the tool's accuracy.
 pub(crate) fn ruler(run: &Run) -> Table {
     let client = &run.client;
     let connections =
@@ -117,8 +117,7 @@ fn headroom(run: &Run) -> Cell {
     }
 }
 
-/// The worst wake error over all operations that were paced. A closed load sends when the last answer came: nothing is
-/// due that could be noticed late.
+/// The worst wake error of all paced operations. In a closed loop nothing is due, so nothing can be late.
 fn wake(run: &Run) -> Option<String> {
     let sent = || run.operations.values().filter(|operation| operation.wake_ns.count > 0);
     sent().next()?;

@@ -1,11 +1,11 @@
-//! What had to hold, and whether it did.
+//! Tabulates the expectations and their results.
 
 use plimsoll_measure::run::{Expectation, Run};
 
 use super::{Cell, Table, Tone, left, right};
 use crate::expectation::measured;
 
-/// One row an expectation; nothing where the scenario expects nothing.
+/// A row for each expectation; nothing without any.
 pub(crate) fn expectations(run: &Run) -> Option<Table> {
     let columns = vec![left("expectation"), left("bound"), right("measured"), left("result")];
     let rows: Vec<_> = run.expectations.iter().map(row).collect();

@@ -1,4 +1,4 @@
-//! What was run, against what, on what machine.
+//! Tabulates the scenario, the server, the machine and the phases.
 
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
 use plimsoll_measure::run::{PhaseFacts, Run, WarmUp};
@@ -6,7 +6,7 @@ use plimsoll_measure::run::{PhaseFacts, Run, WarmUp};
 use super::{Cell, Table, Tone, left, right};
 use crate::units::{NOT_REPORTED, bytes, counted_in, duration, exact, exact_rate, percentile, reported};
 
-/// What was run.
+/// The scenario.
 pub(crate) fn scenario(run: &Run) -> Table {
     let scenario = &run.scenario;
     Table::of_facts(
@@ -26,7 +26,7 @@ pub(crate) fn scenario(run: &Run) -> Table {
     )
 }
 
-/// The server as it described itself.
+/// The server by its own description.
 pub(crate) fn server(run: &Run) -> Table {
     let server = &run.server;
     let fact = |value: &Option<String>| Some(reported(value.clone(), |text| text).into());
@@ -83,7 +83,7 @@ pub(crate) fn phases(run: &Run) -> Table {
     Table { title: "Phases".to_owned(), columns, rows, flexible: 1 }
 }
 
-/// What each phase reached, for a terminal.
+/// The figures of each phase, for a terminal.
 pub(crate) fn phase_figures(run: &Run) -> Table {
     let columns = vec![
         left("phase"),

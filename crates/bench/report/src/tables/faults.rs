@@ -1,4 +1,4 @@
-//! What was done to the server on the way, and what that did to the load.
+//! Tabulates the injected faults and their effects.
 
 use plimsoll_measure::run::{FaultFacts, Run};
 
@@ -6,7 +6,7 @@ use super::{Cell, Table, Tone, left, right};
 use crate::derived::{classes, fault_at_s};
 use crate::units::duration;
 
-/// One row a fault, at its moment in its phase: scenarios and the live view count from there as well.
+/// A row for each fault at its moment in its phase, as in scenarios and the live view.
 pub(crate) fn faults(run: &Run) -> Table {
     let columns = vec![
         left("fault"),

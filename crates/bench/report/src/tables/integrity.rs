@@ -1,4 +1,4 @@
-//! Documents promised against documents there.
+//! Tabulates the documents promised and found.
 
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::run::Run;
@@ -7,7 +7,7 @@ use super::{Cell, Table, right};
 use crate::derived::promise;
 use crate::units::exact;
 
-/// The promises and what became of them; a second table holds what is neither kept nor broken, if there is any.
+/// The promises and their fate; a second table holds documents of unknown outcome, if any.
 pub(crate) fn integrity(run: &Run) -> Vec<Table> {
     let Some(integrity) = &run.integrity else { return Vec::new() };
     if matches!(integrity.proof, Proof::NotAudited | Proof::NotApplicable) {
@@ -48,11 +48,11 @@ fn leftovers(integrity: &Integrity) -> Option<Table> {
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| (right(name), Cell::from(exact(count))))
         .unzip();
-    let title = "Neither kept nor broken".to_owned();
+    let title = "Other outcomes".to_owned();
     (!row.is_empty()).then(|| Table { title, columns, rows: vec![row], flexible: 0 })
 }
 
-/// What the numbers are worth, in a word or two.
+/// The worth of the numbers, in a word or two.
 fn worth(integrity: &Integrity) -> &'static str {
     match integrity.proof {
         Proof::Proven if integrity.holds() => "proven",

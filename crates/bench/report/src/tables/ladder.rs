@@ -1,4 +1,4 @@
-//! Throughput at rising concurrency.
+//! Tabulates throughput at rising concurrency.
 
 use plimsoll_measure::ladder::Ladder;
 

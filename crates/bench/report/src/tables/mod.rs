@@ -1,4 +1,4 @@
-//! Tables of a run, shown alike in a terminal and on a page.
+//! Builds the tables of a run for terminals and pages.
 
 mod answers;
 mod cost;
@@ -34,9 +34,9 @@ use crate::units::or_dash;
 /// Rows of cells under named columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// What the rows are about.
+    /// The title.
     pub title: String,
-    /// The columns; without any name there is no row of headings.
+    /// The columns; without names there is no heading row.
     pub columns: Vec<Column>,
     /// One cell a column; missing cells at the end stay empty.
     pub rows: Vec<Vec<Cell>>,
@@ -62,7 +62,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// What a word stands for; colour is only ever beside the word.
+/// The meaning of a text. Colour never appears without the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// Nothing in particular.
@@ -76,16 +76,16 @@ pub(crate) enum Tone {
     Good,
     /// It did not hold.
     Bad,
-    /// To be looked at.
+    /// Doubtful.
     Doubtful,
 }
 
-/// One word or number of a table.
+/// A text or number of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What that stands for.
+    /// Its meaning.
     pub tone: Tone,
 }
 
@@ -108,7 +108,7 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Table {
-    /// A table of words and what they stand for, without headings; rows without a value are left out.
+    /// A table of names and values without headings; rows without a value are left out.
     pub(crate) fn of_facts(title: &str, facts: Vec<(&str, Option<Cell>)>) -> Self {
         let rows =
             facts.into_iter().filter_map(|(name, value)| Some(vec![Cell::toned(name, Tone::Faint), value?]));

@@ -1,4 +1,4 @@
-//! What each operation did: its latencies and its rates.
+//! Tabulates the latencies and rates of each operation.
 
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::run::{Operation, Run};
@@ -40,7 +40,7 @@ fn row(name: Cell, time: &str, rate: String, latency: &Latency) -> Vec<Cell> {
     start.into_iter().chain(percentiles.map(|ns| percentile(ns, latency).into())).collect()
 }
 
-/// How much of what was due every operation did, and how evenly.
+/// The completed share of every operation, and its evenness.
 pub(crate) fn rates(run: &Run) -> Table {
     let columns = vec![
         left("operation"),

@@ -1,4 +1,4 @@
-//! Every rate that the search for the load line tried.
+//! Tabulates the probes of a search for the load line.
 
 use plimsoll_measure::line::{Line, Probe, Stage};
 

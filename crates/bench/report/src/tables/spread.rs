@@ -1,11 +1,11 @@
-//! What each of several servers had of the load.
+//! Tabulates the share of each server in the load.
 
 use plimsoll_measure::run::{Run, ServerShare};
 
 use super::{Cell, Table, Tone, left, right};
 use crate::units::{exact, percent};
 
-/// One row a server; nothing where there was one.
+/// A row for each server; nothing for a single one.
 pub(crate) fn spread(run: &Run) -> Table {
     let columns = vec![
         left("server"),

@@ -1,4 +1,4 @@
-//! What was looked at to find what holds the rate back, at the baseline and at the knee.
+//! Tabulates possible bottlenecks at the baseline and at the knee.
 
 use plimsoll_measure::line::{Line, NotSeen, Reading, Suspect};
 use plimsoll_measure::run::Bottleneck;
@@ -12,7 +12,7 @@ const MIB: f64 = 1_048_576.0;
 /// The column of the baseline.
 const BASELINE: usize = 2;
 
-/// What departed first, then what did not, then what could not be looked at; one row a reading.
+/// Departed resources first, then unmoved ones, then unchecked ones; a row for each reading.
 pub(crate) fn suspects(line: &Line) -> Table {
     let columns = vec![
         left("suspect"),
@@ -28,20 +28,20 @@ pub(crate) fn suspects(line: &Line) -> Table {
     Table { title: "Possible bottlenecks".to_owned(), columns, rows, flexible: 1 }
 }
 
-/// What stood at its limit in a phase of a run first, then what did not, then what could not be looked at.
+/// Resources at their limit first, then those below it, then unchecked ones.
 pub(crate) fn at_limit(bottleneck: &Bottleneck) -> Table {
     let columns = vec![left("suspect"), left("reading"), right("measured"), left("finding")];
     let limited = bottleneck.at_limit.iter().map(|it| (it, Cell::toned("at its limit", Tone::Bad)));
     let below = bottleneck.below.iter().map(|it| (it, Cell::toned("below it", Tone::Faint)));
     let seen = limited.chain(below).flat_map(|(suspect, finding)| rows(suspect, &finding));
     let mut rows: Vec<_> = seen.chain(bottleneck.not_seen.iter().map(unseen)).collect();
-    // Nothing is there to compare with.
+    // A single load has no baseline.
     rows.iter_mut().for_each(|row| drop(row.remove(BASELINE)));
     let title = format!("{}: resources and their limits", phase(&bottleneck.phase));
     Table { title, columns, rows, flexible: 1 }
 }
 
-/// The name and the finding stand in the first row only.
+/// Only the first row has the name and the finding.
 fn rows(suspect: &Suspect, finding: &Cell) -> Vec<Vec<Cell>> {
     let row = |(index, reading): (usize, &Reading)| {
         let [name, finding] = [Cell::from(suspect.name.as_str()), finding.clone()]

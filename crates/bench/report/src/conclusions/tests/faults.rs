@@ -1,4 +1,4 @@
-//! What is said of faults and of servers that were away.
+//! Checks the conclusions on faults and unavailable servers.
 
 use super::*;
 

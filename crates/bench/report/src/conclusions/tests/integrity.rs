@@ -1,4 +1,4 @@
-//! What is said of the documents.
+//! Checks the conclusions on integrity.
 
 use super::*;
 
@@ -26,8 +26,8 @@ fn broken_promises_come_first() {
         &[
             "3 of 1,000 acknowledged documents are gone (write concern {\"w\":\"majority\",\"j\":true}).",
             "2 documents do not hold what was written.",
-            "1 document is there more than once.",
-            "4 documents are there though they were never sent, or were rejected.",
+            "1 document exists more than once.",
+            "4 documents exist though they were rejected or never sent.",
             "The run was interrupted: its numbers cover the time up to then.",
         ],
     );

@@ -1,4 +1,4 @@
-//! What is said of load lines and ladders.
+//! Checks the conclusions on load lines and ladders.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is said of the work that was done.
+//! Checks the conclusions on the load.
 
 use super::*;
 
@@ -45,9 +45,7 @@ fn errors_are_said_by_class() {
             insert(run).errors = errors.map(|(name, count)| (name.to_owned(), count)).into();
             insert(run).document_errors = BTreeMap::from([("duplicate_key".into(), 100)]);
         },
-        &[
-            "insert: 12 operations failed: 10 duplicate key, 2 timeout. 100 documents failed: 100 duplicate key.",
-        ],
+        &["insert: 12 operations failed: 10 duplicate key, 2 timeout. 100 documents failed (duplicate key)."],
     );
 }
 
@@ -121,7 +119,7 @@ fn what_is_sent_to_a_service_is_called_a_request() {
             "ask: 500 requests were acknowledged, 50 requests/s. The median response took –, p99 –, the longest –.",
             "ask: the target rate was not reached: 50 % of the 1,000 requests that became due were completed, under 99 %.",
             "ask: 1 overdue request was given up, which breaks every objective.",
-            "ask: 2 requests failed: 2 timeout.",
+            "ask: 2 requests failed (timeout).",
             "ask: throughput stalled: the slowest second did 1 requests, the median second 50.",
         ],
     );

@@ -1,4 +1,4 @@
-//! What is said of the worth of the numbers.
+//! Checks the conclusions on validity.
 
 use super::*;
 
@@ -7,8 +7,7 @@ fn a_tool_without_headroom_is_said_to_be_the_limit() {
     check(
         |run| (run.client.headroom, run.client.cpu_busiest_worker) = (Some(1.4), 0.97),
         &[
-            "Client-limited: against a server that answers at once the tool does 1.40 times what it did here, under 2 \
-           times, and its busiest worker used 97 % of a core. The server may take more than was measured.",
+            "Client-limited: the tool does only 1.40 times as much against the null server (under 2), and its busiest worker used 97 % of a core. The server may take more than was measured.",
         ],
     );
     check(|run| run.client.headroom = Some(2.0), &[]);
@@ -18,11 +17,11 @@ fn a_tool_without_headroom_is_said_to_be_the_limit() {
 fn closed_arrivals_hide_saturation() {
     check(
         |run| run.phases = phase(|phase| phase.open = false),
-        &["Phase load, closed: response equals service, saturation is hidden."],
+        &["Phase load: closed loop hides queueing; use `constant` arrivals."],
     );
     check(
         |run| run.phases = [0, 1].iter().flat_map(|_| phase(|phase| phase.open = false)).collect(),
-        &["Phases load and load, closed: response equals service, saturation is hidden."],
+        &["Phases load and load: closed loop hides queueing; use `constant` arrivals."],
     );
 }
 
@@ -31,7 +30,7 @@ fn a_phase_without_a_steady_state_is_named() {
     check(
         |run| run.phases = phase(|phase| phase.warm_up = WarmUp::NotAssessed),
         &[
-            "Phase load: warm-up was not assessed, for it has fewer than 30 intervals of 100 ms; its numbers include it.",
+            "Phase load: warm-up was not assessed (fewer than 30 intervals of 100 ms); the numbers include it.",
         ],
     );
     check(
@@ -40,7 +39,7 @@ fn a_phase_without_a_steady_state_is_named() {
             run.phases = phase(|phase| phase.warm_up = WarmUp::NotSteady { reason });
         },
         &[
-            "Phase load: no steady state was found (throughput fell to the end); its numbers describe a change, not a \
+            "Phase load: no steady state was found (throughput fell to the end); the numbers describe a change, not a \
            level.",
         ],
     );
@@ -51,7 +50,7 @@ fn a_window_without_a_checkpoint_is_named() {
     check(
         |run| run.phases = phase(|phase| phase.checkpoints = Some(0)),
         &[
-            "Phase load: no full checkpoint fell into its 8.10 s, so its numbers leave out what a checkpoint costs.",
+            "Phase load: no full checkpoint in its 8.10 s; the numbers do not include the cost of a checkpoint.",
         ],
     );
     check(|run| run.phases = phase(|phase| phase.checkpoints = Some(1)), &[]);
@@ -72,7 +71,7 @@ fn a_late_tool_is_named() {
 fn a_build_without_optimisations_is_named() {
     check(
         |run| run.environment.optimised = false,
-        &["Plimsoll was built without optimisations: its own cost is higher than it need be."],
+        &["Plimsoll was built without optimisations: its own cost is higher than necessary."],
     );
 }
 
@@ -83,7 +82,7 @@ fn a_server_that_is_gone_is_told_from_a_user_who_stopped_the_run() {
             run.interrupted = true;
             run.phases = phase(|phase| phase.ended_by = "unreachable".into());
         },
-        &["The server could not be reached any more: its numbers cover the time up to then."],
+        &["The server became unreachable: its numbers cover the time up to then."],
     );
     check(
         |run| {

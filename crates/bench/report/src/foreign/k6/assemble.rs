@@ -1,4 +1,4 @@
-//! Puts a result together from k6's metrics: which of them are operations, and what must be known of them.
+//! Assembles a result from k6's metrics: finds the operations and adds caveats.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use crate::foreign::value::{
 };
 use crate::units::{counted, exact};
 
-/// What a form of k6 holds.
+/// The content of a form of k6.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// The result so far: what is known of its origin.
+    /// The result so far: its origin.
     pub foreign: Foreign,
     /// Every metric.
     pub named: Vec<Named>,
-    /// How long the test took, where the form says so.
+    /// The length of the test, if the form has it.
     pub duration_s: Option<f64>,
-    /// What had to hold.
+    /// The thresholds.
     pub thresholds: Vec<Threshold>,
-    /// What was looked at in answers.
+    /// The checks of answers.
     pub checks: Vec<Check>,
 }
 
@@ -43,13 +43,13 @@ const KNOWN: [Known; 4] = [
     Known { trend: "group_duration", words: "groups", counter: None, failures: None },
 ];
 
-/// What Plimsoll calls the time of all requests from when they were sent.
+/// Plimsoll's name for the service time of all requests.
 pub(super) const SERVICE: &str = "http_req_service";
 
 /// Durations of k6's own that are parts of operations.
 const PARTS: [&str; 3] = ["ws_connecting", "ws_session_duration", "ws_ping"];
 
-/// What a duration says about an operation.
+/// The meaning of a duration for an operation.
 struct Role {
     /// Which operations come first.
     rank: usize,
@@ -106,7 +106,7 @@ fn operations(tool: Tool, duration_s: Option<f64>, rest: &mut BTreeMap<String, N
     operations
 }
 
-/// How many there were and how many failed, taken out of the other metrics.
+/// The counts of all and of failed operations, removed from the other metrics.
 fn counts(role: Role, duration_s: Option<f64>, rest: &mut BTreeMap<String, Named>) -> Operation {
     let counter = role.counter.and_then(|name| rest.remove(&name));
     let failures = role.failures.and_then(|name| rest.remove(&name));
@@ -122,7 +122,7 @@ fn counts(role: Role, duration_s: Option<f64>, rest: &mut BTreeMap<String, Named
     Operation { name: role.operation, count, rate_per_s, failed, ..Operation::default() }
 }
 
-/// What the duration `name` is of; nothing for a part of an operation.
+/// The subject of the duration `name`; nothing for a part of an operation.
 fn role(tool: Tool, name: &str) -> Option<Role> {
     let tags = &name[base(name).len()..];
     let of = match (tool, tags) {
@@ -159,7 +159,7 @@ fn role(tool: Tool, name: &str) -> Option<Role> {
     (!part).then_some(custom)
 }
 
-/// What a trend that Plimsoll wrote is of.
+/// The subject of a trend that Plimsoll wrote.
 fn own(name: &str) -> Option<Role> {
     let tags = &name[base(name).len()..];
     if base(name) == SERVICE {

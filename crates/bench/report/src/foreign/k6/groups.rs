@@ -1,4 +1,4 @@
-//! k6's groups and the checks in them: lists in its newer form, objects by name in its older one.
+//! Reads k6's groups and their checks: lists in its newer form, objects by name in its older one.
 
 use std::collections::BTreeMap;
 

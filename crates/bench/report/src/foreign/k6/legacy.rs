@@ -1,4 +1,4 @@
-//! What `k6 run --summary-export` writes: the older form, in which a threshold that is `true` has **failed**.
+//! Reads the output of `k6 run --summary-export`: the older form, in which a threshold that is `true` has **failed**.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ struct Export {
     plimsoll: Option<Writer>,
 }
 
-/// What stands beside a metric's numbers: they are not apart.
+/// The keys next to a metric's numbers, which are not nested.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Entry {
@@ -28,7 +28,7 @@ enum Entry {
     Thresholds(BTreeMap<String, bool>),
 }
 
-/// Reads what `k6 run --summary-export` writes.
+/// Reads the output of `k6 run --summary-export`.
 pub(in crate::foreign) fn legacy(bytes: &[u8]) -> Result<Foreign, Error> {
     let export: Export = serde_json::from_slice(bytes).map_err(|error| Error::of_json(&error))?;
     let mut foreign = written_by(export.plimsoll, Form::K6SummaryExport);

@@ -1,4 +1,4 @@
-//! k6's machine-readable summary, schema 1.0.0. It has no thresholds.
+//! Reads k6's machine-readable summary, schema 1.0.0. It has no thresholds.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! A metric of k6: its kind, its unit and its numbers.
+//! Defines a metric of k6: its kind, unit and numbers.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::foreign::value::{Tool, Unit, Values};
 /// k6 counts times in milliseconds.
 pub(super) const TIME_NS: f64 = MILLISECOND_NS as f64;
 
-/// What kind of number a metric is.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Trend,
 }
 
-/// What a metric's values are.
+/// The kind of a metric's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Contains {
@@ -47,7 +47,7 @@ pub(super) type Numbers = BTreeMap<String, Option<f64>>;
 pub(super) struct Named {
     /// The metric's name with its tags, such as `http_req_duration{expected_response:true}`.
     pub name: String,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: Unit,
     /// Its numbers; times in nanoseconds.
     pub values: Values,
@@ -74,7 +74,7 @@ impl Contains {
         }
     }
 
-    /// What a metric of k6's own or of ours contains, for the form that does not say; other metrics are plain numbers.
+    /// The content of a built-in metric of k6 or of ours, for the form without it; other metrics are plain numbers.
     pub(super) fn of(tool: Tool, name: &str) -> Self {
         const TIMES: [&str; 6] = [
             "iteration_duration",
@@ -126,7 +126,7 @@ pub(super) fn percentile(name: &str) -> Option<f64> {
     (0.0..=100.0).contains(&percentile).then_some(percentile)
 }
 
-/// What an expression such as `p(95)<500` is about, among `numbers`.
+/// The number in `numbers` that an expression such as `p(95)<500` names.
 pub(super) fn measured(expression: &str, numbers: &Numbers) -> Option<f64> {
     let method = expression.split(['<', '>', '=', '!']).next()?.trim();
     let same =
@@ -150,7 +150,7 @@ fn values(kind: Kind, numbers: &Numbers) -> Values {
             max: number("max"),
         },
         Kind::Rate => {
-            // `passes` counts what was so: of http_req_failed it counts the failed ones.
+            // `passes` counts true samples: for http_req_failed these are the failed requests.
             let yes = whole("passes").or_else(|| whole("matches"));
             let both = || Some(yes?.saturating_add(whole("fails")?));
             let share = number("rate").or_else(|| number("value")).unwrap_or_default();

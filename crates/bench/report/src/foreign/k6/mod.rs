@@ -1,4 +1,4 @@
-//! k6: its summaries in three forms, its samples, and our runs in its form.
+//! Reads k6's summaries and samples, and writes our runs in its form.
 
 mod assemble;
 pub mod export;

@@ -1,4 +1,4 @@
-//! What k6 hands to `handleSummary`, as JSON.
+//! Reads the data of k6's `handleSummary`, as JSON.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ struct Held {
     ok: bool,
 }
 
-/// Reads what k6 hands to `handleSummary`; what Plimsoll writes in the same form is told from it.
+/// Reads the data of k6's `handleSummary`, and distinguishes Plimsoll's output in the same form.
 pub(in crate::foreign) fn summary(bytes: &[u8]) -> Result<Foreign, Error> {
     let summary: Summary = serde_json::from_slice(bytes).map_err(|error| Error::of_json(&error))?;
     let thresholds = summary.metrics.iter().flat_map(|(name, it)| thresholds(name, it)).collect();

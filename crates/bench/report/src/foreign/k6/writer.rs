@@ -1,4 +1,4 @@
-//! The mark that Plimsoll leaves in k6's forms, so that nobody takes its times for k6's.
+//! Marks Plimsoll's output in k6's forms, so that its times are not mistaken for k6's.
 
 use plimsoll_measure::run::Run;
 use serde::Deserialize;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::foreign::value::{Foreign, Form, Tool};
 
-/// The key that it stands under.
+/// Its key.
 pub(super) const KEY: &str = "plimsoll";
 
-/// What is read of it.
+/// Its content.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Writer {
     version: Option<String>,
@@ -32,7 +32,7 @@ pub(super) fn mark(run: &Run) -> Value {
         "started": run.started,
         "verdict": run.verdict,
         "latencies": "from due to done",
-        // k6's form has only `ok`: why a threshold with a good value did not hold stands here.
+        // The reasons of failed thresholds, because k6's form has only `ok`.
         "not_known": unknown.collect::<Vec<_>>(),
     })
 }

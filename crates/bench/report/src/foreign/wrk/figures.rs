@@ -1,4 +1,4 @@
-//! Figures as wrk and wrk2 print them.
+//! Parses figures as wrk and wrk2 print them.
 
 /// Both tools print times under this factor to the next unit.
 const TIMES: [(&str, f64); 5] = [("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];

@@ -1,4 +1,4 @@
-//! What the figures that wrk or wrk2 printed mean.
+//! Decides the meaning of figures of wrk or wrk2.
 
 use super::{Printed, Section};
 use crate::foreign::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool, Unit, Values};

@@ -1,4 +1,4 @@
-//! What wrk and wrk2 print.
+//! Reads the output of wrk and wrk2.
 //!
 //! wrk counts latencies from when a request was sent. wrk2 counts them from when it was due ("recorded"), and with `-U`
 //! both ways; only its calibration lines and the heading of its distribution tell the two tools apart.
@@ -24,7 +24,7 @@ pub(super) fn begins(line: &[u8]) -> bool {
     found && String::from_utf8_lossy(line).contains(" test @ ")
 }
 
-/// Reads what wrk or wrk2 printed. What a script printed in between is passed over.
+/// Reads the output of wrk or wrk2. Lines of scripts are skipped.
 pub(super) fn read(mut lines: Lines<impl BufRead>) -> Result<Foreign, Error> {
     let mut printed = Printed::default();
     while let Some(line) = lines.next()? {
@@ -43,7 +43,7 @@ struct Printed {
     title: Option<String>,
     calibrated: bool,
     section: Section,
-    /// From wrk2's due time, or what wrk has.
+    /// From wrk2's due time, or wrk's own times.
     main: Distribution,
     uncorrected: Option<Distribution>,
     /// How many, in how many seconds, how many bytes.
@@ -151,7 +151,7 @@ impl Printed {
         Ok(())
     }
 
-    /// `#[Mean = 1.113, StdDeviation = 0.593]`, `#[Max = 12.917, Total count = 60000]`: what a spectrum ends with.
+    /// `#[Mean = 1.113, StdDeviation = 0.593]`, `#[Max = 12.917, Total count = 60000]`: the end of a spectrum.
     fn ends(&mut self, words: &str) {
         let Some(numbers) = self.current() else { return };
         let pairs = words.trim_matches(['#', '[', ']']).split(',');

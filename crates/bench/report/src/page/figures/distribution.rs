@@ -1,4 +1,4 @@
-//! The whole latency distribution, percentile by percentile.
+//! Draws the latency distribution by percentile.
 
 use maud::{Markup, html};
 use plimsoll_measure::histogram::Histogram;
@@ -37,7 +37,7 @@ fn chart_of(name: &str, distribution: &Distribution) -> Chart {
     }
 }
 
-/// The latency at each occupied bucket; the largest value stands at the end.
+/// The latency at each occupied bucket; the largest value comes last.
 fn points(histogram: &Histogram) -> Vec<Point> {
     let (count, mut seen) = (histogram.count() as f64, 0);
     let start = (histogram.count() > 0).then(|| Point::new(0.0, histogram.at(0.0) as f64));

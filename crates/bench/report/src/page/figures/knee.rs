@@ -1,4 +1,4 @@
-//! The knee curve: latency against the rate that was asked for.
+//! Draws latency against the requested rate.
 
 use maud::Markup;
 use plimsoll_measure::histogram::Latency;
@@ -8,7 +8,7 @@ use crate::chart::{self, Axis, Band, BandKind, Chart, Dot, Point, Rule, Series, 
 use crate::expectation::{bound_ns, in_words};
 use crate::units::{exact_rate, latency, percent};
 
-/// What a series shows of a probe's response time.
+/// Picks a value of a probe's response time.
 type Number = fn(&Latency) -> Option<u64>;
 
 /// The curve of every rate that was judged, with the load line and the objective.

@@ -1,4 +1,4 @@
-//! The charts of the page.
+//! Draws the charts of the page.
 
 mod distribution;
 mod knee;

@@ -1,4 +1,4 @@
-//! Throughput against concurrency, with the law that was fitted to it.
+//! Draws throughput against concurrency, with the fitted law.
 
 use maud::Markup;
 use plimsoll_measure::scalability::Scalability;
@@ -8,7 +8,7 @@ use crate::units::{exact_rate, small, three_digits};
 
 /// Points of the fitted curve.
 const CURVE_POINTS: usize = 120;
-/// The curve is drawn beyond what was measured up to this factor, as far as its peak.
+/// The curve extends beyond the measured range up to this factor, as far as its peak.
 const BEYOND_MAX: f64 = 2.0;
 /// A peak is shown with a little room behind it.
 const ROOM: f64 = 1.1;

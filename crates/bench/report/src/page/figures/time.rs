@@ -1,4 +1,4 @@
-//! Throughput and latency, second by second.
+//! Draws throughput and latency second by second.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::units::counted_in;
 /// Longer than so many times an interval without one is a gap.
 const GAP_LENGTHS: u64 = 2;
 
-/// What a series shows of an operation's second.
+/// Picks a value of an operation's second.
 type Value = fn(&IntervalLine, f64) -> Option<f64>;
 
 /// Which number of a latency a series shows.
@@ -24,7 +24,7 @@ type Number = fn(&Spread) -> Option<u64>;
 /// Which of the two latencies a chart shows.
 type Pick = fn(&IntervalLine) -> &Spread;
 
-/// Documents per second of every operation; operations per second where there are no documents.
+/// Documents per second of every operation, or operations per second without documents.
 pub(in crate::page) fn throughput(page: &Page<'_>, timeline: &Timeline) -> Markup {
     let names = names(page.intervals);
     let has_documents =

@@ -1,5 +1,4 @@
-//! What every chart over time shows beside its lines: where phases (or the tries of a search) start, what was done to the
-//! server, and when it wrote checkpoints.
+//! Builds the shared time axis of all charts, with phases, probes, faults and checkpoints.
 
 use plimsoll_measure::clock::{MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::line::{Probe, Stage};
@@ -25,7 +24,7 @@ pub(in crate::page) struct Timeline {
 }
 
 impl Timeline {
-    /// The time axis of a page: it ends with the last interval or the last look at the server.
+    /// The time axis of a page: it ends with the last interval or the last sample of the server.
     pub(in crate::page) fn of(page: &Page<'_>) -> Self {
         let load = page.intervals.iter().map(|interval| interval.from_ns + interval.length_ns);
         let end_ns = load.chain(page.server.iter().map(|sample| sample.at_ns)).max();
@@ -47,9 +46,9 @@ impl Timeline {
 struct Moment {
     /// Nanoseconds from the run's start.
     at_ns: u64,
-    /// What happens then, in a word or two.
+    /// Its label.
     label: String,
-    /// What kind of thing that is.
+    /// Its kind.
     kind: MarkKind,
 }
 
@@ -85,7 +84,7 @@ fn shades(samples: &[ServerSample]) -> Vec<Band> {
     if found.len() > SHADED_MAX { Vec::new() } else { found.iter().map(band).collect() }
 }
 
-/// Every phase, if there are several; of a search its tries by their rates, and the phases before them.
+/// Every phase, if there are several; for a search its probes by their rates, and the phases before them.
 fn parts(phases: &[PhaseFacts], probes: &[Probe]) -> Vec<Moment> {
     let first_ns = probes.first().map_or(u64::MAX, |probe| probe.from_ns);
     let before = phases.iter().map(|phase| (at_ns(phase.from_s), phase.name.clone()));

@@ -1,4 +1,4 @@
-//! The metrics of a run under k6's names.
+//! Writes the metrics of a run under k6's names.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::foreign::k6::assemble::SERVICE;
 
-/// What is written of a distribution. Percentiles are written whatever supports them, for k6's form has no word for
-/// too few; `count` stands beside them.
+/// The numbers of a distribution. Percentiles are written with any number of values, because k6's form cannot mark too
+/// few; `count` is next to them.
 pub(super) const STATISTICS: [&str; 9] =
     ["avg", "min", "med", "max", "p(90)", "p(95)", "p(99)", "p(99.9)", "count"];
 /// k6 takes no longer names.
@@ -52,7 +52,7 @@ pub(super) fn of(run: &Run, tallies: &BTreeMap<String, Tally>) -> Metrics {
     metrics
 }
 
-/// What k6 has of requests, with `tags` behind the names.
+/// k6's metrics of requests, with `tags` appended to the names.
 fn requests(tally: &Tally, seconds: f64, tags: &str) -> Metrics {
     let duration = Metric::time(&tally.response);
     let expected = if tags.is_empty() { "{expected_response:true}" } else { "" };
@@ -87,7 +87,7 @@ fn totals(run: &Run, whole: &Tally) -> Metrics {
     metrics
 }
 
-/// What only we have, of one operation.
+/// Our additional metrics of one operation.
 fn own(run: &Run, name: &str, id: &str, tally: &Tally) -> Metrics {
     let seconds = run.duration_s;
     let times = [
@@ -164,7 +164,7 @@ impl Metric {
         Self::with("rate", "default", &[("rate", rate), ("passes", yes as f64), ("fails", no as f64)])
     }
 
-    /// A distribution; without numbers if there is no value.
+    /// A distribution; without numbers if it is empty.
     fn time(times: &Histogram) -> Self {
         if times.count() == 0 {
             return Self::empty("trend", "time");

@@ -1,4 +1,4 @@
-//! A run of ours as k6 would have summed it up, so that dashboards and the steps of a build that read k6 keep working.
+//! Writes a run in k6's form, so that dashboards and build steps for k6 keep working.
 //!
 //! What k6's names hold here: `http_reqs` and `iterations` are all operations that ended; `http_req_duration` and
 //! `iteration_duration` are the response times of those that succeeded, **counted from when they were due**, which k6
@@ -24,9 +24,9 @@ use super::writer;
 /// In which of k6's forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// What k6 hands to `handleSummary`: `values` apart, thresholds with `ok`.
+    /// The data of k6's `handleSummary`: `values` nested, thresholds with `ok`.
     Summary,
-    /// What `k6 run --summary-export` writes: values beside each other, thresholds `true` where they **failed**.
+    /// The output of `k6 run --summary-export`: flat values, thresholds `true` if they **failed**.
     Legacy,
 }
 
@@ -37,7 +37,7 @@ struct Check {
     fails: u64,
 }
 
-/// `run` in k6's form, as JSON text with a line feed at its end; `tallies` has what each operation of it did.
+/// `run` in k6's form, as JSON text with a line feed at its end; `tallies` holds the counts of each operation.
 pub fn export(run: &Run, tallies: &BTreeMap<String, Tally>, shape: Shape) -> String {
     let checks = checks(run, tallies);
     let mut metrics = metrics::of(run, tallies);
@@ -94,7 +94,7 @@ fn answered(answers: &Answers) -> impl Iterator<Item = Check> + '_ {
     })
 }
 
-/// That each operation is done, and that the documents are there.
+/// Checks that each operation succeeded and that the documents exist.
 fn done(run: &Run, tallies: &BTreeMap<String, Tally>) -> Vec<Check> {
     let of_operation = |(name, tally): (&String, &Tally)| Check {
         name: format!("{name} is done"),

@@ -1,4 +1,4 @@
-//! What a run had to hold, under the metrics that it was about and in k6's grammar.
+//! Writes the expectations of a run as k6's thresholds.
 
 use plimsoll_measure::run::Expectation;
 use plimsoll_measure::threshold::{Aggregate, Threshold};
@@ -11,7 +11,7 @@ const MS_NS: f64 = 1e6;
 const TIMES: [&str; 7] =
     ["failed_response", "response", "service", "wake", "wait", "http_req_duration", "iteration_duration"];
 
-/// Puts every expectation to its metric. A metric that is not there otherwise has only the numbers that were asked for.
+/// Attaches every expectation to its metric. A metric that is otherwise missing has only the expected numbers.
 pub(super) fn add(metrics: &mut Metrics, expectations: &[Expectation]) {
     for expectation in expectations {
         let name = name(&expectation.metric);
@@ -63,7 +63,7 @@ fn is_ms(aggregate: Aggregate, is_time: bool) -> bool {
     is_time && aggregate != Aggregate::Count
 }
 
-/// What k6 calls a number of a metric.
+/// k6's name of a number of a metric.
 fn key(aggregate: Aggregate) -> String {
     aggregate.to_string()
 }

@@ -1,4 +1,4 @@
-//! Adds up samples as they come.
+//! Adds up samples as they arrive.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ use crate::units::exact;
 
 /// So many metrics and parts of metrics are added up.
 const SINKS_MAX: usize = 1000;
-/// So many checks are told apart.
+/// The most distinct checks.
 const CHECKS_MAX: usize = 1000;
-/// What all other checks are called together.
+/// The name of all other checks.
 const OTHER_CHECKS: &str = "(other checks)";
 /// The name of all requests together, as in the summaries.
 const REQUESTS: &str = "http requests";
@@ -38,7 +38,7 @@ pub(super) struct Collected {
     span: Option<Span>,
 }
 
-/// From when to when there were operations, in nanoseconds since 1970.
+/// The time range of operations, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     /// When the first sample's operation began.
@@ -97,7 +97,7 @@ impl Collected {
         Ok(())
     }
 
-    /// What some metrics of k6's own mean.
+    /// Handles built-in metrics of k6.
     fn understand(&mut self, metric: &str, value: f64, tags: &Tags<'_>, second: u64) {
         match metric {
             "http_req_duration" => {

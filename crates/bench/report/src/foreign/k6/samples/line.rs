@@ -1,4 +1,4 @@
-//! One line of k6's samples: the description of a metric, or a sample.
+//! Reads a line of k6's samples: the description of a metric, or a sample.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,23 +16,23 @@ pub(super) struct Line<'a> {
     /// The metric.
     #[serde(borrow)]
     pub metric: Text<'a>,
-    /// What it says of it.
+    /// Its content.
     #[serde(borrow)]
     pub data: Data<'a>,
 }
 
-/// What either kind of line holds; each has its own half.
+/// The content of both kinds of lines.
 #[derive(Debug, Deserialize)]
 pub(super) struct Data<'a> {
     /// Of a metric: its kind.
     #[serde(rename = "type")]
     pub kind: Option<Kind>,
-    /// Of a metric: what it contains.
+    /// The content of a metric.
     #[serde(default)]
     pub contains: Contains,
-    /// Of a metric: what must hold.
+    /// The thresholds of a metric.
     pub thresholds: Option<Vec<String>>,
-    /// Of a metric: what is told apart by tags.
+    /// The submetrics of a metric.
     pub submetrics: Option<Vec<Submetric>>,
     /// Of a sample: when.
     #[serde(borrow)]

@@ -1,4 +1,4 @@
-//! Every sample of a test, as `k6 run --out json` writes them: a line each, many gigabytes of them.
+//! Reads every sample of a test from `k6 run --out json`: a line each, possibly many gigabytes.
 //!
 //! The file is read once, from its first line to its last, and memory is bounded: up to [`trend::KEPT_MAX`] values are
 //! kept, from which percentiles follow exactly as k6 computes them; metrics that have more are counted in histograms.
@@ -32,7 +32,7 @@ pub(in crate::foreign) fn samples(mut lines: Lines<impl BufRead>) -> Result<Fore
     Ok(all.into_foreign(lines.read()))
 }
 
-/// What is wrong with a line. Each is a JSON text of its own, so only the column means anything.
+/// The error of a line. Each line is a separate JSON text, so only the column matters.
 fn problem(line: &lines::Line<'_>, error: &serde_json::Error) -> Error {
     if error.is_eof() && !line.ended {
         return Error::CutOff { line: line.number, what: "a sample", remedy: MAKE_AGAIN };

@@ -1,4 +1,4 @@
-//! The HTTP requests of a test, told apart by name.
+//! Counts the HTTP requests of a test by name.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::trend::{Room, Trend};
 use crate::foreign::k6::metric::{Contains, TIME_NS};
 use crate::foreign::value::{Of, Operation, Since, Times};
 
-/// So many names are told apart; a test that puts numbers into its addresses has no end of them.
+/// The most distinct names; tests with numbers in their addresses have no limit.
 const NAMES_MAX: usize = 64;
-/// What all other requests are called together.
+/// The name of all other requests.
 const OTHERS: &str = "(other requests)";
-/// So many classes of failures are told apart.
+/// The most distinct classes of failures.
 const CLASSES_MAX: usize = 32;
-/// What all other failures are called together.
+/// The name of all other failures.
 const OTHER_FAILURES: &str = "other";
 /// Percentiles of each.
 const WANTED: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
@@ -34,7 +34,7 @@ struct Request {
 }
 
 impl Requests {
-    /// What the request with these tags is called here: its name, with its method before an address.
+    /// The name of the request with these tags, with its method before an address.
     pub(super) fn name(&self, tags: &Tags<'_>) -> String {
         let (name, url, method) = (tag(tags, "name"), tag(tags, "url"), tag(tags, "method"));
         let name = match name {

@@ -1,4 +1,4 @@
-//! Every second of a test, from samples that come nearly in order.
+//! Builds every second of a test from samples that arrive nearly in order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,9 +18,9 @@ pub(super) struct Seconds {
     closed: BTreeMap<u64, BTreeMap<String, SecondLine>>,
     lines: usize,
     open: VecDeque<(u64, BTreeMap<String, Counts>)>,
-    /// Samples of seconds that were closed before they came.
+    /// Late samples: their seconds were closed.
     pub late: u64,
-    /// Whether there were more lines than are kept.
+    /// Whether lines exceeded the limit.
     pub cut: bool,
 }
 
@@ -73,7 +73,7 @@ impl Seconds {
         self.open.len() < OPEN_MAX && self.closed.keys().next_back().is_none_or(|last| second > *last)
     }
 
-    /// A closed second has its percentiles; only what can be added to them is.
+    /// A closed second has its percentiles; late samples only add to its counts.
     fn record_late(&mut self, second: u64, operation: &str, ns: u64, failed: bool) {
         self.late += 1;
         if let Some(line) = self.closed.get_mut(&second).and_then(|it| it.get_mut(operation)) {

@@ -1,4 +1,4 @@
-//! The samples of one metric, and of its parts that are told apart by tags.
+//! Adds up the samples of one metric, and of its parts by tags.
 
 use plimsoll_measure::threshold::{Aggregate, Threshold as Parsed};
 
@@ -27,7 +27,7 @@ struct Part {
     sink: Sink,
 }
 
-/// What samples add up to.
+/// The sum of samples.
 #[derive(Debug)]
 enum Sink {
     Counter(f64),
@@ -155,7 +155,7 @@ fn judge(metric: &str, expression: &str, parsed: Option<&Parsed>, values: &Value
     Threshold { metric: metric.to_owned(), expression: expression.to_owned(), value, held }
 }
 
-/// What a threshold asks for; times in milliseconds. Of a share of nothing there is nothing to say.
+/// The value of a threshold; times in milliseconds. A share of nothing has none.
 fn number(aggregate: Aggregate, values: &Values) -> Option<f64> {
     match (values, aggregate) {
         (Values::Counter { count, .. }, Aggregate::Count) => Some(*count),

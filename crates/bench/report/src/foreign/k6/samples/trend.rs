@@ -1,4 +1,4 @@
-//! A distribution of samples: exact as long as there is room, to three digits beyond.
+//! Collects a distribution of samples: exact up to a limit, to three digits beyond.
 
 use plimsoll_measure::histogram::Histogram;
 
@@ -29,12 +29,12 @@ pub(super) struct Trend {
     kept: Kept,
 }
 
-/// What is left of the values.
+/// The kept values.
 #[derive(Debug)]
 enum Kept {
     /// Each of them.
     Each(Vec<f64>),
-    /// How many there are of each size; times only.
+    /// A histogram; times only.
     Counts(Histogram),
     /// Nothing but their sum and their ends.
     Nothing,
@@ -98,7 +98,7 @@ impl Trend {
 
 /// A time in milliseconds as nanoseconds.
 pub(super) fn ns(ms: f64) -> u64 {
-    // A float that is too large or no number becomes the nearest whole number that there is.
+    // A float as the nearest whole number, clamped; NaN becomes zero.
     (ms * TIME_NS).round() as u64
 }
 

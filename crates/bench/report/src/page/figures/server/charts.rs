@@ -1,4 +1,4 @@
-//! Which charts a server's counters make.
+//! Defines the charts of a server's counters.
 
 use plimsoll_measure::clock::{MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::sample::{ServerSample, checkpoints};
@@ -9,9 +9,9 @@ use crate::chart::{Axis, Point, Series, Stroke};
 /// Nanoseconds in a microsecond, for counters of microseconds.
 const US_PER_MS: f64 = 1e3;
 
-/// A chart before it is known whether there is anything to draw.
+/// A chart that may have nothing to draw.
 pub(super) struct Draft {
-    /// What it shows.
+    /// Its title.
     pub title: &'static str,
     /// How to read it.
     pub caption: &'static str,
@@ -21,8 +21,7 @@ pub(super) struct Draft {
     pub y: fn(f64) -> Axis,
 }
 
-/// Every chart, in the order in which the suspects of a search are looked at: from the processor to the disk, and then
-/// what clients see of it.
+/// Every chart in the order of possible bottlenecks: from the processor to the disk, then the clients.
 pub(super) fn drafts(samples: &[ServerSample]) -> Vec<Draft> {
     let parts = [processor, cache, tickets, checkpoint, journal, replication, disk, clients];
     parts.iter().flat_map(|part| part(samples)).collect()

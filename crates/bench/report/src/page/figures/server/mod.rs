@@ -1,4 +1,4 @@
-//! What the server did, as far as it tells: small charts on the run's time axis, to be compared with its throughput.
+//! Draws the server's counters as small charts on the run's time axis.
 
 mod charts;
 mod series;
@@ -10,7 +10,7 @@ use crate::chart::{self, Chart, Series, Size};
 use crate::page::Page;
 use charts::{Draft, drafts};
 
-/// Every counter over time. What stood at zero throughout, and what the server does not report, is named in a line each.
+/// Every counter over time. Counters that stay at zero or are not reported are only listed.
 pub(in crate::page) fn server(page: &Page<'_>, timeline: &Timeline) -> Markup {
     if page.server.len() < 2 {
         return Markup::default();
@@ -27,7 +27,7 @@ pub(in crate::page) fn server(page: &Page<'_>, timeline: &Timeline) -> Markup {
     }
 }
 
-/// Charts by what there is to see.
+/// Charts sorted by their content.
 #[derive(Default)]
 struct Sorted {
     moved: Vec<Draft>,
@@ -42,7 +42,7 @@ impl Sorted {
         sorted
     }
 
-    /// Lines that stand at zero are named instead of drawn, and a chart of nothing else is named itself.
+    /// Lines that stay at zero are listed instead of drawn.
     fn add(&mut self, mut draft: Draft) {
         draft.series.retain(|series| !series.is_empty());
         let title = within_a_sentence(draft.title);

@@ -1,4 +1,4 @@
-//! Counters and gauges of a server as lines of a chart.
+//! Converts counters and gauges of a server to lines of a chart.
 
 use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::sample::ServerSample;
@@ -8,10 +8,10 @@ use crate::chart::{Point, Series, Stroke};
 /// A counter of a sample.
 pub(super) type Counter = fn(&ServerSample) -> Option<u64>;
 
-/// How the line with a number is drawn, so that lines can be told apart without colour.
+/// The stroke of each line, so that lines differ without colour.
 const STROKES: [Stroke; 5] = [Stroke::Solid, Stroke::Dashed, Stroke::Dotted, Stroke::Thin, Stroke::Dashed];
 
-/// What every look showed.
+/// The value of every sample.
 pub(super) fn gauge(
     samples: &[ServerSample],
     name: &str,
@@ -37,7 +37,7 @@ pub(super) fn per_second(
     line(name, index, between(samples, rise))
 }
 
-/// How much one counter rises for each step of another, in units of `unit`; a gap where the other stands still.
+/// The rise of one counter per step of another, in units of `unit`; a gap if the other did not rise.
 pub(super) fn each(
     samples: &[ServerSample],
     name: &str,
