@@ -1,4 +1,4 @@
-//! The audit of a destination.
+//! Tests the audit of a destination.
 
 use bson::doc;
 use plimsoll_host::Server;

@@ -1,4 +1,4 @@
-//! What the tests share: a server, questions to it, batches, and a driver of sinks.
+//! Provides a server, queries, batches and a driver of sinks for the tests.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use plimsoll_measure::clock;
 use plimsoll_pipeline::{Batch, Failure, Partition, Position, Record, Refused, Sink, SinkFactory, Verdict};
 use plimsoll_wire::{ConnectOptions, Connection};
 
-/// How long a test waits for what must come.
+/// How long a test waits for an expected event.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// A server of one test alone.
+/// A server for one test only.
 pub fn start() -> Server {
     let cache = Cache::locate().unwrap();
     assert!(embedded::is_installed(&cache), "run cargo xtask setup first");
@@ -21,7 +21,7 @@ pub fn start() -> Server {
     embedded::start(&cache, &options).unwrap()
 }
 
-/// The server that tests share; each uses a database of its own.
+/// The shared server. Each test uses its own database.
 pub fn shared() -> Arc<Server> {
     static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ pub fn ask(server: &Server, db: &str, command: Document) -> Document {
     })
 }
 
-/// Every document of a collection, in the order of `_id`; no more than fit one reply.
+/// The documents of a collection in the order of `_id`, as many as fit one reply.
 pub fn documents(server: &Server, db: &str, collection: &str) -> Vec<Document> {
     let find = doc! {"find": collection, "sort": {"_id": 1}, "batchSize": 1_000_000, "singleBatch": true};
     let reply = ask(server, db, find);
@@ -56,20 +56,20 @@ pub fn documents(server: &Server, db: &str, collection: &str) -> Vec<Document> {
     batch.iter().map(|found| found.as_document().unwrap().clone()).collect()
 }
 
-/// How many documents a collection holds.
+/// The number of documents in a collection.
 pub fn count(server: &Server, db: &str, collection: &str) -> u64 {
     let reply = ask(server, db, doc! {"count": collection, "query": {}});
     let n = reply.get_i64("n").or_else(|_| reply.get_i32("n").map(i64::from)).unwrap();
     u64::try_from(n).unwrap()
 }
 
-/// Makes a unique index.
+/// Creates a unique index.
 pub fn unique(server: &Server, db: &str, collection: &str, field: &str) {
     let index = doc! {"key": {field: 1}, "name": format!("{field}_1"), "unique": true};
     ask(server, db, doc! {"createIndexes": collection, "indexes": [index]});
 }
 
-/// The payload of an event of the tests: a BSON document that says its offset.
+/// The payload of a test event: a BSON document with its offset.
 pub fn payload(offset: u64) -> Vec<u8> {
     doc! {"n": offset as i64, "text": format!("event {offset}")}.to_vec().unwrap()
 }
@@ -90,12 +90,12 @@ pub fn batch(topic: &str, partition: u32, first: u64, end: u64) -> Batch {
     batch
 }
 
-/// A sink of its own.
+/// A separate sink.
 pub fn sink(factory: &dyn SinkFactory) -> Box<dyn Sink> {
     factory.build(0).unwrap()
 }
 
-/// The next batch that comes back.
+/// The next batch that the sink returns.
 pub fn settled(sink: &mut dyn Sink) -> (Batch, Verdict) {
     let start = clock::now();
     loop {
@@ -113,7 +113,8 @@ pub fn write(sink: &mut dyn Sink, batch: Batch) -> Verdict {
     settled(sink).1
 }
 
-/// Submits a batch until it is written, as an engine does after failures that pass; gives how many events were there before.
+/// Submits a batch until it is written, like the engine after transient failures. Returns the number of events that existed
+/// before.
 pub fn write_through(sink: &mut dyn Sink, mut batch: Batch) -> u32 {
     let start = clock::now();
     loop {
@@ -138,7 +139,7 @@ pub fn write_through(sink: &mut dyn Sink, mut batch: Batch) -> u32 {
     }
 }
 
-/// The events that a verdict refuses, by their index.
+/// The refused events of a verdict, by index.
 pub fn refused(verdict: &Verdict) -> Vec<u32> {
     match verdict {
         Verdict::Written { refused, .. } => refused.iter().map(|Refused { index, .. }| *index).collect(),

@@ -1,4 +1,4 @@
-//! Changes behind which a stream cannot go on: what came before them arrives.
+//! Tests changes that end a stream: earlier changes arrive.
 
 use std::sync::Arc;
 use std::thread;
@@ -18,7 +18,7 @@ fn positions(server: &Server, db: &str) -> Positions {
     serde_json::from_str::<scenario::Positions>(&typed).unwrap().build("p").unwrap()
 }
 
-/// Follows a collection until its stream ends, or until `enough`; gives how that was and how many changes arrived.
+/// Follows a collection until its stream ends, or until `enough`. Returns the end and the number of changes.
 fn follow(server: &Server, db: &str, enough: impl Fn() -> bool) -> (Result<Ended, Error>, usize) {
     let typed = format!(r#"{{"uri": "{}", "watch": "{db}.c"}}"#, uri(server));
     let source = serde_json::from_str::<scenario::ChangeStream>(&typed).unwrap().build().unwrap();
@@ -37,14 +37,14 @@ fn follow(server: &Server, db: &str, enough: impl Fn() -> bool) -> (Result<Ended
     (ended, collect.len())
 }
 
-/// Keeps where the changes of a collection begin.
+/// Stores the start of a collection's changes.
 fn begin(server: &Server, db: &str) {
     let at = Partition::new(format!("{db}.c"), 0);
     let is_kept = || positions(server, db).look(&at).unwrap().position.is_some();
     assert_eq!(follow(server, db, is_kept).0.unwrap(), Ended::Aborted);
 }
 
-/// They come with the end in one answer, at every start.
+/// They arrive together with the end in one reply, at every start.
 #[test]
 fn changes_before_a_collection_was_dropped_arrive() {
     let (server, db) = (shared(), "cs_dropped");

@@ -1,4 +1,4 @@
-//! The change stream source.
+//! Tests the change stream source.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn wait_for(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Reads changes while `meanwhile` is at work and until so many have arrived.
+/// Reads changes while `meanwhile` runs, until `count` have arrived.
 fn read(server: &Server, db: &str, payload: Payload, count: usize, meanwhile: impl FnOnce()) -> Vec<Arrived> {
     let (collect, control) = (Collect::default(), Arc::new(Control::default()));
     std::thread::scope(|scope| {
@@ -115,7 +115,7 @@ fn the_whole_event_can_be_the_payload() {
     assert_eq!(event.get_document("fullDocument").unwrap(), &doc! {"_id": 2, "n": 2});
 }
 
-/// Moves changes while `meanwhile` is at work, and is ended at once then. Nothing is committed before that.
+/// Moves changes while `meanwhile` runs, and aborts then. Nothing is committed before that.
 fn follow(
     server: &Server,
     db: &str,
@@ -146,13 +146,13 @@ fn follow(
     })
 }
 
-/// A sink beside the collection that is watched, which knows changes by their source.
+/// A sink that identifies changes by their source.
 fn beside(server: &Server, db: &str) -> Inserts {
     let typed = Insert { form: Form::Bson, ..Insert::new(uri(server), format!("{db}.out")) };
     typed.build().unwrap()
 }
 
-/// The numbers that arrived beside it, in order.
+/// The numbers that arrived there, in order.
 fn numbers(server: &Server, db: &str) -> Vec<i32> {
     let found = documents(server, db, "out");
     let mut numbers: Vec<_> = found.iter().map(|found| found.get_i32("n").unwrap()).collect();
@@ -160,7 +160,7 @@ fn numbers(server: &Server, db: &str) -> Vec<i32> {
     numbers
 }
 
-/// Positions of a process that may be dead: what it keeps then is not kept.
+/// Positions of a process that may be killed: later writes are ignored.
 struct Mortal {
     positions: Positions,
     dead: Arc<AtomicBool>,
@@ -222,7 +222,7 @@ fn a_stream_without_stored_start_is_not_read() {
     assert!(numbers(&server, db).is_empty());
 }
 
-/// Another pipeline counts other changes from zero: the destination must not take them for those that it has.
+/// Another pipeline counts other changes from zero: the destination must not mistake them for existing ones.
 #[test]
 fn a_new_stream_identifies_its_changes_differently() {
     let (server, db) = (shared(), "cs_anew");
@@ -268,7 +268,8 @@ fn changes_and_positions_are_written_in_one_transaction() {
     assert_eq!((numbers(&server, db), next()), ((0..800).collect::<Vec<_>>(), Some(800)));
 }
 
-/// Otherwise a quiet collection of a busy server could not be gone on with one day: the history before its last change is gone.
+/// Otherwise a quiet collection of a busy server could not be resumed one day, because the history before its last change is
+/// gone.
 #[test]
 fn an_idle_stream_follows_the_history_and_misses_nothing() {
     let server = shared();

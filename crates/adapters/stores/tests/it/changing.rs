@@ -1,4 +1,4 @@
-//! A source of numbered events whose partition is taken away, or taken away and given again.
+//! Provides a source of numbered events whose partition is revoked, or reassigned.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,9 @@ const BATCH: u64 = 20;
 
 /// What happens to the partition.
 pub enum Change {
-    /// It comes again after so many batches each, so many times.
+    /// It is reassigned after `batches` batches, `times` times.
     Again { batches: u32, times: u32 },
-    /// It is lost when this is set, and the source has nothing more.
+    /// It is lost once this is set, and the source ends.
     Lost(Arc<AtomicBool>),
 }
 
@@ -34,7 +34,7 @@ impl Changing {
         Self { end, change, since: 0, open: None, next: 0 }
     }
 
-    /// Whether the partition is there; it may be another assignment than before.
+    /// Whether the partition is assigned, possibly in another assignment than before.
     fn is_there(&mut self, assignments: &Arc<Assignments>) -> Result<bool, SourceError> {
         match &mut self.change {
             Change::Lost(lost) if lost.load(Ordering::Relaxed) => {

@@ -1,4 +1,4 @@
-//! A sink that remembers what it was given, and pipelines to it.
+//! Provides a sink that collects its events, and pipelines to it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Arrived {
     }
 }
 
-/// Everything that arrived, in the order of its arrival.
+/// All events, in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub struct Collect(pub Arc<Mutex<Vec<Arrived>>>);
 
@@ -36,7 +36,7 @@ impl Collect {
         self.0.lock().unwrap().len()
     }
 
-    /// What arrived so far; it is forgotten.
+    /// Takes the events so far.
     pub fn take(&self) -> Vec<Arrived> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
@@ -80,7 +80,7 @@ impl Sink for Collecting {
     }
 }
 
-/// Runs a pipeline from a source to a collection of its events.
+/// Runs a pipeline from a source to such a sink.
 pub fn run(
     source: impl Source + 'static,
     sink: &Collect,

@@ -1,12 +1,12 @@
-//! What every sink of this room keeps to.
+//! Checks the contract of every sink in this crate.
 
 use plimsoll_host::Server;
 use plimsoll_pipeline::{FailureClass, Identity, SinkError, SinkFactory, Verdict};
 
 use crate::bench::{batch, settled, sink, write};
 
-/// Every batch that is submitted comes back once, as it was; what is called written is found by `found`; what comes again does
-/// what the sink promises.
+/// Every submitted batch comes back once, unchanged. `found` finds the written events. A repeated event has the effect that
+/// the sink promises.
 pub fn check(factory: &dyn SinkFactory, found: impl Fn() -> u64) {
     let mut sink = sink(factory);
     assert!(sink.settle(std::time::Duration::ZERO).is_none(), "nothing is in hand");
@@ -37,7 +37,7 @@ pub fn check(factory: &dyn SinkFactory, found: impl Fn() -> u64) {
     assert_eq!(write(&mut *sink, batch("t", 0, 7, 7)), Verdict::WRITTEN, "a batch without events");
 }
 
-/// A server that went away fails a batch in a way that passes, and one that never was is told when the sink is built.
+/// A lost server fails a batch transiently, and a missing one fails the build of the sink.
 pub fn check_absence(server: &mut Server, factory: &dyn SinkFactory) {
     let mut sink = sink(factory);
     server.kill().unwrap();

@@ -1,4 +1,4 @@
-//! Events as documents, byte by byte.
+//! Tests the conversion of events to documents, byte by byte.
 
 use bson::{Bson, Document, doc};
 use plimsoll_pipeline::{Batch, Partition, Record, Verdict};
@@ -83,7 +83,7 @@ fn the_metadata_document_of_a_two_byte_key_has_71_bytes() {
     assert_eq!(Document::from_reader(out.as_slice()).unwrap(), expected);
 }
 
-/// As when a collection with such a field is scanned into another.
+/// As in a scan of a collection with such a field into another.
 #[test]
 fn a_copied_document_gets_its_own_source_and_other_values_are_refused() {
     let server = shared();

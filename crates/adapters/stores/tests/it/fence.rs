@@ -1,7 +1,7 @@
-//! The epoch: what a process would write that was taken over and does not know it yet.
+//! Tests the epoch: the writes of a process that does not know of its takeover yet.
 //!
-//! Two processes of one pipeline read a collection to which something is added between them, so one number is another document
-//! to each. The first writes when the second has taken the partition over, as one does that stood still meanwhile.
+//! Two processes of one pipeline read a collection that changes between them, so one number is a different document for each.
+//! The first writes after the second took the partition over, like a process that was suspended meanwhile.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -22,7 +22,7 @@ use plimsoll_stores::source::scan::Scan;
 
 use crate::bench::{LIMIT, ask, documents, shared, sink, uri, write};
 
-/// Whether who takes a partition over raises its epoch.
+/// Whether a takeover raises the epoch.
 #[derive(Clone, Copy)]
 enum Fence {
     Kept,
@@ -38,7 +38,7 @@ impl Fence {
     }
 }
 
-/// Positions of which everybody holds a partition in the epoch of the first.
+/// Positions whose claims all return the epoch of the first.
 struct Unfenced(Positions);
 
 impl PositionStore for Unfenced {
@@ -55,7 +55,7 @@ impl PositionStore for Unfenced {
     }
 }
 
-/// A scan that shows which partitions it holds.
+/// A scan that exposes its assignments.
 struct Scanned {
     scan: Scan,
     held: Sender<Arc<Assignments>>,
@@ -84,7 +84,7 @@ impl Source for Scanned {
     }
 }
 
-/// Hands on what it should write.
+/// Passes its batches on instead of writing them.
 struct Catch(Sender<Batch>);
 
 impl SinkFactory for Catch {
@@ -117,7 +117,7 @@ impl Sink for Catch {
     }
 }
 
-/// What a process reads under a claim of its own and has not written, and the partitions that it holds.
+/// The batch that a process reads under its own claim without writing it, and its assignments.
 fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch, Arc<Assignments>) {
     let ((batches, caught), (held, assignments)) = (channel(), channel());
     let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"}}"#, uri(server));
@@ -142,7 +142,7 @@ fn read(server: &Server, db: &str, positions: Arc<dyn PositionStore>) -> (Batch,
     })
 }
 
-/// What became of the batch of the process that was taken over, and the `_id`s that are there when both have written.
+/// The verdict on the batch of the fenced process, and the existing `_id`s after both wrote.
 fn taken_over(db: &str, fence: Fence) -> (Verdict, Vec<i32>) {
     let server = shared();
     let typed = Transactional { form: Form::Bson, ..Transactional::new(uri(&server), format!("{db}.out")) };

@@ -1,4 +1,4 @@
-//! The insert sink.
+//! Tests the insert sink.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

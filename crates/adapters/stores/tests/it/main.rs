@@ -1,4 +1,4 @@
-//! MongoDB behind the pipeline's ports, against a real server that these tests start.
+//! Tests the stores against a real server that these tests start.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! A source of numbered events that goes on where a store says, and pipelines of it.
+//! Provides a source of numbered events that resumes from a store, and pipelines of it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use plimsoll_pipeline::{
 
 use crate::bench::payload;
 
-/// Some partitions of `t`, each with the numbers from 0 on; every partition has as many.
+/// Some partitions of `t`, each with the same numbers from 0 on.
 pub struct Numbers {
     partitions: u32,
     end: u64,

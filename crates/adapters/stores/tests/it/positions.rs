@@ -1,4 +1,4 @@
-//! The position store.
+//! Tests the position store.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn a_position_keeps_its_token_and_never_moves_back() {
     assert_eq!(store("pos_keep", "other").claim(&at).unwrap().position, None, "each pipeline has its own");
 }
 
-/// A claim that counted on from whatever is there could be done again by a try that was given up.
+/// A claim that incremented any existing epoch could be repeated by an abandoned attempt.
 #[test]
 fn simultaneous_claims_get_consecutive_epochs() {
     let (_server, at) = (shared(), Partition::new("t", 0));

@@ -1,5 +1,5 @@
-//! What belongs to one transaction, and what is there already when it begins: a pipeline under another name begins from the
-//! start, or its positions were lost.
+//! Tests the content of one transaction, and existing events: a pipeline under another name starts over, or its positions
+//! were lost.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ fn existing_events_and_letters_without_a_position_are_not_duplicated() {
     }
 }
 
-/// Positions that are kept nowhere.
+/// A position store that stores nothing.
 struct Held;
 
 impl PositionStore for Held {
@@ -51,13 +51,13 @@ impl PositionStore for Held {
     }
 }
 
-/// What a primary holds, as the offsets of its documents, until another takes its place.
+/// The documents of a primary, by offset, until another replaces it.
 #[derive(Default)]
 struct Primary {
     held: Mutex<BTreeSet<u64>>,
-    /// Offsets whose documents another index refuses.
+    /// Offsets of documents that another index refuses.
     refused: BTreeSet<u64>,
-    /// Commits that are lost with the primary, and with them what it holds.
+    /// Commits that are lost with the primary, together with its documents.
     lost: Mutex<u32>,
 }
 
@@ -119,7 +119,7 @@ fn offset(document: &Document) -> u64 {
     Identity::from_bytes(document.get_binary_generic("_id").unwrap()).unwrap().offset
 }
 
-/// What such a primary hears of a pipeline with so many events.
+/// The commands that such a primary receives from a pipeline with this number of events.
 fn heard(primary: Primary, events: u64) -> Vec<Document> {
     let server = Server::start(move |command: &Document| primary.answer(command)).unwrap();
     let uri = format!("mongodb://127.0.0.1:{}/?directConnection=true", server.address().port());

@@ -1,4 +1,4 @@
-//! The scan source.
+//! Tests the scan source.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ fn a_scan_reads_all_id_types_in_order() {
     );
 }
 
-/// Servers keep documents that nest deeper than what sinks send: one of them does not end a scan.
+/// Servers can hold documents with deeper nesting than sinks send; one of them must not end a scan.
 #[test]
 fn a_deeply_nested_document_is_an_event() {
     let (server, db) = (shared(), "sc_deep");

@@ -1,4 +1,4 @@
-//! The transactional sink.
+//! Tests the transactional sink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ fn run(
     numbers::run(numbers, typed.build("p").unwrap(), typed.positions("p").unwrap(), control)
 }
 
-/// Every number from 0 on is there once.
+/// Every number from 0 on exists once.
 fn check_numbers(server: &Server, db: &str, end: i64) {
     let mut found: Vec<_> =
         documents(server, db, "c").iter().map(|found| found.get_i64("n").unwrap()).collect();
@@ -106,7 +106,7 @@ fn a_process_that_lost_the_partition_writes_no_more() {
     check_numbers(&server, "tx_fence", end as i64);
 }
 
-/// The batches of an assignment that has ended wait to be gathered when those of the next one come.
+/// Batches of an ended assignment are still buffered when those of the next one arrive.
 #[test]
 fn a_reassigned_partition_with_buffered_batches_is_written_once() {
     let server = shared();

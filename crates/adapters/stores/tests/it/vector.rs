@@ -1,4 +1,4 @@
-//! The vector sink.
+//! Tests the vector sink.
 
 use bson::{Bson, Document, doc};
 use plimsoll_host::Server;
@@ -16,7 +16,7 @@ fn vectors(server: &Server, db: &str, with: impl FnOnce(&mut Vector)) -> Vectors
     typed.build().unwrap()
 }
 
-/// Events with a key and an offset; the payload and the vector follow from the offset.
+/// Events with a key and an offset. Payload and vector derive from the offset.
 fn keyed(partition: u32, events: &[(&str, u64)]) -> Batch {
     let mut batch = Batch::new(Partition::new("t", partition));
     for (index, (key, offset)) in events.iter().enumerate() {
@@ -56,7 +56,7 @@ fn the_newest_event_of_a_key_wins() {
     assert_eq!(numbers(&server, "ve_key")[0], ("a".into(), 0));
 }
 
-/// Events from an offset on whose payloads name themselves, or do not.
+/// Events from an offset on, whose payloads have an `_id` or not.
 fn named(first: u64, documents: &[(Option<&str>, i64)]) -> Batch {
     let mut batch = Batch::new(Partition::new("t", 0));
     for (index, (id, number)) in documents.iter().enumerate() {
@@ -121,7 +121,7 @@ fn an_event_without_vector_or_key_is_refused() {
     assert_eq!(count(&server, "ve_refuse", "c"), 1);
 }
 
-/// Events with a key; those without a number have a payload that is no document.
+/// Events with a key. Those without a number have a payload that is not a document.
 fn some_broken(events: &[(&str, u64, bool)]) -> Batch {
     let mut batch = Batch::new(Partition::new("t", 0));
     for (index, (key, offset, whole)) in events.iter().enumerate() {
@@ -167,7 +167,7 @@ fn of_one_key(first: u64, payloads: &[Document]) -> Batch {
     batch
 }
 
-/// A second `source` in a document hides the one that says which event is newer.
+/// A second `source` in a document would hide the one that identifies the newer event.
 #[test]
 fn a_payload_with_a_field_of_the_sinks_name_is_refused_unless_the_sink_takes_another_name() {
     let server = shared();
@@ -218,7 +218,7 @@ fn many_keys_over_all_connections_are_each_written_once() {
     assert!(found.len() == 100 && found.iter().all(|(_, number)| *number >= 400), "the last of each key");
 }
 
-/// A factory whose batches get vectors on their way, so that the contract can be asked of it.
+/// A factory whose batches get vectors first, for the contract tests.
 struct WithVectors(Vectors);
 
 impl SinkFactory for WithVectors {

@@ -1,4 +1,4 @@
-//! What each kind of answer means for a batch.
+//! Tests the verdict for each kind of reply.
 
 use bson::{Document, doc};
 use plimsoll_host::scripted::Server;
@@ -7,7 +7,7 @@ use plimsoll_stores::scenario::{IdKind, Insert};
 
 use crate::bench::{batch, refused, sink, write};
 
-/// What becomes of a batch of five events whose insert is answered so.
+/// The verdict on a batch of five events with this reply.
 fn judged(answer: Document) -> Verdict {
     let server =
         Server::start(move |command: &Document| command.contains_key("insert").then(|| answer.clone()))

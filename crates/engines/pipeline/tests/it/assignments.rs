@@ -1,4 +1,4 @@
-//! Partitions that come and go: what belongs to another process is left to it, and commits are asked for again.
+//! Tests revoked partitions: their batches are left to the new owner, and failed commits are retried.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use plimsoll_pipeline::{
 use crate::outcome::settings;
 use crate::scripted::{Counting, Scripted};
 
-/// Loses its partition behind its first batches, and goes on with it as another process would.
+/// Loses its partition after its first batches, and continues with it like another process.
 struct Loses {
     inner: Counting,
     assignments: Option<Arc<Assignments>>,
@@ -47,7 +47,7 @@ impl Source for Loses {
     }
 }
 
-/// From a source to a sink, and nothing else.
+/// A pipeline of a source and a sink only.
 fn parts(source: impl Source + 'static, sink: &Scripted) -> Parts {
     Parts {
         sources: vec![Box::new(source)],
@@ -58,7 +58,7 @@ fn parts(source: impl Source + 'static, sink: &Scripted) -> Parts {
     }
 }
 
-/// Runs them to the end of the source; gives what was counted.
+/// Runs a pipeline to the end of its source. Returns its counts.
 fn exhaust(parts: Parts) -> Arc<Meter> {
     let pipeline = Pipeline::build(parts, settings(), Arc::default()).unwrap();
     let meter = pipeline.meter();
@@ -66,7 +66,7 @@ fn exhaust(parts: Parts) -> Arc<Meter> {
     meter
 }
 
-/// Runs a source that loses its partition: every event is written all the same, and committed. Gives what was counted.
+/// Runs a source that loses its partition: every event is written and committed nevertheless. Returns the counts.
 fn lose(sink: &Scripted) -> Arc<Meter> {
     let inner = Counting::new(1000, 10);
     let committed = Arc::clone(&inner.committed);
@@ -89,7 +89,7 @@ fn batches_of_a_lost_partition_are_left_to_its_owner() {
     assert!(lose(&Scripted::writing()).counts().get(Count::Left) > 0);
 }
 
-/// Lends its assignments, so that a sink can lose them.
+/// Shares its assignments, so that a sink can revoke them.
 struct Lends {
     inner: Counting,
     assignments: Arc<Mutex<Option<Arc<Assignments>>>>,
@@ -142,12 +142,12 @@ fn a_batch_released_within_its_assignment_is_retried() {
     }));
 }
 
-/// Never ends, and loses its partition within its first commit if it is told to.
+/// Never ends. With a flag it loses its partition within its first commit.
 struct Commits {
     inner: Counting,
     assignments: Option<Arc<Assignments>>,
     loses: bool,
-    /// How many positions each commit had.
+    /// The number of positions of each commit.
     asked: Arc<Mutex<Vec<usize>>>,
 }
 
@@ -210,7 +210,7 @@ fn at_most_once_writes_nothing_of_a_partition_revoked_during_the_commit() {
     assert!(meter.counts().get(Count::Left) > 0);
 }
 
-/// A sink that notes for which workers it is made, and how many of them there are at once.
+/// A sink that notes its workers, and how many of them exist at once.
 #[derive(Default)]
 struct Noted {
     numbers: Mutex<Vec<usize>>,
@@ -261,7 +261,7 @@ impl Sink for Alive {
     }
 }
 
-/// Runs a thread for each partition; every topic has one of the same number, and loses it once.
+/// Runs a thread per partition. Every topic has a partition of the same number, and loses it once.
 fn noted(topics: &[&str]) -> Arc<Noted> {
     let (sink, noted) = (Scripted::writing(), Arc::new(Noted::default()));
     let sources = topics.iter().map(|topic| {

@@ -1,4 +1,4 @@
-//! At most once: positions first, then events, and an account of what was given up.
+//! Tests at-most-once: positions are committed before events, and lost events are counted.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The ceiling of what is in flight binds, exactly.
+//! Tests that the limits of events in flight hold exactly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,7 +76,7 @@ fn space_reserved_by_a_waiting_source_is_not_in_flight() {
     assert_eq!(running.thread.join().unwrap(), Ended::Drained);
 }
 
-/// Makes of each event one of a thousand bytes.
+/// Makes each payload a thousand bytes long.
 struct Grows;
 
 impl TransformFactory for Grows {
@@ -99,7 +99,7 @@ impl Transform for Grows {
     }
 }
 
-/// Reads once, and then only when it is let.
+/// Reads once, and then only when permitted.
 struct Gated {
     inner: Counting,
     begun: bool,

@@ -1,4 +1,4 @@
-//! What cannot be used is said with a sentence, and nothing is lost on its account.
+//! Tests that invalid input is reported and loses nothing.
 
 use std::fs;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn a_full_disk_stops_the_pipeline_when_retries_are_exhausted() {
     assert!(committed.lock().unwrap().is_empty(), "nothing was written");
 }
 
-/// What becomes of payloads that should be envelopes: the messages of their dead letters.
+/// The messages of the dead letters of payloads that should be envelopes.
 fn decoded(payloads: &[Vec<u8>]) -> (usize, Vec<String>) {
     let mut batch = Batch::new(Partition::new("t", 0));
     for (offset, payload) in (0_u64..).zip(payloads) {

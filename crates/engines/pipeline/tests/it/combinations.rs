@@ -1,7 +1,8 @@
-//! Every combination of source, sink, dead letters and transforms, held against what a crash makes of it: what is refused could
-//! not keep its promise, and what is given keeps it whenever the crash comes and however events are cut into batches.
+//! Tests every combination of source, sink, dead letters and transforms against a model of crashes: refused combinations
+//! could break the guarantee, and accepted ones hold it whenever the crash happens and however events are divided into
+//! batches.
 //!
-//! The model has three events. Two are there at first; of a source whose offsets move, one more comes before them later.
+//! The model has three events. Two exist at first; a source with changing offsets gets one more before them later.
 
 use std::collections::HashSet;
 use std::mem::discriminant;
@@ -12,21 +13,21 @@ use plimsoll_pipeline::{Identity, Order, Promise, Replay};
 const EVENTS: u8 = 3;
 const BOTH: [bool; 2] = [false, true];
 
-/// What was written: events, a bit each, and the offset that it is known by.
+/// The written events, one bit each, and the offset that identifies them.
 #[derive(Clone, Copy)]
 struct Written {
     offset: u64,
     of: u8,
 }
 
-/// Where a source goes on: behind so many events, and behind those with smaller numbers than this.
+/// Where a source resumes: after this number of events, and after those with smaller numbers.
 #[derive(Clone, Copy, Default)]
 struct At {
     next: u64,
     behind: u8,
 }
 
-/// When in its batch a run ends.
+/// When a run ends within its batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     Read,
@@ -45,9 +46,9 @@ struct Course {
     /// The batch in which the first run ends.
     batch: usize,
     when: When,
-    /// Whether the crash takes the systems behind the sinks along.
+    /// Whether the systems behind the sinks crash too.
     forgets: bool,
-    /// Where a source begins that nobody keeps a position of: at its beginning, or with what comes then.
+    /// Where a source without stored position starts: at its beginning, or with the next event.
     anew: Option<At>,
 }
 
@@ -67,7 +68,7 @@ impl World<'_> {
         self.capabilities.sink.identity == Identity::Transaction
     }
 
-    /// Reads what is there from a place on, to its end or until it crashes in a batch.
+    /// Reads from a position to the end, or until it crashes in a batch.
     fn run(&mut self, there: &[u8], from: At, cut: usize, crash: Option<(usize, When)>) {
         let (mut at, left) = (from, there.iter().copied().filter(|event| *event >= from.behind));
         for (number, batch) in left.collect::<Vec<_>>().chunks(cut).enumerate() {
@@ -111,7 +112,7 @@ impl World<'_> {
         left.into_iter().for_each(|one| put(&mut self.sink, capabilities.sink.identity, one));
     }
 
-    /// What a crash of the systems behind the sinks takes back.
+    /// Removes events that a crash of the systems behind the sinks loses.
     fn forget(&mut self) {
         if !self.capabilities.sink.durable {
             self.sink.clear();
@@ -153,7 +154,7 @@ fn put(written: &mut Vec<Written>, identity: Identity, one: Written) {
     }
 }
 
-/// Whether a promise is kept in this course of things.
+/// Whether the guarantee holds in this course of events.
 fn holds(guarantee: Guarantee, capabilities: &Capabilities, course: Course) -> bool {
     let Course { denied, cut, batch, when, forgets, anew } = course;
     let (sink, letters) = (Vec::new(), Vec::new());
@@ -170,7 +171,7 @@ fn holds(guarantee: Guarantee, capabilities: &Capabilities, course: Course) -> b
     world.holds()
 }
 
-/// Every course of things: a pipeline that has no place for dead letters stops at one, so none is denied there.
+/// Every course of events. A pipeline without sink of dead letters stops at one, so none is denied there.
 fn courses(capabilities: &Capabilities) -> Vec<Course> {
     let writes_dead_letters = capabilities.dead_letters.is_some() || capabilities.sink.writes_dead_letters;
     let denied: &[u8] = if writes_dead_letters { &[0, 0b010, 0b011] } else { &[0] };
@@ -192,7 +193,7 @@ const fn promise(durable: bool, identity: Identity, writes_dead_letters: bool) -
     Promise { durable, identity, order: Order::Any, writes_dead_letters }
 }
 
-/// Every sink with every sink of dead letters beside it; one with transactions keeps its own or none.
+/// Every sink with every sink of dead letters. A transactional one writes its own or none.
 fn ends() -> Vec<(Promise, Option<Promise>)> {
     let plain: Vec<_> = BOTH
         .into_iter()
@@ -235,8 +236,8 @@ fn combinations() -> Vec<Capabilities> {
     all
 }
 
-/// Not impossible, but without a meaning: a store that nobody writes to, less than what is there already, and a sink that has to
-/// know everything again at every start.
+/// Possible, but useless: a store without writer, a weaker guarantee than available, and a sink that must recognise all
+/// events again at every start.
 fn is_pointless(said: Result<(), Refusal>, capabilities: &Capabilities) -> bool {
     match said {
         Err(Refusal::PositionsTwice | Refusal::TransactionAtMostOnce) => true,

@@ -1,4 +1,4 @@
-//! Every event that is read has one fate, and positions follow fates.
+//! Tests that every event read is counted once, and that positions follow.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use plimsoll_pipeline::{
 
 use crate::scripted::{Counting, Scripted};
 
-/// Leaves out every third event, and rejects every fifth of the others.
+/// Drops every third event, and rejects every fifth of the others.
 struct Thirds;
 
 impl TransformFactory for Thirds {

@@ -1,4 +1,4 @@
-//! A source that fails for good: what it gave before is written and committed, and the pipeline ends with its words.
+//! Tests a source that fails permanently: earlier events are written and committed, and the pipeline ends with its message.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -13,7 +13,7 @@ use plimsoll_pipeline::{
 use crate::outcome::settings;
 use crate::scripted::{Counting, Scripted};
 
-/// Hands over what there is room for, and fails in the same turn and in every later one.
+/// Fills its space, and fails in the same read and in every later one.
 struct Fails(Counting);
 
 impl Source for Fails {

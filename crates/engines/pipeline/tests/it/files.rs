@@ -1,4 +1,4 @@
-//! From a file to a file, again and again.
+//! Tests pipelines from a file to a file.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Generators, executors and ends.
+//! Tests guarantees with generators, executors and ends of pipelines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn refusal(parts: Parts, guarantee: Guarantee) -> String {
     Pipeline::build(parts, settings, Arc::default()).err().unwrap().to_string()
 }
 
-/// Its first half would arrive again with every start.
+/// Otherwise every start would read its beginning again.
 #[test]
 fn a_file_that_would_be_read_from_its_beginning_again_is_refused_at_most_once_too() {
     let file = File::new(FileSettings { path: "in".into(), format: Format::Ndjson });
@@ -73,7 +73,7 @@ fn a_store_without_writer_is_refused() {
     assert!(words.contains("keeps its positions itself") && words.contains("remove the key"), "{words}");
 }
 
-/// A generator gives nothing again, so it needs no position for that promise; the file beside it does.
+/// A generator cannot replay, so it needs no position for at-most-once; the file next to it does.
 #[test]
 fn each_of_several_sources_must_satisfy_the_guarantee() {
     let dir = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn each_of_several_sources_must_satisfy_the_guarantee() {
     assert!(Pipeline::build(parts, Settings::default(), Arc::default()).is_ok());
 }
 
-/// A store that cannot be written for now.
+/// A store that is temporarily not writable.
 struct Away;
 
 impl PositionStore for Away {

@@ -1,4 +1,4 @@
-//! A partition that comes to a running pipeline while its sink is away.
+//! Tests a new partition of a running pipeline whose sink is unavailable.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use plimsoll_pipeline::{
 use crate::outcome::settings;
 use crate::scripted::Scripted;
 
-/// Gives an event of one partition, and when that is settled one of another.
+/// Gives an event of one partition, and after its settlement one of another.
 #[derive(Default)]
 struct OneByOne {
     assignments: Option<Arc<Assignments>>,
@@ -55,7 +55,7 @@ impl Source for OneByOne {
     }
 }
 
-/// Makes sinks, but for those of these numbers.
+/// Builds sinks, except those of these numbers.
 struct Away {
     sink: Scripted,
     away: Range<u32>,
@@ -75,7 +75,8 @@ impl SinkFactory for Away {
     }
 }
 
-/// Runs it with a sink that is away for these tries; gives how it ended, how many tries there were, and what was written.
+/// Runs it with a sink that is unavailable in these attempts. Returns the end, the number of attempts, and the written
+/// events.
 fn run(away: Range<u32>) -> (Result<Ended, Error>, u32, Vec<u64>) {
     let (sink, made) = (Scripted::writing(), Arc::new(AtomicU32::new(0)));
     let parts = Parts {

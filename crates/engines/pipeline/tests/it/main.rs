@@ -1,4 +1,4 @@
-//! The engine with scripted sources and sinks: exact counts, nothing slept for.
+//! Tests the engine with scripted sources and sinks: exact counts, without sleeps.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

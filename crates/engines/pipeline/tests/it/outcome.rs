@@ -1,4 +1,4 @@
-//! A thousand events from a counting source through a pipeline, and how that went.
+//! Runs a thousand events from a counting source through a pipeline, and holds the result.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub fn run(sink: &Scripted, letters: Option<&Scripted>, settings: Settings) -> O
     run_through(Vec::new(), sink, letters, settings)
 }
 
-/// The same through transforms.
+/// The same with transforms.
 pub fn run_through(
     transforms: Vec<Box<dyn TransformFactory>>,
     sink: &Scripted,

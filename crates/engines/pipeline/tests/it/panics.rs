@@ -1,4 +1,4 @@
-//! A part that panics ends the pipeline with its words, and nobody waits for it.
+//! Tests that a panic ends the pipeline with its message, and no thread waits for the panicked one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What transforms of payloads must never do: bring back what a tombstone deletes, or lose a field without a word.
+//! Tests that transforms neither revive a deleted value nor silently lose a field.
 
 use plimsoll_pipeline::transform::{Encoding, Filter, FilterSettings, Map, MapSettings};
 use plimsoll_pipeline::{Batch, Partition, Record, TransformFactory};

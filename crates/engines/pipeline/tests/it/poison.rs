@@ -1,4 +1,4 @@
-//! What a sink will not have is found, and goes to the dead letters or stops the pipeline.
+//! Tests that a refused event is found, and becomes a dead letter or stops the pipeline.
 
 use plimsoll_pipeline::engine::DeadLetterLimit;
 use plimsoll_pipeline::{Ended, Error, FailureClass, Settings, Verdict};

@@ -1,4 +1,4 @@
-//! Dead letters of a file go through again as the events that they were.
+//! Tests the replay of dead letters from a file.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn strict() -> Box<dyn TransformFactory> {
     Box::new(Filter::build(FilterSettings { condition, ..FilterSettings::default() }).unwrap())
 }
 
-/// Runs a pipeline from a source; one that is strict fails with every tenth number.
+/// Runs a pipeline from a source. A strict one fails with every tenth number.
 fn run(dir: &Path, source: Box<dyn Source>, positions: &str, is_strict: bool) {
     let transforms = if is_strict { vec![strict()] } else { Vec::new() };
     run_through(dir, source, positions, transforms);

@@ -1,4 +1,4 @@
-//! What fails comes again in order, and nothing behind it is committed before.
+//! Tests that failed batches are retried in order, and nothing behind them is committed before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

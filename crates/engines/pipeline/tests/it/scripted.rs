@@ -1,4 +1,4 @@
-//! Sources and sinks that do as they are told.
+//! Provides scripted sources and sinks.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
@@ -10,7 +10,7 @@ use plimsoll_pipeline::{
     Replay, Settled, Sink, SinkError, SinkFactory, Source, SourceError, Verdict,
 };
 
-/// A source of `count` events of one byte in one partition; it keeps its own position.
+/// A source of `count` events of one byte in one partition. It keeps its own position.
 pub struct Counting {
     pub partition: Partition,
     pub count: u64,
@@ -65,7 +65,7 @@ impl Source for Counting {
 
 type Script = dyn Fn(&Batch) -> Verdict + Send + Sync;
 
-/// Has no event, ever.
+/// A source without events.
 pub struct Silent;
 
 impl Source for Silent {
@@ -87,14 +87,14 @@ impl Source for Silent {
     }
 }
 
-/// A sink whose verdicts a closure gives; it may be held shut.
+/// A sink whose verdicts come from a closure. It can be blocked.
 #[derive(Clone)]
 pub struct Scripted {
     pub promise: Promise,
     pub capacity: usize,
     script: Arc<Script>,
     gate: Arc<(Mutex<bool>, Condvar)>,
-    /// The offsets of every event that was written, in order of the writing.
+    /// The offsets of all written events, in order of writing.
     pub written: Arc<Mutex<Vec<u64>>>,
 }
 

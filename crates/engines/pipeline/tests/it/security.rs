@@ -1,4 +1,5 @@
-//! The security stage in a pipeline: what it admits, denies and cannot judge is counted apart, and none of the latter is written.
+//! Tests the security stage: admitted, denied and undecidable events are counted separately, and only admitted ones are
+//! written.
 
 use std::fs;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::scripted::Scripted;
 const SECRET: [u8; 32] = [7; 32];
 const PAYLOAD: &str = "paid: 10";
 
-/// An event: who it says that it is from, its key, and the payload that was signed.
+/// An event: its claimed principal, its key, and the signed payload.
 type Sent = (Option<&'static str>, &'static str, &'static str);
 
 const SENT: [Sent; 5] = [
@@ -32,7 +33,7 @@ const SENT: [Sent; 5] = [
     (Some("svc-eu"), "eu-1", "paid: 99"),
 ];
 
-/// Hands all of them over in one batch.
+/// Hands all events over in one batch.
 struct Once(Option<Arc<Assignment>>);
 
 impl Source for Once {

@@ -1,4 +1,4 @@
-//! A sink whose transactions keep the positions takes whole batches, or none.
+//! Tests sinks with transactions: they write whole batches, or none.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use plimsoll_pipeline::{
 use crate::outcome::{Denies, RETRY, settings};
 use crate::scripted::{Counting, Scripted};
 
-/// Positions that the sink's transactions keep.
+/// The position store of a transactional sink.
 struct InTransactions;
 
 impl PositionStore for InTransactions {

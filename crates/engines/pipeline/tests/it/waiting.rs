@@ -1,4 +1,4 @@
-//! Who waits for whom is counted: sources for events or for room, workers for batches or for the sink.
+//! Tests the counters of waiting: of sources for events or space, of workers for batches or the sink.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use plimsoll_pipeline::{Control, Executor, Limits, Parts, Pipeline, Settings, So
 
 use crate::scripted::{Counting, Scripted, Silent};
 
-/// So much waiting is seen before it is judged who waited, in nanoseconds.
+/// The waiting to observe before the counters are compared, in nanoseconds.
 const SEEN_NS: u64 = 200_000_000;
 
-/// What a pipeline of one source and one worker has counted once both have waited for some time.
+/// The counts of a pipeline of one source and one worker, after both have waited for some time.
 fn waited(source: Box<dyn Source>, sink: &Scripted) -> Second {
     let parts = Parts {
         sources: vec![source],
