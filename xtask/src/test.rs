@@ -47,7 +47,6 @@ fn usual(steps: &mut Steps) -> Result<()> {
 
 fn long(steps: &mut Steps) -> Result<()> {
     steps.run("advisory", || deny::run(Advisories::On))?;
-    steps.run("lean", || command::run(cargo().args(["check", "--package", "plimsoll"])))?;
     steps.run("ignored", ignored)?;
     let xtask = |words: &str| command::run(cargo().arg("xtask").args(words.split(' ')));
     steps.run("kills", || xtask("bench kills"))?;
@@ -65,12 +64,8 @@ fn build() -> Result<()> {
 
 /// Of the full program, and of the default one, which has no Kafka and no vectors.
 fn lint() -> Result<()> {
-    let lint = |features: &[&str]| {
-        let words = ["--all-targets", "--", "-D", "warnings"];
-        command::run(cargo().arg("clippy").args(features).args(words))
-    };
-    lint(&FULL)?;
-    lint(&["--workspace"])
+    command::run(cargo().arg("clippy").args(FULL).args(["--all-targets", "--", "-D", "warnings"]))?;
+    command::run(cargo().args(["clippy", "--package", "plimsoll", "--", "-D", "warnings"]))
 }
 
 fn test() -> Result<()> {

@@ -129,6 +129,8 @@ fn sources(
                 None => Box::new(source),
             }]
         }
+        #[cfg(not(feature = "kafka"))]
+        SourceSection::Kafka(missing) => match *missing {},
         SourceSection::ChangeStream(typed) => vec![Box::new(typed.build()?)],
         SourceSection::Scan(typed) => vec![Box::new(typed.build()?)],
     })
@@ -158,6 +160,8 @@ fn transform(section: &TransformSection, base: &Path) -> anyhow::Result<Box<dyn 
         TransformSection::Embed(section) => {
             Box::new(section.rooted(base).build("embed", plimsoll_run::server_provisioning::cache()?.root())?)
         }
+        #[cfg(not(feature = "embedding"))]
+        TransformSection::Embed(missing) => match *missing {},
     })
 }
 
@@ -183,6 +187,8 @@ pub(super) fn sink(
             }
             None => Box::new(plimsoll_kafka::sink::Topic::build(typed)?),
         },
+        #[cfg(not(feature = "kafka"))]
+        SinkSection::Kafka(missing) => match *missing {},
         SinkSection::Insert(typed) => Box::new(typed.build()?),
         SinkSection::Vector(typed) => Box::new(typed.build()?),
         SinkSection::Transactional(typed) => Box::new(typed.build(&file.name)?),

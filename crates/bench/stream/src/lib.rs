@@ -11,6 +11,7 @@ mod drive;
 #[cfg(test)]
 mod guarantee_tests;
 mod metrics;
+pub mod missing;
 mod process_usage;
 mod read;
 mod recent;

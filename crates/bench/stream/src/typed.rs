@@ -75,6 +75,11 @@ pub enum SourceSection {
     /// A topic of Kafka, as a member of a group.
     #[cfg(feature = "kafka")]
     Kafka(plimsoll_kafka::scenario::Source),
+    /// A topic of Kafka, which this build lacks.
+    #[cfg(not(feature = "kafka"))]
+    #[serde(skip_serializing)]
+    #[schemars(skip)]
+    Kafka(crate::missing::NoKafka),
     /// The changes of a collection, a database or a deployment.
     ChangeStream(plimsoll_stores::scenario::ChangeStream),
     /// A collection, from its first `_id` to its last.
@@ -100,6 +105,11 @@ pub enum TransformSection {
     /// Gives each event the vector of its text.
     #[cfg(feature = "embedding")]
     Embed(plimsoll_onnx::transform::Section),
+    /// The vector of each event's text, which this build lacks.
+    #[cfg(not(feature = "embedding"))]
+    #[serde(skip_serializing)]
+    #[schemars(skip)]
+    Embed(crate::missing::NoEmbedding),
 }
 
 /// A section without settings: `{}`.
@@ -118,6 +128,11 @@ pub enum SinkSection {
     /// A topic of Kafka.
     #[cfg(feature = "kafka")]
     Kafka(plimsoll_kafka::scenario::Sink),
+    /// A topic of Kafka, which this build lacks.
+    #[cfg(not(feature = "kafka"))]
+    #[serde(skip_serializing)]
+    #[schemars(skip)]
+    Kafka(crate::missing::NoKafka),
     /// A collection that gets a document for each event.
     Insert(plimsoll_stores::scenario::Insert),
     /// A collection that holds the newest event of each key, with its vector.
@@ -142,7 +157,6 @@ impl SourceSection {
         match self {
             Self::Generator(_) => "generator",
             Self::File(_) => "file",
-            #[cfg(feature = "kafka")]
             Self::Kafka(_) => "kafka",
             Self::ChangeStream(_) => "mongodb_change_stream",
             Self::Scan(_) => "mongodb_scan",
@@ -167,7 +181,6 @@ impl SinkSection {
         match self {
             Self::Noop(_) => "noop",
             Self::File(_) => "file",
-            #[cfg(feature = "kafka")]
             Self::Kafka(_) => "kafka",
             Self::Insert(_) => "mongodb_insert",
             Self::Vector(_) => "mongodb_vector",

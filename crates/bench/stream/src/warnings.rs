@@ -27,6 +27,8 @@ impl SourceSection {
             Self::Generator(_) | Self::File(_) => true,
             #[cfg(feature = "kafka")]
             Self::Kafka(typed) => typed.properties.authenticate(),
+            #[cfg(not(feature = "kafka"))]
+            Self::Kafka(missing) => match *missing {},
             Self::ChangeStream(typed) => typed.authenticates(),
             Self::Scan(typed) => typed.authenticates(),
         }

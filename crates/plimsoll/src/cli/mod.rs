@@ -25,9 +25,7 @@ pub use serve::{LogLevel, ServeCommand, TelemetryArgs};
 pub use server::{ServerCommand, StartArgs};
 pub use shared::{JudgeArgs, LoadArgs};
 pub use suite::SuiteArgs;
-#[cfg(feature = "embedding")]
-pub use tool::ModelCommand;
-pub use tool::{CompletionsArgs, ManArgs, ScenariosArgs, SchemaArgs, SchemaOf, SelftestArgs};
+pub use tool::{CompletionsArgs, ManArgs, ModelCommand, ScenariosArgs, SchemaArgs, SchemaOf, SelftestArgs};
 
 /// The load line of a MongoDB deployment: how much load it takes, at what latency, held back by what, with proof that
 /// nothing it acknowledged was lost.
@@ -62,7 +60,6 @@ pub enum Command {
     #[command(subcommand)]
     Pipeline(PipelineCommand),
     /// Install the model that pipelines make vectors of texts with.
-    #[cfg(feature = "embedding")]
     #[command(subcommand)]
     Model(ModelCommand),
     /// Print the summary of a run again, or a result of k6, wrk, wrk2, YCSB or oha.

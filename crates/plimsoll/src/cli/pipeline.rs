@@ -11,12 +11,10 @@ pub enum PipelineCommand {
     /// Run a pipeline until its source ends, or until it is interrupted.
     Run(PipelineRunArgs),
     /// Hold the collections that a pipeline writes from Kafka against its topic: what is missing, doubled, strange or altered.
-    #[cfg(feature = "kafka")]
     Audit(PipelineAuditArgs),
     /// Send the dead letters of a pipeline through it again, as the events that they were.
     Replay(PipelineReplayArgs),
     /// Show a pipeline at work: a broker, a server and load on this machine, kills on the way, and an audit of what arrived.
-    #[cfg(feature = "kafka")]
     Demo(PipelineDemoArgs),
     /// Say what a pipeline is and whether it can give its guarantee, without reading an event.
     Check(PipelineArgs),
@@ -64,7 +62,6 @@ pub struct PipelineRunArgs {
 }
 
 /// Which pipeline's destination to audit.
-#[cfg(feature = "kafka")]
 #[derive(Clone, Debug, Args)]
 pub struct PipelineAuditArgs {
     #[command(flatten)]
@@ -85,7 +82,6 @@ pub struct PipelineReplayArgs {
 }
 
 /// What is shown, and for how long.
-#[cfg(feature = "kafka")]
 #[derive(Clone, Debug, Args)]
 pub struct PipelineDemoArgs {
     /// How long events come.
@@ -103,7 +99,6 @@ pub struct PipelineDemoArgs {
 }
 
 /// What else a demonstration kills.
-#[cfg(feature = "kafka")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Victim {
     /// The MongoDB server.

@@ -83,7 +83,6 @@ pub struct ManArgs {
 }
 
 /// What to do with the model.
-#[cfg(feature = "embedding")]
 #[derive(Debug, clap::Subcommand)]
 pub enum ModelCommand {
     /// Fetch all-MiniLM-L6-v2 and ONNX Runtime into the cache, about 110 MB, and hold them to their digests.

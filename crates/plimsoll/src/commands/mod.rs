@@ -25,6 +25,8 @@ mod show;
 mod suite;
 
 use crate::cli::{Cli, Command};
+#[cfg(not(feature = "embedding"))]
+use plimsoll_run::exit::Deserves;
 use plimsoll_run::exit::{Exit, Outcome};
 
 /// Does what the words say.
@@ -44,6 +46,10 @@ pub fn execute(cli: &Cli) -> Outcome<Exit> {
         Command::Pipeline(command) => pipeline::pipeline(command),
         #[cfg(feature = "embedding")]
         Command::Model(command) => model::model(command),
+        #[cfg(not(feature = "embedding"))]
+        Command::Model(_) => {
+            Err(anyhow::anyhow!(plimsoll_stream::missing::NO_EMBEDDING)).deserves(Exit::Usage)
+        }
         Command::Show(args) => show::show(args),
         Command::Report(args) => report::report(args),
         Command::Audit(args) => audit::audit(args),

@@ -46,6 +46,10 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
             let flag = plimsoll_run::lifecycle::signals().context("listen to signals")?;
             demonstrate(args, &flag)
         }
+        #[cfg(not(feature = "kafka"))]
+        PipelineCommand::Audit(_) | PipelineCommand::Demo(_) => {
+            Err(anyhow::anyhow!(plimsoll_stream::missing::NO_KAFKA)).deserves(Exit::Usage)
+        }
         PipelineCommand::Check(args) => {
             let (file, base) = read_as(args)?;
             let built = build(&file, &base).deserves(Exit::Usage)?;

@@ -37,7 +37,9 @@ mod serve_http2;
 mod serve_kill;
 mod service;
 mod shards;
+#[cfg(feature = "full")]
 mod stream;
+#[cfg(feature = "full")]
 mod stream_kills;
 mod suite;
 mod told;

@@ -5,6 +5,7 @@ mod pipelines;
 mod refused;
 mod resumed;
 mod states;
+#[cfg(feature = "full")]
 mod streams;
 
 use std::fs;

@@ -108,7 +108,6 @@ impl Topics {
 
     /// Groups that read the topic from its beginning, whatever they have committed of an earlier one of its name: that of the
     /// run and that of the warm-up, where the topic is made and the brokers are not new.
-    #[cfg_attr(not(feature = "kafka"), expect(dead_code, reason = "only Kafka has groups"))]
     pub fn rewound(&self) -> Vec<String> {
         let again = self.stay() && self.fill.is_some() && self.rule != Existing::Append;
         let groups = self.group.iter().filter(|_| again);

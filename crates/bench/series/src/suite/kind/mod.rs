@@ -59,7 +59,6 @@ pub trait Kind: Debug + Sync {
 }
 
 /// What a run that has ended reached.
-#[cfg_attr(not(feature = "kafka"), expect(dead_code, reason = "only what lies in Kafka is read back"))]
 #[derive(Clone, Copy, Debug)]
 pub struct Reached<'a> {
     /// The server, where it is another than its file says.

@@ -65,6 +65,8 @@ fn sink(file: &PipelineFile, row: &Row) -> anyhow::Result<Sink> {
             );
             Ok(written(kafka))
         }
+        #[cfg(not(feature = "kafka"))]
+        SinkSection::Kafka(_) => bail!(plimsoll_stream::missing::NO_KAFKA),
         other @ SinkSection::File(_) => {
             bail!("warm_up: there is none for a sink `{}`: leave it out, or give it 0s", other.kind())
         }
