@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bson::{RawBsonRef, RawDocument, rawdoc};
 use plimsoll_deployment::Namespace;
-use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, user};
+use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, ycsb_id};
 use plimsoll_ledger::audit::Examples;
 use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, Neighbours, Receipt, Run, Touched};
 use plimsoll_wire::{ConnectOptions, Connection, Cursor, Error as WireError, FindRequest, FindSpec};
@@ -167,7 +167,7 @@ impl Reader<'_> {
                 self.run.number(&Receipt::from_hex(text.as_bytes()).ok()?.to_object_id())
             }
             (IdForm::User, RawBsonRef::String(text)) => {
-                self.run.stamped(i64::from_be_bytes(user::tail(text.as_bytes())?))
+                self.run.stamped(i64::from_be_bytes(ycsb_id::tail(text.as_bytes())?))
             }
             _ => None,
         }

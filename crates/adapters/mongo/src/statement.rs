@@ -1,7 +1,7 @@
 //! Encodes the small documents around a receipt: filters by `_id`, and update and delete statements.
 
 use bson::Document;
-use plimsoll_document::{IdForm, Identity, user};
+use plimsoll_document::{IdForm, Identity, ycsb_id};
 use plimsoll_wire::WriteConcern;
 
 const STRING: u8 = 0x02;
@@ -115,7 +115,7 @@ pub fn receipt(out: &mut Vec<u8>, key: &str, form: IdForm, identity: &Identity) 
             }
             out.push(0);
         }
-        IdForm::User => string(out, key, &user::key(identity)),
+        IdForm::User => string(out, key, &ycsb_id::key(identity)),
         IdForm::ObjectId | IdForm::Own => {
             name(out, OBJECT_ID, key);
             out.extend_from_slice(&identity.id);
@@ -161,7 +161,7 @@ mod tests {
         let from = |form| read(|out| from_receipt(out, form, &identity));
         assert_eq!(from(IdForm::ObjectId), doc! {"_id": {"$gte": oid}});
         assert_eq!(from(IdForm::String), doc! {"_id": {"$gte": oid.to_hex()}});
-        let key = String::from_utf8(user::key(&identity).to_vec()).unwrap();
+        let key = String::from_utf8(ycsb_id::key(&identity).to_vec()).unwrap();
         assert_eq!(from(IdForm::User), doc! {"_id": {"$gte": key}});
     }
 

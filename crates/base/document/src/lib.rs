@@ -28,11 +28,13 @@ mod source;
 
 pub mod file;
 
-pub mod user;
+pub mod ycsb_id;
 
 mod ranks;
 
 mod error;
+
+mod arguments;
 
 mod parse;
 
@@ -42,7 +44,11 @@ mod distribution;
 
 mod node;
 
-mod lower;
+mod fill;
+
+mod size;
+
+mod compile;
 
 mod render;
 
@@ -51,11 +57,11 @@ mod random;
 mod arithmetic;
 
 pub use error::Error;
-pub use file::{FileSource, PastEnd, Reading};
+pub use file::{Encoded, FileSource, PastEnd, Reading};
 pub use program::Program;
 pub use ranks::{EXPONENT_MAX, Ranks};
 pub use settings::{IdForm, Identity, STAMP_FIELD, Settings};
-pub use source::{Encoded, Source};
+pub use source::Source;
 pub use template::Template;
 
 /// The largest document that MongoDB stores, in bytes of BSON (16 MiB).

@@ -1,10 +1,11 @@
-//! The template as meant: a tree of values whose sizes are known.
+//! Holds a parsed template: a tree of values with known sizes.
 
 use std::rc::Rc;
 
 use crate::distribution::Whole;
-use crate::generator::{Chooser, Fill, Lengths};
+use crate::fill::{Chooser, Fill};
 use crate::random::Odds;
+use crate::size::{Lengths, Size};
 
 /// A value of the template.
 #[derive(Debug)]
@@ -87,30 +88,6 @@ pub(crate) const STRING_FRAME: usize = 5;
 #[inline]
 pub(crate) fn string_length(bytes: usize) -> [u8; 4] {
     (bytes as u32 + 1).to_le_bytes()
-}
-
-/// The least and the largest size, in bytes; saturating, so that absurd templates end in an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
-    pub(crate) min: usize,
-    pub(crate) max: usize,
-}
-
-impl Size {
-    /// A size that never changes.
-    pub(crate) fn exact(bytes: usize) -> Self {
-        Self { min: bytes, max: bytes }
-    }
-
-    /// The size of both together.
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
-    }
-
-    /// This size, `times` times.
-    fn times(self, times: Lengths) -> Self {
-        Self { min: self.min.saturating_mul(times.min), max: self.max.saturating_mul(times.max) }
-    }
 }
 
 impl Shape {

@@ -2,14 +2,16 @@
 
 use std::rc::Rc;
 
+use crate::compile::{self, Op};
 use crate::error::Error;
-use crate::generator::{Fill, fill_text};
-use crate::lower::{self, Op};
-use crate::node::{Hole, Node, STRING_FRAME, Shape, Size, string_length};
+use crate::fill::{Fill, fill_text};
+use crate::generator::GENERATORS;
+use crate::node::{Hole, Node, STRING_FRAME, Shape, string_length};
 use crate::parse::{self, FieldNodes};
 use crate::random::{Draw, base, versioned};
 use crate::render::{self, Scope};
-use crate::{IdForm, Identity, Settings, Template, user};
+use crate::size::Size;
+use crate::{IdForm, Identity, Settings, Template, ycsb_id};
 
 /// A compiled template: makes the document of any number, without state.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +36,7 @@ impl Program {
     /// When the template is not of the grammar that [`Template`] describes, or the document may be larger than the
     /// settings take; the message names the path and the mend.
     pub fn compile(template: &Template, settings: &Settings) -> Result<Self, Error> {
-        let mut fields = parse::parse(template, settings)?;
+        let mut fields = parse::parse(template, settings, &GENERATORS)?;
         fields.splice(0..0, id_field(settings.id));
         fields.extend(settings.stamp.iter().map(|name| (name.clone(), identity_node(0x12, 8, Fill::Stamp))));
         Self::of_fields(fields, settings)
@@ -47,7 +49,7 @@ impl Program {
     /// # Errors
     /// As [`Program::compile`].
     pub fn fragment(template: &Template, settings: &Settings) -> Result<Self, Error> {
-        Self::of_fields(parse::fragment(template, settings)?, settings)
+        Self::of_fields(parse::fragment(template, settings, &GENERATORS)?, settings)
     }
 
     fn of_fields(fields: FieldNodes, settings: &Settings) -> Result<Self, Error> {
@@ -106,7 +108,7 @@ fn id_field(form: IdForm) -> Option<(String, Rc<Node>)> {
     let node = match form {
         IdForm::ObjectId => identity_node(0x07, 12, Fill::Receipt),
         IdForm::String => Node::new(Shape::Hole(Hole::string("", 24, Fill::ReceiptText)), 0, 0),
-        IdForm::User => Node::new(Shape::Hole(Hole::string("user", user::DIGITS, Fill::User)), 0, 0),
+        IdForm::User => Node::new(Shape::Hole(Hole::string("user", ycsb_id::DIGITS, Fill::YcsbId)), 0, 0),
         IdForm::Own => return None,
     };
     Some(("_id".to_owned(), node))
@@ -116,13 +118,13 @@ fn identity_node(kind: u8, width: usize, fill: Fill) -> Rc<Node> {
     Node::new(Shape::Hole(Hole::bare(kind, width, fill)), 0, 0)
 }
 
-/// Lowers the fields; padding of a known size is text like any other.
+/// Compiles the fields; padding of a known size is text like any other.
 fn form(mut fields: FieldNodes, size: Size) -> Result<(Size, Form), Error> {
     let pad = fields.iter().enumerate().find_map(|(index, (_, node))| match node.shape {
         Shape::Pad { to } => Some((index, node.salt, to)),
         _ => None,
     });
-    let Some((index, salt, to)) = pad else { return Ok((size, Form::Whole(lower::document(&fields)))) };
+    let Some((index, salt, to)) = pad else { return Ok((size, Form::Whole(compile::document(&fields)))) };
     if size.max > to {
         let path = format!("document.{}.$pad.to", fields[index].0);
         return Err(Error::PadTooShort { path, needed: size.max });
@@ -130,10 +132,10 @@ fn form(mut fields: FieldNodes, size: Size) -> Result<(Size, Form), Error> {
     let form = if size.min == size.max {
         let text = Hole::string("", to - size.max, Fill::Text);
         fields[index].1 = Node::new(Shape::Hole(text), salt, 0);
-        Form::Whole(lower::document(&fields))
+        Form::Whole(compile::document(&fields))
     } else {
         let (head, tail) =
-            (lower::head(&fields[..index], &fields[index].0), lower::tail(&fields[index + 1..]));
+            (compile::head(&fields[..index], &fields[index].0), compile::tail(&fields[index + 1..]));
         Form::Padded { head, salt, to, tail }
     };
     Ok((Size::exact(to), form))

@@ -1,8 +1,8 @@
 //! Runs a program: the hot path.
 
 use crate::Identity;
-use crate::generator::{fill_bytes, fill_digits, fill_text};
-use crate::lower::{Key, Op, Patch, Repeat, Run, item_place};
+use crate::compile::{Key, Op, Patch, Repeat, Run, item_place};
+use crate::fill::{fill_bytes, fill_digits, fill_text};
 use crate::node::{Family, digits, string_length};
 use crate::random::Draw;
 

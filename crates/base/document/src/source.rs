@@ -1,24 +1,15 @@
-//! Where documents come from: a program or a file.
+//! Generates documents from a program or a file.
 
-use crate::{FileSource, Identity, Program};
+use crate::file::{Encoded, FileSource};
+use crate::{Identity, Program};
 
-/// A maker of documents.
+/// A source of documents.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A compiled template: any number has a document.
     Program(Program),
     /// The documents of a file.
     File(FileSource),
-}
-
-/// What came of a call of [`Source::encode`].
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoded {
-    /// One document was appended.
-    Document,
-    /// Nothing was appended: the number lies past the end of the file, and the file is not repeated.
-    PastEnd,
 }
 
 impl Source {

@@ -1,7 +1,7 @@
 //! What became of documents after they were inserted.
 
-use crate::audit::Touched;
 use crate::numbers::{Deal, Place};
+use crate::touched::Touched;
 use crate::versions::{Version, Versions};
 
 /// Changes of documents that were there: those that can be followed, and those that cannot.

@@ -42,6 +42,8 @@ mod pairs;
 
 pub mod versions;
 
+mod touched;
+
 mod changes;
 
 pub mod intents;
@@ -54,7 +56,7 @@ pub mod journal;
 
 pub mod audit;
 
-pub use audit::{Audit, Content, Findings, Found, Neighbours, Touched};
+pub use audit::{Audit, Content, Findings, Found, Neighbours};
 pub use changes::{Changed, Changes};
 pub use intents::{Intent, Intents};
 pub use journal::{Keeper, Recovered, Source, load, recover, save};
@@ -62,5 +64,6 @@ pub use ledger::Ledger;
 pub use numbers::{Deal, Place, Share};
 pub use pairs::{Counts, DOCUMENTS_PER_PAGE, Page, State};
 pub use receipt::{Receipt, Run};
+pub use touched::Touched;
 pub use versions::{VERSION_MAX, Version, Versions};
 pub use worker::WorkerLedger;

@@ -9,9 +9,9 @@ mod zipf;
 pub(crate) use whole::Whole;
 pub(crate) use zipf::Zipf;
 
+use crate::arguments::Args;
 use crate::arithmetic::ln;
 use crate::error::Error;
-use crate::parse::Args;
 use crate::random::unit;
 
 /// The shape of a spread that has no bounds of its own; its users clamp it.

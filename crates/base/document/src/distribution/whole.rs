@@ -1,7 +1,7 @@
 //! Whole numbers between two bounds.
 
+use crate::arguments::{Args, Fields};
 use crate::error::Error;
-use crate::parse::{Args, Fields};
 use crate::random::{Draw, below};
 
 use super::zipf::Zipf;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::table;
+use super::table_error;
 use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 
 /// Why a file could not become a source of documents.
@@ -151,7 +151,7 @@ pub enum Problem {
     NoId,
     /// A table is not as it should be.
     #[error(transparent)]
-    Table(#[from] table::Problem),
+    Table(#[from] table_error::Problem),
     /// The documents need more memory than allowed.
     #[error(
         "the documents up to here need more than {memory_bytes_max} bytes of memory; split the file or raise the limit"

@@ -8,10 +8,12 @@ mod lines;
 
 mod table;
 
+mod table_error;
+
 mod walk;
 
 pub use error::{Column, Error, Place, Problem};
-pub use table::Problem as TableProblem;
+pub use table_error::Problem as TableProblem;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -21,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{DOCUMENT_BYTES_MAX, Encoded, IdForm, Identity, Settings};
+use crate::{DOCUMENT_BYTES_MAX, IdForm, Identity, Settings};
 
 /// How much a file source may hold in memory unless told otherwise, in bytes (4 GiB).
 pub const MEMORY_BYTES_MAX: u64 = 4 << 30;
@@ -35,6 +37,16 @@ pub enum PastEnd {
     Stop,
     /// The file begins again; each document gets a new `_id`, unless the file's own is kept.
     Repeat,
+}
+
+/// The result of [`FileSource::encode`] and [`crate::Source::encode`].
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoded {
+    /// One document was appended.
+    Document,
+    /// Nothing was appended: the number lies past the end of the file, and the file is not repeated.
+    PastEnd,
 }
 
 /// How a file is read.
@@ -170,7 +182,7 @@ fn push_id(form: IdForm, identity: &Identity, out: &mut Vec<u8>) {
         }
         IdForm::User => {
             out.extend_from_slice(b"\x02_id\0\x19\0\0\0");
-            out.extend_from_slice(&crate::user::key(identity));
+            out.extend_from_slice(&crate::ycsb_id::key(identity));
             out.push(0);
         }
         IdForm::Own => {}

@@ -1,11 +1,11 @@
 //! `$array`: a generated number of generated items.
 
 use crate::ARRAY_ITEMS_MAX;
+use crate::arguments::Args;
 use crate::error::Error;
 use crate::node::Shape;
-use crate::parse::{Args, Parser};
-
-use super::Lengths;
+use crate::parse::Parser;
+use crate::size::Lengths;
 
 /// Reads `{of: <value>, length: n | {min, max}}`.
 pub(crate) fn parse(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {

@@ -1,11 +1,11 @@
 //! `$bool`: true or false.
 
+use crate::arguments::Args;
 use crate::error::Error;
+use crate::fill::Fill;
 use crate::node::{Hole, Shape};
-use crate::parse::{Args, Parser};
+use crate::parse::Parser;
 use crate::random::Odds;
-
-use super::Fill;
 
 /// Reads `{probability: 0.5}`.
 pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {

@@ -1,11 +1,11 @@
 //! `$bytes`: random binary data.
 
+use crate::arguments::Args;
 use crate::error::Error;
+use crate::fill::Fill;
 use crate::node::{BINARY, Hole, Shape};
-use crate::parse::{Args, Parser};
-use crate::random::Words;
-
-use super::{Fill, Lengths};
+use crate::parse::Parser;
+use crate::size::Lengths;
 
 /// Reads `{size: n}` or `{min, max}`.
 pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
@@ -18,15 +18,4 @@ pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error>
         }
         None => Shape::Bytes(lengths),
     })
-}
-
-/// Fills bytes with random words.
-#[inline]
-pub(crate) fn fill(words: &mut Words, hole: &mut [u8]) {
-    let mut chunks = hole.chunks_exact_mut(8);
-    for chunk in &mut chunks {
-        chunk.copy_from_slice(&words.next().to_le_bytes());
-    }
-    let rest = chunks.into_remainder();
-    rest.copy_from_slice(&words.next().to_le_bytes()[..rest.len()]);
 }

@@ -1,20 +1,11 @@
 //! `$date` with an object: a moment that moves with the document's number, or a random one.
 
+use crate::arguments::Args;
 use crate::distribution::Whole;
 use crate::error::Error;
+use crate::fill::{Date, Fill};
 use crate::node::{Hole, Shape};
-use crate::parse::{Args, Parser, duration};
-use crate::random::Draw;
-
-use super::Fill;
-
-/// A moment: start + number × step + a part of `within`, in milliseconds since the epoch; wraps.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Date {
-    start_ms: i64,
-    step_ms: i64,
-    within_ms: Whole,
-}
+use crate::parse::{Parser, duration};
 
 /// Reads `{start, step, within}`.
 pub(crate) fn parse(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
@@ -38,13 +29,4 @@ fn start(args: &Args<'_>, run_ms: i64) -> Result<i64, Error> {
     }
     let date = bson::DateTime::parse_rfc3339_str(text);
     date.map(bson::DateTime::timestamp_millis).map_err(|_| args.expected(expected))
-}
-
-impl Date {
-    /// The moment, in milliseconds since the epoch.
-    #[inline]
-    pub(crate) fn value(&self, draw: &Draw<'_>) -> i64 {
-        let stepped = self.start_ms.wrapping_add(self.step_ms.wrapping_mul(draw.number as i64));
-        stepped.wrapping_add(self.within_ms.value(draw))
-    }
 }

@@ -1,25 +1,15 @@
 //! `$decimal`: a decimal128 with a fixed number of places, as for money.
 
+use crate::arguments::Args;
 use crate::distribution::Whole;
 use crate::error::Error;
+use crate::fill::{Decimal, Fill};
 use crate::node::{Hole, Shape};
-use crate::parse::{Args, Parser};
-use crate::random::Draw;
-
-use super::Fill;
+use crate::parse::Parser;
 
 const PLACES_MAX: i64 = 15;
 /// The largest coefficient, so that doubles carry it exactly.
 const COEFFICIENT_MAX: f64 = 9e15;
-/// The bias of the exponent in IEEE 754 decimal128.
-const BIAS: u64 = 6176;
-
-/// A random decimal: a coefficient and a number of places.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Decimal {
-    coefficient: Whole,
-    places: u64,
-}
 
 /// Reads `{min, max, places: 2, distribution}`.
 pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
@@ -39,15 +29,4 @@ pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error>
     let coefficient = Whole::new(min, max, fields.get("distribution"), scale)?;
     let decimal = Decimal { coefficient, places: places as u64 };
     Ok(Shape::Hole(Hole::bare(0x13, 16, Fill::Decimal(Box::new(decimal)))))
-}
-
-impl Decimal {
-    /// The number in the binary integer encoding of IEEE 754-2008, section 3.5.2, least byte first, as BSON stores it.
-    #[inline]
-    pub(crate) fn value(&self, draw: &Draw<'_>) -> [u8; 16] {
-        let coefficient = self.coefficient.value(draw);
-        let sign = u64::from(coefficient < 0) << 63;
-        let high = sign | ((BIAS - self.places) << 49);
-        ((u128::from(high) << 64) | u128::from(coefficient.unsigned_abs())).to_le_bytes()
-    }
 }

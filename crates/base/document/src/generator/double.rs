@@ -1,20 +1,11 @@
 //! `$double`: a random double.
 
+use crate::arguments::{Args, Fields};
 use crate::distribution::{Curve, Distribution};
 use crate::error::Error;
+use crate::fill::{Double, Fill};
 use crate::node::{Hole, Shape};
-use crate::parse::{Args, Fields, Parser};
-use crate::random::{Draw, unit};
-
-use super::Fill;
-
-/// A random double from `min` to `max`.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Double {
-    min: f64,
-    max: f64,
-    curve: Option<Box<Curve>>,
-}
+use crate::parse::Parser;
 
 /// Reads `{min: 0, max: 1, distribution}`.
 pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
@@ -39,18 +30,5 @@ fn curve(fields: &Fields<'_>, min: f64) -> Result<Option<Curve>, Error> {
             "distribution",
             "uniform, normal or exponential (zipf is for whole numbers: use $int or $long)",
         )),
-    }
-}
-
-impl Double {
-    /// The number.
-    #[inline]
-    pub(crate) fn value(&self, draw: &Draw<'_>) -> f64 {
-        let word = draw.first();
-        let value = match &self.curve {
-            None => self.min + unit(word) * (self.max - self.min),
-            Some(curve) => curve.value(word),
-        };
-        value.clamp(self.min, self.max)
     }
 }

@@ -1,11 +1,11 @@
 //! `$family`: numbered strings, such as the names of ten thousand sensors.
 
+use crate::arguments::Args;
 use crate::distribution::Whole;
 use crate::error::Error;
+use crate::fill::Fill;
 use crate::node::{Family, Hole, Shape, digits};
-use crate::parse::{Args, Parser};
-
-use super::Fill;
+use crate::parse::Parser;
 
 const COUNT_MAX: i64 = 1 << 53;
 const DIGITS_MAX: i64 = 19;
@@ -30,13 +30,4 @@ pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error>
     } else {
         Shape::Family(Family { prefix, digits: least, numbers })
     })
-}
-
-/// Writes a number in decimal digits over the whole hole, with leading zeros.
-#[inline]
-pub(crate) fn fill(mut number: u64, hole: &mut [u8]) {
-    for digit in hole.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
-    }
 }

@@ -1,10 +1,10 @@
 //! `$number`: the document's number.
 
+use crate::arguments::Args;
 use crate::error::Error;
+use crate::fill::Fill;
 use crate::node::{Hole, Shape};
-use crate::parse::{Args, Parser};
-
-use super::Fill;
+use crate::parse::Parser;
 
 /// Reads `{}`.
 pub(crate) fn parse(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {

@@ -1,8 +1,9 @@
 //! `$optional`: a field that some documents have and others do not.
 
+use crate::arguments::Args;
 use crate::error::Error;
 use crate::node::Shape;
-use crate::parse::{Args, Parser};
+use crate::parse::Parser;
 use crate::random::Odds;
 
 /// Reads `{probability: 0.5, value: <value>}`.

@@ -1,8 +1,9 @@
 //! `$pad`: text that brings the whole document to a size.
 
+use crate::arguments::Args;
 use crate::error::Error;
 use crate::node::Shape;
-use crate::parse::{Args, Parser};
+use crate::parse::Parser;
 
 /// Reads `{to: n}`; only at the top level, and only once.
 pub(crate) fn parse(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {

@@ -1,32 +1,15 @@
 //! `$pick`: one of several constants.
 
+use crate::arguments::{Args, Fields};
+use crate::compile;
 use crate::distribution::Whole;
 use crate::error::Error;
-use crate::lower;
+use crate::fill::{Choice, Chooser, Fill};
 use crate::node::{Hole, Shape};
-use crate::parse::{Args, Fields, Parser};
-use crate::random::Draw;
-
-use super::Fill;
+use crate::parse::Parser;
 
 /// The most values to pick from.
 const CHOICES_MAX: usize = 1_000_000;
-
-/// How an index is chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Chooser {
-    /// By a distribution over the indexes.
-    Spread(Whole),
-    /// By weights: the first index whose bound lies above a random word.
-    Weighted(Box<[u64]>),
-}
-
-/// Constants of one type and one width, one after another.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Choice {
-    chooser: Chooser,
-    table: Box<[u8]>,
-}
 
 /// Reads `[a, b, c]` or `{from: [a, b, c], weights: [1, 2, 3]}` or `{from, distribution}`.
 pub(crate) fn parse(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
@@ -50,7 +33,7 @@ fn choices(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Vec<(u8, Vec<u8>)
     let constant = |(index, value)| {
         let args = Args::new(format!("{}[{index}]", args.path()), value);
         let node = parser.value(&args)?;
-        lower::constant(&node).ok_or_else(|| args.expected("a constant, without generators"))
+        compile::constant(&node).ok_or_else(|| args.expected("a constant, without generators"))
     };
     list.iter().enumerate().map(constant).collect()
 }
@@ -97,27 +80,4 @@ fn shape(chooser: Chooser, choices: Vec<(u8, Vec<u8>)>) -> Shape {
     }
     let table = choices.into_iter().flat_map(|(_, bytes)| bytes).collect();
     Shape::Hole(Hole::bare(kind, width, Fill::Choice(Box::new(Choice { chooser, table }))))
-}
-
-impl Chooser {
-    /// The index for a draw.
-    #[inline]
-    pub(crate) fn index(&self, draw: &Draw<'_>) -> usize {
-        match self {
-            Self::Spread(whole) => whole.value(draw) as usize,
-            Self::Weighted(bounds) => {
-                let word = draw.first();
-                bounds.partition_point(|bound| *bound <= word).min(bounds.len() - 1)
-            }
-        }
-    }
-}
-
-impl Choice {
-    /// Copies the chosen constant.
-    #[inline]
-    pub(crate) fn write(&self, draw: &Draw<'_>, hole: &mut [u8]) {
-        let start = self.chooser.index(draw) * hole.len();
-        hole.copy_from_slice(&self.table[start..start + hole.len()]);
-    }
 }

@@ -1,22 +1,10 @@
 //! `$sequence`: numbers that rise with the document's number.
 
+use crate::arguments::{Args, Fields};
 use crate::error::{Error, suggestion};
+use crate::fill::{Fill, Sequence};
 use crate::node::{Hole, Shape};
-use crate::parse::{Args, Fields, Parser};
-use crate::random::Draw;
-
-use super::Fill;
-
-/// start + number × step.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Sequence {
-    /// An int32; wraps.
-    Int { start: i64, step: i64 },
-    /// An int64; wraps.
-    Long { start: i64, step: i64 },
-    /// A double.
-    Double { start: f64, step: f64 },
-}
+use crate::parse::Parser;
 
 const TYPES: [&str; 3] = ["int", "long", "double"];
 
@@ -52,19 +40,4 @@ fn whole(fields: &Fields<'_>, min: i64, max: i64) -> Result<(i64, i64), Error> {
         fields.get(name).map_or(Ok(default), |args: Args<'_>| args.whole_within(min, max, &expected))
     };
     Ok((read("start", 0)?, read("step", 1)?))
-}
-
-impl Sequence {
-    /// Writes the number, four or eight bytes wide.
-    #[inline]
-    pub(crate) fn write(&self, draw: &Draw<'_>, hole: &mut [u8]) {
-        let nth = |start: i64, step: i64| start.wrapping_add(step.wrapping_mul(draw.number as i64));
-        match *self {
-            Self::Int { start, step } => hole.copy_from_slice(&(nth(start, step) as i32).to_le_bytes()),
-            Self::Long { start, step } => hole.copy_from_slice(&nth(start, step).to_le_bytes()),
-            Self::Double { start, step } => {
-                hole.copy_from_slice(&(start + step * draw.number as f64).to_le_bytes());
-            }
-        }
-    }
 }

@@ -1,11 +1,11 @@
 //! `$int` and `$long`: random whole numbers.
 
+use crate::arguments::Args;
 use crate::distribution::Whole;
 use crate::error::Error;
+use crate::fill::Fill;
 use crate::node::{Hole, Shape};
-use crate::parse::{Args, Parser};
-
-use super::Fill;
+use crate::parse::Parser;
 
 const SETTINGS: [&str; 3] = ["min", "max", "distribution"];
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 
-use super::Args;
+use crate::arguments::Args;
 
 const UNITS: [(&str, i64); 6] =
     [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::node::Shape;
 
-use super::Args;
+use crate::arguments::Args;
 
 /// Each key of Extended JSON, and how it is written.
 const FORMS: [(&str, &str); 17] = [

@@ -1,19 +1,17 @@
-//! From the template as typed to the template as meant.
-
-mod arguments;
+//! Parses a typed template to a tree of values.
 
 pub(crate) mod duration;
 
 mod extended;
 
-pub(crate) use arguments::{Args, Fields};
+pub(crate) mod same;
 
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::arguments::Args;
 use crate::error::{Error, suggestion};
-use crate::generator::{self, GENERATORS};
 use crate::node::{Node, Shape};
 use crate::random::salt;
 use crate::{DEPTH_MAX, IdForm, Settings, Template};
@@ -21,9 +19,16 @@ use crate::{DEPTH_MAX, IdForm, Settings, Template};
 /// The fields of a document in order.
 pub(crate) type FieldNodes = Vec<(String, Rc<Node>)>;
 
-/// What the parser knows on its way through the template.
+/// Parses the settings of a generator.
+pub(crate) type Parse = fn(&mut Parser<'_>, &Args<'_>) -> Result<Shape, Error>;
+
+/// The generators by name.
+pub(crate) type Generators = [(&'static str, Parse)];
+
+/// The state of a walk through the template.
 pub(crate) struct Parser<'s> {
     settings: &'s Settings,
+    generators: &'static Generators,
     dollars: Dollars,
     /// The finished fields of the documents around the current value, outermost first.
     levels: Vec<FieldNodes>,
@@ -44,18 +49,26 @@ enum Dollars {
 }
 
 /// The fields of a filter or an update, in which MongoDB's operators may stand.
-pub(crate) fn fragment(template: &Template, settings: &Settings) -> Result<FieldNodes, Error> {
-    parser(settings, Dollars::Operators).document("", template.fields())
+pub(crate) fn fragment(
+    template: &Template,
+    settings: &Settings,
+    generators: &'static Generators,
+) -> Result<FieldNodes, Error> {
+    parser(settings, generators, Dollars::Operators).document("", template.fields())
 }
 
-fn parser(settings: &Settings, dollars: Dollars) -> Parser<'_> {
-    Parser { settings, dollars, levels: Vec::new(), nesting: 0, arrays: 0, pad: None }
+fn parser<'s>(settings: &'s Settings, generators: &'static Generators, dollars: Dollars) -> Parser<'s> {
+    Parser { settings, generators, dollars, levels: Vec::new(), nesting: 0, arrays: 0, pad: None }
 }
 
 /// The fields of a template, checked against the settings.
-pub(crate) fn parse(template: &Template, settings: &Settings) -> Result<FieldNodes, Error> {
+pub(crate) fn parse(
+    template: &Template,
+    settings: &Settings,
+    generators: &'static Generators,
+) -> Result<FieldNodes, Error> {
     check_reserved(template.fields(), settings)?;
-    let mut parser = parser(settings, Dollars::Refused);
+    let mut parser = parser(settings, generators, Dollars::Refused);
     if let Some(name) = template.fields().keys().find(|name| name.starts_with('$')) {
         return Err(field(
             &format!("document.{name}"),
@@ -190,7 +203,7 @@ impl Parser<'_> {
             return Ok(self.node(Shape::Document(fields), args.path()));
         }
         let name = map.keys().find(|key| key.starts_with('$')).map_or("", String::as_str);
-        let Some((_, parse)) = GENERATORS.iter().find(|(known, _)| *known == name) else {
+        let Some((_, parse)) = self.generators.iter().find(|(known, _)| *known == name) else {
             return self.operators(args, map, name);
         };
         if map.len() > 1 {
@@ -198,7 +211,7 @@ impl Parser<'_> {
         }
         let inner = Args::new(format!("{}.{name}", args.path()), &map[name]);
         if name == "$same" {
-            return generator::parse_same(self, &inner);
+            return same::parse(self, &inner);
         }
         let shape = parse(self, &inner)?;
         Ok(self.node(shape, args.path()))
@@ -212,22 +225,25 @@ impl Parser<'_> {
         name: &str,
     ) -> Result<Rc<Node>, Error> {
         if self.dollars == Dollars::Refused {
-            return Err(unknown(args.path(), name));
+            return Err(self.unknown(args.path(), name));
         }
         let fields = self.document(args.path(), map)?;
         Ok(self.node(Shape::Document(fields), args.path()))
+    }
+
+    /// The error for an unknown generator.
+    fn unknown(&self, path: &str, name: &str) -> Error {
+        let known: Vec<&str> =
+            self.generators.iter().map(|(known, _)| *known).chain(extended::keys()).collect();
+        let near = suggestion(name, &known);
+        let generators: Vec<&str> = self.generators.iter().map(|(known, _)| *known).collect();
+        let mend =
+            if near.starts_with("did") { near } else { format!("known here: {}", generators.join(", ")) };
+        Error::UnknownGenerator { path: path.to_owned(), name: name.to_owned(), mend }
     }
 }
 
 fn too_deep(args: &Args<'_>) -> Error {
     let path: String = args.path().chars().take(80).collect();
     Error::TooDeep { path: format!("{path}...") }
-}
-
-fn unknown(path: &str, name: &str) -> Error {
-    let known: Vec<&str> = GENERATORS.iter().map(|(known, _)| *known).chain(extended::keys()).collect();
-    let near = suggestion(name, &known);
-    let generators: Vec<&str> = GENERATORS.iter().map(|(known, _)| *known).collect();
-    let mend = if near.starts_with("did") { near } else { format!("known here: {}", generators.join(", ")) };
-    Error::UnknownGenerator { path: path.to_owned(), name: name.to_owned(), mend }
 }

@@ -355,5 +355,5 @@ fn versions_of_a_document_differ_in_all_that_is_random_and_the_first_is_the_inse
     assert_eq!(encode(1).get_i64("n").unwrap(), 5);
     assert_ne!(encode(1).get_str("t").unwrap(), encode(2).get_str("t").unwrap());
     let key = encode(1).get_str("_id").unwrap().to_owned();
-    assert_eq!(plimsoll_document::user::tail(key.as_bytes()).unwrap(), IDENTITY.id[4..]);
+    assert_eq!(plimsoll_document::ycsb_id::tail(key.as_bytes()).unwrap(), IDENTITY.id[4..]);
 }

@@ -1,11 +1,12 @@
 //! The last step of the audit: states, sightings and marks folded a word (32 documents) at a time.
 
 use super::findings::{EXAMPLES_MAX, Examples, Findings};
-use super::{EXPLAINED, REPEATED, Touched, UNDONE};
+use super::{EXPLAINED, REPEATED, UNDONE};
 use crate::intents::Intent;
 use crate::ledger::Ledger;
 use crate::numbers::Place;
 use crate::pairs::{DOCUMENTS_PER_PAGE, Pairs, State, first_of, lanes, occupied, offsets};
+use crate::touched::Touched;
 use crate::versions::Versions;
 
 /// 32 documents, sorted: each field holds the low bit of the pair of each document it is true of.

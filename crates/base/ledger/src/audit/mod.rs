@@ -5,10 +5,8 @@ mod sight;
 mod fold;
 
 mod findings;
-mod touched;
 
 pub use findings::{EXAMPLES_MAX, Examples, Findings};
-pub use touched::Touched;
 
 use std::collections::BTreeSet;
 
@@ -16,6 +14,7 @@ use crate::intents::Intent;
 use crate::ledger::Ledger;
 use crate::numbers::Place;
 use crate::pairs::{Pairs, State};
+use crate::touched::{self, Touched};
 use crate::versions::Versions;
 
 /// Seen once, and the content is what the receipt says.

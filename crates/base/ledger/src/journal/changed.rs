@@ -8,12 +8,12 @@ use super::error::Error;
 use super::files::write_whole;
 use super::header::Header;
 use super::record::{Kind, Record, Scanned, put_all, put_end, put_intents, put_words, scan};
-use crate::audit::Touched;
 use crate::changes::Changes;
 use crate::intents::Intents;
 use crate::ledger::Ledger;
 use crate::numbers::Deal;
 use crate::pairs::DOCUMENTS_PER_PAGE;
+use crate::touched::Touched;
 use crate::versions::PER_PAGE;
 
 fn path(dir: &Path) -> PathBuf {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fs, io};
 
-use super::crc32::crc32;
 use super::error::Error;
 use super::files::write_whole;
 use crate::numbers::Deal;
@@ -56,7 +55,7 @@ impl Header {
 
     /// What each checksum of this run's records begins with, so that another run's record is none.
     pub fn salt(&self) -> u32 {
-        crc32(0, &self.run.to_bytes())
+        crc32fast::hash(&self.run.to_bytes())
     }
 
     fn to_text(&self) -> String {
@@ -70,7 +69,7 @@ impl Header {
             self.kept.start,
             self.kept.end,
         );
-        let crc = crc32(0, body.as_bytes());
+        let crc = crc32fast::hash(body.as_bytes());
         format!("{body}crc {crc:08x}\n")
     }
 
@@ -101,7 +100,7 @@ impl Header {
 fn checked(text: &str) -> Option<&str> {
     let at = text.rfind("crc ")?;
     let (body, last) = text.split_at(at);
-    (last == format!("crc {:08x}\n", crc32(0, body.as_bytes()))).then_some(body)
+    (last == format!("crc {:08x}\n", crc32fast::hash(body.as_bytes()))).then_some(body)
 }
 
 fn value<'a>(body: &'a str, name: &str) -> Option<&'a str> {

@@ -8,7 +8,6 @@
 //! afterwards into another, and the journals, which grow by each page that changed in each flush, go.
 
 mod changed;
-mod crc32;
 mod error;
 mod files;
 mod header;

@@ -13,7 +13,6 @@
 //! | 24..28 | checksum of the page's words; 0 for others |
 //! | 28..32 | checksum of the run and the bytes before |
 
-use super::crc32::crc32;
 use super::list;
 use crate::changes::Changed;
 use crate::intents::Intents;
@@ -99,7 +98,7 @@ fn put_paged(into: &mut Vec<u8>, salt: u32, fields: [u32; 3], number: u64, words
     let head = into.len();
     into.resize(head + HEAD_BYTES, 0);
     words.iter().for_each(|word| into.extend_from_slice(&word.to_le_bytes()));
-    let crc = crc32(0, &into[head + HEAD_BYTES..]);
+    let crc = crc32fast::hash(&into[head + HEAD_BYTES..]);
     let mut bytes = Vec::with_capacity(HEAD_BYTES);
     put_head(&mut bytes, salt, fields, number, crc);
     into[head..head + HEAD_BYTES].copy_from_slice(&bytes);
@@ -116,7 +115,7 @@ fn put_head(into: &mut Vec<u8>, salt: u32, fields: [u32; 3], number: u64, payloa
     fields.iter().for_each(|field| into.extend_from_slice(&field.to_le_bytes()));
     into.extend_from_slice(&number.to_le_bytes());
     into.extend_from_slice(&payload_crc.to_le_bytes());
-    let crc = crc32(salt, &into[start..]);
+    let crc = salted_crc(salt, &into[start..]);
     into.extend_from_slice(&crc.to_le_bytes());
 }
 
@@ -142,7 +141,7 @@ pub(super) fn scan(bytes: &[u8], salt: u32) -> impl Iterator<Item = Scanned> {
 fn read(bytes: &[u8], salt: u32) -> Option<(Record, usize)> {
     let head = bytes.first_chunk::<HEAD_BYTES>()?;
     let number = u64::from_le_bytes(*head[16..].first_chunk()?);
-    if head[..4] != MAGIC || field(head, 28) != crc32(salt, &head[..28]) {
+    if head[..4] != MAGIC || field(head, 28) != salted_crc(salt, &head[..28]) {
         return None;
     }
     let worker = field(head, 4);
@@ -176,7 +175,7 @@ fn read(bytes: &[u8], salt: u32) -> Option<(Record, usize)> {
 
 fn read_words(bytes: &[u8], crc: u32) -> Option<Box<Words>> {
     let payload = bytes.first_chunk::<PAGE_BYTES>()?;
-    if crc32(0, payload) != crc {
+    if crc32fast::hash(payload) != crc {
         return None;
     }
     let mut words = Box::new([0; PAGE_BYTES / 8]);
@@ -188,6 +187,13 @@ fn read_words(bytes: &[u8], crc: u32) -> Option<Box<Words>> {
 
 fn field(head: &[u8; HEAD_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
+}
+
+/// The CRC-32 of `bytes` that follow bytes with the checksum `salt`.
+fn salted_crc(salt: u32, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(salt);
+    hasher.update(bytes);
+    hasher.finalize()
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use super::files::journal_path;
 use super::header::Header;
 use super::replay::replay;
 use super::saved;
-use crate::audit::Touched;
 use crate::changes::Changes;
 use crate::intents::{Intent, Intents};
 use crate::ledger::Ledger;
+use crate::touched::Touched;
 
 /// A ledger read back from disk.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,10 +2,10 @@
 
 use crate::DEPTH_MAX;
 
-use super::error::Problem;
 use super::kind::Kind;
 use super::rows::Row;
 use crate::file::error::{Column, Failure};
+use crate::file::table_error::Problem;
 
 /// The columns of a table, laid out as a document.
 #[derive(Debug)]

@@ -4,10 +4,7 @@ use std::str::FromStr;
 
 use bson::{DateTime, Decimal128};
 
-use super::error::Problem;
-
-/// The types as they are written, for messages.
-pub(super) const KINDS: &str = "auto(), boolean(), date(), decimal(), double(), int32(), int64(), string()";
+use crate::file::table_error::Problem;
 
 /// How the text of a column becomes a value.
 ///

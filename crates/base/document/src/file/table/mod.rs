@@ -9,8 +9,6 @@
 //! out, whatever the type, and so is a document whose values are all empty. Every row has as many values as there are
 //! names.
 
-mod error;
-
 mod header;
 
 mod kind;
@@ -23,11 +21,6 @@ use super::Records;
 use super::error::Failure;
 use header::Header;
 use rows::Rows;
-
-pub use error::Problem;
-
-/// The most columns of a table.
-const COLUMNS_MAX: usize = 4096;
 
 /// Reads every row up to the end of the input.
 pub(super) fn read(input: &mut impl Read, separator: u8, records: &mut Records) -> Result<(), Failure> {

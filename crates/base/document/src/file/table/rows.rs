@@ -7,8 +7,8 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use crate::DOCUMENT_BYTES_MAX;
 use crate::file::error::{self, Column, Failure};
 
-use super::COLUMNS_MAX;
-use super::error::Problem;
+use crate::file::table_error::COLUMNS_MAX;
+use crate::file::table_error::Problem;
 
 /// A reader of rows.
 pub(super) struct Rows<R> {

@@ -1,9 +1,12 @@
-//! What can be wrong with a table, and the mend.
+//! Reports faults of a table and their fixes.
 
 use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 
-use super::COLUMNS_MAX;
-use super::kind::KINDS;
+/// The types as they are written, for messages.
+pub(super) const KINDS: &str = "auto(), boolean(), date(), decimal(), double(), int32(), int64(), string()";
+
+/// The most columns of a table.
+pub(super) const COLUMNS_MAX: usize = 4096;
 
 /// What is wrong with the first line, a row or a value of a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

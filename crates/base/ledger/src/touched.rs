@@ -98,7 +98,7 @@ impl Touched {
 }
 
 /// Every bit that either has.
-pub(super) fn union(mine: &mut Pairs, theirs: &Pairs) {
+pub(crate) fn union(mine: &mut Pairs, theirs: &Pairs) {
     for (index, words) in theirs.pages() {
         let mut joined = Box::new(*mine.page(index));
         joined.iter_mut().zip(words).for_each(|(mine, theirs)| *mine |= theirs);

@@ -1,9 +1,32 @@
-//! How long a text, binary or array is.
+//! Holds the sizes of values, and the lengths of texts, binary data and arrays.
 
+use crate::arguments::{Args, Fields};
 use crate::error::Error;
-use crate::node::Size;
-use crate::parse::{Args, Fields};
 use crate::random::below;
+
+/// The least and the largest size, in bytes; saturating, so that absurd templates end in an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) min: usize,
+    pub(crate) max: usize,
+}
+
+impl Size {
+    /// A size that never changes.
+    pub(crate) fn exact(bytes: usize) -> Self {
+        Self { min: bytes, max: bytes }
+    }
+
+    /// The size of both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
+    }
+
+    /// This size, `times` times.
+    pub(crate) fn times(self, times: Lengths) -> Self {
+        Self { min: self.min.saturating_mul(times.min), max: self.max.saturating_mul(times.max) }
+    }
+}
 
 /// A length from `min` to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

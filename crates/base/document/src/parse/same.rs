@@ -1,13 +1,15 @@
-//! `$same`: the value of an earlier field.
+//! Parses `$same`: the value of an earlier field.
 //!
-//! Nothing is copied at run time: the earlier field's value is a function of its place, so the same program at the
-//! same place makes the same bytes.
+//! Nothing is copied at run time: the earlier value depends only on its place, so the same program at the same place
+//! generates the same bytes.
 
 use std::rc::Rc;
 
+use crate::arguments::Args;
 use crate::error::{Error, suggestion};
 use crate::node::{Node, Shape};
-use crate::parse::{Args, Parser};
+
+use super::Parser;
 
 /// Finds the field that `"field"` or `"outer.inner"` names.
 pub(crate) fn parse(parser: &Parser<'_>, args: &Args<'_>) -> Result<Rc<Node>, Error> {
@@ -30,7 +32,7 @@ pub(crate) fn parse(parser: &Parser<'_>, args: &Args<'_>) -> Result<Rc<Node>, Er
 }
 
 /// The error for a `$same` that the table of generators reaches, which it never should.
-pub(crate) fn parse_misplaced(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
+pub(crate) fn misplaced(_: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
     Err(args.expected("the name of an earlier field"))
 }
 

@@ -1,12 +1,13 @@
-//! From the template as meant to a program of bytes: constants and holes of fixed width melt into runs, which are
-//! copied at once and then patched.
+//! Compiles a tree of values to a program: joins constants and holes of fixed width to runs, which are copied at once and
+//! then patched.
 
 use std::rc::Rc;
 
-use crate::generator::{Chooser, Fill, Lengths};
+use crate::fill::{Chooser, Fill};
 use crate::node::{ARRAY, BINARY, DOCUMENT, Family, Hole, Node, STRING, Shape};
 use crate::parse::FieldNodes;
 use crate::random::{Odds, stride};
+use crate::size::Lengths;
 
 /// The largest generated array, in bytes, that is written out item by item as one run.
 const UNROLLED_BYTES_MAX: usize = 65_536;
