@@ -2,12 +2,12 @@
 
 use crate::http1;
 
-/// An answer, as far as it was asked for.
+/// An answer. It holds only the requested parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer<'a> {
     pub status: u16,
     pub fields: Fields<'a>,
-    /// Empty unless it was to be kept.
+    /// Empty unless the request keeps it.
     pub body: &'a [u8],
     pub body_len: u64,
     pub is_too_large: bool,
@@ -16,14 +16,14 @@ pub(crate) struct Answer<'a> {
 /// The headers of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fields<'a> {
-    /// As they came.
+    /// As received.
     Raw(&'a [u8]),
-    /// As the library understood them.
+    /// As the library parsed them.
     Map(&'a http::HeaderMap),
 }
 
 impl<'a> Fields<'a> {
-    /// The first of that name, which is in lower case.
+    /// The first header of that name, in lower case.
     pub(crate) fn get(self, name: &str) -> Option<&'a [u8]> {
         match self {
             Self::Raw(head) => http1::header(head, name),

@@ -1,12 +1,13 @@
-//! What an answer says of the operation: whether it was as expected, and if not, of which class the failure is.
+//! Classifies the answer to an operation as an outcome.
 //!
-//! A status that the check does not take decides first. 4xx says that nothing was done: rejected, by class; 429 sheds load,
-//! and does so before any work. 5xx is said from the middle of the work, by the service (500, or 503 when its database gave no
-//! answer in time) or by somebody who lost it on the way (502, 503, 504): a write may have been done, so the outcome is
-//! unknown. Only 501 and 505 are 5xx of a request that was not understood. An answer with an expected status that fails
-//! another condition is rejected as unexpected, and one that is larger than `http.limits.answer` as too large an answer, since
-//! nobody looked at the rest of it. No answer is unknown, whatever the reason: the request may have arrived. It was not tried
-//! where the server of HTTP/2 says so, and where there was no connection to send it on.
+//! An unexpected status decides first. 4xx means that nothing was done: rejected, by class. That includes 429, which sheds
+//! load before any work. 5xx comes from the middle of the work: from the service (500, or 503 when its database did not
+//! answer in time) or from a proxy that lost it (502, 503, 504). A write may have been done, so the outcome is unknown. Only
+//! 501 and 505 mean that the request was not understood.
+//!
+//! An answer with an expected status that fails another condition is rejected as unexpected. An answer larger than
+//! `http.limits.answer` is rejected as too large, because its rest was not checked. A missing answer is unknown: the request
+//! may have arrived. A request was not tried if an HTTP/2 server says so, or if there was no connection for it.
 
 use std::io;
 
@@ -18,7 +19,7 @@ use crate::fault::Fault;
 use crate::json::{self, Found};
 use crate::setup::{Call, Condition, TextWant, ValueWant};
 
-/// What an answer says of the operation at place `operation`; counts its status and every condition.
+/// The outcome of an answer to the operation with index `operation`. Counts its status and every condition.
 pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, counts: &Counts) -> Outcome {
     counts.status(operation, answer.status);
     let takes = call.checks.takes(answer.status);
@@ -37,7 +38,7 @@ pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, count
     }
 }
 
-/// What no answer says of the operation; every condition has failed.
+/// The outcome of an unanswered request. Counts every condition as failed.
 pub(crate) fn unanswered(call: &Call, operation: usize, fault: &Fault, counts: &Counts) -> Outcome {
     counts.status(operation, 0);
     (0..call.checks.names.len()).for_each(|check| counts.check(operation, check, false));
@@ -50,7 +51,7 @@ pub(crate) fn unanswered(call: &Call, operation: usize, fault: &Fault, counts: &
     }
 }
 
-/// The class of a status that was not expected.
+/// The outcome of an unexpected status.
 fn of_status(status: u16) -> Outcome {
     match status {
         400 | 409 | 412 | 422 | 428 => Outcome::Rejected(Rejection::Validation),

@@ -1,4 +1,4 @@
-//! Opens a stream to the service: resolve, connect, TLS, all within one time limit.
+//! Opens a stream to the service and explains why one cannot be opened.
 
 use std::io;
 use std::time::Duration;
@@ -8,59 +8,59 @@ use plimsoll_net::{ConnectError, Destination, Stream};
 use crate::scenario::Protocol;
 use crate::setup::Endpoint;
 
-/// Why there is no connection, or nobody is known on it.
+/// Why there is no usable connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing listens there.
+    /// No server listens there.
     #[error(
         "{address} refused the connection: start the service there, or correct host and port in `http.url`"
     )]
     Refused {
-        /// Where.
+        /// The address.
         address: String,
     },
-    /// The network or the name service says no.
+    /// The network or the name service failed.
     #[error("{address} cannot be reached ({source}): check the host name in `http.url` and the network")]
     Unreachable {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No connection, or no answer, in time.
+    /// No connection or no answer in time.
     #[error(
         "{address} did not answer within {limit:?}: is it stopped or overloaded? Or raise the time limit"
     )]
     Timeout {
-        /// Where.
+        /// The address.
         address: String,
         /// The time limit.
         limit: Duration,
     },
-    /// A connection, and then no word of TLS in time.
+    /// The TCP connection was open, but TLS did not start in time.
     #[error(
-        "{address} took the connection and then did not begin TLS within {limit:?}: check the port and that https is spoken \
-         there, or raise `http.limits.connect_timeout`"
+        "{address} accepted the connection but did not begin TLS within {limit:?}: check the port and that it speaks https, \
+         or raise `http.limits.connect_timeout`"
     )]
     NoTls {
-        /// Where.
+        /// The address.
         address: String,
         /// The time limit.
         limit: Duration,
     },
-    /// TLS was offered to a server that speaks HTTP in the clear.
+    /// The server speaks HTTP without TLS.
     #[error("{address} answers HTTP in the clear, without TLS: write http:// in `http.url`")]
     InTheClear {
-        /// Where.
+        /// The address.
         address: String,
     },
     /// The TLS handshake failed.
     #[error(
         "no TLS session with {address} ({source}): check that it speaks TLS, its name and its authority; `http.tls.ca` names \
-         an authority, `http.tls.insecure` believes anybody"
+         an authority, `http.tls.insecure` accepts any certificate"
     )]
     Tls {
-        /// Where.
+        /// The address.
         address: String,
         /// The reason.
         source: ConnectError,
@@ -68,17 +68,17 @@ pub enum Error {
     /// The service speaks another protocol.
     #[error("{address} does not speak HTTP/2: say `protocol: http1`")]
     NoHttp2 {
-        /// Where.
+        /// The address.
         address: String,
     },
-    /// What listens there does not answer like an HTTP server.
+    /// The peer does not answer like an HTTP server.
     #[error(
         "{address} does not answer like an HTTP server ({detail}): check the port, and whether it wants https"
     )]
     NotHttp {
-        /// Where.
+        /// The address.
         address: String,
-        /// What was wrong.
+        /// The fault in its answer.
         detail: String,
     },
     /// The login was refused.
@@ -86,7 +86,7 @@ pub enum Error {
         "the login at {address} was answered with {status}: check the credentials in `http.auth.login.request`"
     )]
     Login {
-        /// Where.
+        /// The address.
         address: String,
         /// The status.
         status: u16,
@@ -94,15 +94,15 @@ pub enum Error {
     /// The answer to the login holds no token.
     #[error("the answer to the login at {address} has no token at {place}: correct `http.auth.login.token`")]
     NoToken {
-        /// Where.
+        /// The address.
         address: String,
-        /// Where it was looked for.
+        /// The path in the answer.
         place: String,
     },
-    /// Password or token were refused.
+    /// The service refused the password or the token.
     #[error("{address} answered {status} to a request with these credentials: check `http.auth`")]
     Credentials {
-        /// Where.
+        /// The address.
         address: String,
         /// The status.
         status: u16,

@@ -8,17 +8,17 @@ use crate::http2;
 use crate::scenario::Protocol;
 use crate::setup::Endpoint;
 
-/// A connection of the load.
+/// A connection for one request at a time.
 #[derive(Debug)]
 pub(crate) enum Connection {
-    /// A connection of its own.
+    /// A connection.
     Http1(Box<http1::Connection>),
-    /// A stream at a time on a connection that others use as well.
+    /// A slot for one stream on a shared connection.
     Http2(Box<http2::Slot>),
 }
 
 impl Connection {
-    /// Opens one; over HTTP/2 it may share a connection of `pool`.
+    /// Opens one. Over HTTP/2 it may share a connection of `pool`.
     pub(crate) async fn open(endpoint: &Endpoint, pool: &http2::Pool) -> Result<Self, Error> {
         let lost = |source| Error::Unreachable { address: endpoint.shown(), source };
         match endpoint.protocol {
@@ -36,11 +36,11 @@ impl Connection {
         }
     }
 
-    /// Sends a request, of which the head has `head_len` bytes, and collects its answer.
+    /// Sends a request with a head of `head_len` bytes and collects its answer.
     pub(crate) async fn exchange(&mut self, request: &[u8], head_len: usize, ask: Ask) -> Result<(), Fault> {
         match self {
             Self::Http1(connection) => connection.exchange(request, ask).await,
-            // A future is as large as its largest part, and is copied when it is made: the large one stands apart.
+            // A future is as large as its largest part and is copied when it is made, so the large one is boxed.
             Self::Http2(slot) => Box::pin(slot.exchange(request, head_len, ask)).await,
         }
     }
@@ -62,8 +62,8 @@ impl Connection {
         }
     }
 
-    /// Bytes sent and received by the last request, TLS and TCP not counted. On a connection that others use as well, a
-    /// request is given what went over it since the last one ended: the sum is right.
+    /// Bytes sent and received by the last request, without TLS and TCP. On a shared connection a request gets all bytes
+    /// since the last request ended; the sum is exact.
     pub(crate) fn bytes(&mut self) -> (u64, u64) {
         match self {
             Self::Http1(connection) => (connection.sent(), connection.incoming.received()),
@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// Whether it must be opened anew.
+    /// Whether a new connection is needed.
     pub(crate) fn is_broken(&self) -> bool {
         match self {
             Self::Http1(connection) => connection.is_broken(),
@@ -79,7 +79,7 @@ impl Connection {
         }
     }
 
-    /// Whether the server has ended it since the last answer, so that nothing can be sent on it.
+    /// Whether the server closed it since the last answer.
     pub(crate) async fn is_stale(&mut self) -> bool {
         match self {
             Self::Http1(connection) => connection.is_stale().await,

@@ -1,4 +1,4 @@
-//! What one worker counted besides the engine: the answers of each operation by status, and how often each check held.
+//! Counts a worker's answers by operation and status, and how often each check held.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,30 +10,30 @@ use crate::setup::Setup;
 /// One more than the largest status.
 const STATUSES: usize = 600;
 
-/// What became of the answers of one operation. Parts add up to the whole, field by field.
+/// The answers of one operation. Parts add up to the whole, field by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answers {
     /// The operation's name.
     pub operation: String,
     /// Every check, in the order of the scenario, the status first.
     pub checks: Vec<CheckCount>,
-    /// How many answers had each status; 0 counts the requests that were not answered. Further attempts count as well.
+    /// The number of answers by status; 0 counts the unanswered requests. Retries count as well.
     pub statuses: BTreeMap<u16, u64>,
 }
 
-/// How often one check held. A request that was not answered fails all of its checks.
+/// How often one check held. An unanswered request fails all of its checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CheckCount {
-    /// What is checked, as in `status 201` or `json items.0.id`.
+    /// The check, for example `status 201` or `json items.0.id`.
     pub name: String,
     /// How often it held.
     pub passed: u64,
-    /// How often it did not.
+    /// How often it failed.
     pub failed: u64,
 }
 
 impl Answers {
-    /// Adds every count of `other`, which is of the same operation.
+    /// Adds every count of `other`, which belongs to the same operation.
     pub fn merge(&mut self, other: &Self) {
         for (sum, part) in self.checks.iter_mut().zip(&other.checks) {
             sum.passed += part.passed;
@@ -67,19 +67,19 @@ impl Counts {
         Self { operations: setup.calls.iter().map(|call| operation(call.checks.names.len())).collect() }
     }
 
-    /// An answer with a status; 0 for none.
+    /// Counts an answer by its status; 0 for no answer.
     pub(crate) fn status(&self, operation: usize, status: u16) {
         if let Some(counter) = self.operations[operation].statuses.get(usize::from(status)) {
             add_one(counter);
         }
     }
 
-    /// A check held or did not.
+    /// Counts whether a check held.
     pub(crate) fn check(&self, operation: usize, check: usize, held: bool) {
         add_one(&self.operations[operation].checks[check][usize::from(!held)]);
     }
 
-    /// All that was counted so far.
+    /// The counts so far.
     pub(crate) fn read(&self, setup: &Setup) -> Vec<Answers> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let both = setup.calls.iter().zip(&self.operations);

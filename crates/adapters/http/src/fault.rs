@@ -2,9 +2,12 @@
 
 use std::io;
 
-use crate::http1::Malformed;
+/// Bytes that are not an HTTP answer, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Malformed(pub &'static str);
 
-/// Why an exchange failed. After any of these the connection is of no use any more.
+/// Why an exchange failed. The connection is unusable after any of these.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// No answer in time.
@@ -13,14 +16,14 @@ pub(crate) enum Fault {
     /// The connection broke.
     #[error("{0}")]
     Lost(#[from] io::Error),
-    /// The answer made no sense.
+    /// The answer is malformed.
     #[error("{0}")]
     Malformed(#[from] Malformed),
-    /// The server said that it did not try (HTTP/2 only).
+    /// The server did not try the request (HTTP/2 only).
     #[error("the server refused the stream")]
     NotTried,
-    /// The server ends the connection and did not take the request, which may go by another (HTTP/2 only).
-    #[error("the server ends the connection and takes no more requests on it")]
+    /// The server closes the connection and did not take the request; another connection may send it (HTTP/2 only).
+    #[error("the server closes the connection and takes no more requests on it")]
     Leaving,
 }
 

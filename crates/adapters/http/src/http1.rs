@@ -1,7 +1,7 @@
-//! Our own HTTP/1.1 client: one connection, one request in flight, and no allocation once its buffers have grown.
+//! Speaks HTTP/1.1: one request in flight per connection, and no allocation once the buffers have grown.
 
 pub(crate) use connection::Connection;
-pub(crate) use framing::{Ask, Malformed, header};
+pub(crate) use framing::{Ask, header};
 
 mod connection;
 mod framing;

@@ -1,6 +1,6 @@
-//! HTTP/2 by way of the `h2` crate: each connection of the load is a stream at a time of a connection that several share.
+//! Speaks HTTP/2 through the `h2` crate: several slots share a connection, with one stream in flight each.
 //!
-//! It allocates for each request; what it costs is measured, not hidden.
+//! It allocates for each request, and the measured cost includes that.
 
 pub(crate) use session::Pool;
 pub(crate) use slot::Slot;

@@ -1,4 +1,4 @@
-//! From BSON, as templates make it, to JSON and to parts of a URL; and values found in the JSON of an answer.
+//! Renders the BSON of templates as JSON and as parts of a URL, and finds values in the JSON of an answer.
 
 pub(crate) use found::Found;
 pub(crate) use path::Path;

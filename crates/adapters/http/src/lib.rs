@@ -1,13 +1,13 @@
-//! HTTP behind the load engine's port: requests from templates, checked answers, and the null HTTP server.
+//! Puts HTTP behind the load engine's port: requests from templates, checked answers, and the null HTTP server.
 //!
-//! In reading order: what a scenario may say ([`scenario`]), what it means ([`setup`]), whether the service can be reached
-//! ([`preflight`]), the load target ([`target`]), what it counted besides ([`counts`]), and the server that answers at once
-//! ([`null`]). Below them: how a request is made ready (`prepared`, `document_numbers`, `json`), the two clients (`http1`, our own, and
-//! `http2`), and what an answer says of the operation (`classify`).
+//! In reading order: the scenario's section ([`scenario`]), its compiled form ([`setup`]), the check before the load
+//! ([`preflight`]), the load target ([`target`]), its counters ([`counts`]), and the null server ([`null`]). Below them: the
+//! preparation of a request (`prepared`, `document_numbers`, `json`), the two clients (`http1`, our own, and `http2`), and
+//! the classification of answers (`classify`).
 //!
-//! A request over HTTP/1.1 allocates nothing once the buffers have grown, costs one write and, as a rule, one read.
+//! A request over HTTP/1.1 allocates nothing once the buffers have grown. It costs one write and, as a rule, one read.
 //!
-//! It must not know MongoDB, reports or the other engines.
+//! This crate must not know MongoDB, reports or the other engines.
 
 pub mod scenario;
 pub mod setup;

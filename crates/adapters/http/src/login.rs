@@ -1,4 +1,4 @@
-//! The token that the service gives: asked for once a worker, and again when it is no longer taken.
+//! Logs in once per worker, and again when the service rejects the token.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -18,13 +18,13 @@ use crate::setup::{Endpoint, Login, is_token};
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     current: StdMutex<Arc<Token>>,
-    /// Whether a request with the current token was taken. One that never was is not asked for again.
-    proven: AtomicBool,
-    /// One asks at a time.
-    asking: Mutex<()>,
+    /// Whether the service accepted a request with the current token. A token that it never accepted is not renewed.
+    accepted: AtomicBool,
+    /// Serialises logins.
+    login: Mutex<()>,
 }
 
-/// A token, and the how many-th it is; before the first it is empty.
+/// A token and its generation; empty before the first login.
 #[derive(Debug, Default)]
 pub(crate) struct Token {
     pub text: Vec<u8>,
@@ -36,17 +36,17 @@ impl Tokens {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A request with the current token was taken.
-    pub(crate) fn prove(&self) {
-        self.proven.store(true, Ordering::Relaxed);
+    /// Notes that the service accepted a request with the current token.
+    pub(crate) fn set_accepted(&self) {
+        self.accepted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether another token than that of this generation is there, or may be asked for.
+    /// Whether a token later than this generation exists, or a login may get one.
     pub(crate) fn may_renew(&self, generation: u64) -> bool {
-        self.current().generation != generation || self.proven.load(Ordering::Relaxed)
+        self.current().generation != generation || self.accepted.load(Ordering::Relaxed)
     }
 
-    /// A token later than that of `generation`: one that somebody else has got meanwhile, or a new one.
+    /// A token later than `generation`: from another connection's login, or from a new one.
     pub(crate) async fn later_than(
         &self,
         generation: u64,
@@ -55,21 +55,21 @@ impl Tokens {
         worker: u64,
         endpoint: &Endpoint,
     ) -> Result<Arc<Token>, Error> {
-        let _asking = self.asking.lock().await;
+        let _login = self.login.lock().await;
         let current = self.current();
         if current.generation > generation {
             return Ok(current);
         }
-        let text = ask(login, connection, worker, endpoint).await?;
+        let text = log_in(login, connection, worker, endpoint).await?;
         let token = Arc::new(Token { text, generation: generation + 1 });
-        self.proven.store(false, Ordering::Relaxed);
+        self.accepted.store(false, Ordering::Relaxed);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&token);
         Ok(token)
     }
 }
 
-/// Logs in. The number of the worker fills the generators of the request.
-pub(crate) async fn ask(
+/// Logs in. The worker's number seeds the generators of the request.
+pub(crate) async fn log_in(
     login: &Login,
     connection: &mut Connection,
     worker: u64,
@@ -86,12 +86,12 @@ pub(crate) async fn ask(
     token(login, &connection.answer(), endpoint)
 }
 
-/// The moment that requests carry, in milliseconds since 1970.
+/// The current time for requests, in milliseconds since 1970.
 pub(crate) fn now_ms() -> i64 {
     i64::try_from(plimsoll_measure::clock::wall_ms()).unwrap_or(i64::MAX)
 }
 
-/// Why the first request on a connection was not answered.
+/// Explains why the first request on a connection was not answered.
 pub(crate) fn no_answer(fault: &Fault, endpoint: &Endpoint) -> Error {
     let address = endpoint.shown();
     match fault {

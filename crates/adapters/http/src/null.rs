@@ -1,7 +1,7 @@
-//! The null HTTP server: answers every request at once, always the same, and keeps nothing.
+//! Serves the same answer to every request at once and stores nothing.
 //!
-//! What a load reaches against it is the ceiling of the ruler itself. A freeze makes it a server that stalls, for the
-//! self-test of response times. It speaks HTTP/1.1 in the clear, on one thread of its own.
+//! Its load line is the ceiling of the ruler itself. A freeze stalls it, for the self-test of response times. It speaks
+//! HTTP/1.1 without TLS, on one thread.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -19,16 +19,16 @@ mod gate;
 mod request;
 mod session;
 
-/// How it behaves.
+/// The settings of a null server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The status of every answer.
     pub status: u16,
     /// Its body.
     pub body: Vec<u8>,
-    /// What the body is.
+    /// The `content-type` of the body.
     pub content_type: String,
-    /// How long each answer is withheld. The runtime rounds to milliseconds.
+    /// The delay of each answer. The runtime rounds it to milliseconds.
     pub delay: Duration,
 }
 
@@ -44,11 +44,9 @@ impl Default for Options {
     }
 }
 
-/// A null server that could not be started.
+/// The null server could not start.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "no port of the loopback address can be listened on ({0}): close programs that hold many connections"
-)]
+#[error("the null server cannot listen on a loopback port ({0}): close programs that hold many connections")]
 pub struct Error(#[from] pub io::Error);
 
 /// A null HTTP server on a free port of 127.0.0.1. Dropping it closes its connections and ends its thread.
@@ -60,11 +58,11 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct Inside {
     gate: Gate,
-    /// The whole answer, and how much of it is the head.
+    /// The complete answer.
     answer: Vec<u8>,
     head_len: usize,
     answered: AtomicU64,
@@ -72,10 +70,10 @@ pub(crate) struct Inside {
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Errors
-    /// [`Error`] if no port or no thread can be had.
+    /// No port or no thread is available.
     pub fn start(options: &Options) -> Result<Self, Error> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -89,10 +87,10 @@ impl Server {
                 let _within = runtime.enter();
                 tokio::net::TcpListener::from_std(listener)
             };
-            // Without a listener nobody is served: the connections of the kernel's queue are closed.
+            // Without a listener the kernel closes the queued connections.
             if let Ok(listener) = listener {
                 drop(runtime.spawn(session::accept(listener, shared)));
-                // Told or dropped: both mean the end. The runtime's end closes every connection.
+                // A message and a dropped sender both mean the end. Dropping the runtime closes every connection.
                 let _ = runtime.block_on(closed);
             }
         };
@@ -100,17 +98,17 @@ impl Server {
         Ok(Self { address, inside, closing: Some(closing), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Its address.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many requests it has answered so far.
+    /// The number of answered requests.
     pub fn answered(&self) -> u64 {
         self.inside.answered.load(Ordering::Relaxed)
     }
 
-    /// How many bytes the bodies of the requests have had.
+    /// The total size of the request bodies in bytes.
     pub fn body_bytes(&self) -> u64 {
         self.inside.body_bytes.load(Ordering::Relaxed)
     }
@@ -120,7 +118,7 @@ impl Server {
         self.freeze_from(clock::now(), length);
     }
 
-    /// Withholds all answers for `length` from the moment `from` on. It takes the place of any freeze set before.
+    /// Withholds all answers for `length` from `from` on. Replaces an earlier freeze.
     pub fn freeze_from(&self, from: Instant, length: Duration) {
         self.inside.gate.freeze(from, length);
     }
@@ -130,7 +128,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.closing.take());
         if let Some(thread) = self.thread.take() {
-            // It ended badly only if it panicked, which it has said itself.
+            // A panic of the thread has already been printed.
             let _ = thread.join();
         }
     }

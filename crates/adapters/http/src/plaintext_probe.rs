@@ -1,4 +1,4 @@
-//! Whether a server that does not take up TLS speaks HTTP in the clear: then the URL is wrong, and not the server slow.
+//! Probes whether a server without TLS answers plain HTTP: then the URL is wrong, and the server is not slow.
 
 use std::future::Future;
 use std::io;
@@ -10,11 +10,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::connect::Error;
 use crate::setup::Endpoint;
 
-/// TLS that takes longer is asked about; so long at most the answer in the clear is waited for as well.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The probe starts after this time without TLS, and waits this long for a plain answer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The connection that `opening` opens, or why there is none: without waiting for the whole time limit where the service
-/// turns out to speak in the clear.
+/// Waits for `opening`. Fails early if the service answers plain HTTP, instead of waiting for the whole time limit.
 pub(crate) async fn explain<T>(
     endpoint: &Endpoint,
     opening: impl Future<Output = Result<T, Error>>,
@@ -23,7 +22,7 @@ pub(crate) async fn explain<T>(
         return opening.await;
     }
     let mut opening = pin!(opening);
-    let early = tokio::time::timeout(PATIENCE, &mut opening).await;
+    let early = tokio::time::timeout(PROBE_TIMEOUT, &mut opening).await;
     let is_doubtful = early.as_ref().map_or(true, |done| done.as_ref().is_err_and(Error::is_no_tls));
     if is_doubtful && answers(endpoint).await {
         return Err(Error::InTheClear { address: endpoint.shown() });
@@ -34,9 +33,9 @@ pub(crate) async fn explain<T>(
     }
 }
 
-/// Whether a request in the clear is answered in HTTP.
+/// Whether the service answers a plain request in HTTP.
 async fn answers(endpoint: &Endpoint) -> bool {
-    let asked = tokio::time::timeout(PATIENCE, ask(endpoint)).await;
+    let asked = tokio::time::timeout(PROBE_TIMEOUT, ask(endpoint)).await;
     asked.is_ok_and(|answered| answered.unwrap_or(false))
 }
 

@@ -6,7 +6,7 @@ use crate::connect::Error;
 use crate::connection::Connection;
 use crate::http1::Ask;
 use crate::http2::Pool;
-use crate::login::{ask, no_answer};
+use crate::login::{log_in, no_answer};
 use crate::plaintext_probe;
 use crate::setup::{Endpoint, Setup};
 
@@ -71,7 +71,7 @@ impl<'a> Probe<'a> {
         let mut connection = plaintext_probe::explain(endpoint, Connection::open(endpoint, &pool)).await?;
         let mut authorization = setup.authorization.clone();
         if let Some(login) = &setup.login {
-            let token = ask(login, &mut connection, 0, endpoint).await?;
+            let token = log_in(login, &mut connection, 0, endpoint).await?;
             authorization = Some(format!("Bearer {}", String::from_utf8_lossy(&token)));
         }
         let line = authorization.as_ref().map(|value| format!("authorization: {value}\r\n"));

@@ -1,19 +1,19 @@
-//! One request made ready: its bytes, and the places in it that are filled when it is sent.
+//! Prepares the bytes of a request, and fills in the send time and the token later.
 
 use std::ops::Range;
 
 use crate::json::{self, Elements, Stamps};
 use crate::setup::{Body, Call, Piece, Values};
 
-/// A request's bytes, and room to work in. All buffers stay.
+/// A request's bytes and reusable work buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
     request: Vec<u8>,
     head_len: usize,
-    /// Moments that are not written yet.
+    /// Timestamps to write when the request is sent.
     stamps: Stamps,
     token: Option<Range<usize>>,
-    /// Which token it carries.
+    /// The generation of its token.
     pub generation: u64,
     room: Room,
 }
@@ -28,17 +28,17 @@ struct Room {
 }
 
 impl Prepared {
-    /// The bytes that go on the wire.
+    /// The bytes on the wire.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.request
     }
 
-    /// How many of them are the head.
+    /// The size of the head in bytes.
     pub(crate) const fn head_len(&self) -> usize {
         self.head_len
     }
 
-    /// Makes the request of `count` documents from `first` on.
+    /// Builds the request of `count` documents, starting with number `first`.
     pub(crate) fn make(&mut self, call: &Call, first: u64, count: u64, token: &[u8]) {
         let Self { request, stamps, room, .. } = self;
         request.clear();
@@ -65,20 +65,20 @@ impl Prepared {
         stamps.extend(room.body_stamps.iter().map(|stamp| json::Stamp { at: stamp.at + head_len, ..*stamp }));
     }
 
-    /// Whether a moment is still to be written.
-    pub(crate) fn awaits_moment(&self) -> bool {
+    /// Whether a timestamp is still to be written.
+    pub(crate) fn needs_timestamp(&self) -> bool {
         !self.stamps.is_empty()
     }
 
-    /// Writes the moment to its places, once: a further attempt carries the same.
+    /// Writes the timestamps once: a retry carries the same.
     pub(crate) fn stamp(&mut self, now_ms: i64) {
         self.stamps.iter().for_each(|stamp| stamp.write(now_ms, &mut self.request));
         self.stamps.clear();
     }
 
-    /// Puts another token in the place of the one it carries. No moment may be left to be written.
+    /// Replaces the token. Call it after [`Prepared::stamp`].
     pub(crate) fn set_token(&mut self, token: &[u8], generation: u64) {
-        debug_assert!(!self.awaits_moment(), "the places of moments would be wrong");
+        debug_assert!(!self.needs_timestamp(), "the positions of timestamps would be wrong");
         self.generation = generation;
         if let Some(place) = self.token.clone() {
             self.head_len = self.head_len - place.len() + token.len();
@@ -89,7 +89,7 @@ impl Prepared {
 }
 
 impl Room {
-    /// Makes the body and the fields of the head.
+    /// Renders the body and the fields of the head.
     fn render(&mut self, call: &Call, first: u64, count: u64) {
         self.body.clear();
         self.body_stamps.clear();
@@ -109,7 +109,7 @@ impl Room {
         }
     }
 
-    /// What would end a header's line is not let through.
+    /// Appends a field to a header. Replaces control characters, which could end the line.
     fn header(&self, call: &Call, field: usize, out: &mut Vec<u8>, stamps: &mut Stamps) {
         let start = out.len();
         if let Some((kind, value)) = find(call, &self.values, field) {
@@ -119,7 +119,7 @@ impl Room {
     }
 }
 
-/// A field's type and value; nothing if this document does not have it.
+/// A field's type and value; `None` if this document lacks it.
 fn find<'a>(call: &Call, values: &'a [u8], field: usize) -> Option<(u8, &'a [u8])> {
     let name = call.with.as_ref()?.names.get(field)?;
     let element = Elements::of(values).find(|element| element.key == name.as_bytes())?;
@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_written_once_in_head_and_body() {
+    fn a_timestamp_is_written_once_in_head_and_body() {
         let call = call(
             "url: http://h",
             "post: /{at}\nwith: {at: {$now: {plus: 1s}}}\nheaders: {x: '{at}'}\nbody: {at: {$now: {}}}",
         );
         let mut prepared = Prepared::default();
         prepared.make(&call, 0, 1, b"");
-        assert!(prepared.awaits_moment());
+        assert!(prepared.needs_timestamp());
         prepared.stamp(0);
         prepared.stamp(99_000);
         assert!(
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn another_token_takes_the_place_of_the_first() {
+    fn another_token_replaces_the_first() {
         let call = call("url: http://h\nauth: {login: {request: {post: /l}, token: t}}", "put: /a\nbody: x");
         let mut prepared = Prepared::default();
         prepared.make(&call, 0, 1, b"one");

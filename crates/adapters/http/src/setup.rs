@@ -1,5 +1,4 @@
-//! What a service and its requests in a scenario mean: heads with holes, templates and checks, compiled before anything is
-//! sent.
+//! Compiles a scenario's section and requests to heads with placeholders, templates and checks, before the load.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -32,32 +31,31 @@ mod template;
 mod url;
 mod workload;
 
-/// Documents of one request at most.
+/// The maximum number of documents of one request.
 pub const BATCH_MAX: u32 = 1_000_000;
-/// The largest body of a request, in bytes.
+/// The maximum size of a request's body in bytes.
 pub const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// What a plan adds to a section.
+/// The plan's part of a setup.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// Seed of the documents' content; each operation has a share of its own, by its name.
+    /// The seed of the documents' content. Each operation derives its seed from this one and its name.
     pub seed: u64,
-    /// The moment that relative dates of templates count from, in milliseconds since 1970: for a service that judges times,
-    /// the run's start.
+    /// The base of relative dates in templates, in milliseconds since 1970: for a service that checks times, the run's start.
     pub start_ms: i64,
-    /// Where relative paths start.
+    /// The base of relative paths.
     pub base: &'a Path,
 }
 
-/// All that the workers of a run share.
+/// The settings that all workers of a run share.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub(crate) endpoint: Endpoint,
     pub(crate) calls: Vec<Arc<Call>>,
     pub(crate) login: Option<Arc<Login>>,
-    /// What says who sends the requests, if that is known before the run.
+    /// The `authorization` header, if it is known before the run.
     pub(crate) authorization: Option<String>,
-    /// Whether any answer is well: checks are made and counted, and decide nothing.
+    /// Whether every answer counts as acknowledged: checks are counted but do not decide.
     pub(crate) takes_any: bool,
 }
 
@@ -70,13 +68,13 @@ pub(crate) struct Call {
     pub with: Option<Values>,
     pub body: Body,
     pub checks: Checks,
-    /// Whether its documents are dealt, and may run out.
+    /// Whether its documents are numbered, and may run out.
     pub makes: bool,
-    /// Documents of one request.
+    /// The number of documents of one request.
     pub documents: u32,
 }
 
-/// How a token is asked for, and where it stands in the answer.
+/// The login request, and the path of the token in its answer.
 #[derive(Debug)]
 pub(crate) struct Login {
     pub call: Call,
@@ -85,11 +83,10 @@ pub(crate) struct Login {
 }
 
 impl Setup {
-    /// Compiles a section and the requests of a plan's operations, given by name. Their order is the engine's order of
-    /// operations.
+    /// Compiles a section and the named requests of a plan's operations, in the engine's order of operations.
     ///
     /// # Errors
-    /// The first thing that cannot be meant, with its place in the scenario and the mend.
+    /// The first invalid setting, with its place in the scenario and the fix.
     pub fn build(
         section: &Section,
         requests: &[(String, Request)],
@@ -98,10 +95,10 @@ impl Setup {
         Self::build_with(section, requests, context, &workload::none)
     }
 
-    /// The same for requests whose bodies may be made by workloads.
+    /// As [`Setup::build`], but workloads may generate bodies.
     ///
     /// # Errors
-    /// The first thing that cannot be meant, likewise.
+    /// As [`Setup::build`].
     pub fn build_with(
         section: &Section,
         requests: &[(String, Request)],
@@ -129,22 +126,22 @@ impl Setup {
         self.calls.iter().map(|call| call.name.as_str())
     }
 
-    /// `host:port`, as the URL says it.
+    /// `host:port` of the URL.
     pub fn authority(&self) -> String {
         format!("{}:{}", self.endpoint.url.host_in_brackets(), self.endpoint.url.port)
     }
 
-    /// How the service is spoken to.
+    /// The protocol.
     pub const fn protocol(&self) -> Protocol {
         self.endpoint.protocol
     }
 
-    /// How long a request may take.
+    /// The time limit of a request.
     pub const fn timeout(&self) -> Duration {
         self.endpoint.timeout
     }
 
-    /// The same by way of another address, such as a proxy before the service: host and certificate stay as they are.
+    /// Connects to another address, such as a proxy before the service. Host and certificate stay the same.
     #[must_use]
     pub fn by_way_of(&self, address: SocketAddr) -> Self {
         let mut other = self.clone();
@@ -152,16 +149,16 @@ impl Setup {
         other
     }
 
-    /// The same requests to the null server, for the ceiling: without a login, and with any answer taken for well, though it
-    /// is checked all the same. Nothing under TLS and over HTTP/2: the null server speaks neither, and what another client
-    /// reaches is no ceiling of this one.
+    /// Sends the same requests to the null server, for the ceiling: without a login, and with every answer acknowledged after
+    /// its checks. `None` for TLS and HTTP/2, which the null server does not support: the ceiling of another client is not
+    /// that of this one.
     #[must_use]
     pub fn against(&self, address: SocketAddr) -> Option<Self> {
-        let is_spoken = self.endpoint.tls.is_none() && self.endpoint.protocol == Protocol::Http1;
+        let is_supported = self.endpoint.tls.is_none() && self.endpoint.protocol == Protocol::Http1;
         let mut other = self.by_way_of(address);
         other.login = None;
         other.takes_any = true;
-        is_spoken.then_some(other)
+        is_supported.then_some(other)
     }
 }
 
@@ -177,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_its_place_and_the_mend() {
+    fn invalid_settings_are_refused_with_their_place_and_the_fix() {
         let http = "url: http://h";
         for (section, request, words) in [
             ("url: ftp://h", "get: /", "http.url"),
@@ -244,15 +241,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_null_server_speaks_has_a_ceiling() {
-        for (section, is_spoken) in [
+    fn only_protocols_of_the_null_server_have_a_ceiling() {
+        for (section, is_supported) in [
             ("url: http://h", true),
             ("url: http://h\nauth: {login: {request: {post: /l}, token: t}}", true),
             ("url: http://h\nprotocol: http2", false),
             ("url: https://h", false),
         ] {
             let null = check(section, "get: /").unwrap().against(([127, 0, 0, 1], 9).into());
-            assert_eq!(null.is_some(), is_spoken, "{section}");
+            assert_eq!(null.is_some(), is_supported, "{section}");
             assert!(null.is_none_or(|null| null.login.is_none() && null.takes_any), "{section}");
         }
     }

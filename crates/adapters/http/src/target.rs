@@ -1,4 +1,4 @@
-//! The load target over HTTP: one worker's view of the service.
+//! Sends a worker's operations to an HTTP service.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::prepared::Prepared;
 use crate::scenario::Method;
 use crate::setup::{Call, Login, Setup};
 
-/// The status of an answer to somebody who is not known.
+/// The status that rejects a token.
 const UNAUTHORIZED: u16 = 401;
 
 /// One worker's view of an HTTP service.
@@ -41,15 +41,15 @@ pub struct Lane {
     connection: Connection,
     prepared: Prepared,
     operation: usize,
-    /// The documents that are prepared, if they were block.
+    /// The prepared documents, if they are numbered.
     block: Option<Block>,
     documents: u64,
-    /// Its answer is not waited for any longer.
+    /// The engine no longer waits for its answer.
     given_up: bool,
 }
 
 impl Http {
-    /// A target for one worker; `share` is this worker among those of all shards.
+    /// A target for one worker; `share` is its position among the workers of all shards.
     pub fn new(setup: Arc<Setup>, share: Share) -> Self {
         Self {
             numbers: Mutex::new(DocumentNumbers::new(share, setup.calls.iter().map(|call| call.documents))),
@@ -61,13 +61,13 @@ impl Http {
         }
     }
 
-    /// What this worker counted besides the engine, since it began: for each operation its answers by status, and how often
-    /// each check held. Also while it works.
+    /// The worker's counts since it began: for each operation its answers by status, and how often each check held. May be
+    /// called while it works.
     pub fn answers(&self) -> Vec<Answers> {
         self.counts.read(&self.setup)
     }
 
-    /// How many connections of HTTP/2 are open, which its lanes share.
+    /// The number of open HTTP/2 connections, which its lanes share.
     pub async fn shared_connections(&self) -> usize {
         self.pool.open().await
     }
@@ -76,7 +76,7 @@ impl Http {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a connection of the load, and makes sure that there is a token.
+    /// Opens a connection and logs in if there is no token yet.
     async fn dial(&self) -> Result<Connection, connect::Error> {
         let endpoint = &self.setup.endpoint;
         let mut connection = Connection::open(endpoint, &self.pool).await?;
@@ -91,14 +91,14 @@ impl Http {
         Ok(connection)
     }
 
-    /// Sends what is prepared and judges the answer; says its status as well, 0 if there was none.
+    /// Sends the prepared request and classifies its answer. Returns the status too, 0 for no answer.
     async fn attempt(&self, lane: &mut Lane) -> (u16, Reply) {
         let call = &*self.setup.calls[lane.operation];
         let mut done = self.exchange(lane).await;
         let mut before = (0, 0);
         if matches!(done, Err(Fault::Leaving)) {
             before = lane.connection.bytes();
-            // The rare one stands apart, for a future is as large as its largest part.
+            // A future is as large as its largest part, so the rare one is boxed.
             done = Box::pin(self.exchange_elsewhere(lane)).await;
         }
         let (status, outcome) = self.classify(call, lane, done);
@@ -111,7 +111,7 @@ impl Http {
         (status, reply)
     }
 
-    /// Sends what is prepared and collects the answer.
+    /// Sends the prepared request and collects its answer.
     async fn exchange(&self, lane: &mut Lane) -> Result<(), Fault> {
         let call = &*self.setup.calls[lane.operation];
         let ask = Ask { is_head: call.method == Method::Head, keep_body: call.checks.needs_body() };
@@ -119,8 +119,8 @@ impl Http {
         lane.connection.exchange(prepared.bytes(), prepared.head_len(), ask).await
     }
 
-    /// The same once more by another connection: the server ends this one and did not take the request. If there is no
-    /// other, nothing was tried.
+    /// Sends the request on a new connection, because the server closes this one and did not take it. Without a new
+    /// connection nothing was tried.
     async fn exchange_elsewhere(&self, lane: &mut Lane) -> Result<(), Fault> {
         lane.connection = self.dial().await.map_err(|_| Fault::Leaving)?;
         self.exchange(lane).await
@@ -137,8 +137,8 @@ impl Http {
         }
     }
 
-    /// The connection ended while nothing was under way: another takes its place, and the user waits for it. Nothing was
-    /// sent; if there is no other, nothing was tried.
+    /// Replaces a connection that closed while it was idle; the operation waits for it. Without a new connection nothing was
+    /// tried.
     async fn reopen(&self, lane: &mut Lane) -> Result<(), Reply> {
         match self.dial().await {
             Ok(connection) => {
@@ -153,7 +153,7 @@ impl Http {
         }
     }
 
-    /// Gets a later token and sends the same again, once; nothing if there is none.
+    /// Gets a later token and sends the same request once more; `None` without a token.
     async fn renew(&self, login: &Login, lane: &mut Lane) -> Option<Reply> {
         if !self.tokens.may_renew(lane.prepared.generation) {
             return None;
@@ -171,15 +171,15 @@ impl Http {
         lane.prepared.set_token(&token.text, token.generation);
         let (status, reply) = self.attempt(lane).await;
         if status != UNAUTHORIZED {
-            self.tokens.prove();
+            self.tokens.set_accepted();
         }
         Some(reply)
     }
 
-    /// Notes that a token was taken, or gets another one.
-    async fn heed_token(&self, login: &Login, lane: &mut Lane, status: u16, reply: Reply) -> Reply {
+    /// Notes that the token was accepted, or renews it and retries.
+    async fn check_token(&self, login: &Login, lane: &mut Lane, status: u16, reply: Reply) -> Reply {
         if status == UNAUTHORIZED && reply.outcome == Outcome::Rejected(Rejection::Unauthorized) {
-            // A future is as large as its largest part, and is copied when it is made: the rare one stands apart.
+            // A future is as large as its largest part and is copied when it is made, so the rare one is boxed.
             let Some(renewed) = Box::pin(self.renew(login, lane)).await else { return reply };
             return Reply {
                 bytes_sent: reply.bytes_sent + renewed.bytes_sent,
@@ -188,7 +188,7 @@ impl Http {
             };
         }
         if status != 0 && lane.prepared.generation == self.tokens.current().generation {
-            self.tokens.prove();
+            self.tokens.set_accepted();
         }
         reply
     }
@@ -237,7 +237,7 @@ impl Target for Http {
     }
 
     async fn send(&self, lane: &mut Lane) -> Reply {
-        if lane.prepared.awaits_moment() {
+        if lane.prepared.needs_timestamp() {
             lane.prepared.stamp(now_ms());
         }
         if lane.connection.is_stale().await
@@ -248,7 +248,7 @@ impl Target for Http {
         let (status, reply) = self.attempt(lane).await;
         match &self.setup.login {
             None => reply,
-            Some(login) => self.heed_token(login, lane, status, reply).await,
+            Some(login) => self.check_token(login, lane, status, reply).await,
         }
     }
 
@@ -274,13 +274,13 @@ impl Target for Http {
         reply
     }
 
-    /// Nothing waits to be handed over: what is counted is read where it stands.
+    /// Does nothing: the counters are read in place.
     fn tick(&self) {}
 
     fn is_broken(&self, lane: &Lane) -> bool {
         lane.given_up || lane.connection.is_broken()
     }
 
-    /// Every request was answered or given up.
+    /// Does nothing: every request was answered or given up.
     async fn settle(&self, _lane: &mut Lane) {}
 }

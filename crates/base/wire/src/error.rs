@@ -174,7 +174,7 @@ impl ServerError {
             }
         }
         match ok {
-            None => Err(Malformed("a reply does not say whether it is ok")),
+            None => Err(Malformed("a reply has no `ok`")),
             Some(0) => Ok(Some(error)),
             Some(_) => Ok(None),
         }

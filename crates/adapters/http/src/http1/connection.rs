@@ -1,4 +1,4 @@
-//! One connection: bytes out, an answer in, within a time limit.
+//! Sends a request and collects its answer within a time limit.
 
 use std::future::poll_fn;
 use std::io;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use plimsoll_net::{Channel, Fault as NetFault, Stream};
 
-use super::framing::{Ask, Malformed};
+use super::framing::Ask;
 use super::incoming::Incoming;
-use crate::fault::Fault;
+use crate::fault::{Fault, Malformed};
 
 /// An open connection. One request is in flight at a time.
 #[derive(Debug)]
@@ -25,15 +25,15 @@ pub(crate) struct Connection {
 enum State {
     /// The next request may be sent.
     Idle,
-    /// A request is on its way, failed there, or was the last. A future that is dropped in the middle leaves this behind.
+    /// A request is in flight, failed, or was the last. A future that is dropped in the middle leaves this state behind.
     Spent,
 }
 
 impl Connection {
-    /// For so many requests; each may take as long as `limit`.
+    /// Wraps a stream for `requests_max` requests of at most `limit` each.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system cannot start another thread.
     pub(crate) fn new(
         stream: Stream,
         limit: Duration,
@@ -51,27 +51,27 @@ impl Connection {
         })
     }
 
-    /// Whether it must be opened anew.
+    /// Whether a new connection is needed.
     pub(crate) fn is_broken(&self) -> bool {
         self.state == State::Spent
     }
 
-    /// Bytes of the last request that were handed over, also on failure.
+    /// The sent bytes of the last request, also on failure.
     pub(crate) const fn sent(&self) -> u64 {
         self.sent as u64
     }
 
-    /// Whether the server has ended the connection, or said something that nobody asked for, since the last answer. As a
-    /// rule this asks no kernel: the runtime knows whether there is something to read.
+    /// Whether the server closed the connection, or sent bytes without a request, since the last answer. As a rule this
+    /// needs no system call.
     pub(crate) async fn is_stale(&mut self) -> bool {
         self.incoming.begin(Ask { is_head: false, keep_body: false });
         poll_fn(|cx| Poll::Ready(self.channel.poll_is_stale(cx, &mut self.incoming))).await
     }
 
-    /// Sends a request and collects its answer. `sent` and what was received count also on failure.
+    /// Sends a request and collects its answer. Bytes sent and received are counted also on failure.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason for no answer.
     pub(crate) async fn exchange(&mut self, request: &[u8], ask: Ask) -> Result<(), Fault> {
         self.state = State::Spent;
         self.sent = 0;
@@ -87,8 +87,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what is left and reads what is there. A server may answer before it has read everything, and then close the
-    /// connection: its answer counts.
+    /// Sends and reads at once: a server may answer before it has read the whole request and then close the connection. Its
+    /// answer counts.
     fn poll_exchange(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,43 +1,40 @@
-//! What the head of an answer says about the rest of it: RFC 9112, section 6.3.
+//! Derives the length of an answer's body from its head: RFC 9112, section 6.3.
 
 use httparse::{EMPTY_HEADER, Header, Response};
 
-/// The most headers of an answer.
+use crate::fault::Malformed;
+
+/// The maximum number of headers of an answer.
 pub(super) const HEADERS_MAX: usize = 100;
 
-/// What an answer is expected to be like.
+/// How to read an answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ask {
-    /// The answer to HEAD has no body, whatever it says.
+    /// The request is HEAD: its answer never has a body.
     pub is_head: bool,
-    /// Whether the body is looked at.
+    /// Whether to keep the body.
     pub keep_body: bool,
 }
 
-/// Bytes that are no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Malformed(pub &'static str);
-
-/// What a head says about the rest of the answer.
+/// The framing of an answer, from its head.
 pub(super) struct Framing {
     pub status: u16,
     pub rest: Rest,
     pub keeps_alive: bool,
 }
 
-/// What comes after a head.
+/// The part after a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// Another head: this one belongs to an interim answer.
+    /// Another head, because this answer is an interim one.
     Another,
     /// Nothing.
     Nothing,
-    /// So many bytes.
+    /// This number of bytes.
     Sized(u64),
     /// Chunks.
     Chunked,
-    /// Everything until the connection ends.
+    /// Everything until the connection closes.
     UntilClose,
 }
 
@@ -45,39 +42,39 @@ impl Framing {
     /// Reads a head.
     ///
     /// # Errors
-    /// The head contradicts itself, or says what nobody asked for.
+    /// The head contradicts itself, has an invalid status, or switches the protocol.
     pub(super) fn of(response: &Response<'_, '_>, ask: Ask) -> Result<Self, Malformed> {
         let status = response.code.unwrap_or_default();
-        let mut said = Said::default();
+        let mut fields = HeaderFields::default();
         for header in &*response.headers {
-            said.heed(header)?;
+            fields.read(header)?;
         }
         let rest = match status {
-            101 => return Err(Malformed("the server changes the protocol, which nobody asked for")),
+            101 => return Err(Malformed("the server switches the protocol without a request for it")),
             100..200 => Rest::Another,
             204 | 304 => Rest::Nothing,
             200..600 if ask.is_head => Rest::Nothing,
-            200..600 => said.rest(),
-            _ => return Err(Malformed("the answer has a status that is none")),
+            200..600 => fields.rest(),
+            _ => return Err(Malformed("the answer has an invalid status")),
         };
-        // Both together are a sign of somebody in the middle: such a connection is not used again.
-        let is_doubtful = said.coding != Coding::None && said.length.is_some();
-        let is_kept = response.version == Some(1) || said.keeps;
-        Ok(Self { status, rest, keeps_alive: is_kept && !said.closes && !is_doubtful })
+        // Both together hint at request smuggling: do not reuse such a connection.
+        let is_doubtful = fields.coding != Coding::None && fields.length.is_some();
+        let is_kept = response.version == Some(1) || fields.keeps;
+        Ok(Self { status, rest, keeps_alive: is_kept && !fields.closes && !is_doubtful })
     }
 }
 
-/// What the headers say about the rest.
+/// The headers that decide the framing.
 #[derive(Default)]
-struct Said {
+struct HeaderFields {
     length: Option<u64>,
     coding: Coding,
     keeps: bool,
     closes: bool,
 }
 
-impl Said {
-    fn heed(&mut self, header: &Header<'_>) -> Result<(), Malformed> {
+impl HeaderFields {
+    fn read(&mut self, header: &Header<'_>) -> Result<(), Malformed> {
         let is = |name| header.name.eq_ignore_ascii_case(name);
         match header.name.len() {
             10 if is("connection") => {
@@ -94,7 +91,7 @@ impl Said {
     fn rest(&self) -> Rest {
         match (self.coding, self.length) {
             (Coding::Chunked, _) => Rest::Chunked,
-            // Where chunks are not the last coding, the end is that of the connection.
+            // If chunked is not the last coding, the body ends with the connection.
             (Coding::Other, _) | (Coding::None, None) => Rest::UntilClose,
             (Coding::None, Some(0)) => Rest::Nothing,
             (Coding::None, Some(length)) => Rest::Sized(length),
@@ -102,7 +99,7 @@ impl Said {
     }
 }
 
-/// How the body is wrapped.
+/// The transfer coding of the body.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Coding {
     #[default]
@@ -127,7 +124,7 @@ fn content_length(known: Option<u64>, header: &Header<'_>) -> Result<u64, Malfor
     match (number, known) {
         (Some(number), None) => Ok(number),
         (Some(number), Some(known)) if number == known => Ok(number),
-        _ => Err(Malformed("the answer has a length that is none, or two of them")),
+        _ => Err(Malformed("the answer has an invalid length, or two lengths")),
     }
 }
 
@@ -135,7 +132,7 @@ fn lists(value: &[u8], option: &[u8]) -> bool {
     value.split(|byte| *byte == b',').any(|listed| listed.trim_ascii().eq_ignore_ascii_case(option))
 }
 
-/// Whether a line end follows on another, as after the last header.
+/// Whether the bytes contain an empty line, as after the last header.
 pub(super) fn has_empty_line(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
 }

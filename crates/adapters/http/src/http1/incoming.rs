@@ -1,14 +1,15 @@
-//! Collects one answer from the bytes as they arrive. What they claim is not believed: the buffer grows with what arrived,
-//! a body that nobody looks at is passed over without being kept, and everything has a limit.
+//! Collects one answer as its bytes arrive. Trusts no announced length: the buffer grows with the received bytes, an
+//! unneeded body is skipped, and everything has a limit.
 //!
-//! How messages are told apart stands in `framing`. The parts of a chunked body are moved together in place.
+//! `framing` finds the end of an answer. The chunks of a body are joined in place.
 
 use std::mem::MaybeUninit;
 
 use httparse::{EMPTY_HEADER, ParserConfig, Response, Status};
 use plimsoll_net::Receive;
 
-use super::framing::{Ask, Framing, HEADERS_MAX, Malformed, Rest, has_empty_line};
+use super::framing::{Ask, Framing, HEADERS_MAX, Rest, has_empty_line};
+use crate::fault::Malformed;
 
 /// The first size of the buffer, in bytes: most answers fit, so that one read takes them whole.
 const LEN_FIRST: usize = 16 * 1024;
@@ -22,15 +23,15 @@ const LINE_LEN_MAX: usize = 16 * 1024;
 pub(crate) struct Incoming {
     bytes: Vec<u8>,
     filled: usize,
-    /// How far the bytes are understood.
+    /// The number of parsed bytes.
     at: usize,
-    /// How far no end of a head was found.
+    /// The number of bytes that were searched for the end of the head.
     searched: usize,
     state: State,
     ask: Ask,
     status: u16,
     head_len: usize,
-    /// The end of the body that is kept, which begins after the head.
+    /// The end of the kept body, which begins after the head.
     body_end: usize,
     body_len: u64,
     body_len_max: u64,
@@ -38,16 +39,16 @@ pub(crate) struct Incoming {
     keeps_alive: bool,
 }
 
-/// What comes next.
+/// The next part of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Head,
-    /// So many bytes of the body.
+    /// This number of bytes of the body.
     Sized(u64),
-    /// The line that announces a chunk.
+    /// The line with the size of a chunk.
     ChunkSize,
-    /// So many bytes of a chunk.
+    /// This number of bytes of a chunk.
     Chunk(u64),
     /// The line end after a chunk.
     ChunkEnd,
@@ -55,17 +56,17 @@ enum State {
     /// Everything until the connection ends.
     UntilClose,
     Whole,
-    /// The body is larger than is taken.
+    /// The body exceeds the limit.
     TooLarge,
 }
 
 impl Incoming {
-    /// Takes bodies of up to `body_len_max` bytes.
+    /// Accepts bodies of up to `body_len_max` bytes.
     pub(crate) fn new(body_len_max: u64) -> Self {
         Self { bytes: vec![0; LEN_FIRST], body_len_max, ..Self::default() }
     }
 
-    /// Forgets the answer, keeps the room.
+    /// Forgets the answer and keeps the memory.
     pub(crate) fn begin(&mut self, ask: Ask) {
         self.ask = ask;
         self.state = State::Head;
@@ -84,7 +85,7 @@ impl Incoming {
         &self.bytes[..self.head_len]
     }
 
-    /// The body, if it was to be kept.
+    /// The body, if it was kept.
     pub(crate) fn body(&self) -> &[u8] {
         &self.bytes[self.head_len..self.body_end]
     }
@@ -99,12 +100,12 @@ impl Incoming {
         self.received
     }
 
-    /// Whether the body was larger than is taken.
+    /// Whether the body exceeds the limit.
     pub(crate) fn is_too_large(&self) -> bool {
         self.state == State::TooLarge
     }
 
-    /// Whether the next answer may come the same way: the server said nothing else, and sent nothing more.
+    /// Whether the connection may carry another request: the server allows it and sent no further bytes.
     pub(crate) fn keeps_alive(&self) -> bool {
         self.keeps_alive && self.state == State::Whole && self.at == self.filled
     }
@@ -115,7 +116,7 @@ impl Incoming {
         self.bytes.capacity()
     }
 
-    /// Understands what it can of what is next; false if it needs more bytes.
+    /// Parses the next part; false if it needs more bytes.
     fn step(&mut self) -> Result<bool, Malformed> {
         match self.state {
             State::Head => self.read_head(),
@@ -130,7 +131,7 @@ impl Incoming {
     }
 
     fn read_head(&mut self) -> Result<bool, Malformed> {
-        // Parsing again with each byte that trickles in would take time in the square of them.
+        // Parsing again after every byte would take quadratic time.
         let is_first = self.searched == 0;
         let from = self.searched.saturating_sub(2);
         self.searched = self.filled;
@@ -156,7 +157,7 @@ impl Incoming {
         }
     }
 
-    /// More bytes are needed, unless there are too many already.
+    /// Asks for more bytes, unless there are too many already.
     fn within(&self, max: usize, problem: &'static str) -> Result<bool, Malformed> {
         if self.filled - self.at > max { Err(Malformed(problem)) } else { Ok(false) }
     }
@@ -173,14 +174,14 @@ impl Incoming {
         (self.head_len, self.at, self.body_end) = (len, len, len);
     }
 
-    /// An interim answer: the one that counts is still to come.
+    /// Drops the head of an interim answer; the final answer follows.
     fn drop_head(&mut self, len: usize) {
         self.bytes.copy_within(len..self.filled, 0);
         self.filled -= len;
         self.searched = 0;
     }
 
-    /// Takes what has arrived of `left` bytes of the body.
+    /// Takes the arrived part of `left` bytes of the body.
     fn read_body(&mut self, left: u64, more: impl Fn(u64) -> State, then: State) -> bool {
         let arrived = self.filled - self.at;
         let count = usize::try_from(left).map_or(arrived, |left| left.min(arrived));
@@ -240,7 +241,7 @@ impl Incoming {
         }
     }
 
-    /// Gives back the room of what was understood and is not kept, and grows where that is not enough.
+    /// Reuses the memory of skipped bytes, and grows the buffer if that is not enough.
     fn make_room(&mut self) {
         if self.state != State::Head && self.at == self.filled {
             (self.at, self.filled) = (self.body_end, self.body_end);

@@ -1,4 +1,4 @@
-//! A stream that counts what goes over it.
+//! Counts the bytes of a stream.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes since somebody asked last.
+/// Bytes since the last call of [`Counts::take`].
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     sent: AtomicU64,
@@ -22,7 +22,7 @@ impl Counts {
     }
 }
 
-/// A stream that counts what goes over it.
+/// A stream with byte counters.
 #[derive(Debug)]
 pub(crate) struct Counted<S> {
     stream: S,

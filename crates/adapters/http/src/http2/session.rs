@@ -1,4 +1,4 @@
-//! One HTTP/2 connection, and the pool of those of a worker.
+//! Holds the HTTP/2 connections of a worker.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,7 +14,7 @@ use super::counted::{Counted, Counts};
 use crate::connect::{self, Error};
 use crate::setup::Endpoint;
 
-/// How much the server may send ahead on one stream, and on one connection, in bytes.
+/// The flow-control windows of a stream and of a connection, in bytes.
 const WINDOW: (u32, u32) = (1 << 20, 16 << 20);
 
 /// An open connection. It closes with its last slot.
@@ -32,7 +32,7 @@ impl Session {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Whether no further request can be handed over, because the server said that it ends the connection.
+    /// Whether the server announced the end of the connection, so that it takes no further request.
     fn is_leaving(&self) -> bool {
         let ready = self.sender.clone().poll_ready(&mut Context::from_waker(Waker::noop()));
         matches!(ready, Poll::Ready(Err(_)))
@@ -49,12 +49,12 @@ impl Session {
 
     async fn open(endpoint: &Endpoint) -> Result<Arc<Self>, Error> {
         let limit = endpoint.connect_timeout;
-        let opened = tokio::time::timeout(limit, Self::greet(endpoint)).await;
+        let opened = tokio::time::timeout(limit, Self::connect(endpoint)).await;
         opened.unwrap_or_else(|_| Err(Error::Timeout { address: endpoint.shown(), limit }))
     }
 
-    /// Opens a connection and asks for a sign of life: only then is it known that HTTP/2 is spoken there.
-    async fn greet(endpoint: &Endpoint) -> Result<Arc<Self>, Error> {
+    /// Opens a connection and pings it: only the answer shows that the server speaks HTTP/2.
+    async fn connect(endpoint: &Endpoint) -> Result<Arc<Self>, Error> {
         let counts = Arc::new(Counts::default());
         let stream = Counted::new(connect::open(endpoint).await?, Arc::clone(&counts));
         let mut builder = Builder::new();
@@ -66,7 +66,7 @@ impl Session {
         let broken = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&broken);
         let driver = tokio::spawn(async move {
-            // Whoever has a stream open learns from it why the connection ended.
+            // Open streams report why the connection ended.
             let _ = connection.await;
             ended.store(true, Ordering::Relaxed);
         });
@@ -77,12 +77,12 @@ impl Session {
             slots: AtomicUsize::new(0),
             driver: driver.abort_handle(),
         });
-        sign_of_life(ping).await.map_err(refuse)?;
+        answer_to(ping).await.map_err(refuse)?;
         Ok(session)
     }
 }
 
-async fn sign_of_life(ping: Option<PingPong>) -> Result<(), h2::Error> {
+async fn answer_to(ping: Option<PingPong>) -> Result<(), h2::Error> {
     match ping {
         Some(mut ping) => ping.ping(Ping::opaque()).await.map(drop),
         None => Ok(()),
@@ -102,17 +102,17 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// How many connections are open.
+    /// The number of open connections.
     pub(crate) async fn open(&self) -> usize {
         let sessions = self.sessions.lock().await;
         sessions.iter().filter_map(Weak::upgrade).filter(|session| !session.is_broken()).count()
     }
 
-    /// A connection with room for one more slot; a new one if there is none. The room is taken.
+    /// Takes a slot on a connection, on a new one if all are full.
     pub(crate) async fn session(&self, endpoint: &Endpoint) -> Result<Arc<Session>, Error> {
         let mut sessions = self.sessions.lock().await;
-        let is_of_use = |session: Arc<Session>| !session.is_broken() && !session.is_leaving();
-        sessions.retain(|session| session.upgrade().is_some_and(is_of_use));
+        let is_usable = |session: Arc<Session>| !session.is_broken() && !session.is_leaving();
+        sessions.retain(|session| session.upgrade().is_some_and(is_usable));
         let has_room = |session: &Arc<Session>| session.slots.load(Ordering::Relaxed) < endpoint.streams_max;
         let session = match sessions.iter().filter_map(Weak::upgrade).find(has_room) {
             Some(session) => session,

@@ -1,4 +1,4 @@
-//! One stream at a time: a request out, its answer in, within a time limit.
+//! Sends one request at a time on a shared connection and collects its answer within a time limit.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,30 +14,30 @@ use plimsoll_net::Deadline;
 
 use super::session::Session;
 use crate::answer::{Answer, Fields};
-use crate::fault::Fault;
-use crate::http1::{Ask, Malformed};
+use crate::fault::{Fault, Malformed};
+use crate::http1::Ask;
 use crate::setup::Endpoint;
 
-/// Headers of a request at most.
+/// The maximum number of headers of a request.
 const HEADERS_MAX: usize = 100;
-/// Why our side of HTTP/2 refuses what the other sent.
+/// The reasons for which our side refuses a server's frame.
 const BREACHES: [Reason; 3] = [Reason::PROTOCOL_ERROR, Reason::FRAME_SIZE_ERROR, Reason::COMPRESSION_ERROR];
-/// What HTTP/2 says in its own way: the authority, and the length of the body.
+/// Headers that HTTP/2 replaces: the authority and the length of the body.
 const NOT_SENT: [&str; 2] = ["host", "content-length"];
 
-/// A place on a shared connection: one request in flight.
+/// A slot on a shared connection, for one request in flight.
 #[derive(Debug)]
 pub(crate) struct Slot {
     session: Arc<Session>,
     deadline: Deadline,
     scheme: &'static str,
-    taken: Taken,
+    received: Received,
     answer_bytes_max: u64,
 }
 
 /// The answer to the last request.
 #[derive(Debug, Default)]
-struct Taken {
+struct Received {
     status: u16,
     headers: HeaderMap,
     body: Vec<u8>,
@@ -46,17 +46,17 @@ struct Taken {
 }
 
 impl Slot {
-    /// A place that was taken in a session.
+    /// Wraps a slot that was received in a session.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system cannot start another thread.
     pub(crate) fn new(session: Arc<Session>, endpoint: &Endpoint) -> io::Result<Self> {
         let deadline = Deadline::new(Some(endpoint.timeout)).inspect_err(|_| session.leave())?;
         Ok(Self {
             session,
             deadline,
             scheme: if endpoint.url.secure { "https" } else { "http" },
-            taken: Taken::default(),
+            received: Received::default(),
             answer_bytes_max: endpoint.answer_bytes_max,
         })
     }
@@ -70,29 +70,30 @@ impl Slot {
     }
 
     pub(crate) fn answer(&self) -> Answer<'_> {
-        let taken = &self.taken;
+        let received = &self.received;
         Answer {
-            status: taken.status,
-            fields: Fields::Map(&taken.headers),
-            body: &taken.body,
-            body_len: taken.body_len,
-            is_too_large: taken.is_too_large,
+            status: received.status,
+            fields: Fields::Map(&received.headers),
+            body: &received.body,
+            body_len: received.body_len,
+            is_too_large: received.is_too_large,
         }
     }
 
     /// Sends a request and collects its answer.
     ///
     /// # Errors
-    /// Why there is no answer. Only when the connection itself broke is the lane broken.
+    /// The reason for no answer. The slot is broken only if the connection is.
     pub(crate) async fn exchange(&mut self, request: &[u8], head_len: usize, ask: Ask) -> Result<(), Fault> {
-        self.taken = Taken { body: std::mem::take(&mut self.taken.body), ..Taken::default() };
-        self.taken.body.clear();
+        self.received = Received { body: std::mem::take(&mut self.received.body), ..Received::default() };
+        self.received.body.clear();
         let (head, body) = request.split_at_checked(head_len).unwrap_or((request, &[]));
         let head = head_of(head, self.scheme)?;
-        let Self { session, deadline, taken, answer_bytes_max, .. } = self;
+        let Self { session, deadline, received, answer_bytes_max, .. } = self;
         deadline.start();
-        let mut talk = pin!(talk(session, head, Bytes::copy_from_slice(body), ask, taken, *answer_bytes_max));
-        let done = poll_fn(|cx| match talk.as_mut().poll(cx) {
+        let mut converse =
+            pin!(converse(session, head, Bytes::copy_from_slice(body), ask, received, *answer_bytes_max));
+        let done = poll_fn(|cx| match converse.as_mut().poll(cx) {
             Poll::Pending => deadline.poll(cx).map(|()| Err(Fault::Timeout)),
             ready => ready,
         })
@@ -108,15 +109,15 @@ impl Drop for Slot {
     }
 }
 
-async fn talk(
+async fn converse(
     session: &Session,
     head: Request<()>,
     body: Bytes,
     ask: Ask,
-    taken: &mut Taken,
+    received: &mut Received,
     answer_bytes_max: u64,
 ) -> Result<(), Fault> {
-    // What fails before the request is handed over was never sent.
+    // A request that fails before it is handed over was never sent.
     let ready = session.sender.clone().ready().await;
     let mut sender = ready.map_err(|_| leaving(session))?;
     let is_alone = body.is_empty();
@@ -125,40 +126,45 @@ async fn talk(
         sending.send_data(body, true).map_err(|error| fault(session, error))?;
     }
     let (parts, incoming) = response.await.map_err(|error| unanswered(session, error))?.into_parts();
-    (taken.status, taken.headers) = (parts.status.as_u16(), parts.headers);
-    receive(incoming, ask, taken, answer_bytes_max).await.map_err(|error| fault(session, error))
+    (received.status, received.headers) = (parts.status.as_u16(), parts.headers);
+    receive(incoming, ask, received, answer_bytes_max).await.map_err(|error| fault(session, error))
 }
 
-async fn receive(mut incoming: RecvStream, ask: Ask, taken: &mut Taken, max: u64) -> Result<(), h2::Error> {
+async fn receive(
+    mut incoming: RecvStream,
+    ask: Ask,
+    received: &mut Received,
+    max: u64,
+) -> Result<(), h2::Error> {
     while let Some(part) = incoming.data().await {
         let part = part?;
-        taken.body_len += part.len() as u64;
-        taken.is_too_large = taken.body_len > max;
-        if taken.is_too_large {
+        received.body_len += part.len() as u64;
+        received.is_too_large = received.body_len > max;
+        if received.is_too_large {
             return Ok(());
         }
         if ask.keep_body {
-            taken.body.extend_from_slice(&part);
+            received.body.extend_from_slice(&part);
         }
         incoming.flow_control().release_capacity(part.len())?;
     }
     Ok(())
 }
 
-/// Nothing more is taken on this connection; streams that are open there go on to their end.
+/// Sends nothing more on this connection; its open streams continue.
 fn leaving(session: &Session) -> Fault {
     session.give_up();
     Fault::Leaving
 }
 
-/// Why a request that was handed over got no answer. A server that ends a connection in order names the last stream that it
-/// may have worked on; those after it, and only those, end with what it said.
+/// The reason why a request got no answer after it was handed over. A server that closes a connection in order names the
+/// last stream that it may have processed; only later streams end with this error.
 fn unanswered(session: &Session, error: h2::Error) -> Fault {
     let in_order = error.is_remote() && error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
     if in_order { leaving(session) } else { fault(session, error) }
 }
 
-/// What an error means; one of the connection breaks it for every lane.
+/// The fault of an error. An error of the connection breaks it for every slot.
 fn fault(session: &Session, error: h2::Error) -> Fault {
     if error.reason() == Some(Reason::REFUSED_STREAM) && !error.is_go_away() {
         return Fault::NotTried;
@@ -166,14 +172,14 @@ fn fault(session: &Session, error: h2::Error) -> Fault {
     if error.is_io() || error.is_go_away() || !error.is_reset() {
         session.give_up();
     }
-    // Our side ends a stream or a connection for a breach of the protocol: what came is no answer.
+    // Our side closed a stream or a connection because the server broke the protocol.
     if error.is_library() && error.reason().is_some_and(|reason| BREACHES.contains(&reason)) {
         return Fault::Malformed(Malformed("the answer is not HTTP/2"));
     }
     Fault::Lost(io::Error::other(error))
 }
 
-/// The head as HTTP/2 has it. It was encoded for HTTP/1.1; taking it apart again costs little beside the rest.
+/// Converts a head from HTTP/1.1 to HTTP/2. Parsing it again is cheap compared with the rest.
 fn head_of(head: &[u8], scheme: &str) -> Result<Request<()>, Malformed> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);

@@ -1,10 +1,10 @@
-//! Decimal128 as text, by the rules of the BSON specification (`decimal128.md`, "To-string representation").
+//! Renders Decimal128 as text by the rules of the BSON specification (`decimal128.md`, "To-string representation").
 
-/// The largest coefficient: 34 digits. A larger one is zero.
+/// The largest coefficient: 34 digits. A larger one counts as zero.
 const COEFFICIENT_MAX: u128 = 10_u128.pow(34) - 1;
 const BIAS: i32 = 6176;
 
-/// Appends the text of a value, in its sixteen bytes.
+/// Appends the text of a value, given as sixteen bytes.
 pub(crate) fn append(value: &[u8], out: &mut Vec<u8>) {
     let bits = value.first_chunk().copied().map_or(0, u128::from_le_bytes);
     let high = bits >> 122 & 0x1f;
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_the_specification_is_written_as_it_is_there() {
+    fn every_form_of_the_specification_is_rendered_exactly() {
         for typed in [
             "0",
             "-0",

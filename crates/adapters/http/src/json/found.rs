@@ -1,24 +1,24 @@
-//! A value that was found in the JSON of an answer, and what it is compared with.
+//! Compares a value in the JSON of an answer with an expected one.
 
 use serde_json::{Number, Value};
 
-/// The bytes of a value, as they stand in the document.
+/// The bytes of a value in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Found<'a> {
-    /// The number that it is, if it is one.
+    /// The number, if it is one.
     pub(crate) fn number(self) -> Option<f64> {
         let is_number = self.0.first().is_some_and(|first| *first == b'-' || first.is_ascii_digit());
         std::str::from_utf8(self.0).ok().filter(|_| is_number)?.parse().ok()
     }
 
-    /// The text that it is, if it is one.
+    /// The text, if it is one.
     pub(crate) fn text(self) -> Option<String> {
         serde_json::from_slice(self.0).ok()
     }
 
-    /// Whether it is this value. Texts without escapes and numbers, true, false and null cost nothing more.
+    /// Whether it equals `expected`. Allocates nothing for texts without escapes, numbers, booleans and null.
     pub(crate) fn is(self, expected: &Value) -> bool {
         match (self.0, expected) {
             ([b'"', inner @ .., b'"'], Value::String(expected)) if !inner.contains(&b'\\') => {
@@ -31,7 +31,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Whole numbers are compared exactly, others as doubles.
+    /// Compares integers exactly and other numbers as doubles.
     fn is_number(self, expected: &Number) -> bool {
         let text = std::str::from_utf8(self.0).unwrap_or_default();
         match (text.parse::<i64>(), expected.as_i64()) {

@@ -1,16 +1,16 @@
-//! Moments as text: RFC 3339 in UTC, to the millisecond. Always as wide, so that one can be written over another.
+//! Renders times as RFC 3339 in UTC, to the millisecond. The width is fixed, so that one can overwrite another.
 
 /// Characters of `2026-11-21T03:00:00.000Z`.
 pub(crate) const TEXT_LEN: usize = 24;
 /// Digits of the milliseconds since 1970, from 2001 to 2286.
 pub(crate) const MILLIS_LEN: usize = 13;
-/// The years that four digits can tell: from 0000-01-01 to 9999-12-31, in milliseconds since 1970.
-const TELLABLE_MS: std::ops::RangeInclusive<i64> = -62_167_219_200_000..=253_402_300_799_999;
+/// The years that four digits can represent: from 0000-01-01 to 9999-12-31, in milliseconds since 1970.
+const RANGE_MS: std::ops::RangeInclusive<i64> = -62_167_219_200_000..=253_402_300_799_999;
 const DAY_MS: i64 = 86_400_000;
 
-/// Writes a moment as text; what four digits of a year cannot tell becomes the nearest moment that they can.
+/// Writes a time as text. Clamps it to the years that four digits can represent.
 pub(crate) fn write_text(ms: i64, out: &mut [u8; TEXT_LEN]) {
-    let ms = ms.clamp(*TELLABLE_MS.start(), *TELLABLE_MS.end());
+    let ms = ms.clamp(*RANGE_MS.start(), *RANGE_MS.end());
     let (year, month, day) = date(ms.div_euclid(DAY_MS));
     let of_day = ms.rem_euclid(DAY_MS);
     *out = *b"0000-00-00T00:00:00.000Z";
@@ -28,15 +28,15 @@ pub(crate) fn write_millis(ms: i64, out: &mut [u8; MILLIS_LEN]) {
     digits(ms.clamp(1_000_000_000_000, 9_999_999_999_999), out);
 }
 
-/// The civil date of a day, counted from 1970-01-01, in the Gregorian calendar: eras of 400 years that begin in March, so
-/// that the leap day ends a year. For days from year 0 on.
+/// The Gregorian date of a day counted from 1970-01-01, for years from 0 on. Counts in eras of 400 years that begin in
+/// March, so that the leap day ends a year.
 fn date(days: i64) -> (i64, i64, i64) {
     // From 0000-03-01.
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Months from March have 31 and 30 days by turns: 153 days in five.
+    // From March on, five months have 153 days.
     let from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_written_to_the_millisecond() {
+    fn times_are_written_to_the_millisecond() {
         for (ms, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (-1, "1969-12-31T23:59:59.999Z"),
@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_moment_is_that_of_another_implementation(ms in TELLABLE_MS) {
+        fn every_time_equals_that_of_another_implementation(ms in RANGE_MS) {
             let theirs = bson::DateTime::from_millis(ms).try_to_rfc3339_string().unwrap();
             let theirs = bson::DateTime::parse_rfc3339_str(&theirs).unwrap();
             prop_assert_eq!(bson::DateTime::parse_rfc3339_str(text(ms)).unwrap(), theirs);

@@ -1,4 +1,4 @@
-//! A place in a JSON document: `items.0.id`, or as a JSON pointer `/items/0/id` where a key holds a dot.
+//! Parses the path of a value in a JSON document: `items.0.id`, or the JSON pointer `/items/0/id` if a key contains a dot.
 
 /// The steps from the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(crate) struct Path {
     steps: Vec<Step>,
 }
 
-/// One step: a key of an object, or a place in an array if it is a number.
+/// One step: a key of an object, or an index of an array if it is a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) key: String,
@@ -14,7 +14,7 @@ pub(crate) struct Step {
 }
 
 impl Path {
-    /// Reads a path; nothing if it leads nowhere.
+    /// Parses a path; `None` if it is invalid.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let steps: Vec<Step> = match text.strip_prefix('/') {
             Some(pointer) => {
@@ -22,8 +22,8 @@ impl Path {
             }
             None => text.split('.').map(|key| Step::new(key.to_owned())).collect(),
         };
-        let clear = text.starts_with('/') || steps.iter().all(|step| !step.key.is_empty());
-        clear.then_some(Self { steps })
+        let is_valid = text.starts_with('/') || steps.iter().all(|step| !step.key.is_empty());
+        is_valid.then_some(Self { steps })
     }
 
     pub(crate) fn steps(&self) -> &[Step] {

@@ -1,4 +1,4 @@
-//! BSON as JSON, and as text for a URL or a header. Appends to a buffer of the caller's and allocates nothing else.
+//! Renders BSON as JSON, or as text for a URL or a header, into the caller's buffer. Allocates nothing else.
 //!
 //! Whole numbers and finite doubles are numbers, dates are RFC 3339 text, ObjectIds are hex, UUIDs and decimals are text,
 //! other binary data is base64.
@@ -15,7 +15,7 @@ use super::{decimal, moment};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
-/// Bytes that are made base64 of at a time: a multiple of three.
+/// The bytes per step of base64 encoding: a multiple of three.
 const BASE64_PART: usize = 48;
 
 /// Appends a document as a JSON object.
@@ -47,7 +47,7 @@ fn value(kind: u8, value: &[u8], out: &mut Vec<u8>, stamps: &mut Stamps) {
     }
 }
 
-/// Whether a value stands in JSON without quotation marks.
+/// Whether JSON writes the value without quotation marks.
 fn is_bare(kind: u8, value: &[u8]) -> bool {
     match kind {
         DATE | OBJECT_ID | DECIMAL => false,
@@ -85,8 +85,8 @@ pub(crate) fn plain(kind: u8, value: &[u8], out: &mut Vec<u8>, stamps: &mut Stam
     }
 }
 
-/// Appends a value as bare text, percent-encoded as a part of a path or of a query; a null is nothing. The colon may stand
-/// in both (RFC 3986, 3.3), so that a moment keeps its width.
+/// Appends a value as percent-encoded text for a path or a query; null becomes empty. A colon is allowed in both (RFC 3986,
+/// 3.3), so that a timestamp keeps its width.
 pub(crate) fn percent(kind: u8, value: &[u8], scratch: &mut Vec<u8>, out: &mut Vec<u8>, stamps: &mut Stamps) {
     if kind == super::walk::NULL {
         return;
@@ -119,7 +119,7 @@ fn whole(number: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Numbers without an end are refused when a template is compiled; none is made up from finite ones.
+/// Appends a double. Compiling a template refuses infinite numbers, and generators make none from finite ones.
 fn double(number: f64, out: &mut Vec<u8>) {
     if number.is_finite() {
         out.extend_from_slice(zmij::Buffer::new().format_finite(number).as_bytes());
@@ -162,7 +162,7 @@ fn uuid(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a text in quotation marks; runs of what needs no escape are copied at once.
+/// Appends a text in quotation marks. Copies runs without escapes at once.
 fn quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text;

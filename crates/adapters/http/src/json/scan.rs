@@ -1,18 +1,18 @@
-//! Finds a value in the JSON of an answer without making anything of the rest. The whole document is checked on the way:
-//! what any strict reader refuses is refused here.
+//! Finds a value in the JSON of an answer without decoding the rest. Checks the whole document on the way, as strictly as a
+//! full parser.
 
 use super::Path;
 use super::found::Found;
 use super::path::Step;
 
-/// How deep arrays and objects may be nested.
+/// The maximum nesting of arrays and objects.
 const DEPTH_MAX: usize = 127;
 
-/// Something that is not JSON.
+/// The bytes are not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// The value at a path; the first where a key is there twice.
+/// The value at a path; the first one if a key occurs twice.
 ///
 /// # Errors
 /// The document is not JSON, or nested deeper than 127 levels.
@@ -47,7 +47,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Passes over one value; gives it if the path ends here, or what it leads to inside.
+    /// Skips one value. Returns it if the path ends here, or else the value inside that the path leads to.
     fn value(&mut self, path: Option<&[Step]>) -> Result<Option<Found<'a>>, Malformed> {
         self.space();
         let start = self.at;
@@ -55,9 +55,9 @@ impl<'a> Scanner<'a> {
             Some(b'{') => self.deeper(|scanner| scanner.members(path))?,
             Some(b'[') => self.deeper(|scanner| scanner.items(path))?,
             Some(b'"') => self.text().map(|_| None)?,
-            Some(b't') => self.word(b"true")?,
-            Some(b'f') => self.word(b"false")?,
-            Some(b'n') => self.word(b"null")?,
+            Some(b't') => self.literal(b"true")?,
+            Some(b'f') => self.literal(b"false")?,
+            Some(b'n') => self.literal(b"null")?,
             _ => self.digits()?,
         };
         match path {
@@ -101,7 +101,7 @@ impl<'a> Scanner<'a> {
         Ok(found)
     }
 
-    /// What stands between two brackets, separated by commas.
+    /// Calls `each` for the items between two brackets, separated by commas.
     fn separated(
         &mut self,
         close: u8,
@@ -127,7 +127,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The raw characters between two quotation marks.
+    /// The raw bytes between two quotation marks.
     fn text(&mut self) -> Result<&'a [u8], Malformed> {
         self.expect(b'"')?;
         let start = self.at;
@@ -178,11 +178,11 @@ impl<'a> Scanner<'a> {
         self.skip(|byte| byte.is_ascii_digit(), usize::MAX)
     }
 
-    fn word(&mut self, word: &[u8]) -> Result<Option<Found<'a>>, Malformed> {
-        if !self.bytes[self.at..].starts_with(word) {
+    fn literal(&mut self, literal: &[u8]) -> Result<Option<Found<'a>>, Malformed> {
+        if !self.bytes[self.at..].starts_with(literal) {
             return Err(Malformed);
         }
-        self.at += word.len();
+        self.at += literal.len();
         Ok(None)
     }
 
@@ -190,7 +190,7 @@ impl<'a> Scanner<'a> {
         self.skip(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'), usize::MAX);
     }
 
-    /// Passes over bytes of a kind, `max` at most; says how many.
+    /// Skips at most `max` bytes of a kind and returns their number.
     fn skip(&mut self, is_of_kind: impl Fn(u8) -> bool, max: usize) -> usize {
         let rest = &self.bytes[self.at..];
         let count = rest.iter().take(max).take_while(|byte| is_of_kind(**byte)).count();
@@ -207,7 +207,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether a key, as it stands between its quotation marks, is this one.
+/// Whether a raw key from between its quotation marks equals `key`.
 fn is_key(raw: &[u8], key: &str) -> bool {
     if !raw.contains(&b'\\') {
         return raw == key.as_bytes();
@@ -248,21 +248,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deeper_than_the_limit_is_refused_and_does_not_overflow() {
+    fn nesting_above_the_limit_is_refused_without_a_stack_overflow() {
         check(&[vec![b'['; 127], vec![b']'; 127]].concat());
         assert!(find(&vec![b'['; 1_000_000], &Path::parse("a").unwrap()).is_err());
     }
 
     proptest! {
         #[test]
-        fn what_another_reader_takes_or_refuses_so_does_this_one(
+        fn the_scanner_accepts_exactly_the_documents_of_another_parser(
             bytes in proptest::collection::vec(proptest::sample::select(&b"{}[]\":,0123.eE+-tfnrualse \\ /\x01"[..]), 0..24),
         ) {
             check(&bytes);
         }
 
         #[test]
-        fn a_document_cut_or_changed_at_any_byte_is_judged_the_same(at in 0_usize..80, byte: u8) {
+        fn a_document_cut_or_changed_at_any_byte_gets_the_verdict_of_another_parser(at in 0_usize..80, byte: u8) {
             let json = r#"{"a": [1, -2.5e3, "x\n\u00e9"], "b": {"c": null, "d": true, "e": "é"}, "f": ""}"#;
             let mut bytes = json.as_bytes().to_vec();
             let at = at % bytes.len();

@@ -1,13 +1,13 @@
-//! Moments that are filled in when a request is sent. A template holds a mark in the place of each: binary data of the user's
-//! own subtype.
+//! Fills in timestamps when a request is sent. A template marks the position of each by binary data of a user-defined
+//! subtype.
 
 use super::moment;
 use super::walk::{SUBTYPE_OWN, binary};
 
-/// What marks a moment to be filled in, among binary data of the same subtype.
+/// The prefix that distinguishes a timestamp from other binary data of the same subtype.
 const MAGIC: &[u8; 4] = b"$now";
 
-/// A moment that is filled in when a request is sent: where its characters stand, and what it is.
+/// A timestamp to fill in when a request is sent: its position, form and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) at: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Stamp {
     pub(crate) plus_ms: i64,
 }
 
-/// How a moment is written.
+/// The format of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StampForm {
     /// As RFC 3339.
@@ -24,11 +24,11 @@ pub(crate) enum StampForm {
     Millis,
 }
 
-/// The moments of a request.
+/// The timestamps of a request.
 pub(crate) type Stamps = Vec<Stamp>;
 
 impl Stamp {
-    /// The bytes that stand for a moment in a template.
+    /// The bytes that mark a timestamp in a template.
     pub(crate) fn encode(form: StampForm, plus_ms: i64) -> [u8; 13] {
         let mut bytes = [0; 13];
         bytes[..4].copy_from_slice(MAGIC);
@@ -37,7 +37,7 @@ impl Stamp {
         bytes
     }
 
-    /// The moment that a binary value stands for, if it does; its characters will stand at `at`.
+    /// The timestamp that a binary value marks, if any; its characters start at `at`.
     pub(super) fn of(at: usize, value: &[u8]) -> Option<Self> {
         let (subtype, bytes) = binary(value);
         Self::decode(at, bytes).filter(|_| subtype == SUBTYPE_OWN)
@@ -50,21 +50,21 @@ impl Stamp {
         Some(Self { at, form, plus_ms: i64::from_le_bytes(plus.try_into().ok()?) })
     }
 
-    /// Writes the moment `now_ms` to its place.
+    /// Writes the time `now_ms` at its position.
     pub(crate) fn write(&self, now_ms: i64, out: &mut [u8]) {
         let ms = now_ms.saturating_add(self.plus_ms);
-        let place = out.get_mut(self.at..).unwrap_or_default();
+        let rest = out.get_mut(self.at..).unwrap_or_default();
         match self.form {
             StampForm::Text => {
-                place.first_chunk_mut().into_iter().for_each(|place| moment::write_text(ms, place))
+                rest.first_chunk_mut().into_iter().for_each(|chunk| moment::write_text(ms, chunk))
             }
             StampForm::Millis => {
-                place.first_chunk_mut().into_iter().for_each(|place| moment::write_millis(ms, place))
+                rest.first_chunk_mut().into_iter().for_each(|chunk| moment::write_millis(ms, chunk))
             }
         }
     }
 
-    /// How many characters it has.
+    /// The number of its characters.
     pub(super) fn width(&self) -> usize {
         if self.form == StampForm::Text { moment::TEXT_LEN } else { moment::MILLIS_LEN }
     }

@@ -1,6 +1,6 @@
-//! Walks the elements of a BSON document that a template made.
+//! Walks the elements of a BSON document from a template.
 
-/// What has no name of its own here because no template makes it ends the walk.
+/// The elements of a document. A type that no template generates ends the walk.
 #[derive(Clone, Debug)]
 pub(crate) struct Elements<'a> {
     rest: &'a [u8],
@@ -29,11 +29,11 @@ pub(crate) const DECIMAL: u8 = 0x13;
 
 /// Binary of a UUID.
 pub(crate) const SUBTYPE_UUID: u8 = 0x04;
-/// Binary whose meaning is the user's own: here, what is filled in when a request is sent.
+/// User-defined binary: here, a timestamp to fill in when a request is sent.
 pub(crate) const SUBTYPE_OWN: u8 = 0x80;
 
 impl<'a> Elements<'a> {
-    /// The elements of a document or an array, its length and its final zero included.
+    /// The elements of a document or an array, given with its length and final zero.
     pub(crate) fn of(document: &'a [u8]) -> Self {
         let end = document.len().saturating_sub(1);
         Self { rest: document.get(4..end).unwrap_or_default() }

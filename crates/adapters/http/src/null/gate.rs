@@ -1,16 +1,16 @@
-//! Withholds answers: for a stated time each, or all of them during a freeze.
+//! Delays answers, each for a fixed time or all of them during a freeze.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use plimsoll_measure::clock::{self, Instant};
 
-/// What an answer passes before it is sent.
+/// Delays answers before they are sent.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     delay: Duration,
     from_ns: AtomicU64,
-    /// Zero when there is no freeze, which is all that an answer looks at then.
+    /// Zero without a freeze; then an answer reads nothing else.
     until_ns: AtomicU64,
 }
 
@@ -19,7 +19,7 @@ impl Gate {
         Self { delay, ..Self::default() }
     }
 
-    /// From `from` on, for `length`, no answer passes. A new freeze takes the place of the one before.
+    /// Holds all answers for `length` from `from` on. Replaces an earlier freeze.
     pub(super) fn freeze(&self, from: Instant, length: Duration) {
         let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         self.until_ns.store(0, Ordering::Release);
@@ -27,7 +27,7 @@ impl Gate {
         self.until_ns.store((from + length).as_ns(), Ordering::Release);
     }
 
-    /// Whether an answer has to wait at all.
+    /// Whether an answer need not wait.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.delay.is_zero() && self.until_ns.load(Ordering::Acquire) == 0
@@ -43,7 +43,7 @@ impl Gate {
         }
     }
 
-    /// How long the freeze still lasts, in a freeze.
+    /// The rest of the freeze in nanoseconds, during a freeze.
     fn left_ns(&self) -> Option<u64> {
         let until_ns = self.until_ns.load(Ordering::Acquire);
         if until_ns == 0 {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_passes_before_the_end_of_a_freeze_or_a_delay() {
+    fn no_answer_passes_before_the_end_of_a_freeze_or_a_delay() {
         let gate = Gate::default();
         assert!(gate.is_open());
         gate.freeze(clock::now(), Duration::from_millis(50));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freeze_begins_at_its_moment() {
+    fn a_freeze_begins_at_its_start_time() {
         let gate = Gate::default();
         gate.freeze(clock::now() + clock::SECOND_NS * 3600, Duration::from_secs(3600));
         assert_eq!(gate.left_ns(), None);

@@ -1,40 +1,40 @@
-//! Tells requests apart in the bytes of a connection.
+//! Splits the bytes of a connection into requests.
 
 use httparse::{EMPTY_HEADER, Request, Status};
 
-/// The size of the buffer, in bytes: the largest head.
+/// The size of the buffer in bytes: the largest head.
 const LEN: usize = 64 * 1024;
-/// Headers of a request at most.
+/// The maximum number of headers of a request.
 const HEADERS_MAX: usize = 100;
 
-/// The bytes of a connection that are not understood yet.
+/// The unparsed bytes of a connection.
 #[derive(Debug)]
-pub(super) struct Inbox {
+pub(super) struct RequestBuffer {
     bytes: Vec<u8>,
     at: usize,
     filled: usize,
-    /// Bytes of a body that are still to come.
+    /// The outstanding bytes of a body.
     skip: u64,
 }
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct RequestHead {
     pub is_head: bool,
     pub closes: bool,
     pub body_len: u64,
 }
 
-/// Bytes that are no request, or one that this server does not take.
+/// The bytes are not a request, or one that this server does not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused;
 
-impl Inbox {
+impl RequestBuffer {
     pub(super) fn new() -> Self {
         Self { bytes: vec![0; LEN], at: 0, filled: 0, skip: 0 }
     }
 
-    /// Where the next bytes go; never empty after [`Inbox::next`] gave nothing.
+    /// The space for the next bytes; never empty after [`RequestBuffer::next`] returned `None`.
     pub(super) fn room(&mut self) -> &mut [u8] {
         &mut self.bytes[self.filled..]
     }
@@ -44,8 +44,8 @@ impl Inbox {
         self.filled += count;
     }
 
-    /// The next request whose body has arrived to its end.
-    pub(super) fn next(&mut self) -> Result<Option<Asked>, Refused> {
+    /// The head of the next request, once it is complete.
+    pub(super) fn next(&mut self) -> Result<Option<RequestHead>, Refused> {
         if self.at == self.filled {
             (self.at, self.filled) = (0, 0);
             return Ok(None);
@@ -54,10 +54,10 @@ impl Inbox {
         let mut request = Request::new(&mut headers);
         match request.parse(&self.bytes[self.at..self.filled]) {
             Ok(Status::Complete(len)) => {
-                let asked = Asked::of(&request)?;
+                let head = RequestHead::of(&request)?;
                 self.at += len;
-                self.skip = asked.body_len;
-                Ok(Some(asked))
+                self.skip = head.body_len;
+                Ok(Some(head))
             }
             Ok(Status::Partial) => {
                 self.bytes.copy_within(self.at..self.filled, 0);
@@ -68,7 +68,7 @@ impl Inbox {
         }
     }
 
-    /// Passes over what has arrived of a body; whether it has ended.
+    /// Skips the arrived part of a body; returns whether the body is complete.
     pub(super) fn skip_body(&mut self) -> bool {
         let arrived = self.filled - self.at;
         let count = usize::try_from(self.skip).map_or(arrived, |skip| skip.min(arrived));
@@ -81,25 +81,25 @@ impl Inbox {
     }
 }
 
-impl Asked {
+impl RequestHead {
     fn of(request: &Request<'_, '_>) -> Result<Self, Refused> {
-        let mut asked =
+        let mut head =
             Self { is_head: request.method == Some("HEAD"), closes: request.version != Some(1), body_len: 0 };
         for header in &*request.headers {
             match header.name.len() {
                 14 if header.name.eq_ignore_ascii_case("content-length") => {
                     let digits = std::str::from_utf8(header.value).map_err(|_| Refused)?;
-                    asked.body_len = digits.trim().parse().map_err(|_| Refused)?;
+                    head.body_len = digits.trim().parse().map_err(|_| Refused)?;
                 }
-                // None of the clients of a load send their bodies in chunks.
+                // No client of a load sends its body in chunks.
                 17 if header.name.eq_ignore_ascii_case("transfer-encoding") => return Err(Refused),
                 10 if header.name.eq_ignore_ascii_case("connection") => {
-                    asked.closes = header.value.eq_ignore_ascii_case(b"close");
+                    head.closes = header.value.eq_ignore_ascii_case(b"close");
                 }
                 _ => {}
             }
         }
-        Ok(asked)
+        Ok(head)
     }
 }
 
@@ -109,16 +109,16 @@ mod tests {
     use proptest::prelude::*;
 
     /// Requests in bytes that arrive in parts of `step`.
-    fn read(bytes: &[u8], step: usize) -> Result<Vec<Asked>, Refused> {
-        let (mut inbox, mut all, mut open) = (Inbox::new(), Vec::new(), None);
+    fn read(bytes: &[u8], step: usize) -> Result<Vec<RequestHead>, Refused> {
+        let (mut buffer, mut all, mut open) = (RequestBuffer::new(), Vec::new(), None);
         for part in bytes.chunks(step) {
-            inbox.room()[..part.len()].copy_from_slice(part);
-            inbox.advance(part.len());
+            buffer.room()[..part.len()].copy_from_slice(part);
+            buffer.advance(part.len());
             loop {
                 if open.is_none() {
-                    open = inbox.next()?;
+                    open = buffer.next()?;
                 }
-                if open.is_none() || !inbox.skip_body() {
+                if open.is_none() || !buffer.skip_body() {
                     break;
                 }
                 all.extend(open.take());
@@ -132,9 +132,9 @@ mod tests {
         let bytes = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhelloHEAD / HTTP/1.1\r\nconnection: close\r\n\r\nGET / HTTP/1.0\r\n\r\n";
         for step in 1..=bytes.len() {
             let all = read(bytes, step).unwrap();
-            let post = Asked { is_head: false, closes: false, body_len: 5 };
-            let head = Asked { is_head: true, closes: true, body_len: 0 };
-            let get = Asked { is_head: false, closes: true, body_len: 0 };
+            let post = RequestHead { is_head: false, closes: false, body_len: 5 };
+            let head = RequestHead { is_head: true, closes: true, body_len: 0 };
+            let get = RequestHead { is_head: false, closes: true, body_len: 0 };
             assert_eq!(all, [post, head, get], "by {step}");
         }
         assert_eq!(read(b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", 99), Err(Refused));

@@ -1,4 +1,4 @@
-//! Who sends the requests: the value of the header that says so.
+//! Builds the `authorization` header.
 
 use base64::engine::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +29,7 @@ pub(super) fn authorization(auth: &Auth) -> Result<Option<String>, Error> {
     }
 }
 
-/// Whether bytes can stand in a header as a token.
+/// Whether the bytes are valid as a token in a header.
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic)
 }

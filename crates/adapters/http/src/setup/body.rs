@@ -1,4 +1,4 @@
-//! What a request sends, compiled.
+//! Compiles the body of a request.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{BATCH_MAX, BODY_BYTES_MAX, Error};
 use crate::json::{self, Stamps};
 use crate::scenario::{self, Form, Method, Request};
 
-/// What a request sends.
+/// The body of a request.
 #[derive(Debug)]
 pub(crate) enum Body {
     /// Nothing.
@@ -21,7 +21,7 @@ pub(crate) enum Body {
     Document(Program),
     /// Several documents.
     Batch(Program, Form),
-    /// What a workload makes.
+    /// The output of a workload.
     Workload(Arc<dyn Workload>),
 }
 
@@ -60,7 +60,7 @@ pub(super) fn compile(
 }
 
 impl Body {
-    /// The content type that it has if the scenario does not say.
+    /// The default content type.
     pub(crate) const fn content_type(&self) -> Option<&'static str> {
         match self {
             Self::None => None,

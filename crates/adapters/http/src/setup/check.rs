@@ -1,4 +1,4 @@
-//! What an answer must be like, compiled; each condition has a name and is counted by itself.
+//! Compiles the checks of an answer to conditions; each has a name and its own counter.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use super::Error;
 use crate::json::Path;
 use crate::scenario::{self, BodyCheck, Method, StatusMatch, Statuses, TextCheck, ValueCheck, Wanted};
 
-/// The statuses that are well if the scenario does not say.
+/// The statuses that are accepted by default.
 const STATUS_DEFAULT: RangeInclusive<u16> = 200..=399;
 
 /// All conditions of a request, the status first.
@@ -20,32 +20,32 @@ pub(crate) struct Checks {
     pub names: Vec<String>,
 }
 
-/// Something that an answer must be like besides its status.
+/// A condition besides the status.
 #[derive(Debug)]
 pub(crate) enum Condition {
     /// A header.
     Header(String, TextWant),
     /// A value of the JSON body.
     Json(Path, ValueWant),
-    /// The body's bytes.
+    /// The size of the body in bytes.
     Size(RangeInclusive<u64>),
     /// A text in the body.
     Contains(Vec<u8>),
 }
 
-/// What a text must be like.
+/// A condition on a text.
 #[derive(Debug)]
 pub(crate) enum TextWant {
     Equals(String),
     Like { exists: bool, contains: String, starts_with: String },
 }
 
-/// What a JSON value must be like.
+/// A condition on a JSON value.
 #[derive(Debug)]
 pub(crate) enum ValueWant {
-    /// It is not there.
+    /// It must not exist.
     Missing,
-    /// It is there and all of these.
+    /// It must exist and meet all of these.
     Like { equals: Option<Value>, number: Option<(f64, f64)>, items: Option<(u64, u64)> },
 }
 
@@ -97,12 +97,12 @@ impl Checks {
         Ok(())
     }
 
-    /// Whether the body must be kept to be looked at.
+    /// Whether a condition needs the body.
     pub(crate) fn needs_body(&self) -> bool {
         self.conditions.iter().any(|it| matches!(it, Condition::Json(..) | Condition::Contains(_)))
     }
 
-    /// Whether a status is well.
+    /// Whether a status is accepted.
     pub(crate) fn takes(&self, status: u16) -> bool {
         self.statuses.iter().any(|range| range.contains(&status))
     }
@@ -117,7 +117,7 @@ fn statuses(place: &str, typed: Option<&Statuses>) -> Result<Vec<RangeInclusive<
         None => Ok(vec![STATUS_DEFAULT]),
         Some(Statuses::One(one)) => Ok(vec![status(place, one)?]),
         Some(Statuses::Several(several)) if several.is_empty() => {
-            Err(nothing(place, "an empty list takes nothing; name a status"))
+            Err(nothing(place, "an empty list accepts nothing; name a status"))
         }
         Some(Statuses::Several(several)) => several.iter().map(|one| status(place, one)).collect(),
     }
@@ -179,7 +179,7 @@ fn value_want(place: &str, typed: &ValueCheck) -> Result<ValueWant, Error> {
         return if alone {
             Ok(ValueWant::Missing)
         } else {
-            Err(nothing(place, "what is not there is nothing else; leave out the rest"))
+            Err(nothing(place, "a missing value has no other properties; leave out the rest"))
         };
     }
     let number = (wanted.min.is_some() || wanted.max.is_some())

@@ -1,4 +1,4 @@
-//! From the requests of a section as typed to the calls that workers send.
+//! Compiles the typed requests of a section to the calls of the workers.
 
 use super::head::Token;
 use super::{Call, Checks, Context, Error, Login, Url, Values, Workloads, body, head, template};
@@ -53,7 +53,7 @@ impl Compiler<'_> {
     }
 }
 
-/// A seed for something by name, so that operations do not draw the same values.
+/// Derives the seed of an operation from its name, so that operations draw different values.
 fn salted(seed: u64, name: &str) -> u64 {
     // FNV-1a, 64 bits.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_do_not_draw_the_same_values() {
+    fn operations_draw_different_values() {
         assert_ne!(salted(1, "a"), salted(1, "b"));
         assert_ne!(salted(1, "a"), salted(2, "a"));
         assert_eq!(salted(1, "a"), salted(1, "a"));

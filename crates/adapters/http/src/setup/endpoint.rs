@@ -1,4 +1,4 @@
-//! Where the service is, and what bounds a connection to it.
+//! Builds the address of the service and the limits of its connections.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,10 +9,10 @@ use plimsoll_net::{Tls, Trust};
 use super::{Error, Url};
 use crate::scenario::{self, Limits, Protocol, Section};
 
-/// Streams of one HTTP/2 connection at most.
+/// The maximum number of streams of one HTTP/2 connection.
 const STREAMS_MAX: u32 = 10_000;
 
-/// Where the service is, and what bounds a connection to it.
+/// The address of the service and the limits of its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub url: Url,

@@ -1,25 +1,25 @@
-//! What cannot be meant, with its place in the scenario and the mend.
+//! Reports invalid settings, with their place in the scenario and the fix.
 
 use std::io;
 
 use super::{BATCH_MAX, BODY_BYTES_MAX};
 
-/// A section or a request that cannot be meant.
+/// An invalid section or request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The URL cannot be read.
     #[error("http.url: `{url}` {problem}; write for example http://127.0.0.1:8080 or https://api.example/v1")]
     Url {
-        /// What was typed.
+        /// The typed text.
         url: String,
-        /// What is wrong with it.
+        /// What is wrong.
         problem: &'static str,
     },
-    /// Settings of TLS for a service in the clear.
+    /// TLS settings for a service without TLS.
     #[error("http.tls: the URL begins with http, so nothing is encrypted; write https, or leave `tls` out")]
     TlsWithoutHttps,
-    /// An authority, though anybody is believed.
-    #[error("http.tls: with `insecure` anybody is believed, so `ca` says nothing; keep one of them")]
+    /// An authority, although any certificate is accepted.
+    #[error("http.tls: `insecure` accepts any certificate, so `ca` has no effect; keep one of them")]
     InsecureAuthority,
     /// The authorities' file cannot be read.
     #[error("http.tls.ca: {path} cannot be read ({source}); give a PEM file, by its path from the scenario")]
@@ -29,7 +29,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// The settings of TLS cannot be used.
+    /// Invalid TLS settings.
     #[error("http.tls: {0}; give the authorities' certificates as PEM")]
     Tls(String),
     /// A variable that is not set.
@@ -41,118 +41,118 @@ pub enum Error {
     /// A number out of bounds.
     #[error("http.{name}: out of bounds; {mend}")]
     Limit {
-        /// Which.
+        /// The name.
         name: &'static str,
-        /// What to write.
+        /// The fix.
         mend: &'static str,
     },
     /// A path that cannot be sent.
     #[error("{place}: `{path}` {problem}")]
     Path {
-        /// Where.
+        /// The place.
         place: String,
-        /// What was typed.
+        /// The typed text.
         path: String,
-        /// What is wrong with it, and the mend.
+        /// What is wrong, and the fix.
         problem: &'static str,
     },
-    /// A placeholder that nothing fills.
+    /// A placeholder without a value.
     #[error("{place}: nothing fills {{{name}}}; {mend}")]
     Placeholder {
-        /// Where.
+        /// The place.
         place: String,
         /// The name between the braces.
         name: String,
-        /// What there is.
+        /// The existing fields.
         mend: String,
     },
     /// A header that cannot be sent.
     #[error("{place}: header `{name}` {problem}")]
     Header {
-        /// Where.
+        /// The place.
         place: String,
         /// Its name.
         name: String,
-        /// What is wrong with it, and the mend.
+        /// What is wrong, and the fix.
         problem: &'static str,
     },
     /// A template that cannot be compiled.
     #[error("{place}: {source}")]
     Template {
-        /// Where.
+        /// The place.
         place: String,
-        /// What is wrong with it.
+        /// What is wrong.
         source: plimsoll_document::Error,
     },
-    /// A workload that is not known, or cannot be meant.
+    /// An unknown workload, or one with invalid settings.
     #[error("{place}: {problem}")]
     Workload {
-        /// Where.
+        /// The place.
         place: String,
-        /// What is wrong with it, and the mend.
+        /// What is wrong, and the fix.
         problem: String,
     },
-    /// A value that JSON does not have.
+    /// A value that JSON cannot represent.
     #[error("{place}: JSON has no {what}; leave it out, or write it as a text")]
     NoJson {
-        /// Where.
+        /// The place.
         place: String,
-        /// What.
+        /// The value.
         what: String,
     },
-    /// A moment that cannot be meant.
+    /// Invalid settings of `$now`.
     #[error("{place}: {problem}; write {{$now: {{}}}}, {{$now: {{as: millis}}}} or {{$now: {{plus: -5s}}}}")]
     Now {
-        /// Where.
+        /// The place.
         place: String,
-        /// What is wrong with it.
+        /// What is wrong.
         problem: String,
     },
-    /// A body where there is none.
-    #[error("{0}: {1} carries no body; use post or put, or say it in the query")]
+    /// A body for a method without one.
+    #[error("{0}: {1} carries no body; use post or put, or move it to the query")]
     NoBody(String, &'static str),
     /// A batch out of bounds.
     #[error("{place}.batch.documents: {documents}; give a number from 1 to {BATCH_MAX}")]
     Batch {
-        /// Where.
+        /// The place.
         place: String,
-        /// What was typed.
+        /// The typed text.
         documents: u32,
     },
     /// A body that is too large.
     #[error("{place}: about {bytes} bytes, over the limit of {} MiB; shorten it, or send fewer documents at a time", BODY_BYTES_MAX >> 20)]
     BodyTooLarge {
-        /// Where.
+        /// The place.
         place: String,
         /// Its size.
         bytes: usize,
     },
-    /// A status that is none.
+    /// An invalid status.
     #[error(
-        "{place}: `{text}` is no status; write a number from 100 to 599, a class such as 2xx, or a range such as 200-204"
+        "{place}: `{text}` is not a status; write a number from 100 to 599, a class such as 2xx, or a range such as 200-204"
     )]
     Status {
-        /// Where.
+        /// The place.
         place: String,
-        /// What was typed.
+        /// The typed text.
         text: String,
     },
-    /// A path into JSON that leads nowhere.
+    /// An invalid path into JSON.
     #[error(
-        "{place}: `{path}` leads nowhere; write for example items.0.id, or /items/0/id where a key holds a dot"
+        "{place}: `{path}` is not a path; write for example items.0.id, or /items/0/id if a key contains a dot"
     )]
     JsonPath {
-        /// Where.
+        /// The place.
         place: String,
-        /// What was typed.
+        /// The typed text.
         path: String,
     },
-    /// A check that checks nothing, or cannot.
+    /// A check without a condition, or with an impossible one.
     #[error("{place}: {problem}")]
     Check {
-        /// Where.
+        /// The place.
         place: String,
-        /// What is wrong with it, and the mend.
+        /// What is wrong, and the fix.
         problem: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! A request's head, encoded as far as it is the same each time, with holes for the rest.
+//! Encodes the constant parts of a request's head, with placeholders for the rest.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::pattern::{self, Part};
 use super::{Body, Error, Url};
 use crate::scenario::{Auth, Method, Request, Section};
 
-/// Headers that the client itself sets, or that would change how messages are told apart.
+/// Headers that the client sets, or that would change the framing of messages.
 const RESERVED: [&str; 9] = [
     "connection",
     "content-length",
@@ -41,26 +41,26 @@ pub(crate) struct Head {
 /// A piece of a head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// The same each time.
+    /// Constant bytes.
     Bytes(Vec<u8>),
-    /// This field, percent-encoded.
+    /// A field, percent-encoded.
     Url(usize),
-    /// This field, as it is.
+    /// A field, unencoded.
     Header(usize),
-    /// The token that the service gave.
+    /// The token that the service issued.
     Token,
     /// The body's length.
     Length,
 }
 
-/// What a head is made of.
+/// The inputs of a head.
 pub(super) struct Parts<'a> {
     pub place: &'a str,
     pub url: &'a Url,
     pub request: &'a Request,
     /// Headers of every request.
     pub common: &'a BTreeMap<String, String>,
-    /// What fills the holes.
+    /// The fields for the placeholders.
     pub fields: &'a [String],
     pub body: &'a Body,
     pub authorization: Option<&'a str>,
@@ -149,7 +149,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Those of every request, and this one's in their place.
+    /// The common headers, overridden by those of this request.
     fn headers(&self) -> Result<Headers<'a>, Error> {
         let mut headers = Headers::new();
         let own = format!("{}.headers", self.place);
@@ -158,10 +158,10 @@ impl<'a> Parts<'a> {
                 let refuse = |problem| Error::Header { place: place.to_owned(), name: name.clone(), problem };
                 let lower = name.to_ascii_lowercase();
                 if RESERVED.contains(&lower.as_str()) {
-                    return Err(refuse("is the client's own; leave it out"));
+                    return Err(refuse("is set by the client; leave it out"));
                 }
                 if !is_name(name) {
-                    return Err(refuse("is no name; write letters, digits and hyphens"));
+                    return Err(refuse("is not a header name; write letters, digits and hyphens"));
                 }
                 headers.insert(lower, (place.to_owned(), value.as_str()));
             }
@@ -191,7 +191,7 @@ impl<'a> Parts<'a> {
     fn authorization(&self, head: &mut Head, headers: &Headers<'_>) -> Result<(), Error> {
         let is_ours = self.authorization.is_some() || self.token == Token::Issued;
         if let Some((place, _)) = headers.get("authorization").filter(|_| is_ours) {
-            let problem = "is what `http.auth` sets; keep one of them";
+            let problem = "is set by `http.auth`; keep one of them";
             return Err(Error::Header { place: place.clone(), name: "authorization".into(), problem });
         }
         if let Some(value) = self.authorization {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_bytes_and_holes() {
+    fn a_head_is_bytes_and_placeholders() {
         assert_eq!(
             shown(
                 "get: /a/{id}?q={q}\nheaders: {x-a: '2', If-Match: '\"{q}\"'}",

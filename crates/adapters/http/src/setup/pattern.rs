@@ -1,4 +1,4 @@
-//! A text with `{name}`s in it; `{{` and `}}` stand for the braces themselves.
+//! Parses a text with placeholders `{name}`; `{{` and `}}` are literal braces.
 
 /// A part of such a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) enum Part {
     Name(String),
 }
 
-/// Takes a text apart; nothing if a brace has no partner.
+/// Splits a text at its placeholders; `None` if a brace has no partner.
 pub(super) fn parse(text: &str) -> Option<Vec<Part>> {
     let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
     while let Some(at) = rest.find(['{', '}']) {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_taken_apart_at_its_names() {
+    fn a_text_is_split_at_its_placeholders() {
         let shown = |text: &str| {
             let part = |part: &Part| match part {
                 Part::Text(text) => text.clone(),

@@ -1,9 +1,9 @@
-//! Document templates for JSON: what JSON does not have is refused, and `$now` is let in.
+//! Compiles document templates for JSON: refuses values that JSON cannot represent, and adds `$now`.
 //!
-//! `{$now: {}}` is the moment at which the request is first sent, as RFC 3339 in UTC to the millisecond; `as: millis` makes it
-//! milliseconds since 1970, `plus: -5s` moves it. A template's content is a function of (seed, number) alone, so the moment
-//! is no part of it: the template carries a mark of fixed width (binary data of the user's own subtype), and the moment is
-//! written over it when the request leaves. A further attempt carries the moment of the first.
+//! `{$now: {}}` is the time at which the request is first sent, as RFC 3339 in UTC to the millisecond. `as: millis` writes
+//! milliseconds since 1970, and `plus: -5s` shifts the time. A template's content depends only on seed and number, so the
+//! template holds a mark of fixed width (binary data of a user-defined subtype), which the time overwrites when the request
+//! is sent. A retry carries the time of the first attempt.
 
 use base64::engine::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,13 +14,13 @@ use serde_json::{Map, Value, json};
 use super::{BODY_BYTES_MAX, Error};
 use crate::json::{Stamp, StampForm};
 
-/// The generator that is ours.
+/// The generator that this crate adds.
 const NOW: &str = "$now";
-/// Keys of Extended JSON whose values JSON does not have.
+/// Keys of Extended JSON whose values JSON cannot represent.
 const NOT_JSON: [&str; 8] =
     ["$code", "$scope", "$dbPointer", "$maxKey", "$minKey", "$regularExpression", "$timestamp", "$undefined"];
 
-/// What a template is compiled under.
+/// The settings of a compilation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub seed: u64,
@@ -66,8 +66,8 @@ pub(super) fn compile(place: &str, template: &Template, settings: Settings) -> R
         }
         source => Error::Template { place: place.to_owned(), source },
     };
-    // A whole document would get an _id, a fragment would let slips of the pen through as operators: the first compiles
-    // to be refused, the second to be used.
+    // A document refuses typing errors, which a fragment accepts as operators; a fragment gets no `_id`. So the template is
+    // checked as a document and used as a fragment.
     Program::compile(&template, &settings).map_err(refuse)?;
     Program::fragment(&template, &settings).map_err(refuse)
 }
@@ -77,7 +77,7 @@ pub(crate) fn encode(program: &Program, number: u64, out: &mut Vec<u8>) {
     program.encode(number, &Identity::default(), out);
 }
 
-/// Refuses what JSON does not have, and puts the mark in the place of `$now`.
+/// Refuses values that JSON cannot represent, and replaces `$now` by its mark.
 fn admit(place: &str, value: &mut Value) -> Result<(), Error> {
     match value {
         Value::Array(items) => items
@@ -108,7 +108,7 @@ fn refuse(place: &str, map: &Map<String, Value>) -> Result<(), Error> {
     }
 }
 
-/// What stands for a moment: a constant of Extended JSON.
+/// The mark of a timestamp: a constant of Extended JSON.
 fn mark(place: &str, settings: &Value, keys: usize) -> Result<Value, Error> {
     let fail = |problem: String| Error::Now { place: place.to_owned(), problem };
     if keys > 1 {
@@ -118,7 +118,7 @@ fn mark(place: &str, settings: &Value, keys: usize) -> Result<Value, Error> {
     let settings = match settings {
         Value::Object(settings) => settings,
         Value::Null => &empty,
-        other => return Err(fail(format!("{other} is no object of settings"))),
+        other => return Err(fail(format!("{other} is not an object of settings"))),
     };
     let (mut form, mut plus_ms) = (StampForm::Text, 0);
     for (name, value) in settings {
@@ -126,7 +126,7 @@ fn mark(place: &str, settings: &Value, keys: usize) -> Result<Value, Error> {
             ("as", Some("text")) => form = StampForm::Text,
             ("as", Some("millis")) => form = StampForm::Millis,
             ("plus", Some(text)) => {
-                plus_ms = milliseconds(text).ok_or_else(|| fail(format!("`{text}` is no duration")))?;
+                plus_ms = milliseconds(text).ok_or_else(|| fail(format!("`{text}` is not a duration")))?;
             }
             _ => return Err(fail(format!("there is no {name}: {value}"))),
         }
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn a_template_becomes_json_without_an_id_of_ours() {
+    fn a_template_becomes_json_without_a_generated_id() {
         assert_eq!(check(json!({"n": {"$number": {}}, "t": "x"})).unwrap(), (r#"{"n":3,"t":"x"}"#.into(), 0));
         assert_eq!(check(json!({"_id": 5})).unwrap().0, r#"{"_id":5}"#);
     }
 
     #[test]
-    fn a_moment_may_stand_wherever_a_constant_may() {
+    fn now_may_replace_any_constant() {
         let now = json!({"$now": {}});
         let document = json!({
             "a": now, "b": {"c": [now, {"$now": {"as": "millis", "plus": "-1.5s"}}]}, "d": {"$array": {"of": now, "length": 2}},
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_refused_at_any_depth_with_their_place() {
+    fn typing_errors_are_refused_at_any_depth_with_their_place() {
         for (document, words) in [
             (json!({"a": {"$now": {"in": "ms"}}}), "op.a.$now"),
             (json!({"a": {"$now": {}, "b": 1}}), "only key"),

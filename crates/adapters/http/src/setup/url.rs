@@ -1,4 +1,4 @@
-//! Where a service is: `http://host:port/base`.
+//! Parses the URL of a service: `http://host:port/base`.
 
 use std::str::FromStr;
 
@@ -11,17 +11,17 @@ pub(crate) struct Url {
     /// Without brackets.
     pub host: String,
     pub port: u16,
-    /// What all paths begin with; empty, or `/` and more, without a slash at its end.
+    /// The prefix of all paths, without a slash at its end; may be empty.
     pub path: String,
 }
 
 impl Url {
-    /// The host as it stands in a URL.
+    /// The host as written in a URL.
     pub(crate) fn host_in_brackets(&self) -> String {
         if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
     }
 
-    /// The value of the `host` header: the port is left out where it is the usual one.
+    /// The value of the `host` header, without a default port.
     pub(crate) fn host_header(&self) -> String {
         let usual = if self.secure { 443 } else { 80 };
         let host = self.host_in_brackets();

@@ -1,11 +1,11 @@
-//! The compressors: what each is called, and what it can do at most.
+//! Names the compressors and their maximum ratios.
 
-/// A way to make messages smaller.
+/// A compressor for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compressor {
-    /// zlib (RFC 1950), at a level that can be chosen.
+    /// zlib (RFC 1950), at a configurable level.
     Zlib,
-    /// Zstandard (RFC 8878), at its usual level, 3: several times the speed of zlib at about its size.
+    /// Zstandard (RFC 8878) at its default level, 3: several times the speed of zlib at about the same size.
     Zstd,
 }
 
@@ -26,17 +26,17 @@ impl Compressor {
         }
     }
 
-    /// How many bytes a compressed byte can stand for at most. A larger claim is a lie.
+    /// The maximum number of bytes that one compressed byte can expand to. A larger claim is false.
     pub(crate) fn ratio_max(self) -> usize {
         match self {
-            // A match of 258 bytes takes two bits at least: one for the length, one for the distance.
+            // A match of 258 bytes takes at least two bits: one for the length, one for the distance.
             Compressor::Zlib => 258 * 8 / 2,
             // A block of 128 KiB that repeats one byte takes a header of three bytes and that byte.
             Compressor::Zstd => 128 * 1024 / 4,
         }
     }
 
-    /// The first of ours that the server has named, too.
+    /// The first wanted compressor that the server supports.
     pub(crate) fn choose(wanted: &[Compressor], known: &[String]) -> Option<Compressor> {
         wanted.iter().copied().find(|wanted| known.iter().any(|name| name == wanted.name()))
     }
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_ours_that_the_server_knows_is_taken() {
+    fn the_first_wanted_compressor_that_the_server_supports_is_chosen() {
         check(&[Zstd, Zlib], &["snappy", "zlib", "zstd"], Some(Zstd));
         check(&[Zlib, Zstd], &["zstd", "zlib"], Some(Zlib));
         check(&[Zstd, Zlib], &["zlib"], Some(Zlib));

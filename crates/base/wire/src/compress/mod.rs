@@ -1,4 +1,4 @@
-//! OP_COMPRESSED: messages in fewer bytes, by a compressor that both sides named in the handshake.
+//! Compresses messages with OP_COMPRESSED, by a compressor that both sides named in the handshake.
 
 pub use compressor::Compressor;
 pub(crate) use pack::Packer;

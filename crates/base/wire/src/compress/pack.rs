@@ -1,14 +1,14 @@
-//! Writes OP_COMPRESSED.
+//! Encodes OP_COMPRESSED.
 //!
-//! Behind the header of 16 bytes stand the opcode of the message within (32 bits), the bytes of that message without
-//! its header (32 bits), the compressor's number (8 bits), and the compressed bytes. See the "OP_COMPRESSED" page of
+//! The header of 16 bytes is followed by the opcode of the original message (32 bits), its size without its header
+//! (32 bits), the compressor's id (8 bits), and the compressed bytes. See the "OP_COMPRESSED" page of
 //! MongoDB's specifications.
 
 use crate::compress::{Compressor, zlib, zstd};
 use crate::encode;
 use crate::frame;
 
-/// Commands that are never compressed: the handshake, and those that carry secrets (their size would tell of them).
+/// Commands that are never compressed: the handshake, and commands with secrets, because their size would reveal something.
 const NEVER: [&str; 12] = [
     "hello",
     "isMaster",
@@ -28,7 +28,7 @@ const NEVER: [&str; 12] = [
 pub(crate) struct Packer {
     compressor: Compressor,
     deflater: Deflater,
-    /// At least as long as the last message; only its first bytes count.
+    /// The buffer of the last message, which may be longer.
     packed: Vec<u8>,
     len_max: usize,
 }
@@ -48,12 +48,12 @@ impl Packer {
         Packer { compressor, deflater, packed: Vec::new(), len_max }
     }
 
-    /// The message to send for a whole OP_MSG: a compressed one, or the same if it may not be compressed, or would
-    /// become longer than the server takes.
+    /// The message to send for a complete OP_MSG: compressed, or unchanged if it must not be compressed or would exceed the
+    /// server's limit.
     pub(crate) fn pack<'a>(&'a mut self, message: &'a [u8]) -> &'a [u8] {
-        let may =
+        let is_allowed =
             frame::command(message).is_some_and(|name| !NEVER.iter().any(|never| never.as_bytes() == name));
-        match may.then(|| self.compress(message)).flatten() {
+        match is_allowed.then(|| self.compress(message)).flatten() {
             Some(len) => &self.packed[..len],
             None => message,
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_become_longer_than_the_server_takes_goes_as_it_is() {
+    fn a_message_that_would_exceed_the_servers_limit_is_sent_uncompressed() {
         for compressor in [Compressor::Zlib, Compressor::Zstd] {
             let ping = message(&rawdoc! {"ping": 1, "$db": "admin"});
             let mut packer = Packer::new(compressor, None, ping.len());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_of_zlib_is_followed_and_one_out_of_bounds_is_brought_within_them() {
+    fn the_level_of_zlib_is_used_and_clamped() {
         let text: String = (0..4000).map(|i| char::from(b'a' + (i * i % 23 % 7) as u8)).collect();
         let message = message(&rawdoc! {"insert": text});
         let len = |level| Packer::new(Compressor::Zlib, level, frame::LEN_MAX).pack(&message).len();

@@ -1,4 +1,4 @@
-//! Reads OP_COMPRESSED. What it says of its size is bounded before it is believed, and held to afterwards.
+//! Decodes OP_COMPRESSED. Checks the announced size against limits before and against the content afterwards.
 
 use crate::compress::{Compressor, zlib, zstd};
 use crate::element::{self, Malformed};
@@ -8,7 +8,7 @@ use crate::frame;
 pub(crate) struct Unpacker {
     compressor: Compressor,
     inflater: Inflater,
-    /// At least as long as the last message; only the first `filled` bytes count.
+    /// Holds the last message in its first `filled` bytes.
     plain: Vec<u8>,
     filled: usize,
 }
@@ -19,7 +19,7 @@ enum Inflater {
 }
 
 impl Unpacker {
-    /// Takes messages of this compressor and no other.
+    /// Accepts only messages of this compressor.
     pub(crate) fn new(compressor: Compressor) -> Self {
         let inflater = match compressor {
             Compressor::Zlib => Inflater::Zlib(zlib::Inflater::new()),
@@ -28,33 +28,33 @@ impl Unpacker {
         Unpacker { compressor, inflater, plain: Vec::new(), filled: 0 }
     }
 
-    /// Forgets the message, keeps the room.
+    /// Forgets the message and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.filled = 0;
     }
 
-    /// The message that was last unpacked, if there is one since [`Unpacker::clear`].
+    /// The last message, if there is one since [`Unpacker::clear`].
     pub(crate) fn message(&self) -> Option<&[u8]> {
         (self.filled > 0).then(|| &self.plain[..self.filled])
     }
 
-    /// Gives the message away for a buffer of the other's.
+    /// Swaps the message for the buffer `other`.
     pub(crate) fn swap(&mut self, other: &mut Vec<u8>) {
         std::mem::swap(&mut self.plain, other);
         self.filled = 0;
     }
 
-    /// The bytes of memory taken.
+    /// The allocated memory in bytes.
     pub(crate) fn allocated(&self) -> usize {
         self.plain.capacity()
     }
 
-    /// Unpacks a whole OP_COMPRESSED whose OP_MSG may have `len_max` bytes.
+    /// Decompresses a complete OP_COMPRESSED to an OP_MSG of at most `len_max` bytes.
     ///
     /// # Errors
-    /// It was not made as agreed, or does not hold exactly what it says.
+    /// The compressor is another one, or the size is not the announced one.
     pub(crate) fn unpack(&mut self, packed: &[u8], len_max: usize) -> Result<(), Malformed> {
-        let head = packed.first_chunk().ok_or(Malformed("a compressed message is cut short"))?;
+        let head = packed.first_chunk().ok_or(Malformed("a compressed message is truncated"))?;
         let from = &packed[frame::COMPRESSED_HEADER_LEN..];
         let len = self.plain_len(head, from.len(), len_max)?;
         frame::grow(&mut self.plain, len);
@@ -64,7 +64,7 @@ impl Unpacker {
             Inflater::Zstd(inflater) => inflater.unpack(from, into),
         };
         if !is_whole {
-            return Err(Malformed("a compressed message does not hold what it says"));
+            return Err(Malformed("a compressed message does not have its announced size"));
         }
         header[..12].copy_from_slice(&head[..12]);
         header[12..].copy_from_slice(&frame::OPCODE.to_le_bytes());
@@ -73,7 +73,7 @@ impl Unpacker {
         Ok(())
     }
 
-    /// The length of the message within, header included, if that can be.
+    /// The length of the original message with its header, if it is possible.
     fn plain_len(
         &self,
         head: &[u8; frame::COMPRESSED_HEADER_LEN],
@@ -82,15 +82,15 @@ impl Unpacker {
     ) -> Result<usize, Malformed> {
         let int = |at: usize| element::int32(&head[at..]).and_then(|int| usize::try_from(int).ok());
         if head[24] != self.compressor.id() {
-            return Err(Malformed("a message is compressed in a way that was not agreed on"));
+            return Err(Malformed("a message has another compressor than agreed"));
         }
         if int(16) != usize::try_from(frame::OPCODE).ok() {
-            return Err(Malformed("a compressed message holds something else than OP_MSG (2013)"));
+            return Err(Malformed("a compressed message does not hold an OP_MSG (2013)"));
         }
         let body_len = int(20).filter(|len| *len <= packed_len.saturating_mul(self.compressor.ratio_max()));
         let len = body_len.map(|len| frame::HEADER_LEN + len);
         len.filter(|len| (frame::LEN_MIN..=len_max).contains(len))
-            .ok_or(Malformed("the size within a compressed message is out of bounds"))
+            .ok_or(Malformed("the announced size of a compressed message is out of bounds"))
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
 
     const BOTH: [Compressor; 2] = [Compressor::Zlib, Compressor::Zstd];
-    /// Where in the message the size within stands.
+    /// The position of the announced size in the message.
     const SIZE_AT: usize = 20;
 
     fn message(text: &str) -> Vec<u8> {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_unpacked_to_the_byte_one_after_the_other() {
+    fn packed_messages_are_unpacked_exactly_one_after_the_other() {
         for compressor in BOTH {
             let mut packer = Packer::new(compressor, None, frame::LEN_MAX);
             let mut unpacker = Unpacker::new(compressor);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lie_about_the_size_is_found_out_whichever_way_it_goes() {
+    fn a_wrong_size_is_detected_in_either_direction() {
         for compressor in BOTH {
             let message = message(&"abc".repeat(1000));
             let (packed, size) = (packed(compressor, &message), message.len() as i32 - 16);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_beyond_what_the_bytes_can_stand_for_or_the_limit_takes_no_memory() {
+    fn an_impossible_or_too_large_size_allocates_nothing() {
         for compressor in BOTH {
             let (short, long) =
                 (packed(compressor, &message("a")), packed(compressor, &message(&"a".repeat(40_000_000))));
@@ -168,7 +168,7 @@ mod tests {
             assert!(unpacker.unpack(&with_size(&short, 48_000_000), frame::LEN_MAX).is_err());
             assert!(unpacker.unpack(&long, 30_000_000).is_err());
             assert_eq!(unpacker.allocated(), 0);
-            assert!(unpacker.unpack(&long, frame::LEN_MAX).is_ok(), "and a true claim is believed");
+            assert!(unpacker.unpack(&long, frame::LEN_MAX).is_ok(), "a correct size is accepted");
         }
     }
 

@@ -1,24 +1,24 @@
-//! zlib with contexts that are made once.
+//! Compresses with zlib, with reusable contexts.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// Makes bytes smaller.
+/// Compresses.
 pub(super) struct Deflater(Compress);
 
 impl Deflater {
-    /// `level` goes from 0 (none) to 9 (smallest); `None`, or below 0, is zlib's usual one, and above 9 is 9.
+    /// `level` is from 0 (none) to 9 (smallest). `None` and negative numbers select the default; higher numbers count as 9.
     pub(super) fn new(level: Option<i32>) -> Self {
         let usual = Compression::default();
         let level = level.and_then(|level| u32::try_from(level).ok());
         Deflater(Compress::new(level.map_or(usual, |level| Compression::new(level.min(9))), true))
     }
 
-    /// The most bytes that `len` bytes can become (the quick methods write nine bits for a byte at worst).
+    /// The maximum compressed size of `len` bytes (the fast methods write at most nine bits per byte).
     pub(super) fn bound(len: usize) -> usize {
         len + len / 8 + 128
     }
 
-    /// How many bytes of `into` were filled; `None` if they are too few.
+    /// The number of bytes written to `into`; `None` if it is too small.
     pub(super) fn pack(&mut self, from: &[u8], into: &mut [u8]) -> Option<usize> {
         self.0.reset();
         let done = self.0.compress(from, into, FlushCompress::Finish).ok()?;
@@ -26,7 +26,7 @@ impl Deflater {
     }
 }
 
-/// Makes them what they were.
+/// Decompresses.
 pub(super) struct Inflater(Decompress);
 
 impl Inflater {
@@ -34,7 +34,7 @@ impl Inflater {
         Inflater(Decompress::new(true))
     }
 
-    /// Whether all bytes of `from` are one whole stream that fills `into` to its end.
+    /// Whether `from` is exactly one complete stream that fills `into` exactly.
     pub(super) fn unpack(&mut self, from: &[u8], into: &mut [u8]) -> bool {
         self.0.reset(true);
         let done = self.0.decompress(from, into, FlushDecompress::Finish);

@@ -1,11 +1,11 @@
-//! Zstandard with contexts that are made once.
+//! Compresses with Zstandard, with reusable contexts.
 
 use zstd_safe::{CCtx, CParameter, DCtx};
 
-/// The library's own usual level.
+/// The library's default level.
 const LEVEL: i32 = 3;
 
-/// Makes bytes smaller.
+/// Compresses.
 pub(super) struct Deflater(CCtx<'static>);
 
 impl Deflater {
@@ -15,18 +15,18 @@ impl Deflater {
         Deflater(context)
     }
 
-    /// The most bytes that `len` bytes can become.
+    /// The maximum compressed size of `len` bytes.
     pub(super) fn bound(len: usize) -> usize {
         zstd_safe::compress_bound(len)
     }
 
-    /// How many bytes of `into` were filled; `None` if they are too few.
+    /// The number of bytes written to `into`; `None` if it is too small.
     pub(super) fn pack(&mut self, from: &[u8], into: &mut [u8]) -> Option<usize> {
         self.0.compress2(into, from).ok()
     }
 }
 
-/// Makes them what they were.
+/// Decompresses.
 pub(super) struct Inflater(DCtx<'static>);
 
 impl Inflater {
@@ -34,8 +34,8 @@ impl Inflater {
         Inflater(DCtx::create())
     }
 
-    /// Whether all bytes of `from` are whole frames that fill `into` to its end. In one step, so that the library
-    /// needs no window of its own, whatever size the frame claims for it.
+    /// Whether `from` holds only complete frames that fill `into` exactly. A single step needs no window, whatever size the
+    /// frame claims for it.
     pub(super) fn unpack(&mut self, from: &[u8], into: &mut [u8]) -> bool {
         self.0.decompress(into, from) == Ok(into.len())
     }

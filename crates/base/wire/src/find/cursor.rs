@@ -1,11 +1,11 @@
-//! Reads everything that a find lets through, batch by batch.
+//! Reads all results of a find, batch by batch.
 
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::find::reply::{Documents, FindReply};
 use crate::find::request::FindRequest;
 
-/// A find that is read to its end. Each step needs the connection that the first one had.
+/// A find that is read to its end. Each step needs the same connection.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     request: FindRequest,
@@ -29,7 +29,7 @@ impl Cursor {
     /// The next batch (which may be empty), or `None` after the last.
     ///
     /// # Errors
-    /// As [`Connection::find`]. The cursor stays where it was, but a broken connection took it along.
+    /// As [`Connection::find`]. The cursor keeps its position, unless the connection broke.
     pub async fn next(&mut self, connection: &mut Connection) -> Result<Option<Documents<'_>>, Error> {
         match self.state {
             State::Fresh => connection.find(&mut self.request, &mut self.reply).await?,
@@ -43,7 +43,7 @@ impl Cursor {
         Ok(Some(self.reply.documents()))
     }
 
-    /// The bytes of the last batch's reply on the wire.
+    /// The size of the last batch's reply on the wire in bytes.
     pub fn bytes_received(&self) -> usize {
         self.reply.bytes_received()
     }

@@ -1,4 +1,4 @@
-//! The hot query path: find by filter, and cursors for reading everything back.
+//! Finds documents by filter, and reads whole collections through cursors.
 
 pub use cursor::Cursor;
 pub use reply::{Documents, FindReply};

@@ -1,4 +1,4 @@
-//! A batch of found documents, borrowed from the bytes they came in.
+//! Parses a batch of found documents without copying them.
 
 use bson::RawDocument;
 
@@ -6,22 +6,22 @@ use crate::element::{Element, Elements, Malformed};
 use crate::error::ServerError;
 use crate::frame::{self, Message};
 
-/// A reusable reply to find or getMore. Its buffer grows to the largest batch and stays.
+/// A reusable reply to find or getMore. Its buffer grows to the largest batch and is kept.
 #[derive(Clone, Debug, Default)]
 pub struct FindReply {
-    /// The whole message; only the first `filled` bytes count.
+    /// Holds the message in its first `filled` bytes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) filled: usize,
-    /// The bytes that were sent for it.
+    /// The size of the request in bytes.
     pub(crate) sent: usize,
-    /// The bytes that arrived for it.
+    /// The size of the reply in bytes.
     pub(crate) received: usize,
     batch: Batch,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
-    /// Where the array of documents lies in the message.
+    /// The position of the array of documents in the message.
     start: usize,
     end: usize,
     count: u32,
@@ -29,12 +29,12 @@ struct Batch {
 }
 
 impl FindReply {
-    /// An empty reply, to be filled by [`crate::Connection::find`].
+    /// An empty reply for [`crate::Connection::find`] to fill.
     pub fn new() -> Self {
         FindReply::default()
     }
 
-    /// How many documents the batch holds.
+    /// The number of documents in the batch.
     pub fn len(&self) -> u32 {
         self.batch.count
     }
@@ -44,28 +44,28 @@ impl FindReply {
         self.batch.count == 0
     }
 
-    /// The cursor to ask for more; 0 if there is no more.
+    /// The cursor for the next batch; 0 if there is none.
     pub fn cursor_id(&self) -> i64 {
         self.batch.cursor_id
     }
 
-    /// The bytes of the reply on the wire (compressed, if it was), TLS and TCP not counted.
+    /// The size of the reply on the wire in bytes, compressed, without TLS and TCP.
     pub fn bytes_received(&self) -> usize {
         self.received
     }
 
-    /// The bytes of the request on the wire (compressed, if it was), TLS and TCP not counted.
+    /// The size of the request on the wire in bytes, compressed, without TLS and TCP.
     pub fn bytes_sent(&self) -> usize {
         self.sent
     }
 
-    /// The documents, in the server's order, without a copy. They are framed, but not validated within.
+    /// The documents in the server's order, without a copy. Their lengths are checked, their elements are not.
     pub fn documents(&self) -> Documents<'_> {
         let array = &self.bytes[self.batch.start..self.batch.end];
         Documents { elements: Elements::of(array).ok(), left: self.batch.count as usize }
     }
 
-    /// Holds no batch until the next one is read.
+    /// Forgets the batch.
     pub(crate) fn clear(&mut self) {
         (self.filled, self.received) = (0, 0);
         self.batch = Batch::default();
@@ -74,7 +74,7 @@ impl FindReply {
     /// Reads the message in the buffer.
     ///
     /// # Errors
-    /// Malformed if it is not a cursor's reply, or else what the server fields.
+    /// [`Malformed`] if it is not a cursor's reply. The inner error is the server's.
     pub(crate) fn read(&mut self, request_id: i32) -> Result<Result<(), ServerError>, Malformed> {
         let message = &self.bytes[..self.filled];
         let body = Message::parse_reply(message, request_id)?.body.as_bytes();
@@ -120,12 +120,12 @@ fn batch(message: &[u8], cursor: &[u8]) -> Result<Batch, Malformed> {
     }
     let cursor_id = cursor_id.ok_or(Malformed("a cursor has no id"))?;
     let array = array.ok_or(Malformed("a cursor has no batch"))?;
-    // `array` is a part of `message`, so its place there is the distance of their first bytes.
+    // `array` is a part of `message`, so its position is the distance of their first bytes.
     let start = array.as_ptr().addr() - message.as_ptr().addr();
     Ok(Batch { start, end: start + array.len(), count: count(array)?, cursor_id })
 }
 
-/// How many documents the batch holds; each is checked to be framed.
+/// The number of documents in the batch. Checks the length of each.
 fn count(array: &[u8]) -> Result<u32, Malformed> {
     let mut count = 0;
     for element in Elements::of(array)? {
@@ -146,7 +146,7 @@ impl<'a> Iterator for Documents<'a> {
     type Item = &'a RawDocument;
 
     fn next(&mut self) -> Option<&'a RawDocument> {
-        // Every document was checked when the batch was read; there is no error to tell.
+        // Every document was checked when the batch was parsed.
         let element: Element<'a> = self.elements.as_mut()?.next()?.ok()?;
         self.left = self.left.saturating_sub(1);
         frame::raw(element.value).ok()

@@ -1,4 +1,4 @@
-//! A find that is the wire's bytes already; only its filter changes.
+//! Encodes a find once; only its filter changes.
 
 use crate::element;
 use crate::encode;
@@ -7,14 +7,14 @@ use crate::find::spec::FindSpec;
 use crate::frame;
 use crate::hello::Limits;
 
-/// Where the body's length stands: behind header, flags and kind.
+/// The position of the body's length: after header, flags and kind.
 const BODY_AT: usize = frame::HEADER_LEN + 4 + 1;
-/// Where the cursor's id stands in a getMore: behind the body's length, a type byte, and the key `getMore`.
+/// The position of the cursor's id in a getMore: after the body's length, a type byte and the key `getMore`.
 const CURSOR_AT: usize = BODY_AT + 4 + 1 + b"getMore\0".len();
-/// The filter that lets everything through.
+/// The filter that matches everything.
 const EMPTY: [u8; 5] = [5, 0, 0, 0, 0];
 
-/// A reusable find on one collection, with the getMore that goes with it.
+/// A reusable find on one collection, with its getMore.
 #[derive(Clone, Debug)]
 pub struct FindRequest {
     find: Vec<u8>,
@@ -26,11 +26,10 @@ pub struct FindRequest {
 }
 
 impl FindRequest {
-    /// A find that lets everything through.
+    /// A find that matches everything.
     ///
     /// # Errors
-    /// [`Error::Encode`] if a key of the spec's documents cannot be written; [`Error::TooLarge`] if the spec alone is
-    /// more than the server takes.
+    /// [`Error::Encode`] if the spec has an invalid key; [`Error::TooLarge`] if the spec alone exceeds the server's limit.
     pub fn new(spec: &FindSpec, limits: &Limits) -> Result<Self, Error> {
         let mut find = open();
         spec.append_find(&mut find)?;
@@ -48,7 +47,7 @@ impl FindRequest {
     /// Replaces the filter: `write` appends exactly its BSON bytes.
     ///
     /// # Errors
-    /// The filter is larger than a document may be; it lets everything through then.
+    /// The filter exceeds the limit of a document; the request then matches everything.
     ///
     /// # Panics
     /// If `write` appends anything but one BSON document.
@@ -85,7 +84,7 @@ impl FindRequest {
         &self.find
     }
 
-    /// The message that asks for a cursor's next batch.
+    /// The message for a cursor's next batch.
     pub(crate) fn get_more(&mut self, request_id: i32, cursor_id: i64) -> &[u8] {
         frame::patch_request_id(&mut self.get_more, request_id);
         self.get_more[CURSOR_AT..CURSOR_AT + 8].copy_from_slice(&cursor_id.to_le_bytes());
@@ -101,7 +100,7 @@ fn get_more(spec: &FindSpec) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-/// A message whose body is open.
+/// Starts a message and its body.
 fn open() -> Vec<u8> {
     let mut out = Vec::new();
     frame::start(&mut out, 0, 0, 0);
@@ -109,7 +108,7 @@ fn open() -> Vec<u8> {
     out
 }
 
-/// Closes the body and the message.
+/// Ends the body and the message.
 fn close(out: &mut Vec<u8>) {
     encode::end(out, BODY_AT);
     frame::finish(out, 0);
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_what_its_spec_and_its_filter_say() {
+    fn a_request_holds_its_spec_and_its_filter() {
         let mut spec = FindSpec::new("d", "c");
         spec.projection = Some(doc! {"_id": 1});
         spec.sort = Some(doc! {"a": -1});

@@ -11,13 +11,13 @@ impl Connection {
     /// Runs a find; `reply` holds its first batch.
     ///
     /// # Errors
-    /// [`Error::Server`] if the server says no; any other [`Error`] if there is no reply to speak of.
+    /// [`Error::Server`] if the server refuses the find; any other [`Error`] if there is no usable reply.
     pub async fn find(&mut self, request: &mut FindRequest, reply: &mut FindReply) -> Result<(), Error> {
         let request_id = self.transport.next_request_id();
         self.batch(request.find(request_id), reply).await
     }
 
-    /// Asks for the next batch of a cursor that a find on the same collection left open.
+    /// Gets the next batch of a cursor that a find on the same collection left open.
     ///
     /// # Errors
     /// As [`Connection::find`].
@@ -31,7 +31,7 @@ impl Connection {
         self.batch(request.get_more(request_id, cursor_id), reply).await
     }
 
-    /// Closes a cursor that will not be read to its end.
+    /// Closes a cursor before its end.
     ///
     /// # Errors
     /// As [`Connection::command`].
@@ -46,7 +46,7 @@ impl Connection {
         self.take_batch(request_id, reply)
     }
 
-    /// Reads the batch that the transport holds.
+    /// Parses the batch that the transport holds.
     pub(crate) fn take_batch(&mut self, request_id: i32, reply: &mut FindReply) -> Result<(), Error> {
         reply.filled = self.transport.reply().len();
         reply.received = self.transport.received();

@@ -1,4 +1,4 @@
-//! What a find says besides its filter.
+//! Encodes the settings of a find.
 
 use bson::{Bson, Document};
 
@@ -7,16 +7,16 @@ use crate::encode;
 /// Which member of a replica set may answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReadPreference {
-    /// Only the primary; nothing is sent, as it is the server's default.
+    /// Only the primary. Nothing is sent, because this is the server's default.
     #[default]
     Primary,
-    /// The primary if there is one. A secondary that is asked directly wants this or less.
+    /// The primary if there is one. A direct connection to a secondary needs this or a weaker preference.
     PrimaryPreferred,
     /// Only a secondary.
     Secondary,
     /// A secondary if there is one.
     SecondaryPreferred,
-    /// Any.
+    /// Any member.
     Nearest,
 }
 
@@ -33,28 +33,28 @@ impl ReadPreference {
     }
 }
 
-/// All that the finds of a request have in common.
+/// The settings that the finds of a request share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FindSpec {
     /// The database.
     pub db: String,
     /// The collection.
     pub collection: String,
-    /// Which fields to return.
+    /// The fields to return.
     pub projection: Option<Document>,
-    /// In which order.
+    /// The order.
     pub sort: Option<Document>,
-    /// Which index: its name or its keys.
+    /// The index, by its name or its keys.
     pub hint: Option<Bson>,
-    /// The most documents in all; `None` for all.
+    /// The maximum number of documents; `None` for all.
     pub limit: Option<u32>,
-    /// The most documents of a batch; `None` leaves it to the server (101 at first, then 16 MB).
+    /// The maximum number of documents of a batch; `None` uses the server's default (101 at first, then 16 MB).
     pub batch_size: Option<u32>,
     /// Closes the cursor after the first batch.
     pub single_batch: bool,
-    /// The level of the read concern, such as `majority`; `None` leaves it to the server.
+    /// The level of the read concern, such as `majority`; `None` uses the server's default.
     pub read_concern: Option<String>,
-    /// Who may answer.
+    /// The members that may answer.
     pub read_preference: ReadPreference,
     /// The server's own time limit, in milliseconds (`maxTimeMS`).
     pub max_time_ms: Option<u32>,
@@ -63,7 +63,7 @@ pub struct FindSpec {
 }
 
 impl FindSpec {
-    /// Everything that the filter lets through, with all else left to the server.
+    /// All matching documents, with the server's defaults.
     pub fn new(db: impl Into<String>, collection: impl Into<String>) -> Self {
         FindSpec {
             db: db.into(),
@@ -81,10 +81,10 @@ impl FindSpec {
         }
     }
 
-    /// Appends the elements of the body but for the filter; the document stays open.
+    /// Appends the elements of the body except the filter; the document stays open.
     pub(crate) fn append_find(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
         encode::string(out, "find", &self.collection);
-        encode::elements(out, &self.shape())?;
+        encode::elements(out, &self.query_options())?;
         if self.single_batch {
             encode::boolean(out, "singleBatch", true);
         }
@@ -98,7 +98,7 @@ impl FindSpec {
         self.append_common(out)
     }
 
-    /// Appends the elements of a getMore behind its first one; the document stays open.
+    /// Appends the elements of a getMore after its first; the document stays open.
     pub(crate) fn append_get_more(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
         encode::string(out, "collection", &self.collection);
         self.append_common(out)
@@ -115,13 +115,13 @@ impl FindSpec {
         Ok(())
     }
 
-    fn shape(&self) -> Document {
-        let mut shape = Document::new();
-        let mut insert = |key: &str, value: Option<Bson>| value.map(|value| shape.insert(key, value));
+    fn query_options(&self) -> Document {
+        let mut options = Document::new();
+        let mut insert = |key: &str, value: Option<Bson>| value.map(|value| options.insert(key, value));
         insert("projection", self.projection.clone().map(Bson::Document));
         insert("sort", self.sort.clone().map(Bson::Document));
         insert("hint", self.hint.clone());
         insert("maxTimeMS", self.max_time_ms.map(|limit| Bson::Int64(i64::from(limit))));
-        shape
+        options
     }
 }

@@ -1,8 +1,8 @@
-//! Documents on their way into frames: a buffer that is the wire's bytes already.
+//! Encodes documents straight into the frames that are sent.
 //!
-//! The bytes before a frame's first document (header, body, head of the section) are the same for every frame of a
-//! spec. They are made once, the skeleton, and copied; only lengths and the request id are patched. A batch that
-//! outgrows a frame goes on in the next one, in the same buffer.
+//! The bytes before a frame's first document (header, body, start of the section) are the same for every frame of a spec.
+//! They are encoded once as the skeleton and copied; only lengths and the request id are patched. A batch that exceeds a
+//! frame continues in the next one, in the same buffer.
 
 use crate::element;
 use crate::encode;
@@ -11,11 +11,10 @@ use crate::frame;
 use crate::hello::Limits;
 use crate::write::spec::{WriteKind, WriteSpec};
 
-/// What a statement of update or delete may be longer than a document (MongoDB's `BSONObjMaxInternalSize`).
+/// The bytes that an update or delete statement may exceed a document by (MongoDB's `BSONObjMaxInternalSize`).
 const STATEMENT_SLACK: usize = 16 * 1024;
 
-/// A reusable batch of documents for one kind of write to one collection. Its buffer grows to the largest batch and
-/// stays.
+/// A reusable batch of documents for one kind of write to one collection. Its buffer grows to the largest batch and is kept.
 #[derive(Clone, Debug)]
 pub struct WriteBatch {
     bytes: Vec<u8>,
@@ -28,9 +27,9 @@ pub struct WriteBatch {
 /// One message of a batch.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
-    /// Where it starts in the buffer.
+    /// Its start in the buffer.
     start: usize,
-    /// The place of its first document in the batch.
+    /// The index of its first document in the batch.
     first: u32,
     count: u32,
 }
@@ -39,7 +38,7 @@ struct Frame {
 #[derive(Clone, Debug)]
 struct Template {
     skeleton: Vec<u8>,
-    /// Where in the skeleton the section's size stands.
+    /// The position of the section's size in the skeleton.
     size_at: usize,
     kind: WriteKind,
     ordered: bool,
@@ -53,7 +52,7 @@ struct Bounds {
     documents: u32,
 }
 
-/// A frame that is ready to be sent.
+/// A frame that is ready to send.
 pub(crate) struct Sealed<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) request_id: i32,
@@ -62,17 +61,17 @@ pub(crate) struct Sealed<'a> {
 }
 
 impl WriteBatch {
-    /// An empty batch that will keep to the server's limits.
+    /// An empty batch that respects the server's limits.
     ///
     /// # Errors
-    /// [`Error::Encode`] if a key of `spec.extra` cannot be written.
+    /// [`Error::Encode`] if `spec.extra` has an invalid key.
     pub fn new(spec: &WriteSpec, limits: &Limits) -> Result<Self, Error> {
         let template = Template::new(spec)?;
         let bounds = Bounds::new(&template, limits);
         Ok(WriteBatch { bytes: Vec::new(), frames: Vec::new(), len: 0, template, bounds })
     }
 
-    /// Forgets the documents, keeps the room.
+    /// Forgets the documents and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.frames.clear();
@@ -82,7 +81,7 @@ impl WriteBatch {
     /// Appends one document (insert) or statement (update, delete): `write` appends exactly its BSON bytes.
     ///
     /// # Errors
-    /// The document is larger than the server takes; the batch is as it was before.
+    /// The document exceeds the server's limit; the batch is unchanged.
     ///
     /// # Panics
     /// If `write` appends anything but one BSON document, or the batch has 4 billion documents.
@@ -105,27 +104,27 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// How many documents were pushed.
+    /// The number of documents.
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether nothing was pushed.
+    /// Whether there are no documents.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes that go on the wire when nothing is compressed, TLS and TCP not counted.
+    /// The size on the wire in bytes without compression, TLS and TCP.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// How many messages the batch takes.
+    /// The number of messages of the batch.
     pub fn frames(&self) -> usize {
         self.frames.len()
     }
 
-    /// Which command the batch is for.
+    /// The command of the batch.
     pub fn kind(&self) -> WriteKind {
         self.template.kind
     }
@@ -140,7 +139,7 @@ impl WriteBatch {
         self.template.is_acknowledged
     }
 
-    /// The documents of a frame: place of the first, and how many.
+    /// The documents of a frame: index of the first, and count.
     pub(crate) fn documents(&self, frame: usize) -> (u32, u32) {
         (self.frames[frame].first, self.frames[frame].count)
     }
@@ -156,7 +155,7 @@ impl WriteBatch {
         Sealed { bytes, request_id, first, count }
     }
 
-    /// Takes back the document that starts at `at`, and the frame that was opened for it alone.
+    /// Removes the document that starts at `at`, and its frame if it was the first there.
     fn roll_back(&mut self, at: usize) {
         self.bytes.truncate(at);
         if let Some(empty) = self.frames.pop_if(|frame| frame.count == 0) {
@@ -164,7 +163,7 @@ impl WriteBatch {
         }
     }
 
-    /// The last frame, or a new one if that is full.
+    /// The last frame, or a new one if it is full.
     fn frame_with_room(&mut self) -> Frame {
         match self.frames.last() {
             Some(&frame) if frame.count < self.bounds.documents => frame,
@@ -182,7 +181,7 @@ impl WriteBatch {
         frame
     }
 
-    /// Puts a skeleton before the document that starts at `at`.
+    /// Inserts a skeleton before the document that starts at `at`.
     fn move_to_new_frame(&mut self, at: usize) {
         self.bytes.extend_from_slice(&self.template.skeleton);
         self.bytes[at..].rotate_right(self.template.skeleton.len());
@@ -244,7 +243,7 @@ mod tests {
 
     /// Every frame is a message within the limits, and together they hold the documents in order.
     fn check(batch: &mut WriteBatch, limits: Limits, sizes: &[usize]) {
-        let mut seen = Vec::new();
+        let mut sizes_found = Vec::new();
         let mut first_expected = 0;
         for place in 0..batch.frames() {
             let sealed = batch.seal(place, 77);
@@ -255,9 +254,9 @@ mod tests {
             let message = Message::parse(sealed.bytes).unwrap();
             assert_eq!((message.request_id, message.body.get_str("insert").unwrap()), (77, "c"));
             let sequence = message.sequences().next().unwrap();
-            seen.extend(sequence.iter().map(|document| document.as_bytes().len()));
+            sizes_found.extend(sequence.iter().map(|document| document.as_bytes().len()));
         }
-        assert_eq!(seen, sizes);
+        assert_eq!(sizes_found, sizes);
         assert_eq!(batch.len() as usize, sizes.len());
     }
 
@@ -302,7 +301,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "exactly one BSON document")]
-    fn a_push_of_two_documents_is_a_mistake_of_the_caller() {
+    fn a_push_of_two_documents_panics() {
         let twice = |out: &mut Vec<u8>| out.extend_from_slice(&[5, 0, 0, 0, 0, 5, 0, 0, 0, 0]);
         let _ = batch(Limits::default()).push(twice);
     }

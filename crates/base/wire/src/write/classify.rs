@@ -1,9 +1,9 @@
-//! Decides, from a reply's body alone, what became of each document of a frame.
+//! Derives the outcome of each document of a frame from the body of its reply.
 //!
-//! The rules: an ordered command ends at its first failure, so what stands behind was not tried; an unordered one
-//! tries all. A write concern error leaves what was applied unknown. A command that failed as a whole rejects all its
-//! documents, or leaves them unknown if the server was interrupted. An insert whose count is not that of the documents
-//! it did not refuse is not believed.
+//! An ordered command ends at its first failure, so later documents were not tried; an unordered one tries all. A write
+//! concern error leaves the applied documents unknown. A command that failed as a whole rejects all its documents, or leaves
+//! them unknown if the server was interrupted. An insert is miscounted if its count differs from the documents that were not
+//! refused.
 
 use crate::element::{Element, Elements, Malformed};
 use crate::outcome::{Cause, Outcome};
@@ -11,24 +11,24 @@ use crate::write::reply::WriteReply;
 use crate::write::spec::WriteKind;
 use crate::write::write_error::WriteError;
 
-/// What was frame of the server.
+/// The documents of a sent frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentFrame {
     pub(crate) kind: WriteKind,
     pub(crate) ordered: bool,
-    /// The place of the frame's first document in the batch.
+    /// The index of the frame's first document in the batch.
     pub(crate) first: u32,
     pub(crate) count: u32,
 }
 
-/// Whether the batch's next frame is to be sent.
+/// Whether to send the batch's next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Send,
     Stop,
 }
 
-/// What a reply's body says, not yet believed.
+/// The fields of a reply's body, not yet checked.
 #[derive(Default)]
 struct ReplyFields<'a> {
     ok: Option<i64>,
@@ -44,11 +44,11 @@ struct ReplyFields<'a> {
 /// Adds the outcome of the frame's documents to `reply`.
 ///
 /// # Errors
-/// The body is not a write command's reply; `reply` has no span of the frame then.
+/// The body is not the reply to a write command. `reply` then has no span of the frame.
 pub(crate) fn classify(frame: &SentFrame, body: &[u8], reply: &mut WriteReply) -> Result<Next, Malformed> {
     let fields = ReplyFields::read(body)?;
     match fields.ok {
-        None => return Err(Malformed("a reply does not say whether it is ok")),
+        None => return Err(Malformed("a reply has no `ok`")),
         Some(0) => {
             reply.note(fields.code, String::from_utf8_lossy(fields.message));
             reply.push_span(frame.first, frame.count, Outcome::of_command_error(fields.code));
@@ -98,7 +98,7 @@ fn count(array: Option<&[u8]>) -> Result<u64, Malformed> {
     Ok(count)
 }
 
-/// Fills `reply.refused` with the frame's refused documents: in order, each once.
+/// Fills `reply.refused` with the frame's refused documents, in order and without duplicates.
 fn read_refused(
     frame: &SentFrame,
     fields: &ReplyFields<'_>,
@@ -150,11 +150,11 @@ fn applied(
     Ok(Outcome::Acknowledged)
 }
 
-/// How many documents the server applied, going by those it refused.
+/// The number of applied documents, derived from the refused ones.
 fn applied_count(frame: &SentFrame, reply: &WriteReply) -> u32 {
     match reply.refused.first() {
         Some(&(place, _)) if frame.ordered => place,
-        // No more than `count` distinct places were let in.
+        // There are at most `count` distinct indexes.
         _ => frame.count - reply.refused.len() as u32,
     }
 }

@@ -1,14 +1,14 @@
-//! What became of a batch: reused from write to write, so that success allocates nothing.
+//! Holds the outcome of a batch, reused from write to write, so that success allocates nothing.
 
 use std::fmt::Write;
 
 use crate::outcome::{Outcome, Span};
 
-/// The outcome of every document of a batch, and what the exchange cost.
+/// The outcome of every document of a batch, and the bytes of the exchange.
 #[derive(Clone, Debug, Default)]
 pub struct WriteReply {
     spans: Vec<Span>,
-    /// Refused documents of the frame being judged: place in the frame, outcome.
+    /// The refused documents of the current frame: index in the frame, outcome.
     pub(crate) refused: Vec<(u32, Outcome)>,
     error: FirstError,
     /// Documents inserted, matched or deleted, as the server counts (`n`).
@@ -33,12 +33,12 @@ struct FirstError {
 }
 
 impl WriteReply {
-    /// An empty reply, to be filled by [`crate::Connection::write`].
+    /// An empty reply for [`crate::Connection::write`] to fill.
     pub fn new() -> Self {
         WriteReply::default()
     }
 
-    /// Runs of documents with the same outcome, in the order of the batch. They cover it exactly: no gap, no overlap.
+    /// Consecutive documents with the same outcome, in the order of the batch, without gaps or overlaps.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
@@ -48,13 +48,12 @@ impl WriteReply {
         self.spans.iter().all(|span| span.outcome == Outcome::Acknowledged)
     }
 
-    /// The first error, of a document, a command or the connection: the server's code (0 if it is not the server's)
-    /// and the words.
+    /// The first error of a document, a command or the connection: the code (0 if it is not the server's) and the message.
     pub fn first_error(&self) -> Option<(i32, &str)> {
         self.error.is_set.then_some((self.error.code, self.error.message.as_str()))
     }
 
-    /// Forgets everything, keeps the room.
+    /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
         self.spans.clear();
         self.refused.clear();
@@ -63,7 +62,7 @@ impl WriteReply {
         (self.commands, self.bytes_sent, self.bytes_received) = (0, 0, 0);
     }
 
-    /// Appends a run of documents; joins the run before if the outcome is the same.
+    /// Appends consecutive documents. Extends the last span if the outcome is the same.
     pub(crate) fn push_span(&mut self, first: u32, count: u32, outcome: Outcome) {
         if count == 0 {
             return;
@@ -74,7 +73,7 @@ impl WriteReply {
         }
     }
 
-    /// Keeps an error if it is the first.
+    /// Stores an error if it is the first.
     pub(crate) fn note(&mut self, code: i32, message: impl std::fmt::Display) {
         if !self.error.is_set {
             self.error.is_set = true;
@@ -92,7 +91,7 @@ mod tests {
     use crate::outcome::Cause;
 
     #[test]
-    fn neighbours_with_the_same_outcome_are_one_span() {
+    fn adjacent_documents_with_the_same_outcome_are_one_span() {
         let mut reply = WriteReply::new();
         reply.push_span(0, 2, Outcome::Acknowledged);
         reply.push_span(2, 0, Outcome::NotSent);

@@ -10,11 +10,11 @@ use crate::write::classify::{Next, SentFrame, classify};
 use crate::write::reply::WriteReply;
 
 impl Connection {
-    /// Writes a batch and says in `reply` what became of each of its documents. A failure is an outcome too: see
-    /// [`WriteReply::first_error`], and [`Connection::is_broken`] afterwards.
+    /// Writes a batch and stores the outcome of each document in `reply`. A failure is an outcome too: see
+    /// [`WriteReply::first_error`] and [`Connection::is_broken`].
     ///
-    /// A batch of several frames stops at a failure of a command or the connection, and, if it is ordered, at the
-    /// first refused document; the documents of the frames behind are [`Outcome::NotSent`].
+    /// A batch of several frames stops at a failed command or connection and, if it is ordered, at the first refused
+    /// document. The documents of later frames are [`Outcome::NotSent`].
     pub async fn write(&mut self, batch: &mut WriteBatch, reply: &mut WriteReply) {
         reply.clear();
         let mut next = if self.is_broken() { Next::Stop } else { Next::Send };
@@ -46,7 +46,7 @@ impl Connection {
         reply.bytes_sent += sent as u64;
         match handed {
             Err(fault) => give_up(&sent_frame, sent, &fault, reply),
-            Ok(()) if is_acknowledged => self.read_verdict(&sent_frame, &sealed, reply),
+            Ok(()) if is_acknowledged => self.read_reply(&sent_frame, &sealed, reply),
             Ok(()) => {
                 reply.push_span(sent_frame.first, sent_frame.count, Outcome::Unknown(Cause::Unacknowledged));
                 Next::Send
@@ -54,7 +54,7 @@ impl Connection {
         }
     }
 
-    fn read_verdict(&mut self, sent_frame: &SentFrame, sealed: &Sealed<'_>, reply: &mut WriteReply) -> Next {
+    fn read_reply(&mut self, sent_frame: &SentFrame, sealed: &Sealed<'_>, reply: &mut WriteReply) -> Next {
         let bytes = self.transport.reply();
         reply.bytes_received += self.transport.received() as u64;
         read(sent_frame, bytes, sealed.request_id, reply).unwrap_or_else(|malformed| {
@@ -64,7 +64,7 @@ impl Connection {
     }
 }
 
-/// Reads a whole reply frame and adds the outcome of the documents sent_frame for.
+/// Parses a complete reply and adds the outcome of the frame's documents.
 pub(crate) fn read(
     sent_frame: &SentFrame,
     bytes: &[u8],
@@ -74,7 +74,7 @@ pub(crate) fn read(
     classify(sent_frame, Message::parse_reply(bytes, request_id)?.body.as_bytes(), reply)
 }
 
-/// No reply to believe: the documents are unknown once the kernel had a byte of them.
+/// Without a usable reply the documents are unknown as soon as the kernel has a byte of them.
 fn give_up(sent_frame: &SentFrame, sent: usize, fault: &Fault, reply: &mut WriteReply) -> Next {
     let outcome = match fault {
         _ if sent == 0 => Outcome::NotSent,

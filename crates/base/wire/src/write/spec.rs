@@ -1,28 +1,28 @@
-//! What a write command says besides its documents.
+//! Encodes the settings of a write command.
 
 use bson::Document;
 
 use crate::encode;
 
-/// How many must have a write before it is acknowledged.
+/// The members that must have a write before it is acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum W {
-    /// This many members; 0 asks for no acknowledgement.
+    /// This number of members; 0 requests no acknowledgement.
     Number(u32),
     /// The majority of the members.
     Majority,
-    /// The members that a tag set of this name stands for.
+    /// The members of the tag set with this name.
     Tag(String),
 }
 
 /// When the server acknowledges a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteConcern {
-    /// How many must have it.
+    /// The members that must have it.
     pub w: W,
-    /// Whether it must be in the journal; `None` leaves it to the server.
+    /// Whether it must be in the journal; `None` uses the server's default.
     pub j: Option<bool>,
-    /// How long the server waits for `w`, in milliseconds; `None` waits for ever.
+    /// The server's time limit for `w` in milliseconds; `None` waits without limit.
     pub timeout_ms: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ impl WriteConcern {
         self.w != W::Number(0)
     }
 
-    /// Appends the element `writeConcern` to a document that is open.
+    /// Appends the element `writeConcern` to the open document.
     pub fn append(&self, out: &mut Vec<u8>) {
         encode::key(out, 0x03, "writeConcern");
         let at = encode::start(out);
@@ -51,7 +51,7 @@ impl WriteConcern {
     }
 }
 
-/// Which of the three write commands.
+/// A write command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteKind {
     /// Each document pushed is stored.
@@ -82,18 +82,18 @@ impl WriteKind {
     }
 }
 
-/// All that the frames of a batch have in common.
+/// The settings that the frames of a batch share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteSpec {
     /// The database.
     pub db: String,
     /// The collection.
     pub collection: String,
-    /// Which command.
+    /// The command.
     pub kind: WriteKind,
     /// Whether the server stops at the first failure.
     pub ordered: bool,
-    /// When the server acknowledges; `None` leaves it to the server's default.
+    /// When the server acknowledges; `None` uses the server's default.
     pub write_concern: Option<WriteConcern>,
     /// The server's own time limit for a frame, in milliseconds (`maxTimeMS`).
     pub max_time_ms: Option<u32>,
@@ -104,7 +104,7 @@ pub struct WriteSpec {
 }
 
 impl WriteSpec {
-    /// An ordered command with everything else left to the server.
+    /// An ordered command with the server's defaults.
     pub fn new(kind: WriteKind, db: impl Into<String>, collection: impl Into<String>) -> Self {
         WriteSpec {
             db: db.into(),
@@ -150,7 +150,7 @@ mod tests {
     use bson::doc;
 
     #[test]
-    fn the_body_says_what_the_spec_says() {
+    fn the_body_holds_every_setting_of_the_spec() {
         let mut spec = WriteSpec::new(WriteKind::Update, "d", "c");
         spec.ordered = false;
         spec.write_concern = Some(WriteConcern { w: W::Majority, j: Some(true), timeout_ms: Some(9) });

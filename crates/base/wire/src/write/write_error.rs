@@ -1,4 +1,4 @@
-//! Why the server refused one document, and of a duplicate key, which index it is of.
+//! Parses the error of one document, and finds the index of a duplicate key.
 
 use crate::class::Class;
 use crate::element::{Elements, Malformed};
@@ -7,12 +7,12 @@ use crate::write::spec::WriteKind;
 
 /// The only key of the index that every collection has.
 const ID: &[u8] = b"_id";
-/// How the server names the index in words; what follows is the name.
+/// The words before the index name in the server's message.
 const INDEX: &[u8] = b" index: ";
-/// Its name.
+/// The name of the `_id` index.
 const ID_INDEX: &[u8] = b"_id_";
 
-/// A write error: the place in the frame, the code, the words, and the keys of the index that it is about.
+/// A write error: index in the frame, code, message, and the keys of the violated index.
 pub(super) struct WriteError<'a> {
     pub index: u32,
     pub code: i32,
@@ -21,10 +21,10 @@ pub(super) struct WriteError<'a> {
 }
 
 impl<'a> WriteError<'a> {
-    /// Reads one of the write errors of a reply.
+    /// Parses a write error of a reply.
     ///
     /// # Errors
-    /// It does not name its document, or is cut short.
+    /// It does not name its document, or is truncated.
     pub fn read(error: &'a [u8]) -> Result<Self, Malformed> {
         let (mut index, mut number, mut message, mut key_pattern) = (None, 0, [].as_slice(), None);
         for element in Elements::of(error)? {
@@ -41,9 +41,9 @@ impl<'a> WriteError<'a> {
         Ok(Self { index, code: number, message, key_pattern })
     }
 
-    /// What became of the document.
+    /// The outcome of the document.
     ///
-    /// Only an insert's own `_id` can be taken: what an update names may be any document's.
+    /// Only an insert can have a duplicate `_id`: an update may address any document.
     pub fn outcome(&self, kind: WriteKind) -> Result<Outcome, Malformed> {
         let outcome = Outcome::of_write_error(self.code);
         let duplicate = outcome == Outcome::Rejected(Class::DuplicateKey) && kind == WriteKind::Insert;
@@ -54,8 +54,8 @@ impl<'a> WriteError<'a> {
     }
 }
 
-/// Whether a duplicate is of the `_id`: by the keys of the index, which MongoDB gives since 4.4, or else by its name in the
-/// words. A server that says neither leaves it open, and then it is not believed to be.
+/// Whether a duplicate concerns the `_id`: by the keys of the index, which MongoDB sends since 4.4, or else by the index name
+/// in the message. Without either it does not.
 fn is_of_id(key_pattern: Option<&[u8]>, message: &[u8]) -> Result<bool, Malformed> {
     let Some(pattern) = key_pattern else { return Ok(index_name(message) == Some(ID_INDEX)) };
     let mut keys = Elements::of(pattern)?;
@@ -63,7 +63,7 @@ fn is_of_id(key_pattern: Option<&[u8]>, message: &[u8]) -> Result<bool, Malforme
     Ok(first.is_some_and(|first| first.key == ID) && keys.next().is_none())
 }
 
-/// The index that the words name, up to the next blank.
+/// The index name in the message, up to the next space.
 fn index_name(message: &[u8]) -> Option<&[u8]> {
     let at = message.windows(INDEX.len()).position(|words| words == INDEX)?;
     message[at + INDEX.len()..].split(|byte| *byte == b' ').next()
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn without_keys_it_is_the_name_of_the_index() {
+    fn without_keys_the_name_of_the_index_decides() {
         check(None, &format!("{WORDS}_id_ dup key: {{ _id: ObjectId('00') }}"), true);
         check(None, &format!("{WORDS}_id_"), true);
         check(None, &format!("{WORDS}_id_1_a_1 dup key: {{ _id: 1, a: 1 }}"), false);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_cut_short_are_malformed() {
+    fn truncated_keys_are_malformed() {
         assert!(is_of_id(Some(&[9, 0, 0, 0, 16, b'_', b'i', b'd', 0]), b"").is_err());
     }
 }
