@@ -1,12 +1,12 @@
-//! Writes the conclusions on the load line and the ladder.
+//! Writes the conclusions on the load line, the bottleneck and the ladder.
 
 use plimsoll_measure::line::{Line, NotSeen, Suspect};
-use plimsoll_measure::run::Run;
+use plimsoll_measure::run::{Bottleneck, Run};
 use plimsoll_measure::scalability::Scalability;
 
 use super::probes::{Trials, failed_between};
 use crate::derived::objective;
-use crate::prose::sentence;
+use crate::prose::{phase, sentence};
 use crate::units::{exact_rate, percent, small, three_digits};
 
 /// The line with its interval, objective and bottleneck, and the open questions of the search.
@@ -104,8 +104,35 @@ fn bottleneck(line: &Line) -> Option<String> {
     }
 }
 
+/// The resources at their limit in the last phase, or why they were not assessed.
+pub(super) fn run_bottleneck(run: &Run) -> Vec<String> {
+    run.bottleneck.iter().flat_map(|it| assessed(run, it)).collect()
+}
+
+fn assessed(run: &Run, bottleneck: &Bottleneck) -> Vec<String> {
+    let name = phase(&bottleneck.phase);
+    if let Some(reason) = &bottleneck.reason {
+        return vec![format!("{name}: bottleneck not assessed: {reason}.")];
+    }
+    let found = if bottleneck.at_limit.is_empty() {
+        let is_open = run.phases.iter().any(|it| it.name == bottleneck.phase && it.open);
+        format!("{name}: no bottleneck found{}.", if is_open { "" } else { "; try more writers" })
+    } else {
+        format!(
+            "{name}: bottleneck: perhaps {}, at its limit under load. `plimsoll line` compares with a rate that holds.",
+            listed(&bottleneck.at_limit)
+        )
+    };
+    std::iter::once(found).chain(unchecked(&bottleneck.not_seen)).collect()
+}
+
+fn listed(suspects: &[Suspect]) -> String {
+    let suspects: Vec<_> = suspects.iter().map(|it| format!("{} ({})", it.name, it.evidence)).collect();
+    suspects.join(" or ")
+}
+
 /// Resources that were not checked, grouped by reason: one of them may be the bottleneck.
-pub(super) fn unchecked(not_seen: &[NotSeen]) -> Option<String> {
+fn unchecked(not_seen: &[NotSeen]) -> Option<String> {
     let mut reasons: Vec<&str> = Vec::new();
     for unseen in not_seen {
         if !reasons.contains(&unseen.reason.as_str()) {

@@ -1,6 +1,5 @@
 //! Writes the conclusions of a run: the results, and how far to trust them.
 
-mod bottleneck;
 mod faults;
 mod integrity;
 mod line;
@@ -26,7 +25,7 @@ const PARTS: [Part; 20] = [
     integrity::leftovers,
     load::expectations,
     load::target,
-    bottleneck::bottleneck,
+    line::run_bottleneck,
     load::errors,
     validity::client,
     load::stalls,

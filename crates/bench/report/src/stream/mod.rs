@@ -4,7 +4,6 @@ mod gauges;
 mod line;
 mod prometheus;
 mod summary;
-mod text_format;
 mod times;
 
 pub use line::line;

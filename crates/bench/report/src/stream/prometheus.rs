@@ -6,8 +6,7 @@ use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::stream::{Count, Second, Stage};
 
 use super::gauges::{GAUGES, Moments};
-use super::text_format::{escaped, put, put_head};
-use super::times::{HISTOGRAM, QUANTILES, put_histograms, put_quantiles};
+use super::times::{HISTOGRAM, QUANTILES, escaped, put, put_head, put_histograms, put_quantiles};
 
 /// The prefix of every metric.
 const PREFIX: &str = "plimsoll_pipeline_";

@@ -1,10 +1,10 @@
 //! Writes the times of events at each stage for Prometheus: quantiles of the last seconds, and a histogram of the whole
 //! run, which adds up over processes and over any range of time.
 
+use std::fmt::Write as _;
+
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::stream::Stage;
-
-use super::text_format::{escaped, put, put_head};
 
 /// The metric of the quantiles, and its help.
 pub(super) const QUANTILES: (&str, &str) = (
@@ -81,6 +81,21 @@ pub(super) fn put_histograms(out: &mut String, prefix: &str, common: &str, stage
         put(out, &format!("{name}_sum"), &labels, times.mean() * times.count() as f64 / 1e9);
         put(out, &format!("{name}_count"), &labels, times.count() as f64);
     }
+}
+
+/// Appends the help and the type of a metric.
+pub(super) fn put_head(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+/// Appends a sample.
+pub(super) fn put(out: &mut String, name: &str, labels: &str, value: f64) {
+    let _ = writeln!(out, "{name}{{{labels}}} {value}");
+}
+
+/// A label value with its special characters escaped.
+pub(super) fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

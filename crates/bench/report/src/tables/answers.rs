@@ -1,8 +1,9 @@
-//! Tabulates the answers of a service: statuses and checks.
+//! Tabulates the answers of a service and the expectations of a scenario.
 
-use plimsoll_measure::run::{Answers, Run};
+use plimsoll_measure::run::{Answers, Expectation, Run};
 
 use super::{Cell, Table, Tone, left, right};
+use crate::expectation::measured;
 use crate::units::exact;
 
 /// A row for each check and each status of an operation; nothing without a service.
@@ -27,6 +28,23 @@ fn rows(answers: &Answers) -> Vec<Vec<Cell>> {
             [Cell::toned(operation, Tone::Strong)].into_iter().chain(cells).collect()
         })
         .collect()
+}
+
+/// A row for each expectation; nothing without any.
+pub(crate) fn expectations(run: &Run) -> Option<Table> {
+    let columns = vec![left("expectation"), left("bound"), right("measured"), left("result")];
+    let rows: Vec<_> = run.expectations.iter().map(expectation).collect();
+    (!rows.is_empty()).then(|| Table { title: "Expectations".to_owned(), columns, rows, flexible: 3 })
+}
+
+fn expectation(expectation: &Expectation) -> Vec<Cell> {
+    let result = match (expectation.held, &expectation.reason) {
+        (true, _) => Cell::toned("held", Tone::Good),
+        (false, None) => Cell::toned("failed", Tone::Bad),
+        (false, Some(reason)) => Cell::toned(format!("failed: {reason}"), Tone::Bad),
+    };
+    let (metric, expression) = (expectation.metric.as_str(), expectation.expression.as_str());
+    vec![metric.into(), expression.into(), measured(expectation).into(), result]
 }
 
 #[cfg(test)]

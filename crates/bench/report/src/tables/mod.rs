@@ -2,26 +2,20 @@
 
 mod answers;
 mod cost;
-mod expectations;
 mod facts;
 mod faults;
 mod integrity;
-mod ladder;
 mod operations;
 mod probes;
-mod spread;
 mod suspects;
 
-pub(crate) use answers::answers;
+pub(crate) use answers::{answers, expectations};
 pub(crate) use cost::{cost, ruler, traffic};
-pub(crate) use expectations::expectations;
 pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};
 pub(crate) use faults::faults;
 pub(crate) use integrity::integrity;
-pub(crate) use ladder::ladder;
-pub(crate) use operations::{latencies, rates};
-pub(crate) use probes::{probes, result, stage};
-pub(crate) use spread::spread;
+pub(crate) use operations::{latencies, rates, spread};
+pub(crate) use probes::{ladder, probes, result, stage};
 pub(crate) use suspects::{at_limit, suspects};
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
-//! Tabulates the latencies and rates of each operation.
+//! Tabulates the latencies and rates of each operation, and the share of each server.
 
 use plimsoll_measure::histogram::Latency;
-use plimsoll_measure::run::{Operation, Run};
+use plimsoll_measure::run::{Operation, Run, ServerShare};
 
 use super::{Cell, Table, Tone, left, right};
 use crate::derived::{ACHIEVED_MIN, classes};
@@ -86,4 +86,34 @@ fn achieved(operation: &Operation) -> Cell {
         Some(share) if share < ACHIEVED_MIN => Cell::toned(percent(share), Tone::Bad),
         Some(share) => percent(share).into(),
     }
+}
+
+/// A row for each server; nothing for a single one.
+pub(crate) fn spread(run: &Run) -> Table {
+    let columns = vec![
+        left("server"),
+        right("operations"),
+        right("of even"),
+        right("documents"),
+        right("failed"),
+        right("passed over"),
+        left("away"),
+    ];
+    let total: u64 = run.spread.iter().map(|share| share.operations).sum();
+    let even = total as f64 / run.spread.len().max(1) as f64;
+    let rows = run.spread.iter().map(|it| share(it, even)).collect();
+    Table { title: "Servers".to_owned(), columns, rows, flexible: 6 }
+}
+
+fn share(share: &ServerShare, even: f64) -> Vec<Cell> {
+    let away = share.away.as_deref().map(|why| Cell::toned(why, Tone::Bad));
+    vec![
+        Cell::toned(share.address.as_str(), Tone::Strong),
+        exact(share.operations).into(),
+        percent(share.operations as f64 / even.max(1.0)).into(),
+        exact(share.documents).into(),
+        Cell::fault(share.failed),
+        exact(share.passed_over).into(),
+        away.unwrap_or_else(|| "never".into()),
+    ]
 }
