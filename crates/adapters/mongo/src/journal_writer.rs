@@ -12,7 +12,7 @@ use plimsoll_ledger::{Changed, Deal, Intent, Intents, Keeper, Page, Run};
 #[derive(Debug)]
 pub struct JournalWriter {
     sender: Sender<Message>,
-    accounts: Vec<Arc<Account>>,
+    grants: Vec<Arc<Grant>>,
     thread: JoinHandle<Result<(), Error>>,
     first_worker: u64,
 }
@@ -22,7 +22,7 @@ pub struct JournalWriter {
 pub struct Reservations {
     worker: u64,
     sender: Sender<Message>,
-    account: Arc<Account>,
+    grant: Arc<Grant>,
 }
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ enum Message {
 
 /// What the journal writer has granted one worker.
 #[derive(Debug, Default)]
-struct Account {
+struct Grant {
     state: Mutex<Granted>,
     changed: Condvar,
 }
@@ -55,25 +55,25 @@ impl JournalWriter {
     /// # Errors
     /// When the directory cannot be written to.
     pub fn start(dir: &Path, run: Run, deal: Deal, workers: std::ops::Range<u64>) -> Result<Self, Error> {
-        let keeper = Keeper::create(dir, run, deal, workers.clone())?;
-        let accounts: Vec<_> = workers.clone().map(|_| Arc::<Account>::default()).collect();
+        let journal = Keeper::create(dir, run, deal, workers.clone())?;
+        let grants: Vec<_> = workers.clone().map(|_| Arc::<Grant>::default()).collect();
         let (sender, messages) = channel();
-        let (known, first_worker) = (accounts.clone(), workers.start);
+        let (known, first_worker) = (grants.clone(), workers.start);
         let thread = thread::spawn(move || {
-            let kept = keep(keeper, &messages, &known, first_worker);
-            if kept.is_err() {
-                known.iter().for_each(|account| account.refuse());
+            let result = write(journal, &messages, &known, first_worker);
+            if result.is_err() {
+                known.iter().for_each(|grant| grant.refuse());
             }
-            kept
+            result
         });
-        Ok(Self { sender, accounts, thread, first_worker })
+        Ok(Self { sender, grants, thread, first_worker })
     }
 
     /// The reservations of worker `worker`, among all of all shards.
     pub fn reservations(&self, worker: u64) -> Option<Reservations> {
         let index = usize::try_from(worker.checked_sub(self.first_worker)?).ok()?;
-        let account = self.accounts.get(index)?.clone();
-        Some(Reservations { worker, sender: self.sender.clone(), account })
+        let grant = self.grants.get(index)?.clone();
+        Some(Reservations { worker, sender: self.sender.clone(), grant })
     }
 
     /// Writes the rest and ends the thread.
@@ -87,46 +87,46 @@ impl JournalWriter {
     }
 }
 
-fn keep(
-    mut keeper: Keeper,
+fn write(
+    mut journal: Keeper,
     messages: &Receiver<Message>,
-    accounts: &[Arc<Account>],
+    grants: &[Arc<Grant>],
     first_worker: u64,
 ) -> Result<(), Error> {
     for message in messages {
         match message {
             Message::Reserve { worker, until } => {
-                keeper.reserve(worker, until)?;
-                accounts[(worker - first_worker) as usize].grant(|granted| granted.until = until);
+                journal.reserve(worker, until)?;
+                grants[(worker - first_worker) as usize].update(|granted| granted.until = until);
             }
             Message::Intend { worker, intent } => {
-                keeper.intend(worker, Intents::NONE.with(intent))?;
+                journal.intend(worker, Intents::NONE.with(intent))?;
                 let grant = |granted: &mut Granted| granted.intents = granted.intents.with(intent);
-                accounts[(worker - first_worker) as usize].grant(grant);
+                grants[(worker - first_worker) as usize].update(grant);
             }
-            Message::Note { worker, changed } => keeper.note(worker, &changed)?,
-            Message::Flush { worker, pages } => keeper.flush(worker, &pages)?,
+            Message::Note { worker, changed } => journal.note(worker, &changed)?,
+            Message::Flush { worker, pages } => journal.flush(worker, &pages)?,
             Message::Close => break,
         }
     }
     Ok(())
 }
 
-impl Account {
-    fn grant(&self, grant: impl FnOnce(&mut Granted)) {
-        grant(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+impl Grant {
+    fn update(&self, update: impl FnOnce(&mut Granted)) {
+        update(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
     fn refuse(&self) {
-        self.grant(|granted| granted.refused = true);
+        self.update(|granted| granted.refused = true);
     }
 }
 
 impl Reservations {
     /// Requests all numbers up to the local index `until`, unless a request is open.
     pub fn ask(&self, until: u64) {
-        let mut state = self.account.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.grant.state.lock().unwrap_or_else(PoisonError::into_inner);
         // One request at a time is enough: each asks for seconds of load.
         if state.asked > state.until {
             return;
@@ -138,24 +138,24 @@ impl Reservations {
 
     /// How far the numbers are reserved.
     pub fn granted(&self) -> u64 {
-        self.account.state.lock().unwrap_or_else(PoisonError::into_inner).until
+        self.grant.state.lock().unwrap_or_else(PoisonError::into_inner).until
     }
 
     /// Waits until the numbers up to the local index `needed` are reserved; returns how far they are. It is less than
     /// `needed` only if the disk refuses.
     pub fn wait(&self, needed: u64) -> u64 {
-        let state = self.account.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.grant.state.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = |granted: &mut Granted| granted.until < needed && !granted.refused;
-        let state = self.account.changed.wait_while(state, missing);
+        let state = self.grant.changed.wait_while(state, missing);
         state.unwrap_or_else(PoisonError::into_inner).until
     }
 
     /// Waits until the worker's intent is on disk; false if the disk refuses.
     pub fn intend(&self, intent: Intent) -> bool {
         self.sender.send(Message::Intend { worker: self.worker, intent }).unwrap_or_default();
-        let state = self.account.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.grant.state.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = |granted: &mut Granted| !granted.intents.contains(intent) && !granted.refused;
-        let state = self.account.changed.wait_while(state, missing);
+        let state = self.grant.changed.wait_while(state, missing);
         state.unwrap_or_else(PoisonError::into_inner).intents.contains(intent)
     }
 

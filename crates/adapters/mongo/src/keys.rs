@@ -4,10 +4,10 @@ use plimsoll_document::Ranks;
 
 use crate::scenario;
 
-/// A way to choose a document, as meant.
+/// A resolved way to choose a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Keys {
-    /// Each as likely.
+    /// Each equally likely.
     #[default]
     Uniform,
     /// By popularity, scattered over all places.
@@ -24,12 +24,12 @@ const LATEST_EXPONENT: f64 = 0.99;
 pub struct Places {
     /// All of them.
     pub all: u64,
-    /// Those up to the newest document that is known to be there.
+    /// The places up to the newest acknowledged document.
     pub settled: u64,
 }
 
 impl Keys {
-    /// What a scenario says; nothing when its exponent is out of bounds.
+    /// Resolves a scenario's keys; none if the exponent is out of bounds.
     pub fn of(typed: scenario::Keys) -> Option<Self> {
         match typed {
             scenario::Keys::Uniform => Some(Self::Uniform),
@@ -38,14 +38,14 @@ impl Keys {
         }
     }
 
-    /// A place below `places.all` for a random word; nothing if there is none.
+    /// A place below `places.all` for a random word; none if there is no place.
     #[inline]
     pub fn place(&self, places: Places, word: u64) -> Option<u64> {
         if places.all == 0 {
             return None;
         }
         Some(match self {
-            // The high half of a 128-bit product scales the word without bias that could be seen.
+            // The high half of a 128-bit product scales the word with negligible bias.
             Self::Uniform => ((u128::from(word) * u128::from(places.all)) >> 64) as u64,
             Self::Zipf(ranks) => ranks.scattered(places.all, word),
             Self::Latest(ranks) => {

@@ -39,7 +39,7 @@ pub const fn outcome(wire: Wire) -> Outcome {
     }
 }
 
-/// What the ledger keeps of an outcome.
+/// The ledger's state for an outcome.
 pub const fn state(outcome: Outcome) -> State {
     match outcome {
         Outcome::Acknowledged => State::Acknowledged,
@@ -68,8 +68,8 @@ pub fn of_write_error(error: &Error) -> Outcome {
     }
 }
 
-/// The outcome of a transaction whose commit was answered with an error. The server's labels decide: one says that the
-/// commit may have been done, the other that the transaction is gone.
+/// The outcome of a transaction whose commit was answered with an error. The server's labels decide: one means that the
+/// commit may have been done, the other that the transaction was aborted.
 pub fn of_commit(error: &Error) -> Outcome {
     match error {
         Error::Server(server) if has(server, "UnknownTransactionCommitResult") => {
@@ -86,7 +86,7 @@ fn has(error: &ServerError, label: &str) -> bool {
     error.labels.iter().any(|known| known == label)
 }
 
-/// A write of which nothing is said yet but its bytes.
+/// A write without an answer yet, with its bytes.
 pub fn answered(written: &WriteReply) -> Reply {
     Reply {
         outcome: Outcome::Acknowledged,
@@ -97,7 +97,7 @@ pub fn answered(written: &WriteReply) -> Reply {
     }
 }
 
-/// Sums up a write: the first failure decides about the operation.
+/// Sums up a write: the first failure decides the operation's outcome.
 pub fn of_write(written: &WriteReply) -> Reply {
     let mut reply = answered(written);
     for span in written.spans() {

@@ -17,7 +17,7 @@ pub use command::{Change, Command, FindShape, Pipeline, Purpose, Selection};
 mod command;
 mod compile;
 
-/// The moment that relative dates count from, whenever a run is made: 2026-01-01T00:00:00Z, in milliseconds.
+/// The origin of relative dates in every run: 2026-01-01T00:00:00Z, in milliseconds.
 pub const START_MS: i64 = 1_767_225_600_000;
 /// Numbers are dealt in blocks of at least this many.
 const BLOCK_MIN: u64 = 4096;
@@ -26,12 +26,12 @@ pub const BATCH_MAX: u32 = 1_000_000;
 /// Documents of one range at most.
 pub const LIMIT_MAX: u32 = 1_000_000;
 
-/// All that the workers of a run share.
+/// The settings that the workers of a run share.
 #[derive(Debug)]
 pub struct Setup {
-    /// Where the documents go.
+    /// The collection.
     pub namespace: Namespace,
-    /// What they are.
+    /// The documents.
     pub source: Option<Source>,
     /// The form of `_id`.
     pub id: IdForm,
@@ -41,18 +41,17 @@ pub struct Setup {
     pub run: Run,
     /// The operations of the plan, by index.
     pub commands: Vec<Command>,
-    /// When writes are acknowledged; nothing leaves it to the server.
+    /// When writes are acknowledged; none leaves it to the server.
     pub write_concern: Option<wire::WriteConcern>,
-    /// Which client sends.
+    /// The client that sends.
     pub client: Client,
     /// How long an operation may take.
     pub timeout: std::time::Duration,
-    /// Whether an operation of the plan removes documents without naming them, so that one that is not found is no
-    /// surprise.
+    /// Whether an operation of the plan removes documents without naming them: then a missing document is no surprise.
     pub removes_any: bool,
 }
 
-/// A scenario that cannot be meant, with the place.
+/// An invalid scenario, with the place.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The collection's name is not `database.collection`.
@@ -77,7 +76,7 @@ pub enum Error {
     Batch {
         /// The operation.
         operation: String,
-        /// What was typed.
+        /// The batch as typed.
         batch: u32,
     },
     /// An operation by receipt on documents whose ids are not receipts.
@@ -85,7 +84,7 @@ pub enum Error {
         "{0}: documents with ids of their own cannot be named by receipt; give a filter, or leave out `id: own`"
     )]
     OwnIds(String),
-    /// A choice of keys beside a filter.
+    /// A choice of keys next to a filter.
     #[error("{0}.keys: the filter says which documents; leave out `keys` or `filter`")]
     KeysAndFilter(String),
     /// An exponent out of bounds.
@@ -93,7 +92,7 @@ pub enum Error {
     Exponent {
         /// The operation.
         operation: String,
-        /// What was typed.
+        /// The exponent as typed.
         exponent: f64,
         /// The largest exponent.
         max: f64,
@@ -115,12 +114,12 @@ pub enum Error {
         "{place}: {stage} writes, and what it writes could not be audited; leave it out, or use an update"
     )]
     StageWrites {
-        /// Where.
+        /// The place.
         place: String,
         /// The stage.
         stage: String,
     },
-    /// Something that is no stage.
+    /// A stage with other than one operator.
     #[error("{0}: a stage is one operator, for example {{$match: {{n: 5}}}}")]
     Stage(String),
     /// An update without operators.
@@ -128,25 +127,25 @@ pub enum Error {
         "{0}.update: give operators such as $set, or {{one_of: [...]}} with some; to replace, use `replace`"
     )]
     NoUpdate(String),
-    /// A replacement that does not know what it replaces.
+    /// A replacement of a document without a receipt.
     #[error("{0}.change: a replacement needs to know its document; leave out the filter, or use an update")]
     ReplaceFiltered(String),
-    /// The new state of what is gone.
+    /// The new state of a removed document.
     #[error("{0}.returns: what is removed has no new state; leave out `returns`")]
     NothingNew(String),
     /// A read-modify-write that does not write.
     #[error("{0}.change: remove is no write; use update or replace here, or find_and_modify")]
     WritesNothing(String),
-    /// Replacements without a place for their version.
+    /// Versioned replacements without a stamp.
     #[error(
         "{0}: a replaced document carries its version in the stamp, and `stamp: false` turns that off; leave one of both \
          out, or use an update"
     )]
     NoVersions(String),
-    /// A transaction of nothing.
+    /// An empty transaction.
     #[error("{0}.operations: empty; list insert, find, update, replace or delete")]
     EmptyTransaction(String),
-    /// Something that cannot be part of a transaction.
+    /// An operation that cannot be part of a transaction.
     #[error("{0}: only insert, find, update, replace and delete can be part of a transaction")]
     Step(String),
     /// A read concern inside a transaction.
@@ -155,16 +154,16 @@ pub enum Error {
     /// An upsert inside a transaction.
     #[error("{0}.upsert: not in a transaction; insert the documents before")]
     StepUpsert(String),
-    /// A find-and-modify that nobody answers for.
+    /// An unacknowledged find-and-modify.
     #[error("{0}: the server would answer all the same; leave out w: 0, or use update or replace")]
     UnacknowledgedFind(String),
-    /// A transaction that nobody answers for.
+    /// An unacknowledged transaction.
     #[error("{0}: a transaction cannot be committed with w: 0; leave w out, or give 1 or majority")]
     UnacknowledgedTransaction(String),
     /// `multi` without a filter.
     #[error("{0}.multi: one document has one receipt; give a filter, or leave out multi")]
     MultiReceipt(String),
-    /// A write concern that MongoDB does not take.
+    /// A write concern that MongoDB refuses.
     #[error("write_concern: {0}")]
     WriteConcern(&'static str),
     /// A constant document with a generator in it.
@@ -172,14 +171,14 @@ pub enum Error {
     NotConstant(String),
 }
 
-/// What a plan adds to MongoDB's section.
+/// The plan's values for MongoDB's section.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Seed of the documents' content.
     pub seed: u64,
     /// The run that receipts carry.
     pub run: Run,
-    /// Where relative paths start.
+    /// The directory of relative paths.
     pub base: &'a Path,
 }
 
@@ -187,7 +186,7 @@ impl Setup {
     /// Compiles a section and the plan's operations, given by name.
     ///
     /// # Errors
-    /// The first thing that cannot be meant, with its place.
+    /// The first invalid setting, with its place.
     pub fn build(
         section: &Section,
         operations: &[(String, Operation)],
@@ -228,7 +227,7 @@ impl Setup {
         self.commands.iter().flat_map(Command::parts).any(|command| command.keys().is_some())
     }
 
-    /// How many numbers are dealt to a worker at a time: whole batches of the largest insert, so that none is cut.
+    /// How many numbers a worker is dealt at a time: whole batches of the largest insert, so that none is cut.
     pub fn block(&self) -> u64 {
         let batch = |command: &Command| {
             if let Command::Insert { batch, .. } = command { u64::from(*batch) } else { 1 }
@@ -238,7 +237,7 @@ impl Setup {
     }
 }
 
-/// Whether documents are removed that nobody names, or (`followed` is false) nobody answers for.
+/// Whether documents are removed without a receipt, or (`followed` is false) without an acknowledgement.
 fn removes_any(commands: &[Command], followed: bool) -> bool {
     let removes = |command: &Command| command.purpose() == Purpose::Remove;
     let all = commands.iter().flat_map(Command::parts);
@@ -257,7 +256,7 @@ fn source(section: &Section, context: Context<'_>) -> Result<Option<Source>, Err
     }
 }
 
-/// Documents with ids of their own have no receipt to repeat.
+/// Documents with their own ids have no receipt to repeat.
 fn stamp(section: &Section) -> Stamp {
     if section.id == IdForm::Own { Stamp::Off } else { section.stamp }
 }
@@ -271,7 +270,7 @@ fn write_concern(typed: &WriteConcern) -> Result<Option<wire::WriteConcern>, Err
     if *typed == WriteConcern::default() {
         return Ok(None);
     }
-    // Without w the server's own default cannot be sent with j; j alone means one member.
+    // The server's default for w cannot be sent together with j; j alone means one member.
     let w = typed.w.as_ref().unwrap_or(&W::Number(1));
     w.check().map_err(Error::WriteConcern)?;
     let w = w.to_wire();

@@ -47,23 +47,23 @@ struct Counts {
     documents: AtomicU64,
     failed: AtomicU64,
     passed_over: AtomicU64,
-    /// Why it could not be reached the last time.
+    /// Why the last attempt to reach it failed.
     away: Mutex<Option<String>>,
 }
 
-/// A connection to each server, as far as they can be reached.
+/// A connection to each reachable server.
 #[derive(Debug)]
 pub struct Lane {
     links: Vec<Link>,
     current: usize,
-    /// No server can be reached.
+    /// Whether no server is reachable.
     lost: bool,
 }
 
 #[derive(Debug, Default)]
 struct Link {
     lane: Option<lean::Lane>,
-    /// An attempt to reach a server that is away.
+    /// An attempt to reach a server that is down.
     probe: Option<ReconnectProbe>,
 }
 
@@ -80,23 +80,23 @@ impl Spread {
         Self { hosts: deployments.iter().map(host).collect(), builder }
     }
 
-    /// What this worker has to tell the others before a phase.
+    /// This worker's operation builder.
     pub fn builder(&self) -> &OperationBuilder {
         &self.builder
     }
 
-    /// What each server had of the load so far.
+    /// Each server's share of the load so far.
     pub fn shares(&self) -> Vec<ServerShare> {
         self.hosts.iter().map(Host::share).collect()
     }
 
-    /// Ends the target and gives its ledger.
+    /// Ends the target and returns its ledger.
     pub fn close(self) -> Option<Closed> {
         drop(self.hosts);
         Arc::into_inner(self.builder).map(OperationBuilder::close)
     }
 
-    /// The server whose turn it is, or the next one that can be reached.
+    /// The server whose turn it is, or the next reachable one.
     fn turn(&self, lane: &Lane, number: u64) -> Option<usize> {
         let count = self.hosts.len();
         let first = (number % count as u64) as usize;
@@ -108,7 +108,7 @@ impl Spread {
         found
     }
 
-    /// Lets servers in that are back, and tries those that are away. Waits for nobody.
+    /// Adopts recovered connections, and probes servers that are down. Never waits.
     fn tend(&self, lane: &mut Lane) {
         for (host, link) in self.hosts.iter().zip(&mut lane.links) {
             if link.lane.is_none() {
@@ -144,7 +144,7 @@ impl Host {
         counts.failed.fetch_add(u64::from(reply.failed.total() > 0), Ordering::Relaxed);
     }
 
-    /// Opens a link if its server is back, or tries to reach the server if it is time to.
+    /// Adopts a recovered connection, or starts a probe when one is due.
     fn tend(&self, link: &mut Link) {
         match link.probe.as_mut().map(ReconnectProbe::answer) {
             Some(Poll::Pending) => {}
@@ -163,10 +163,10 @@ impl Host {
         }
     }
 
-    /// Connects, and waits for it.
+    /// Connects and waits for the result.
     ///
     /// # Errors
-    /// Why it cannot be reached, which is also noted.
+    /// Why the server is unreachable, which is also noted.
     async fn open(&self) -> Result<Link, Box<dyn Error + Send + Sync>> {
         match self.target.open().await {
             Ok(lane) => {
@@ -180,7 +180,7 @@ impl Host {
         }
     }
 
-    /// The connection of an open link is lost. Nothing that was sent over it is sent again.
+    /// Drops a lost connection. Nothing that was sent over it is sent again.
     fn lose(&self, link: &mut Link) {
         self.is_away("the connection was lost".to_owned());
         if let Some(lane) = &mut link.lane {
@@ -202,8 +202,8 @@ impl Target for Spread {
         self.builder.begin(documents);
     }
 
-    /// Connects to every server that can be reached; one is enough once the load runs. Nobody waits for a server that is
-    /// known to be away, unless there is no other.
+    /// Connects to every reachable server; one is enough once the load runs. Waits for a server that is known to be down
+    /// only if there is no other.
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
         let links = self.hosts.iter().map(|_| Link::default()).collect();
         let mut lane = Lane { links, current: 0, lost: false };
@@ -229,7 +229,7 @@ impl Target for Spread {
 
     fn prepare(&self, lane: &mut Lane, operation: usize, number: u64) -> Prepared {
         self.tend(lane);
-        // With nobody there it is made ready for nobody, and sending it says so.
+        // Without a reachable server nothing is prepared, and the send reports that.
         let Some(host) = self.turn(lane, number) else { return Prepared::Ready };
         lane.current = host;
         let Some(link) = &mut lane.links[host].lane else { return Prepared::Ready };

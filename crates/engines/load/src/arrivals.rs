@@ -95,7 +95,7 @@ const fn connections_default() -> u32 {
     CONNECTIONS_DEFAULT
 }
 
-/// An arrival model that cannot be meant.
+/// Why an arrival model is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// A rate out of bounds.

@@ -77,7 +77,7 @@ pub enum RunError {
     Connect(Box<dyn std::error::Error + Send + Sync>),
     /// The requested start has passed.
     #[error(
-        "the load was to begin {:.1} s ago: getting ready took longer than there was time for; give a later moment",
+        "the requested start passed {:.1} s ago: preparation took too long; give a later start",
         *late_ns as f64 / SECOND_NS as f64
     )]
     Late {

@@ -12,18 +12,18 @@ use crate::runtime::Runtime;
 
 /// More faults than this in one phase are refused.
 pub const FAULTS_MAX: usize = 1000;
-/// How often a fault that lasts looks whether the phase is over, in nanoseconds.
+/// How often a lasting fault checks whether the phase is over, in nanoseconds.
 const LOOK_NS: u64 = 50 * plimsoll_measure::clock::MILLISECOND_NS;
 
-/// Something that can be done to the thing under load, and undone.
+/// A change to the system under load that can be undone.
 pub trait Fault: Send {
-    /// Does it.
+    /// Causes it.
     ///
     /// # Errors
-    /// Why it could not be done.
+    /// Why it failed.
     fn begin(&mut self) -> Result<(), Box<dyn StdError + Send + Sync>>;
 
-    /// Undoes it: returns when the thing under load could work again.
+    /// Undoes it: returns when the system under load could work again.
     ///
     /// # Errors
     /// Why it could not be undone.
@@ -41,46 +41,46 @@ pub enum Spacing {
     Random,
 }
 
-/// When a fault happens, as meant: counted from the start of its phase.
+/// When a fault happens, resolved: counted from the start of its phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// What it is, for reports.
+    /// Its name, for reports.
     pub name: String,
-    /// Which of the plan's faults it is; the engine does not look at it.
+    /// Its index in the plan; the engine does not use it.
     pub key: usize,
     /// When it first begins.
     pub at: Span,
     /// How long it lasts.
     pub lasts: Span,
-    /// How far apart it is repeated.
+    /// The interval of its repetitions.
     pub every: Option<Span>,
     /// How often it happens.
     pub times: u32,
-    /// How repetitions are spaced.
+    /// The spacing of its repetitions.
     pub spacing: Spacing,
 }
 
-/// A timeline that cannot be meant.
+/// Why a timeline is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It would begin again before it ended.
+    /// It begins again before it ends.
     #[error("{0}: it is repeated before it ends; `every` must be longer than it lasts")]
     Overlap(String),
-    /// Never, or too often.
+    /// It happens never, or too often.
     #[error("{0}: {1} times; give a number from 1 to {FAULTS_MAX}")]
     Times(String, u32),
-    /// Too many in all.
+    /// All faults together are too many.
     #[error("{0} faults in one phase; {FAULTS_MAX} at most")]
     TooMany(usize),
-    /// It would never happen.
+    /// It never happens.
     #[error("{0}: it begins at {1} s, after the phase ended at {2} s")]
     TooLate(String, u64, u64),
 }
 
-/// One stretch of a fault that is planned: nanoseconds from the phase's start.
+/// One planned occurrence of a fault: nanoseconds from the phase's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Which fault of the phase.
+    /// The fault's index in the phase.
     pub fault: usize,
     /// When it begins.
     pub from_ns: u64,
@@ -92,18 +92,18 @@ pub struct Stretch {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Happening {
-    /// Which fault of the phase.
+    /// The fault's index in the phase.
     pub fault: usize,
     /// When it began.
     pub from_ns: u64,
-    /// When it was undone and the thing under load could work again; absent while it lasts.
+    /// When it was undone and the system under load could work again; absent while it lasts.
     pub to_ns: Option<u64>,
-    /// What went wrong with it, if anything did.
+    /// Its error, if it failed.
     pub error: Option<String>,
 }
 
 impl Happening {
-    /// Adds the same fault as another shard did it.
+    /// Merges the same fault as another shard caused it.
     pub fn merge(&mut self, other: &Self) {
         self.from_ns = self.from_ns.min(other.from_ns);
         self.to_ns = self.to_ns.zip(other.to_ns).map(|(own, other)| own.max(other));
@@ -144,7 +144,7 @@ impl Planned {
         all
     }
 
-    /// An exponential gap whose mean is `every`, behind the time that the fault itself takes.
+    /// An exponential gap with mean `every`, added to the duration of the fault.
     fn gap_ns(&self, every: Span, draw: u64) -> u64 {
         let uniform = ((draw >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         let mean_ns = (every.as_ns() - self.lasts.as_ns()) as f64;
@@ -152,10 +152,10 @@ impl Planned {
     }
 }
 
-/// Everything that is planned for a phase, in the order it begins; what would begin after `end` is left out.
+/// Lists every planned occurrence of a phase, in order; leaves out those after `end`.
 ///
 /// # Errors
-/// The first fault that cannot be meant.
+/// The first invalid fault.
 pub fn timeline(planned: &[Planned], end: Option<Span>, seed: u64) -> Result<Vec<Stretch>, Error> {
     planned.iter().try_for_each(|fault| fault.check(end))?;
     let all = planned.iter().enumerate().flat_map(|(index, fault)| fault.stretches(index, seed));
@@ -167,8 +167,8 @@ pub fn timeline(planned: &[Planned], end: Option<Span>, seed: u64) -> Result<Vec
     Ok(all)
 }
 
-/// Walks a timeline on the clock of `runtime`: begins and undoes each fault at its moment, one thing at a time, and tells
-/// `sink`. When `is_over` says so, what lasts is undone at once and the rest is left out.
+/// Plays a timeline on the clock of `runtime`: causes and undoes each fault at its moment, one at a time, and reports to
+/// `sink`. When `is_over` is true, a lasting fault is undone at once and the rest is left out.
 pub async fn play<R: Runtime>(
     runtime: &R,
     start: Instant,

@@ -168,7 +168,7 @@ impl JsonSchema for Time {
     }
 }
 
-/// Arrivals, as meant, and when they end by themselves.
+/// Resolved arrivals, and when they end, if they do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meant {
     /// When operations are due.

@@ -6,14 +6,14 @@ use plimsoll_measure::ladder::{Ladder, Rung};
 use crate::scalability::fit;
 use crate::second::Second;
 
-/// The unit in which a ladder counts.
+/// The unit of a ladder's throughputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Documents that were acknowledged.
     Documents,
     /// Operations that were acknowledged.
     Operations,
-    /// The same to a service.
+    /// Operations that a service acknowledged.
     Requests,
 }
 
@@ -28,7 +28,7 @@ impl Unit {
     }
 }
 
-/// What a closed load of `writers` writers reached in `seconds`, the settling ones left out before.
+/// The throughput of a closed load of `writers` writers over `seconds`, without the settling ones.
 pub fn rung(writers: u32, seconds: &[Second], unit: Unit) -> Rung {
     let mut whole = Tally::default();
     seconds.iter().flat_map(|second| &second.tallies).for_each(|tally| whole.merge(tally));
@@ -44,7 +44,7 @@ pub fn rung(writers: u32, seconds: &[Second], unit: Unit) -> Rung {
     }
 }
 
-/// The rungs with the law that they follow, or why they follow none.
+/// Fits the law to the rungs, or says why none fits.
 pub fn ladder(mut rungs: Vec<Rung>, unit: Unit) -> Ladder {
     rungs.sort_by_key(|rung| rung.writers);
     let points: Vec<_> = rungs.iter().map(|rung| (f64::from(rung.writers), rung.throughput)).collect();

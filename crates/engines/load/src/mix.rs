@@ -34,32 +34,32 @@ struct Shares {
     seed: u64,
 }
 
-/// Shares of the time, and what was spent so far.
+/// Shares of the time, and the time spent so far.
 #[derive(Clone, Debug, PartialEq)]
 struct Balance {
     accounts: Vec<Account>,
 }
 
-/// What one operation was given.
+/// One operation's account.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Account {
     operation: usize,
-    /// Its share of all time.
+    /// Its share of the total time.
     share: f64,
-    /// Nanoseconds spent on those that have ended.
+    /// Nanoseconds spent on its completed runs.
     spent_ns: f64,
     ended: u64,
     under_way: u64,
 }
 
 impl Mix {
-    /// A mix of (operation, weight) by count. Weights must be positive and finite; nothing comes of an empty or weightless
+    /// A mix of (operation, weight) by count. Weights must be positive and finite; returns none for an empty or weightless
     /// list.
     pub fn new(weights: &[(usize, f64)], seed: u64) -> Option<Self> {
         Self::by(By::Count, weights, seed)
     }
 
-    /// A mix of (operation, weight), as [`Mix::new`]. One by time wants to be told of every operation that it gave: see
+    /// A mix of (operation, weight), as [`Mix::new`]. A mix by time must hear of every completed operation: see
     /// [`Mix::done`].
     pub fn by(by: By, weights: &[(usize, f64)], seed: u64) -> Option<Self> {
         let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -81,7 +81,7 @@ impl Mix {
         }
     }
 
-    /// An operation that was picked has ended after this time of service.
+    /// Notes the service time of a completed operation.
     pub fn done(&mut self, operation: usize, service_ns: u64) {
         if let Choice::Time(balance) = &mut self.0 {
             balance.done(operation, service_ns);
@@ -127,8 +127,8 @@ impl Balance {
         Self { accounts: weights.iter().map(account).collect() }
     }
 
-    /// The operation that is furthest behind its share of the time spent, what is under way counted as long as its like
-    /// took so far; the first of several. Each is tried once before any comes again.
+    /// The operation that is furthest behind its share of the time. One in flight counts as long as its kind took so far;
+    /// the first of several equals wins. Each is tried once before any repeats.
     fn pick(&mut self) -> usize {
         let untried = self.accounts.iter().position(|account| account.ended + account.under_way == 0);
         let index = untried.unwrap_or_else(|| self.furthest_behind());
@@ -141,7 +141,7 @@ impl Balance {
             .accounts
             .iter()
             .fold((0.0, 0), |(spent, ended), account| (spent + account.spent_ns, ended + account.ended));
-        // What has never ended is taken to be like the others.
+        // An operation that never completed is assumed to be like the others.
         let usual_ns = if ended == 0 { 1.0 } else { spent / ended as f64 };
         let given =
             |account: &Account| account.spent_ns + account.under_way as f64 * account.mean_ns(usual_ns);

@@ -17,7 +17,7 @@ const WAIT_NOISE_NS: f64 = 1e6;
 /// A queue that does not grow waits less than this factor longer in the second half.
 const WAIT_GROWTH_MAX: f64 = 2.0;
 
-/// What a bound is set on.
+/// The measurement that a bound limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Response time.
@@ -28,7 +28,7 @@ pub enum Metric {
     Errors,
 }
 
-/// All that must hold.
+/// Everything that must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     /// Metric and bound.
@@ -88,7 +88,7 @@ impl Objective {
         })
     }
 
-    /// Operations that a window needs so that each percentile has ten values beyond it.
+    /// The operations that a window needs so that ten values lie beyond each percentile.
     pub fn operations_min(&self) -> u64 {
         let needed = |threshold: &Threshold| match threshold.aggregate {
             Aggregate::Percentile(p) => (10.0 / (1.0 - p / 100.0)).ceil() as u64,
@@ -112,7 +112,7 @@ impl Objective {
             .collect()
     }
 
-    /// Everything that did not hold in a window, in sentences; nothing means that the rate holds.
+    /// Lists everything that did not hold in a window, in sentences; the rate holds if the list is empty.
     pub fn judge(&self, window: &Window) -> Vec<String> {
         let bounds =
             self.bounds.iter().filter_map(|(metric, threshold)| judge_bound(*metric, threshold, window));
@@ -123,14 +123,14 @@ impl Objective {
 }
 
 impl Objective {
-    /// What did not hold of the bounds on errors, in sentences.
+    /// Lists the bounds on errors that did not hold, in sentences.
     pub(crate) fn judge_errors(&self, window: &Window) -> Vec<String> {
         let errors = self.bounds.iter().filter(|(metric, _)| *metric == Metric::Errors);
         errors.filter_map(|(_, threshold)| judge_errors(threshold, window)).collect()
     }
 
-    /// Whether every bound holds in a short stretch taken by itself: percentiles as they are, without a confidence bound
-    /// and without asking for support.
+    /// Whether every bound holds in a short stretch: percentiles as they are, without a confidence bound and without a
+    /// minimum of values.
     pub fn holds_in(&self, tally: &Tally) -> bool {
         let holds = |(metric, threshold): &(Metric, Threshold)| match metric {
             Metric::Errors => errors_hold(threshold, tally),
@@ -155,7 +155,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The seconds of a window, added up.
+    /// Adds up the seconds of a window.
     pub fn of(seconds: &[Second]) -> Self {
         let half = seconds.len() / 2;
         let (first, second) = (sum(&seconds[..half]), sum(&seconds[half..]));
@@ -166,7 +166,7 @@ impl Window {
         Self { tally, wait_ns, length_s: length_ns as f64 / 1e9, client_cpu: busiest(seconds, length_ns) }
     }
 
-    /// Completed ÷ due; one where nothing was due.
+    /// Completed ÷ due; 1 if nothing was due.
     pub fn achieved(&self) -> f64 {
         if self.tally.due == 0 { 1.0 } else { self.tally.completed() as f64 / self.tally.due as f64 }
     }

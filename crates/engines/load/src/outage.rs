@@ -9,10 +9,10 @@ use crate::fault::Happening;
 
 /// A silence shorter than this is no outage, in nanoseconds.
 const SILENCE_NS_MIN: u64 = 100 * MILLISECOND_NS;
-/// The objective holds again when it held in so many seconds in a row.
+/// The objective holds again when it has held for this many consecutive seconds.
 const SECONDS_HELD_MIN: usize = 3;
 
-/// One second of a phase, as far as a fault shows in it. Moments are nanoseconds from the phase's start.
+/// One second of a phase, as a fault affects it. Moments are nanoseconds from the phase's start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Second {
     /// Where it starts.
@@ -21,29 +21,29 @@ pub struct Second {
     pub to_ns: u64,
     /// Operations that failed in it.
     pub errors: Failures,
-    /// Whether the objective held in it, taken by itself.
+    /// Whether the objective held in this second alone.
     pub held: bool,
 }
 
-/// What a fault did. Moments are nanoseconds from the phase's start.
+/// A fault's effect. Moments are nanoseconds from the phase's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outage {
-    /// The last success before the longest silence; absent where no silence stands out.
+    /// The last success before the longest silence; absent without an outage.
     pub last_success_ns: Option<u64>,
     /// The first failure after the fault began.
     pub first_error_ns: Option<u64>,
     /// The first success after the longest silence; absent where there was no silence, or it never ended.
     pub first_success_ns: Option<u64>,
-    /// Length of the longest silence; zero where none stands out.
+    /// Length of the longest silence; zero without an outage.
     pub silence_ns: u64,
-    /// Start of the first seconds in a row in which the objective held again.
+    /// Start of the first consecutive seconds in which the objective held again.
     pub held_again_ns: Option<u64>,
-    /// What failed from the fault's beginning to the next one's, or to the phase's end.
+    /// Failures from the fault's beginning to the next one's, or to the phase's end.
     pub errors: Failures,
 }
 
-/// What the fault that began at `happening` did, up to `until_ns`. A silence stands out when it is longer than any before
-/// `calm_until_ns`, the moment of the phase's first fault.
+/// Measures the effect of the fault that began at `happening`, up to `until_ns`. A silence counts as an outage if it is
+/// longer than any before `calm_until_ns`, the moment of the phase's first fault.
 pub fn outage(
     happening: &Happening,
     until_ns: u64,
@@ -53,12 +53,12 @@ pub fn outage(
 ) -> Outage {
     let from_ns = happening.from_ns;
     let usual_ns = silences(tenths, calm_until_ns).filter(|it| it.1 <= calm_until_ns).map(length).max();
-    // A silence that outlasts the next fault is counted up to it, and has no first success of its own.
+    // A silence that outlasts the next fault is counted up to it, and has no first success.
     let within = silences(tenths, until_ns).filter(|(from, to)| *to > from_ns && *from < until_ns);
     let within = within.map(|(from, to)| (from, to.min(until_ns)));
     let longest = within.max_by_key(|silence| length(*silence));
     let standing_out = longest.filter(|silence| length(*silence) > usual_ns.unwrap_or(0).max(SILENCE_NS_MIN));
-    // The second in which the next fault begins is the next fault's.
+    // The second in which the next fault begins belongs to the next fault.
     let is_last = seconds.last().is_none_or(|last| last.from_ns < until_ns);
     let mine = |second: &Second| second.to_ns <= until_ns || is_last;
     let inside = |second: &&Second| second.to_ns > from_ns && second.from_ns < until_ns && mine(second);
@@ -86,14 +86,14 @@ const fn length((from_ns, to_ns): (u64, u64)) -> u64 {
     to_ns.saturating_sub(from_ns)
 }
 
-/// Every stretch without a success: from the phase's start, between two tenths with successes, and to `end_ns`.
+/// Every silence: from the phase's start, between two tenths with successes, and to `end_ns`.
 fn silences(tenths: &[TenthLine], end_ns: u64) -> impl Iterator<Item = (u64, u64)> {
     let lasts = std::iter::once(0).chain(tenths.iter().filter_map(|tenth| tenth.last_ok_ns));
     let firsts = tenths.iter().filter_map(|tenth| tenth.first_ok_ns);
     lasts.zip(firsts.chain(std::iter::once(end_ns)))
 }
 
-/// The first full second at or after `after_ns`, of those that are `mine`, from which the objective held for a while.
+/// The first full second of `mine`, at or after `after_ns`, from which the objective held for a while.
 fn held_again(seconds: &[Second], after_ns: u64, mine: impl Fn(&Second) -> bool) -> Option<u64> {
     let whole = |it: &&Second| it.from_ns >= after_ns && it.to_ns - it.from_ns == SECOND_NS;
     let full: Vec<_> = seconds.iter().filter(|it| whole(it) && mine(it)).collect();

@@ -43,30 +43,30 @@ pub enum Documents {
     Made,
 }
 
-/// Loads side by side.
+/// Parallel loads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// Its name.
     pub name: String,
-    /// Which of the plan's phases it is, if it is one; the engine does not look at it.
+    /// Its index in the plan, if it has one; the engine does not use it.
     pub key: Option<usize>,
     /// At least one.
     pub loads: Vec<Load>,
     /// When it ends.
     pub stop: Stop,
-    /// How long overdue operations of a load may be sent after its end, if it does not say so itself.
+    /// How long overdue operations of a load may be sent after its end, if the load does not set it.
     pub drain: Span,
     /// After how long without any connection the phase ends.
     pub unreachable_for: Span,
     /// Seed of arrivals, mix and faults.
     pub seed: u64,
-    /// What is done to the thing under load, and when.
+    /// Its faults.
     pub faults: Vec<Planned>,
-    /// Whether an operation that failed is sent again.
+    /// Whether a failed operation is sent again.
     pub retry: Retry,
 }
 
-/// A phase that cannot be run.
+/// Why a phase is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// It has no load.
@@ -77,29 +77,29 @@ pub enum Error {
     Arrivals {
         /// The load.
         load: String,
-        /// What is wrong.
+        /// The reason.
         error: arrivals::Error,
     },
-    /// Weights that make no mix.
+    /// The weights are invalid.
     #[error("load.{0}: every weight must be a number over 0")]
     Weights(String),
-    /// Shares of time where the schedule says what comes when.
+    /// Shares of time for scheduled arrivals.
     #[error(
         "load.{0}.mix_by: time is shared where the next operation waits for the last one; give closed arrivals, or mix_by: \
          count"
     )]
     TimeShares(String),
-    /// Documents are counted where none are made.
+    /// Documents are limited, but no load makes any.
     #[error(
         "stop.documents: no load of this phase inserts any, so it would not end; stop by duration or operations"
     )]
     NoDocuments,
-    /// Documents are counted for the phase.
+    /// Documents are limited by a load instead of the phase.
     #[error(
         "load.{0}.stop.documents: documents are counted for all loads together; say it under the phase's `stop`"
     )]
     LoadDocuments(String),
-    /// It would begin when all is over.
+    /// A load begins after the end of the phase.
     #[error("load.{load}.start: it begins at {start}, and the phase ends at {end}")]
     TooLate {
         /// The load.
@@ -109,40 +109,40 @@ pub enum Error {
         /// When the phase ends.
         end: Span,
     },
-    /// Limits of a load.
+    /// A load's limits are invalid.
     #[error("load.{load}.stop: {error}")]
     LoadStop {
         /// The load.
         load: String,
-        /// What is wrong.
+        /// The reason.
         error: stop::Error,
     },
-    /// A word that closed arrivals have no use for.
+    /// A key that is invalid for closed arrivals.
     #[error(
         "load.{0}.rate_floor: closed arrivals have no rate to reach; give open arrivals, or leave it out"
     )]
     NothingToReach(String),
-    /// A word that open arrivals have no use for.
+    /// A key that is invalid for open arrivals.
     #[error("load.{0}.{1}: it is for closed arrivals, whose writers wait for each answer")]
     ClosedOnly(String, &'static str),
-    /// Bounds the wrong way round.
+    /// The pause's bounds are in the wrong order.
     #[error("load.{0}.think: the shortest pause is longer than the longest")]
     Think(String),
-    /// A share or time that cannot be meant.
+    /// The share or the window is invalid.
     #[error(
         "load.{0}.rate_floor: share is over 0 and up to 1, and `for` from 1s to 1h, for example {{share: 0.99, for: 10s}}"
     )]
     RateFloor(String),
-    /// Faults that cannot be meant.
+    /// The faults are invalid.
     #[error("faults: {0}")]
     Faults(#[from] fault::Error),
-    /// It would not end.
+    /// The phase has no end.
     #[error("stop: {0}")]
     Stop(#[from] stop::Error),
 }
 
 impl Phase {
-    /// Checks every number before anything is sent; gives the timeline of the faults.
+    /// Checks every number before anything is sent; returns the timeline of the faults.
     ///
     /// # Errors
     /// The first that is out of bounds, with its place.
@@ -151,7 +151,7 @@ impl Phase {
             return Err(Error::NoLoad);
         }
         if self.stop == Stop::default() && self.loads.iter().all(|load| load.timing.stop != Stop::default()) {
-            // Each load ends by itself, and the phase with the last of them.
+            // Each load ends on its own, and the phase with the last of them.
         } else {
             self.stop.check()?;
         }
@@ -165,7 +165,7 @@ impl Phase {
 }
 
 impl Phase {
-    /// What each operation of each load is called by: what a metric can be of.
+    /// The subjects of all operations of all loads: what a metric can select.
     ///
     /// `names` are the plan's operations.
     pub fn subjects<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = Subject<'a>> {

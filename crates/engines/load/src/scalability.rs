@@ -9,15 +9,15 @@
 
 use plimsoll_measure::scalability::{Peak, Point, Scalability};
 
-/// Three parameters need at least one point more to be contradicted.
+/// Three parameters need at least one more point to be tested.
 pub const CONCURRENCIES_MIN: usize = 4;
-/// A fit that explains less of the throughputs' variance is none.
+/// A fit that explains less of the throughputs' variance is rejected.
 pub const R_SQUARED_MIN: f64 = 0.90;
 /// Steps of the refinement; it converges in a handful.
 const STEPS_MAX: usize = 200;
 /// A step that improves the sum of squares by less than this share ends the refinement.
 const GAIN_MIN: f64 = 1e-15;
-/// Contention or coherency below this share of the denominator at the largest concurrency cannot be told from none.
+/// Contention or coherency below this share of the denominator at the largest concurrency is indistinguishable from zero.
 const NEGLIGIBLE: f64 = 1e-9;
 
 /// Why a law could not be fitted.
@@ -29,7 +29,7 @@ pub enum NoFit {
         /// How many there are.
         distinct: usize,
     },
-    /// A point that cannot be measured.
+    /// An impossible point.
     #[error(
         "no fit: a throughput of {throughput} at a concurrency of {concurrency} is no measurement; leave it out"
     )]
@@ -77,7 +77,8 @@ pub fn fit(points: &[(f64, f64)]) -> Result<Scalability, NoFit> {
 /// a, b and c of the denominator.
 type Parameters = [f64; 3];
 
-/// Which of the parameters are free; the others are zero. Everything free comes first: of equally good fits it is kept.
+/// Which of the parameters are free; the others are zero. The set with all free comes first: of equally good fits it is
+/// kept.
 const FACES: [[bool; 3]; 4] =
     [[true, true, true], [true, true, false], [true, false, true], [true, false, false]];
 
@@ -93,7 +94,7 @@ fn check(points: &[(f64, f64)]) -> Result<(), NoFit> {
     if distinct < CONCURRENCIES_MIN { Err(NoFit::TooFew { distinct }) } else { Ok(()) }
 }
 
-/// What a, b and c are multiplied by in the denominator.
+/// The factors of a, b and c in the denominator.
 fn terms(n: f64) -> [f64; 3] {
     [1.0, n - 1.0, n * (n - 1.0)]
 }
@@ -107,7 +108,7 @@ fn errors(points: &[(f64, f64)], parameters: Parameters) -> f64 {
     points.iter().map(|(n, x)| (x - n / denominator(parameters, *n)).powi(2)).sum()
 }
 
-/// The best parameters with only those of `face` free; nothing where they would not all be at least zero.
+/// The best parameters with only those of `face` free; none if one of them would be negative.
 fn refine(points: &[(f64, f64)], face: [bool; 3]) -> Option<Parameters> {
     let mut best = start(points, face)?;
     let mut sum = errors(points, best);
@@ -175,7 +176,7 @@ fn normal(rows: impl Iterator<Item = ([f64; 3], f64)>, damping: f64) -> [[f64; 4
     sums
 }
 
-/// Solves for the free parameters by elimination; the others are zero. Nothing where the equations do not tell.
+/// Solves for the free parameters by elimination; the others are zero. Returns none if the equations are singular.
 fn solve(mut equations: [[f64; 4]; 3], face: [bool; 3]) -> Option<Parameters> {
     for index in 0..3 {
         if !face[index] {
@@ -207,7 +208,7 @@ fn r_squared(points: &[(f64, f64)], errors: f64) -> f64 {
     if errors <= whole * f64::EPSILON { 1.0 } else { 1.0 - errors / around.max(f64::MIN_POSITIVE) }
 }
 
-/// What rounding leaves of a parameter that is zero is taken for zero: a peak at a concurrency of a million is none.
+/// A parameter within rounding of zero counts as zero: a peak at a concurrency of a million is none.
 fn cleaned([a, b, c]: Parameters, largest: f64) -> Parameters {
     let [_, second, third] = terms(largest);
     let floor = denominator([a, b, c], largest) * NEGLIGIBLE;

@@ -7,7 +7,7 @@ use plimsoll_measure::clock::SECOND_NS;
 use crate::arrivals::{Arrivals, Share, Stage};
 use crate::mix::scramble;
 
-/// The due times of one worker's operations, in nanoseconds from the phase's start, never falling.
+/// The due times of one worker's operations, in nanoseconds from the phase's start, in rising order.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pattern: Pattern,
@@ -21,7 +21,7 @@ enum Pattern {
     Poisson { mean_gap_ns: f64, at_ns: f64, seed: u64 },
 }
 
-/// A stretch in which the rate moves evenly.
+/// A stretch with a linear rate.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     from_ns: f64,
@@ -42,7 +42,7 @@ impl Segment {
     fn due_ns(&self, count: f64) -> f64 {
         let slope = (self.rate_end - self.rate) / (self.length_ns / SECOND_NS as f64);
         let root = (self.rate * self.rate + 2.0 * slope * count).max(0.0).sqrt();
-        // Where the rate is nothing from end to end this is no number: nothing is ever due there.
+        // A stretch with a rate of zero gives NaN: nothing is ever due there.
         let seconds = if slope == 0.0 { count / self.rate } else { 2.0 * count / (self.rate + root) };
         let at_once = count == 0.0 && self.rate + self.rate_end > 0.0;
         self.from_ns + if at_once { 0.0 } else { seconds * SECOND_NS as f64 }
@@ -50,7 +50,7 @@ impl Segment {
 }
 
 impl Schedule {
-    /// The schedule of one worker; nothing for closed arrivals, which have none.
+    /// The schedule of one worker; none for closed arrivals.
     pub fn new(arrivals: &Arrivals, share: Share, seed: u64) -> Option<Self> {
         let pattern = match arrivals {
             Arrivals::Closed { .. } | Arrivals::Writers { .. } => return None,
@@ -74,8 +74,8 @@ impl Schedule {
         Some(Self { pattern, share, next: 0 })
     }
 
-    /// When the next operation is due and its number within the whole plan; the first is due at once, or after the
-    /// first random gap. Nothing when no further operation will ever be due.
+    /// When the next operation is due, and its number within the whole plan; the first is due at once, or after the first
+    /// random gap. Returns none when no further operation will ever be due.
     pub fn peek(&self) -> Option<(u64, u64)> {
         let number = self.share.index + self.next * self.share.of;
         match &self.pattern {
@@ -104,7 +104,7 @@ impl Schedule {
 }
 
 /// Each stage as (rate, rate at its end, length in nanoseconds), and the last rate for ever. A stage without length is a
-/// jump, which has no stretch of its own.
+/// jump and has no stretch.
 fn piecewise(from: f64, stages: &[Stage<f64>]) -> impl Iterator<Item = (f64, f64, f64)> {
     let mut rate = from;
     let mut moved = Vec::with_capacity(stages.len() + 1);

@@ -8,14 +8,14 @@
 
 use plimsoll_measure::line::Stage;
 
-/// How to search. Rates are operations per second.
+/// The settings of a search. Rates are operations per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// The first rate to try.
     pub start: f64,
     /// Factor between two steps of the climb.
     pub factor: f64,
-    /// The bracket is narrow enough when its high end is at most this share above its low end.
+    /// The bracket is narrow enough when its high end exceeds its low end by at most this share.
     pub resolution: f64,
     /// How often the low end must hold and the high end fail.
     pub confirmations: u32,
@@ -29,15 +29,15 @@ pub struct Settings {
     pub operations_min: u64,
     /// The search gives up after this many tries.
     pub tries_max: u32,
-    /// No try begins when the windows so far add up to this, in seconds.
+    /// No try begins when the windows add up to this, in seconds.
     pub budget_s: f64,
-    /// Windows that confirm may begin for so much longer, in seconds.
+    /// Confirming windows may begin for this much longer, in seconds.
     pub overtime_s: f64,
 }
 
-/// Steps down before the search says that no rate holds.
+/// Steps down before the search concludes that no rate holds.
 const DESCENTS_MAX: u32 = 8;
-/// Steps up before the search says that no rate fails.
+/// Steps up before the search concludes that no rate fails.
 const CLIMBS_MAX: u32 = 24;
 /// Spare operations in a window, so that a late one does not cost the support.
 const SPARE: f64 = 1.2;
@@ -66,14 +66,14 @@ impl Settings {
     }
 }
 
-/// What to try next.
+/// The next try.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Try {
-    /// Why.
+    /// Its purpose.
     pub stage: Stage,
     /// Operations per second.
     pub rate: f64,
-    /// For how long, in seconds.
+    /// Its length in seconds.
     pub window_s: f64,
 }
 
@@ -82,7 +82,7 @@ pub struct Try {
 struct Edge {
     rate: f64,
     confirmed: u32,
-    /// How often it contradicted itself: each time it moves outward twice as far.
+    /// How often it contradicted itself: each time it moves outward by a step twice as large.
     moved: u32,
 }
 
@@ -98,7 +98,7 @@ impl Edge {
     }
 }
 
-/// A search under way.
+/// A running search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     settings: Settings,
@@ -112,19 +112,19 @@ pub struct Search {
     bisections: u32,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// The highest rate that held every time.
     pub low: Option<f64>,
     /// The lowest rate that failed every time.
     pub high: Option<f64>,
-    /// What could not be established, in sentences.
+    /// Doubts about the result, in sentences.
     pub notes: Vec<String>,
 }
 
 impl Search {
-    /// A search that has not tried anything.
+    /// A search before its first try.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -138,7 +138,7 @@ impl Search {
         }
     }
 
-    /// The next rate to try; nothing when the search is over.
+    /// The next rate to try; none when the search is over.
     pub fn next(&self) -> Option<Try> {
         if self.is_spent() || self.is_hopeless() || self.is_endless() || self.is_confirmed() {
             return None;
@@ -157,8 +157,8 @@ impl Search {
         self.aim();
     }
 
-    /// The bracket as it stands. One that was not confirmed spans from the highest rate below every failure to the
-    /// lowest above every success, as far as they were tried.
+    /// The current bracket. An unconfirmed one spans from the highest rate below every failure to the lowest above every
+    /// success, as far as they were tried.
     pub fn found(&self) -> Found {
         if self.is_confirmed() {
             return Found {
@@ -176,7 +176,7 @@ impl Search {
         Found { low, high, notes: vec![note] }
     }
 
-    /// Only ends that contradicted themselves speak against the system.
+    /// Only ends that contradicted themselves count against the system.
     fn not_confirmed(&self, contradictions: u32) -> String {
         let times = self.settings.confirmations;
         let unsteady = "in the time given: the system is not steady enough for a narrower interval";
@@ -198,9 +198,9 @@ impl Search {
         )
     }
 
-    /// The highest rate that held below everything that failed, and the lowest that failed above everything that held.
-    /// Where the low end has moved, a rate above it that held once on the way is not taken if there is another: it may lie
-    /// a hair below one that failed when it was to be confirmed.
+    /// The highest rate that held below every failure, and the lowest that failed above every success. After the low end
+    /// has moved, a rate above it that held only once is not taken if there is another: it may be barely below one that
+    /// failed its confirmation.
     fn uncontradicted(&self) -> (Option<f64>, Option<f64>) {
         let of = |held: bool| self.tried.iter().filter(move |(_, it)| *it == held).map(|(rate, _)| *rate);
         let (failed_min, held_max) = (of(false).fold(f64::INFINITY, f64::min), of(true).fold(0.0, f64::max));
@@ -248,14 +248,15 @@ impl Search {
         };
     }
 
-    /// In turns, so that a change of the system meets both ends alike; in overtime the low end first, for it is told.
+    /// Ends take turns, so that a change of the system affects both alike; in overtime the low end comes first, because it
+    /// is the result.
     fn end_to_confirm(&self, low: Edge, high: Edge) -> Edge {
         let is_turn_of_low = low.confirmed <= high.confirmed || self.spent_s >= self.settings.budget_s;
         if is_turn_of_low && low.confirmed < self.settings.confirmations { low } else { high }
     }
 
     fn is_narrow(&self, low: Edge, high: Edge) -> bool {
-        // Half a per mille of slack keeps rounding from costing a whole bisection.
+        // A slack of 0.5 ‰ keeps rounding from costing a whole bisection.
         high.rate <= low.rate * (1.0 + self.settings.resolution) * 1.0005
     }
 

@@ -2,44 +2,44 @@
 
 use crate::engine::{Collector, Finished, Second};
 
-/// What a shard wrote down of a phase.
+/// A shard's record of a phase.
 pub trait Record {
-    /// Why it cannot be read.
+    /// Why it is unreadable.
     type Error;
 
-    /// The next second of the phase; nothing when it has ended.
+    /// The next second of the phase; none when it has ended.
     ///
     /// # Errors
-    /// What is damaged.
+    /// If the record is damaged.
     fn second(&mut self) -> Result<Option<Second>, Self::Error>;
 
-    /// What the phase leaves over beside its seconds, if that is next.
+    /// The rest of the phase after its seconds, if that comes next.
     ///
     /// # Errors
-    /// What is damaged.
+    /// If the record is damaged.
     fn rest(&mut self) -> Result<Option<Second>, Self::Error>;
 
     /// How the phase ended, after its last second.
     ///
     /// # Errors
-    /// When that is not what comes next.
+    /// If something else comes next.
     fn leave(&mut self) -> Result<Finished, Self::Error>;
 }
 
 /// A shard in a phase.
 #[derive(Debug)]
 pub struct Entry<R> {
-    /// Workers that it has, whether it came to the phase or not.
+    /// Its workers, whether it reached the phase or not.
     pub workers: usize,
-    /// What it wrote down; nothing if it did not come to this phase.
+    /// Its record; none if it did not reach this phase.
     pub record: Option<R>,
 }
 
-/// Adds up a phase of all shards, and gives its seconds to `sink` in order; tells how it ended. Of each shard no more than a
-/// second is kept that the others do not have yet.
+/// Adds up a phase of all shards, and gives its seconds to `sink` in order; returns how it ended. Keeps at most one second
+/// of a shard that the others do not have yet.
 ///
 /// # Errors
-/// What is damaged in one of them.
+/// If one of the records is damaged.
 pub fn join<R: Record>(entries: &mut [Entry<R>], mut sink: impl FnMut(Second)) -> Result<Finished, R::Error> {
     let workers: Vec<_> = entries.iter().map(|entry| entry.workers).collect();
     let mut collector = Collector::of(&workers);

@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use crate::arrivals::{Arrivals, Stage};
 
-/// How many writers there are at each moment, in nanoseconds from the load's start.
+/// The number of writers at each moment, in nanoseconds from the load's start.
 ///
-/// Within a stage the number moves one by one, evenly: of `n` steps the i-th comes after i ÷ n of its length, so that the
-/// stage ends with its own number. Writer w works while there are more than w.
+/// Within a stage the number changes one by one, evenly: of `n` steps the i-th comes after i ÷ n of its length, so that the
+/// stage ends with its number. Writer w works while there are more than w.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shifts {
-    /// (from when, so many writers), in order; the last one stays.
+    /// (start, number of writers), in order; the last one stays.
     steps: Vec<(u64, u32)>,
 }
 
 impl Shifts {
-    /// The shifts of arrivals whose number of writers moves; nothing for all others.
+    /// The shifts of arrivals with a changing number of writers; none for all others.
     pub fn of(arrivals: &Arrivals) -> Option<Self> {
         let Arrivals::Writers { from, stages } = arrivals else { return None };
         let mut steps = vec![(0, *from)];
@@ -28,7 +28,7 @@ impl Shifts {
         Some(Self { steps })
     }
 
-    /// The next stretch in which a writer works that ends after `at_ns`; nothing if it has none any more.
+    /// The next shift of a writer that ends after `at_ns`; none if it has no more.
     pub fn next(&self, writer: u64, at_ns: u64) -> Option<Range<u64>> {
         let works = |step: &&(u64, u32)| u64::from(step.1) > writer;
         let current = self.steps.partition_point(|(from_ns, _)| *from_ns <= at_ns).saturating_sub(1);

@@ -21,8 +21,8 @@ mod watch;
 use sum::{Cover, Sum, micros_per, named, seconds};
 use watch::Watch;
 
-/// The first operation of each connection is made ready before its phase begins, and that CPU is not counted: with so many
-/// operations for each connection it is a twentieth at most.
+/// The first operation of each connection is prepared before its phase begins, and that CPU is not counted. With this many
+/// operations for each connection the error is at most a twentieth.
 const OPERATIONS_A_CONNECTION: u64 = 20;
 
 /// A run so far. Memory grows with its seconds by some numbers each, not by histograms.
@@ -41,7 +41,7 @@ pub struct Summary {
     watch: Watch,
 }
 
-/// The phase under way.
+/// The current phase.
 #[derive(Debug, Default)]
 struct Current {
     whole: Tally,
@@ -54,14 +54,14 @@ struct Current {
 /// One second of a phase.
 #[derive(Debug, Default)]
 struct Single {
-    /// What a fault would show in.
+    /// Its success and failure, for faults.
     seen: outage::Second,
     /// Documents of each operation.
     documents: Vec<u64>,
 }
 
 impl Summary {
-    /// A summary of operations by their indices; after a fault `objective` must hold again.
+    /// Summarises operations by their indices; after a fault `objective` must hold again.
     pub fn new(names: Vec<String>, objective: Objective) -> Self {
         let operations = vec![Sum::default(); names.len()];
         Self {
@@ -79,25 +79,23 @@ impl Summary {
         }
     }
 
-    /// The same, with what must hold at the end.
+    /// The same, with expectations to judge.
     pub fn expecting(mut self, wanted: &[Wanted]) -> Self {
         self.watch = Watch::new(wanted, &self.names);
         self
     }
 
-    /// From now on what may end the run is looked at.
+    /// Checks from now on whether an expectation ends the run.
     pub fn arm(&mut self) {
         self.watch.arm();
     }
 
-    /// Why the run must end, if what was measured so far breaks a threshold that it ends for. Looks every two seconds of
-    /// load.
+    /// Why the run must end, if the measurements break an expectation that ends it. Checks every two seconds of load.
     pub fn broken(&mut self) -> Option<String> {
         self.watch.broken(&self.operations, self.load_ns)
     }
 
-    /// Holds everything that was measured against what must hold: all of it, or only integrity. `answers` are those whose
-    /// checks were counted.
+    /// Judges the expectations: all of them, or only integrity. `answers` are those with counted checks.
     pub fn expectations(
         &self,
         integrity: Option<&Integrity>,
@@ -152,7 +150,7 @@ impl Summary {
             self.operations[operation].spread(&current, operation, &warm_up, &cover);
         }
         let cpu_is_known = current.whole.count >= OPERATIONS_A_CONNECTION * connections(phase);
-        // What several operations share of a worker's CPU cannot be told apart.
+        // The CPU that several operations share cannot be split among them.
         if let ([(operation, _)], true) =
             (&Cover::all(phase).into_iter().collect::<Vec<_>>()[..], cpu_is_known)
         {
@@ -179,7 +177,7 @@ impl Summary {
         });
     }
 
-    /// What each operation did, by name.
+    /// The summary of each operation, by name.
     pub fn operations(&self) -> BTreeMap<String, Operation> {
         self.names.iter().cloned().zip(self.operations.iter().map(Sum::operation)).collect()
     }
@@ -194,17 +192,17 @@ impl Summary {
         &self.phases
     }
 
-    /// The faults that happened, and what each did.
+    /// The faults that happened, and their effects.
     pub fn faults(&self) -> &[FaultFacts] {
         &self.faults
     }
 
-    /// Everything that each operation did, by index.
+    /// The sums of each operation, by index.
     pub fn tallies(&self) -> impl Iterator<Item = (&str, &Tally)> {
         self.names.iter().map(String::as_str).zip(self.operations.iter().map(|sum| &sum.whole))
     }
 
-    /// How often all workers' threads were switched away from their cores, where the system tells.
+    /// How often the operating system switched the workers' threads away from their cores, if it reports that.
     pub const fn switches(&self) -> Option<u64> {
         self.switches
     }
@@ -224,7 +222,7 @@ impl Summary {
         self.load_ns
     }
 
-    /// Connections that were opened again.
+    /// Reconnects.
     pub fn reconnects(&self) -> u64 {
         self.reconnects
     }
@@ -240,7 +238,7 @@ fn connections(phase: &Phase) -> u64 {
     phase.loads.iter().map(|load| u64::from(load.arrivals.connections())).sum()
 }
 
-/// What each fault of a phase did; moments count from the run's start.
+/// The effect of each fault of a phase; moments count from the run's start.
 fn faults(phase: &Phase, finished: &Finished, current: &Current, from_ns: u64) -> Vec<FaultFacts> {
     let seen: Vec<_> = current.seconds.iter().map(|second| second.seen).collect();
     let calm_until_ns = finished.faults.iter().map(|it| it.from_ns).min().unwrap_or(0);

@@ -40,7 +40,7 @@ pub enum Random {
 }
 
 impl Think {
-    /// Whether it can be meant: the shortest is not longer than the longest.
+    /// Whether it is valid: the shortest is not longer than the longest.
     pub const fn is_sound(&self) -> bool {
         match self {
             Self::Random(Random::Uniform { min, max }) => min.as_ns() <= max.as_ns(),

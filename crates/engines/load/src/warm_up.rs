@@ -9,7 +9,7 @@ use plimsoll_measure::run::WarmUp;
 use crate::engine::TenthLine;
 use crate::worker::TENTH_NS;
 
-/// Fewer intervals than this say nothing.
+/// Fewer intervals are not judged.
 pub const TENTHS_MIN: usize = 30;
 /// The mean throughput of the two halves of a steady state differs by less than this share.
 const THROUGHPUT_DRIFT_MAX: f64 = 0.10;
@@ -18,7 +18,7 @@ const STANDARD_ERRORS_MIN: f64 = 3.0;
 /// The median p99 of the two halves of a steady state differs by less than this factor.
 const P99_DRIFT_MAX: f64 = 2.0;
 
-/// Says from where a phase was steady; `tenths` in rising order, whole phase.
+/// Finds the start of a phase's steady state; `tenths` is the whole phase in rising order.
 pub fn assess(tenths: &[TenthLine]) -> WarmUp {
     let series = Series::of(tenths);
     if series.throughput.len() < TENTHS_MIN {

@@ -161,7 +161,7 @@ fn a_load_begins_at_its_moment_or_not_at_all() {
         (&["--start-at", "+30s", "--shard", "0/2"], "give all of them one moment"),
         (&["--shard", "0/2", "--set", "existing=drop"], "each shard would drop what the others have written"),
         // Measuring the ruler alone takes longer than that.
-        (&["--start-at", "+500ms"], "getting ready took longer than there was time for"),
+        (&["--start-at", "+500ms"], "preparation took too long"),
     ] {
         let out = dir.path().join("refused");
         let words = ["run", file, "--server", &server, "--out", out.to_str().unwrap(), "--quiet"];

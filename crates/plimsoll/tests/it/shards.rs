@@ -35,7 +35,7 @@ pub fn shards_on(server: &str, dir: &Path, file: &str, clear: impl Fn()) -> Vec<
         };
         let begun: Vec<_> = (0..SHARDS).map(start).collect();
         let ended: Vec<Output> = begun.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
-        if ended.iter().any(|output| stderr(output).contains("the load was to begin")) {
+        if ended.iter().any(|output| stderr(output).contains("the requested start passed")) {
             // What the ones that did begin have written is in the way of a second attempt.
             clear();
             continue;

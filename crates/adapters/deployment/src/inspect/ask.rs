@@ -16,10 +16,10 @@ const SCANS_NS: u64 = 60_000 * MILLISECOND_NS;
 const NAMESPACE_NOT_FOUND: i32 = 26;
 /// MongoDB's error code MaxTimeMSExpired.
 const TIME_LIMIT: i32 = 50;
-/// Characters of the server's own words that are kept.
+/// Characters of the server's message that are kept.
 const WORDS_MAX: usize = 160;
 
-/// An answer, or why there is none.
+/// An answer, or why the server gave none.
 pub(super) type Answer<T = RawDocumentBuf> = Result<T, Refusal>;
 
 /// Why a server gave no answer.
@@ -34,12 +34,12 @@ impl Refusal {
         Self { code: 0, words: "the server's answer makes no sense".to_owned() }
     }
 
-    /// Whether there is no such collection.
+    /// Whether the collection does not exist.
     pub(super) fn is_missing(&self) -> bool {
         self.code == NAMESPACE_NOT_FOUND
     }
 
-    /// Why, in words that end a sentence.
+    /// The reason, as the end of a sentence.
     pub(super) fn reason(&self) -> &str {
         if self.code == TIME_LIMIT { "it takes longer than the time limit" } else { &self.words }
     }
@@ -59,7 +59,7 @@ pub(super) struct Most {
     pub(super) bytes: usize,
 }
 
-/// Puts questions to one server.
+/// Asks one server.
 #[derive(Debug)]
 pub(super) struct Asker<'a> {
     connection: &'a mut Connection,
@@ -76,12 +76,12 @@ impl<'a> Asker<'a> {
         self.connection.ping().await
     }
 
-    /// Asks what takes no scan.
+    /// Asks a question that needs no scan.
     pub(super) async fn ask(&mut self, db: &str, body: Document) -> Result<Answer, WireError> {
         self.send(db, body, QUESTION_MS).await
     }
 
-    /// Asks what may take a scan of a whole collection, as long as there is time for scans.
+    /// Asks a question that may scan a whole collection, while the time for scans lasts.
     pub(super) async fn scan(&mut self, db: &str, body: Document) -> Result<Answer, WireError> {
         let left_ms = self.scans_until.since(clock::now()) / MILLISECOND_NS;
         if left_ms == 0 {
@@ -107,7 +107,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// All documents of the cursor in an answer, a batch after the other.
+    /// All documents of the cursor in an answer, batch after batch.
     pub(super) async fn rest(
         &mut self,
         db: &str,
@@ -135,7 +135,7 @@ impl<'a> Asker<'a> {
             }
             match self.exchange(db, &doc! {"getMore": cursor, "collection": &collection}).await? {
                 Ok(next) => reply = next,
-                // What was read until then is worth something.
+                // The documents read until then are kept.
                 Err(_) => return Ok(Ok(found)),
             }
         }
@@ -154,7 +154,7 @@ fn refusal(error: &ServerError) -> Refusal {
     Refusal { code: error.code, words: error.message.chars().take(WORDS_MAX).collect() }
 }
 
-/// A reply's documents, and the cursor that has more of them, or 0; nothing where the reply makes no sense.
+/// A reply's documents, and the cursor that has more of them, or 0; none if the reply is malformed.
 pub(super) fn batch(reply: &RawDocument) -> Option<(Vec<RawDocumentBuf>, i64)> {
     let cursor = read::document(reply, "cursor")?;
     let batch = cursor.get_array("firstBatch").or_else(|_| cursor.get_array("nextBatch")).ok()?;
@@ -168,7 +168,7 @@ pub(super) fn first(reply: &RawDocument) -> Option<RawDocumentBuf> {
     batch(reply)?.0.into_iter().next()
 }
 
-/// What a group of all documents counted as `n`. Without any document there is no group.
+/// The count `n` of the group of all documents. Without any document there is no group.
 pub(super) fn counted(reply: &RawDocument) -> Answer<u64> {
     let (groups, _) = batch(reply).ok_or_else(Refusal::not_understood)?;
     let Some(group) = groups.first() else { return Ok(0) };

@@ -11,11 +11,11 @@ use super::read::{count, document, flag, seconds, text};
 use super::{COLLECTIONS_MAX, Error, Wanted};
 use crate::namespace::Namespace;
 
-/// The database that is looked at first.
+/// The database that is inspected by default.
 const OWN: &str = "plimsoll";
-/// Databases that are the server's own.
+/// The server's system databases.
 const SERVERS_OWN: [&str; 3] = ["admin", "config", "local"];
-/// Collections that are the server's own start so.
+/// The prefix of the server's system collections.
 const SYSTEM: &str = "system.";
 /// How many collections of a database are listed at most.
 const LISTED: Most = Most { documents: 10_000, bytes: 32 << 20 };
@@ -28,10 +28,10 @@ pub(super) struct Entry {
     pub(super) options: Options,
 }
 
-/// Collections to look at, and notes of what was left out.
+/// Collections to inspect, and notes about omitted ones.
 type Chosen = (Vec<(Namespace, Entry)>, Vec<String>);
 
-/// Chooses what to look at among what there is.
+/// Chooses what to inspect among the existing databases.
 pub(super) async fn choose(
     asker: &mut Asker<'_>,
     wanted: &Wanted,
@@ -47,7 +47,7 @@ pub(super) async fn choose(
     Ok(choosing.finish())
 }
 
-/// The databases of which all collections are looked at. Every database that is named must be there.
+/// The databases whose collections are all inspected. Every named database must exist.
 fn databases(wanted: &Wanted, names: Option<&[String]>) -> Result<Vec<String>, Error> {
     let known = names.unwrap_or_default();
     let is_unknown = |name: &&String| names.is_some() && !known.contains(name);
@@ -66,7 +66,7 @@ fn databases(wanted: &Wanted, names: Option<&[String]>) -> Result<Vec<String>, E
 
 #[derive(Debug, Default)]
 struct Choosing {
-    /// The catalogue of each database that was asked for it.
+    /// The catalogue of each database.
     catalogues: BTreeMap<String, Answer<Vec<Entry>>>,
     chosen: Vec<(Namespace, Entry)>,
     notes: Vec<String>,
@@ -85,7 +85,7 @@ impl Choosing {
         Ok(listed)
     }
 
-    /// All collections of a database but the server's own.
+    /// All collections of a database but the system's.
     async fn whole(&mut self, asker: &mut Asker<'_>, db: &str) -> Result<(), WireError> {
         let entries = self.catalogue(asker, db).await?.unwrap_or_default();
         for entry in entries.into_iter().filter(|entry| !entry.name.starts_with(SYSTEM)) {
@@ -94,7 +94,7 @@ impl Choosing {
         Ok(())
     }
 
-    /// One collection. Where the server does not list any it may be there, and its options are not known.
+    /// One collection. If the server does not list collections, it may exist, and its options are unknown.
     async fn one(&mut self, asker: &mut Asker<'_>, namespace: &Namespace) -> Result<(), Error> {
         let Ok(entries) = self.catalogue(asker, &namespace.db).await? else {
             self.add(namespace.clone(), Entry::default());
@@ -126,7 +126,7 @@ impl Choosing {
     }
 }
 
-/// The entry of one collection; nothing where it is not there. Where the server does not list any it may be there.
+/// The entry of one collection; none if it does not exist. If the server does not list collections, it may exist.
 pub(super) async fn find(asker: &mut Asker<'_>, namespace: &Namespace) -> Result<Option<Entry>, WireError> {
     let name = namespace.collection.as_str();
     let listed = listing(asker, &namespace.db, doc! {"listCollections": 1, "filter": {"name": name}}).await?;
@@ -136,7 +136,7 @@ pub(super) async fn find(asker: &mut Asker<'_>, namespace: &Namespace) -> Result
     })
 }
 
-/// Every collection of a database, by name. A user who may not see their options may see their names.
+/// Every collection of a database, by name. A user may see names without the right to see options.
 async fn list(asker: &mut Asker<'_>, db: &str) -> Result<Answer<Vec<Entry>>, WireError> {
     let listed = match listing(asker, db, doc! {"listCollections": 1}).await? {
         Ok(listed) => Ok(listed),
@@ -178,7 +178,7 @@ fn options(said: &RawDocument) -> Options {
         capped: flag(said, "capped").then_some(capped),
         time_series: document(said, "timeseries").map(time_series),
         validator: document(said, "validator").is_some_and(|validator| !validator.is_empty()),
-        // A time series says `true` where a collection describes its index.
+        // A time series has `true` where a collection describes its index.
         clustered: document(said, "clusteredIndex").is_some() || flag(said, "clusteredIndex"),
         expire_after_s: seconds(said, "expireAfterSeconds"),
         view_on: text(said, "viewOn"),

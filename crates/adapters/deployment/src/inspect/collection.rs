@@ -27,7 +27,7 @@ pub(super) async fn brief(
     Ok(seen)
 }
 
-/// Everything.
+/// The full inspection.
 pub(super) async fn look(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -47,7 +47,7 @@ pub(super) async fn look(
     Ok(seen)
 }
 
-/// What is known without looking at documents.
+/// The facts that need no documents.
 async fn outside(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -80,7 +80,7 @@ async fn outside(
     Ok(seen)
 }
 
-/// Sizes in an answer to `collStats`.
+/// Reads the sizes in an answer to `collStats`.
 pub(crate) fn sizes(stats: &RawDocument) -> Reported {
     Reported {
         documents: count(stats, "count"),
@@ -104,7 +104,7 @@ async fn estimate(
     Ok(reply.ok().and_then(|reply| count(&reply, "n")))
 }
 
-/// Documents by counting each, where there is time for that.
+/// Documents by counting each, if the time for scans suffices.
 async fn count_all(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -122,7 +122,7 @@ async fn count_all(
     Ok(())
 }
 
-/// The indexes, each with its size where `stats` tell it.
+/// The indexes, each with its size if `stats` report it.
 async fn list_indexes(
     asker: &mut Asker<'_>,
     namespace: &Namespace,

@@ -15,13 +15,13 @@ use crate::namespace::Namespace;
 
 /// Bytes of a pattern at most.
 const PATTERN_BYTES_MAX: usize = 256;
-/// Paths and documents that are named for each field, at most.
+/// Paths and documents that are listed for each field, at most.
 const EXAMPLES_MAX: usize = 5;
-/// Bytes of an `_id` that is named, at most.
+/// Bytes of a listed `_id`, at most.
 const ID_BYTES_MAX: usize = 1024;
 
-/// Names fields by their dotted path: `note`, `customer.password`, or with `*` for any characters, dots included,
-/// `*.password`. Arrays are seen through: `lines.sku` is a field of every element of `lines`.
+/// Selects fields by their dotted path: `note`, `customer.password`, or with `*` for any characters, dots included,
+/// `*.password`. Arrays are transparent: `lines.sku` is a field of every element of `lines`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(String);
 
@@ -52,7 +52,7 @@ impl fmt::Display for Pattern {
 }
 
 impl Pattern {
-    /// Whether a path without `[]` is meant.
+    /// Whether the path is compared without `[]`.
     fn matches(&self, path: &str) -> bool {
         let mut parts = self.0.split('*');
         let (first, rest) = (parts.next().unwrap_or_default(), parts.collect::<Vec<_>>());
@@ -65,7 +65,7 @@ impl Pattern {
         path.ends_with(last)
     }
 
-    /// The path, if it is one and not many.
+    /// The path, if it is exact.
     fn exact(&self) -> Option<&str> {
         (!self.0.contains('*')).then_some(self.0.as_str())
     }
@@ -85,7 +85,7 @@ impl<'p> Watch<'p> {
         Self { patterns, found: patterns.iter().map(nothing).collect() }
     }
 
-    /// Looks at a document.
+    /// Checks a document.
     pub(super) fn see(&mut self, document: &RawDocument) {
         if self.patterns.is_empty() {
             return;
@@ -112,7 +112,7 @@ impl<'p> Watch<'p> {
         }
     }
 
-    /// What was found in the documents seen; `choice` tells which these were, absent if none could be read.
+    /// The fields found; `choice` says how the documents were chosen, absent if none could be read.
     pub(super) fn finish(self, choice: Option<Choice>) -> Vec<Forbidden> {
         let judge = |found: Forbidden| Forbidden {
             documents: (choice == Some(Choice::All)).then_some(found.sampled),
@@ -135,8 +135,8 @@ fn id(document: &RawDocument) -> Option<Value> {
     json::shown(&alone, ID_BYTES_MAX).0.get("_id").cloned()
 }
 
-/// Asks how many documents in all have each field that is named by an exact path and was not looked for in all yet.
-/// Gives notes of what the server refused.
+/// Counts the documents with each field that is named by an exact path and was not counted yet. Returns notes about refused
+/// counts.
 pub(super) async fn count(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -168,7 +168,7 @@ fn request(namespace: &Namespace, path: &str) -> Document {
     doc! {"aggregate": namespace.collection.as_str(), "pipeline": [{"$match": there}, count], "cursor": {}}
 }
 
-/// The `_id` of a few documents that no sample held.
+/// The `_id` of a few documents that are in no sample.
 async fn examples(asker: &mut Asker<'_>, namespace: &Namespace, path: &str) -> Result<Vec<Value>, WireError> {
     let find = doc! {
         "find": namespace.collection.as_str(), "filter": there(path), "projection": {"_id": 1},
@@ -185,8 +185,8 @@ fn there(path: &str) -> Document {
     there
 }
 
-/// Brings together what was counted and what was seen: a document may have been written or removed in between, and a
-/// name with a dot in it is found by looking only.
+/// Merges counted and sampled findings: a document may have been written or removed in between, and only a sample finds a
+/// name with a dot in it.
 fn settle(field: &mut Forbidden, counted: u64) {
     field.documents = Some(counted.max(field.sampled));
     field.presence = if counted.max(field.sampled) > 0 { Presence::Found } else { Presence::Absent };

@@ -12,7 +12,7 @@ use super::walk::{Walked, walk};
 /// Fields that are listed at most.
 const FIELDS_MAX: usize = 500;
 
-/// The fields of the documents seen so far.
+/// The fields of the documents read so far.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     documents: u64,
@@ -22,13 +22,13 @@ pub(super) struct Fields {
     cut: bool,
 }
 
-/// What is known of a field.
+/// The counts of one field.
 #[derive(Debug)]
 struct Seen {
     path: String,
-    /// The field around it.
+    /// The enclosing field.
     parent: Option<usize>,
-    /// The document that had it last, counted from 1.
+    /// The last document that had it, counted from 1.
     last_document: u64,
     documents: u64,
     types: BTreeMap<&'static str, u64>,
@@ -36,7 +36,7 @@ struct Seen {
     dates_ms: Option<(i64, i64)>,
 }
 
-/// A field with dates, and the earliest and the latest of them that were seen, in milliseconds since 1970.
+/// A field with dates, and its earliest and latest date, in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dates {
     pub(super) path: String,
@@ -94,7 +94,7 @@ impl Fields {
         }
     }
 
-    /// The field's place in the list, if there is one for it.
+    /// The field's index in the list, if the list has room for it.
     fn index(&mut self, path: &str) -> Option<usize> {
         if let Some(index) = self.known.get(path) {
             return Some(*index);
@@ -125,7 +125,7 @@ impl Fields {
         dates.collect()
     }
 
-    /// What was found; each field follows the one around it.
+    /// The inventory; each field follows its enclosing one.
     pub(super) fn finish(&self, choice: Choice) -> Inventory {
         let mut order: Vec<usize> = (0..self.fields.len()).collect();
         order.sort_by_cached_key(|index| self.places(*index));
@@ -138,7 +138,7 @@ impl Fields {
         }
     }
 
-    /// The places of the fields around a field and its own, the outermost first.
+    /// The indexes of a field's enclosing fields and its own, the outermost first.
     fn places(&self, index: usize) -> Vec<usize> {
         let around = |index: &usize| self.fields[*index].parent;
         let mut places: Vec<_> = std::iter::successors(Some(index), around).collect();
@@ -158,7 +158,7 @@ impl Fields {
     }
 }
 
-/// The path of the value around: `a.b[]` lies in `a.b`, and that in `a`.
+/// The path of the enclosing value: `a.b[]` lies in `a.b`, and that in `a`.
 fn parent(path: &str) -> Option<&str> {
     path.strip_suffix("[]").or_else(|| path.rsplit_once('.').map(|(parent, _)| parent))
 }
@@ -168,7 +168,7 @@ fn date_ms(element: &RawElement<'_>) -> Option<i64> {
     value.as_datetime().map(bson::DateTime::timestamp_millis)
 }
 
-/// The name of a value's type in MongoDB's `$type`; of binary data, what it holds.
+/// The name of a value's type in MongoDB's `$type`; for binary data, its subtype.
 fn type_name(element: &RawElement<'_>) -> &'static str {
     match element.element_type() {
         ElementType::Double => "double",

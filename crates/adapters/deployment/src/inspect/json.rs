@@ -4,14 +4,14 @@ use bson::raw::{RawBsonRef, RawElement};
 use bson::{Bson, Document, RawDocument};
 use plimsoll_measure::inspection::Value;
 
-/// Levels below a document at most; MongoDB itself takes a hundred.
+/// Levels below a document at most; MongoDB allows a hundred.
 pub(super) const DEPTH_MAX: usize = 100;
 
 /// Bytes of a definition (the keys of an index, a filter) that are shown.
 const DEFINITION_BYTES_MAX: usize = 4096;
 
-/// The document, and how many of its fields had to be left out: those that would bring it over `bytes_max` bytes as it
-/// is stored, those too deep, and those that are no BSON.
+/// Prints the document, and counts the omitted fields: those that would exceed `bytes_max` stored bytes, those too deep,
+/// and those that are invalid BSON.
 pub(super) fn shown(document: &RawDocument, bytes_max: usize) -> (Value, u64) {
     let (mut kept, mut bytes, mut left_out) = (Document::new(), 0, 0);
     for element in document.iter_elements() {
@@ -41,7 +41,7 @@ fn value(element: &RawElement<'_>) -> Option<Bson> {
     Bson::try_from(element.value_utf8_lossy().ok().filter(|_| is_shallow)?).ok()
 }
 
-/// Whether a value is at most so many levels deep.
+/// Whether a value has at most this many levels.
 fn is_shallow(value: RawBsonRef<'_>, levels: usize) -> bool {
     let inside = match value {
         RawBsonRef::Document(document) => document.iter_elements(),

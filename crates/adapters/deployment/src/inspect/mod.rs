@@ -28,7 +28,7 @@ pub(crate) use collection::sizes;
 
 use ask::Asker;
 
-/// Collections that are looked at, at most.
+/// Inspected collections at most.
 pub const COLLECTIONS_MAX: usize = 200;
 /// Samples of a collection at most.
 pub const SAMPLES_MAX: u32 = 20;
@@ -37,51 +37,51 @@ pub const FORBIDDEN_MAX: usize = 32;
 /// Empty commands whose round trips are measured; the median counts.
 const PINGS: usize = 5;
 
-/// What to look at.
+/// A request for an inspection.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// All collections of these databases. When neither databases nor collections are named: of `plimsoll` where it
-    /// exists, else of all databases but the server's own.
+    /// All collections of these databases. If neither databases nor collections are named: of `plimsoll` if it exists, else
+    /// of all databases but the system's.
     pub databases: Vec<String>,
     /// These collections.
     pub collections: Vec<Namespace>,
-    /// Documents of each to keep; more than [`SAMPLES_MAX`] count as that.
+    /// Samples of each collection; at most [`SAMPLES_MAX`].
     pub samples: u32,
-    /// Fields that must not be there; at most [`FORBIDDEN_MAX`] of them are looked for.
+    /// Forbidden fields; at most [`FORBIDDEN_MAX`] of them are searched.
     pub forbidden: Vec<Pattern>,
 }
 
-/// A deployment that cannot be looked at.
+/// Why an inspection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A database that was named is not there.
-    #[error("there is no database {name}: name one that there is, or leave it out to see all")]
+    /// A named database does not exist.
+    #[error("database {name} does not exist: name an existing one, or leave it out to see all")]
     UnknownDatabase {
         /// Its name.
         name: String,
-        /// Those that there are.
+        /// The existing ones.
         known: Vec<String>,
     },
-    /// A collection that was named is not there.
+    /// A named collection does not exist.
     #[error(
-        "there is no collection {namespace}: name one that there is, or name the database alone to see all"
+        "collection {namespace} does not exist: name an existing one, or name the database alone to see all"
     )]
     UnknownCollection {
         /// Its name.
         namespace: Namespace,
-        /// Those of its database, with the database's name.
+        /// The existing ones of its database, with the database's name.
         known: Vec<String>,
     },
-    /// The connection was lost, or a request cannot be sent.
+    /// The connection was lost, or a request cannot be encoded.
     #[error(transparent)]
     Wire(#[from] WireError),
 }
 
-/// Looks at a deployment. What the server says of itself is left for the caller. Scans of whole collections stop after
-/// a few seconds each and a minute in all; what they would have told is then estimated or absent, with a note.
+/// Inspects a deployment. The caller adds the facts about the server. A scan of a whole collection stops after a few
+/// seconds, and all scans after a minute; the answer is then estimated or absent, with a note.
 ///
 /// # Errors
-/// [`Error`] when something that was named is not there, or the connection is lost.
+/// [`Error`] when a named database or collection does not exist, or the connection is lost.
 pub async fn inspect(connection: &mut Connection, wanted: &Wanted) -> Result<Inspection, Error> {
     let taken_ms = clock::wall_ms();
     let mut asker = Asker::new(connection);
@@ -109,8 +109,8 @@ pub async fn inspect(connection: &mut Connection, wanted: &Wanted) -> Result<Ins
     })
 }
 
-/// The cheap part of one collection: whether it is there, how it was made, how many documents its metadata counts, what
-/// it takes, its indexes and its first document. Nothing is scanned.
+/// The cheap part of one collection: its existence, options, document count by metadata, sizes, indexes and first document.
+/// Scans nothing.
 ///
 /// # Errors
 /// The connection is lost.

@@ -13,7 +13,7 @@ pub(super) fn integer(document: &RawDocument, key: &str) -> Option<i64> {
     }
 }
 
-/// A count or a size; a negative one is a lie: absent.
+/// A count or a size; a negative one is invalid and therefore absent.
 pub(super) fn count(document: &RawDocument, key: &str) -> Option<u64> {
     u64::try_from(integer(document, key)?).ok()
 }
@@ -31,7 +31,7 @@ pub(super) fn text(document: &RawDocument, key: &str) -> Option<String> {
     document.get_str(key).ok().map(str::to_owned)
 }
 
-/// A flag; one that is not there, or says 0, is down.
+/// A flag; a missing one, or 0, is false.
 pub(super) fn flag(document: &RawDocument, key: &str) -> bool {
     match document.get(key) {
         Ok(Some(RawBsonRef::Boolean(flag))) => flag,
@@ -39,7 +39,7 @@ pub(super) fn flag(document: &RawDocument, key: &str) -> bool {
     }
 }
 
-/// A document inside.
+/// An embedded document.
 pub(super) fn document<'a>(document: &'a RawDocument, key: &str) -> Option<&'a RawDocument> {
     document.get_document(key).ok()
 }

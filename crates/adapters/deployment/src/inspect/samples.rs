@@ -12,29 +12,29 @@ use crate::namespace::Namespace;
 
 /// Documents of the inventory at most.
 const INVENTORY_MAX: usize = 1000;
-/// What is read for it; about as many bytes.
+/// Bytes read for it, approximately.
 const INVENTORY: Most = Most { documents: INVENTORY_MAX + 1, bytes: 64 << 20 };
 /// Documents of one batch of them.
 const BATCH: i32 = 100;
-/// Bytes of a document that is shown, as it is stored.
+/// Bytes of a printed document, as it is stored.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
-/// Documents that are kept for samples, at least if there are as many: two may be the first and the last.
+/// Documents kept for samples, if there are as many: two may be the first and the last.
 const SOME: usize = SAMPLES_MAX as usize + 2;
 
-/// What was read, before it is added up.
+/// The documents read, before they are summed up.
 #[derive(Debug)]
 pub(super) struct Reading<'p> {
-    /// How the documents were chosen; absent if none could be read.
+    /// How the documents were chosen; absent if none was read.
     pub(super) choice: Option<Choice>,
     /// Their fields.
     pub(super) fields: Fields,
-    /// The forbidden ones among these.
+    /// The forbidden fields among these.
     pub(super) watch: Watch<'p>,
-    /// A few of the documents, from all over.
+    /// A few of the documents, spread over all.
     pub(super) some: Vec<RawDocumentBuf>,
 }
 
-/// Keeps so many samples: the first, the last, and some of `others` in between.
+/// Keeps this many samples: the first, the last, and some of `others` in between.
 pub(super) async fn keep(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -58,7 +58,7 @@ pub(super) async fn keep(
     Ok(())
 }
 
-/// The documents to show, each once.
+/// The samples to print, each once.
 fn choose(
     first: Option<RawDocumentBuf>,
     last: Option<RawDocumentBuf>,
@@ -119,7 +119,7 @@ fn random(namespace: &Namespace, documents: u64) -> Document {
     }
 }
 
-/// Reads documents for the inventory: all where they are few, else at random, else the foremost.
+/// Reads documents for the inventory: all if they are few, else a random sample, else the first ones.
 pub(super) async fn read<'p>(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -164,7 +164,7 @@ impl Reading<'_> {
     }
 }
 
-/// One more than is taken tells whether there are more.
+/// One document over the limit shows whether there are more.
 fn foremost(namespace: &Namespace) -> Document {
     doc! {"find": namespace.collection.as_str(), "limit": INVENTORY_MAX as i64 + 1, "batchSize": BATCH}
 }

@@ -11,12 +11,12 @@ use super::inventory::Dates;
 use super::read::document;
 use crate::namespace::Namespace;
 
-/// Fields with dates that are asked for at most; more are told by the inventory alone.
+/// Date fields that are queried at most; the inventory alone reports the others.
 const FIELDS_MAX: usize = 16;
 /// The field with the ObjectIds.
 const ID: &str = "_id";
 
-/// Finds the earliest and the latest moment of every field in `dates`, which the inventory found, and of the ids.
+/// Finds the earliest and the latest date of every field in `dates`, which the inventory found, and of the ids.
 pub(super) async fn find(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -49,12 +49,12 @@ pub(super) async fn find(
     Ok(())
 }
 
-/// Whether an aggregation can name the field: it lies in no array, and no part of its name means something else.
+/// Whether an aggregation can name the field: it lies in no array, and no part of its name is an operator.
 fn is_plain(path: &str) -> bool {
     !path.contains("[]") && path.split('.').all(|name| !name.is_empty() && !name.starts_with('$'))
 }
 
-/// Whether an index has all documents in the order of the field.
+/// Whether an index holds all documents in the order of the field.
 fn has_index(seen: &Collection, path: &str) -> bool {
     let quoted = Bson::from(path).into_relaxed_extjson().to_string();
     let [up, down] = ["1", "-1"].map(|order| format!("{{{quoted}:{order}"));
@@ -93,7 +93,7 @@ async fn by_index(
     Ok(ends.map(|ends| times(path, ends, Source::Index)))
 }
 
-/// The first and the last document in the order of a field, among those where it has a type.
+/// The first and the last document in the order of a field, among those with a type.
 async fn ends(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -126,7 +126,7 @@ fn inside<'a>(within: &'a RawDocument, path: &str) -> Option<RawBsonRef<'a>> {
     inner.get(last).ok()?
 }
 
-/// All fields in one scan of the collection. What is within arrays is left out.
+/// All fields in one scan of the collection, without values inside arrays.
 async fn by_scan(
     asker: &mut Asker<'_>,
     namespace: &Namespace,
@@ -175,7 +175,7 @@ fn times(path: &str, (first_ms, last_ms): (i64, i64), source: Source) -> Times {
     }
 }
 
-/// A moment in UTC; one that has no such form in milliseconds.
+/// A moment in UTC, or in milliseconds if UTC cannot express it.
 fn utc(ms: i64) -> String {
     DateTime::from_millis(ms).try_to_rfc3339_string().unwrap_or_else(|_| format!("{ms} ms after 1970"))
 }

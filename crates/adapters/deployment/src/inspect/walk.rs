@@ -8,24 +8,24 @@ use super::json::DEPTH_MAX;
 /// Bytes of a path at most.
 const PATH_BYTES_MAX: usize = 256;
 
-/// Whether every value was seen.
+/// Whether every value was visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walked {
     /// Every value was.
     Whole,
-    /// Some are too deep, have too long a name, or are no BSON.
+    /// Some are too deep, have too long a path, or are invalid BSON.
     Cut,
 }
 
-/// Shows `see` every value of a document with its dotted path, the outer ones first. `tags[]` is the path of each
-/// element of the array `tags`.
+/// Visits every value of a document with its dotted path, the outer ones first. `tags[]` is the path of each element of the
+/// array `tags`.
 pub(super) fn walk<'a>(document: &'a RawDocument, see: &mut impl FnMut(&str, &RawElement<'a>)) -> Walked {
     let mut walk = Walk { path: String::new(), walked: Walked::Whole, see };
     walk.inside(document.iter_elements(), Step::Field, DEPTH_MAX);
     walk.walked
 }
 
-/// How a value hangs on the one above.
+/// How a value belongs to its parent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Field,

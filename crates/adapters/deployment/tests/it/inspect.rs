@@ -1,4 +1,4 @@
-//! What an inspection makes of servers that cannot be had on one machine, or that say no.
+//! Inspects scripted servers that no single machine provides, or that refuse.
 
 use bson::{Bson, Document, doc, oid::ObjectId};
 use plimsoll_deployment::{

@@ -1,4 +1,4 @@
-//! The administration of a deployment against scripted servers.
+//! Tests the administration of a deployment against scripted servers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

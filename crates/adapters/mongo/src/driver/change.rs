@@ -42,7 +42,7 @@ pub(super) async fn change(
     }
 }
 
-/// Gives how many documents it found.
+/// Returns how many documents it found.
 async fn send(
     collection: &Collection<RawDocumentBuf>,
     command: &Command,
@@ -103,7 +103,7 @@ pub(super) async fn find_and_modify(
     }
 }
 
-/// Finds one document and then changes it. A read that fails is the end of it.
+/// Finds one document and then changes it. A failed read ends the operation.
 pub(super) async fn read_modify_write(
     builder: &OperationBuilder,
     collection: &Collection<RawDocumentBuf>,

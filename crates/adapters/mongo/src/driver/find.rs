@@ -62,7 +62,7 @@ pub(super) async fn find(
     }
 }
 
-/// Finds whole documents or parts of them; gives how many.
+/// Finds whole documents or parts of them; returns how many.
 pub(super) async fn read(
     builder: &OperationBuilder,
     collection: &Collection<RawDocumentBuf>,
@@ -103,7 +103,7 @@ pub(super) async fn read(
     if found { rest(&mut cursor, 1).await } else { Ok(0) }
 }
 
-/// Holds the first document against what is known of the picked one.
+/// Checks the first document against the ledger's knowledge of the picked one.
 fn judge(
     builder: &OperationBuilder,
     picked: &Picked,
@@ -114,13 +114,13 @@ fn judge(
     let judged = match shape.projection {
         None if range => builder.judge_first(picked, first),
         None => builder.judge_read(picked, Shows::Before, first),
-        // Of a document in parts only its presence can be judged.
+        // A partial document can only be checked for its presence.
         Some(_) => builder.judge_read(&Picked { least: None, ..*picked }, Shows::Before, first),
     };
     judged.map_err(Outcome::Rejected)
 }
 
-/// Counts what is left of a cursor, from `documents` on.
+/// Counts the rest of a cursor, from `documents` on.
 async fn rest<T>(cursor: &mut Cursor<T>, mut documents: u64) -> Result<u64, Outcome> {
     while cursor.advance().await.map_err(|error| of_read_error(&error))? {
         documents += 1;

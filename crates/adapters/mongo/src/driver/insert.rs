@@ -86,7 +86,7 @@ fn outcomes(
     spread(refused, count, ordered, others)
 }
 
-/// Spans around refused documents; behind the first one of an ordered insert nothing was tried.
+/// Spans around refused documents; after the first refusal of an ordered insert nothing was sent.
 fn spread(
     refused: impl Iterator<Item = (usize, Outcome)>,
     count: usize,
@@ -114,13 +114,13 @@ enum Split {
 }
 
 impl Split {
-    /// Held against what every server takes in one command.
+    /// Compared with the size that every server accepts in one command.
     const fn of(documents: usize, bytes: u64) -> Self {
         if documents > 100_000 || bytes > 48_000_000 { Self::Possible } else { Self::No }
     }
 }
 
-/// A refusal of one command says nothing about those before it.
+/// A refused command reveals nothing about those before it.
 fn of_insert_error(error: &Error, split: Split) -> Outcome {
     match split {
         Split::No => of_error(error),

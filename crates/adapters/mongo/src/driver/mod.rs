@@ -31,7 +31,7 @@ mod outcome;
 pub struct Driver {
     builder: OperationBuilder,
     deployment: Arc<Deployment>,
-    /// One client a worker, made on its own runtime: its pool is what users have.
+    /// One client a worker, created on its runtime: its pool is the one that users have.
     client: Mutex<Option<Client>>,
 }
 
@@ -46,12 +46,12 @@ pub struct Lane {
     operation: usize,
 }
 
-/// What is prepared.
+/// The prepared operation.
 #[derive(Debug)]
 enum Ready {
     Nothing,
     Insert(insert::Ready),
-    /// Finds, and whatever else is told by a filter and a document alone.
+    /// Finds, and other operations with a filter and a document only.
     Named(Named),
     Aggregate(Vec<Document>),
     Transaction(transaction::Ready),
@@ -75,12 +75,12 @@ impl Driver {
         Self { builder: OperationBuilder::new(setup, ledger), deployment, client: Mutex::default() }
     }
 
-    /// What this worker has to tell the others before a phase.
+    /// This worker's operation builder.
     pub const fn builder(&self) -> &OperationBuilder {
         &self.builder
     }
 
-    /// Ends the target and gives its ledger.
+    /// Ends the target and returns its ledger.
     pub fn close(self) -> Closed {
         self.builder.close()
     }
@@ -150,7 +150,7 @@ impl Driver {
 }
 
 impl Ready {
-    /// Documents that it is for.
+    /// Its number of documents.
     fn documents(&self) -> u64 {
         match self {
             Self::Insert(ready) => ready.documents(),
@@ -159,7 +159,7 @@ impl Ready {
         }
     }
 
-    /// No answer came in time: whatever was claimed is in doubt.
+    /// Records that no answer came in time: the noted changes are in doubt.
     fn doubt(&mut self, builder: &OperationBuilder) {
         let late = Outcome::Unknown(Doubt::Timeout);
         match self {
@@ -169,7 +169,7 @@ impl Ready {
         }
     }
 
-    /// What was refused is withdrawn.
+    /// Withdraws a refused change.
     fn release(&mut self, builder: &OperationBuilder) {
         if let Self::Named(named) = self {
             builder.release(&mut named.pending);
@@ -200,7 +200,7 @@ impl Named {
         Self { filter, update, limit, aim, pending: aim.pending() }
     }
 
-    /// The update as the driver wants it.
+    /// The update in the driver's form.
     fn update(&self) -> Document {
         Document::try_from(self.update.as_ref()).unwrap_or_default()
     }
@@ -209,7 +209,7 @@ impl Named {
 fn raw(write: impl FnOnce(&mut Vec<u8>)) -> RawDocumentBuf {
     let mut bytes = Vec::new();
     write(&mut bytes);
-    // The bytes are ours and whole; a document that were none would be found out by the server's refusal.
+    // The bytes are ours and complete; the server would refuse an invalid document.
     RawDocumentBuf::from_bytes(bytes).unwrap_or_default()
 }
 
@@ -244,13 +244,13 @@ impl Target for Driver {
         let sent = tokio::time::timeout(self.builder.setup.timeout, self.run(lane, &mut ready)).await;
         match sent {
             Ok(reply) => {
-                // Nothing is sent again.
+                // The driver never resends the operation.
                 ready.release(&self.builder);
                 reply
             }
             Err(_) => {
                 ready.doubt(&self.builder);
-                // A transaction that was left in the middle needs a session of its own to be followed by another.
+                // After an unfinished transaction the next one needs another session.
                 lane.session = None;
                 Reply::failed(Outcome::Unknown(Doubt::Timeout), documents)
             }
@@ -265,7 +265,7 @@ impl Target for Driver {
         self.builder.ledger().flush();
     }
 
-    /// The driver's pool mends its connections itself.
+    /// The driver's pool reconnects by itself.
     fn is_broken(&self, _lane: &Lane) -> bool {
         false
     }

@@ -18,7 +18,7 @@ pub(super) fn of_error(error: &Error) -> Outcome {
     }
 }
 
-/// A read that the server refused was not done, whatever kept it.
+/// A refused read was not done, for any reason.
 pub(super) fn of_read_error(error: &Error) -> Outcome {
     match error.kind.as_ref() {
         ErrorKind::Command(error) => Outcome::Rejected(rejection(Class::of_code(error.code))),
@@ -26,7 +26,7 @@ pub(super) fn of_read_error(error: &Error) -> Outcome {
     }
 }
 
-/// The outcome of a transaction whose commit failed. The driver has tried it twice by then.
+/// The outcome of a transaction whose commit failed. The driver has sent the commit twice by then.
 pub(super) fn of_commit(error: &Error) -> Outcome {
     if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) {
         return match of_error(error) {
@@ -49,7 +49,7 @@ pub(super) fn write_concern(lean: &plimsoll_wire::WriteConcern) -> WriteConcern 
     concern
 }
 
-/// An error as the driver makes it of a command that was refused.
+/// The error that the driver makes of a refused command.
 #[cfg(test)]
 pub(super) fn command_error(code: i32) -> Error {
     let response = mongodb::bson::doc! {"ok": 0, "code": code, "errmsg": "no", "codeName": "No"};

@@ -39,7 +39,7 @@ impl Ready {
     ) -> Option<Self> {
         let mut ready = Self { steps: Vec::with_capacity(commands.len()) };
         for (index, command) in commands.iter().enumerate() {
-            // The parts of an operation draw their documents apart.
+            // The operations of a transaction draw their documents independently.
             let salt = scramble(operation as u64, index as u64 + 1);
             match Step::new(builder, command, salt, number) {
                 Some(step) => ready.steps.push(step),
@@ -65,7 +65,7 @@ impl Ready {
         }
     }
 
-    /// No answer came in time. Documents of inserts are unknown from the start.
+    /// Records that no answer came in time. Documents of inserts are unknown from the start.
     pub fn doubt(&mut self, builder: &OperationBuilder) {
         self.settle(builder, State::Unknown);
     }
@@ -86,7 +86,7 @@ impl Ready {
         let (state, outcome) = match outcome {
             Ok(()) => of_committed(session.commit_transaction().await),
             Err(outcome) => {
-                // What the server has not ended by itself is ended; without an answer it ends by its own time limit.
+                // Ends a transaction that the server has not ended; without an answer it ends by its time limit.
                 session.abort_transaction().await.unwrap_or_default();
                 (State::Rejected, outcome)
             }
@@ -167,7 +167,7 @@ fn of_committed(committed: Result<(), Error>) -> (State, Outcome) {
     (state, outcome)
 }
 
-/// Gives how many documents it found.
+/// Returns how many documents it found.
 async fn run_named(
     builder: &OperationBuilder,
     command: &Command,
@@ -238,7 +238,7 @@ async fn find(
     }
 }
 
-/// An insert that failed ended the transaction, whichever document it was.
+/// A failed insert ended the transaction, whichever document failed.
 fn of_insert_error(error: &Error) -> Outcome {
     use mongodb::error::ErrorKind;
     let refused = match error.kind.as_ref() {

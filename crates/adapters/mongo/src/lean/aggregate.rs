@@ -24,7 +24,7 @@ impl Buffers {
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
         let (Command::Aggregate(pipeline) | Command::Count(pipeline)) = work.command else { return None };
-        // One that is larger than the server takes says nothing, and counts as refused.
+        // A request over the server's limit gets no answer, and counts as refused.
         self.query.call().body(|out| write(out, work, pipeline, number)).unwrap_or_default();
         Some(())
     }
@@ -35,7 +35,7 @@ impl Buffers {
         }
         match self.query.read(connection, |_| ()).await {
             Err(error) => Reply::failed(of_error(&error), 1),
-            // A count is one answer, also where the server has nothing to count.
+            // A count returns one answer, even from an empty collection.
             Ok(read) if matches!(work.command, Command::Count(_)) => Reply { documents: 1, ..read },
             Ok(read) => read,
         }

@@ -36,12 +36,12 @@ impl Buffers {
         Some(())
     }
 
-    /// Makes the change of a document that was picked ready.
+    /// Prepares the change of a picked document.
     pub fn prepare_for(&mut self, work: Work<'_>, aim: Aim) {
         self.batch.clear();
         self.promised = aim.is_promised() && work.command.must_match();
         self.pending = aim.pending();
-        // One that is larger than the server takes is not pushed, and counted as refused.
+        // A statement over the server's limit is not pushed, and counts as refused.
         self.batch.push(|out| write(out, work, aim)).unwrap_or_default();
     }
 
@@ -60,7 +60,7 @@ impl Buffers {
         builder.release(&mut self.pending);
     }
 
-    /// A change by receipt that does not find a document that must be there was not expected.
+    /// A change by receipt must find a document that must exist.
     fn judge(&self, reply: &mut Reply) {
         if reply.outcome != Outcome::Acknowledged {
             return;

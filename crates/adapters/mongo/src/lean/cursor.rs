@@ -8,7 +8,7 @@ use super::find::count;
 use crate::setup::Setup;
 use crate::statement;
 
-/// A command that is answered by a cursor, and what asks for more of it.
+/// A command with a cursor, and the request for more of it.
 #[derive(Debug)]
 pub(super) struct Query {
     call: Call,

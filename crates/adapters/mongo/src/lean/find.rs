@@ -46,11 +46,11 @@ impl Buffers {
         Some(())
     }
 
-    /// Makes the find of a document that was picked ready.
+    /// Prepares the find of a picked document.
     pub fn prepare_for(&mut self, work: Work<'_>, aim: Aim) {
         self.aim = aim;
         let written = self.request.filter(|out| work.builder.write_filter(out, work.command, aim));
-        // A filter over the server's limit is over that of every document, which was checked when it was compiled.
+        // A filter over the server's limit is over the limit of every document, which was checked at compile time.
         debug_assert!(written.is_ok());
     }
 
@@ -61,7 +61,7 @@ impl Buffers {
         };
         if let Some(picked) = self.aim.document {
             let found = self.reply.documents().next().filter(|_| read.documents == 1);
-            // Of a document in parts only its presence can be judged.
+            // A partial document can only be checked for its presence.
             let picked = Picked { least: picked.least.filter(|_| self.whole), ..picked };
             let found = found.map(RawDocument::as_bytes);
             if let Err(rejection) = work.builder.judge_read(&picked, Shows::Before, found) {
@@ -71,7 +71,7 @@ impl Buffers {
         read
     }
 
-    /// Reads everything that the find lets through.
+    /// Reads every document that matches.
     async fn read(&mut self, connection: &mut Connection) -> Result<Reply, Error> {
         let Self { request, reply, .. } = self;
         connection.find(request, reply).await?;
@@ -86,7 +86,7 @@ impl Buffers {
     }
 }
 
-/// Adds a batch to what was read.
+/// Adds a batch to the documents read.
 pub(super) fn count(read: &mut Reply, batch: &FindReply) {
     read.documents += u64::from(batch.len());
     read.bytes_sent += batch.bytes_sent() as u64;

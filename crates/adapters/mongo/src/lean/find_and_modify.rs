@@ -12,7 +12,7 @@ use crate::scenario::Returns;
 use crate::setup::{Command, Purpose, Setup};
 use crate::statement;
 
-/// One such command.
+/// One find-and-modify.
 #[derive(Debug)]
 pub(super) struct Buffers {
     call: Call,
@@ -31,7 +31,7 @@ impl Buffers {
         self.aim = work.builder.aim(work.operation, number)?;
         self.pending = self.aim.pending();
         let aim = self.aim;
-        // One that is larger than the server takes says nothing, and counts as refused.
+        // A request over the server's limit gets no answer, and counts as refused.
         self.call.body(|out| write(out, work, aim)).unwrap_or_default();
         Some(())
     }
@@ -60,7 +60,7 @@ impl Buffers {
         builder.release(&mut self.pending);
     }
 
-    /// What came back must be a version that can have been there.
+    /// The returned document must be a version that may have existed.
     fn judge(&self, work: Work<'_>, answer: &Answer<'_>) -> Outcome {
         let Some(picked) = self.aim.document.filter(|_| answer.outcome == Outcome::Acknowledged) else {
             return answer.outcome;
@@ -74,12 +74,12 @@ impl Buffers {
     }
 }
 
-/// What the server says.
+/// The server's answer.
 struct Answer<'a> {
     outcome: Outcome,
     /// Whether it found a document.
     matched: bool,
-    /// The document that came back.
+    /// The returned document.
     value: Option<&'a [u8]>,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Buffers {
     reply: WriteReply,
     /// Numbers of its documents.
     numbers: Range<u64>,
-    /// Numbers of those that are larger than this server takes, and were not pushed.
+    /// Numbers of the documents over this server's size limit, which were not pushed.
     oversized: Vec<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Buffers {
         }
     }
 
-    /// Notes what became of the documents and sums it up.
+    /// Records the outcomes of the documents and sums them up.
     fn note(&self, builder: &OperationBuilder, attempt: Attempt) -> Reply {
         let mut ledger = builder.ledger();
         let mut reply = answered(&self.reply);
@@ -88,9 +88,9 @@ impl Buffers {
     }
 }
 
-/// What a further attempt says of a document. One whose `_id` the server has already is the one that was sent before: that
-/// is success, but no promise, since nobody acknowledged it; what was acknowledged before stays so. A refusal, also one by
-/// another unique index, says nothing about the attempt before: what was unknown stays unknown.
+/// A retry's outcome for one document. A duplicate `_id` is the document that was sent before: a success, but no promise,
+/// because no attempt was acknowledged; an earlier acknowledgement stays. A refusal, also by another unique index, reveals
+/// nothing about the earlier attempt: an unknown outcome stays unknown.
 fn settle_again(ledger: &mut WorkerLedger, number: u64, said: Wire) -> Outcome {
     let outcome = outcome(said);
     match (ledger.state_of(number), outcome) {
@@ -104,7 +104,7 @@ fn settle_again(ledger: &mut WorkerLedger, number: u64, said: Wire) -> Outcome {
     }
 }
 
-/// Walks the numbers of an insert in the order they were pushed, around those that were not.
+/// Walks the numbers of an insert in the order they were pushed, without those that were not.
 struct Pushed<'a> {
     next: u64,
     oversized: &'a [u64],

@@ -35,7 +35,7 @@ mod rare;
 pub struct Lean {
     builder: Arc<OperationBuilder>,
     deployment: Arc<Deployment>,
-    /// Connections that were opened: each has a session of its own.
+    /// Connections opened so far: each has its session.
     opened: AtomicU64,
 }
 
@@ -45,13 +45,13 @@ pub struct Lane {
     connection: Connection,
     buffers: Vec<Buffers>,
     current: usize,
-    /// The server is no longer the primary: the connection must be opened anew, perhaps elsewhere.
+    /// Whether the server is no longer the primary: the connection must be reopened, perhaps elsewhere.
     misled: bool,
-    /// How often what is prepared was sent.
+    /// How often the prepared operation was sent.
     attempts: u32,
 }
 
-/// What one operation of the plan needs on one connection.
+/// The buffers of one operation of the plan on one connection.
 #[derive(Debug)]
 enum Buffers {
     Insert(Box<insert::Buffers>),
@@ -60,7 +60,7 @@ enum Buffers {
     Rare(rare::Buffers),
 }
 
-/// One operation in the making: what it is and who makes it.
+/// One operation in preparation, and its builder.
 #[derive(Clone, Copy)]
 struct Work<'a> {
     builder: &'a OperationBuilder,
@@ -68,7 +68,7 @@ struct Work<'a> {
     operation: usize,
 }
 
-/// Whether what is prepared is sent for the first time.
+/// Whether the prepared operation is sent for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     First,
@@ -86,12 +86,12 @@ impl Lean {
         Self { builder, deployment, opened: AtomicU64::new(0) }
     }
 
-    /// What this worker has to tell the others before a phase.
+    /// This worker's operation builder.
     pub fn builder(&self) -> &OperationBuilder {
         &self.builder
     }
 
-    /// Ends the target and gives its ledger, unless another target has them still.
+    /// Ends the target and returns its ledger, unless another target still shares it.
     pub fn close(self) -> Option<Closed> {
         Arc::into_inner(self.builder).map(OperationBuilder::close)
     }
@@ -100,10 +100,10 @@ impl Lean {
         Work { builder: &self.builder, command: &self.builder.setup.commands[operation], operation }
     }
 
-    /// A lane on a connection that is open.
+    /// A lane on an open connection.
     ///
     /// # Errors
-    /// When a command cannot be written.
+    /// When a command cannot be encoded.
     pub(crate) fn furnish(&self, connection: Connection) -> Result<Lane, plimsoll_wire::Error> {
         let limits = connection.limits();
         let buffers = self.builder.setup.commands.iter().map(|command| self.buffers(command, &limits));
@@ -111,12 +111,12 @@ impl Lean {
         Ok(Lane { connection, buffers, current: 0, misled: false, attempts: 0 })
     }
 
-    /// Where it sends to.
+    /// The deployment.
     pub(crate) const fn deployment(&self) -> &Arc<Deployment> {
         &self.deployment
     }
 
-    /// No further attempt of what is prepared is made.
+    /// Releases the prepared operation: no retry follows.
     pub(crate) fn release(&self, lane: &mut Lane) {
         lane.buffers[lane.current].release(&self.builder);
     }
@@ -150,7 +150,7 @@ impl Lean {
 }
 
 impl Buffers {
-    /// No further attempt of what is prepared is made.
+    /// Releases the prepared operation: no retry follows.
     fn release(&mut self, builder: &OperationBuilder) {
         match self {
             Self::Change(buffers) => buffers.release(builder),
@@ -210,7 +210,7 @@ impl Target for Lean {
             Buffers::Insert(buffers) => buffers.send(connection, work, Attempt::of(lane.attempts)).await,
             Buffers::Change(buffers) => buffers.send(connection, work).await,
             Buffers::Find(buffers) => buffers.send(connection, work).await,
-            // A future is as large as its largest part, and is copied when it is made: the large ones stand apart.
+            // A future is as large as its largest part, and is copied when it is created: the large ones are separate.
             Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
         lane.misled = reply.outcome == Outcome::Rejected(Rejection::NotPrimary);
@@ -239,7 +239,7 @@ impl Target for Lean {
     async fn settle(&self, lane: &mut Lane) {
         self.release(lane);
         if !self.builder.setup.is_acknowledged() && !lane.connection.is_broken() {
-            // What was handed over before has arrived when the ping is answered; if it is not, nothing was promised.
+            // The answer to a ping shows that everything sent before has arrived; without an answer nothing is promised.
             lane.connection.ping().await.unwrap_or_default();
         }
     }

@@ -45,7 +45,7 @@ impl Buffers {
         Some(())
     }
 
-    /// The first document is the picked one, for nothing lies before it.
+    /// The first document is the picked one: no earlier document matches.
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
         let Some(picked) = self.aim.document else { return Reply::acknowledged(0) };
         let whole = !has_projection(work.command);
@@ -55,7 +55,7 @@ impl Buffers {
             judged = if whole {
                 work.builder.judge_first(&picked, found)
             } else {
-                // Of a document in parts only its presence can be judged.
+                // A partial document can only be checked for its presence.
                 work.builder.judge_read(&Picked { least: None, ..picked }, Shows::Before, found)
             };
         });

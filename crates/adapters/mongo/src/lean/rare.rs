@@ -9,7 +9,7 @@ use super::{Work, aggregate, find_and_modify, range, read_modify_write, transact
 use crate::operation_builder::OperationBuilder;
 use crate::setup::{Command, Selection, Setup};
 
-/// What one of them needs on one connection.
+/// The buffers of a rare operation on one connection.
 #[derive(Debug)]
 pub(super) enum Buffers {
     Range(Box<range::Buffers>),
@@ -66,7 +66,7 @@ impl Buffers {
         }
     }
 
-    /// No further attempt of what is prepared is made.
+    /// Releases the prepared operation: no retry follows.
     pub fn release(&mut self, builder: &OperationBuilder) {
         match self {
             Self::Range(_) | Self::Aggregate(_) => {}
@@ -76,7 +76,7 @@ impl Buffers {
         }
     }
 
-    /// What was prepared is not sent.
+    /// Discards the prepared operation.
     pub fn discard(&mut self, builder: &OperationBuilder) {
         match self {
             Self::Transaction(buffers) => buffers.discard(builder),

@@ -33,7 +33,7 @@ impl Buffers {
         Some(())
     }
 
-    /// A read that fails is the end of it; nothing is written then.
+    /// A failed read ends the operation; nothing is written then.
     pub async fn send(&mut self, connection: &mut Connection, work: Work<'_>) -> Reply {
         let read = self.find.send(connection, work).await;
         if read.outcome != Outcome::Acknowledged {

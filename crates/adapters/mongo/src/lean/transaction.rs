@@ -17,7 +17,7 @@ use crate::setup::{Command, FindShape, Purpose};
 use crate::statement;
 use crate::worker_ledger::Picked;
 
-/// The most documents of one find that come in its first batch: as many as the server gives.
+/// The documents in a find's first batch: as many as the server returns.
 const FIND_BATCH: i32 = 1_000_000;
 
 /// One transaction.
@@ -47,11 +47,11 @@ struct Step {
     documents: u64,
 }
 
-/// What became of the whole.
+/// The outcome of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Committed,
-    /// Nothing of it is there, and nothing will be.
+    /// Nothing of it exists, and nothing will.
     Aborted,
     Unknown,
 }
@@ -97,7 +97,7 @@ impl Buffers {
                 }
                 self::read_concern(out, level);
             });
-            // One that is larger than the server takes says nothing, and ends the transaction.
+            // A command over the server's limit ends the transaction without an answer.
             written.unwrap_or_default();
         }
         Some(())
@@ -127,7 +127,7 @@ impl Buffers {
         }
     }
 
-    /// What was prepared is not sent.
+    /// Discards the prepared operations.
     pub fn discard(&mut self, builder: &OperationBuilder) {
         for step in &mut self.steps {
             let numbers = std::mem::take(&mut step.numbers);
@@ -145,7 +145,7 @@ impl Buffers {
     /// Runs one operation after the other.
     ///
     /// # Errors
-    /// What ended the transaction before its commit.
+    /// Why the transaction ended before its commit.
     async fn send_steps(
         &mut self,
         connection: &mut Connection,
@@ -187,7 +187,7 @@ impl Buffers {
         (outcome, fate)
     }
 
-    /// What the server has not ended by itself is ended; without an answer it ends by its own time limit.
+    /// Ends a transaction that the server has not ended; without an answer it ends by its time limit.
     async fn abort(&mut self, connection: &mut Connection) {
         if connection.is_broken() {
             return;
@@ -230,17 +230,17 @@ impl Step {
             self.numbers = work.builder.take(*batch)?;
             return Some(());
         }
-        // The parts of an operation draw their documents apart.
+        // The operations of a transaction draw their documents independently.
         let salt = scramble(work.operation as u64, index as u64 + 1);
         self.aim = work.builder.aim_at(work.command, salt, number)?;
         self.pending = self.aim.pending();
         Some(())
     }
 
-    /// What the server says of it.
+    /// Reads the server's answer.
     ///
     /// # Errors
-    /// What ends the transaction.
+    /// Why the transaction ends.
     fn judge(&mut self, work: Work<'_>, body: &RawDocument) -> Result<(), Outcome> {
         if let Some(code) = first_write_error(body) {
             let outcome = outcome(Wire::of_write_error(code));
@@ -320,7 +320,7 @@ fn write_session(out: &mut Vec<u8>, session: [u8; 16], number: i64) {
     statement::boolean(out, "autocommit", false);
 }
 
-/// A session of its own for each connection of each worker of each run: a UUID of version 4 in form.
+/// A session for each connection of each worker of each run: a UUID of version 4 in form.
 fn session_id(builder: &OperationBuilder, session: u64) -> [u8; 16] {
     let run = builder.setup.run.receipt(0).stamp().cast_unsigned() ^ u64::from(builder.setup.run.time_s);
     let place = builder.ledger().worker() << 40 | session;

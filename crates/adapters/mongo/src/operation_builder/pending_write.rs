@@ -7,8 +7,8 @@ use super::OperationBuilder;
 
 /// A change that was noted as sent.
 ///
-/// An attempt without an answer leaves its document in doubt for good: whatever a further attempt is told, the first one
-/// may still be worked off. Only an acknowledgement ends the doubt, for both attempts say the same.
+/// An attempt without an answer leaves its document in doubt for good: whatever a retry returns, the server may still
+/// execute the first attempt. Only an acknowledgement ends the doubt, because both attempts write the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingWrite {
     number: u64,
@@ -31,7 +31,7 @@ impl PendingWrite {
 }
 
 impl OperationBuilder {
-    /// Tells the ledger what came of an attempt; `matched` is whether the server found the document.
+    /// Records the outcome of an attempt; `matched` is whether the server found the document.
     pub fn conclude(&self, pending: &mut Option<PendingWrite>, outcome: Outcome, matched: bool) {
         let Some(open) = pending else { return };
         match (outcome, open.state) {
@@ -45,12 +45,12 @@ impl OperationBuilder {
             }
             (Outcome::Acknowledged, State::Doubtful) => *pending = None,
             (Outcome::Unknown(_), _) => open.state = State::Doubtful,
-            // It may be sent again: the next operation of the lane withdraws it.
+            // It may be sent again: the lane's next operation withdraws it.
             (Outcome::Rejected(_), _) => {}
         }
     }
 
-    /// Tells the ledger what came of a change whose transaction ended in `state`; `matched` is whether the server found the
+    /// Records the outcome of a change whose transaction ended in `state`; `matched` is whether the server found the
     /// document.
     pub fn conclude_with(&self, pending: &mut Option<PendingWrite>, state: LedgerState, matched: bool) {
         match state {
@@ -60,7 +60,7 @@ impl OperationBuilder {
         }
     }
 
-    /// No further attempt is made.
+    /// Withdraws an open change: no retry follows.
     pub fn release(&self, pending: &mut Option<PendingWrite>) {
         if let Some(PendingWrite { number, state: State::Open }) = pending.take() {
             self.ledger().withdraw(number);

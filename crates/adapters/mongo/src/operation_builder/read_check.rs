@@ -10,20 +10,20 @@ use crate::scenario::Stamp;
 use crate::statement;
 use crate::worker_ledger::{Claimed, Picked};
 
-/// So many bytes of each read are compared with what they should be, on average; every version is looked at.
+/// Bytes of each read that are compared, on average; the version is checked in every read.
 const BYTES_A_READ: u64 = 256;
-/// A stamp at a document's end: type, name, value, and the document's own end.
+/// A stamp at a document's end: type, name, value, and the end of the document.
 const STAMP_BYTES: usize = 1 + STAMP_FIELD.len() + 1 + 8 + 1;
 
-/// Compares what was read with what was written.
+/// Compares reads with the documents that were written.
 #[derive(Debug, Default)]
 pub(super) struct ReadChecker {
     scratch: Vec<u8>,
-    /// Bytes that may be compared by now.
+    /// Bytes that may be compared now.
     credit: u64,
 }
 
-/// Which state of a document an operation shows that changes it.
+/// Which state of a document an operation returns when it changes the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
     /// As it is before the change.
@@ -33,10 +33,10 @@ pub enum Shows {
 }
 
 impl OperationBuilder {
-    /// Judges what a read of a picked document showed.
+    /// Checks a read of a picked document.
     ///
     /// # Errors
-    /// The class of what is wrong with it.
+    /// The class of the violation.
     pub fn judge_read(&self, picked: &Picked, shows: Shows, found: Option<&[u8]>) -> Result<(), Rejection> {
         let (known, touched) = {
             let ledger = self.ledger();
@@ -61,10 +61,10 @@ impl OperationBuilder {
         if sound { Ok(()) } else { Err(Rejection::CorruptedRead) }
     }
 
-    /// Judges what a read in the order of `_id` from a picked document on showed first: nothing lies before that document.
+    /// Checks the first document of a read that starts at a picked document, in the order of `_id`: nothing lies before it.
     ///
     /// # Errors
-    /// The class of what is wrong with it.
+    /// The class of the violation.
     pub fn judge_first(&self, picked: &Picked, found: Option<&[u8]>) -> Result<(), Rejection> {
         let named = found.filter(|found| self.is_named(picked.number, found));
         self.judge_read(picked, Shows::Before, named)
@@ -83,7 +83,7 @@ impl OperationBuilder {
         found.get(4..).is_some_and(|elements| elements.starts_with(&checker.scratch))
     }
 
-    /// The version that a document says it is; nothing if it is another document.
+    /// The version in a document's stamp; none if it is another document.
     fn version_in(&self, number: u64, found: &[u8]) -> Option<u32> {
         if self.setup.stamp == Stamp::Off {
             return Some(0);
@@ -91,7 +91,7 @@ impl OperationBuilder {
         stamp_at_end(found).and_then(|stamp| self.setup.run.receipt(number).version_of(stamp))
     }
 
-    /// Whether the bytes are those of that version, as far as they are compared at all.
+    /// Whether the bytes match that version, as far as they are compared at all.
     fn follows(&self, number: u64, version: u32, found: &[u8]) -> bool {
         let mut checker = self.checker();
         checker.credit += BYTES_A_READ;

@@ -6,16 +6,16 @@ use plimsoll_document::Program;
 use crate::keys::Keys;
 use crate::scenario::Returns;
 
-/// Which documents an operation is for.
+/// The documents of an operation.
 #[derive(Clone, Debug)]
 pub enum Selection {
-    /// One that this run has inserted.
+    /// A document that this run has inserted.
     Receipt(Keys),
-    /// Those that a filter lets through.
+    /// Those that match a filter.
     Filter(Program),
 }
 
-/// What becomes of a document that an operation names by receipt.
+/// The purpose of an operation on a document that it names by receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It is only read.
@@ -28,23 +28,23 @@ pub enum Purpose {
     Touch,
 }
 
-/// What is done to a document that was found.
+/// The change of a document that was found.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// One of these updates.
     Update(Vec<Program>),
-    /// Its next version takes its place.
+    /// Its next version.
     Replace,
-    /// It is removed.
+    /// Its removal.
     Remove,
 }
 
-/// How documents are found.
+/// The settings of a find.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FindShape {
-    /// Which fields to return.
+    /// The fields to return.
     pub projection: Option<Document>,
-    /// In which order.
+    /// The order.
     pub sort: Option<Document>,
     /// The most documents.
     pub limit: Option<u32>,
@@ -75,18 +75,18 @@ pub enum Command {
     },
     /// Finds documents.
     Find {
-        /// Which.
+        /// The documents.
         selection: Selection,
-        /// How.
+        /// The settings.
         shape: FindShape,
     },
     /// Finds documents in the order of `_id`.
     Range {
-        /// From which on; always by receipt.
+        /// The first document; always by receipt.
         selection: Selection,
         /// The least and the most documents.
         limit: (u32, u32),
-        /// How; its sort and limit are not used.
+        /// The settings; their sort and limit are not used.
         shape: FindShape,
     },
     /// Counts documents: an aggregation whose one document holds the number.
@@ -95,39 +95,39 @@ pub enum Command {
     Aggregate(Pipeline),
     /// Updates documents.
     Update {
-        /// Which.
+        /// The document.
         selection: Selection,
         /// The update: one of these.
         update: Vec<Program>,
         /// Whether all are updated.
         multi: bool,
-        /// Whether one is inserted where none is found.
+        /// Whether a missing document is inserted.
         upsert: bool,
     },
     /// Replaces one document.
     Replace {
-        /// Which; always by receipt.
+        /// The document; always by receipt.
         selection: Selection,
     },
     /// Deletes one document.
     Delete {
-        /// Which.
+        /// The document.
         selection: Selection,
     },
     /// Finds one document and changes it in one command.
     FindAndModify {
-        /// Which.
+        /// The document.
         selection: Selection,
-        /// What is done to it.
+        /// The change.
         change: Change,
-        /// Which state of it comes back.
+        /// The returned state.
         returns: Returns,
     },
     /// Finds one document and then changes it.
     ReadModifyWrite {
-        /// Which; always by receipt.
+        /// The document; always by receipt.
         selection: Selection,
-        /// What is done to it.
+        /// The change.
         change: Change,
     },
     /// Several operations in one transaction.
@@ -150,7 +150,7 @@ impl Change {
 }
 
 impl Command {
-    /// Which documents it is for; nothing where it does not choose among those that are there, or has parts that do.
+    /// The documents that it selects; none if it does not select existing documents, or has parts that do.
     pub const fn selection(&self) -> Option<&Selection> {
         match self {
             Self::Find { selection, .. }
@@ -174,7 +174,7 @@ impl Command {
         if let Some(Selection::Receipt(keys)) = self.selection() { Some(keys) } else { None }
     }
 
-    /// What becomes of the documents that it names.
+    /// Its purpose for the documents that it names.
     pub const fn purpose(&self) -> Purpose {
         match self {
             Self::Update { .. } => Purpose::Touch,

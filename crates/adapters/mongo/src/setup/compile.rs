@@ -31,7 +31,7 @@ pub(super) fn command(
     compiler.command(operation)
 }
 
-/// One operation's place and surroundings.
+/// One operation's place and context.
 #[derive(Clone, Copy)]
 struct Compiler<'a> {
     name: &'a str,
@@ -239,7 +239,7 @@ impl Compiler<'_> {
     }
 }
 
-/// A document in which MongoDB's operators may stand beside generators, with nothing added to it.
+/// A document with MongoDB's operators and with generators, and nothing added to it.
 fn operator_program(template: &Template, context: Context<'_>) -> Result<Program, Error> {
     let settings = Settings { seed: context.seed, start_ms: START_MS, ..Settings::default() };
     Ok(Program::fragment(template, &settings)?)
@@ -248,7 +248,7 @@ fn operator_program(template: &Template, context: Context<'_>) -> Result<Program
 /// The key of an index: constants, at least one field.
 ///
 /// # Errors
-/// When it holds a generator, or nothing.
+/// When it contains a generator, or is empty.
 pub fn index_key(name: &str, typed: &Template, context: Context<'_>) -> Result<Document, Error> {
     let key = constant(name, "indexes", Some(typed), context)?.unwrap_or_default();
     if key.is_empty() {

@@ -112,13 +112,13 @@ mod tests {
     /// A worker that changes documents until it crashes, and what a later audit knows.
     fn crashed(dir: &Path, change: impl FnOnce(&mut WorkerLedger)) -> Recovered {
         let deal = Deal::new(100, 1, None).unwrap();
-        let keeper = JournalWriter::start(dir, RUN, deal, 0..1).unwrap();
-        let mut ledger = WorkerLedger::new(deal, 0, keeper.reservations(0));
+        let journal = JournalWriter::start(dir, RUN, deal, 0..1).unwrap();
+        let mut ledger = WorkerLedger::new(deal, 0, journal.reservations(0));
         let numbers = ledger.take(50).unwrap();
         ledger.settle(numbers, State::Acknowledged);
         change(&mut ledger);
-        // Nothing is closed and nothing saved; the keeper has written what it was handed.
-        keeper.close().unwrap();
+        // Nothing is closed and nothing saved; the journal writer has written what it got.
+        journal.close().unwrap();
         recover(dir).unwrap()
     }
 

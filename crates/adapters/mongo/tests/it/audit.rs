@@ -1,4 +1,4 @@
-//! What the audit scan asks of a replica set before it believes what it reads.
+//! Tests that the audit scan waits for a majority before it trusts its reads.
 
 use bson::{Document, doc};
 use plimsoll_deployment::Namespace;

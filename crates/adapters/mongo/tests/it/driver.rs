@@ -1,4 +1,4 @@
-//! Where the official driver does its work: its CPU is told as that of the worker's thread.
+//! Tests that the official driver's CPU is counted as the worker thread's.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a further attempt of an insert says of documents whose first attempt had no answer.
+//! Tests retried inserts whose first attempt had no answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! The MongoDB edge against scripted and real servers.
+//! Tests the MongoDB adapter against scripted and real servers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What the tests of the targets have in common: a plan of inserts, and servers that take them.
+//! Shares a plan of inserts, and servers that take them, among the tests of the targets.
 
 use std::path::Path;
 use std::sync::Arc;

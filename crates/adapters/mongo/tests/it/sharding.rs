@@ -1,4 +1,4 @@
-//! The admin commands of a pre-split, held word for word against a scripted mongos.
+//! Compares the admin commands of a pre-split with a scripted mongos, word for word.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! One load over several servers of which one goes away: the operations for the others do not wait for it.
+//! Tests one load over several servers of which one goes down: operations for the others do not wait.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A replica set that is known by one of its members: where its primary is, and where it is after a failover.
+//! Tests a replica set that is known by one member: its primary, before and after a failover.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

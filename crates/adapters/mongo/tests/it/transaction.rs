@@ -1,4 +1,4 @@
-//! What is kept of a transaction whose end the server tells in its own ways.
+//! Tests the outcome of transactions that the server ends in different ways.
 
 use std::path::Path;
 use std::sync::Arc;

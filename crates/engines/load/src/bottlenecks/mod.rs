@@ -1,9 +1,9 @@
 //! Finds what limits the rate: compares the lowest rate that failed with the lowest that held, rule by rule.
 //!
-//! A rule is a pure function of two observations: the baseline, the lowest rate that held, and the knee, the lowest rate that
-//! failed. It finds that its resource departed from the baseline, that it did not, or that the resource was not observed: a
-//! resource that nobody reported is never cleared. This crate holds the rules about the client and the machine; the rules
-//! about a server are given by whoever knows it.
+//! A rule is a pure function of two observations: the baseline, the lowest rate that held, and the knee, the lowest rate
+//! that failed. It finds that its resource departed from the baseline, that it did not, or that the resource was not
+//! observed: an unobserved resource is never cleared. This crate holds the rules about the client and the machine. The
+//! caller adds the rules about a server.
 
 mod client;
 pub mod observation;

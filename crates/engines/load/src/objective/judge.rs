@@ -59,7 +59,7 @@ fn judge_latency(
 }
 
 /// The upper end of the one-sided 95 % confidence interval of a percentile, from the binomial spread of its rank, in
-/// nanoseconds. Nothing where the percentile or its bound has no support.
+/// nanoseconds. Returns none if the percentile or its bound has too few values.
 fn upper_bound(counts: &plimsoll_measure::histogram::Histogram, percentile: f64) -> Option<f64> {
     counts.supported_at(percentile)?;
     let (n, p) = (counts.count() as f64, percentile / 100.0);

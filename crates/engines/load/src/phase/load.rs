@@ -19,11 +19,11 @@ pub struct Load {
     pub name: String,
     /// (operation, weight): indices into the plan's operations.
     pub mix: Vec<(usize, f64)>,
-    /// What the weights are shares of.
+    /// The unit of the weights' shares.
     pub mix_by: By,
     /// When operations are due.
     pub arrivals: Arrivals,
-    /// What happens to overdue ones.
+    /// The treatment of overdue operations.
     pub overdue: Overdue,
     /// Whether its operations make documents.
     pub documents: Documents,
@@ -40,12 +40,12 @@ pub struct Timing {
     pub start: Span,
     /// When it ends, counted from its own start, if not with its phase.
     pub stop: Stop,
-    /// How long after its end operations may still be sent, and still end; the phase's `drain` for sending, and each
-    /// operation's own time limit, if left out.
+    /// How long after its end operations may still be sent and still end. By default the phase's `drain` for sending, and
+    /// each operation's time limit for ending.
     pub graceful_stop: Option<Span>,
     /// The pause of a closed writer between two operations.
     pub think: Option<Think>,
-    /// When the run ends because the load's rate is not reached.
+    /// The share of the rate below which the run ends.
     pub rate_floor: Option<RateFloor>,
 }
 
@@ -53,7 +53,7 @@ pub struct Timing {
 static NO_TAGS: Tags = Tags::new();
 
 impl Load {
-    /// What one of its operations is called by.
+    /// The names by which metrics select one of its operations.
     pub fn subject<'a>(&'a self, phase: &'a str, names: &'a [String], operation: usize) -> Subject<'a> {
         Subject {
             phase,
@@ -63,24 +63,24 @@ impl Load {
         }
     }
 
-    /// The same operations, arriving otherwise: at once, without pauses, for as long as the phase goes on.
+    /// The same operations with other arrivals: at once, without pauses, for as long as the phase lasts.
     pub fn arriving(&self, arrivals: Arrivals) -> Self {
         Self { arrivals, timing: Timing::default(), ..self.clone() }
     }
 
-    /// When it ends, counted from the start of a phase that stops like this, if time ends it.
+    /// When it ends, counted from the start of a phase with this `stop`, if time ends it.
     pub fn end(&self, phase: Stop) -> Option<Span> {
         let own = self.timing.stop.duration;
         let own = own.map(|span| Span::from_ns(self.timing.start.as_ns().saturating_add(span.as_ns())));
         own.into_iter().chain(phase.duration).min()
     }
 
-    /// The limits that count operations, its own and those of a phase that stops like this.
+    /// The limits that count operations: its own, and those of a phase with this `stop`.
     pub fn limits(&self, phase: Stop) -> Stop {
         self.timing.stop.and(phase)
     }
 
-    /// How it arrives, for reports: `constant 1000/s over 16 connections, from 10s on, for 30s`.
+    /// Prints its arrivals, for reports: `constant 1000/s over 16 connections, from 10s on, for 30s`.
     pub fn describe(&self) -> String {
         let Timing { start, stop, think, .. } = &self.timing;
         let think = think.map(|think| format!(", thinking {think}"));
@@ -117,7 +117,7 @@ impl Load {
         }
     }
 
-    /// Words that are for closed or for open arrivals only.
+    /// Checks the keys that are for closed or for open arrivals only.
     fn check_words(&self, phase: &Phase) -> Result<(), Error> {
         let Timing { think, rate_floor, .. } = self.timing;
         let name = || self.name.clone();

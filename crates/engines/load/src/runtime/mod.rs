@@ -25,6 +25,6 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// CPU time that this thread has used, in nanoseconds.
     fn thread_cpu_ns(&self) -> u64;
 
-    /// How often this thread was switched away from its core; nothing where the system does not tell.
+    /// How often the operating system switched this thread away from its core; none if it does not report that.
     fn thread_switches(&self) -> Option<u64>;
 }

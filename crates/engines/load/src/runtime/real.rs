@@ -78,7 +78,7 @@ impl Runtime for Real {
         drop(self.handle.spawn(task));
     }
 
-    /// The kernel tells in a small file, which takes some microseconds to read: once a second is often enough.
+    /// The kernel reports it in a small file, which takes some microseconds to read: once a second is enough.
     fn thread_switches(&self) -> Option<u64> {
         let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
         let lines = status.lines().filter_map(|line| line.split_once("_ctxt_switches:"));
@@ -138,7 +138,7 @@ impl Pacer {
         debug_assert!(set.is_ok(), "a valid timer and a valid time: {set:?}");
     }
 
-    /// Wakes everybody whose moment has come; says which moment is next.
+    /// Wakes every task whose moment has come; returns the next moment.
     fn wake(&self) -> Option<Instant> {
         loop {
             let now = clock::now();

@@ -13,7 +13,7 @@ use super::timers::Timers;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The virtual clock. It stands still while a task can go on and jumps to the next moment that somebody waits for.
+/// The virtual clock. It stands still while a task can run, and jumps to the next moment that a task waits for.
 #[derive(Clone, Default)]
 pub struct Simulated {
     world: Arc<Mutex<World>>,
@@ -47,7 +47,7 @@ impl Simulated {
     /// Runs `main`, and every task that it starts, until it ends.
     ///
     /// # Panics
-    /// When nothing can ever happen again and `main` has not ended.
+    /// When no task can ever run again and `main` has not ended.
     pub fn run<T: Send + 'static>(&self, main: impl Future<Output = T> + Send + 'static) -> T {
         let result = Arc::new(Mutex::new(None));
         let slot = result.clone();
@@ -63,7 +63,7 @@ impl Simulated {
         }
     }
 
-    /// Lets one task go on, or moves the clock; says whether anything could be done.
+    /// Runs one task, or moves the clock; returns whether either was possible.
     fn step(&self) -> bool {
         let mut world = lock(&self.world);
         let Some(number) = world.ready.pop_front() else { return self.advance(world) };

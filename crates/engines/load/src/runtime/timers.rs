@@ -21,7 +21,7 @@ struct Entry {
 }
 
 impl Timers {
-    /// Adds a waker; says whether it is now the first to be woken.
+    /// Adds a waker; returns whether it is now the first.
     pub fn add(&mut self, at: Instant, waker: Waker) -> bool {
         let first = self.first().is_none_or(|first| at < first);
         self.arrivals += 1;
@@ -29,7 +29,7 @@ impl Timers {
         first
     }
 
-    /// The earliest moment that somebody waits for.
+    /// The earliest moment that a task waits for.
     pub fn first(&self) -> Option<Instant> {
         self.heap.peek().map(|entry| entry.0.at)
     }

@@ -11,7 +11,7 @@ use super::Current;
 use crate::phase::{Load, Phase};
 use crate::second::Second;
 
-/// What one operation did, or several together.
+/// The sums of one operation, or of several together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sum {
     pub(super) whole: Tally,
@@ -23,22 +23,22 @@ pub(super) struct Sum {
     in_time: u64,
     due: u64,
     open: bool,
-    /// Documents of each full second.
+    /// Documents in each full second.
     seconds: Vec<u64>,
     steady_documents: u64,
     steady_ns: u64,
-    /// CPU of the workers, and operations, in the phases that it had to itself.
+    /// CPU of the workers, and operations, in phases with this operation alone.
     alone_cpu_ns: u64,
     alone_count: u64,
 }
 
-/// When some loads of a phase are there, in nanoseconds from its start.
+/// The time range of some loads of a phase, in nanoseconds from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cover {
     from_ns: u64,
-    /// When the last of them ends by itself.
+    /// The end of the last load, if loads end on their own.
     to_ns: u64,
-    /// When nothing of them is due any more.
+    /// When the last operation is due.
     due_to_ns: u64,
     /// Whether one of them is open.
     open: bool,
@@ -65,7 +65,7 @@ impl Cover {
         }
     }
 
-    /// Each operation of a phase once, with when its loads are there.
+    /// Each operation of a phase once, with the time range of its loads.
     pub(super) fn all(phase: &Phase) -> BTreeMap<usize, Self> {
         let mut all: BTreeMap<usize, Self> = BTreeMap::new();
         for load in &phase.loads {
@@ -77,7 +77,7 @@ impl Cover {
         all
     }
 
-    /// How long they were there when so much of the phase was over.
+    /// How long the loads have run when this much of the phase is over.
     fn until_ns(&self, at_ns: u64) -> u64 {
         at_ns.min(self.to_ns).saturating_sub(self.from_ns)
     }
@@ -99,19 +99,19 @@ impl Sum {
         }
     }
 
-    /// So much of the phase under way is over.
+    /// Notes how much of the current phase is over.
     pub(super) fn lasts(&mut self, at_ns: u64, cover: &Cover) {
         self.current_ns = cover.until_ns(at_ns);
     }
 
-    /// A phase has ended after so long.
+    /// Ends a phase of this length.
     pub(super) fn end(&mut self, to_ns: u64, cover: &Cover) {
         self.load_ns += cover.until_ns(to_ns);
         self.current_ns = 0;
         self.open |= cover.open;
     }
 
-    /// Looks at the single seconds of a phase that has ended, of which this is operation `index`.
+    /// Adds the single seconds of a phase that has ended, for operation `index`.
     pub(super) fn spread(&mut self, current: &Current, index: usize, warm_up: &WarmUp, cover: &Cover) {
         let steady_from_ns = match warm_up {
             WarmUp::Steady { from_s } => (from_s * 1e9) as u64,
@@ -133,7 +133,7 @@ impl Sum {
         }
     }
 
-    /// A phase has ended in which there was no other operation.
+    /// Ends a phase that had no other operation.
     pub(super) const fn alone(&mut self, cpu_ns: u64, count: u64) {
         self.alone_cpu_ns += cpu_ns;
         self.alone_count += count;
@@ -197,7 +197,7 @@ pub(super) fn seconds(ns: u64) -> f64 {
     ns as f64 / SECOND_NS as f64
 }
 
-/// Microseconds for each of `count`; nothing if there is none.
+/// Microseconds for each of `count`; none if it is zero.
 pub(super) fn micros_per(ns: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| ns as f64 / 1000.0 / count as f64)
 }

@@ -12,23 +12,23 @@ use super::sum::{Cover, Sum, seconds};
 use crate::phase::Phase;
 use crate::second::Second;
 
-/// How often what may end the run is looked at, in nanoseconds of load.
+/// The interval of the checks that may end the run, in nanoseconds of load.
 const EVERY_NS: u64 = 2 * SECOND_NS;
 
-/// Every expectation with what it is about.
+/// Every expectation with its subject.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     wanted: Vec<(Wanted, About)>,
-    /// Several operations together, or parts of one: a sum for each different choice.
+    /// Sums of several operations, or of parts of one: one for each different selection.
     sums: Vec<(Selector, Sum)>,
-    /// The operations that have a part in each of them.
+    /// The operations that belong to each of them.
     members: Vec<BTreeSet<usize>>,
     armed: bool,
-    /// Time under load when it was looked at last, in nanoseconds.
+    /// Time under load at the last check, in nanoseconds.
     looked_ns: u64,
 }
 
-/// Where the sum of an expectation is.
+/// The place of an expectation's sum.
 #[derive(Clone, Copy, Debug)]
 enum About {
     Integrity,
@@ -99,8 +99,8 @@ impl Watch {
         }
     }
 
-    /// The checks of the answers to all operations of a sum. Answers are checked for an operation as a whole, whoever
-    /// sent it.
+    /// The checks of the answers to all operations of a sum. Answers are checked for an operation as a whole, whichever
+    /// load sent it.
     fn checks(&self, about: About, checked: &[Option<Checks>]) -> Option<Checks> {
         let of = |operation: &usize| checked.get(*operation).copied().flatten();
         let add = |a: Checks, b: Checks| Checks { passed: a.passed + b.passed, failed: a.failed + b.failed };
@@ -145,7 +145,7 @@ impl Watch {
     }
 }
 
-/// When the loads that a choice matches are there; nothing if a phase has none.
+/// The time range of the loads that a selection matches; none if a phase has none.
 fn together(selector: &Selector, phase: &Phase, names: &[String]) -> Option<Cover> {
     let matching = phase.loads.iter().filter(|load| {
         load.mix.iter().any(|(operation, _)| selector.matches(&load.subject(&phase.name, names, *operation)))

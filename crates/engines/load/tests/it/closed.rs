@@ -1,4 +1,4 @@
-//! Writers that think, loads that begin later and end earlier, each in its own time.
+//! Tests writers that think, and loads that begin later or end earlier than their phase.
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::phase::{Documents, Phase, Timing};

@@ -1,4 +1,4 @@
-//! Runs that end before their time, for a reason that the scenario gives.
+//! Tests runs that the scenario ends early.
 
 use plimsoll_load::arrivals::{Arrivals, Stage};
 use plimsoll_load::phase::Phase;

@@ -1,4 +1,4 @@
-//! All workers together, on the machine's own clock.
+//! Runs all workers together, on the machine's clock.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ fn a_phase_begins_at_its_moment_with_everything_open_or_not_at_all() {
     assert_eq!((finished.unwrap().start, began), (at, Some(at)));
     engine.begin_at(clock::now() - 1_500_000_000);
     let late = engine.run(&closed, &control, &mut [], |_| ()).unwrap_err();
-    assert!(late.to_string().contains("was to begin 1.5 s ago"), "{late}");
+    assert!(late.to_string().contains("the requested start passed 1.5 s ago"), "{late}");
     engine.run(&closed, &control, &mut [], |_| ()).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! How long after its end a load may still send and be answered.
+//! Tests how long after its end a load may still send and be answered.
 
 use std::error::Error;
 use std::sync::Arc;

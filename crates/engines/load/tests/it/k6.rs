@@ -1,4 +1,4 @@
-//! k6's six executors as its scripts write them, run to their end.
+//! Runs k6's six executors, written as in its scripts, to their end.
 
 use plimsoll_load::k6::Typed;
 use plimsoll_load::phase::{Documents, Phase};

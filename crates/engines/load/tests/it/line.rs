@@ -1,4 +1,4 @@
-//! The search against simulated servers whose load line is known.
+//! Searches simulated servers whose load line is known.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! A simulated phase that is looked at as it runs, as a session does.
+//! Watches a simulated phase as it runs, as a session does.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! A plan in one process and in several, on a virtual clock, and what its shards come to when they are joined.
+//! Runs a plan in one process and in several, on a virtual clock, and joins the shards.
 
 use std::sync::{Arc, Mutex};
 

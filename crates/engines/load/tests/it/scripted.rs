@@ -1,4 +1,4 @@
-//! A target whose every answer is known beforehand.
+//! Provides a target with scripted answers.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! Shards of one plan, added up, against one run: equal in every counter and every histogram.
+//! Compares the sum of a plan's shards with one run: equal in every counter and every histogram.
 
 use plimsoll_load::arrivals::{Arrivals, Stage};
 use plimsoll_load::engine::Finished;

@@ -1,4 +1,4 @@
-//! One worker's phase, exactly.
+//! Tests one worker's phase, exactly.
 
 use plimsoll_load::arrivals::{Arrivals, Share};
 use plimsoll_load::phase::{Documents, Overdue};
