@@ -1,6 +1,6 @@
 //! `cargo xtask setup`: installs what the tests need into the cache. Quick when everything is installed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -13,12 +13,17 @@ use crate::{prometheus, python};
 /// Programs of ours that install something.
 const PROGRAMS: [&str; 6] = ["--bin", "plimsoll", "--example", "install_broker", "--example", "install"];
 
-/// Installs the Python environment, Prometheus, the Kafka broker, the embedding model and the embedded server.
+/// Builds the installing programs, and installs everything.
 pub(crate) fn run() -> Result<()> {
+    install(&build()?)
+}
+
+/// Installs the Python environment, Prometheus, the Kafka broker, the embedding model and the embedded server with the programs in
+/// `built`. Compiles nothing of ours, so another cargo may work meanwhile.
+pub(crate) fn install(built: &Path) -> Result<()> {
     let cache = Cache::locate()?;
     python::install(cache.root(), &python::TESTS)?;
     prometheus::install(cache.root())?;
-    let built = build()?;
     // Maven fetches 54 MB the first time, and the client library is built.
     command::run(&mut Command::new(built.join("examples/install_broker")))?;
     // 107 MB and some seconds the first time.

@@ -37,7 +37,8 @@ fn usual(steps: &mut Steps) -> Result<()> {
     steps.run("deny", || deny::run(Advisories::Ask))?;
     steps.run("build", build)?;
     // The embedded server takes minutes to build and leaves cores idle at times. The lints use them.
-    let setup = thread::spawn(setup::run);
+    let built = command::target()?.join("debug");
+    let setup = thread::spawn(move || setup::install(&built));
     steps.run("lint", lint)?;
     steps.run("docs", docs)?;
     steps.run("setup", || setup.join().map_err(|_| anyhow!("the setup panicked"))?)?;
@@ -46,12 +47,12 @@ fn usual(steps: &mut Steps) -> Result<()> {
 }
 
 fn long(steps: &mut Steps) -> Result<()> {
-    steps.run("advisory", || deny::run(Advisories::On))?;
-    steps.run("ignored", ignored)?;
+    steps.run("long", long_tests)?;
     let xtask = |words: &str| command::run(cargo().arg("xtask").args(words.split(' ')));
     steps.run("kills", || xtask("bench kills"))?;
     steps.run("compare", || xtask("bench compare --rounds 3"))?;
-    steps.run("dist", || xtask("dist"))
+    steps.run("dist", || xtask("dist"))?;
+    steps.run("advisory", || deny::run(Advisories::On))
 }
 
 fn format() -> Result<()> {
@@ -72,9 +73,9 @@ fn test() -> Result<()> {
     command::run(cargo().arg("test").args(FULL))
 }
 
-/// The long tests, which are marked `#[ignore = "long: …"]`.
-fn ignored() -> Result<()> {
-    command::run(cargo().arg("test").args(FULL).args(["--", "--ignored", "long_"]))
+/// The tests in modules named `long`, which are ignored otherwise.
+fn long_tests() -> Result<()> {
+    command::run(cargo().arg("test").args(FULL).args(["--test", "it", "--", "--ignored", "::long::"]))
 }
 
 /// Examples are documented too because that gives the dependencies the features that the lints gave them.
