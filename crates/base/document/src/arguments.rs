@@ -1,10 +1,10 @@
-//! The settings of a generator, read with errors that name their path.
+//! Reads the settings of a generator, with errors that name their path.
 
 use serde_json::{Map, Value};
 
 use crate::error::{Error, suggestion};
 
-/// How much of a wrong value a message shows, in characters.
+/// The maximum length of a wrong value in a message, in characters.
 const SHOWN_MAX: usize = 60;
 
 /// A value somewhere in the template, and its path.
@@ -20,7 +20,7 @@ impl<'a> Args<'a> {
         Self { path, value }
     }
 
-    /// Where the value stands.
+    /// The path of the value.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -40,7 +40,7 @@ impl<'a> Args<'a> {
         self.fields_or(known, &format!("an object of {}", braced(known)))
     }
 
-    /// [`Args::fields`] with words of the caller's own for what is expected.
+    /// As [`Args::fields`], with the caller's description of the expected value.
     pub(crate) fn fields_or(&self, known: &[&str], expected: &str) -> Result<Fields<'a>, Error> {
         let map = match self.value {
             Value::Null => None,
@@ -110,7 +110,7 @@ impl<'a> Fields<'a> {
         Some(Args::new(format!("{}.{name}", self.args.path), value))
     }
 
-    /// The setting, or an error with its mend.
+    /// The setting, or an error with the fix.
     pub(crate) fn need(&self, name: &str, mend: &str) -> Result<Args<'a>, Error> {
         self.get(name).ok_or_else(|| Error::Missing {
             path: self.args.path.clone(),
@@ -119,13 +119,13 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The one setting that is given, or nothing when there are none or several.
+    /// The setting, if exactly one is given.
     pub(crate) fn only(&self) -> Option<(&'a str, Args<'a>)> {
         let (name, _) = self.map?.iter().next().filter(|_| self.map.is_some_and(|map| map.len() == 1))?;
         Some((name, self.get(name)?))
     }
 
-    /// The error that a setting, or the whole when it is not given, should be something else.
+    /// The error for a wrong setting, or for the whole object if the setting is missing.
     pub(crate) fn expected_at(&self, name: &str, expected: &str) -> Error {
         self.get(name).unwrap_or_else(|| self.args.clone()).expected(expected)
     }

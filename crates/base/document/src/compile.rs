@@ -25,13 +25,13 @@ pub(crate) enum Op {
     Family { salt: u64, family: Family },
     /// A constant whose type or width varies; its type byte stands before the key.
     Pick { salt: u64, chooser: Chooser, choices: Vec<(u8, Vec<u8>)>, key: Key },
-    /// A document or an array whose length is known only at its end; the last step writes its final zero.
+    /// A document or an array of variable length; the last step writes its final zero.
     Framed(Vec<Op>),
     /// A generated array.
     Repeat(Repeat),
     /// A whole field that may be absent.
     Optional { salt: u64, odds: Odds, field: Vec<Op> },
-    /// A value that belongs to a place so many generated arrays further out.
+    /// A value from a scope this number of generated arrays further out.
     Outer { levels: usize, value: Vec<Op> },
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Patch {
     pub(crate) fill: Fill,
 }
 
-/// A generated array: the items' type, how many, and what each is made of.
+/// A generated array: the type, number and steps of its items.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Repeat {
     pub(crate) salt: u64,
@@ -61,25 +61,25 @@ pub(crate) struct Repeat {
     pub(crate) item: Vec<Op>,
 }
 
-/// How far the type byte lies before the value.
+/// The distance from the type byte to the value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Key {
-    /// So many bytes.
+    /// This number of bytes.
     Field(usize),
-    /// As many as the key of the current item of a generated array takes.
+    /// The size of the key of the current item of a generated array.
     Item,
 }
 
 /// A generated array around the current value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Scope {
-    /// Written out: the item's place is known.
+    /// Unrolled: the item's place is known.
     Unrolled(u64),
     /// A loop at run time.
     Loop,
 }
 
-/// The value's type byte and bytes, if nothing in it varies.
+/// The type byte and the bytes of a value that never varies.
 pub(crate) fn constant(node: &Node) -> Option<(u8, Vec<u8>)> {
     let mut builder = Builder::default();
     builder.value(node, &[], Key::Field(0));
@@ -91,7 +91,7 @@ pub(crate) fn constant(node: &Node) -> Option<(u8, Vec<u8>)> {
     }
 }
 
-/// The steps that make a whole document, with its length and its final zero.
+/// The steps of a complete document, with its length and its final zero.
 pub(crate) fn document(fields: &FieldNodes) -> Vec<Op> {
     let mut inner = Builder::default();
     inner.fields(fields, &[]);
@@ -133,7 +133,7 @@ fn kind(shape: &Shape) -> Option<u8> {
     }
 }
 
-/// Steps in the making: the finished ones and the run that still grows.
+/// The finished steps and the run that still grows.
 #[derive(Default)]
 struct Builder {
     ops: Vec<Op>,
@@ -181,19 +181,19 @@ impl Builder {
         self.value(node, scopes, Key::Field(name.len() + 2));
     }
 
-    /// The value alone; one that was written further out is made at its own place.
+    /// The value without its key. A value from an outer scope is generated at its original place.
     fn value(&mut self, node: &Node, scopes: &[Scope], key: Key) {
         let (salt, climb) = place(node, scopes);
         let scopes = &scopes[..node.depth.min(scopes.len())];
         if climb == 0 {
-            return self.at_home(node, salt, scopes, key);
+            return self.in_scope(node, salt, scopes, key);
         }
         let mut builder = Self::default();
-        builder.at_home(node, salt, scopes, key);
+        builder.in_scope(node, salt, scopes, key);
         self.push(Op::Outer { levels: climb, value: builder.finish() });
     }
 
-    fn at_home(&mut self, node: &Node, salt: u64, scopes: &[Scope], key: Key) {
+    fn in_scope(&mut self, node: &Node, salt: u64, scopes: &[Scope], key: Key) {
         match &node.shape {
             Shape::Constant { bytes, .. } => self.raw(bytes),
             Shape::Hole(hole) => self.hole(hole, salt),
@@ -273,7 +273,7 @@ pub(crate) fn item_place(stride: u64, index: usize) -> u64 {
     stride.wrapping_mul(index as u64 + 1)
 }
 
-/// Where a value's words begin, counted from the innermost loop of its own, and how many loops that is further out.
+/// The start of a value's random words, relative to the innermost loop of its scope, and the number of loops further out.
 fn place(node: &Node, scopes: &[Scope]) -> (u64, usize) {
     let (own, beyond) = scopes.split_at(node.depth.min(scopes.len()));
     let offset = own.iter().fold(0_u64, |sum, scope| match scope {

@@ -1,4 +1,4 @@
-//! What can be wrong with a template. Each message names the path and the mend.
+//! Reports faults of a template. Each message names the path and the fix.
 
 use thiserror::Error as Derive;
 

@@ -1,11 +1,11 @@
-//! Turns a document template and a number into BSON bytes, deterministically, at memory speed.
+//! Encodes the document of a template and a number as BSON, deterministically and at memory speed.
 //!
-//! A [`Template`] is what a user types: a JSON object whose values are constants or generators. [`Program::compile`]
-//! turns it into a program of bytes with holes, and [`Program::encode`] fills the holes for one document number. The
-//! content is a function of (seed, number) alone, the same on every machine. A [`FileSource`] plays the documents of
-//! a file back through the same [`Source::encode`].
+//! A user types a [`Template`]: a JSON object whose values are constants or generators. [`Program::compile`] compiles it to
+//! bytes with holes, and [`Program::encode`] fills the holes for one document number. The content depends only on seed and
+//! number and is the same on every machine. A [`FileSource`] replays the documents of a file through the same
+//! [`Source::encode`].
 //!
-//! This crate knows no sockets and no time.
+//! This crate must not know sockets or time.
 //!
 //! ```
 //! use plimsoll_document::{Identity, Program, Settings, Template};
@@ -67,8 +67,8 @@ pub use template::Template;
 /// The largest document that MongoDB stores, in bytes of BSON (16 MiB).
 pub const DOCUMENT_BYTES_MAX: usize = 16_777_216;
 
-/// How deep documents and arrays may be nested: MongoDB's own limit.
+/// The maximum nesting of documents and arrays: MongoDB's limit.
 pub const DEPTH_MAX: usize = 100;
 
-/// The largest number of items that a generated array may have.
+/// The maximum number of items of a generated array.
 pub const ARRAY_ITEMS_MAX: usize = 1_000_000;

@@ -11,17 +11,17 @@ use crate::size::{Lengths, Size};
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) shape: Shape,
-    /// Where the value's random words begin.
+    /// The start of the value's random words.
     pub(crate) salt: u64,
-    /// How many generated arrays stand around the value where it was written.
+    /// The number of generated arrays around the value in the template.
     pub(crate) depth: usize,
-    /// How many levels of documents and arrays the value has.
+    /// The levels of documents and arrays inside the value.
     pub(crate) height: usize,
     /// The size of the value, in bytes.
     pub(crate) size: Size,
 }
 
-/// What a value is made of.
+/// The content of a value.
 #[derive(Debug)]
 pub(crate) enum Shape {
     Constant { kind: u8, bytes: Vec<u8> },
@@ -53,7 +53,7 @@ impl Hole {
         Self { kind, before: Vec::new(), fill, width, after: Vec::new() }
     }
 
-    /// A string that begins with `prefix` and goes on with the bytes to fill.
+    /// A string of `prefix` and the bytes to fill.
     pub(crate) fn string(prefix: &str, width: usize, fill: Fill) -> Self {
         let before = [&string_length(prefix.len() + width), prefix.as_bytes()].concat();
         Self { kind: STRING, before, fill, width, after: vec![0] }

@@ -1,4 +1,4 @@
-//! A compiled template.
+//! Compiles a template and encodes its documents.
 
 use std::rc::Rc;
 

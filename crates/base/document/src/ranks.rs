@@ -1,4 +1,4 @@
-//! Choosing among things of which some are more popular than others, however many there are by now.
+//! Chooses among a growing number of items by popularity.
 
 use crate::distribution::Zipf;
 use crate::random::{Words, mix};

@@ -1,4 +1,4 @@
-//! Runs a program: the hot path.
+//! Runs a program on the hot path.
 
 use crate::Identity;
 use crate::compile::{Key, Op, Patch, Repeat, Run, item_place};
@@ -9,7 +9,7 @@ use crate::random::Draw;
 /// The decimal digits of the largest key of an array, and more.
 const KEY_MAX: usize = 20;
 
-/// The document in the making, seen from inside so many generated arrays.
+/// The current document, seen from inside a generated array.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     number: u64,

@@ -1,4 +1,4 @@
-//! What a program needs to know besides the template, and what it is told for each document.
+//! Holds the settings of a program and the identity of a document.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

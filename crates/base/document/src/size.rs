@@ -4,7 +4,7 @@ use crate::arguments::{Args, Fields};
 use crate::error::Error;
 use crate::random::below;
 
-/// The least and the largest size, in bytes; saturating, so that absurd templates end in an error.
+/// The minimum and the maximum size in bytes. Saturates, so that absurd templates end in an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) min: usize,
@@ -72,7 +72,7 @@ impl Lengths {
         self.min + below(word, (self.max - self.min) as u64 + 1) as usize
     }
 
-    /// The one length, if there is only one.
+    /// The length, if it is fixed.
     pub(crate) fn exact(self) -> Option<usize> {
         (self.min == self.max).then_some(self.min)
     }

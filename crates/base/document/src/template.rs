@@ -1,4 +1,4 @@
-//! The template as a user types it, and its grammar.
+//! Holds a typed template and documents its grammar.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,14 @@
-//! `_id` as YCSB writes it: `user` and a number whose order has nothing to do with the order of insertion.
+//! Encodes an `_id` as YCSB does: `user` and a number in an order unrelated to that of insertion.
 //!
-//! YCSB hashes the number of a record (`CoreWorkload.buildKeyName`); here a bijection takes the hash's place, so that the
-//! number can be read back from the text: that of the receipt's last eight bytes, so that it carries the run.
+//! YCSB hashes the number of a record (`CoreWorkload.buildKeyName`). Here a bijection replaces the hash, so that the last
+//! eight bytes of the receipt can be decoded from the text. They identify the run.
 
 use crate::Identity;
 use crate::random::{mix, unmix};
 
 /// The bytes before the digits.
 const PREFIX: &[u8; 4] = b"user";
-/// The digits of the largest number, so that all ids have the same length.
+/// The number of digits of the largest number, so that all ids have the same length.
 pub(crate) const DIGITS: usize = 20;
 
 /// The id of a document: 24 characters.
@@ -20,7 +20,7 @@ pub fn key(identity: &Identity) -> [u8; PREFIX.len() + DIGITS] {
     text
 }
 
-/// The last eight bytes of the receipt that an id was made of; nothing if the text is no such id.
+/// Decodes the last eight bytes of the receipt from an id; `None` for any other text.
 #[must_use]
 pub fn tail(key: &[u8]) -> Option<[u8; 8]> {
     let digits = key.strip_prefix(PREFIX).filter(|digits| digits.len() == DIGITS)?;
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_receipts_tail_is_read_back_from_its_id() {
+    fn the_last_bytes_of_the_receipt_are_decoded_from_its_id() {
         for number in [0, 1, u64::MAX, 1 << 63, 0x1234_5678_9abc_def0] {
             let key = key(&identity(number));
             assert_eq!((key.len(), tail(&key)), (24, Some(number.to_be_bytes())));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_ids() {
+    fn other_texts_are_not_ids() {
         for text in ["", "user", "user1", "user99999999999999999999", "user0000000000000000000x"] {
             assert_eq!(tail(text.as_bytes()), None, "{text}");
         }

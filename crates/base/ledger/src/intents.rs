@@ -1,7 +1,7 @@
-//! Which kinds of change a writer means to make: told on disk before the first of each kind.
+//! Records the kinds of change that a writer intends, on disk before the first change of each kind.
 //!
-//! What a writer changed is on disk a moment later, what it means to do is there before. So after a crash it is known what
-//! the last moment may have done to any document, and what it cannot have done.
+//! Changes reach the disk a moment after they are made, intents before. So after a crash it is known which changes the last
+//! moment may have made.
 
 /// One kind of change of documents that are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

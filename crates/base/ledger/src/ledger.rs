@@ -1,4 +1,4 @@
-//! The whole ledger of a run: who was dealt which numbers, and what became of each.
+//! Holds the ledger of a run: the numbers of each worker and the state of each document.
 
 use std::ops::Range;
 
@@ -9,26 +9,26 @@ use crate::pairs::{Counts, Pairs, State};
 use crate::receipt::Run;
 use crate::worker::WorkerLedger;
 
-/// What was promised: two bits for each document of a run, and what became of those that were changed afterwards.
+/// The promises of a run: two bits per document, and the later changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
     run: Run,
     deal: Deal,
     workers: Vec<Pairs>,
-    /// The workers whose documents it knows: all, or those of a shard.
+    /// The workers in this ledger: all, or those of a shard.
     kept: Range<u64>,
-    /// Nothing when it is not known: an older directory does not tell.
+    /// `None` if unknown: an older directory does not record changes.
     changes: Option<Changes>,
     unseen: Intents,
 }
 
 impl Ledger {
-    /// A ledger in which nothing was sent.
+    /// A ledger without sent documents.
     pub fn new(run: Run, deal: Deal) -> Ledger {
         Ledger::of_shard(run, deal, 0..deal.workers())
     }
 
-    /// One of the shard that has these workers of the deal: what the others were dealt, it knows nothing of.
+    /// The ledger of the shard with these workers. It knows nothing about the other workers' documents.
     ///
     /// # Panics
     /// When the deal has no such workers.
@@ -38,20 +38,20 @@ impl Ledger {
         Ledger { run, deal, workers, kept, changes: Some(Changes::default()), unseen: Intents::NONE }
     }
 
-    /// The workers whose documents it knows.
+    /// The workers in this ledger.
     pub fn kept(&self) -> Range<u64> {
         self.kept.clone()
     }
 
-    /// Whether it is this ledger that knows what became of a document: the one of its shard. What was dealt to nobody is
-    /// for the first shard to tell, so that it is told once.
+    /// Whether this ledger is responsible for a document: it is in its shard. The first shard is responsible for unassigned
+    /// numbers, so that they are reported once.
     pub(crate) fn answers_for(&self, number: u64) -> bool {
         self.deal
             .locate(number)
             .map_or(self.answers_for_strangers(), |place| self.kept.contains(&place.worker))
     }
 
-    /// Whether it is this ledger that tells of documents that are nobody's.
+    /// Whether this ledger is responsible for documents outside the deal.
     pub(crate) const fn answers_for_strangers(&self) -> bool {
         self.kept.start == 0
     }
@@ -66,7 +66,7 @@ impl Ledger {
         self.deal
     }
 
-    /// Puts what one worker kept in its place.
+    /// Takes over the ledger of one worker.
     ///
     /// # Panics
     /// When the deal has no such worker.
@@ -76,13 +76,13 @@ impl Ledger {
         self.changes.iter_mut().for_each(|mine| mine.merge(&changes));
     }
 
-    /// What changed documents after they were inserted; nothing when that is not known.
+    /// The changes after insertion; `None` if unknown.
     pub fn changes(&self) -> Option<&Changes> {
         self.changes.as_ref()
     }
 
-    /// What may have been done to documents beyond the changes that are known: after a crash, what the writers meant to
-    /// do in the moment that is not on disk; nothing after a run that ended in order.
+    /// The possible changes beyond the recorded ones: after a crash, the intents of the last moment, which is not on disk;
+    /// none after a run that ended in order.
     pub fn unseen(&self) -> Intents {
         self.unseen
     }
@@ -93,8 +93,7 @@ impl Ledger {
         self.deal.locate(number).map_or(State::NotSent, |place| self.state_at(place))
     }
 
-    /// Sets the state of a range of numbers, wherever they were dealt to, one by one; a writer that is in a
-    /// hurry has a [`WorkerLedger`].
+    /// Sets the state of a range of numbers of any worker, one by one. A [`WorkerLedger`] is faster.
     ///
     /// # Panics
     /// When a number is outside the deal.
@@ -179,7 +178,7 @@ impl Ledger {
     }
 }
 
-/// Why two ledgers cannot be joined.
+/// Why two ledgers cannot be merged.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// They are not shards of one run.

@@ -1,9 +1,9 @@
-//! Remembers what was promised (two bits a document) and says what an audit found.
+//! Records what the server promised, in two bits per document, and audits what is stored.
 //!
-//! A document's `_id` is a [`receipt`]: it carries the run and the document's number. [`numbers`] says which
-//! writer sends which number. Each writer keeps a [`worker`] ledger and the [`versions`] of what it replaces, and tells its
-//! [`intents`] before it changes anything; the [`journal`] keeps all that on disk, and the [`audit`] holds what was found
-//! against what was promised.
+//! A document's `_id` is a [`receipt`]: it carries the run and the document's number. [`numbers`] assigns the numbers to
+//! writers. Each writer keeps a [`worker`] ledger and the [`versions`] of its replaced documents, and records its
+//! [`intents`] before it changes anything. The [`journal`] stores all of that on disk, and the [`audit`] compares the stored
+//! documents with the promises.
 //!
 //! ```
 //! use plimsoll_ledger::{Audit, Content, Deal, Found, Ledger, Run, State, WorkerLedger};
@@ -29,10 +29,9 @@
 //! # }
 //! ```
 //!
-//! Goals: 100 million documents cost 25 MB to remember and the same again to audit; 20 million
-//! sightings a second on one core, in the order in which a scan meets them, which is nearly that of the
-//! numbers (in random order over 100 million it is the memory that decides, and about half of it is met).
-//! The crate knows no socket and no clock.
+//! Goals: 100 million documents take 25 MB to record and as much to audit. One core audits 20 million documents a second in
+//! the order of a scan, which is nearly that of the numbers; random order over 100 million is bound by memory and reaches
+//! about half of that. This crate must not know sockets or clocks.
 
 pub mod receipt;
 

@@ -1,10 +1,10 @@
-//! How document numbers are dealt to writers: a pure function, so that no writer ever asks another.
+//! Assigns document numbers to writers by a pure function, so that writers never have to communicate.
 
 use std::ops::Range;
 
 use crate::receipt::NUMBERS_MAX;
 
-/// The most workers that one deal serves, over all shards.
+/// The maximum number of workers of one deal, over all shards.
 pub const WORKERS_MAX: u64 = 1 << 16;
 
 /// The numbers of a run in blocks, dealt round and round: block `b` belongs to worker `b mod workers`.
@@ -18,12 +18,12 @@ pub struct Deal {
     limit: Option<u64>,
 }
 
-/// Where a number was dealt to.
+/// The worker and the local index of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// The worker, over all shards.
     pub worker: u64,
-    /// How many numbers that worker was dealt before this one.
+    /// The number of that worker's numbers before this one.
     pub local: u64,
 }
 
@@ -56,7 +56,7 @@ impl Deal {
         self.workers
     }
 
-    /// How many numbers there are, when that was said.
+    /// The limit of numbers, if there is one.
     pub fn limit(&self) -> Option<u64> {
         self.limit
     }
@@ -66,7 +66,7 @@ impl Deal {
         self.limit.unwrap_or(NUMBERS_MAX)
     }
 
-    /// How many numbers the deal has for this worker.
+    /// The number of numbers of this worker.
     pub fn dealt_to(&self, worker: u64) -> u64 {
         let (whole_blocks, rest) = (self.end() / self.block, self.end() % self.block);
         let (rounds, turn) = (whole_blocks / self.workers, whole_blocks % self.workers);
@@ -111,7 +111,7 @@ impl Deal {
     }
 }
 
-/// What one worker is dealt, taken piece by piece in order.
+/// The numbers of one worker, taken in order.
 #[derive(Clone, Debug)]
 pub struct Share {
     deal: Deal,
@@ -136,7 +136,7 @@ impl Share {
         Some(start..start + length)
     }
 
-    /// How many numbers were taken: the local index of the next one.
+    /// The number of taken numbers, which is the local index of the next one.
     pub fn taken(&self) -> u64 {
         self.taken
     }
@@ -147,7 +147,7 @@ impl Share {
     }
 }
 
-/// Why numbers cannot be dealt like this.
+/// The deal is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No numbers a block, or more than there are.

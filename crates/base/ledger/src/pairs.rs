@@ -1,4 +1,4 @@
-//! Two bits a document: the array under the ledger and under the audit, filled a word at a time.
+//! Stores two bits per document, for the ledger and the audit, and processes them a word at a time.
 
 use std::ops::Range;
 
@@ -19,21 +19,21 @@ pub(crate) type Words = [u64; WORDS];
 
 static NO_WORDS: Words = [0; WORDS];
 
-/// What is known of one document, as two bits.
+/// The state of one document, as two bits.
 ///
 /// A document goes `NotSent` → `Unknown` when it is handed to the connection, so that a crash leaves it
 /// unknown, and from there to the outcome that the reply tells. `Acknowledged` and `Rejected` are final.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum State {
-    /// Not handed to the server: it must not be there.
+    /// Not sent: it must not exist.
     #[default]
     NotSent = 0,
-    /// The server said that it has the document: it must be there.
+    /// The server acknowledged it: it must exist.
     Acknowledged = 1,
-    /// The server said that it did not take the document: it must not be there.
+    /// The server rejected it: it must not exist.
     Rejected = 2,
-    /// Sent, and the outcome not learned: it may be there.
+    /// Sent with an unknown outcome: it may exist.
     Unknown = 3,
 }
 
@@ -48,7 +48,7 @@ impl State {
     }
 }
 
-/// How many documents are in each state in which a document can be after it was sent.
+/// The number of sent documents by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Documents that the server acknowledged.
@@ -60,7 +60,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Documents that were sent, whatever became of them.
+    /// All sent documents.
     pub fn sent(&self) -> u64 {
         self.acknowledged + self.rejected + self.unknown
     }
@@ -202,7 +202,7 @@ impl Pairs {
     }
 }
 
-/// Equal when every pair is, however the pages came to be.
+/// Equal if every pair is, regardless of which pages are allocated.
 impl PartialEq for Pairs {
     fn eq(&self, other: &Pairs) -> bool {
         let pages = self.pages.len().max(other.pages.len());

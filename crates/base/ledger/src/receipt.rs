@@ -1,4 +1,4 @@
-//! A document's `_id`: shaped like an ObjectId, it carries the run and the document's number.
+//! Encodes a document's `_id`: shaped like an ObjectId, it carries the run and the document's number.
 
 use std::fmt;
 use std::str::FromStr;

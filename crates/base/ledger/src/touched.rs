@@ -1,4 +1,4 @@
-//! Which documents an update, replace or delete may have touched: of these the audit claims nothing.
+//! Marks documents that an update, replace or delete may have touched. The audit claims nothing about them.
 
 use std::ops::Range;
 

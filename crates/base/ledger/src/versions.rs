@@ -1,4 +1,4 @@
-//! Which version of each document is there: the last that was acknowledged, and the highest that was sent.
+//! Tracks the versions of each document: the last acknowledged one and the highest sent one.
 //!
 //! A document is inserted as version 0; each replacement is the next version. Whoever owns a document sends at most one
 //! change of it at a time, so that the order of versions is the order in which the server takes them. A change whose

@@ -1,4 +1,4 @@
-//! One writer's ledger: what it promised, what it may send, and what the disk has not seen yet.
+//! Holds one writer's ledger: the states of its documents, its reservation and the pages not yet on disk.
 
 use std::ops::Range;
 

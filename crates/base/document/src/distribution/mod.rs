@@ -1,4 +1,4 @@
-//! How random numbers spread between their bounds.
+//! Distributes random numbers between their bounds.
 
 mod normal;
 
@@ -14,7 +14,7 @@ use crate::arithmetic::ln;
 use crate::error::Error;
 use crate::random::unit;
 
-/// The shape of a spread that has no bounds of its own; its users clamp it.
+/// An unbounded distribution; callers clamp its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Curve {
     /// The bell curve.
@@ -33,10 +33,10 @@ impl Curve {
     }
 }
 
-/// A distribution as meant.
+/// A parsed distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Distribution {
-    /// Every value is as likely as every other.
+    /// All values are equally likely.
     Uniform,
     /// The value of rank k has a weight of k^−exponent.
     Zipf { exponent: f64, order: Order },
@@ -46,7 +46,7 @@ pub(crate) enum Distribution {
     Exponential { mean: f64 },
 }
 
-/// Where the frequent values of a Zipf distribution lie.
+/// The position of the frequent values of a Zipf distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Order {
     /// The least value is the most frequent.

@@ -1,4 +1,4 @@
-//! The quantile of the normal distribution: one uniform number in, one normal number out, no loop.
+//! Computes the quantile of the normal distribution: one uniform number in, one normal number out, no loop.
 //!
 //! M. J. Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution", Applied Statistics 37 (1988),
 //! function PPND16; accurate to about 1 part in 10^16. Coefficients run from the highest power to the lowest.

@@ -1,4 +1,4 @@
-//! Whole numbers between two bounds.
+//! Draws whole numbers between two bounds.
 
 use crate::arguments::{Args, Fields};
 use crate::error::Error;

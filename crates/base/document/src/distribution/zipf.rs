@@ -1,4 +1,4 @@
-//! Ranks with Zipf's distribution: rank k of 1..=n with a weight of k^−exponent, for any exponent above 0.
+//! Draws ranks with Zipf's distribution: rank k of 1..=n with a weight of k^−exponent, for any exponent above 0.
 //!
 //! W. Hörmann, G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM
 //! TOMACS 6 (1996), section 3. A rank takes 1.1 tries or fewer on average; nothing depends on n, and there are no tables.

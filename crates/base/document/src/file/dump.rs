@@ -1,4 +1,4 @@
-//! Documents of BSON, one after another.
+//! Reads a dump: BSON documents, one after another.
 
 use std::io::{ErrorKind, Read};
 

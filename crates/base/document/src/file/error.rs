@@ -1,4 +1,4 @@
-//! What can be wrong with a file of documents.
+//! Reports faults of a file of documents and their fixes.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::table_error;
 use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 
-/// Why a file could not become a source of documents.
+/// Why a file cannot be a source of documents.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -51,7 +51,7 @@ pub enum Error {
         record: u64,
         /// Where the record begins, in bytes.
         offset: u64,
-        /// What is wrong, and the mend.
+        /// What is wrong, and the fix.
         problem: Problem,
     },
     /// A row of a table is not a document that can be sent.
@@ -61,7 +61,7 @@ pub enum Error {
         path: PathBuf,
         /// Where in the file.
         place: Place,
-        /// What is wrong, and the mend.
+        /// What is wrong, and the fix.
         problem: Problem,
     },
 }
@@ -101,15 +101,15 @@ pub enum Problem {
     /// The file ends within the record.
     #[error("the file ends within this document; copy the file again")]
     Truncated,
-    /// The length is not one a document can have.
+    /// No document can have this length.
     #[error(
         "a length of {length} bytes, which no document has (5 to {DOCUMENT_BYTES_MAX}); is this a file of BSON?"
     )]
     Length {
-        /// The length that stands there, in bytes.
+        /// The length in the file, in bytes.
         length: i32,
     },
-    /// The record with `_id` and stamp would pass MongoDB's limit.
+    /// The record with `_id` and stamp exceeds MongoDB's limit.
     #[error("{bytes} bytes, over MongoDB's limit of {DOCUMENT_BYTES_MAX}; leave the document out")]
     TooLarge {
         /// The size, in bytes.
@@ -146,10 +146,10 @@ pub enum Problem {
         /// The name.
         name: String,
     },
-    /// The record's own `_id` is to be kept, and there is none.
+    /// The `_id` of the record is to be kept, but it has none.
     #[error("has no _id, and `id: own` asks for it; leave `id` out to send receipts")]
     NoId,
-    /// A table is not as it should be.
+    /// A table is invalid.
     #[error(transparent)]
     Table(#[from] table_error::Problem),
     /// The documents need more memory than allowed.
@@ -165,7 +165,7 @@ pub enum Problem {
 /// What is wrong with the bytes of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// A length points past the end of what surrounds it, or is too small.
+    /// A length exceeds its container or is too small.
     #[error("a length that does not fit")]
     Length,
     /// A name or a document has no final zero.
@@ -179,7 +179,7 @@ pub enum Damage {
     Depth,
 }
 
-/// An error on the way, before the file's name is added.
+/// An error before the file's name is added.
 #[derive(Debug)]
 pub(super) enum Failure {
     Read(io::Error),

@@ -1,4 +1,4 @@
-//! One document of Extended JSON a line. Empty lines are passed over.
+//! Reads one document of Extended JSON per line. Skips empty lines.
 
 use std::io::{BufRead, BufReader, Read};
 

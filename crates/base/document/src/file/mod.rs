@@ -1,4 +1,4 @@
-//! The documents of a file, played back.
+//! Replays the documents of a file.
 
 mod dump;
 
@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{DOCUMENT_BYTES_MAX, IdForm, Identity, Settings};
 
-/// How much a file source may hold in memory unless told otherwise, in bytes (4 GiB).
+/// The default memory limit of a file source in bytes (4 GiB).
 pub const MEMORY_BYTES_MAX: u64 = 4 << 30;
 
 /// What happens when the documents of the file run out.
@@ -49,17 +49,17 @@ pub enum Encoded {
     PastEnd,
 }
 
-/// How a file is read.
+/// The settings for reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// What happens past the last document.
     pub past_end: PastEnd,
-    /// The most memory that the documents and their index may take, in bytes.
+    /// The memory limit for the documents and their index in bytes.
     pub memory_bytes_max: u64,
 }
 
 impl Default for Reading {
-    /// Stop at the end, and take up to [`MEMORY_BYTES_MAX`].
+    /// Stops at the end and uses up to [`MEMORY_BYTES_MAX`].
     fn default() -> Self {
         Self { past_end: PastEnd::Stop, memory_bytes_max: MEMORY_BYTES_MAX }
     }

@@ -1,4 +1,4 @@
-//! Walks the bytes of a document that nobody vouches for.
+//! Checks the bytes of an untrusted document.
 //!
 //! The layout is that of <https://bsonspec.org/spec.html>, version 1.1.
 

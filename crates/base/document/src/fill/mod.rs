@@ -12,14 +12,14 @@ use crate::distribution::Whole;
 use crate::random::{Draw, Odds};
 use crate::ycsb_id;
 
-/// How the bytes of a hole are filled; every kind has a fixed width.
+/// The content of a hole; every variant has a fixed width.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fill {
     /// The 12 bytes of the receipt.
     Receipt,
     /// The receipt's 24 hexadecimal digits.
     ReceiptText,
-    /// The digits of an id as YCSB writes it.
+    /// The digits of a YCSB id.
     YcsbId,
     /// The stamp.
     Stamp,
@@ -41,7 +41,7 @@ pub(crate) enum Fill {
 }
 
 impl Fill {
-    /// Fills a hole, which is as wide as the kind asks for.
+    /// Fills a hole, which must have the width of the variant.
     #[inline]
     pub(crate) fn write(&self, draw: &Draw<'_>, hole: &mut [u8]) {
         match self {

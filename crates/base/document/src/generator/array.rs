@@ -1,4 +1,4 @@
-//! `$array`: a generated number of generated items.
+//! Parses `$array`: a generated number of generated items.
 
 use crate::ARRAY_ITEMS_MAX;
 use crate::arguments::Args;

@@ -1,4 +1,4 @@
-//! `$bool`: true or false.
+//! Parses `$bool`: true or false.
 
 use crate::arguments::Args;
 use crate::error::Error;

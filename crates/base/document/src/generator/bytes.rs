@@ -1,4 +1,4 @@
-//! `$bytes`: random binary data.
+//! Parses `$bytes`: random binary data.
 
 use crate::arguments::Args;
 use crate::error::Error;

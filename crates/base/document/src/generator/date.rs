@@ -1,4 +1,4 @@
-//! `$date` with an object: a moment that moves with the document's number, or a random one.
+//! Parses `$date` with an object: a time that depends on the document's number, or a random one.
 
 use crate::arguments::Args;
 use crate::distribution::Whole;

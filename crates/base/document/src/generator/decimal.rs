@@ -1,4 +1,4 @@
-//! `$decimal`: a decimal128 with a fixed number of places, as for money.
+//! Parses `$decimal`: a decimal128 with a fixed number of places, as for money.
 
 use crate::arguments::Args;
 use crate::distribution::Whole;

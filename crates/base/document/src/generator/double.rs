@@ -1,4 +1,4 @@
-//! `$double`: a random double.
+//! Parses `$double`: a random double.
 
 use crate::arguments::{Args, Fields};
 use crate::distribution::{Curve, Distribution};

@@ -1,4 +1,4 @@
-//! `$family`: numbered strings, such as the names of ten thousand sensors.
+//! Parses `$family`: numbered strings, such as the names of ten thousand sensors.
 
 use crate::arguments::Args;
 use crate::distribution::Whole;

@@ -1,4 +1,4 @@
-//! `$number`: the document's number.
+//! Parses `$number`: the document's number.
 
 use crate::arguments::Args;
 use crate::error::Error;

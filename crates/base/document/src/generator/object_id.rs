@@ -1,4 +1,4 @@
-//! `$object_id`: a random ObjectId.
+//! Parses `$object_id`: a random ObjectId.
 
 use crate::arguments::Args;
 use crate::error::Error;

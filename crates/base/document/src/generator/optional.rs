@@ -1,4 +1,4 @@
-//! `$optional`: a field that some documents have and others do not.
+//! Parses `$optional`: a field that some documents lack.
 
 use crate::arguments::Args;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! `$pad`: text that brings the whole document to a size.
+//! Parses `$pad`: text that pads the document to a size.
 
 use crate::arguments::Args;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! `$pick`: one of several constants.
+//! Parses `$pick`: one of several constants.
 
 use crate::arguments::{Args, Fields};
 use crate::compile;

@@ -1,4 +1,4 @@
-//! `$sequence`: numbers that rise with the document's number.
+//! Parses `$sequence`: numbers that rise with the document's number.
 
 use crate::arguments::{Args, Fields};
 use crate::error::{Error, suggestion};

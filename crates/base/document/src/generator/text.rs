@@ -1,4 +1,4 @@
-//! `$text`: lower-case letters and spaces, eight at a time.
+//! Parses `$text`: lower-case letters and spaces.
 
 use crate::arguments::Args;
 use crate::error::Error;

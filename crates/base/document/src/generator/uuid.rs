@@ -1,4 +1,4 @@
-//! `$uuid` with an empty object: a random UUID of version 4.
+//! Parses `$uuid` with an empty object: a random UUID of version 4.
 
 use crate::arguments::Args;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! `$int` and `$long`: random whole numbers.
+//! Parses `$int` and `$long`: random whole numbers.
 
 use crate::arguments::Args;
 use crate::distribution::Whole;

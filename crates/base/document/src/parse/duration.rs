@@ -1,4 +1,4 @@
-//! Durations as people write them: `90s`, `1h30m`, `-2d`.
+//! Parses durations: `90s`, `1h30m`, `-2d`.
 
 use crate::error::Error;
 

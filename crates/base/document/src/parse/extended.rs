@@ -1,4 +1,4 @@
-//! Constants: plain JSON and MongoDB Extended JSON v2, canonical and relaxed.
+//! Parses constants: plain JSON and MongoDB Extended JSON v2, canonical and relaxed.
 
 use bson::{Bson, Document};
 use serde_json::{Map, Value};

@@ -32,23 +32,23 @@ pub(crate) struct Parser<'s> {
     dollars: Dollars,
     /// The finished fields of the documents around the current value, outermost first.
     levels: Vec<FieldNodes>,
-    /// How deep the current value is nested; 1 for a field of the document itself.
+    /// The nesting of the current value; 1 for a field of the document itself.
     nesting: usize,
-    /// How many generated arrays stand around the current value.
+    /// The number of generated arrays around the current value.
     arrays: usize,
     pad: Option<String>,
 }
 
-/// What a name that begins with `$`, and is neither a generator nor Extended JSON, stands for.
+/// The meaning of a name that begins with `$` and is neither a generator nor Extended JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dollars {
-    /// A slip of the pen.
+    /// A typing error.
     Refused,
     /// An operator of MongoDB.
     Operators,
 }
 
-/// The fields of a filter or an update, in which MongoDB's operators may stand.
+/// Parses the fields of a filter or an update, which may contain MongoDB's operators.
 pub(crate) fn fragment(
     template: &Template,
     settings: &Settings,
@@ -61,7 +61,7 @@ fn parser<'s>(settings: &'s Settings, generators: &'static Generators, dollars: 
     Parser { settings, generators, dollars, levels: Vec::new(), nesting: 0, arrays: 0, pad: None }
 }
 
-/// The fields of a template, checked against the settings.
+/// Parses the fields of a template and checks them against the settings.
 pub(crate) fn parse(
     template: &Template,
     settings: &Settings,
@@ -78,7 +78,7 @@ pub(crate) fn parse(
     parser.document("document", template.fields())
 }
 
-/// The names that Plimsoll itself uses must be free.
+/// Checks that the template does not use reserved names.
 fn check_reserved(fields: &Map<String, Value>, settings: &Settings) -> Result<(), Error> {
     let has_id = fields.contains_key("_id");
     if has_id && settings.id != IdForm::Own {
@@ -121,7 +121,7 @@ impl Parser<'_> {
         self.levels.iter().rev().flatten()
     }
 
-    /// Whether a `$pad` may stand here; it may only once.
+    /// Whether a `$pad` is allowed here; only one is.
     pub(crate) fn claim_pad(&mut self, path: &str) -> bool {
         self.nesting == 1 && self.pad.replace(path.to_owned()).is_none()
     }
@@ -217,7 +217,7 @@ impl Parser<'_> {
         Ok(self.node(shape, args.path()))
     }
 
-    /// A document of MongoDB's operators, where they may stand.
+    /// Parses a document of MongoDB's operators, where they are allowed.
     fn operators(
         &mut self,
         args: &Args<'_>,

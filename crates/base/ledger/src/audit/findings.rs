@@ -1,4 +1,4 @@
-//! What an audit found, as plain counts with a few examples.
+//! Holds the findings of an audit: counts and a few examples.
 
 /// At most this many examples are kept of each kind.
 pub const EXAMPLES_MAX: usize = 100;

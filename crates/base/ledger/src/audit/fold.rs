@@ -1,4 +1,4 @@
-//! The last step of the audit: states, sightings and marks folded a word (32 documents) at a time.
+//! Folds states, sightings and marks to findings, a word (32 documents) at a time: the last step of the audit.
 
 use super::findings::{EXAMPLES_MAX, Examples, Findings};
 use super::{EXPLAINED, REPEATED, UNDONE};

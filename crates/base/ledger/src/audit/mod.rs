@@ -1,4 +1,4 @@
-//! The audit: what was found, held against what was promised. A pure fold that needs no order.
+//! Audits stored documents against the promises of the ledger. A pure fold, independent of order.
 
 mod sight;
 
@@ -57,13 +57,13 @@ pub enum Content {
     Differs,
 }
 
-/// Who else may have put documents where the scan looks.
+/// Whether others may have written to the scanned collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Neighbours {
-    /// Others may have: a document without receipt and known stamp is only counted, as foreign.
+    /// Others may have: a document without receipt and known stamp counts as foreign.
     #[default]
     Expected,
-    /// Nobody has, for the collection was empty before the run: such a document is a phantom.
+    /// Nobody has, because the collection was empty before the run: such a document is a phantom.
     Excluded,
 }
 
@@ -93,12 +93,12 @@ pub struct Audit<'a> {
     touched: &'a Touched,
     neighbours: Neighbours,
     seen: Vec<Pairs>,
-    /// Bits of what no sighting holds: [`EXPLAINED`], [`UNDONE`].
+    /// Further bits of a document: [`EXPLAINED`], [`UNDONE`].
     aside: Vec<Pairs>,
     tally: Tally,
 }
 
-/// What is counted at once, because no bit remembers it.
+/// Counts of findings that no bit records.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     phantom: Noted,

@@ -1,4 +1,4 @@
-//! One stored document: what the scan found, held against what was promised of it.
+//! Compares one stored document with its promise.
 
 use super::{Audit, CORRUPTED, Content, EXPLAINED, Found, INTACT, Neighbours, REPEATED, UNDONE};
 use crate::intents::Intent;

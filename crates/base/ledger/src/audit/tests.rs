@@ -1,4 +1,4 @@
-//! Every promise, kept and broken, as an audit finds it.
+//! Tests the finding for every promise, kept and broken.
 
 use super::*;
 use crate::changes::Changes;

@@ -1,4 +1,4 @@
-//! The changes that are saved beside a ledger: versions and marks, page by page.
+//! Saves and loads the changes of a ledger: versions and marks, page by page.
 
 use std::fs;
 use std::io::{self, Write};

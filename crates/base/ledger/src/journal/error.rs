@@ -1,11 +1,11 @@
-//! What can go wrong between the ledger and the disk.
+//! Names the failures of reading and writing the ledger.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::numbers::Deal;
 
-/// Why the ledger could not be kept, saved or read.
+/// Why the ledger could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The disk is full.

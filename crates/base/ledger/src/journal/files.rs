@@ -1,4 +1,4 @@
-//! Bytes on disk: logs that are appended to, and files that appear whole or not at all.
+//! Appends to logs, and writes files that appear complete or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};

@@ -1,4 +1,4 @@
-//! `ledger.txt`: the run, the deal and the workers kept here, as a few lines of checked text.
+//! Reads and writes `ledger.txt`: run, deal and workers as a few lines of text with a checksum.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

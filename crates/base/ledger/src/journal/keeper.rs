@@ -1,4 +1,4 @@
-//! The half of the journal that waits for the disk, so that no worker does.
+//! Writes the journals on its own thread, so that no worker waits for the disk.
 
 use std::io;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Changed documents one by one, as a journal lists them: 16 bytes each, up to 256 in the words of a page.
+//! Encodes the list of changed documents in a journal: 16 bytes each, up to 256 per record.
 //!
 //! A saved ledger keeps whole pages of versions and marks. A journal would grow by a page for each document, for what is
 //! changed in one second may lie anywhere.

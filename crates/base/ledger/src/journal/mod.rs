@@ -1,11 +1,10 @@
-//! The ledger on disk: numbers are reserved before they are sent, and outcomes follow page by page.
+//! Stores the ledger on disk: reserves numbers before they are sent, and appends outcomes page by page.
 //!
-//! A directory holds `ledger.txt` (what the run and its deal are), and one append-only journal for each
-//! worker. A worker never waits: the [`Keeper`] writes on another thread. After a crash [`recover`] reads
-//! the journals: whatever was reserved and not known to have another state is unknown. What a worker means to change is
-//! told like a reservation, what it changed follows like an outcome. At the end of a run
-//! [`save`] puts the whole ledger into one file of two bits a document (25 MB for 100 million), what was changed
-//! afterwards into another, and the journals, which grow by each page that changed in each flush, go.
+//! A directory holds `ledger.txt` (the run and its deal) and one append-only journal per worker. Workers never wait: the
+//! [`Keeper`] writes on another thread. After a crash [`recover`] reads the journals: a reserved document without another
+//! recorded state is unknown. Intents are recorded like reservations, changes like outcomes. At the end of a run [`save`]
+//! writes the ledger to one file of two bits per document (25 MB for 100 million) and the changes to another, and removes
+//! the journals, which grow by each changed page in each flush.
 
 mod changed;
 mod error;

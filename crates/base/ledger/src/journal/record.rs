@@ -1,4 +1,4 @@
-//! The records of journals and saved ledgers, each with its own checksums, in units of 32 bytes.
+//! Encodes and parses the records of journals and saved ledgers, each with checksums, in units of 32 bytes.
 //!
 //! A record is a head of 32 bytes, and for a page the 4096 bytes of its words. All numbers are
 //! little-endian:

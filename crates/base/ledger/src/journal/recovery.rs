@@ -1,4 +1,4 @@
-//! Reading the ledger of a crashed run: when in doubt, unknown.
+//! Recovers the ledger of a crashed run; documents in doubt are unknown.
 
 use std::path::Path;
 use std::{fs, io};

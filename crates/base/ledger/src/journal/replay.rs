@@ -1,4 +1,4 @@
-//! What one journal tells, whatever became of parts of it.
+//! Replays one journal, also a damaged one.
 
 use super::list;
 use super::record::{Record, Scanned, scan};

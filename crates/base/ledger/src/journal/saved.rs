@@ -1,4 +1,4 @@
-//! The ledger of a run that ended in order: one file, two bits a document.
+//! Saves and loads the ledger of a run that ended in order: one file, two bits per document.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The first line: which columns there are, what each becomes, and in which document it stands.
+//! Parses the first line of a table: the columns, their types and their documents.
 
 use crate::DEPTH_MAX;
 

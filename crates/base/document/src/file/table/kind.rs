@@ -1,4 +1,4 @@
-//! The types of columns, and how a text becomes a value.
+//! Converts the text of a cell to a value by the type of its column.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use bson::{DateTime, Decimal128};
 
 use crate::file::table_error::Problem;
 
-/// How the text of a column becomes a value.
+/// The type of a column.
 ///
 /// The types are those that mongoimport's `--columnsHaveTypes` has in common with this: `binary()`, `date_ms()` and
 /// `date_oracle()` are not read, and of Go's layouts in `date()` those of RFC 3339 and of a day.

@@ -1,13 +1,12 @@
-//! A table: comma-separated values (`.csv`) or tab-separated ones (`.tsv`), one document a row.
+//! Reads a table of comma-separated (`.csv`) or tab-separated values (`.tsv`), one document per row.
 //!
-//! The form is that of RFC 4180: values that hold the separator, quotes or line ends stand in quotes, and a quote within
-//! is doubled. A mark of UTF-8 at the beginning, and empty lines, are passed over.
+//! The format is RFC 4180: values with separators, quotes or line ends are quoted, and a quote inside is doubled. A UTF-8
+//! byte order mark and empty lines are skipped.
 //!
-//! The first line names the fields. Dots make documents: `address.city` and `address.street` are one field `address`,
-//! which stands where its first column stands. A name may end in a type as mongoimport's `--columnsHaveTypes` has it; see
-//! [`kind::Kind`] for the types, and for what becomes of values whose column has none. An empty value is a field left
-//! out, whatever the type, and so is a document whose values are all empty. Every row has as many values as there are
-//! names.
+//! The first line names the fields. Dots make documents: `address.city` and `address.street` form one field `address` at
+//! the position of its first column. A name may end in a type, as with mongoimport's `--columnsHaveTypes`; [`kind::Kind`]
+//! lists the types and explains untyped columns. An empty value, of any type, omits its field; a document with only empty
+//! values is omitted too. Every row has as many values as there are names.
 
 mod header;
 

@@ -1,4 +1,4 @@
-//! The rows of a table, one at a time, however long the lines are.
+//! Reads the rows of a table one at a time, with lines of any length.
 
 use std::io::{BufRead, BufReader, Read};
 
