@@ -237,16 +237,19 @@ fn what_is_not_there_is_named_with_the_nearest_that_is() {
     for (args, parts) in [
         (
             ["--collection", "inspect_names.odrers"],
-            ["no collection inspect_names.odrers", "did you mean `inspect_names.orders`?"],
+            ["collection inspect_names.odrers does not exist", "did you mean `inspect_names.orders`?"],
         ),
         (
             ["--collection", "inspect_naems.orders"],
-            ["no database inspect_naems", "did you mean `inspect_names`?"],
+            ["database inspect_naems does not exist", "did you mean `inspect_names`?"],
         ),
-        (["--database", "inspect_naems"], ["no database inspect_naems", "did you mean `inspect_names`?"]),
+        (
+            ["--database", "inspect_naems"],
+            ["database inspect_naems does not exist", "did you mean `inspect_names`?"],
+        ),
         (
             ["--collection", "inspect_names.zzzzzz"],
-            ["no collection inspect_names.zzzzzz", "name one that there is"],
+            ["collection inspect_names.zzzzzz does not exist", "name an existing one"],
         ),
         (["--collection", "orders"], ["--collection orders", "such as plimsoll.vip"]),
         (["--forbidden", "a..b"], ["--forbidden", "such as *.password"]),

@@ -211,16 +211,21 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_not_there_is_named() {
+    fn a_missing_database_is_named() {
         let wanted = Wanted { databases: names(&["a", "x"]), ..Wanted::default() };
         let error = databases(&wanted, Some(&names(&["a"]))).unwrap_err();
-        assert!(error.to_string().contains("no database x"), "{error}");
+        assert!(error.to_string().contains("database x does not exist"), "{error}");
         // Where the server does not list its databases, the user is believed.
         assert_eq!(databases(&wanted, None).unwrap(), ["a", "x"]);
         let one = Namespace { db: "b".into(), collection: "c".into() };
         let wanted = Wanted { collections: vec![one], ..Wanted::default() };
         assert!(databases(&wanted, Some(&names(&["a", "b"]))).unwrap().is_empty());
-        assert!(databases(&wanted, Some(&names(&["a"]))).unwrap_err().to_string().contains("no database b"));
+        assert!(
+            databases(&wanted, Some(&names(&["a"])))
+                .unwrap_err()
+                .to_string()
+                .contains("database b does not exist")
+        );
     }
 
     #[test]

@@ -256,7 +256,7 @@ fn what_is_not_there_is_named_with_what_is() {
     let server = start(large);
     let wanted = Wanted { collections: vec![namespace("cc")], ..Wanted::default() };
     let error = look(&server, &wanted).unwrap_err();
-    assert!(error.to_string().contains("no collection d.cc"), "{error}");
+    assert!(error.to_string().contains("collection d.cc does not exist"), "{error}");
     assert!(matches!(error, Error::UnknownCollection { known, .. } if known.contains(&"d.c".to_owned())));
     let wanted = Wanted { databases: vec!["e".into()], ..Wanted::default() };
     let error = look(&server, &wanted).unwrap_err();

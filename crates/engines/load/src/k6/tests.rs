@@ -110,7 +110,7 @@ fn what_cannot_be_read_names_what_there_is() {
             "unknown field `vu`, expected `vus` or `duration`",
         ),
         (r#"{"constant-vus": {"vus": 1}}"#, "missing field `duration`"),
-        (r#"{"constant-vus": {"vus": 1, "duration": "soon"}}"#, "no duration"),
+        (r#"{"constant-vus": {"vus": 1, "duration": "soon"}}"#, "invalid duration `soon`"),
         (r#"{"closed": {"writer": 1}}"#, "unknown field `writer`"),
         (
             r#"{"constant-arrival-rate": {"rate": 5, "timeUnit": "0s", "duration": "1s"}}"#,
