@@ -11,6 +11,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+#[path = "tidy/circles.rs"]
+mod circles;
+
 /// Our crates and which of ours each may know. A new line or name is a decision: ARCHITECTURE.md tells it too.
 const EDGES: &[(&str, &[&str])] = &[
     ("measure", &[]),
@@ -190,6 +193,32 @@ fn an_outside_crate_stays_in_its_rooms() {
         let from = edge.from.as_str();
         let allowed = held.rooms.contains(&from) || (edge.test && held.tests.contains(&from));
         (!allowed).then(|| format!("{from} → {}: only {:?} may use it; go through them", edge.to, held.rooms))
+    });
+    hold(breaches);
+}
+
+#[test]
+fn modules_of_a_crate_form_no_circle() {
+    let breaches = packages().into_iter().flat_map(|package| {
+        let name = package["name"].as_str().unwrap_or_default().to_owned();
+        let manifest = PathBuf::from(package["manifest_path"].as_str().unwrap_or_default());
+        let src = manifest.parent().unwrap().join("src");
+        let paths = files(&src, "rs", Depth::Tree);
+        let texts: Vec<String> = paths.iter().map(|path| read(path)).collect();
+        let sources: Vec<_> = paths
+            .iter()
+            .zip(&texts)
+            .map(|(path, text)| (path.strip_prefix(&src).unwrap(), text.as_str()))
+            .collect();
+        let found = circles::circles(&sources).into_iter();
+        found
+            .map(|(parent, knot)| {
+                format!(
+                    "{name}: in {parent}, {} import each other: move the shared item down",
+                    knot.join(", ")
+                )
+            })
+            .collect::<Vec<_>>()
     });
     hold(breaches);
 }
