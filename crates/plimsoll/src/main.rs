@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod registry;
 mod terminal;
 
 use std::process::ExitCode;

@@ -289,7 +289,10 @@ mod tests {
             ],
             &[("the crate", &["a", "b"])],
         );
-        check(&[("a.rs", ""), ("a/b.rs", "use super::c::C;"), ("a/c.rs", "use crate::a::b::B;")], &[("a", &["b", "c"])]);
+        check(
+            &[("a.rs", ""), ("a/b.rs", "use super::c::C;"), ("a/c.rs", "use crate::a::b::B;")],
+            &[("a", &["b", "c"])],
+        );
     }
 
     #[test]

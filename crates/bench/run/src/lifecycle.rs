@@ -25,11 +25,11 @@ use crate::merge::identity;
 use crate::options::LoadOptions;
 use crate::run_dir::{self, RunDir};
 use crate::run_summary::{conclude, exit};
-use crate::server_provisioning::Manner;
+use crate::server_provisioning::{Choice, Manner};
 use crate::session::{Opening, Session, new_run, phase_event};
 use crate::shard_log::{Books, Recorder};
 use crate::start_at::{Meant, Moment};
-use crate::system::{Crew, Ground, Subject, System};
+use crate::system::{Crew, Ground, Subject, System, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Plan, plan};
 
@@ -64,8 +64,8 @@ fn open_if(
     check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
     let plan = Plan::build(&loaded).and_then(|plan| check(&plan).map(|()| plan));
     let plan = plan.with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
-    let subject = Subject::of(&loaded, &plan, options).deserves(Exit::Usage)?;
-    check_shard(shard, &loaded.scenario, &subject, start).deserves(Exit::Usage)?;
+    let subject = resolve(&loaded, &plan, options).deserves(Exit::Usage)?;
+    check_shard(shard, &loaded.scenario, subject.as_ref(), start).deserves(Exit::Usage)?;
     let control = Control::listening(signals().context("listen to signals")?);
     let runtime = runtime()?;
     let started_ms = clock::wall_ms();
@@ -131,16 +131,13 @@ fn clear(path: &Path) {
 fn check_shard(
     shard: Share,
     scenario: &scenario::Scenario,
-    subject: &Subject,
+    subject: &dyn Subject,
     start: Option<Moment>,
 ) -> anyhow::Result<()> {
     if shard == Share::WHOLE {
         return Ok(());
     }
-    let is_there = match subject {
-        Subject::Database(choice) | Subject::Staged(_, choice) => choice.is_running(),
-        Subject::Service(_) => true,
-    };
+    let is_there = subject.server().is_none_or(Choice::is_running);
     anyhow::ensure!(
         is_there,
         "--shard: each shard would start a server of its own, and what they send could never be joined: start one, and give \

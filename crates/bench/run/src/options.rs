@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::console::Console;
 use crate::server_provenance::HostedAs;
+use crate::system::Registry;
 
 /// How and where a load is sent.
 #[derive(Clone, Debug)]
@@ -28,13 +29,15 @@ pub struct LoadOptions {
     pub calibrate: bool,
     /// Provenance of the server at the address, where a suite started it.
     pub hosted_as: Option<HostedAs>,
+    /// The kinds of systems that scenarios may load.
+    pub registry: Registry,
     /// Where messages and the live view go.
     pub console: &'static dyn Console,
 }
 
 impl LoadOptions {
     /// The whole load on `server`, with calibration, the scenario's own seed and a new run directory.
-    pub fn on(server: Option<String>, console: &'static dyn Console) -> Self {
+    pub fn on(server: Option<String>, registry: Registry, console: &'static dyn Console) -> Self {
         Self {
             server,
             hosts: Vec::new(),
@@ -46,6 +49,7 @@ impl LoadOptions {
             keep: false,
             calibrate: true,
             hosted_as: None,
+            registry,
             console,
         }
     }

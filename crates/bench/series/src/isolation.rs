@@ -3,7 +3,7 @@
 use anyhow::bail;
 use plimsoll_deployment::Namespace;
 use plimsoll_run::server_provisioning::Choice;
-use plimsoll_run::system::Subject;
+use plimsoll_run::system::{Isolation, Subject};
 use plimsoll_scenario::{Loaded, put};
 use serde_json::Value;
 
@@ -22,12 +22,12 @@ pub enum Venue {
 
 impl Venue {
     /// Where the runs of one cell are made.
-    pub const fn of(subject: &Subject) -> Self {
-        match subject {
-            Subject::Database(_) => Self::Database,
-            Subject::Service(_) => Self::Service,
-            Subject::Staged(_, Choice::Uri(_)) => Self::Databases,
-            Subject::Staged(..) => Self::Anew,
+    pub fn of(subject: &dyn Subject) -> Self {
+        match subject.isolation() {
+            Isolation::Collection => Self::Database,
+            Isolation::Shared => Self::Service,
+            Isolation::Fresh => Self::Anew,
+            Isolation::Database { .. } => Self::Databases,
         }
     }
 
@@ -35,7 +35,7 @@ impl Venue {
     ///
     /// # Errors
     /// When cells differ in it: they would not begin alike.
-    pub fn of_all<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> anyhow::Result<Self> {
+    pub fn of_all<'a>(subjects: impl IntoIterator<Item = &'a dyn Subject>) -> anyhow::Result<Self> {
         let mut venues = subjects.into_iter().map(Self::of);
         let first = venues.next().unwrap_or(Self::Database);
         match venues.find(|other| *other != first) {
@@ -77,7 +77,7 @@ pub enum Own {
     /// The database of a service that is started for the run, on a server that stays: this one with the run's number.
     Databases {
         /// Where the scenario says which.
-        path: &'static str,
+        path: String,
         /// What the scenario says.
         base: String,
     },
@@ -87,17 +87,15 @@ pub enum Own {
 
 impl Own {
     /// What the runs on `subject` have.
-    pub fn of(subject: &Subject, loaded: &Loaded) -> Self {
+    pub fn of(subject: &dyn Subject, loaded: &Loaded) -> Self {
         let collection = || loaded.scenario.collection.clone();
-        match (Venue::of(subject), subject) {
-            (Venue::Database, Subject::Database(choice)) if choice.is_running() => {
+        match subject.isolation() {
+            Isolation::Collection if subject.server().is_some_and(Choice::is_running) => {
                 Self::Collections(collection())
             }
-            (Venue::Database, _) => Self::Collection(collection()),
-            (Venue::Databases, Subject::Staged(staging, _)) => {
-                Self::Databases { path: staging.database_path(), base: staging.database().to_owned() }
-            }
-            _ => Self::Nothing,
+            Isolation::Collection => Self::Collection(collection()),
+            Isolation::Database { path, name } => Self::Databases { path, base: name },
+            Isolation::Shared | Isolation::Fresh => Self::Nothing,
         }
     }
 
@@ -115,7 +113,7 @@ impl Own {
 
     /// The same as `--set` takes it.
     pub fn word(&self, number: u32) -> Option<String> {
-        let path = if let Self::Databases { path, .. } = self { path } else { COLLECTION };
+        let path = if let Self::Databases { path, .. } = self { path.as_str() } else { COLLECTION };
         Some(format!("{path}={}", self.name(number)?))
     }
 
@@ -130,34 +128,36 @@ impl Own {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_run::system::{DatabaseAt, ManagedService, RunningService};
     use plimsoll_scenario::Staging;
     use serde_json::json;
 
     use super::*;
     use crate::matrix::cells::tests::{SCENARIO, loaded};
 
-    fn staged(choice: Choice) -> Subject {
-        let staging: Staging = serde_saphyr::from_str("telemetry: {}").unwrap();
-        Subject::Staged(Box::new(staging), choice)
+    fn staged(server: Choice) -> ManagedService {
+        ManagedService { staging: serde_saphyr::from_str("telemetry: {}").unwrap(), server }
     }
 
     #[test]
     fn a_service_is_started_on_a_server_of_its_own_unless_one_was_named() {
-        let anew = [staged(Choice::Any), staged(Choice::Mongod)];
-        assert_eq!(Venue::of_all(&anew).unwrap(), Venue::Anew);
-        let named = [staged(Choice::Uri("mongodb://h".into()))];
-        assert_eq!(Venue::of_all(&named).unwrap(), Venue::Databases);
+        let (any, mongod) = (staged(Choice::Any), staged(Choice::Mongod));
+        let anew: [&dyn Subject; 2] = [&any, &mongod];
+        assert_eq!(Venue::of_all(anew).unwrap(), Venue::Anew);
+        let named = staged(Choice::Uri("mongodb://h".into()));
+        assert_eq!(Venue::of(&named), Venue::Databases);
         assert!(!Venue::Anew.is_audited());
     }
 
     #[test]
     fn cells_that_do_not_begin_alike_are_refused() {
-        let mixed = [Subject::Service("http://h".into()), staged(Choice::Any)];
-        let message = Venue::of_all(&mixed).unwrap_err().to_string();
+        let (running, managed) = (RunningService("http://h".into()), staged(Choice::Any));
+        let mixed: [&dyn Subject; 2] = [&running, &managed];
+        let message = Venue::of_all(mixed).unwrap_err().to_string();
         assert!(message.contains("a service that is there, others to a service on a server"), "{message}");
     }
 
-    fn own(subject: &Subject) -> Own {
+    fn own(subject: &dyn Subject) -> Own {
         Own::of(subject, &loaded(SCENARIO))
     }
 
@@ -166,15 +166,16 @@ mod tests {
         let uri = || Choice::Uri("mongodb://h".into());
         let staging: Staging =
             serde_saphyr::from_str("telemetry: {settings: {database: {name: feeds}}}").unwrap();
-        let staged = |choice| Subject::Staged(Box::new(staging.clone()), choice);
-        for (subject, word) in [
-            (Subject::Database(Choice::Any), Some("collection=plimsoll.writes")),
-            (Subject::Database(uri()), Some("collection=plimsoll.writes_7")),
-            (staged(uri()), Some("service.telemetry.settings.database.name=feeds_7")),
-            (staged(Choice::Any), None),
-            (Subject::Service("http://h".into()), None),
-        ] {
-            assert_eq!(own(&subject).word(7).as_deref(), word, "{subject:?}");
+        let staged = |server| ManagedService { staging: staging.clone(), server };
+        let cases: [(Box<dyn Subject>, Option<&str>); 5] = [
+            (Box::new(DatabaseAt(Choice::Any)), Some("collection=plimsoll.writes")),
+            (Box::new(DatabaseAt(uri())), Some("collection=plimsoll.writes_7")),
+            (Box::new(staged(uri())), Some("service.telemetry.settings.database.name=feeds_7")),
+            (Box::new(staged(Choice::Any)), None),
+            (Box::new(RunningService("http://h".into())), None),
+        ];
+        for (subject, word) in cases {
+            assert_eq!(own(subject.as_ref()).word(7).as_deref(), word, "{subject:?}");
         }
         let mut scenario = json!({"service": {"telemetry": {"settings": {"database": {"name": "feeds_7"}}}}});
         own(&staged(uri())).taken_out(&mut scenario);

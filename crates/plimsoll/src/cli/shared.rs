@@ -8,6 +8,7 @@ use plimsoll_run::options::LoadOptions;
 use plimsoll_run::server_provenance::HostedAs;
 use plimsoll_series::ab::comparing::Judging;
 
+use crate::registry::SYSTEMS;
 use crate::terminal::console;
 
 /// Options of every command that sends load.
@@ -66,6 +67,7 @@ impl LoadArgs {
             keep: self.keep,
             calibrate: !self.no_calibration,
             hosted_as: self.hosted_as.clone(),
+            registry: SYSTEMS,
             console: console(self.is_quiet()),
         }
     }

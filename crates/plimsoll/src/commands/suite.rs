@@ -10,6 +10,7 @@ use plimsoll_measure::suite::{FORMAT, Row, Suite};
 use plimsoll_report::suite as report;
 
 use crate::cli::SuiteArgs;
+use crate::registry::SYSTEMS;
 use crate::terminal::{console, print, say, style};
 use plimsoll_run::exit::{Deserves, Exit, Outcome, worst_of_runs};
 use plimsoll_run::lifecycle;
@@ -36,7 +37,7 @@ pub fn suite(args: &SuiteArgs) -> Outcome<Exit> {
         },
         None => {
             let loaded = read(args.file.as_deref().unwrap_or_default()).deserves(Exit::Usage)?;
-            let tests = build(&loaded, &words(args)).deserves(Exit::Usage)?;
+            let tests = build(&loaded, &words(args), SYSTEMS).deserves(Exit::Usage)?;
             if args.list {
                 list(&loaded, &tests);
                 return Ok(Exit::Held);
@@ -119,7 +120,7 @@ fn made_already(path: &Path, args: &SuiteArgs) -> anyhow::Result<Option<Suite>> 
 fn reopen(path: &Path, args: &SuiteArgs) -> anyhow::Result<Begun> {
     let (dir, loaded, suite) = SuiteDir::open(path)?;
     check_same(&suite.environment, &machine::environment(path))?;
-    let mut tests = build(&loaded, &Words::default()).context("--resume")?;
+    let mut tests = build(&loaded, &Words::default(), SYSTEMS).context("--resume")?;
     for (test, before) in tests.iter().zip(&suite.tests) {
         ensure!(
             test.name == before.name && test.job.hash == before.hash,

@@ -7,6 +7,8 @@ use plimsoll_host::Profile;
 
 use plimsoll_scenario::secret::{repeated, without_password};
 
+/// The port of a server whose address has none.
+const PORT: &str = "27017";
 /// More servers than this are refused.
 const SERVERS_MAX: usize = 64;
 
@@ -32,6 +34,16 @@ impl Choice {
             Self::Uri(_) => true,
             Self::Several(all) => all.iter().any(Self::is_running),
             Self::Any | Self::Embedded(_) | Self::Mongod => false,
+        }
+    }
+
+    /// The same with one spelling for each address.
+    #[must_use]
+    pub fn canonical(&self) -> Self {
+        match self {
+            Self::Uri(uri) => Self::Uri(canonical_address(uri)),
+            Self::Several(all) => Self::Several(all.iter().map(Self::canonical).collect()),
+            Self::Any | Self::Embedded(_) | Self::Mongod => self.clone(),
         }
     }
 }
@@ -108,6 +120,25 @@ pub fn profile(name: &str) -> anyhow::Result<Profile> {
     }
 }
 
+/// An address in which this machine has one name and a server of MongoDB its port.
+pub fn canonical_address(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let hosts: Vec<String> = hosts.split(',').map(|host| canonical_host(scheme, host)).collect();
+    format!("{scheme}://{user}@{}{path}", hosts.join(","))
+}
+
+fn canonical_host(scheme: &str, host: &str) -> String {
+    // A port follows the last colon, but not one of those within the brackets of an IPv6 address.
+    let parts = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+    let known = if scheme == "mongodb" { PORT } else { "" };
+    let (name, port) = parts.unwrap_or((host, known));
+    let name = name.to_ascii_lowercase();
+    let name = if name == "localhost" { "127.0.0.1" } else { name.as_str() };
+    format!("{name}:{port}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +162,29 @@ mod tests {
         for refusal in refusals {
             assert!(!refusal.unwrap_err().to_string().contains("hush"));
         }
+    }
+
+    #[test]
+    fn one_server_under_two_names_is_one_server() {
+        let uri = |uri: &str| Choice::Uri(uri.into()).canonical();
+        let url = |url: &str| canonical_address(url);
+        for (one, other) in [
+            ("mongodb://localhost:27017/?w=1", "mongodb://127.0.0.1/?w=1"),
+            ("mongodb://ann:x@LOCALHOST:1", "mongodb://ann:x@127.0.0.1:1"),
+            ("mongodb://localhost:1,h:2", "mongodb://127.0.0.1:1,H:2"),
+        ] {
+            assert_eq!(uri(one), uri(other));
+        }
+        assert_eq!(url("http://localhost:8080/v1"), url("http://127.0.0.1:8080/v1"));
+        for (one, other) in [
+            ("mongodb://localhost:1", "mongodb://localhost:2"),
+            ("mongodb://localhost:1", "mongodb://[::1]:1"),
+            ("mongodb://localhost/?w=1", "mongodb://localhost/?w=2"),
+            ("mongodb://ann@localhost", "mongodb://localhost"),
+        ] {
+            assert_ne!(uri(one), uri(other));
+        }
+        let started = Choice::Embedded(Profile::Relaxed);
+        assert_eq!(started.canonical(), started);
     }
 }

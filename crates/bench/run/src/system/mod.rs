@@ -34,7 +34,10 @@ mod subject;
 pub use database::{Database, compile};
 pub use managed_service::{Staged, Start, wants_proxy};
 pub use service::{Service, compile as compile_requests};
-pub use subject::Subject;
+pub use subject::{
+    DatabaseAt, DatabaseKind, Estimate, Fill, Isolation, Kind, ManagedService, Registry, RunningService,
+    ServiceKind, Subject, resolve,
+};
 
 /// What a system is opened for.
 #[derive(Clone, Copy, Debug)]

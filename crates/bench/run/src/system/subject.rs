@@ -1,7 +1,13 @@
-//! Which system the words and the scenario name, and how it is opened.
+//! Resolves the system that a scenario and the options name, before it is found or started.
+
+use std::fmt::Debug;
+use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use plimsoll_load::worker::Control;
+use plimsoll_mongo::setup::Setup;
+use plimsoll_scenario::secret::without_password;
+use plimsoll_scenario::{Loaded, Plan, Staging, Victim};
 use tokio::runtime::Runtime;
 
 use super::{
@@ -12,101 +18,272 @@ use crate::exit::Outcome;
 use crate::fill;
 use crate::options::LoadOptions;
 use crate::run_dir::RunDir;
-use crate::server_provisioning::{Choice, Manner, Place};
-use plimsoll_scenario::Plan;
-use plimsoll_scenario::secret::without_password;
-use plimsoll_scenario::{Loaded, Staging, Victim};
+use crate::server_provisioning::{Choice, Manner, Place, canonical_address};
 
-/// A system, as meant.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Subject {
-    /// A database.
-    Database(Choice),
-    /// A service that is there, at its URL.
-    Service(String),
-    /// A service that is started on a database.
-    Staged(Box<Staging>, Choice),
-}
+/// The run that stands for any when documents and commands are compiled only to be checked.
+const ANY_RUN: plimsoll_ledger::Run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
 
-impl Subject {
-    /// What a scenario and the words of the command line name, with everything checked that can be before a server is even
-    /// looked for.
+/// A kind of system that scenarios can load. The binary's registry lists them.
+pub trait Kind: Debug + Sync {
+    /// The subject, if the scenario is of this kind.
     ///
     /// # Errors
-    /// When they contradict each other, or ask of the system what it cannot do.
-    pub fn of(loaded: &Loaded, plan: &Plan, options: &LoadOptions) -> anyhow::Result<Self> {
-        let scenario = &loaded.scenario;
-        let subject = match (&scenario.http, &scenario.service) {
-            (None, None) => Self::Database(check::choose(options, scenario)?),
-            (None, Some(_)) => {
-                bail!("service: a scenario that starts a service sends requests to it: add `http: {{}}`")
-            }
-            (Some(section), Some(_)) if !section.url.is_empty() => {
-                bail!(
-                    "http.url: the service that is started has an address of its own; leave out `url`, or `service`"
-                )
-            }
-            (Some(_), Some(staging)) => {
-                let staging = staging.clone().rooted(&loaded.base);
-                Self::Staged(Box::new(staging), check::choose(options, scenario)?)
-            }
-            (Some(section), None) => Self::Service(url(&section.url, options)?),
-        };
-        subject.check(loaded, plan)?;
-        Ok(subject)
-    }
+    /// When the scenario and the options contradict each other.
+    fn resolve(&self, loaded: &Loaded, options: &LoadOptions) -> anyhow::Result<Option<Arc<dyn Subject>>>;
+}
 
-    /// The same, its service in another database where it starts one.
-    #[must_use]
-    pub fn on_database(self, name: &str) -> Self {
-        match self {
-            Self::Staged(staging, choice) => Self::Staged(Box::new(staging.on(name)), choice),
-            other => other,
-        }
-    }
+/// The kinds of systems of a program.
+pub type Registry = &'static [&'static dyn Kind];
 
-    fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
-        match self {
-            Self::Database(choice) => {
-                compile(loaded, plan, plimsoll_ledger::Run { time_s: 0, tag: [0; 3] })?;
-                let to_service = plan.injections.iter().any(|aimed| aimed.victim == Victim::Service);
-                ensure!(!to_service, "faults: victim: service: this scenario starts no service");
-                check::faults(plan, choice)?;
-                check::several(&loaded.scenario, plan, choice)?;
-                check::cache(&loaded.scenario, choice)
-            }
-            Self::Service(url) => {
-                service::check(&loaded.scenario, plan)?;
-                ensure!(
-                    loaded.scenario.cache.is_none(),
-                    "cache: it is of a server that Plimsoll starts, and this scenario starts none"
-                );
-                ensure!(
-                    plan.injections.is_empty(),
-                    "faults: they are done to a service or a database that Plimsoll started; let the scenario start one with \
-                     `service:`"
-                );
-                compile_requests(loaded, plan, 0, Some(url)).map(drop)
-            }
-            Self::Staged(staging, choice) => {
-                ensure!(
-                    !matches!(choice, Choice::Several(_)),
-                    "service: it is started on one database; name one with --server"
-                );
-                service::check(&loaded.scenario, plan)?;
-                check::faults(plan, choice)?;
-                check::cache(&loaded.scenario, choice)?;
-                fill::check(staging)?;
-                compile_requests(loaded, plan, 0, Some("http://127.0.0.1:1")).map(drop)
-            }
-        }
-    }
+/// A system as a scenario and the options name it: resolved, neither found nor started.
+pub trait Subject: Debug {
+    /// Checks everything that can be checked before a server is contacted.
+    ///
+    /// # Errors
+    /// The first thing that this system cannot do.
+    fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()>;
 
     /// Finds or starts the system.
     ///
     /// # Errors
-    /// What cannot be reached or started.
-    pub fn open(
+    /// When it cannot be reached or started.
+    fn open(
+        &self,
+        ground: Ground<'_>,
+        dir: &RunDir,
+        manner: Manner,
+        control: &Control,
+        runtime: Runtime,
+    ) -> Outcome<Box<dyn System>>;
+
+    /// The database server that takes the load, or that stands behind a service which the run starts.
+    fn server(&self) -> Option<&Choice>;
+
+    /// How the runs of a series are kept apart on this system.
+    fn isolation(&self) -> Isolation;
+
+    /// What a run takes besides the operations that it sends.
+    ///
+    /// # Errors
+    /// When its documents cannot be compiled.
+    fn estimate(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<Estimate>;
+
+    /// The same system with another database behind it, where it has one of its own.
+    fn on_database(&self, name: &str) -> Option<Arc<dyn Subject>>;
+
+    /// A text that is equal for two names of one system.
+    fn canonical(&self) -> String;
+}
+
+/// How the runs of a series are kept apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each run has a collection of its own on the database.
+    Collection,
+    /// Nothing is kept apart: a running service keeps what each run leaves.
+    Shared,
+    /// Each run starts its own server and service.
+    Fresh,
+    /// Each run starts its own service, with its own database on a running server.
+    Database {
+        /// Where the scenario names the database.
+        path: String,
+        /// The name in the scenario.
+        name: String,
+    },
+}
+
+/// What a run takes besides the operations that it sends.
+#[derive(Clone, Debug, Default)]
+pub struct Estimate {
+    /// The compiled documents, where they are read back after the load.
+    pub audited: Option<Arc<Setup>>,
+    /// The fill of a service that the run starts.
+    pub fill: Option<Fill>,
+}
+
+/// What a service holds before the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// Readings, activities and the like.
+    pub documents: u64,
+    /// Writes that storing them takes at most.
+    pub writes: u64,
+}
+
+/// The checked subject of a scenario.
+///
+/// # Errors
+/// When the scenario and the options contradict each other, or ask for something that the system cannot do.
+pub fn resolve(loaded: &Loaded, plan: &Plan, options: &LoadOptions) -> anyhow::Result<Arc<dyn Subject>> {
+    for kind in options.registry {
+        if let Some(subject) = kind.resolve(loaded, options)? {
+            subject.check(loaded, plan)?;
+            return Ok(subject);
+        }
+    }
+    bail!("this program knows no system for this scenario")
+}
+
+/// Scenarios that load a database.
+#[derive(Clone, Copy, Debug)]
+pub struct DatabaseKind;
+
+impl Kind for DatabaseKind {
+    fn resolve(&self, loaded: &Loaded, options: &LoadOptions) -> anyhow::Result<Option<Arc<dyn Subject>>> {
+        let scenario = &loaded.scenario;
+        if scenario.http.is_some() {
+            return Ok(None);
+        }
+        ensure!(
+            scenario.service.is_none(),
+            "service: a scenario that starts a service sends requests to it: add `http: {{}}`"
+        );
+        Ok(Some(Arc::new(DatabaseAt(check::choose(options, scenario)?))))
+    }
+}
+
+/// A database.
+#[derive(Clone, Debug)]
+pub struct DatabaseAt(pub Choice);
+
+impl Subject for DatabaseAt {
+    fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
+        compile(loaded, plan, ANY_RUN)?;
+        let to_service = plan.injections.iter().any(|aimed| aimed.victim == Victim::Service);
+        ensure!(!to_service, "faults: victim: service: this scenario starts no service");
+        check::faults(plan, &self.0)?;
+        check::several(&loaded.scenario, plan, &self.0)?;
+        check::cache(&loaded.scenario, &self.0)
+    }
+
+    fn open(
+        &self,
+        ground: Ground<'_>,
+        _: &RunDir,
+        manner: Manner,
+        _: &Control,
+        runtime: Runtime,
+    ) -> Outcome<Box<dyn System>> {
+        let place = place(ground, &self.0, manner, &runtime)?;
+        Ok(Box::new(Database::open(ground, place, runtime)?))
+    }
+
+    fn server(&self) -> Option<&Choice> {
+        Some(&self.0)
+    }
+
+    fn isolation(&self) -> Isolation {
+        Isolation::Collection
+    }
+
+    fn estimate(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<Estimate> {
+        Ok(Estimate { audited: Some(Arc::new(compile(loaded, plan, ANY_RUN)?)), fill: None })
+    }
+
+    fn on_database(&self, _: &str) -> Option<Arc<dyn Subject>> {
+        None
+    }
+
+    fn canonical(&self) -> String {
+        format!("{:?}", self.0.canonical())
+    }
+}
+
+/// Scenarios that load a service over HTTP.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceKind;
+
+impl Kind for ServiceKind {
+    fn resolve(&self, loaded: &Loaded, options: &LoadOptions) -> anyhow::Result<Option<Arc<dyn Subject>>> {
+        let scenario = &loaded.scenario;
+        let Some(section) = &scenario.http else { return Ok(None) };
+        let Some(staging) = &scenario.service else {
+            return Ok(Some(Arc::new(RunningService(url(&section.url, options)?))));
+        };
+        ensure!(
+            section.url.is_empty(),
+            "http.url: the service that is started has an address of its own; leave out `url`, or `service`"
+        );
+        let staging = staging.clone().rooted(&loaded.base);
+        Ok(Some(Arc::new(ManagedService { staging, server: check::choose(options, scenario)? })))
+    }
+}
+
+/// A running service, by its URL.
+#[derive(Clone, Debug)]
+pub struct RunningService(pub String);
+
+impl Subject for RunningService {
+    fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
+        service::check(&loaded.scenario, plan)?;
+        ensure!(
+            loaded.scenario.cache.is_none(),
+            "cache: it is of a server that Plimsoll starts, and this scenario starts none"
+        );
+        ensure!(
+            plan.injections.is_empty(),
+            "faults: they are done to a service or a database that Plimsoll started; let the scenario start one with \
+             `service:`"
+        );
+        compile_requests(loaded, plan, 0, Some(&self.0)).map(drop)
+    }
+
+    fn open(
+        &self,
+        ground: Ground<'_>,
+        _: &RunDir,
+        _: Manner,
+        _: &Control,
+        runtime: Runtime,
+    ) -> Outcome<Box<dyn System>> {
+        Ok(Box::new(Service::open(ground, Some(&self.0), None, runtime)?))
+    }
+
+    fn server(&self) -> Option<&Choice> {
+        None
+    }
+
+    fn isolation(&self) -> Isolation {
+        Isolation::Shared
+    }
+
+    fn estimate(&self, _: &Loaded, _: &Plan) -> anyhow::Result<Estimate> {
+        Ok(Estimate::default())
+    }
+
+    fn on_database(&self, _: &str) -> Option<Arc<dyn Subject>> {
+        None
+    }
+
+    fn canonical(&self) -> String {
+        canonical_address(&self.0)
+    }
+}
+
+/// A service that the run starts on a database and fills.
+#[derive(Clone, Debug)]
+pub struct ManagedService {
+    /// The service, its settings and its fill.
+    pub staging: Staging,
+    /// The server of its database.
+    pub server: Choice,
+}
+
+impl Subject for ManagedService {
+    fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
+        ensure!(
+            !matches!(self.server, Choice::Several(_)),
+            "service: it is started on one database; name one with --server"
+        );
+        service::check(&loaded.scenario, plan)?;
+        check::faults(plan, &self.server)?;
+        check::cache(&loaded.scenario, &self.server)?;
+        fill::check(&self.staging)?;
+        compile_requests(loaded, plan, 0, Some("http://127.0.0.1:1")).map(drop)
+    }
+
+    fn open(
         &self,
         ground: Ground<'_>,
         dir: &RunDir,
@@ -114,27 +291,43 @@ impl Subject {
         control: &Control,
         runtime: Runtime,
     ) -> Outcome<Box<dyn System>> {
-        match self {
-            Self::Database(choice) => {
-                let place = place(ground, choice, manner, &runtime)?;
-                Ok(Box::new(Database::open(ground, place, runtime)?))
-            }
-            Self::Service(url) => Ok(Box::new(Service::open(ground, Some(url), None, runtime)?)),
-            Self::Staged(staging, choice) => {
-                let place = place(ground, choice, manner, &runtime)?;
-                let scenario = &ground.loaded.scenario;
-                let start = Start {
-                    staging,
-                    run: dir.path(),
-                    seed: scenario.seed,
-                    console: manner.console,
-                    wants_proxy: wants_proxy(scenario),
-                    control,
-                };
-                let staged = Staged::start(start, place, &runtime)?;
-                Ok(Box::new(Service::open(ground, None, Some(staged), runtime)?))
-            }
+        let place = place(ground, &self.server, manner, &runtime)?;
+        let scenario = &ground.loaded.scenario;
+        let start = Start {
+            staging: &self.staging,
+            run: dir.path(),
+            seed: scenario.seed,
+            console: manner.console,
+            wants_proxy: wants_proxy(scenario),
+            control,
+        };
+        let staged = Staged::start(start, place, &runtime)?;
+        Ok(Box::new(Service::open(ground, None, Some(staged), runtime)?))
+    }
+
+    fn server(&self) -> Option<&Choice> {
+        Some(&self.server)
+    }
+
+    fn isolation(&self) -> Isolation {
+        if !matches!(self.server, Choice::Uri(_)) {
+            return Isolation::Fresh;
         }
+        let (path, name) = (self.staging.database_path().to_owned(), self.staging.database().to_owned());
+        Isolation::Database { path, name }
+    }
+
+    fn estimate(&self, _: &Loaded, _: &Plan) -> anyhow::Result<Estimate> {
+        let fill = Fill { documents: self.staging.filled(), writes: self.staging.writes() };
+        Ok(Estimate { audited: None, fill: Some(fill) })
+    }
+
+    fn on_database(&self, name: &str) -> Option<Arc<dyn Subject>> {
+        Some(Arc::new(Self { staging: self.staging.clone().on(name), server: self.server.clone() }))
+    }
+
+    fn canonical(&self) -> String {
+        format!("{:?} on {:?}", self.staging, self.server.canonical())
     }
 }
 

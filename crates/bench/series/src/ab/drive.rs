@@ -100,7 +100,7 @@ impl<'a> Drive<'a> {
             plan.a,
             plan.b
         ));
-        if sides.iter().any(|side| Venue::of(&side.subject) == Venue::Service) {
+        if sides.iter().any(|side| Venue::of(side.subject.as_ref()) == Venue::Service) {
             console.say("  A service that is there keeps what each run leaves: later runs find more in it.");
         }
         let varied = varied(&sides)?;

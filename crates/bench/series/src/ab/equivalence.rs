@@ -7,12 +7,9 @@ use std::path::Path;
 
 use super::side::Side;
 use plimsoll_run::reexec;
-use plimsoll_run::server_provisioning::Choice;
 use plimsoll_run::system::Subject;
 use plimsoll_scenario::Scenario;
 
-/// The port of a server whose address has none.
-const PORT: &str = "27017";
 /// So much of two programs is held against each other at once, in bytes.
 const CHUNK_LEN: usize = 64 * 1024;
 
@@ -24,13 +21,13 @@ pub struct Thing<'a> {
     /// Its scenario.
     pub scenario: &'a Scenario,
     /// What it loads.
-    pub subject: &'a Subject,
+    pub subject: &'a dyn Subject,
 }
 
 /// Whether two sides send the same from the same program to the same system.
 pub fn is_same(a: Thing<'_>, b: Thing<'_>) -> bool {
     sent(a.scenario) == sent(b.scenario)
-        && plain(a.subject) == plain(b.subject)
+        && a.subject.canonical() == b.subject.canonical()
         && is_one_program(program(a.side), program(b.side))
 }
 
@@ -47,42 +44,6 @@ fn sent(scenario: &Scenario) -> Scenario {
         http.url.clear();
     }
     sent
-}
-
-/// A subject by addresses that have one spelling each.
-fn plain(subject: &Subject) -> Subject {
-    match subject {
-        Subject::Database(choice) => Subject::Database(plain_choice(choice)),
-        Subject::Service(url) => Subject::Service(plain_address(url)),
-        Subject::Staged(staging, choice) => Subject::Staged(staging.clone(), plain_choice(choice)),
-    }
-}
-
-fn plain_choice(choice: &Choice) -> Choice {
-    match choice {
-        Choice::Uri(uri) => Choice::Uri(plain_address(uri)),
-        Choice::Several(all) => Choice::Several(all.iter().map(plain_choice).collect()),
-        Choice::Any | Choice::Embedded(_) | Choice::Mongod => choice.clone(),
-    }
-}
-
-/// An address in which this machine has one name and a server of MongoDB its port.
-fn plain_address(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
-    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let hosts: Vec<String> = hosts.split(',').map(|host| plain_host(scheme, host)).collect();
-    format!("{scheme}://{user}@{}{path}", hosts.join(","))
-}
-
-fn plain_host(scheme: &str, host: &str) -> String {
-    // A port follows the last colon, but not one of those within the brackets of an IPv6 address.
-    let parts = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
-    let known = if scheme == "mongodb" { PORT } else { "" };
-    let (name, port) = parts.unwrap_or((host, known));
-    let name = name.to_ascii_lowercase();
-    let name = if name == "localhost" { "127.0.0.1" } else { name.as_str() };
-    format!("{name}:{port}")
 }
 
 fn program(side: &Side) -> &Path {
@@ -115,18 +76,18 @@ fn has_same_bytes(a: &Path, b: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_host::Profile;
-
     use super::super::side::tests::side;
     use super::*;
     use crate::matrix::cells::tests::{SCENARIO, loaded};
+    use plimsoll_run::server_provisioning::Choice;
+    use plimsoll_run::system::DatabaseAt;
 
     #[track_caller]
     fn check(change: impl Fn(&mut Scenario), expected: bool) {
         let (base, side) = (loaded(SCENARIO).scenario, Side::default());
         let mut other = base.clone();
         change(&mut other);
-        let subject = Subject::Database(Choice::Any);
+        let subject = DatabaseAt(Choice::Any);
         let thing = |scenario| Thing { side: &side, scenario, subject: &subject };
         assert_eq!(is_same(thing(&base), thing(&other)), expected);
     }
@@ -138,30 +99,6 @@ mod tests {
         check(|it| it.server = Some("mongodb://h".into()), true);
         check(|it| it.seed += 1, false);
         check(|it| it.collection.push('2'), false);
-    }
-
-    #[test]
-    fn one_server_under_two_names_is_one_server() {
-        let uri = |uri: &str| plain(&Subject::Database(Choice::Uri(uri.into())));
-        let url = |url: &str| plain(&Subject::Service(url.into()));
-        for (one, other) in [
-            ("mongodb://localhost:27017/?w=1", "mongodb://127.0.0.1/?w=1"),
-            ("mongodb://ann:x@LOCALHOST:1", "mongodb://ann:x@127.0.0.1:1"),
-            ("mongodb://localhost:1,h:2", "mongodb://127.0.0.1:1,H:2"),
-        ] {
-            assert_eq!(uri(one), uri(other));
-        }
-        assert_eq!(url("http://localhost:8080/v1"), url("http://127.0.0.1:8080/v1"));
-        for (one, other) in [
-            ("mongodb://localhost:1", "mongodb://localhost:2"),
-            ("mongodb://localhost:1", "mongodb://[::1]:1"),
-            ("mongodb://localhost/?w=1", "mongodb://localhost/?w=2"),
-            ("mongodb://ann@localhost", "mongodb://localhost"),
-        ] {
-            assert_ne!(uri(one), uri(other));
-        }
-        let started = Choice::Embedded(Profile::Relaxed);
-        assert_eq!(plain_choice(&started), started);
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Rooms<'_> {
         let (Some(place), Some(name)) = (&self.side.standing, self.side.own.name(self.number)) else {
             return Ok(true);
         };
-        if let Own::Databases { path, .. } = self.side.own {
+        if let Own::Databases { path, .. } = &self.side.own {
             let is_there =
                 self.runtime.block_on(service_database::exists(place, &name)).deserves(Exit::Server)?;
             return check_free(is_there, &name, path).map(|()| false).deserves(Exit::Usage);

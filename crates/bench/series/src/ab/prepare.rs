@@ -1,6 +1,7 @@
 //! A and B before anything is started: what they are, and whether they can be measured and compared.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use plimsoll_measure::comparison::sign_flip::{ALPHA, PAIRS_MAX, PAIRS_MIN, smallest_p};
@@ -12,7 +13,7 @@ use super::side::Side;
 use crate::isolation::{Own, Venue};
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::server_provisioning::{Choice, Place};
-use plimsoll_run::system::Subject;
+use plimsoll_run::system::{Subject, resolve};
 use plimsoll_scenario::secret::without_password;
 use plimsoll_scenario::{self as scenario, Loaded};
 use plimsoll_scenario::{Plan, plan};
@@ -51,7 +52,7 @@ pub struct Prepared {
     /// How many phases that has.
     pub phases: usize,
     /// What it loads.
-    pub subject: Subject,
+    pub subject: Arc<dyn Subject>,
     /// What each of its runs has to itself.
     pub own: Own,
     /// The server, where it stays when a run ends and a run has something to itself on it.
@@ -61,16 +62,13 @@ pub struct Prepared {
 impl Prepared {
     /// The server that stays, on which each run has something to itself.
     pub fn kept_server(&self) -> Option<&Choice> {
-        match (&self.own, &self.subject) {
-            (Own::Collections(_), Subject::Database(choice)) => Some(choice),
-            (Own::Databases { .. }, Subject::Staged(_, choice)) => Some(choice),
-            _ => None,
-        }
+        let stays = matches!(self.own, Own::Collections(_) | Own::Databases { .. });
+        self.subject.server().filter(|_| stays)
     }
 
     /// What of it decides what is measured.
     fn thing(&self) -> Thing<'_> {
-        Thing { side: &self.side, scenario: &self.loaded.scenario, subject: &self.subject }
+        Thing { side: &self.side, scenario: &self.loaded.scenario, subject: self.subject.as_ref() }
     }
 
     /// The servers that it was asked to be measured on, without passwords.
@@ -117,7 +115,7 @@ pub fn prepare(settings: &Settings) -> anyhow::Result<[Prepared; 2]> {
         b.side.name()
     );
     ensure!(
-        Venue::of(&a.subject).is_audited() == Venue::of(&b.subject).is_audited(),
+        Venue::of(a.subject.as_ref()).is_audited() == Venue::of(b.subject.as_ref()).is_audited(),
         "A and B: one is a database and the other a service, and nothing that is sent to the one can be sent to the other: give \
          both the same section `http`"
     );
@@ -135,8 +133,8 @@ fn side(flag: &str, settings: &Settings, words: &[String]) -> anyhow::Result<Pre
         settings.scenario
     );
     let plan = Plan::build(&loaded).with_context(|| format!("{flag}: scenario {}", settings.scenario))?;
-    let subject = Subject::of(&loaded, &plan, &load_options).with_context(|| flag.to_owned())?;
-    let own = Own::of(&subject, &loaded);
+    let subject = resolve(&loaded, &plan, &load_options).with_context(|| flag.to_owned())?;
+    let own = Own::of(subject.as_ref(), &loaded);
     ensure!(
         !matches!(own, Own::Collections(_)) || loaded.scenario.existing == Existing::Refuse,
         "existing: each run writes to a new collection of its own: leave out `existing`"

@@ -185,7 +185,7 @@ impl<'a> Drive<'a> {
             let (ground, subject) =
                 (Ground { loaded: &loaded, plan: &cell.plan, run, shard }, self.prepared.subject(planned));
             let manner = manner(&loaded.scenario, self.console);
-            let system = self.stage.system(&subject, ground, &dir, manner, &control)?;
+            let system = self.stage.system(subject.as_ref(), ground, &dir, manner, &control)?;
             let (plan, readers) = (cell.plan.clone(), Readers::new(dir, self.console));
             let canary = self.prepared.canary;
             Session::open(Opening { plan, system, readers, control, shard, run, started_ms, loaded, canary })
@@ -205,7 +205,7 @@ impl<'a> Drive<'a> {
         let (summary, exit) = (closed.run.clone(), closed.exit);
         let cut = is_cut(&summary, plan);
         let subject = self.prepared.subject(planned);
-        let left = self.stage.clear(planned, closed, &subject, self.prepared.keep, &self.runtime);
+        let left = self.stage.clear(planned, closed, subject.as_ref(), self.prepared.keep, &self.runtime);
         let run = &mut self.results.runs[index];
         run.state = if summary.interrupted || cut { State::Interrupted } else { State::Done };
         run.verdict = Some(summary.verdict);
@@ -226,7 +226,7 @@ impl<'a> Drive<'a> {
     fn record_failure(&mut self, index: usize, failure: &Failure) -> Exit {
         let planned = &self.prepared.runs[index];
         let subject = self.prepared.subject(planned);
-        let forgotten = self.stage.forget(planned, &subject, &self.runtime);
+        let forgotten = self.stage.forget(planned, subject.as_ref(), &self.runtime);
         let run = &mut self.results.runs[index];
         if failure.exit == Exit::Interrupted {
             run.state = State::Planned;

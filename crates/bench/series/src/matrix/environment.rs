@@ -48,8 +48,8 @@ impl Stage {
     /// # Errors
     /// When it cannot be reached, or what is there is in the way.
     pub fn open(prepared: &Prepared<'_>, manner: Manner, runtime: &Runtime) -> Outcome<Self> {
-        match (prepared.venue, prepared.subjects.first()) {
-            (Venue::Database, Some(Subject::Database(choice))) => {
+        match (prepared.venue, prepared.subjects.first().map(|subject| subject.server())) {
+            (Venue::Database, Some(Some(choice))) => {
                 let place = Place::open(choice, manner, runtime)?;
                 let standing = runtime.block_on(look(prepared, &place))?;
                 Ok(Self::Shared(Box::new(place), standing))
@@ -68,7 +68,7 @@ impl Stage {
     /// What cannot be reached or started.
     pub fn system(
         &self,
-        subject: &Subject,
+        subject: &dyn Subject,
         ground: Ground<'_>,
         dir: &RunDir,
         manner: Manner,
@@ -86,7 +86,7 @@ impl Stage {
         &self,
         run: &Planned,
         closed: Closed,
-        subject: &Subject,
+        subject: &dyn Subject,
         keep: Keep,
         runtime: &Runtime,
     ) -> Left {
@@ -107,7 +107,7 @@ impl Stage {
         &self,
         run: &Planned,
         closed: Closed,
-        subject: &Subject,
+        subject: &dyn Subject,
         keep: Keep,
         runtime: &Runtime,
     ) -> anyhow::Result<()> {
@@ -124,9 +124,9 @@ impl Stage {
     ///
     /// # Errors
     /// When the server refuses.
-    pub fn forget(&self, run: &Planned, subject: &Subject, runtime: &Runtime) -> anyhow::Result<()> {
-        match (self, subject) {
-            (Self::Databases, Subject::Staged(_, choice)) => drop_database(choice, &run.collection, runtime),
+    pub fn forget(&self, run: &Planned, subject: &dyn Subject, runtime: &Runtime) -> anyhow::Result<()> {
+        match (self, subject.server()) {
+            (Self::Databases, Some(choice)) => drop_database(choice, &run.collection, runtime),
             _ => Ok(()),
         }
     }
@@ -175,7 +175,7 @@ fn clear_collection(
 fn look_for_databases(prepared: &Prepared<'_>, manner: Manner, runtime: &Runtime) -> Outcome<()> {
     let mut taken = Vec::new();
     for run in prepared.to_make() {
-        let Subject::Staged(_, choice) = &prepared.subjects[run.cell] else { continue };
+        let Some(choice) = prepared.subjects[run.cell].server() else { continue };
         let place = Place::open(choice, manner, runtime)?;
         if runtime.block_on(service_database::exists(&place, &run.collection)).deserves(Exit::Server)? {
             taken.push(format!("the database {}", run.collection));

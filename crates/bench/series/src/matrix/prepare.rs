@@ -1,10 +1,10 @@
 //! A matrix before anything is started: its cells, its runs, what they take, and whether they may.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use plimsoll_host::machine::environment;
-use plimsoll_ledger::Run as RunId;
 use plimsoll_measure::clock;
 use plimsoll_measure::matrix::{Axis, Cell as CellResult, CellRun, FORMAT, Matrix as Results};
 
@@ -20,7 +20,7 @@ use crate::same_machine::check_same;
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::run_dir;
 use plimsoll_run::server_provisioning::Choice as Server;
-use plimsoll_run::system::{Subject, compile};
+use plimsoll_run::system::{Subject, resolve};
 use plimsoll_scenario::plan;
 use plimsoll_scenario::{Bounds, Loaded, Matrix, Scenario};
 
@@ -46,7 +46,7 @@ pub struct Prepared<'a> {
     /// What one run of each cell takes.
     pub shares: Vec<Share>,
     /// What each cell loads.
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<Arc<dyn Subject>>,
     /// Where all runs are made.
     pub venue: Venue,
     /// The runs in their order.
@@ -82,7 +82,7 @@ pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Pr
     let expanded = expand(loaded, matrix, &choice)?;
     let checked = check_cells(&expanded.cells, &settings.load)?;
     let (subjects, shares): (Vec<_>, Vec<_>) = checked.into_iter().unzip();
-    let venue = Venue::of_all(&subjects)?;
+    let venue = Venue::of_all(subjects.iter().map(AsRef::as_ref))?;
     let runs = schedule(&expanded.cells, matrix.repetitions, venue);
     let todo: Vec<Todo> = runs.iter().map(|run| decide(run, &expanded, earlier.as_ref())).collect();
     let keep = if settings.load.keep { Keep::Everything } else { Keep::Nothing };
@@ -92,7 +92,8 @@ pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Pr
         check_same(&results.environment, &environment(dir.path()))?;
     }
     let estimate = estimate(expanded.cells.len(), &to_make, keep);
-    let refusal = refusal(&estimate, &matrix.bounds, subjects.first().and_then(free));
+    let refusal =
+        refusal(&estimate, &matrix.bounds, subjects.first().and_then(|subject| free(subject.as_ref())));
     Ok(Prepared {
         loaded,
         matrix,
@@ -169,19 +170,10 @@ fn hash(loaded: &Loaded) -> String {
 }
 
 /// Checks every cell as far as that can be done before a server is looked for, and looks what it takes.
-fn check_cells(cells: &[Cell], options: &LoadOptions) -> anyhow::Result<Vec<(Subject, Share)>> {
+fn check_cells(cells: &[Cell], options: &LoadOptions) -> anyhow::Result<Vec<(Arc<dyn Subject>, Share)>> {
     let check = |cell: &Cell| {
-        let subject = Subject::of(&cell.loaded, &cell.plan, options)?;
-        let share = match &subject {
-            Subject::Database(_) => {
-                let setup = compile(&cell.loaded, &cell.plan, RunId { time_s: 0, tag: [0; 3] })?;
-                run_estimate::audited(&cell.plan, &setup)
-            }
-            Subject::Service(_) => run_estimate::sent(&cell.plan),
-            Subject::Staged(staging, _) => {
-                run_estimate::staged(&cell.plan, staging.filled(), staging.writes())
-            }
-        };
+        let subject = resolve(&cell.loaded, &cell.plan, options)?;
+        let share = run_estimate::of(&cell.plan, &subject.estimate(&cell.loaded, &cell.plan)?);
         anyhow::Ok((subject, share))
     };
     cells.iter().map(|cell| check(cell).with_context(|| format!("matrix: the cell {}", cell.label))).collect()
@@ -193,12 +185,11 @@ fn decide(run: &Planned, expanded: &Expanded, earlier: Option<&(MatrixDir, Resul
 }
 
 /// Bytes that are free where a server of ours keeps its data.
-fn free(subject: &Subject) -> Option<u64> {
+fn free(subject: &dyn Subject) -> Option<u64> {
     let is_theirs = |server: &Server| matches!(server, Server::Uri(_));
-    match subject {
-        Subject::Service(_) => return None,
-        Subject::Database(server) | Subject::Staged(_, server) if is_theirs(server) => return None,
-        Subject::Database(Server::Several(all)) if all.iter().all(is_theirs) => return None,
+    match subject.server()? {
+        Server::Several(all) if all.iter().all(is_theirs) => return None,
+        server if is_theirs(server) => return None,
         _ => {}
     }
     let room = rustix::fs::statvfs(std::env::temp_dir()).ok()?;
@@ -226,9 +217,10 @@ impl Prepared<'_> {
     }
 
     /// What a run loads: a service on a server that stays in the database that is the run's own.
-    pub fn subject(&self, run: &Planned) -> Subject {
-        let subject = self.subjects[run.cell].clone();
-        if self.venue == Venue::Databases { subject.on_database(&run.collection) } else { subject }
+    pub fn subject(&self, run: &Planned) -> Arc<dyn Subject> {
+        let subject = &self.subjects[run.cell];
+        let own = if self.venue == Venue::Databases { subject.on_database(&run.collection) } else { None };
+        own.unwrap_or_else(|| Arc::clone(subject))
     }
 
     /// What is known before the first run.

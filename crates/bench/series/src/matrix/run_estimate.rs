@@ -6,6 +6,7 @@ use plimsoll_load::stop::Stop;
 use plimsoll_mongo::operation_builder::identity;
 use plimsoll_mongo::setup::Setup;
 
+use plimsoll_run::system::Estimate;
 use plimsoll_scenario::Plan;
 
 /// What a run takes beside its load, in seconds: the pings and the ceiling before and after, connecting, the page.
@@ -34,6 +35,15 @@ pub struct Share {
     pub load_s: Option<f64>,
     /// Seconds of everything around the load.
     pub around_s: f64,
+}
+
+/// What a run on a system takes that adds `besides` to the operations it sends.
+pub fn of(plan: &Plan, besides: &Estimate) -> Share {
+    match (&besides.audited, besides.fill) {
+        (Some(setup), _) => audited(plan, setup),
+        (None, Some(fill)) => staged(plan, fill.documents, fill.writes),
+        (None, None) => sent(plan),
+    }
 }
 
 /// A run on a database: what it wrote is read back. Documents of an unknown number are read back faster than they were

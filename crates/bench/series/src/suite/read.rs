@@ -192,7 +192,9 @@ mod tests {
         for builtin in suites() {
             let loaded = load(builtin.name).unwrap();
             assert!(loaded.suite.question.is_some(), "{}", builtin.name);
-            let tests = crate::suite::resolve::build(&loaded, &Default::default()).unwrap();
+            let tests =
+                crate::suite::resolve::build(&loaded, &Default::default(), crate::suite::kind::TEST_REGISTRY)
+                    .unwrap();
             assert!(tests.len() > 1, "{}", builtin.name);
         }
     }

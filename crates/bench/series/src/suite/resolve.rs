@@ -4,6 +4,8 @@ use anyhow::{Context, ensure};
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::suite as results;
 
+use plimsoll_run::system::Registry;
+
 use super::cpus::Cpus;
 use super::kind::{self, Job, Kind};
 use super::read::Loaded;
@@ -59,7 +61,7 @@ pub struct Words {
 ///
 /// # Errors
 /// The first thing that cannot be meant, and where it stands.
-pub fn build(loaded: &Loaded, words: &Words) -> anyhow::Result<Vec<Test>> {
+pub fn build(loaded: &Loaded, words: &Words, registry: Registry) -> anyhow::Result<Vec<Test>> {
     let tests = &loaded.suite.tests;
     ensure!(!tests.is_empty(), "{}: a suite without a test: add one row a test", loaded.name);
     ensure!(tests.len() <= TESTS_MAX, "{}: {} tests, and {TESTS_MAX} at most", loaded.name, tests.len());
@@ -70,7 +72,7 @@ pub fn build(loaded: &Loaded, words: &Words) -> anyhow::Result<Vec<Test>> {
     let asked = tests.iter().zip(&loaded.places).filter(|(row, _)| is_asked(row));
     let build = |(row, place): (&Row, &String)| {
         let name = row.name.as_deref().unwrap_or_default();
-        test(loaded, row, words).with_context(|| format!("{place}, test {name}"))
+        test(loaded, row, words, registry).with_context(|| format!("{place}, test {name}"))
     };
     asked.map(build).collect()
 }
@@ -108,7 +110,7 @@ fn check_only(loaded: &Loaded, only: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn test(loaded: &Loaded, row: &Row, words: &Words) -> anyhow::Result<Test> {
+fn test(loaded: &Loaded, row: &Row, words: &Words, registry: Registry) -> anyhow::Result<Test> {
     let said = row.or(&loaded.suite.defaults);
     let row = Row {
         server: said.server.clone().or_else(|| words.server.clone()),
@@ -130,7 +132,7 @@ fn test(loaded: &Loaded, row: &Row, words: &Words) -> anyhow::Result<Test> {
         name: row.name.clone().unwrap_or_default(),
         client_cpus: cpus(&row.client_cpus, "client_cpus")?,
         server_cpus: cpus(&row.server_cpus, "server_cpus")?,
-        job: prepare(kind, &row)?,
+        job: prepare(kind, &row, registry)?,
         kind,
         row,
         repetitions,
@@ -139,12 +141,12 @@ fn test(loaded: &Loaded, row: &Row, words: &Words) -> anyhow::Result<Test> {
 }
 
 /// A row that says nothing of a warm-up has one where there can be one.
-fn prepare(kind: &dyn Kind, row: &Row) -> anyhow::Result<Job> {
+fn prepare(kind: &dyn Kind, row: &Row, registry: Registry) -> anyhow::Result<Job> {
     if row.warm_up.is_some() {
-        return kind.prepare(row);
+        return kind.prepare(row, registry);
     }
     let warmed = Row { warm_up: Some(WARM_UP), ..row.clone() };
-    kind.prepare(&warmed).or_else(|_| kind.prepare(row))
+    kind.prepare(&warmed, registry).or_else(|_| kind.prepare(row, registry))
 }
 
 fn check_numbers(row: &Row, repetitions: u32, timeout: Span) -> anyhow::Result<()> {
@@ -210,8 +212,10 @@ mod tests {
     use super::super::read::parse;
     use super::*;
 
+    use crate::suite::kind::TEST_REGISTRY;
+
     fn built(text: &str, words: &Words) -> anyhow::Result<Vec<Test>> {
-        build(&parse("s", "s.csv", text, PathBuf::from(".")).unwrap(), words)
+        build(&parse("s", "s.csv", text, PathBuf::from(".")).unwrap(), words, TEST_REGISTRY)
     }
 
     #[test]

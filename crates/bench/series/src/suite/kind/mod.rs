@@ -19,6 +19,7 @@ use super::topics::Topics;
 use super::typed::{self, Row};
 use crate::isolation::Own;
 use plimsoll_run::server_provisioning::Choice;
+use plimsoll_run::system::Registry;
 
 /// What a warm-up's collection is called, behind the run's own.
 const WARM_UP: &str = "_warm_up";
@@ -39,7 +40,7 @@ pub trait Kind: Debug + Sync {
     ///
     /// # Errors
     /// The first thing that cannot be meant.
-    fn prepare(&self, row: &Row) -> anyhow::Result<Job>;
+    fn prepare(&self, row: &Row, registry: Registry) -> anyhow::Result<Job>;
 
     /// How far the run in `directory` is.
     fn progress(&self, directory: &Path) -> Box<dyn Progress>;
@@ -225,6 +226,11 @@ impl From<typed::Existing> for Existing {
     }
 }
 
+/// The kinds of systems that tests load.
+#[cfg(test)]
+pub(crate) const TEST_REGISTRY: Registry =
+    &[&plimsoll_run::system::DatabaseKind, &plimsoll_run::system::ServiceKind];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,7 +242,7 @@ mod tests {
         {
             row.put(column, text).unwrap();
         }
-        of(&row).unwrap().prepare(&row).unwrap()
+        of(&row).unwrap().prepare(&row, TEST_REGISTRY).unwrap()
     }
 
     #[test]

@@ -17,7 +17,7 @@ use plimsoll_run::console::Silent;
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::run_dir;
 use plimsoll_run::server_provisioning::Choice;
-use plimsoll_run::system::Subject;
+use plimsoll_run::system::{Isolation, Registry, Subject, resolve};
 use plimsoll_scenario::Plan;
 use plimsoll_scenario::{self as scenario, Loaded, Victim};
 
@@ -43,22 +43,22 @@ impl Kind for Scenario {
         Row { scenario: settled_path(row.scenario.as_deref(), base), ..row }
     }
 
-    fn prepare(&self, row: &Row) -> anyhow::Result<Job> {
+    fn prepare(&self, row: &Row, registry: Registry) -> anyhow::Result<Job> {
         let name = row.scenario.as_deref().unwrap_or_default();
         check_columns(row)?;
         let overrides = overrides(name, row)?;
         let loaded = scenario::load(name, &overrides, None)?;
         let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}"))?;
-        let options = LoadOptions::on(row.server.clone(), &Silent);
-        let subject = Subject::of(&loaded, &plan, &options)?;
-        check_cpus(row, &subject, &plan)?;
-        let host = host(&subject, &loaded, &plan, row)?;
+        let options = LoadOptions::on(row.server.clone(), registry, &Silent);
+        let subject = resolve(&loaded, &plan, &options)?;
+        check_cpus(row, subject.as_ref(), &plan)?;
+        let host = host(subject.as_ref(), &loaded, &plan, row)?;
         let job = Job {
             what: loaded.name.clone(),
             hash: loaded.hash(),
             words: words(name, &overrides, &host, row),
             warm_up: warm_up(name, &overrides, &host, row, &loaded)?,
-            own: own(&subject, &loaded, existing(row, &loaded)),
+            own: own(subject.as_ref(), &loaded, existing(row, &loaded)),
             existing: existing(row, &loaded),
             is_theirs: false,
             cache_bytes: loaded.scenario.cache.map(Bytes::get),
@@ -144,18 +144,18 @@ fn needs_process(plan: &Plan) -> bool {
 }
 
 /// CPUs can be kept apart only where the suite starts the server, and the load by itself.
-fn check_cpus(row: &Row, subject: &Subject, plan: &Plan) -> anyhow::Result<()> {
+fn check_cpus(row: &Row, subject: &dyn Subject, plan: &Plan) -> anyhow::Result<()> {
     let running = |choice: &Choice| match choice {
         Choice::Uri(_) => true,
         Choice::Several(all) => all.iter().all(|one| matches!(one, Choice::Uri(_))),
         _ => false,
     };
-    let (is_running, is_suites) = match subject {
-        Subject::Service(_) => (true, false),
-        Subject::Staged(..) => (false, false),
-        Subject::Database(choice) => {
+    let (is_running, is_suites) = match (subject.isolation(), subject.server()) {
+        (Isolation::Collection, Some(choice)) => {
             (running(choice), !matches!(choice, Choice::Several(_)) && !needs_process(plan))
         }
+        (Isolation::Shared, _) => (true, false),
+        _ => (false, false),
     };
     ensure!(
         row.server_cpus.is_none() || !is_running,
@@ -169,9 +169,9 @@ fn check_cpus(row: &Row, subject: &Subject, plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn host(subject: &Subject, loaded: &Loaded, plan: &Plan, row: &Row) -> anyhow::Result<Host> {
-    match subject {
-        Subject::Database(choice) if !matches!(choice, Choice::Several(_)) && !needs_process(plan) => {
+fn host(subject: &dyn Subject, loaded: &Loaded, plan: &Plan, row: &Row) -> anyhow::Result<Host> {
+    match subject.server().filter(|_| subject.isolation() == Isolation::Collection) {
+        Some(choice) if !matches!(choice, Choice::Several(_)) && !needs_process(plan) => {
             let namespace = loaded.scenario.collection.parse::<Namespace>()?;
             Ok(Host::Suite(choice.clone(), namespace))
         }
@@ -185,7 +185,7 @@ fn existing(row: &Row, loaded: &Loaded) -> Existing {
 
 /// Who drops what is there, or adds to it, means the collection that is named. Everybody else has one a run where the server
 /// stays.
-fn own(subject: &Subject, loaded: &Loaded, rule: Existing) -> Own {
+fn own(subject: &dyn Subject, loaded: &Loaded, rule: Existing) -> Own {
     let own = Own::of(subject, loaded);
     let is_apart = rule == Existing::Refuse && matches!(own, Own::Collections(_));
     if is_apart { own } else { Own::Nothing }

@@ -25,6 +25,7 @@ use crate::suite::progress::{Progress, Seconds};
 use crate::suite::topics::Topics;
 use crate::suite::typed::Row;
 use plimsoll_run::server_provisioning::Choice;
+use plimsoll_run::system::Registry;
 use plimsoll_stream::{PipelineFile, read};
 
 /// Where a pipeline's directory has its summary.
@@ -49,7 +50,7 @@ impl Kind for Pipeline {
         Row { pipeline: settled_path(row.pipeline.as_deref(), base), ..row }
     }
 
-    fn prepare(&self, row: &Row) -> anyhow::Result<Job> {
+    fn prepare(&self, row: &Row, _: Registry) -> anyhow::Result<Job> {
         let name = row.pipeline.as_deref().unwrap_or_default();
         let mut file = meant(name, row)?;
         let hash = hash(&file)?;
@@ -151,7 +152,7 @@ mod tests {
     }
 
     fn job(pipeline: &str, columns: &[(&str, &str)]) -> anyhow::Result<Job> {
-        Pipeline.prepare(&row(&[&[("pipeline", pipeline)], columns].concat()))
+        Pipeline.prepare(&row(&[&[("pipeline", pipeline)], columns].concat()), &[])
     }
 
     #[test]
