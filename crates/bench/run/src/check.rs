@@ -4,8 +4,7 @@ use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Client;
 
 use crate::exit::{Deserves, Exit, Outcome};
-use crate::options::LoadOptions;
-use crate::server_provisioning::{Choice, Place, choice};
+use crate::server_provisioning::{Choice, Place, ServerAddress, choice};
 use plimsoll_scenario::plan::{Aimed, Plan};
 use plimsoll_scenario::{self as scenario, Victim};
 
@@ -55,11 +54,11 @@ pub fn cache(scenario: &scenario::Scenario, choice: &Choice) -> anyhow::Result<(
 ///
 /// # Errors
 /// When the words contradict each other, or name no server.
-pub fn choose(options: &LoadOptions, scenario: &scenario::Scenario) -> anyhow::Result<Choice> {
-    if options.server.is_some() || !options.hosts.is_empty() {
-        return choice(options.server.as_deref(), &options.hosts, options.count);
+pub fn choose(address: ServerAddress<'_>, scenario: &scenario::Scenario) -> anyhow::Result<Choice> {
+    if address.server.is_some() || !address.hosts.is_empty() {
+        return choice(address.server, address.hosts, address.count);
     }
-    choice(scenario.server.as_deref(), &scenario.servers, options.count)
+    choice(scenario.server.as_deref(), &scenario.servers, address.count)
 }
 
 /// What several servers that know nothing of each other cannot do.

@@ -64,7 +64,7 @@ fn open_if(
     check_single(name, &loaded.scenario).deserves(Exit::Usage)?;
     let plan = Plan::build(&loaded).and_then(|plan| check(&plan).map(|()| plan));
     let plan = plan.with_context(|| format!("scenario {name}")).deserves(Exit::Usage)?;
-    let subject = resolve(&loaded, &plan, options).deserves(Exit::Usage)?;
+    let subject = resolve(options.registry, &loaded, &plan, options.address()).deserves(Exit::Usage)?;
     check_shard(shard, &loaded.scenario, subject.as_ref(), start).deserves(Exit::Usage)?;
     let control = Control::listening(signals().context("listen to signals")?);
     let runtime = runtime()?;

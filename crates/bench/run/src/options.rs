@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::console::Console;
 use crate::server_provenance::HostedAs;
+use crate::server_provisioning::ServerAddress;
 use crate::system::Registry;
 
 /// How and where a load is sent.
@@ -52,5 +53,10 @@ impl LoadOptions {
             registry,
             console,
         }
+    }
+
+    /// The words that name the servers.
+    pub fn address(&self) -> ServerAddress<'_> {
+        ServerAddress { server: self.server.as_deref(), hosts: &self.hosts, count: self.count }
     }
 }

@@ -21,7 +21,7 @@ mod choice;
 mod facts;
 mod install;
 
-pub use choice::{Choice, canonical_address, choice, profile};
+pub use choice::{Choice, ServerAddress, canonical_address, choice, profile};
 pub use install::{cache, install};
 
 /// How servers are found and started.

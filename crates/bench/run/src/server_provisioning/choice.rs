@@ -12,6 +12,17 @@ const PORT: &str = "27017";
 /// More servers than this are refused.
 const SERVERS_MAX: usize = 64;
 
+/// The words by which the user names servers.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerAddress<'a> {
+    /// One server, or the URL of a service.
+    pub server: Option<&'a str>,
+    /// Independent servers to spread the load over.
+    pub hosts: &'a [String],
+    /// Number of embedded servers.
+    pub count: usize,
+}
+
 /// Which server, as meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {

@@ -16,9 +16,8 @@ use super::{
 use crate::check;
 use crate::exit::Outcome;
 use crate::fill;
-use crate::options::LoadOptions;
 use crate::run_dir::RunDir;
-use crate::server_provisioning::{Choice, Manner, Place, canonical_address};
+use crate::server_provisioning::{Choice, Manner, Place, ServerAddress, canonical_address};
 
 /// The run that stands for any when documents and commands are compiled only to be checked.
 const ANY_RUN: plimsoll_ledger::Run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
@@ -28,8 +27,12 @@ pub trait Kind: Debug + Sync {
     /// The subject, if the scenario is of this kind.
     ///
     /// # Errors
-    /// When the scenario and the options contradict each other.
-    fn resolve(&self, loaded: &Loaded, options: &LoadOptions) -> anyhow::Result<Option<Arc<dyn Subject>>>;
+    /// When the scenario and the address contradict each other.
+    fn resolve(
+        &self,
+        loaded: &Loaded,
+        address: ServerAddress<'_>,
+    ) -> anyhow::Result<Option<Arc<dyn Subject>>>;
 }
 
 /// The kinds of systems of a program.
@@ -114,10 +117,15 @@ pub struct Fill {
 /// The checked subject of a scenario.
 ///
 /// # Errors
-/// When the scenario and the options contradict each other, or ask for something that the system cannot do.
-pub fn resolve(loaded: &Loaded, plan: &Plan, options: &LoadOptions) -> anyhow::Result<Arc<dyn Subject>> {
-    for kind in options.registry {
-        if let Some(subject) = kind.resolve(loaded, options)? {
+/// When the scenario and the address contradict each other, or ask for something that the system cannot do.
+pub fn resolve(
+    registry: Registry,
+    loaded: &Loaded,
+    plan: &Plan,
+    address: ServerAddress<'_>,
+) -> anyhow::Result<Arc<dyn Subject>> {
+    for kind in registry {
+        if let Some(subject) = kind.resolve(loaded, address)? {
             subject.check(loaded, plan)?;
             return Ok(subject);
         }
@@ -130,7 +138,11 @@ pub fn resolve(loaded: &Loaded, plan: &Plan, options: &LoadOptions) -> anyhow::R
 pub struct DatabaseKind;
 
 impl Kind for DatabaseKind {
-    fn resolve(&self, loaded: &Loaded, options: &LoadOptions) -> anyhow::Result<Option<Arc<dyn Subject>>> {
+    fn resolve(
+        &self,
+        loaded: &Loaded,
+        address: ServerAddress<'_>,
+    ) -> anyhow::Result<Option<Arc<dyn Subject>>> {
         let scenario = &loaded.scenario;
         if scenario.http.is_some() {
             return Ok(None);
@@ -139,7 +151,7 @@ impl Kind for DatabaseKind {
             scenario.service.is_none(),
             "service: a scenario that starts a service sends requests to it: add `http: {{}}`"
         );
-        Ok(Some(Arc::new(DatabaseAt(check::choose(options, scenario)?))))
+        Ok(Some(Arc::new(DatabaseAt(check::choose(address, scenario)?))))
     }
 }
 
@@ -195,18 +207,22 @@ impl Subject for DatabaseAt {
 pub struct ServiceKind;
 
 impl Kind for ServiceKind {
-    fn resolve(&self, loaded: &Loaded, options: &LoadOptions) -> anyhow::Result<Option<Arc<dyn Subject>>> {
+    fn resolve(
+        &self,
+        loaded: &Loaded,
+        address: ServerAddress<'_>,
+    ) -> anyhow::Result<Option<Arc<dyn Subject>>> {
         let scenario = &loaded.scenario;
         let Some(section) = &scenario.http else { return Ok(None) };
         let Some(staging) = &scenario.service else {
-            return Ok(Some(Arc::new(RunningService(url(&section.url, options)?))));
+            return Ok(Some(Arc::new(RunningService(url(&section.url, address)?))));
         };
         ensure!(
             section.url.is_empty(),
             "http.url: the service that is started has an address of its own; leave out `url`, or `service`"
         );
         let staging = staging.clone().rooted(&loaded.base);
-        Ok(Some(Arc::new(ManagedService { staging, server: check::choose(options, scenario)? })))
+        Ok(Some(Arc::new(ManagedService { staging, server: check::choose(address, scenario)? })))
     }
 }
 
@@ -338,12 +354,12 @@ fn place(ground: Ground<'_>, choice: &Choice, manner: Manner, runtime: &Runtime)
 }
 
 /// The command line's URL, or else the scenario's.
-fn url(typed: &str, options: &LoadOptions) -> anyhow::Result<String> {
+fn url(typed: &str, address: ServerAddress<'_>) -> anyhow::Result<String> {
     ensure!(
-        options.hosts.is_empty() && options.count == 1,
+        address.hosts.is_empty() && address.count == 1,
         "--hosts and --count are for databases, and this scenario loads a service"
     );
-    let url = options.server.as_deref().unwrap_or(typed);
+    let url = address.server.unwrap_or(typed);
     ensure!(
         url.is_empty() || url.contains("://"),
         "{}: the URL of a service begins with http:// or https://; a database has no place in a scenario that sends requests",

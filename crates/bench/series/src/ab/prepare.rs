@@ -133,7 +133,8 @@ fn side(flag: &str, settings: &Settings, words: &[String]) -> anyhow::Result<Pre
         settings.scenario
     );
     let plan = Plan::build(&loaded).with_context(|| format!("{flag}: scenario {}", settings.scenario))?;
-    let subject = resolve(&loaded, &plan, &load_options).with_context(|| flag.to_owned())?;
+    let subject = resolve(load_options.registry, &loaded, &plan, load_options.address())
+        .with_context(|| flag.to_owned())?;
     let own = Own::of(subject.as_ref(), &loaded);
     ensure!(
         !matches!(own, Own::Collections(_)) || loaded.scenario.existing == Existing::Refuse,

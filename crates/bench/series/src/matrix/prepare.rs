@@ -172,7 +172,7 @@ fn hash(loaded: &Loaded) -> String {
 /// Checks every cell as far as that can be done before a server is looked for, and looks what it takes.
 fn check_cells(cells: &[Cell], options: &LoadOptions) -> anyhow::Result<Vec<(Arc<dyn Subject>, Share)>> {
     let check = |cell: &Cell| {
-        let subject = resolve(&cell.loaded, &cell.plan, options)?;
+        let subject = resolve(options.registry, &cell.loaded, &cell.plan, options.address())?;
         let share = run_estimate::of(&cell.plan, &subject.estimate(&cell.loaded, &cell.plan)?);
         anyhow::Ok((subject, share))
     };

@@ -50,7 +50,7 @@ impl Kind for Scenario {
         let loaded = scenario::load(name, &overrides, None)?;
         let plan = Plan::build(&loaded).with_context(|| format!("scenario {name}"))?;
         let options = LoadOptions::on(row.server.clone(), registry, &Silent);
-        let subject = resolve(&loaded, &plan, &options)?;
+        let subject = resolve(options.registry, &loaded, &plan, options.address())?;
         check_cpus(row, subject.as_ref(), &plan)?;
         let host = host(subject.as_ref(), &loaded, &plan, row)?;
         let job = Job {
