@@ -96,7 +96,10 @@ impl From<anyhow::Error> for Failure {
 
 /// Gives an error its exit code.
 pub trait Deserves<T> {
-    /// The error's exit code is `exit`.
+    /// Pairs an error with its kind of exit.
+    ///
+    /// # Errors
+    /// The same error, paired.
     fn deserves(self, exit: Exit) -> Outcome<T>;
 }
 
