@@ -21,12 +21,12 @@ pub(crate) fn install(cache: &Path) -> Result<()> {
         return Ok(());
     }
     eprintln!("installing Prometheus into {}", directory.display());
-    let site = AtomicDir::new(&directory)?;
-    unpack(site.path()).context(
+    let partial = AtomicDir::new(&directory)?;
+    unpack(partial.path()).context(
         "install Prometheus: it takes apt-get, dpkg-deb and a network (other systems: unpack a release of Prometheus 2.42 or newer \
          so that prometheus/usr/bin/prometheus is in the cache)",
     )?;
-    site.commit().context("put Prometheus in its place")
+    partial.commit().context("put Prometheus in its place")
 }
 
 fn unpack(directory: &Path) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What can be done to a server on the timeline of a run, as typed.
+//! Defines the faults of a scenario's timeline, as typed.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::proxy::{self, Disturbance};
 
-/// What is done to a server.
+/// A fault of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fault {
@@ -130,7 +130,7 @@ impl Network {
         }
     }
 
-    /// What the proxy is told.
+    /// The disturbance of the proxy.
     pub const fn disturbance(self) -> Disturbance {
         match self {
             Self::Delay { by, jitter, direction } => Disturbance::Delay {

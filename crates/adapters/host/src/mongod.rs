@@ -1,4 +1,4 @@
-//! A user's own `mongod` from the PATH, started for a run on a directory of its own.
+//! Starts a user's own `mongod` from the PATH for a run, on a fresh directory.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use crate::home::Storage;
 use crate::launch_spec::LaunchSpec;
 use crate::local::Server;
 
-/// How to start one. It listens on 127.0.0.1 only and stands alone.
+/// How to start a `mongod`. It listens on 127.0.0.1 only and is standalone.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Where it keeps its data.
@@ -26,10 +26,10 @@ pub struct Options {
     pub args: Vec<OsString>,
 }
 
-/// It could not be started.
+/// A `mongod` could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is none.
+    /// There is none on the PATH.
     #[error("there is no mongod on the PATH: install MongoDB, give an address, or use the embedded server")]
     NotFound,
     /// It does not run.
@@ -93,7 +93,7 @@ fn args(options: &Options) -> Vec<OsString> {
     args
 }
 
-/// Message 23016 of its log, at a port that it was told.
+/// Finds message 23016 in its log.
 fn ready(line: &str, port: u16) -> Option<SocketAddr> {
     line.to_ascii_lowercase()
         .contains("waiting for connections")

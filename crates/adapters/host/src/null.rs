@@ -1,4 +1,4 @@
-//! The null server: acknowledges everything at once and keeps nothing.
+//! Runs the null server: it acknowledges everything immediately and stores nothing.
 //!
 //! What a load reaches against it is the ceiling of the ruler itself. A freeze makes it a server that stalls, for the
 //! self-test of response times.

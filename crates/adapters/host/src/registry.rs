@@ -1,4 +1,4 @@
-//! The servers that were left running on purpose (`plimsoll server start`), one small file each in the cache.
+//! Records the servers that `plimsoll server start` left running, one small file each in the cache.
 
 use std::fs;
 use std::io;
@@ -157,7 +157,7 @@ impl Registry {
     }
 }
 
-/// What is not there any more needs no removing.
+/// A missing directory is no error.
 fn absent(removed: io::Result<()>) -> io::Result<()> {
     removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }

@@ -1,4 +1,4 @@
-//! The scripted server: answers as a test tells it to, and remembers every command word for word.
+//! Runs the scripted server: it answers as a test programs it, and records every command byte by byte.
 //!
 //! It stands in for deployments that cannot be had on one machine: a mongos, a replica set that lags.
 

@@ -1,19 +1,18 @@
-//! Waiting for the reports of a producer without spinning.
+//! Waits for a producer's reports with growing sleeps instead of spinning.
 //!
-//! The client library counts the time that a poll may take in whole milliseconds: asked to wait for one or less, it asks its
-//! queue again and again until the time is over, and a core is busy with that. Who waits for reports polls without waiting
-//! instead, and sleeps in between.
+//! The client library counts a poll's timeout in whole milliseconds. With one or less it spins on its queue until the timeout and
+//! keeps a core busy. So callers poll without waiting, and sleep in between.
 
 use std::time::Duration;
 
 use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
 
-/// A record that is acknowledged at once is not noticed later than this.
+/// The first sleep: the longest delay in noticing a fast acknowledgement.
 const SHORTEST: Duration = Duration::from_micros(50);
-/// What takes longer anyway is looked for as seldom as this.
+/// The longest sleep.
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// Sleeps that grow while nothing comes.
+/// Sleeps that double while no report arrives.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
@@ -24,7 +23,7 @@ impl Backoff {
         Self { next: SHORTEST }
     }
 
-    /// Something came: more may follow at once.
+    /// Starts again with the shortest sleep: after one report more may follow soon.
     pub(crate) const fn reset(&mut self) {
         self.next = SHORTEST;
     }

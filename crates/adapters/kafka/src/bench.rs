@@ -1,4 +1,4 @@
-//! The bare client library in a loop: what the engine is measured beside.
+//! Runs the bare client library in a loop: the baseline of the pipeline benchmarks.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::metadata_client::MetadataClient;
 /// How long a loop waits for the next message at once.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What a loop moved, and how long it took.
+/// The records that a loop moved, and the time it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Records.
@@ -35,7 +35,7 @@ pub fn library() -> String {
     rdkafka::util::get_rdkafka_version().1
 }
 
-/// What a loop does with a record.
+/// The use that a loop makes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// It asks how long the payload is.

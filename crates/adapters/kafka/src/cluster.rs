@@ -1,4 +1,4 @@
-//! How a cluster is reached: its settings as the client library takes them, and what its clients say.
+//! Builds the client settings of a cluster, and keeps the last error of its clients.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use crate::error::{Error, is_secret, words};
 use crate::scenario;
 
-/// Properties that are not the user's, and what to do instead. A name that ends with a dot stands for all that begin so.
+/// Properties that a user may not set, and the alternative. A name that ends with a dot is a prefix.
 const OWNED: &[(&str, &str)] = &[
     ("bootstrap.servers", "say `brokers`"),
     ("metadata.broker.list", "say `brokers`"),
@@ -42,7 +42,7 @@ const OWNED: &[(&str, &str)] = &[
     ("test.", "it belongs to the client library's own tests"),
 ];
 
-/// A cluster that can be named to the client library.
+/// A cluster: its brokers and its client properties.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cluster {
     brokers: String,
@@ -76,7 +76,7 @@ impl Cluster {
         &self.brokers
     }
 
-    /// The settings of any client of it; what a client needs besides comes on top.
+    /// The settings of any client of it; each client adds its own.
     pub(crate) fn config(&self) -> ClientConfig {
         self.config_with(&[])
     }
@@ -116,19 +116,19 @@ fn is_owned(name: &str, owned: &str) -> bool {
     if owned.ends_with('.') { name.starts_with(owned) } else { name == owned || name.ends_with("_cb") }
 }
 
-/// Keeps what a client said last of its troubles, for the error that may follow.
+/// Keeps the last error of a client, for the error that may follow.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     last: Mutex<Option<String>>,
 }
 
 impl Watch {
-    /// The last trouble.
+    /// The last error.
     pub(crate) fn last(&self) -> Option<String> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes a trouble. "All brokers are down" says less than what came before it.
+    /// Records an error. "All brokers are down" says less than the error before it.
     pub(crate) fn note(&self, error: &KafkaError, reason: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none() || error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_that_is_ours_is_refused_with_what_to_say_instead() {
+    fn an_owned_property_is_refused_with_its_alternative() {
         for (name, why) in OWNED {
             let name =
                 if name.ends_with('.') { format!("{name}mock.num.brokers") } else { (*name).to_owned() };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_trouble_that_says_something_is_kept() {
+    fn the_last_meaningful_error_is_kept() {
         let watch = Watch::default();
         watch.note(&KafkaError::Global(RDKafkaErrorCode::BrokerTransportFailure), "connection refused");
         watch.note(&KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");

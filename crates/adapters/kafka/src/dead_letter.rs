@@ -1,4 +1,4 @@
-//! A dead letter as a record: the event as it was read, with its own headers and why it is here.
+//! Encodes a dead letter as a record: the event as read, its headers, and the reason.
 
 use plimsoll_pipeline::{Batch, Cause, Event};
 

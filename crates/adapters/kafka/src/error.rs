@@ -1,21 +1,21 @@
-//! What can go wrong before anything moves, and what to do about it.
+//! Defines the errors before the first record, each with its remedy.
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 /// A cluster cannot be used as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A property that is ours.
+    /// A property that a user may not set.
     #[error("the property {name:?} cannot be set: {why}")]
     Owned {
         /// The property.
         name: String,
-        /// What to do instead.
+        /// The alternative.
         why: &'static str,
     },
     /// The client library does not take the settings.
     #[error(
-        "the Kafka client refuses its settings ({0}): mend `properties` (librdkafka's CONFIGURATION.md lists them)"
+        "the Kafka client refuses its settings ({0}): correct `properties` (librdkafka's CONFIGURATION.md lists them)"
     )]
     Config(String),
     /// Nobody answers.
@@ -27,12 +27,12 @@ pub enum Error {
         brokers: String,
         /// How long.
         seconds: u64,
-        /// What the client said last.
+        /// The client's last error.
         reason: String,
     },
     /// There is no such topic.
     #[error(
-        "there is no topic {topic:?} at {brokers}: create it, or mend its name (topics are never created by writing to them)"
+        "there is no topic {topic:?} at {brokers}: create it, or correct its name (topics are never created by writing to them)"
     )]
     NoTopic {
         /// The topic.
@@ -46,9 +46,9 @@ pub enum Error {
     /// Something else was refused.
     #[error("{action} was refused ({reason})")]
     Refused {
-        /// What was tried, with its object.
+        /// The action with its object.
         action: String,
-        /// What the broker or the client said.
+        /// The error of the broker or the client.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a group has committed on a topic is taken back, so that it reads the topic from its beginning.
+//! Resets a group's committed offsets, so that it reads a topic from its beginning.
 
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, Watch};
 use crate::error::{Error, words};
 use crate::topic::Extent;
 
-/// How often it is tried again.
+/// The pause between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(200);
 
 /// Sets a group's offsets on a topic to where its partitions begin; what it has on other topics stays. A broker may keep

@@ -1,4 +1,4 @@
-//! Kafka behind the pipeline's ports: a source, sinks, topics, and a broker for tests and trials.
+//! Implements the pipeline's ports for Kafka: a source, sinks, topics, and a broker for tests and trials.
 //!
 //! Read in this order: what a scenario may say ([`scenario`]), how a cluster is reached ([`Cluster`]), then the edges
 //! themselves. Everything blocks. It must never learn what another source or sink is.

@@ -1,8 +1,7 @@
-//! What a transactional sink must know of the group that its source is a member of.
+//! Tells a transactional sink the group generation and the partitions of its source.
 //!
-//! The fence is the group's own: offsets that are sent to a transaction carry the generation in which they were read. The
-//! partitions held and that generation are read together, so a partition that went to another member is either missed
-//! here or refused by the broker.
+//! The group fences stale members: offsets in a transaction carry the generation in which they were read. The assigned partitions
+//! and that generation are read together, so a reassigned partition is either noticed here or refused by the broker.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_pipeline::{Batch, Claim, Partition, Position, PositionError, PositionStore};
 use rdkafka::consumer::ConsumerGroupMetadata;
 
-/// Shared by a source and the sinks whose transactions keep its offsets.
+/// Shared by a source and the sinks whose transactions store its offsets.
 ///
-/// It is the pipeline's store of positions too, but for one thing only: it gives each assignment of a partition an epoch
-/// of its own, by which a batch of an earlier one is known. The offsets themselves are kept by the group.
+/// It also implements the pipeline's position store, only to give each assignment of a partition a new epoch, which identifies
+/// batches of an earlier one. The group itself stores the offsets.
 #[derive(Default)]
 pub struct Membership {
     state: Mutex<State>,

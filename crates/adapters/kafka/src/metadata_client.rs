@@ -1,4 +1,4 @@
-//! A client that only asks: which partitions a topic has, and where they begin and end.
+//! Asks a cluster for metadata: a topic's partitions, and where each begins and ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use rdkafka::metadata::Metadata;
 use crate::cluster::{Cluster, Watch};
 use crate::error::{Error, said, words};
 
-/// How long one question may take before the next try.
+/// The limit of one request before the retry.
 const ASK_LIMIT: Duration = Duration::from_secs(2);
-/// How long a client listens to its own troubles between two questions.
+/// How long the client is polled for its own errors between two requests.
 const LISTEN: Duration = Duration::from_millis(100);
 
-/// A client that only asks. It is a consumer without a group: such a one never creates a topic by asking for it.
+/// A client for metadata. It is a consumer without a group, because such a client never creates a topic by asking for it.
 pub(crate) struct MetadataClient {
     client: BaseConsumer<Watch>,
     cluster: Cluster,
-    /// Those of the pipeline that waits for the answer, if one does.
+    /// The lanes of the pipeline that waits for the answer, if one does.
     lanes: Option<Arc<Assignments>>,
 }
 
 impl MetadataClient {
-    /// A client of a cluster; it connects when it asks.
+    /// A client of a cluster; it connects with the first request.
     pub(crate) fn of(cluster: &Cluster) -> Result<Self, Error> {
         let made = cluster.config().create_with_context(Watch::default());
         let client = made.map_err(|error| Error::Config(words(&error)))?;
         Ok(Self { client, cluster: cluster.clone(), lanes: None })
     }
 
-    /// The same for a pipeline: when that is ended at once, it asks no more.
+    /// The same for a pipeline: once the pipeline is aborted, it stops retrying.
     #[must_use]
     pub(crate) fn of_pipeline(self, lanes: &Arc<Assignments>) -> Self {
         Self { lanes: Some(Arc::clone(lanes)), ..self }
@@ -76,7 +76,7 @@ impl MetadataClient {
             let left = limit.saturating_sub(Duration::from_nanos(clock::now().since(began)));
             match self.client.fetch_watermarks(topic, partition, left.max(LISTEN)) {
                 Ok(ends) => return Ok(ends),
-                // A partition that was just made has a leader before that leader knows it.
+                // A new partition has a leader before that leader knows it.
                 Err(error) if error.rdkafka_error_code().is_some_and(is_passing) && !left.is_zero() => {
                     drop(self.client.poll(LISTEN));
                 }
@@ -101,7 +101,7 @@ impl MetadataClient {
                 (Some(RDKafkaErrorCode::UnknownTopicOrPartition), _) => return Err(self.no_topic(topic)),
                 (Some(code), _) if !is_passing(code) => return Err(refused(topic, code)),
                 _ if left.is_zero() || self.is_over() => return Err(self.unreachable(limit)),
-                // Nobody listens, or a leader is being chosen.
+                // No broker listens, or a leader election is running.
                 _ => drop(self.client.poll(LISTEN)),
             }
         }
@@ -125,7 +125,7 @@ fn refused(topic: &str, code: RDKafkaErrorCode) -> Error {
     Error::Refused { action: format!("asking for the topic {topic:?}"), reason: said(code) }
 }
 
-/// The first error that the answer tells of a topic or of its partitions.
+/// The first error of a topic or of its partitions in the answer.
 fn trouble(metadata: &Metadata) -> Option<RDKafkaErrorCode> {
     let of_topics = metadata.topics().iter().filter_map(|topic| topic.error());
     let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
@@ -133,7 +133,7 @@ fn trouble(metadata: &Metadata) -> Option<RDKafkaErrorCode> {
     of_topics.chain(of_partitions).find(|error| error.is_error()).map(RDKafkaErrorCode::from)
 }
 
-/// Whether the same question may be answered later.
+/// Whether a retry may succeed.
 fn is_passing(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(

@@ -1,4 +1,4 @@
-//! What a pipeline's file may say about Kafka, as typed.
+//! Defines the Kafka keys of a pipeline's file, as typed.
 
 use std::collections::BTreeMap;
 use std::fmt;

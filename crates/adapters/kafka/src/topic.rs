@@ -1,4 +1,4 @@
-//! Topics: made, described, emptied and removed.
+//! Creates, describes, empties and deletes topics.
 
 use std::future::Future;
 use std::pin::pin;
@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// More partitions are a mistake.
 pub const PARTITIONS_MAX: u16 = 1024;
 
-/// What a topic is to be.
+/// The shape of a new topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
     /// Its name.

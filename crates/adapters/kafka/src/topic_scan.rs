@@ -1,4 +1,4 @@
-//! What a topic holds, record by record: what an audit holds a destination against.
+//! Scans a topic record by record, so that an audit can compare a destination with it.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::cluster::{Cluster, Watch};
 use crate::error::{Error, words};
 use crate::topic::{Admin, Extent};
 
-/// How long the library is waited for at once.
+/// The timeout of one poll.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A record that is there.
+/// A record of the topic.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// Its partition.
@@ -28,7 +28,8 @@ pub struct Record<'a> {
     pub payload: Option<&'a [u8]>,
 }
 
-/// Reads a topic from its beginning to where it ends now, and shows `see` each record that was committed; gives where each partition begins and ends. It belongs to no group and commits nothing.
+/// Reads a topic from its beginning to where it ends now, and passes each committed record to `see`; returns where each partition
+/// begins and ends. It joins no group and commits nothing.
 ///
 /// # Errors
 /// [`Error::NoTopic`], [`Error::Unreachable`], [`Error::Refused`]; also when no record comes for `silence`.
@@ -49,7 +50,7 @@ pub fn scan(
                 heard = clock::now();
                 let (partition, offset) = (record.partition().unsigned_abs(), record.offset().unsigned_abs());
                 let extent = extents.iter().find(|extent| extent.partition == partition);
-                // What was written since it was asked belongs to the next scan.
+                // Records written after the start belong to the next scan.
                 if extent.is_some_and(|extent| offset < extent.end) {
                     see(Record { partition, offset, key: record.key(), payload: record.payload() });
                 } else {

@@ -1,4 +1,4 @@
-//! Makes vectors of texts.
+//! Embeds texts: tokenises, batches, runs the model, pools.
 
 use std::path::PathBuf;
 

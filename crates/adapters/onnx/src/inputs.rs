@@ -1,4 +1,4 @@
-//! What a model asks for, and the values that it is given: models of other exporters differ in that.
+//! Builds the input tensors of a model; exporters differ in their names and types.
 
 use ort::session::SessionInputValue;
 use ort::value::{Outlet, Tensor, TensorElementType, TensorRef, ValueType};

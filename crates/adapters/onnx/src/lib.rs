@@ -1,4 +1,4 @@
-//! Makes vectors of texts with an ONNX model, in this process.
+//! Embeds texts with an ONNX model in this process.
 //!
 //! Read in this order: what is asked for ([`settings`]), who makes vectors ([`Embedder`]), how near those of a smaller model
 //! are ([`Quality`]), and where the model comes from ([`model`]). It must never fetch anything by itself.

@@ -1,4 +1,4 @@
-//! From the vectors of a text's tokens to the vector of the text: their mean, of length one.
+//! Pools token vectors into the vector of a text: their mean, scaled to length one.
 
 /// Adds up the vectors of a text's tokens (`tokens` × `out.len()` numbers, one token after the other), divides by their
 /// number and scales to length one. False if the result has no direction, because a number is not finite or all are

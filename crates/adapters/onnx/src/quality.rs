@@ -1,4 +1,4 @@
-//! How near the vectors of one model are to those of another.
+//! Measures how close the vectors of one model are to those of another.
 //!
 //! A smaller model is faster and less exact; its speed says nothing without these two numbers.
 

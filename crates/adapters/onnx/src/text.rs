@@ -1,4 +1,4 @@
-//! From a text to the numbers of its tokens.
+//! Tokenises a text.
 
 use std::any::Any;
 use std::fs;

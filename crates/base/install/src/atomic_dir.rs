@@ -1,4 +1,4 @@
-//! How a thing gets to its place: made beside it and renamed into it, so that what is there is whole.
+//! Builds a directory beside its target, then renames it, so that the target is always complete.
 
 use std::fs;
 use std::io;
@@ -6,61 +6,61 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// A directory in which something is made: `PLACE.partial`, on the file system of its place, so that renaming works. One that
-/// is left half-finished is never taken for an installation; the next try begins anew.
+/// A directory that is renamed to its target when it is complete: `TARGET.partial`, on the same file system. A half-finished one is
+/// never taken for an installation; the next try starts with an empty one.
 #[derive(Debug)]
 pub struct AtomicDir {
     path: PathBuf,
-    place: PathBuf,
+    target: PathBuf,
 }
 
 impl AtomicDir {
-    /// An empty site for what goes to `place`. The caller holds the lock.
+    /// Creates an empty directory that will become `target`. The caller holds the lock.
     ///
     /// # Errors
-    /// It cannot be emptied or made.
-    pub fn new(place: &Path) -> Result<Self, Error> {
-        let path = sibling(place, "partial");
+    /// It cannot be emptied or created.
+    pub fn new(target: &Path) -> Result<Self, Error> {
+        let path = sibling(target, "partial");
         remove(&path)?;
         fs::create_dir_all(&path).map_err(Error::at(&path))?;
-        Ok(Self { path, place: place.to_owned() })
+        Ok(Self { path, target: target.to_owned() })
     }
 
-    /// Where it is made.
+    /// The directory to build in.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts the whole site in its place, instead of what was there.
+    /// Renames it to its target, replacing it.
     ///
     /// # Errors
     /// It cannot be renamed.
     pub fn commit(self) -> Result<(), Error> {
-        replace(&self.path, &self.place)
+        replace(&self.path, &self.target)
     }
 
-    /// Puts one directory of the site in its place, instead of what was there, and removes the rest.
+    /// Renames one directory of it to the target, replacing it, and removes the rest.
     ///
     /// # Errors
-    /// It is not there, or cannot be renamed.
+    /// It is missing, or cannot be renamed.
     pub fn commit_part(self, name: &str) -> Result<(), Error> {
-        replace(&self.path.join(name), &self.place)?;
+        replace(&self.path.join(name), &self.target)?;
         remove(&self.path)
     }
 }
 
-/// The path beside `place` with a suffix: `PLACE.SUFFIX`. Dots in the name of the place stay.
-pub fn sibling(place: &Path, suffix: &str) -> PathBuf {
-    let mut path = place.as_os_str().to_owned();
+/// The path beside `target` with a suffix: `TARGET.SUFFIX`. Dots in the target's name stay.
+pub fn sibling(target: &Path, suffix: &str) -> PathBuf {
+    let mut path = target.as_os_str().to_owned();
     path.push(".");
     path.push(suffix);
     path.into()
 }
 
-/// Removes a directory. One that is not there needs no removing.
+/// Removes a directory. A missing one is no error.
 ///
 /// # Errors
-/// It is there and cannot be removed.
+/// It exists and cannot be removed.
 pub fn remove(directory: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::at(directory)(error)),
@@ -68,11 +68,11 @@ pub fn remove(directory: &Path) -> Result<(), Error> {
     }
 }
 
-fn replace(from: &Path, place: &Path) -> Result<(), Error> {
-    // What is new is looked for first: what is old must not go for nothing.
+fn replace(from: &Path, target: &Path) -> Result<(), Error> {
+    // Checked first: the old directory must not be removed for nothing.
     fs::metadata(from).map_err(Error::at(from))?;
-    remove(place)?;
-    fs::rename(from, place).map_err(Error::at(place))
+    remove(target)?;
+    fs::rename(from, target).map_err(Error::at(target))
 }
 
 #[cfg(test)]
@@ -80,49 +80,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thing_is_in_its_place_only_when_it_is_put_there() {
+    fn the_target_exists_only_after_the_commit() {
         let cache = tempfile::tempdir().unwrap();
-        let place = cache.path().join("tool-1.0");
-        let site = AtomicDir::new(&place).unwrap();
-        fs::write(site.path().join("tool"), "new").unwrap();
-        assert!(!place.exists());
-        site.commit().unwrap();
-        assert_eq!(fs::read_to_string(place.join("tool")).unwrap(), "new");
+        let target = cache.path().join("tool-1.0");
+        let partial = AtomicDir::new(&target).unwrap();
+        fs::write(partial.path().join("tool"), "new").unwrap();
+        assert!(!target.exists());
+        partial.commit().unwrap();
+        assert_eq!(fs::read_to_string(target.join("tool")).unwrap(), "new");
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
     }
 
     #[test]
-    fn what_an_interrupted_try_left_is_not_in_the_next() {
+    fn a_leftover_of_an_interrupted_try_is_removed() {
         let cache = tempfile::tempdir().unwrap();
-        let place = cache.path().join("tool");
-        fs::write(AtomicDir::new(&place).unwrap().path().join("half"), "").unwrap();
-        let site = AtomicDir::new(&place).unwrap();
-        assert_eq!(fs::read_dir(site.path()).unwrap().count(), 0);
+        let target = cache.path().join("tool");
+        fs::write(AtomicDir::new(&target).unwrap().path().join("half"), "").unwrap();
+        let partial = AtomicDir::new(&target).unwrap();
+        assert_eq!(fs::read_dir(partial.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn what_was_there_is_replaced_and_stays_when_there_is_nothing_new() {
+    fn the_old_target_is_replaced_and_stays_if_there_is_no_new_one() {
         let cache = tempfile::tempdir().unwrap();
-        let place = cache.path().join("tool");
-        fs::create_dir(&place).unwrap();
-        fs::write(place.join("old"), "").unwrap();
-        let site = AtomicDir::new(&place).unwrap();
-        assert!(site.commit_part("missing").is_err());
-        assert!(place.join("old").is_file());
-        AtomicDir::new(&place).unwrap().commit().unwrap();
-        assert!(place.is_dir() && !place.join("old").exists());
+        let target = cache.path().join("tool");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("old"), "").unwrap();
+        let partial = AtomicDir::new(&target).unwrap();
+        assert!(partial.commit_part("missing").is_err());
+        assert!(target.join("old").is_file());
+        AtomicDir::new(&target).unwrap().commit().unwrap();
+        assert!(target.is_dir() && !target.join("old").exists());
     }
 
     #[test]
-    fn a_part_is_put_in_its_place_and_the_rest_goes() {
+    fn a_part_is_committed_and_the_rest_removed() {
         let cache = tempfile::tempdir().unwrap();
-        let place = cache.path().join("tool");
-        let site = AtomicDir::new(&place).unwrap();
-        fs::create_dir(site.path().join("jars")).unwrap();
-        fs::write(site.path().join("jars/a.jar"), "").unwrap();
-        fs::write(site.path().join("pom.xml"), "").unwrap();
-        site.commit_part("jars").unwrap();
-        assert!(place.join("a.jar").is_file());
+        let target = cache.path().join("tool");
+        let partial = AtomicDir::new(&target).unwrap();
+        fs::create_dir(partial.path().join("jars")).unwrap();
+        fs::write(partial.path().join("jars/a.jar"), "").unwrap();
+        fs::write(partial.path().join("pom.xml"), "").unwrap();
+        partial.commit_part("jars").unwrap();
+        assert!(target.join("a.jar").is_file());
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
     }
 

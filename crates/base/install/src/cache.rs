@@ -1,18 +1,18 @@
-//! Where Plimsoll keeps what it brought to this machine.
+//! Locates the cache for installed programs.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A directory for what can be fetched or built again.
+/// A directory for files that can be fetched or built again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     root: PathBuf,
 }
 
-/// No directory for the cache could be worked out.
+/// No directory for the cache is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no place for the cache: set PLIMSOLL_CACHE to a directory (HOME is not set either)")]
+#[error("there is no directory for the cache: set PLIMSOLL_CACHE to a directory (HOME is not set either)")]
 pub struct NoPlace;
 
 impl Cache {
@@ -38,7 +38,7 @@ impl Cache {
     }
 }
 
-/// A variable that is set to nothing counts as not set; the XDG specification ignores a relative path.
+/// An empty variable counts as unset; the XDG specification ignores a relative path.
 fn resolve(plimsoll: Option<OsString>, xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let path = |value: Option<OsString>| value.filter(|value| !value.is_empty()).map(PathBuf::from);
     path(plimsoll)
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_variable_that_is_set_decides() {
+    fn the_first_set_variable_decides() {
         check("/p", "/x", "/h", Some("/p"));
         check("", "/x", "/h", Some("/x/plimsoll"));
         check("", "", "/h", Some("/h/.cache/plimsoll"));

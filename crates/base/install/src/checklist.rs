@@ -1,4 +1,4 @@
-//! What the files of a directory must be.
+//! Verifies the files of a directory against a list of checksums.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,16 +13,16 @@ pub struct Checklist {
     sums: BTreeMap<String, String>,
 }
 
-/// A directory is not what its list says.
+/// A directory differs from its list.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// It cannot be read.
     #[error(transparent)]
     Io(#[from] Error),
-    /// A file of the list is not there.
+    /// A listed file is missing.
     #[error("{0} is missing")]
     Missing(String),
-    /// There is something that the list does not know.
+    /// An unlisted file exists.
     #[error("{0} is new")]
     New(String),
     /// A file has other contents.
@@ -32,13 +32,13 @@ pub enum CheckError {
 
 impl Checklist {
     /// The list in a text as `sha256sum` writes it: the digest, two blanks and the name, one file a line. Other lines are
-    /// passed over.
+    /// ignored.
     pub fn read(text: &str) -> Self {
         let lines = text.lines().filter_map(|line| line.split_once("  "));
         Self { sums: lines.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect() }
     }
 
-    /// Holds a directory to the list: no file may be missing, added or altered.
+    /// Compares a directory with the list: no file may be missing, added or altered.
     ///
     /// # Errors
     /// [`CheckError`], for the first file by name.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_is_an_error() {
+    fn a_missing_directory_is_an_error() {
         let error = Checklist::read("").check(Path::new("/nowhere/at-all")).unwrap_err();
         assert!(matches!(error, CheckError::Io(_)), "{error}");
     }

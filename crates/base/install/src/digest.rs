@@ -1,4 +1,4 @@
-//! The SHA-256 of a file.
+//! Computes the SHA-256 of a file.
 
 use std::fs::File;
 use std::io::{self, Read};

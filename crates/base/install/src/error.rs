@@ -1,4 +1,4 @@
-//! What the file system refuses.
+//! Defines the error of a file or directory that cannot be used.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// What is made of an error at `path`.
+    /// Maps an I/O error at `path`.
     pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self { path, source }

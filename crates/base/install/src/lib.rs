@@ -1,8 +1,8 @@
-//! Brings outside programs and files to this machine once, whole and checked.
+//! Installs outside programs and files on this machine once, completely and verified.
 //!
-//! Read in this order: where they are kept ([`Cache`]), who may bring one ([`Lock`]), the program that fetches or builds it
-//! ([`fetch`]), what the files are held to ([`digest`], [`Checklist`]), and how a thing gets to its place ([`AtomicDir`]). An
-//! installation takes the lock, looks whether the thing is there, and only then makes it:
+//! Read in this order: the directory of all installations ([`Cache`]), the right to install ([`Lock`]), the program that fetches or
+//! builds ([`fetch`]), the checksums ([`digest`], [`Checklist`]), and the renamed directory ([`AtomicDir`]). An installation takes
+//! the lock, checks whether it is needed, and only then starts:
 //!
 //! ```
 //! use plimsoll_install::{AtomicDir, Lock};
@@ -10,20 +10,20 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
 //! # let cache = directory.path();
-//! let place = cache.join("tool-1.0");
+//! let target = cache.join("tool-1.0");
 //! let _lock = Lock::take(cache, "tool.lock", || eprintln!("another process installs it"))?;
-//! if !place.is_dir() {
-//!     let site = AtomicDir::new(&place)?;
-//!     std::fs::write(site.path().join("tool"), "fetched, and held to its digest")?;
-//!     site.commit()?;
+//! if !target.is_dir() {
+//!     let partial = AtomicDir::new(&target)?;
+//!     std::fs::write(partial.path().join("tool"), "fetched and verified")?;
+//!     partial.commit()?;
 //! }
-//! assert!(place.join("tool").is_file());
+//! assert!(target.join("tool").is_file());
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Everything blocks. It must never learn what it brings: which program, by which tool and from where is the caller's; so is
-//! what is said about it on the way. It reads no clock.
+//! Everything blocks. The crate must not know what it installs: the caller chooses the program, the tool and the source, and reports
+//! the progress. It reads no clock.
 
 pub use cache::{Cache, NoPlace};
 pub use lock::Lock;

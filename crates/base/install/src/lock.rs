@@ -1,21 +1,20 @@
-//! One installation at a time, also of different processes.
+//! Lets only one process at a time install something.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::Path;
 
 use crate::Error;
 
-/// The right to install something; it goes with the value.
+/// The exclusive right to install something, until it is dropped.
 #[derive(Debug)]
 #[must_use = "without the lock two processes would install at once"]
 pub struct Lock {
-    /// The kernel gives the lock up when the file is closed, however its owner ends.
+    /// The kernel releases the lock when the file is closed, however its owner ends.
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock `name` in the cache at `cache`, which is created. While another process has it, this one waits, after a
-    /// call of `waiting`.
+    /// Takes the lock `name` in the cache at `cache`, which is created. If another process holds it, calls `waiting` and waits.
     ///
     /// # Errors
     /// The cache cannot be written.
@@ -42,7 +41,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn the_second_is_told_that_it_waits_and_comes_after_the_first() {
+    fn the_second_waits_for_the_first() {
         let cache = tempfile::tempdir().unwrap();
         let (order, (say, waits)) = (Mutex::new(Vec::new()), channel());
         let first = Lock::take(cache.path(), "lock", || {}).unwrap();
@@ -59,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn things_with_locks_of_their_own_do_not_wait_for_each_other() {
+    fn different_locks_do_not_wait_for_each_other() {
         let cache = tempfile::tempdir().unwrap();
         let _one = Lock::take(cache.path(), "one.lock", || {}).unwrap();
         let _other = Lock::take(cache.path(), "other.lock", || panic!("nobody has it")).unwrap();

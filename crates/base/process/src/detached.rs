@@ -1,4 +1,4 @@
-//! A process that was left running, found again: it may not be our child.
+//! Finds, checks and stops a process that was left running; it may not be a child of this one.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,20 +11,20 @@ use rustix::process::{Signal, pidfd_send_signal};
 use crate::child::Ending;
 use crate::procfs;
 
-/// How long the kernel may take over a process that was killed.
+/// How long the kernel may take to remove a killed process.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// One process for good: ids are used again, this pair is not.
+/// Identifies one process for ever: IDs are reused, this pair is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detached {
-    /// Its process.
+    /// Its process ID.
     pub pid: u32,
     /// When it started, in clock ticks since boot.
     pub started_ticks: u64,
 }
 
 impl Detached {
-    /// The process that has this id now; nothing if there is none.
+    /// The current process of this ID, if there is one.
     pub fn of(pid: u32) -> Option<Self> {
         Some(Self { pid, started_ticks: procfs::started(pid)? })
     }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_runs_is_found_and_ended() {
+    fn a_running_process_is_found_and_ended() {
         let mut process = sleeper();
         let found = Detached::of(process.id()).unwrap();
         assert!(found.is_running());
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_listen_is_killed() {
+    fn a_process_that_ignores_the_signal_is_killed() {
         let mut deaf = Command::new("/bin/sh");
         deaf.args(["-c", "trap '' TERM; echo deaf; while :; do sleep 0.01; done"]).stdout(Stdio::piped());
         let mut process = deaf.spawn().unwrap();

@@ -1,15 +1,15 @@
-//! What a child printed: the end of it for an error, and what is new for who waits for a word. However long a log is, no more
-//! than a bounded part of it is read.
+//! Reads the output of a child: its last lines for an error, and its new lines for a start. However long a log is, only a bounded
+//! part of it is read.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How many of the last lines are told.
+/// The lines that an error quotes.
 const TAIL_LINES: usize = 15;
-/// And the most that is read of them.
+/// The most bytes that are read for them.
 const TAIL_BYTES: u64 = 8 << 10;
-/// The most that is read at one look, and the longest line.
+/// The most bytes of one read, and the longest line.
 const LOOK_BYTES_MAX: u64 = 1 << 20;
 
 /// The last lines of a log, for an error.
@@ -20,7 +20,7 @@ pub fn tail(log: &Path) -> String {
     }
 }
 
-/// The same, one by one; none where it printed nothing.
+/// The last lines one by one; none if it printed nothing.
 pub fn last_lines(log: &Path) -> Vec<String> {
     let text = end(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -37,23 +37,23 @@ fn end(log: &Path) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Reads on in a log.
+/// Follows a log.
 #[derive(Debug)]
 pub(crate) struct Follow {
     log: PathBuf,
     position: u64,
-    /// The beginning of a line that is not whole yet.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
 }
 
 impl Follow {
-    /// From where the log ends now; it may not be there yet.
+    /// Starts at the current end of the log, which may not exist yet.
     pub(crate) fn from_end(log: &Path) -> Self {
         let position = fs::metadata(log).map_or(0, |log| log.len());
         Self { log: log.to_owned(), position, rest: Vec::new() }
     }
 
-    /// The whole lines since the last time, with their ends.
+    /// The whole lines since the last call, with their ends.
     pub(crate) fn fresh(&mut self) -> String {
         let before = self.rest.len();
         self.read();
@@ -69,7 +69,7 @@ impl Follow {
     fn read(&mut self) {
         let Ok(mut file) = File::open(&self.log) else { return };
         if file.seek(SeekFrom::Start(self.position)).is_ok() {
-            // What cannot be read right now may be at the next look.
+            // The next call retries.
             let _ = file.take(LOOK_BYTES_MAX).read_to_end(&mut self.rest);
         }
     }

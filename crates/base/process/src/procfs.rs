@@ -1,4 +1,4 @@
-//! Whether a process is there, and what it has started, from `/proc`.
+//! Reads from `/proc` whether a process exists, its children and its threads.
 
 use std::fs;
 use std::io;
@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Whether a process is there and is not a zombie.
+/// Whether a process exists and is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     let stat = stat(pid).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
 }
 
-/// When a process started, in clock ticks since boot. With the process id it names one process for good, though ids are
-/// used again.
+/// When a process started, in clock ticks since boot. With the process ID it identifies one process for ever, though IDs are
+/// reused.
 pub fn started(pid: u32) -> Option<u64> {
     stat_field(&stat(pid)?, 22)
 }
 
-/// The processes that a process has started and that are still there; none where the system does not tell.
+/// The running children of a process; none where the system does not report them.
 pub fn started_by(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(directory(pid).join("task")).into_iter().flatten().flatten();
     let told = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -35,8 +35,8 @@ pub fn stat_field(stat: &str, number: usize) -> Option<u64> {
     fields.split_ascii_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
-/// What the threads of a process do, each as its name, its state in a letter as proc(5) has it, and where in the kernel it
-/// waits, if the system tells.
+/// The threads of a process, each with its name, its state (a letter of proc(5)) and, if the system reports it, the kernel
+/// function in which it waits.
 pub(crate) fn threads(pid: u32) -> Vec<String> {
     let threads = fs::read_dir(directory(pid).join("task")).into_iter().flatten().flatten();
     let told = threads.filter_map(|thread| {
@@ -48,7 +48,7 @@ pub(crate) fn threads(pid: u32) -> Vec<String> {
     told.collect()
 }
 
-/// A handle that names this process for good, though its id may be used again.
+/// A handle that identifies this process for ever, though its ID may be reused.
 pub(crate) fn handle(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)

@@ -85,7 +85,7 @@ fn root(cache: &Cache) -> PathBuf {
     cache.root().join(format!("{PACKAGE}-{VERSION}"))
 }
 
-/// Installs it, unless it is installed; returns the program's path. Takes about 5 minutes on two cores and calls `progress` at
+/// Installs it, unless it is installed; returns the program's path. Takes about 6 minutes on two cores and calls `progress` at
 /// every step, and at least once a second while it compiles. Two processes that call this at once build it once.
 ///
 /// # Errors

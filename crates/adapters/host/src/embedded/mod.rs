@@ -1,7 +1,6 @@
-//! The embedded server: SecantusDB, MongoDB's protocol over WiredTiger, for when no server is at hand.
+//! Starts the embedded server: SecantusDB, MongoDB's protocol over WiredTiger, for when no other server exists.
 //!
-//! It is licensed under the GPL-2.0, so it is a program of its own that is built on this machine and run as a separate
-//! process; nothing of it is linked.
+//! Its licence is the GPL-2.0, so it is built on this machine and runs as a separate process; no code of it is linked.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -22,7 +21,7 @@ pub use install::{InstallError, Progress, Step, VERSION, binary, install, is_ins
 /// How to start one.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What it promises about an acknowledged write.
+    /// The durability of an acknowledged write.
     pub profile: Profile,
     /// Where it keeps its data; an empty storage already takes 128 MiB, its first journal file.
     pub storage: Storage,
@@ -34,21 +33,21 @@ pub struct Options {
     pub args: Vec<OsString>,
 }
 
-/// It could not be started.
+/// The embedded server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is not there yet.
+    /// It is not installed.
     #[error("the embedded server is not installed: run `plimsoll server install` (about 6 minutes, once)")]
     NotInstalled,
     /// It does not run.
     #[error(transparent)]
     Start(#[from] plimsoll_process::Error),
-    /// It runs but could not be written down.
+    /// It runs, but could not be registered.
     #[error(transparent)]
     Registry(#[from] registry::Error),
 }
 
-/// Starts one that ends with the value returned, or with this process. Blocks until it listens, about a second.
+/// Starts a server that ends when the returned value is dropped, or with this process. Blocks until it listens, about a second.
 ///
 /// # Errors
 /// [`Error::NotInstalled`]; [`Error::Start`] with the last lines of its log.
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_installed_is_said_to_be_so() {
+    fn a_missing_installation_is_an_error() {
         let cache = Cache::at("/nonexistent");
         assert!(matches!(start(&cache, &Options::default()), Err(Error::NotInstalled)));
     }

@@ -1,4 +1,4 @@
-//! The documents of one collection, in the order of storing, found again by their `_id`.
+//! Stores the documents of one collection in insertion order, indexed by `_id`.
 
 use std::collections::HashMap;
 

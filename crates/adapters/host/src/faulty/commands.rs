@@ -1,4 +1,4 @@
-//! What each command of a faulty server does.
+//! Executes the commands of a faulty server.
 
 use bson::raw::RawBsonRef;
 use bson::{RawDocument, rawdoc};

@@ -1,4 +1,4 @@
-//! Walks a collection batch by batch.
+//! Returns a collection batch by batch.
 
 use super::collection::Collection;
 use super::filter::Filter;

@@ -1,4 +1,4 @@
-//! The filters that a faulty server understands: none, one `_id`, or a range of `_id`s.
+//! Parses the filters that a faulty server supports: none, one `_id`, or a range of `_id`s.
 
 use std::ops::Bound;
 

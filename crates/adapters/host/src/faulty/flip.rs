@@ -1,4 +1,4 @@
-//! Chooses a bit whose flip changes what a document says and leaves it a valid document.
+//! Chooses a bit whose flip changes a document's content and keeps the document valid.
 
 use std::ops::Range;
 

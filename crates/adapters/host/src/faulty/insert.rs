@@ -1,4 +1,4 @@
-//! `insert`: documents in, write errors out.
+//! Executes `insert`: stores documents, returns write errors.
 
 use bson::{Bson, Document, RawDocument, doc};
 

@@ -1,6 +1,6 @@
-//! The faulty server: stores documents in memory and, as it is told, forgets, flips a bit of, or doubles some of them.
+//! Runs the faulty server: it stores documents in memory and forgets, corrupts or duplicates a stated share of them.
 //!
-//! It acknowledges every lie and keeps an exact record of it, so that an audit can be held against the truth. It knows
+//! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit with it. It knows
 //! `insert` (with duplicate keys), `find` (all, by `_id`, or by a range of `_id`s), `getMore`, `killCursors`, `count`,
 //! `drop`, `create`, `listCollections` and the commands of every server; it refuses what it would get wrong.
 
@@ -27,27 +27,27 @@ mod store;
 
 use store::Store;
 
-/// Which documents it lies about. Documents are counted from 1 over all connections, in the order in which they are
-/// stored; real duplicates are not counted. Of every so many in a row, one is lied about: the last, or with a seed any.
-/// One document suffers one lie at most: forgetting comes before flipping, flipping before doubling. Zero is never.
+/// The defects of a faulty server. Documents are counted from 1 over all connections, in insertion order; refused duplicates
+/// are not counted. Of every n in a row one is damaged: the last, or with a seed any. A document has one defect at most:
+/// forgetting comes before flipping, flipping before duplicating. Zero means never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defects {
-    /// Acknowledge every so-manieth document and do not store it.
+    /// Acknowledge every n-th document and do not store it.
     pub forget_every: Option<u64>,
-    /// Flip one bit of the content of every so-manieth document. One without content but its `_id` stays as it is.
+    /// Flip one bit of the content of every n-th document. A document with only an `_id` is left alone.
     pub flip_every: Option<u64>,
-    /// Store every so-manieth document a second time, under a new ObjectId.
+    /// Store every n-th document a second time, under a new ObjectId.
     pub duplicate_every: Option<u64>,
-    /// What the choice follows from; without it, it is the last document of each stretch.
+    /// The seed of the choice within each stretch; without it the last document is chosen.
     pub seed: Option<u64>,
 }
 
-/// How it behaves.
+/// The settings of a faulty server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What it lies about.
+    /// The documents that it damages.
     pub defects: Defects,
-    /// The most bytes of documents, keys and records that it keeps; what is above is refused with code 146.
+    /// The most bytes of documents, keys and log that it keeps; it refuses more with code 146.
     pub memory_bytes_max: u64,
 }
 
@@ -58,10 +58,10 @@ impl Default for Options {
     }
 }
 
-/// A document that was lied about.
+/// A damaged document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Victim {
-    /// Its number in the order of storing, from 1.
+    /// Its number in insertion order, from 1.
     pub number: u64,
     /// `database.collection`.
     pub namespace: String,
@@ -89,7 +89,7 @@ pub struct Duplicate {
     pub copy: ObjectId,
 }
 
-/// Every lie, in the order of telling.
+/// All defects, in the order in which they happened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DefectLog {
     /// Acknowledged and not stored.
@@ -121,7 +121,7 @@ impl Server {
         self.listener.address()
     }
 
-    /// What it lied about so far. A copy.
+    /// A copy of the defects so far.
     pub fn record(&self) -> DefectLog {
         self.listener.service().store().record().clone()
     }

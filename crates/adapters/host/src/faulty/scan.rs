@@ -1,4 +1,4 @@
-//! Walks the elements of a BSON document by their places in its bytes, without trusting any of them.
+//! Scans the elements of a BSON document by their byte positions, without trusting any of them.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Everything that a faulty server knows: collections, cursors, and what it lied about.
+//! Holds the state of a faulty server: collections, cursors, and the log of its defects.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use super::collection::{self, Collection};
 use super::cursor::Cursor;
 use super::{DefectLog, Duplicate, Flip, Options, Victim, flip};
 
-/// What one line of the record costs besides its `_id`, in bytes.
+/// The cost of one entry of the defect log besides its `_id`, in bytes.
 const RECORD_COST: u64 = 160;
 
 /// The state behind the lock.
@@ -33,7 +33,7 @@ pub(crate) enum Refusal {
     Full,
 }
 
-/// What is done with a document that is acknowledged.
+/// The treatment of an acknowledged document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Kept,
@@ -67,7 +67,7 @@ impl Store {
         self.options.memory_bytes_max
     }
 
-    /// Acknowledges one document, and stores it or lies.
+    /// Acknowledges one document, and stores or damages it.
     ///
     /// # Errors
     /// [`Refusal`]; nothing is stored or counted then.
@@ -178,7 +178,7 @@ fn fate(options: Options, number: u64) -> Fate {
     }
 }
 
-/// Whether a document is the one of its stretch of `every` that this kind of lie is told about.
+/// Whether a document is the one of its stretch of `every` that gets this kind of defect.
 fn is_chosen(number: u64, every: u64, seed: Option<u64>, lie: u64) -> bool {
     let Some((stretch, place)) = (number - 1).checked_div(every).zip((number - 1).checked_rem(every)) else {
         return false;

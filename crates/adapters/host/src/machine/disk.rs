@@ -1,4 +1,4 @@
-//! How busy a disk is, as the kernel counts it.
+//! Reads how busy a disk is from the kernel's counters.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

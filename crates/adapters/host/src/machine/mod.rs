@@ -1,4 +1,4 @@
-//! The machine that Plimsoll runs on, as it describes itself.
+//! Describes the machine that Plimsoll runs on.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,11 +1,11 @@
-//! The size of one collection.
+//! Reads the size of one collection.
 
 use bson::RawDocument;
 
 use super::Maker;
 use super::field::count;
 
-/// A collection's size, as the server tells it. What it does not tell is absent.
+/// A collection's size as the server reports it. A value that it does not report is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CollectionStats {
     /// Documents, from the server's metadata: after a crash it may be off.

@@ -1,4 +1,4 @@
-//! What a server is, from what it says of itself.
+//! Reads a server's facts off its own answers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use plimsoll_measure::environment::ServerFacts;
 use super::field::{at, text};
 use super::normalise::storage_engine;
 
-/// The parameters that change what a load meets.
+/// The parameters that change how a server handles a load.
 const PARAMETERS: [&str; 9] = [
     "featureCompatibilityVersion",
     "journalCommitInterval",
@@ -21,7 +21,7 @@ const PARAMETERS: [&str; 9] = [
     "notablescan",
     "transactionLifetimeLimitSeconds",
 ];
-/// The sections of the configuration that change what a load meets. Security and paths of keys are nobody's business.
+/// The sections of the configuration that change how a server handles a load. Security and key paths are left out.
 const SECTIONS: [&str; 4] = ["storage", "replication", "sharding", "setParameter"];
 /// The most parameters that are kept, and the most characters of each.
 const PARAMETERS_MAX: usize = 64;
@@ -38,7 +38,7 @@ pub(crate) struct Said {
     pub(crate) parameters: Option<RawDocumentBuf>,
 }
 
-/// Asks for the parameters by name; a server leaves out what it does not know.
+/// A request for the parameters by name; a server leaves out unknown ones.
 pub(crate) fn parameters_request() -> RawDocumentBuf {
     let mut request = Document::new();
     request.insert("getParameter", 1);

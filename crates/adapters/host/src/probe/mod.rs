@@ -1,4 +1,4 @@
-//! Asks a running server what it is and how it is.
+//! Asks a running server for its facts and its counters.
 
 use plimsoll_measure::clock::{self, Instant};
 use plimsoll_measure::environment::ServerFacts;
@@ -18,7 +18,7 @@ mod normalise;
 pub use collection::CollectionStats;
 pub use normalise::{Maker, normalise};
 
-/// A connection for questions only: no load goes over it. Must be used on a tokio runtime with IO and time enabled.
+/// A connection for probing only: no load uses it. Must be used on a tokio runtime with IO and time enabled.
 #[derive(Debug)]
 pub struct Probe {
     connection: Connection,
@@ -38,7 +38,7 @@ impl Probe {
         let build = connection.command("admin", &rawdoc! { "buildInfo": 1 }).await?;
         let maker = Maker::of(&build);
         let pid = local_process(&options.address);
-        // The first look finds the storage among the process's open files; nothing is asked of the server.
+        // The storage is found among the process's open files, without asking the server.
         let disk = pid.and_then(process::storage).and_then(|storage| Disk::below(&storage));
         Ok(Probe { connection, build, maker, pid, disk })
     }
@@ -48,12 +48,12 @@ impl Probe {
         self.pid
     }
 
-    /// Who made the server, as far as it matters for its counters.
+    /// The server's product, which decides how its counters are read.
     pub fn maker(&self) -> Maker {
         self.maker
     }
 
-    /// What the server says it is. What it does not offer or this user may not ask is absent.
+    /// The server's facts by its own description. A fact that it does not offer, or that this user may not ask for, is absent.
     ///
     /// # Errors
     /// The connection is lost.
@@ -104,7 +104,7 @@ impl Probe {
         Ok(stats.map(|stats| collection::read(&stats, self.maker)).unwrap_or_default())
     }
 
-    /// Asks; a refusal is no answer.
+    /// Sends a command; none if the server refuses it.
     async fn ask(&mut self, database: &str, question: &RawDocument) -> Result<Option<RawDocumentBuf>, Error> {
         match self.connection.command(database, question).await {
             Ok(answer) => Ok(Some(answer)),

@@ -1,4 +1,4 @@
-//! Brings the `serverStatus` of different makers and versions under the names of a [`ServerSample`].
+//! Translates the `serverStatus` of different products and versions into a [`ServerSample`].
 //!
 //! The names are those of MongoDB's manual ("serverStatus") and of WiredTiger's `dist/stat_data.py`; what moved or was renamed
 //! between versions is looked for in both places. What a version does not report stays absent.
@@ -9,7 +9,7 @@ use plimsoll_measure::sample::ServerSample;
 
 use super::field::{at, count, milliseconds};
 
-/// Who made a server: some report counters that do not count what their name says, and these are left out.
+/// A server's product. Some products report counters that do not match their names; these are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maker {
     /// MongoDB, or a server that does not say otherwise.

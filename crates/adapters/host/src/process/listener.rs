@@ -1,4 +1,4 @@
-//! Which process listens on a port of this machine.
+//! Finds the process that listens on a port of this machine.
 
 use std::fs;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What a process on this machine has used, from `/proc`.
+//! Reads the resource usage of a process from `/proc`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub use listener::listener;
 pub use plimsoll_process::procfs::{is_alive, started};
 pub use storage::storage;
 
-/// What a process has used so far. What the kernel does not tell this user is absent.
+/// The resources that a process has used so far. A value that the kernel hides from this user is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user and system mode, in nanoseconds; the kernel counts it in ticks of (mostly) 10 ms.
@@ -34,12 +34,12 @@ pub struct Usage {
     pub disk_written_bytes: Option<u64>,
 }
 
-/// What a process has used, or `None` when there is no such process (any more).
+/// The usage of a process; `None` if the process does not exist.
 pub fn usage(pid: u32) -> Option<Usage> {
     usage_in(&directory(pid), rustix::param::clock_ticks_per_second())
 }
 
-/// What this process has used.
+/// The usage of this process.
 pub fn own() -> Usage {
     usage(std::process::id()).unwrap_or_default()
 }

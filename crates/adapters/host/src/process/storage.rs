@@ -1,4 +1,4 @@
-//! Where a MongoDB server's process keeps its documents.
+//! Finds the directory in which a MongoDB server's process stores its documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! How many bytes may pass now, when only so many may pass in a second.
+//! Limits a rate with a token bucket: how many bytes may pass now.
 //!
 //! A token bucket, kept as the moment until which the line is busy with what has passed, as in the generic cell rate
 //! algorithm (ITU-T I.371, annex A): one number instead of tokens that drip.

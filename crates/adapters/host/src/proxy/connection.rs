@@ -1,4 +1,4 @@
-//! One connection through the proxy, from its opening to one of its ends.
+//! Forwards one connection through the proxy until one side closes.
 
 use std::future::poll_fn;
 use std::io;
@@ -24,7 +24,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long a side that was sent a FIN may take to send its own; then its connection is closed anyway.
 const PARTING_LIMIT: Duration = Duration::from_secs(1);
 
-/// What all connections of a proxy share. Only one of them is at work at a time, so one buffer does for all.
+/// The state that all connections of a proxy share. Only one works at a time, so all use one buffer.
 #[derive(Debug)]
 pub(super) struct House {
     pub(super) upstream: SocketAddr,

@@ -1,4 +1,4 @@
-//! What can be done to a network, in the words of those who ask for it.
+//! Defines the disturbances of a network.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Cuts runs of bytes out of a stream, at random places.
+//! Drops runs of bytes from a stream at random positions.
 
 use std::num::NonZeroU32;
 
@@ -6,7 +6,7 @@ use super::random::Random;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// A stream that loses bytes.
+/// Drops bytes of a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Loss {
     gap_mean: u64,
@@ -27,7 +27,7 @@ impl Loss {
         loss
     }
 
-    /// Moves what is left of a chunk to its beginning; says how much that is.
+    /// Moves the surviving bytes of a chunk to its beginning; returns how many there are.
     pub(super) fn apply(&mut self, chunk: &mut [u8], random: &mut Random) -> usize {
         let (mut kept, mut at) = (0, 0);
         while at < chunk.len() {

@@ -1,4 +1,4 @@
-//! The fault proxy: stands between clients and a server and is a bad network when it is told to be.
+//! Runs the fault proxy: it stands between clients and a server and disturbs the network on demand.
 //!
 //! It is there to break a connection at a stated moment of a load run, and to be no burden at any other. One thread
 //! serves all connections on a runtime of its own. Each connection is one task with two pumps, one for each direction. A
@@ -134,13 +134,13 @@ impl Proxy {
         });
     }
 
-    /// From now on the network is as it should be: what was queued is delivered at once; a connection from which a
+    /// Ends all disturbances: queued data is delivered at once; a connection from which a
     /// [`Disturbance::HalfOpen`] swallowed something is cut.
     pub fn calm(&self) {
         self.orders.send_modify(Orders::calm);
     }
 
-    /// What it has done so far.
+    /// Its counters so far.
     pub fn traffic(&self) -> Traffic {
         self.tally.traffic()
     }
@@ -166,7 +166,7 @@ fn listen(runtime: &Runtime) -> io::Result<TcpListener> {
 fn serve(runtime: &Runtime, listener: TcpListener, house: Arc<House>, mut orders: watch::Receiver<Orders>) {
     runtime.spawn(accept(listener, house, orders.clone()));
     runtime.block_on(async {
-        // It fails if the proxy is gone, which is what is waited for.
+        // It fails once the proxy has ended.
         let _ = orders.wait_for(|orders| orders.closing).await;
     });
 }

@@ -1,4 +1,4 @@
-//! What the proxy tells its connections.
+//! Publishes the current disturbances to the connections of a proxy.
 
 use tokio::sync::watch;
 

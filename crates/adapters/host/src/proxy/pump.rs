@@ -1,4 +1,4 @@
-//! One direction of one connection: reads, asks the rule, writes at once or when it is due.
+//! Pumps one direction of one connection: reads, applies the rule, writes when due.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use super::random::Random;
 use super::rule::{Intake, Rule};
 use super::traffic::Tally;
 
-/// What the connections of a proxy share while one of them is at work.
+/// The state that all connections of a proxy share; one works at a time.
 pub(super) struct Desk<'a> {
     pub(super) scratch: &'a mut [u8],
     pub(super) pacer: &'a Pacer,
@@ -59,7 +59,7 @@ impl Pump {
         }
     }
 
-    /// Whether what was swallowed would now be followed by what is not.
+    /// Whether swallowed bytes would now be followed by delivered ones.
     pub(super) fn would_bridge_a_hole(&self) -> bool {
         self.holed && !self.rule.is_swallowing() && !self.rule.is_stalled()
     }
@@ -92,7 +92,7 @@ impl Pump {
         }
     }
 
-    /// Writes what is due. Ready when nothing waits any more.
+    /// Writes the bytes that are due. Ready when the queue is empty.
     fn poll_deliver(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Bytes on their way, and when they are due.
+//! Holds bytes in transit until they are due.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ struct Chunk {
     len: usize,
 }
 
-/// What is first in a queue.
+/// The head of a queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Head<'a> {
     /// Nothing.
@@ -68,7 +68,7 @@ impl Queue {
         self.mark(0, due);
     }
 
-    /// What is to be delivered now.
+    /// The bytes that are due now.
     pub(super) fn head(&self, now: Instant) -> Head<'_> {
         match self.chunks.front() {
             None => Head::Empty,

@@ -1,4 +1,4 @@
-//! Random numbers that follow from a seed, for what a connection through the proxy suffers.
+//! Generates the seeded random numbers of a connection through the proxy.
 
 use plimsoll_measure::random::{STEP, mix};
 

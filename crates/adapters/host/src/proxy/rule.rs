@@ -1,4 +1,4 @@
-//! What a disturbance means for one direction of one connection: how much may be read, and what becomes of it.
+//! Applies disturbances to one direction of one connection: how much is read, and which bytes pass.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) enum Intake {
     Blocked,
 }
 
-/// What becomes of a chunk.
+/// The decision about a chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fate {
     /// How many bytes, from its beginning, travel on; the others are dropped.

@@ -1,10 +1,10 @@
-//! What has passed.
+//! Counts the connections and bytes of a proxy.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::disturbance::Way;
 
-/// What a proxy has done so far. Every byte that it took from one side was delivered, was dropped, or is still queued.
+/// The counters of a proxy. Every byte that it read was delivered, was dropped, or is still queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Connections that clients opened.

@@ -1,4 +1,4 @@
-//! A blocking client of a few lines, for tests.
+//! Talks to a server in tests: a blocking client of a few lines.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! The commands that every server knows.
+//! Answers the commands that every server supports.
 
 use bson::{DateTime, rawdoc};
 use plimsoll_measure::clock;

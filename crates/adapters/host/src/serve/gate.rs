@@ -9,7 +9,7 @@ use plimsoll_measure::clock::{self, Instant};
 /// How often a withheld answer looks whether the server closes.
 const LOOK_EVERY_NS: u64 = 20 * clock::MILLISECOND_NS;
 
-/// What an answer passes before it is sent.
+/// Every answer passes it before it is sent.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     delay: Duration,

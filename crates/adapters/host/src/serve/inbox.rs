@@ -1,11 +1,11 @@
-//! Cuts a stream of bytes into messages, in one buffer that is used again.
+//! Splits a stream of bytes into messages, in one reused buffer.
 
 use std::io::{self, Read};
 use std::ops::Range;
 
 use plimsoll_wire::{Malformed, frame};
 
-/// What the buffer begins with: some batches of small documents fit.
+/// The initial length of the buffer: some batches of small documents fit.
 const LEN_START: usize = 256 * 1024;
 /// The longest message that is taken.
 const MESSAGE_LEN_MAX: usize = frame::LEN_MAX + frame::SLACK;

@@ -1,4 +1,4 @@
-//! The listening socket and the threads behind it.
+//! Accepts connections, and runs a thread for each.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Writes answers.
+//! Encodes answers.
 
 use bson::{RawDocument, rawdoc};
 use plimsoll_wire::frame;

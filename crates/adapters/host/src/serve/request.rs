@@ -1,4 +1,4 @@
-//! One command, as a server sees it: OP_MSG, or the OP_QUERY that drivers greet an unknown server with.
+//! Decodes one command from an OP_MSG, or from the OP_QUERY with which drivers greet an unknown server.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! One connection: read, answer, write, until either side closes.
+//! Serves one connection: reads, answers and writes until either side closes.
 
 use std::io::{self, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! The directory of one broker: its properties, its data, its log and its lock.
+//! Creates the directory of one broker: its properties, its data, its log and its lock.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

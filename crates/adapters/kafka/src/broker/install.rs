@@ -1,7 +1,7 @@
-//! Fetches a broker once, into the cache, or another program of Java's that is measured beside ours.
+//! Installs a broker, or another Java program that a benchmark needs, once into the cache.
 //!
 //! Maven fetches one exact version from Maven Central; then every file must be one of the list in `jars.txt`, with its
-//! SHA-256. The result is made beside its place and renamed into it, so what is there is whole.
+//! SHA-256. The files are fetched into a directory beside the target, which is then renamed, so an installation is always complete.
 
 use std::ffi::OsString;
 use std::fs;
@@ -30,39 +30,39 @@ const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-
 /// Files that Maven fetches once, into the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Jars<'a> {
-    /// What they are, for errors: `the broker`.
+    /// How errors call them: `the broker`.
     pub what: &'a str,
     /// Their directory in the cache; the version is part of its name.
     pub directory: &'a str,
-    /// What Maven is told to fetch: a project that depends on them.
+    /// The Maven project that depends on them.
     pub project: &'a str,
-    /// The files that come of it: SHA-256 and name, one a line.
+    /// The expected files: SHA-256 and name, one a line.
     pub list: &'a str,
 }
 
 /// How far an installation is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What it does right now.
+    /// The current step.
     pub step: Step,
     /// Nanoseconds since it began.
     pub elapsed_ns: u64,
 }
 
-/// What an installation does.
+/// A step of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Another process installs it; this one waits for that.
+    /// Waits for another process that installs it.
     Waiting,
     /// Maven fetches the files: for the broker 54 MB, about a minute.
     Fetching,
     /// Their checksums are compared.
     Checking,
-    /// It is there.
+    /// Finished.
     Installed,
 }
 
-/// It could not be installed.
+/// An installation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The cache cannot be written.
@@ -75,13 +75,13 @@ pub enum InstallError {
     },
     /// There is no Maven.
     #[error(
-        "mvn cannot be run ({0}): install Maven (Debian: `apt-get install maven`), or name a broker of your own"
+        "mvn cannot be run ({0}): install Maven (Debian: `apt-get install maven`), or name an existing broker"
     )]
     NoMaven(io::Error),
     /// Maven failed.
     #[error("{what} could not be fetched ({status}): is there a network? The last lines of {log:?}:\n{tail}")]
     Fetch {
-        /// What was to be fetched.
+        /// The files.
         what: String,
         /// How Maven ended.
         status: ExitStatus,
@@ -90,12 +90,12 @@ pub enum InstallError {
         /// Its last lines.
         tail: String,
     },
-    /// What came is not what was expected.
+    /// The fetched files are not the expected ones.
     #[error(
-        "what Maven fetched is not {what} as it is known ({how}): try again, and do not trust the mirror that it came from"
+        "Maven fetched other files than {what} ({how}): try again, and do not trust the mirror that they came from"
     )]
     Altered {
-        /// What was to be fetched.
+        /// The files.
         what: String,
         /// Which file differs, and how.
         how: String,
@@ -117,17 +117,17 @@ impl InstallError {
     }
 }
 
-/// Where the broker's files are, or will be, in the cache at `cache`.
+/// The directory of the broker's files in the cache at `cache`, installed or not.
 pub fn directory(cache: &Path) -> PathBuf {
     BROKER.directory(cache)
 }
 
-/// Whether the broker is there. A half-finished installation never counts.
+/// Whether the broker is installed. A half-finished installation never counts.
 pub fn is_installed(cache: &Path) -> bool {
     BROKER.is_installed(cache)
 }
 
-/// Installs the broker into the cache at `cache`, unless it is there; gives the directory of its files. Takes about a minute and
+/// Installs the broker into the cache at `cache`, unless it is installed; returns the directory of its files. Takes about a minute and
 /// calls `progress` at every step. Two processes that call this at once fetch it once.
 ///
 /// # Errors
@@ -137,12 +137,12 @@ pub fn install(cache: &Path, progress: &mut dyn FnMut(Progress)) -> Result<PathB
 }
 
 impl Jars<'_> {
-    /// Where they are, or will be, in the cache at `cache`.
+    /// Their directory in the cache at `cache`, installed or not.
     pub fn directory(&self, cache: &Path) -> PathBuf {
         cache.join(self.directory)
     }
 
-    /// Whether they are there. A half-finished installation never counts.
+    /// Whether they are installed. A half-finished installation never counts.
     pub fn is_installed(&self, cache: &Path) -> bool {
         self.directory(cache).is_dir()
     }
@@ -173,10 +173,10 @@ impl Jars<'_> {
 
     fn fetch(&self, maven: OsString, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<(), InstallError> {
         let place = self.directory(cache);
-        let (site, log) = (AtomicDir::new(&place)?, sibling(&place, "log"));
-        fs::write(site.path().join("pom.xml"), self.project).map_err(Error::at(site.path()))?;
+        let (partial, log) = (AtomicDir::new(&place)?, sibling(&place, "log"));
+        fs::write(partial.path().join("pom.xml"), self.project).map_err(Error::at(partial.path()))?;
         tell(Step::Fetching);
-        let maven = command(maven, site.path());
+        let maven = command(maven, partial.path());
         let finished = fetch::run(maven, Stream::Stdout, Some(&log), &mut |_| {}).map_err(not_run)?;
         if !finished.status.success() {
             return Err(InstallError::Fetch {
@@ -188,9 +188,9 @@ impl Jars<'_> {
         }
         tell(Step::Checking);
         Checklist::read(self.list)
-            .check(&site.path().join("jars"))
+            .check(&partial.path().join("jars"))
             .map_err(|error| InstallError::checked(self.what, error))?;
-        Ok(site.commit_part("jars")?)
+        Ok(partial.commit_part("jars")?)
     }
 }
 
@@ -201,12 +201,12 @@ fn not_run(error: RunError) -> InstallError {
     }
 }
 
-/// Maven with a repository of its own, so that nothing is left in the user's; the settings that name a mirror are his.
-fn command(maven: OsString, site: &Path) -> Command {
+/// Maven with a temporary repository, so that the user's stays unchanged. The user's settings name the mirror.
+fn command(maven: OsString, partial: &Path) -> Command {
     let mut command = Command::new(maven);
     command.args(["--batch-mode", "--no-transfer-progress", COPY, "-DoutputDirectory=jars"]);
-    command.arg(format!("-Dmaven.repo.local={}", site.join("repository").display()));
-    command.current_dir(site);
+    command.arg(format!("-Dmaven.repo.local={}", partial.join("repository").display()));
+    command.current_dir(partial);
     command
 }
 

@@ -1,4 +1,4 @@
-//! How a broker is set up, and the properties and words that follow from it.
+//! Builds the properties and the Java options of a broker from its settings.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use super::home::Storage;
 
 /// The least heap that a broker starts with.
 pub const HEAP_BYTES_MIN: u64 = 128 << 20;
-/// What both commands print with: warnings, and no stack of every request.
+/// The log settings of both commands: warnings, and no stack trace per request.
 const LOGGING: &str = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn";
 
 /// How to start a broker.
@@ -57,7 +57,7 @@ impl Settings {
         })
     }
 
-    /// What the Java machine of the broker is told.
+    /// The options of the broker's JVM.
     pub(super) fn java(&self) -> Vec<String> {
         let heap = self.heap_bytes_max.max(HEAP_BYTES_MIN) >> 20;
         let direct = (heap / 2).max(64);
@@ -72,7 +72,7 @@ impl Settings {
     }
 }
 
-/// What the short command that formats the storage is told.
+/// The options of the JVM that formats the storage.
 pub(super) fn java_of_format() -> Vec<String> {
     ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", LOGGING]
         .map(str::to_owned)

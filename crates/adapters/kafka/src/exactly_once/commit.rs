@@ -1,4 +1,4 @@
-//! The end of a transaction, while the next one is written.
+//! Commits or aborts a transaction while the next one is written.
 
 use std::mem;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use super::transaction::Transaction;
 use super::transaction_buffer::TransactionBuffer;
 use crate::membership::Membership;
 
-/// The transaction before the one that is written.
+/// The transaction before the one that is being written.
 pub(super) struct Commit {
     thread: CommitThread,
     pub(super) transaction: Transaction,
     at: At,
-    /// Whether a record of it was not acknowledged.
+    /// Whether one of its records was not acknowledged.
     is_spoilt: bool,
 }
 
-/// Where it stands.
+/// The state of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     /// There is none.
     None,
-    /// Its offsets are sent, and its records are on their way.
+    /// Its offsets are being sent, and its records are in flight.
     Sending,
-    /// Its offsets are part of it, and records are on their way.
+    /// Its offsets are part of it, and records are in flight.
     Reporting,
     /// It is being committed.
     Committing,
@@ -33,13 +33,13 @@ enum At {
     Failed,
 }
 
-/// What became of it.
+/// The outcome of a transaction.
 pub(super) enum Outcome {
-    /// It is there for all to see.
+    /// It is committed: every reader sees it.
     Committed(TransactionBuffer),
-    /// It is to be given up, and what is behind it as well.
+    /// It must be aborted, and the one behind it too.
     Failed(String),
-    /// The producer is of no more use.
+    /// The producer cannot be used any more.
     Over(String),
 }
 
@@ -53,7 +53,7 @@ impl Commit {
         self.at == At::None
     }
 
-    /// Takes a transaction all of which is in its producer's queue, and leaves the other producer for the next one.
+    /// Takes a fully queued transaction, and leaves the other producer for the next one.
     pub(super) fn take_over(&mut self, written: &mut Transaction, group: &Membership) -> Option<Outcome> {
         mem::swap(written, &mut self.transaction);
         let batches = || self.transaction.buffer.batches();
@@ -71,7 +71,7 @@ impl Commit {
         }
     }
 
-    /// Goes on with it as far as that is possible without waiting. Its reports must have been taken.
+    /// Continues as far as possible without waiting. The caller has taken its reports.
     pub(super) fn turn(&mut self) -> Option<Outcome> {
         match self.at {
             At::Sending | At::Committing => return self.hear(),
@@ -106,14 +106,14 @@ impl Commit {
         Outcome::Failed(reason)
     }
 
-    /// A record of it was not acknowledged; false if that says nothing new, because it is given up or there is none.
+    /// Notes that a record was not acknowledged; false if that changes nothing, because it is aborted already or there is none.
     pub(super) fn spoil(&mut self) -> bool {
         let is_news = matches!(self.at, At::Sending | At::Reporting);
         self.is_spoilt |= is_news;
         is_news
     }
 
-    /// Gives it up if it failed; done as well if there is none. `None` while it is not known what becomes of it.
+    /// Aborts it if it failed; also done if there is none. `None` while its outcome is unknown.
     pub(super) fn give_up(&mut self) -> Option<Step> {
         match self.at {
             At::Sending | At::Reporting | At::Committing => None,
@@ -122,7 +122,7 @@ impl Commit {
         }
     }
 
-    /// Nothing more is to come of it; gives what was in it.
+    /// Drops it and returns its batches.
     pub(super) fn clear(&mut self) -> TransactionBuffer {
         (self.at, self.is_spoilt) = (At::None, false);
         mem::take(&mut self.transaction.buffer)

@@ -1,7 +1,7 @@
-//! The thread that ends transactions, so that the next one is written meanwhile.
+//! Commits transactions on a thread, so that the next one can be written meanwhile.
 //!
-//! An end is 10 to 20 ms of waiting for brokers, in two steps: the offsets, which need not wait for the records, and the
-//! commit. Nothing else is asked of a producer until it is known how a step went.
+//! A commit waits 10 to 20 ms for brokers, in two steps: the offsets, which need not wait for the records, and the commit itself.
+//! A producer gets no other request until the outcome of a step is known.
 
 use std::io;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use rdkafka::consumer::ConsumerGroupMetadata;
 use super::step::{self, Step};
 use crate::sink::Producer;
 
-/// Between two tries of a step that nobody answered.
+/// The pause before the retry of an unanswered step.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A step of the end of a transaction.
+/// A step of a commit.
 pub(super) enum Ask {
     /// The group's offsets become part of it.
     Offsets { producer: Arc<Producer>, offsets: TopicPartitionList, generation: Arc<ConsumerGroupMetadata> },
@@ -27,7 +27,7 @@ pub(super) enum Ask {
     Commit { producer: Arc<Producer> },
 }
 
-/// Makes one step at a time. Dropping it waits for the one that it is at.
+/// Makes one step at a time. Dropping it waits for the current step.
 pub(super) struct CommitThread {
     asks: Option<Sender<Ask>>,
     outcomes: Receiver<Step>,
@@ -51,15 +51,15 @@ impl CommitThread {
         Ok(Self { asks: Some(asks), outcomes, is_dropped, thread: Some(thread) })
     }
 
-    /// Asks for a step.
+    /// Requests a step.
     pub(super) fn ask(&self, step: Ask) {
-        // Without its thread there is no outcome, which says so.
+        // If the thread is gone, `outcome` reports it.
         if let Some(asks) = &self.asks {
             let _ = asks.send(step);
         }
     }
 
-    /// How the step went that was asked for, once that is known: never that nobody answered yet.
+    /// The outcome of the requested step, once it is known; never `Again`.
     pub(super) fn outcome(&self) -> Option<Step> {
         match self.outcomes.try_recv() {
             Ok(step) => Some(step),
@@ -74,7 +74,7 @@ impl Drop for CommitThread {
         self.is_dropped.store(true, Ordering::Relaxed);
         self.asks = None;
         if let Some(thread) = self.thread.take() {
-            // It has no words for anyone: what it knew it told.
+            // A panic of the thread is reported by `outcome`.
             let _ = thread.join();
         }
     }
@@ -90,7 +90,7 @@ impl Ask {
         }
     }
 
-    /// Makes it until somebody answers, or nobody wants to know any more.
+    /// Retries it until a broker answers or the owner is dropped.
     fn answered(&self, over: &AtomicBool) -> Step {
         loop {
             match self.make() {

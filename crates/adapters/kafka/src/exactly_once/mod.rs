@@ -1,4 +1,4 @@
-//! A topic as a sink, exactly once: records, dead letters and the offsets of the source become visible together.
+//! Writes a topic exactly once: records, dead letters and the source's offsets become visible together.
 //!
 //! A commit takes 10 to 20 ms, so batches are gathered, and two producers take turns: the next transaction is written while
 //! one is committed. It is given up as a whole, with the one behind it, and their batches come again. What a crash leaves

@@ -1,4 +1,4 @@
-//! One step of a transaction, and what its error means.
+//! Makes one step of a transaction, and classifies its error.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::source::offsets;
 /// How long one step waits for a broker before the worker looks around again.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What follows from a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// It is done.

@@ -1,4 +1,4 @@
-//! A producer, and the transaction that it has.
+//! Holds a producer and its open transaction.
 
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::Producer as _;

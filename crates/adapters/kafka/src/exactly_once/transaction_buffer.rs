@@ -1,4 +1,4 @@
-//! The batches of one transaction, and how far their records are in the producer's queue.
+//! Holds the batches of one transaction, and how many of their records are in the producer's queue.
 
 use std::sync::Arc;
 
@@ -27,28 +27,28 @@ pub(super) struct Outlets {
 #[derive(Default)]
 pub(super) struct TransactionBuffer {
     members: Vec<Member>,
-    /// The first that is not wholly in the queue.
+    /// The first batch that is not fully queued.
     first: usize,
     records: u64,
 }
 
-/// A batch, and how much of it is in the queue.
+/// A batch, and how much of it is queued.
 struct Member {
     batch: Batch,
-    /// The event that is next; its dead letters follow its events.
+    /// The next event; the dead letters follow the events.
     next: usize,
-    /// Events that are dead letters because the topic will not have them.
+    /// Events that the topic refuses: they become dead letters.
     refused: Vec<Refused>,
 }
 
-/// Why a record is not in the queue.
+/// Why a record could not be queued.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// The queue is full for the moment.
+    /// The queue is full at the moment.
     Full,
-    /// The transaction cannot go on.
+    /// The transaction must be aborted.
     Ends(String),
-    /// An event cannot go on, nor be kept as a dead letter: the pipeline stops rather than lose it.
+    /// An event can be neither written nor kept as a dead letter: the pipeline stops rather than lose it.
     Nowhere(String),
 }
 
@@ -83,7 +83,7 @@ impl TransactionBuffer {
         self.members.into_iter().map(|member| member.batch)
     }
 
-    /// Puts records into the producer's queue, as many as go on their way at once; whether all are there.
+    /// Queues as many records as can be sent at once; returns whether all are queued.
     pub(super) fn enqueue(
         &mut self,
         outlets: &Outlets,
@@ -103,7 +103,7 @@ impl Member {
         self.next == self.batch.events().len() + self.batch.rejected().len()
     }
 
-    /// As far as its partition takes records now.
+    /// Queues records as long as its partition accepts them.
     fn enqueue(&mut self, outlets: &Outlets, throttle: &mut PartitionThrottle) -> Result<(), Trouble> {
         while !self.is_there() && self.send(outlets, throttle)? {
             self.next += 1;
@@ -111,7 +111,7 @@ impl Member {
         Ok(())
     }
 
-    /// Sends the next event; false if its partition takes no more now.
+    /// Sends the next event; false if its partition accepts no more now.
     fn send(&mut self, outlets: &Outlets, throttle: &mut PartitionThrottle) -> Result<bool, Trouble> {
         let (batch, index) = (&self.batch, self.next);
         let Some(event) = batch.events().get(index) else {
@@ -172,11 +172,11 @@ impl Outlets {
     }
 }
 
-/// What it means that a record cannot be put into the queue.
+/// Classifies why a record could not be queued.
 fn trouble(error: &KafkaError) -> Trouble {
     match error {
         KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) => Trouble::Full,
-        // What is wrong with the settings does not pass with another transaction.
+        // An invalid setting stays invalid in another transaction.
         error if error.rdkafka_error_code().is_some_and(|code| error_class::of(code) == Class::Final) => {
             Trouble::Nowhere(words(error))
         }

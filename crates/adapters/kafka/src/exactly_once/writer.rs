@@ -1,4 +1,4 @@
-//! The writer of one worker: gathers batches to a transaction, and ends it while the next one is written.
+//! Writes for one worker: gathers batches into a transaction, and commits it while the next one is written.
 //!
 //! Two producers take turns. The records of a transaction go on their way when those before them in their partition were
 //! acknowledged; its offsets are sent when the transaction before it is committed. So what is committed is always all up

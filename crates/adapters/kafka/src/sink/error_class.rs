@@ -1,15 +1,15 @@
-//! What a record's error means for its batch.
+//! Classifies a record's error for its batch.
 
 use rdkafka::error::RDKafkaErrorCode;
 
-/// What an error means.
+/// The class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// The broker will not have some record of the set that it came in: perhaps this one.
+    /// The broker refuses some record of the set: perhaps this one.
     Suspect,
-    /// It may pass: network, leaders, replicas, time.
+    /// Transient: network, leaders, replicas, timeouts.
     Passing,
-    /// It will not pass: rights, a topic that is gone, a wrong partition.
+    /// Permanent: permissions, a deleted topic, an unknown partition.
     Final,
 }
 

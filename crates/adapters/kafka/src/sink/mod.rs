@@ -1,6 +1,6 @@
-//! A topic as a sink, at least once: an idempotent writer with many batches on their way.
+//! Writes a topic at least once: an idempotent writer with many batches in flight.
 //!
-//! A record that was acknowledged is on every replica that is in sync. One that comes again is written again.
+//! An acknowledged record is on every in-sync replica. A repeated event is written again.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ pub(crate) mod partition_throttle;
 pub(crate) mod record;
 pub(crate) mod reports;
 
-/// What a topic takes if the broker does not tell: Kafka's own default.
+/// The largest record if the broker does not report a limit: Kafka's default.
 const RECORD_BYTES_MAX: usize = 1_048_588;
-/// Batches on their way at once, for each worker.
+/// Batches in flight per worker.
 const BATCHES_MAX: u16 = 512;
 
 /// Defaults that the user's properties win over: keys go where Java's clients put them, and memory is bounded.
@@ -79,7 +79,7 @@ impl SinkFactory for Topic {
     }
 }
 
-/// A topic that is there, and what it takes.
+/// An existing topic and its limits.
 pub(crate) fn target(
     cluster: &Cluster,
     topic: &str,

@@ -1,8 +1,8 @@
-//! How much of each partition the client library is given at a time: one request, and the next when that is acknowledged.
+//! Limits what the client library holds of each partition to one request; the next follows its acknowledgement.
 //!
-//! An idempotent producer of the library has one request of a partition on its way, whatever the protocol allows. What of that
-//! partition has waited for `linger.ms` meanwhile makes the library's thread ask its sockets without a pause until the answer
-//! comes: a core is busy with that, and on a small machine the broker waits for it. So records wait with us instead.
+//! An idempotent producer of the library has one request per partition in flight, whatever the protocol allows. Records of that
+//! partition that have waited for `linger.ms` make the library's thread poll its sockets without a pause until the answer comes.
+//! That keeps a core busy, and a broker on a small machine waits for it. So the records wait here instead.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use plimsoll_measure::clock::{self, Instant};
 
 /// Records of one request: the library's own `batch.num.messages`.
 const RECORDS_MAX: u32 = 10_000;
-/// A round is put into the queue within this, in nanoseconds: half of `linger.ms`. What came later would miss its request.
+/// The longest time in which a round is queued, in nanoseconds: half of `linger.ms`. A later record would miss the request.
 const ROUND_NS: u64 = 1_000_000;
-/// The clock is looked at with every so many records.
+/// The clock is read once per this many records.
 const LOOK: u32 = 16;
 
-/// What is on its way, partition by partition.
+/// The records in flight, partition by partition.
 #[derive(Debug, Default)]
 pub(crate) struct PartitionThrottle {
     rounds: BTreeMap<u32, Round>,
 }
 
-/// What is put into the library's queue in one go, of one partition.
+/// The records of one partition that are queued together.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     on_way: u32,
     bytes: usize,
     is_closed: bool,
-    /// When its first record was put.
+    /// When its first record was queued.
     began: Option<Instant>,
 }
 
@@ -37,22 +37,22 @@ impl PartitionThrottle {
         self.rounds.entry(lane).or_default()
     }
 
-    /// Nothing more is put for now: what is on its way is a request each.
+    /// Closes all rounds with records in flight: each is one request.
     pub(crate) fn close(&mut self) {
         for round in self.rounds.values_mut() {
             round.is_closed = round.on_way > 0;
         }
     }
 
-    /// Forgets what a producer had that is no more.
+    /// Forgets the rounds of a dropped producer.
     pub(crate) fn clear(&mut self) {
         self.rounds.clear();
     }
 }
 
 impl Round {
-    /// Whether a record of so many bytes fits into a request of at most `bytes_max`. The first always does. Once one did not
-    /// fit, none does: it would overtake that one.
+    /// Whether a record of so many bytes fits into a request of at most `bytes_max`. The first always fits. After a record that
+    /// did not fit none does: it would overtake that record.
     pub(crate) fn admits(&mut self, bytes: usize, bytes_max: usize) -> bool {
         let full = self.on_way >= RECORDS_MAX || (self.on_way > 0 && self.bytes + bytes > bytes_max);
         self.is_closed |= full || self.is_late();
@@ -64,14 +64,14 @@ impl Round {
         self.on_way.is_multiple_of(LOOK) && self.began.is_some_and(late)
     }
 
-    /// A record is in the queue.
+    /// Counts a queued record.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.began = self.began.or_else(|| Some(clock::now()));
         self.on_way += 1;
         self.bytes += bytes;
     }
 
-    /// So many were reported; with the last of them the next round begins.
+    /// Counts reported records; after the last one the next round begins.
     pub(crate) fn reported(&mut self, count: u32) {
         self.on_way = self.on_way.saturating_sub(count);
         if self.on_way == 0 {

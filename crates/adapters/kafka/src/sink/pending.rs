@@ -1,4 +1,4 @@
-//! A batch on its way: which of its records are sent, what was reported of them, and what follows for the batch.
+//! Tracks a batch in flight: its sent records, their reports, and the verdict.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use super::record::{Parts, Target};
 use super::reports::{Producer, note};
 use crate::error::said;
 
-/// A batch on its way.
+/// A batch in flight.
 pub(super) struct Pending {
     pub(super) batch: Batch,
     pub(super) slot: u32,
     pub(super) lane: u32,
-    /// The events that are to be put into the queue: a range at first, then suspects one by one.
+    /// The events to queue: a range at first, then suspects one by one.
     next: u32,
     pub(super) alone: VecDeque<u32>,
     pub(super) is_alone: bool,
@@ -26,12 +26,12 @@ pub(super) struct Pending {
     refused: Vec<Refused>,
 }
 
-/// What became of a record that was to be put into the producer's queue.
+/// The outcome of queueing a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// It is there, or it never will be.
+    /// Queued, or finally failed.
     Yes,
-    /// First what is on its way to its partition.
+    /// Not yet: records of its partition are in flight.
     NotYet,
     /// The queue is full.
     Full,
@@ -53,7 +53,7 @@ impl Pending {
         }
     }
 
-    /// The next event that is to be sent.
+    /// The next event to send.
     pub(super) fn upcoming(&mut self) -> Option<u32> {
         let index = self.next;
         ((index as usize) < self.batch.events().len()).then(|| {
@@ -62,7 +62,7 @@ impl Pending {
         })
     }
 
-    /// Sends an event; one that is not sent is the next again.
+    /// Sends an event; an unsent one stays the next.
     pub(super) fn send(&mut self, index: u32, producer: &Producer, to: &Target, round: &mut Round) -> Sent {
         let record = Parts::of(&self.batch, &self.batch.events()[index as usize]);
         if let Some(reason) = to.refuses(&record) {

@@ -1,4 +1,4 @@
-//! An event as a record of the client library.
+//! Encodes an event as a record of the client library.
 
 use plimsoll_pipeline::{Batch, Event};
 use rdkafka::error::KafkaError;

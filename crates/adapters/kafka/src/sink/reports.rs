@@ -1,4 +1,4 @@
-//! What the client library reports of each record.
+//! Collects the client library's delivery reports.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ pub(crate) const fn note(slot: u32, index: u32) -> usize {
     ((slot as usize) << 32) | index as usize
 }
 
-/// What came since it was last asked.
+/// The reports since the last call.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// The slots of records that were acknowledged, with their number.
@@ -35,7 +35,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// What came since this was last asked.
+    /// The reports since the last call.
     pub(crate) fn take(&self) -> Tally {
         std::mem::take(&mut *self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }

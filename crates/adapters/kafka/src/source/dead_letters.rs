@@ -1,7 +1,7 @@
-//! A topic of dead letters as a source: from where it was replayed to last to where it ends now.
+//! Reads a dead-letter topic as a source: from the last replayed letter to its current end.
 //!
-//! Partitions are taken by their numbers, and the group only keeps their offsets: one process replays at a time, and a
-//! second one at the same moment reads the same letters.
+//! Partitions are assigned by number, and the group only stores their offsets. So only one process may replay at a time: a second
+//! one would read the same letters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub struct Letters {
     reading: Option<Reading>,
 }
 
-/// What there is between the opening of a source and its end.
+/// The state of an open source.
 struct Reading {
     consumer: BaseConsumer<Watch>,
     /// The partitions that are not read to their end, by number.
@@ -53,12 +53,12 @@ struct Reading {
 /// A partition that is being read.
 struct Open {
     lane: Arc<Assignment>,
-    /// What lies there and behind was written since: it is for another time.
+    /// Later records were written after the start: another replay reads them.
     end: u64,
 }
 
 impl Letters {
-    /// The letters of a topic, so many at most; `group` keeps how far they were replayed.
+    /// The letters of a topic, at most `limit`; `group` stores how far they were replayed.
     pub fn new(cluster: Cluster, topic: &str, group: &str, connect_limit: Duration, limit: u64) -> Self {
         Self {
             name: topic.into(),

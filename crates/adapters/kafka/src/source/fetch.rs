@@ -1,4 +1,4 @@
-//! Takes messages from the client library into batches: each is copied once.
+//! Copies messages from the client library into batches, each once.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,16 +16,16 @@ use rdkafka::message::{BorrowedHeaders, BorrowedMessage, Headers, Message};
 use super::member::Member;
 use super::offset_check;
 
-/// The batches of one turn.
+/// The batches of one poll.
 pub(super) struct Fetch {
     topic: Arc<str>,
-    /// One for each partition that had a message in this turn.
+    /// One for each partition with a message in this poll.
     open: Vec<Open>,
     events: usize,
     bytes: usize,
     /// How far each partition was read, within the assignment of this number.
     reached: BTreeMap<u32, (usize, u64)>,
-    /// A partition whose offsets went back, the offset that it had reached, and the one that came.
+    /// A partition whose offsets went back: the expected offset, and the one received.
     back: Option<(Partition, u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Fetch {
 struct Open {
     lane: Arc<Assignment>,
     batch: Batch,
-    /// The least offset that may come.
+    /// The lowest offset that may follow.
     next: u64,
     /// The offsets of records whose headers cannot be read.
     unreadable: Vec<u64>,
@@ -49,7 +49,7 @@ impl Fetch {
         &self.topic
     }
 
-    /// How far the partitions were read that are still ours.
+    /// How far the partitions that are still assigned were read.
     pub(super) fn places(&self, lanes: &Assignments) -> Vec<(Partition, u64)> {
         let place = |(number, (assignment, next)): (&u32, &(usize, u64))| {
             let partition = Partition::new(Arc::clone(&self.topic), *number);
@@ -59,12 +59,12 @@ impl Fetch {
         self.reached.iter().filter_map(place).collect()
     }
 
-    /// Why the partition cannot be read on whose offsets went back, if one did.
+    /// The error of the partition whose offsets went back, if one did.
     pub(super) fn went_back(&mut self) -> Option<SourceError> {
         self.back.take().map(|(partition, next, offset)| offset_check::went_back(&partition, next, offset))
     }
 
-    /// Takes what is there, as much as there is room for; waits for the first message only. Says how many it took.
+    /// Takes the available messages that there is room for; waits for the first one only. Returns how many it took.
     pub(super) fn take(
         &mut self,
         consumer: &BaseConsumer<Member>,
@@ -156,7 +156,7 @@ impl Open {
         intake.hand_over(&self.lane, self.batch);
     }
 
-    /// What cannot be read is a dead letter.
+    /// An unreadable record becomes a dead letter.
     fn condemn(&mut self) {
         if self.unreadable.is_empty() {
             return;

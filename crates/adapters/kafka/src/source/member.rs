@@ -1,6 +1,6 @@
-//! What the client library calls back: partitions that come and go, and commits that were answered.
+//! Receives the client library's callbacks: assigned and revoked partitions, and answered commits.
 //!
-//! A change of partitions is only noted here. The library waits until it is made, and goes on reading what stays.
+//! A change of partitions is only recorded here. The library waits until it is made, and keeps reading the other partitions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +18,11 @@ use crate::cluster::Watch;
 
 /// A change of the partitions that this member holds.
 pub(super) enum Change {
-    /// These come.
+    /// These are assigned.
     Assigned(TopicPartitionList),
-    /// These go, and are ours until we say so.
+    /// These are revoked, and still assigned until we confirm.
     Revoked(TopicPartitionList),
-    /// These are gone: others may hold them already.
+    /// These are lost: other members may hold them already.
     Lost(TopicPartitionList),
 }
 
@@ -34,7 +34,7 @@ pub(super) type Answered = (KafkaResult<()>, BTreeMap<Partition, u64>);
 pub(super) struct Member {
     watch: Watch,
     changes: Mutex<VecDeque<Change>>,
-    /// Whether there are changes, for those who ask with every message.
+    /// Whether there are changes: cheap enough to read for every message.
     is_changing: AtomicBool,
     commits: Mutex<VecDeque<Answered>>,
     closing: AtomicBool,

@@ -1,7 +1,7 @@
-//! A topic as a source: one member of a consumer group, on the engine's thread.
+//! Reads a topic as a source: one member of a consumer group, on the engine's thread.
 //!
-//! Partitions come and go from within [`Source::read`], and only at its beginning: what an earlier turn handed over is with
-//! the workers then, so a partition that goes can wait for it. Offsets are committed for what is settled and nothing else.
+//! Partitions are assigned and revoked only at the beginning of [`Source::read`]: earlier batches are with the workers by then, so a
+//! revoked partition can wait for them. Only settled offsets are committed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ mod member;
 mod positions;
 mod read_error;
 
-/// The longest wait for what is in flight when a partition goes; the group would expel us later.
+/// The longest wait for batches in flight when a partition is revoked; after that the group would expel this member.
 const SETTLE_MAX: Duration = Duration::from_secs(240);
 
 /// A topic that is read as a member of a group.
@@ -87,8 +87,8 @@ impl Topic {
     }
 }
 
-/// The settings of a consumer that reads fast: the library's own wait a second when its queue was full once, and fill 64 MB
-/// beside what the engine counts. By default it does not check checksums, as Kafka's own clients do.
+/// The settings of a fast consumer. By default the library waits a second after its queue was full, and holds 64 MB that the
+/// engine does not count; nor does it verify checksums, as Kafka's own clients do.
 pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
     cluster.config_with(&[
         ("check.crcs", "true"),
@@ -98,7 +98,7 @@ pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
 }
 
 impl Source for Topic {
-    /// Its offsets are kept by the group. With a membership the sink's transactions keep them.
+    /// The group stores its offsets. With a membership the sink's transactions store them.
     fn replay(&self) -> Replay {
         Replay::FromItself
     }

@@ -1,10 +1,9 @@
-//! A position that the topic does not have: behind its end, because it was deleted and made anew or its brokers lost what they
-//! had, or before its beginning, because its retention removed what nobody had read.
+//! Checks that a topic still has the stored position. The position can lie behind the end, because the topic was recreated or its
+//! brokers lost records, or before the beginning, because retention removed unread records.
 //!
-//! The library would begin again without a word: records would be missing in silence, and a destination that knows records by
-//! their offsets would take the new ones for those it has. So a partition is looked at before it is read, and an offset that goes
-//! back ends the source. So is one that goes on after it was on hold: meanwhile retention may have overtaken it. A topic that was made
-//! anew and has grown past the old position cannot be told from the old one.
+//! The client library would silently start again: records would be missing, and a destination that identifies records by their
+//! offsets would take new records for existing ones. So each partition is checked before it is read and after it was paused, and
+//! an offset that goes back ends the source. A recreated topic that has grown past the old position cannot be detected.
 
 use std::thread;
 use std::time::Duration;
@@ -19,19 +18,19 @@ use super::member::Member;
 use super::positions::number;
 use crate::topic::Extent;
 
-/// How long one question may take. Who does not answer is asked no more: the records are not refused for that.
+/// The limit of one request. If no broker answers, the check is skipped: records are not refused for that.
 const ASK: Duration = Duration::from_secs(5);
-/// A broker that has just come back may not know its own end yet: it is asked so often, with a pause between.
+/// Tries, with a pause between: a broker that has just restarted may not know its own end yet.
 const TRIES: u32 = 6;
 const PAUSE: Duration = Duration::from_secs(1);
-/// What to do where the topic is not the one it was.
+/// The remedy if the topic was recreated.
 pub(super) const REMEDY: &str = "What is made anew counts from zero again, so give the pipeline another group, another name and \
     another destination for it: the old ones would take its records for those they have";
 
-/// Looks at partitions that come in; those in `list` without an offset begin where the group says.
+/// Checks newly assigned partitions; those in `list` without an offset begin at the group's offset.
 ///
 /// # Errors
-/// The partition that does not have its position, and what to do.
+/// The partition without its position, and the remedy.
 pub(super) fn check(
     consumer: &BaseConsumer<Member>,
     group: &str,
@@ -41,10 +40,10 @@ pub(super) fn check(
     look(consumer, group, positions)
 }
 
-/// Looks whether partitions have their positions.
+/// Checks that partitions have their positions.
 ///
 /// # Errors
-/// The first that does not have it, and what to do.
+/// The first partition without its position, and the remedy.
 pub(super) fn look(
     consumer: &BaseConsumer<Member>,
     group: &str,
@@ -58,7 +57,7 @@ pub(super) fn look(
             }
             let Ok(extent) = extent(consumer, &partition) else { return Ok(()) };
             judged = judge(&partition, group, next, extent);
-            // What is gone stays gone; an end may still be found.
+            // Removed records stay removed; a missing end may still appear.
             if judged.is_ok() || next < extent.begin {
                 break;
             }
@@ -74,7 +73,7 @@ fn extent(consumer: &BaseConsumer<Member>, partition: &Partition) -> KafkaResult
     Ok(Extent { partition: partition.index, begin, end })
 }
 
-/// Whether a partition has a position.
+/// Checks one position.
 fn judge(partition: &Partition, group: &str, next: u64, extent: Extent) -> Result<(), SourceError> {
     let Extent { begin, end, .. } = extent;
     let Partition { topic, index } = partition;
@@ -97,7 +96,7 @@ fn judge(partition: &Partition, group: &str, next: u64, extent: Extent) -> Resul
     Err(SourceError::Failed(words))
 }
 
-/// Where each partition begins, if somebody kept that.
+/// The stored position of each partition, if it has one.
 fn positions(
     consumer: &BaseConsumer<Member>,
     list: &TopicPartitionList,
@@ -127,7 +126,7 @@ fn kept(offset: Offset) -> Option<u64> {
     }
 }
 
-/// An offset that came behind `next`, within one assignment.
+/// The error of an offset below `next` within one assignment.
 pub(super) fn went_back(partition: &Partition, next: u64, offset: u64) -> SourceError {
     SourceError::Failed(format!(
         "{partition} began again: offset {offset} came after {next} had been reached. The topic was deleted and made anew while it \

@@ -1,4 +1,4 @@
-//! Partitions and positions as the client library has them.
+//! Converts partitions and positions between the pipeline and the client library.
 
 use plimsoll_pipeline::{Partition, Position, SourceError};
 use rdkafka::error::KafkaResult;

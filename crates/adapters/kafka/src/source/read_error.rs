@@ -1,4 +1,4 @@
-//! What the client library reports while it reads: what passes, and what ends the source.
+//! Classifies the client library's read errors: transient, or the end of the source.
 
 use plimsoll_pipeline::SourceError;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -9,7 +9,7 @@ use crate::error::{said, words};
 /// Nothing, if it passes by itself: a broker that is away, a coordinator that moves, a place in the group that was lost.
 ///
 /// # Errors
-/// What will not pass, and what to do.
+/// Final errors and their remedies.
 pub(super) fn judge(error: &KafkaError, topic: &str, group: &str) -> Result<(), SourceError> {
     use RDKafkaErrorCode as Code;
     if let KafkaError::MessageConsumptionFatal(code) = error {

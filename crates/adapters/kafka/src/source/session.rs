@@ -1,4 +1,4 @@
-//! A member of a group at work: partitions come in and are given up, and offsets are committed.
+//! Runs a group member: takes and gives up partitions, reads them, and commits offsets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use super::read_error;
 use crate::error::words;
 use crate::membership::Membership;
 
-/// How long there may be no room before the group is listened to with partitions on hold.
+/// How long there may be no room before partitions are paused and the group is polled.
 const UNHEARD_MAX: Duration = Duration::from_secs(1);
-/// How long the last commit is tried: a group that changes its members refuses it until it is done.
+/// The limit of the last commit: a rebalancing group refuses it.
 const LAST_MAX: Duration = Duration::from_secs(45);
-/// How long the group is listened to between two tries.
+/// How long the group is polled between two tries.
 const LISTEN: Duration = Duration::from_millis(50);
 
-/// How partitions are given up.
+/// How to give up partitions.
 #[derive(Clone)]
 pub(super) struct Giving {
-    /// How long what is in flight is waited for.
+    /// The longest wait for batches in flight.
     pub(super) settle_limit: Duration,
-    /// With a sink whose transactions keep the offsets: nobody commits here.
+    /// Set with a sink whose transactions store the offsets: the source commits none.
     pub(super) membership: Option<Arc<Membership>>,
 }
 
-/// What there is between the opening of a source and its end.
+/// The state of an open source.
 pub(super) struct Reading {
     consumer: BaseConsumer<Member>,
     group: String,
     lanes: Arc<Assignments>,
     giving: Giving,
     taking: Fetch,
-    /// Positions that are to be committed and not yet known to be.
+    /// Positions whose commit is not yet confirmed.
     unkept: BTreeMap<Partition, Position>,
     heard_at: Instant,
     on_hold: bool,
@@ -59,7 +59,7 @@ impl Reading {
         Self { consumer, group, lanes, giving, taking, unkept: BTreeMap::new(), heard_at, on_hold: false }
     }
 
-    /// Takes messages. The inner error is what the library reports.
+    /// Takes messages. The inner error is the library's.
     pub(super) fn take(&mut self, intake: &mut Intake<'_>) -> Result<KafkaResult<usize>, SourceError> {
         let no_room = intake.space().events == 0 || intake.space().bytes == 0;
         if no_room && u128::from(clock::now().since(self.heard_at)) < UNHEARD_MAX.as_nanos() {
@@ -183,7 +183,7 @@ impl Reading {
     /// Asks for a commit; the answer comes with a later turn.
     fn send_commit(&self) -> Result<(), SourceError> {
         if !self.unkept.is_empty() {
-            // What is refused at once is what passes: no coordinator at the moment. It is asked again.
+            // An immediate refusal is transient: there is no coordinator at the moment. The next call retries.
             let _ = self.consumer.commit(&offsets(&self.unkept)?, CommitMode::Async);
         }
         Ok(())
@@ -211,7 +211,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Forgets what is committed; what is not is asked for again.
+    /// Forgets committed positions; the others are committed again.
     pub(super) fn note_commits(&mut self) -> Result<(), SourceError> {
         let mut again = false;
         while let Some((kept, partitions)) = self.consumer.context().next_commit() {

@@ -1,4 +1,4 @@
-//! The graph of MiniLM-L6-v2: a BERT with six layers.
+//! Builds the graph of MiniLM-L6-v2: a BERT with six layers.
 //!
 //! It is made of the operators of ONNX Runtime that its CPU runs fastest (docs/decisions/0022-embedding.md tells what was
 //! measured): query, key and value come from one product; `MultiHeadAttention` has no mask, since no text is padded;

@@ -1,4 +1,4 @@
-//! An ONNX file: nodes, constants, inputs and outputs.
+//! Builds an ONNX file: nodes, constants, inputs and outputs.
 //!
 //! The numbers of the fields are those of `onnx.proto`, <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.
 

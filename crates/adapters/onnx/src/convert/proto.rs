@@ -1,4 +1,4 @@
-//! The few pieces of the Protocol Buffers encoding that an ONNX file needs.
+//! Encodes the subset of Protocol Buffers that an ONNX file needs.
 //!
 //! A message is a run of fields, each a key (field number × 8 + wire type) and a value: a varint, or a length and that
 //! many bytes. See <https://protobuf.dev/programming-guides/encoding/>.

@@ -1,4 +1,4 @@
-//! Weights in a byte each.
+//! Quantises weights to 8 bits.
 //!
 //! Each column of a matrix has its own scale, so that a column of small numbers keeps its precision; zero stays zero. The
 //! numbers that are multiplied with it are made bytes when it is used (`DynamicQuantizeMatMul`).

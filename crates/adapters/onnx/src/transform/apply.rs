@@ -1,4 +1,4 @@
-//! The transform itself: the texts of a batch are embedded together.
+//! Embeds the texts of a batch together.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Vectors for the events of a pipeline.
+//! Adds vectors to the events of a pipeline.
 
 mod apply;
 mod section;

@@ -1,4 +1,4 @@
-//! How a pipeline asks for vectors, and what is meant by it.
+//! Defines the embedding keys of a pipeline's file, and resolves them.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! The text in a payload.
+//! Extracts the text from a payload.
 
 use std::borrow::Cow;
 use std::str;

@@ -1,4 +1,4 @@
-//! The large constants of an ONNX file, found without copying it.
+//! Finds the large constants of an ONNX file without copying it.
 //!
 //! Only the few fields of `onnx.proto` are looked at that name them, <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>.
 //! What has another form than expected is passed over.

@@ -1,4 +1,4 @@
-//! The weights of a model, held once for all sessions of a process.
+//! Loads a model's weights once for all sessions of a process.
 //!
 //! A session that loads a file by itself keeps the weights of that file, and what it makes of them for its products. Given as
 //! values from outside they are kept once, and so is what is made of them.

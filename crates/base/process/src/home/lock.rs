@@ -1,4 +1,4 @@
-//! The lock of a home: who holds it may use what is in it.
+//! Locks a home: only the holder may use its files.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::{Error, LOCK, io_at};
 
-/// How often, and at what distance, a lock is tried that is held: for half a second in all.
+/// Tries and pauses for a held lock: half a second in all.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Locks a home's lock file. The file is closed on exec, so only who is given it inherits it.
+/// Locks a home's lock file. The file is closed on exec, so only a child that gets it explicitly inherits it.
 pub(super) fn take(home: &Path) -> Result<File, Error> {
     let path = home.join(LOCK);
     let file =
@@ -24,7 +24,7 @@ pub(super) fn take(home: &Path) -> Result<File, Error> {
     }
 }
 
-/// Whether somebody holds the lock of a home.
+/// Whether the lock of a home is held.
 pub(super) fn is_held(home: &Path) -> bool {
     OpenOptions::new()
         .write(true)
@@ -32,8 +32,7 @@ pub(super) fn is_held(home: &Path) -> bool {
         .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
-/// Tries more than once: a child that another thread of the last owner was just forking holds all its locks for some
-/// milliseconds, until it becomes its program.
+/// Retries: a child that another thread of the last owner is forking holds all its locks for some milliseconds, until exec.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     for _ in 1..TRIES {
         if let Ok(()) = file.try_lock() {
@@ -44,7 +43,7 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Whether the path still names this file: a sweep may have taken it between the opening and the locking.
+/// Whether the path still names this file: a sweep may have removed it between open and lock.
 fn is_still_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(ours), Ok(named)) => (ours.dev(), ours.ino()) == (named.dev(), named.ino()),

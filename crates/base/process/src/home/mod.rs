@@ -29,7 +29,7 @@ pub enum Storage {
     At(PathBuf),
 }
 
-/// A home that is locked. Dropping it removes a temporary one.
+/// A locked home. Dropping it removes a temporary one.
 #[derive(Debug)]
 pub struct Home {
     path: PathBuf,
@@ -51,10 +51,10 @@ pub enum Error {
     /// Another program runs on it.
     #[error("{0:?} is the storage of a running program: stop it first (a server: `plimsoll server stop`)")]
     Locked(PathBuf),
-    /// It holds something that is not ours.
-    #[error("{0:?} holds files that are not a storage of Plimsoll's: name an empty or a new directory")]
+    /// It holds foreign files.
+    #[error("{0:?} holds files that Plimsoll did not create: name an empty or a new directory")]
     Foreign(PathBuf),
-    /// There is something where the storage should go.
+    /// The target exists.
     #[error("{0:?} exists already: name a directory that does not exist yet")]
     Exists(PathBuf),
 }
@@ -65,11 +65,11 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
 }
 
 impl Home {
-    /// Opens the home that `storage` names and locks it. `parent` is where temporary ones go, and `prefix` how their names
-    /// begin; the owner's process id and six random characters follow. What dead owners left there is swept first.
+    /// Opens and locks the home that `storage` names. Temporary homes are created below `parent`, named `prefix`, the owner's
+    /// process ID and six random characters. Leftovers of dead owners are removed first.
     ///
     /// # Errors
-    /// [`Error`]; what was there is untouched.
+    /// [`Error`]; existing files are untouched.
     pub fn open(storage: &Storage, prefix: &str, parent: &Path) -> Result<Self, Error> {
         match storage {
             Storage::Temporary => {
@@ -156,7 +156,7 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         if self.temporary {
-            // Nobody is left to tell; the next start sweeps it.
+            // Nobody can receive an error here; the next start sweeps it.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_owner_left_is_swept_by_the_next_start() {
+    fn the_next_start_removes_the_leftovers_of_a_dead_owner() {
         let parent = parent();
         // Above the kernel's greatest process id.
         let left = parent.path().join("plimsoll-5000000-abcdef");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_files_of_somebody_else_is_refused_and_untouched() {
+    fn a_directory_with_foreign_files_is_refused_and_untouched() {
         let parent = parent();
         fs::write(parent.path().join("thesis.txt"), "years of work").unwrap();
         assert!(matches!(Home::at(parent.path()), Err(Error::Foreign(_))));

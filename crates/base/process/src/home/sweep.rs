@@ -1,12 +1,12 @@
-//! Removes the temporary homes that nobody is left to remove.
+//! Removes temporary homes whose owner is dead.
 
 use std::fs;
 use std::path::Path;
 
 use super::{LOCK, lock};
 
-/// Removes the temporary homes below `parent` whose names begin with `prefix` and whose owner and program are dead; says how
-/// many. What cannot be removed stays for another time.
+/// Removes the temporary homes below `parent` whose names begin with `prefix` and whose owner and program are dead; returns how
+/// many. A later sweep retries failures.
 pub fn sweep(parent: &Path, prefix: &str) -> usize {
     let Ok(entries) = fs::read_dir(parent) else { return 0 };
     entries
@@ -16,15 +16,15 @@ pub fn sweep(parent: &Path, prefix: &str) -> usize {
         .count()
 }
 
-/// A home is abandoned when the process in its name is dead and nobody holds its lock. The name alone would not do: the
-/// program may outlive its owner for a moment. The lock alone would not do: a home that is being made has none yet.
+/// A home is abandoned if the process in its name is dead and its lock is free. The name is not enough: the program may briefly
+/// outlive its owner. The lock is not enough: a new home has none yet.
 fn is_abandoned(path: &Path, prefix: &str) -> bool {
     let owner = path.file_name().and_then(|name| owner(name.to_str()?, prefix));
     let dead = owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
     dead && is_ours(path) && !lock::is_held(path)
 }
 
-/// Whether it is a home, or the empty beginning of one.
+/// Whether it is a home, or an empty directory that was to become one.
 fn is_ours(path: &Path) -> bool {
     path.join(LOCK).is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_takes_the_abandoned_and_the_empty_beginning() {
+    fn a_sweep_removes_abandoned_and_empty_homes() {
         let parent = tempfile::tempdir().unwrap();
         let (left, begun) = (abandoned(parent.path()), parent.path().join("plimsoll-5000000-ghijkl"));
         fs::create_dir(&begun).unwrap();
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_spares_the_living_the_locked_and_the_strange() {
+    fn a_sweep_spares_live_locked_and_foreign_directories() {
         let parent = tempfile::tempdir().unwrap();
         let living = Home::open(&Storage::Temporary, PREFIX, parent.path()).unwrap();
         let locked = abandoned(parent.path());
