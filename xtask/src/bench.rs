@@ -18,7 +18,8 @@ use crate::setup;
 const OHA: &str = "1.16.0";
 const K6: &str = "1.8.1";
 /// The benchmark that knows every room.
-const PIPELINE: [&str; 6] = ["bench", "--package", "plimsoll", "--bench", "pipeline", "--"];
+const PIPELINE: [&str; 8] =
+    ["bench", "--package", "plimsoll", "--features", "full", "--bench", "pipeline", "--"];
 
 /// What to measure.
 #[derive(Subcommand)]

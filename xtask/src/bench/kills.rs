@@ -9,6 +9,6 @@ use crate::setup;
 pub(crate) fn run(options: &[String]) -> Result<()> {
     setup::run()?;
     let mut campaign = cargo();
-    campaign.args(["bench", "--package", "plimsoll", "--bench", "kills", "--"]);
+    campaign.args(["bench", "--package", "plimsoll", "--features", "full", "--bench", "kills", "--"]);
     command::run(campaign.args(options))
 }
