@@ -157,7 +157,7 @@ fn what_has_no_history_is_refused_with_the_mend() {
     assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
     let found = said(&stdout(&forced));
     assert!(
-        found.contains("followed all the same; among others they differ in environment.cores"),
+        found.contains("they differ in environment.cores from 4 to 5"),
         "{found}"
     );
 }

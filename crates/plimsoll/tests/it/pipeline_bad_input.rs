@@ -183,10 +183,10 @@ fn limits_that_mean_nothing_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{more}: {}", stderr(&output));
         assert!(stderr(&output).contains(expected), "{more}: {}", stderr(&output));
     };
-    check("retry: {pause: 0s}", "there must be a pause");
-    check("retry: {pause: 10s, pause_max: 1s}", "mend `pause` and `pause_max`");
-    check("dead_letter_limit: {most: 3, of: 0}", "3 of 0 events are never too many");
-    check("in_flight: {batch: 0}", "at least one");
+    check("retry: {pause: 0s}", "`pause` must be above zero");
+    check("retry: {pause: 10s, pause_max: 1s}", "`pause_max` at least as long as `pause`");
+    check("dead_letter_limit: {most: 3, of: 0}", "has `most: 3` and `of: 0`");
+    check("in_flight: {batch: 0}", "must be at least one");
     check("threads: {pool: 0}", "a pool has 1 to");
 }
 
