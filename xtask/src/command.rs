@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+/// One set of features for everything that is built here: another set would compile most dependencies again.
+pub(crate) const FULL: [&str; 3] = ["--workspace", "--features", "plimsoll/full"];
+
 /// The cargo that runs this.
 pub(crate) fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

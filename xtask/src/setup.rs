@@ -6,8 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 use plimsoll_install::Cache;
 
-use crate::command::{self, cargo};
-use crate::test::FULL;
+use crate::command::{self, FULL, cargo};
 use crate::{prometheus, python};
 
 /// Programs of ours that install something.

@@ -5,13 +5,10 @@ use std::thread;
 use anyhow::{Result, anyhow};
 use clap::Args;
 
-use crate::command::{self, cargo};
+use crate::command::{self, FULL, cargo};
 use crate::deny::{self, Advisories};
 use crate::steps::Steps;
 use crate::{dist, setup};
-
-/// One set of features for everything that is built here: another set would compile most dependencies again.
-pub(crate) const FULL: [&str; 3] = ["--workspace", "--features", "plimsoll/full"];
 
 /// How much to check.
 #[derive(Args)]

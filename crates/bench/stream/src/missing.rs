@@ -31,8 +31,8 @@ impl<'de> serde::Deserialize<'de> for NoEmbedding {
     }
 }
 
-#[cfg(test)]
 #[cfg(not(any(feature = "kafka", feature = "embedding")))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::PipelineFile;

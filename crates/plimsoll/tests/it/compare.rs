@@ -149,7 +149,11 @@ fn lost_documents_weigh_more_than_speed() {
     let b = group(dir.path(), "b", 2, &around(9_000.0, 8), |run| run.integrity = Some(lost.clone()));
     let output = compare(dir.path(), &[a.to_str().unwrap(), "--with", b.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
-    assert!(stdout(&output).contains("A run of B lost, changed, duplicated or invented documents"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("A run of B lost, changed, duplicated or invented documents"),
+        "{}",
+        stdout(&output)
+    );
 }
 
 #[test]

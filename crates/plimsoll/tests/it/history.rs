@@ -156,8 +156,5 @@ fn what_has_no_history_is_refused_with_the_mend() {
     let forced = plimsoll_with(&["history", mixed.to_str().unwrap(), "--force"]);
     assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
     let found = said(&stdout(&forced));
-    assert!(
-        found.contains("they differ in environment.cores from 4 to 5"),
-        "{found}"
-    );
+    assert!(found.contains("they differ in environment.cores from 4 to 5"), "{found}");
 }

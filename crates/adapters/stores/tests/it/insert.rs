@@ -146,7 +146,9 @@ fn an_unfit_event_is_refused_by_index_and_others_are_written() {
     let verdict = write(&mut *sink(&factory), bad);
     assert_eq!(refused(&verdict), [1, 2, 3, 4]);
     let Verdict::Written { refused, .. } = verdict else { panic!() };
-    for (place, words) in [(0, "not a BSON"), (1, "no payload"), (2, "exceed the server's limit"), (3, "validation")] {
+    for (place, words) in
+        [(0, "not a BSON"), (1, "no payload"), (2, "exceed the server's limit"), (3, "validation")]
+    {
         assert!(refused[place].reason.contains(words), "{:?}", refused[place]);
     }
     assert_eq!(count(&server, "in_bad", "c"), 2);
