@@ -1,4 +1,4 @@
-//! Reads words, builds plans, wires rooms, sets exit codes.
+//! Reads words, wires crates, prints results, sets exit codes.
 
 mod cli;
 mod commands;

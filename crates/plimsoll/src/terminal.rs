@@ -1,4 +1,4 @@
-//! Writes what the live view says: data to stdout, talk to stderr.
+//! Prints data to stdout and messages to stderr, and draws the live view.
 
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The audit as the binary makes it: connects, scans, and says what was found.
+//! Connects to the servers, reads the documents back, and turns the findings into an integrity report.
 
 use std::time::Duration;
 

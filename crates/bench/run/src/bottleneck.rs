@@ -1,5 +1,4 @@
-//! What stood at its limit in the last phase of a run, where that is a question: of a load that went as fast as it could, or
-//! slower than it was to.
+//! Reports saturated resources of a closed-loop run, or of one that missed its rate.
 
 use plimsoll_host::machine;
 use plimsoll_load::bottlenecks::{Machine, WINDOW_S_MIN};

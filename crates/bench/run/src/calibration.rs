@@ -1,5 +1,4 @@
-//! What the ruler itself can do: the round trip of an empty command, and the ceiling against a server that answers at
-//! once.
+//! Measures the tool itself: the round trip of an empty command, and the ceiling against a server that answers at once.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Which servers the words name, and what a plan may ask of them: refused here, before one is looked for.
+//! Chooses servers by the words of the user, and refuses plans that these servers cannot run.
 
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Client;

@@ -1,4 +1,4 @@
-//! The engine over whichever client the scenario names.
+//! Runs the load engine with the client that the scenario names.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Those who hear of a run's events: the run directory, and the terminal if somebody looks.
+//! Passes the events of a run to the run directory, the live view and the log of a shard.
 
 use plimsoll_load::engine::{Finished, Second};
 use plimsoll_load::worker::Control;

@@ -1,4 +1,4 @@
-//! Exit codes, and which failure gets which.
+//! Defines how a command ends, and pairs failures with exit codes.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Fills the database of a service that is started for a run.
+//! Fills the database of a service that the run starts.
 
 use std::path::Path;
 use std::time::Duration;

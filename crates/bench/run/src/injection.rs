@@ -1,4 +1,4 @@
-//! Faults of the plan, tied to the server or to the proxies before it. Each undoes what it did and nothing else.
+//! Ties the faults of a plan to the server or to its proxies. Each fault undoes only its own effect.
 
 use std::sync::Arc;
 

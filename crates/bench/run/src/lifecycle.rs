@@ -1,4 +1,4 @@
-//! What `run` and `line` do before and after the load.
+//! Opens a run before its load and finishes it afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};

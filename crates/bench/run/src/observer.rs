@@ -1,4 +1,4 @@
-//! Looks at the server's counters once a second, on a thread and a connection of its own.
+//! Samples the server's counters once a second, on its own thread and connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! What a phase tells, on its way to the summary and the readers: as it runs, or when shards are added up.
+//! Records the progress of a phase into the summary and the event sinks, live or from shards.
 
 use std::collections::BTreeMap;
 

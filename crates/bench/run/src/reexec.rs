@@ -1,4 +1,4 @@
-//! This program, to be started again as another process.
+//! Starts this program again as a child process, with secrets kept out of its command line.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! The run directory: everything about a run, written as it goes.
+//! Writes and reads the run directory.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

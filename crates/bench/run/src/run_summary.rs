@@ -1,4 +1,4 @@
-//! Puts the summary of a run together from what every room has to say.
+//! Builds the summary of a run: cost, headroom, verdict and conclusions.
 
 use plimsoll_host::{machine, process};
 use plimsoll_load::rate_floor::ACHIEVED_MIN;

@@ -1,5 +1,5 @@
-//! What a server is that the suite started, in a word for the run that knows its address alone. Without it two runs on servers
-//! that promise different things would look alike.
+//! Tells a child run what kind of server its address is, so that runs on servers with different durability stay
+//! distinguishable.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The server that load goes to: given by its address, found on the PATH, or embedded.
+//! Finds or starts the server of a load: by its address, on the PATH, or embedded.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! One run from its first connection to its summary: what `run`, `line` and `ladder` have in common.
+//! Holds one run from its first connection to its summary.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `shard.ndjson`: what a shard counted, whole, second by second, so that the shards of a run can be added up exactly.
+//! Writes and reads `shard.ndjson`: every second of a shard in full, so that shards add up exactly.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};

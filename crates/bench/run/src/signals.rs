@@ -1,4 +1,4 @@
-//! The signals that ask a service or a pipeline to end.
+//! Waits for the signals that ask a service or a pipeline to end.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -1,5 +1,4 @@
-//! What earlier tries of a run left on a server that stays, and whether all of a collection is theirs: then it may be dropped when
-//! the run is made again.
+//! Finds leftovers of interrupted runs and decides whether they may be dropped.
 
 use std::ffi::OsStr;
 use std::fs;

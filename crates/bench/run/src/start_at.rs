@@ -1,4 +1,4 @@
-//! The moment that a load begins at, as typed: `--start-at`.
+//! Parses `--start-at`: the moment when a load starts.
 
 use anyhow::{Context, bail, ensure};
 use plimsoll_measure::clock;

@@ -1,4 +1,4 @@
-//! Workloads that make the bodies of requests where no template can: those of the services that are shipped.
+//! Makes request bodies that no template can make, for the shipped services.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! An operation of the plan, for whichever system it is sent to.
+//! Describes an operation of the plan, whichever system takes it.
 
 use plimsoll_http::Request;
 use plimsoll_mongo::scenario::Operation as Command;

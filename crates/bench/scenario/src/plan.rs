@@ -1,4 +1,4 @@
-//! From a scenario as typed to the plan as meant.
+//! Resolves a scenario into a plan.
 
 use std::collections::BTreeMap;
 

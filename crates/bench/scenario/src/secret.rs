@@ -1,4 +1,4 @@
-//! What was typed, without what nobody else should read in it.
+//! Hides passwords, tokens and keys in everything that the user typed.
 
 use plimsoll_measure::secret::{HIDDEN, masked};
 pub use plimsoll_measure::secret::{hides, may_hold, without_password};

@@ -1,4 +1,4 @@
-//! Whether what was begun on one machine is gone on with there: runs of two machines are no table.
+//! Refuses to resume on another machine: the results would mix two machines.
 
 use anyhow::ensure;
 use plimsoll_measure::environment::Environment;

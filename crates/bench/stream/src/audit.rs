@@ -1,4 +1,4 @@
-//! The destination of a pipeline held against its topic.
+//! Compares the destination of a pipeline with its topic.
 
 mod collections;
 mod envelopes;

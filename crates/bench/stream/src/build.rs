@@ -1,4 +1,4 @@
-//! From a pipeline's file to a pipeline that can run: everything that cannot be meant is refused here.
+//! Builds a pipeline from its file, and refuses every invalid value.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! From when to when the events of a pipeline move, and whether it has done what it was to do.
+//! Determines when events moved, and whether the pipeline reached its end condition.
 
 use plimsoll_measure::duration::Span;
 use plimsoll_measure::stream::{Count, Counts, Moved};

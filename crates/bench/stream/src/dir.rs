@@ -1,4 +1,4 @@
-//! The directory of a pipeline's run, written as it goes.
+//! Writes the directory of a pipeline's run.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};

@@ -1,4 +1,4 @@
-//! Runs a pipeline and looks at it once a second: the terminal, the directory and Prometheus see the same.
+//! Runs a pipeline and reads its counters once a second, for terminal, directory and Prometheus alike.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

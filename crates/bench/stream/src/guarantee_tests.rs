@@ -1,4 +1,4 @@
-//! Every source with every sink, dead letters and transforms, as a file says them: which guarantees are given, and which refused.
+//! Tests every combination of source, sink, dead letters and transforms: guarantees given and refused.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Pipelines: from a file to a running one that is seen, and what can be done with one besides.
+//! Builds a pipeline from its file, runs it under watch, and audits its destination.
 
 #[cfg(feature = "kafka")]
 pub mod audit;

@@ -1,4 +1,4 @@
-//! `/metrics` and `/healthz` of a running pipeline.
+//! Serves `/metrics` and `/healthz` of a running pipeline.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

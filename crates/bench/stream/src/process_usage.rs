@@ -1,4 +1,4 @@
-//! What this process uses.
+//! Reads CPU time, memory and threads of this process.
 
 use plimsoll_measure::clock;
 use plimsoll_measure::stream::Process;

@@ -1,4 +1,4 @@
-//! The times of the last seconds: long enough that whoever asks every 10 seconds misses none.
+//! Keeps the times of the last 10 to 20 looks, so that a scrape every 10 seconds misses none.
 
 use plimsoll_pipeline::meter::Stages;
 

@@ -1,4 +1,4 @@
-//! Where a pipeline's sections lead, and how they are pointed elsewhere.
+//! Points a pipeline's sections to other servers and brokers.
 
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection};
 

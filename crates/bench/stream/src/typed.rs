@@ -1,4 +1,4 @@
-//! A pipeline's file, as typed: each room owns its own section.
+//! Defines the pipeline file. Each crate owns its section.
 
 use std::path::PathBuf;
 

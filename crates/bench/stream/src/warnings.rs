@@ -1,4 +1,4 @@
-//! What should be known of a pipeline although it can be given.
+//! Warns of valid but risky pipelines.
 
 use plimsoll_pipeline::security::Principal;
 

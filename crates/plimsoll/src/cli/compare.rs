@@ -1,4 +1,4 @@
-//! Commands that hold runs against each other: `compare`, `ab`, `history`.
+//! Defines the arguments of commands that compare runs: `compare`, `ab`, `history`.
 
 use std::path::PathBuf;
 

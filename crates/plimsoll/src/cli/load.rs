@@ -1,4 +1,4 @@
-//! Commands that send load: `run`, `line`, `ladder`, and `merge` for its shards.
+//! Defines the arguments of commands that send load: `run`, `line`, `ladder`, and `merge` for shards.
 
 use std::path::PathBuf;
 

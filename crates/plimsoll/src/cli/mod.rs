@@ -1,4 +1,4 @@
-//! The words of the command line, as typed: a file for each group of commands, and what several of them have in common.
+//! Defines the command line: a file for each group of commands.
 
 mod load;
 

@@ -1,4 +1,4 @@
-//! `pipeline`.
+//! Defines the arguments of `pipeline`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

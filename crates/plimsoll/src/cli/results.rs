@@ -1,4 +1,4 @@
-//! Commands that look at what is there: `show`, `report`, `audit`, `inspect`.
+//! Defines the arguments of commands that show results: `show`, `report`, `audit`, `inspect`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `serve`: services that a team could run.
+//! Defines the arguments of `serve`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `server`: servers on this machine.
+//! Defines the arguments of `server`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the words of several commands have in common.
+//! Defines the arguments that several commands share.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `suite`.
+//! Defines the arguments of `suite`.
 
 use std::path::PathBuf;
 

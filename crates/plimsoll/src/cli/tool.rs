@@ -1,4 +1,5 @@
-//! What the program has about itself: `scenarios`, `selftest`, `schema`, `completions`, `man`, `model`.
+//! Defines the arguments of commands about the program itself: `scenarios`, `selftest`, `schema`, `completions`, `man`,
+//! `model`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `plimsoll audit`: reads back what a run wrote, later.
+//! `plimsoll audit`: reads the documents of a run back again, later.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};

@@ -1,4 +1,4 @@
-//! `plimsoll compare`: runs that were measured, held against each other.
+//! `plimsoll compare`: compares two sets of measured runs.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `plimsoll history`: one scenario through its runs, and where its figures changed.
+//! `plimsoll history`: follows one scenario through its runs and finds changes.
 
 use anyhow::Context;
 use plimsoll_measure::history::{self, History, Request, Settings};

@@ -1,4 +1,4 @@
-//! `plimsoll inspect`: what is in a deployment, before a run, after it, or without any.
+//! `plimsoll inspect`: lists what a deployment holds.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `plimsoll ladder`: the same load with more and more writers, and the law that its throughput follows.
+//! `plimsoll ladder`: measures throughput with more and more writers and fits its scalability law.
 
 use anyhow::ensure;
 use plimsoll_load::arrivals::CONNECTIONS_MAX;

@@ -1,4 +1,4 @@
-//! `plimsoll line`: the search for the load line.
+//! `plimsoll line`: searches for the load line.
 
 use std::error::Error;
 use std::thread;

@@ -1,5 +1,4 @@
-//! `plimsoll run` of a scenario with a matrix: one cell after the other, on one database, against one service, or each on
-//! a service of its own.
+//! `plimsoll run` of a scenario with a matrix: makes and prints its runs.
 
 use std::path::Path;
 

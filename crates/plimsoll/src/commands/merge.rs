@@ -1,4 +1,4 @@
-//! `plimsoll merge`: the shards of one plan, joined as one run.
+//! `plimsoll merge`: joins the shards of one run.
 
 use anyhow::Context;
 

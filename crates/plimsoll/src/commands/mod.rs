@@ -1,4 +1,4 @@
-//! One file a command.
+//! Dispatches commands, one file each.
 
 mod ab;
 mod audit;

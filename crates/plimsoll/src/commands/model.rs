@@ -1,4 +1,4 @@
-//! `plimsoll model`: the model that pipelines make vectors with.
+//! `plimsoll model`: installs the embedding model of pipelines.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `plimsoll report`: the page of a run again.
+//! `plimsoll report`: writes the page of a run again.
 
 use crate::cli::ReportArgs;
 use crate::terminal::print;

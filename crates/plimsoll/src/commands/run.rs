@@ -1,4 +1,4 @@
-//! `plimsoll run`: the phases of a scenario, one after the other.
+//! `plimsoll run`: runs the phases of a scenario.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

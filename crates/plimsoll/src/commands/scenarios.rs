@@ -1,4 +1,4 @@
-//! `plimsoll scenarios`: what is shipped, scenarios, pipelines and suites, and the question each answers.
+//! `plimsoll scenarios`: lists the shipped scenarios, pipelines and suites with their questions.
 
 use anyhow::anyhow;
 use serde::Deserialize;

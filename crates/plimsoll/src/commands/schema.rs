@@ -1,4 +1,4 @@
-//! `plimsoll schema`: JSON Schemas made from the types that read and write the files.
+//! `plimsoll schema`: prints JSON Schemas of the files, made from the types that read them.
 
 use anyhow::Context;
 use plimsoll_measure::comparison::Comparison;

@@ -1,4 +1,4 @@
-//! `plimsoll serve`: services that a team could run, and that Plimsoll measures.
+//! `plimsoll serve`: runs a service.
 
 use std::fs;
 use std::io::stderr;

@@ -1,4 +1,4 @@
-//! `plimsoll server`: servers on this machine that stay until they are stopped.
+//! `plimsoll server`: manages servers on this machine that run until they are stopped.
 
 use std::time::Duration;
 

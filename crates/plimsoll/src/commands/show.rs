@@ -1,4 +1,4 @@
-//! `plimsoll show`: a run again, through the same readers as when it was live; or a result of another tool.
+//! `plimsoll show`: prints a run again from its events, or a result of another tool.
 
 use std::fs::File;
 use std::io::BufReader;

@@ -1,4 +1,4 @@
-//! `plimsoll suite`: tests from a table, one after the other, each a process of its own.
+//! `plimsoll suite`: runs a table of tests, each as a child process.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! Round trips of an empty request, and what is taken of them: the first ones to a server that was just started are long,
-//! and would make the machine look quieter after the load than before it.
+//! Collects round trips of empty requests and takes a median. Leaves out the first ones: a server that just started answers
+//! them slowly, and the machine would look quieter after the load than before it.
 
 use plimsoll_measure::clock;
 

@@ -1,4 +1,4 @@
-//! A process that faults are done to: what lasts of each of them decides what the end of one undoes.
+//! Shares a process among faults: the lasting effects of all decide what the end of one undoes.
 
 use std::error::Error as StdError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

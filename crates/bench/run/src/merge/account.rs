@@ -1,4 +1,4 @@
-//! What is known of several shards without adding up what they did: who they were, and what each found of its own.
+//! Collects facts of shards that need no adding up: identity, and findings of each shard.
 
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, Client, Joined, Run, ScenarioFacts, ServerShare, ShardFacts};

@@ -1,4 +1,4 @@
-//! Whether runs are the shards of one run: what differs, what is missing, and how far apart they began.
+//! Checks that runs are the shards of one run: differences, missing shards, and distant starts.
 
 use anyhow::{bail, ensure};
 use plimsoll_load::arrivals::Share;

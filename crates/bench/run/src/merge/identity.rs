@@ -1,4 +1,4 @@
-//! Who the shards of a run are together: something that each knows without asking the others.
+//! Derives the run ID that all shards share.
 
 use plimsoll_ledger::Run as RunId;
 use sha2::{Digest, Sha256};

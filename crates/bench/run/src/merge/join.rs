@@ -1,4 +1,4 @@
-//! Adds shards up second by second, on the way that the seconds of a run take, and concludes as a run does.
+//! Adds shards up second by second, and concludes as for one run.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! Shards of one plan, each a process that measured its part, joined as one run.
+//! Joins the shards of one plan, each measured by its own process, as one run.
 //!
-//! In reading order: who they are together ([`mod@identity`]), what each writes down for this ([`mod@crate::shard_log`]), how it is read back
-//! ([`mod@shard`]), whether they are the shards of one run ([`mod@check`]), and how they are added up ([`mod@join`]).
+//! In reading order: the run ID that shards share ([`mod@identity`]), the log of each ([`mod@crate::shard_log`]), reading it back
+//! ([`mod@shard`]), the check that they belong together ([`mod@check`]), and the sum ([`mod@join`]).
 
 mod account;
 mod check;

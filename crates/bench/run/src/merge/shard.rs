@@ -1,4 +1,4 @@
-//! A shard as its run directory has it.
+//! Reads the run directory of a shard.
 
 use std::fs;
 use std::path::{Path, PathBuf};

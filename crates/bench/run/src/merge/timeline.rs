@@ -1,4 +1,4 @@
-//! What happened beside the seconds of shards: looks at the server, faults and notes, on the first shard's time.
+//! Merges server samples, faults and notes of all shards onto the first shard's time.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Which directory is meant: the one that was named, or the latest.
+//! Finds the directory that the user named, or the latest one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

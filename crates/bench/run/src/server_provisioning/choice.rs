@@ -1,4 +1,4 @@
-//! Which server, by the words that name it.
+//! Parses the words that name servers.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! What a server says that it is.
+//! Asks a server for its facts.
 
 use plimsoll_host::probe::Probe;
 use plimsoll_measure::environment::ServerFacts;

@@ -1,4 +1,4 @@
-//! What whoever watches a run is told first of it, and of each phase.
+//! Builds the events that announce a run and each phase.
 
 use plimsoll_load::phase::Phase;
 use plimsoll_measure::duration::Span;

@@ -1,4 +1,4 @@
-//! How a session is opened: announced, begun, and measured before anything of the load is sent.
+//! Opens a session: announces it, begins, and calibrates before any operation is sent.
 
 use plimsoll_ledger::Run as RunId;
 use plimsoll_load::arrivals::Share;

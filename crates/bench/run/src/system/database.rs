@@ -1,4 +1,4 @@
-//! A database under load: MongoDB, or a server that speaks its protocol. What is written is proven.
+//! Puts a database under load: MongoDB, or a server that speaks its protocol. Writes are proven.
 
 use std::path::Path;
 use std::sync::Arc;

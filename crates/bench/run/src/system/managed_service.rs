@@ -1,4 +1,4 @@
-//! A service of ours, started for a run before a database of its own, and filled.
+//! Starts a service for a run, on its own database, after filling it.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A service under load over HTTP: one that is there already, or one of ours, started before a database of its own.
+//! Puts an HTTP service under load: a running one, or one that the run starts.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The database that a service of ours keeps everything in: whether it is there, what it takes, and its end.
+//! Looks up, measures and drops the database of a service that the run starts.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The operations of a scenario, by name.
+//! Collects the operations of a scenario by name.
 
 use anyhow::bail;
 

@@ -1,4 +1,4 @@
-//! A phase as typed, with its loads and its faults, as the engine runs it.
+//! Resolves a phase with its loads and faults into the form that the engine runs.
 
 use anyhow::{Context, bail};
 use plimsoll_load::fault::{FAULTS_MAX, Planned};

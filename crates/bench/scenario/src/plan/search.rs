@@ -1,4 +1,4 @@
-//! Which load a search or a ladder varies, and what goes on beside it.
+//! Chooses the load whose rate a search or a ladder varies, and the background loads.
 
 use anyhow::{Context, bail};
 use plimsoll_load::arrivals::CONNECTIONS_DEFAULT;

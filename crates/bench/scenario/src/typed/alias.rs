@@ -1,4 +1,4 @@
-//! Spellings of k6 that are read as ours: the schema names them too, so that an editor knows them.
+//! Reads k6's spellings as ours, and adds them to the schema for editors.
 
 use schemars::Schema;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! The scenarios, pipelines and suites that are shipped in the binary.
+//! Lists the scenarios, pipelines and suites that the binary ships.
 
 /// A shipped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

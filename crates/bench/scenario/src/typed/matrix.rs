@@ -1,4 +1,4 @@
-//! A matrix of runs, as typed: what is varied, what makes no sense together, and how much it may take.
+//! Defines the `matrix` section: axes, excluded combinations and bounds.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The scenario file: composed of what each room says of its own section, and read with helpful errors.
+//! Defines the scenario file, composed of the sections of each crate.
 
 use std::collections::BTreeMap;
 

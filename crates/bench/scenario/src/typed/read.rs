@@ -1,4 +1,4 @@
-//! Reads a scenario: from a file or a shipped one, with overrides, and errors that name the place and the mend.
+//! Reads a scenario from a file or from the shipped ones, applies overrides, and reports errors with place and remedy.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is told of a text that cannot be understood: as much as can be told without a secret that stands in it.
+//! Formats parse errors without leaking secrets.
 
 use serde_json::Value;
 use serde_saphyr::SnippetMode;

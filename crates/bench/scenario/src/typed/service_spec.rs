@@ -1,4 +1,4 @@
-//! A service that is started for a run, as typed.
+//! Defines the `service` section: a service that the run starts.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! One run of a comparison: `plimsoll run` as a process of its own, which ends with this one, even if this one is killed.
+//! Runs one side of a comparison as a child process that ends with this process.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

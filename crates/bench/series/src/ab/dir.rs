@@ -1,4 +1,4 @@
-//! The comparison directory: what was found, its page, and, where the runs were made for it, how to go on.
+//! Writes and reads the comparison directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `plimsoll ab`: two things measured in turns, each run a `plimsoll run` of its own, and compared.
+//! Measures two sides in turns, one child run at a time, and compares them.
 
 use std::path::PathBuf;
 use std::sync::Arc;

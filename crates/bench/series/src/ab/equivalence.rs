@@ -1,4 +1,4 @@
-//! Whether two sides are the same thing under different words: then only noise is to be seen between them.
+//! Decides whether two sides describe the same system: then their difference is only noise.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};

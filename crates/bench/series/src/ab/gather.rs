@@ -1,4 +1,4 @@
-//! Runs that were measured, by their directories, their run.json, or a directory of several.
+//! Reads measured runs from run directories, run.json files or directories of runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

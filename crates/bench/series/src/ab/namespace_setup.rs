@@ -1,4 +1,4 @@
-//! What a run has to itself on a server that stays: looked for before it, dropped after it.
+//! Checks and drops the run's own collection or database on a running server.
 
 use std::path::Path;
 

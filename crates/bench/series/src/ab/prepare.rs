@@ -1,4 +1,4 @@
-//! A and B before anything is started: what they are, and whether they can be measured and compared.
+//! Resolves A and B and checks that they can be measured and compared.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Runs that cannot be compared although they were made for it: the way out of that.
+//! Explains the way out when measured runs cannot be compared.
 
 use std::path::Path;
 

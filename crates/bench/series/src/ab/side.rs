@@ -1,4 +1,4 @@
-//! What A and B are, from words to meaning: `server=…`, `set path=value`, `binary=…`.
+//! Parses the description of a side: `server=…`, `set path=value`, `binary=…`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Which run is made when: A B, B A, A B … and which of them are still to be made.
+//! Orders the runs (A B, B A, A B, …) and finds those still to make.
 
 use plimsoll_measure::run::Run;
 

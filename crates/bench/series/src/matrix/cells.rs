@@ -1,4 +1,4 @@
-//! The cells of a matrix: each a scenario of its own, built before anything is sent.
+//! Expands a matrix into cells, each a complete scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
 

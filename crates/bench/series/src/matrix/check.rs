@@ -1,4 +1,4 @@
-//! Refuses a matrix that cannot be meant, with the place and the mend.
+//! Refuses an invalid matrix, with place and remedy.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which values of a matrix are run: the defaults, or those that `--only` asks for.
+//! Selects the values of each axis: the defaults, or those of `--only`.
 
 use anyhow::{Context, bail, ensure};
 

@@ -1,4 +1,4 @@
-//! What a matrix will cost: documents, time and disk, and whether that is more than it may.
+//! Estimates documents, time and disk of a matrix, and refuses what exceeds its bounds.
 
 use plimsoll_report::units::{bytes, duration};
 

@@ -1,4 +1,4 @@
-//! The matrix directory: one run directory a cell, and what they say together, written after every run.
+//! Writes and reads the matrix directory: one run directory per run, and the results after every run.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Makes the runs of a matrix, one after the other, and writes down after each what there is.
+//! Makes the runs of a matrix one after the other, and saves the results after each.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the runs of a matrix are made on: found or started once where they share it, and cleared after each of them.
+//! Finds or starts the servers that the runs of a matrix share, and clears them after each run.
 
 use std::collections::BTreeSet;
 use std::path::Path;

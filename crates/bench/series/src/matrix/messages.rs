@@ -1,4 +1,4 @@
-//! What is said before a matrix starts, and by `--list`.
+//! Formats the announcement of a matrix and the output of `--list`.
 
 use plimsoll_measure::matrix::LeftOut;
 use plimsoll_report::text::hanging;

@@ -1,4 +1,4 @@
-//! A matrix before anything is started: its cells, its runs, what they take, and whether they may.
+//! Plans a matrix before any server is contacted: cells, runs, cost and permission.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

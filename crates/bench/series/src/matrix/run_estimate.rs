@@ -1,4 +1,4 @@
-//! What one run of a cell takes: documents, time, and what is on the server's disk.
+//! Estimates what one run of a cell takes: documents, time and disk.
 
 use plimsoll_document::Source;
 use plimsoll_load::phase::{Load, Phase};

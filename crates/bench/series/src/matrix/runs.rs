@@ -1,4 +1,4 @@
-//! The runs of a matrix in their order, and which of them are still to be made.
+//! Orders the runs of a matrix and finds those still to make.
 
 use plimsoll_deployment::Namespace;
 use plimsoll_measure::run::Run;

@@ -1,4 +1,4 @@
-//! A database that all runs of a matrix share, each with a collection of its own.
+//! Checks, measures and drops collections on the database that all runs of a matrix share.
 
 use std::collections::BTreeSet;
 

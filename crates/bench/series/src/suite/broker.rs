@@ -1,4 +1,4 @@
-//! The brokers of one run: found or started, their topics looked at before and after, and made anew by rule.
+//! Finds or starts the brokers of one run, inspects their topics, and recreates topics by rule.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One load as a process of its own, watched until it ends.
+//! Runs one load as a child process and watches it until it ends.
 
 use std::fs::File;
 use std::path::Path;

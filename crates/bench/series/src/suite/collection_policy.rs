@@ -1,5 +1,4 @@
-//! The collection of a run, on a server that the suite has: by which rule it is empty before the run, and what becomes of it
-//! after.
+//! Empties the run's collection before a run by rule, and decides what happens to it afterwards.
 
 use plimsoll_deployment::Namespace;
 use plimsoll_mongo::scenario::Existing;

@@ -1,4 +1,4 @@
-//! The columns of a suite: their names, what their texts mean, and what a row says where its defaults say something else.
+//! Defines the columns of a suite's table and parses their texts.
 
 use plimsoll_measure::duration::Span;
 

@@ -1,4 +1,4 @@
-//! The suite directory: what was asked for, a line for each run that ended, and what they say together.
+//! Writes and reads the suite directory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

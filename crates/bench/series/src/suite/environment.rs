@@ -1,5 +1,4 @@
-//! What a run works on, where that is the suite's to have: a MongoDB server with its collection, brokers with their topics.
-//! Both are found or started, looked at before and after, and cleared by rule.
+//! Finds or starts the server and brokers of a run where the suite owns them, inspects them, and clears them by rule.
 
 use plimsoll_deployment::Namespace;
 use plimsoll_measure::inspection::Inspection;

@@ -1,4 +1,4 @@
-//! What a topic is filled with before a pipeline reads it: `2_000_000 of 64B`, `5_000 of 14 words`.
+//! Parses a topic's fill: `2_000_000 of 64B`, `5_000 of 14 words`.
 
 use std::fmt;
 use std::str::FromStr;

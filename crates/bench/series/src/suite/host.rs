@@ -1,4 +1,4 @@
-//! The server of one run: found or started, looked at before and after, and cleared by rule.
+//! Finds or starts the server of one run, inspects it, and clears it by rule.
 
 use std::time::Duration;
 

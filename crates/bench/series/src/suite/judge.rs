@@ -1,4 +1,4 @@
-//! What came of a run, from how its process ended and what it left behind.
+//! Judges a run by its exit status and its results.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;

@@ -1,4 +1,4 @@
-//! In the place of brokers, in a program that was built without Kafka: its pipelines have no topics.
+//! Stands in for brokers in a build without Kafka.
 
 use plimsoll_measure::inspection;
 

@@ -1,4 +1,4 @@
-//! How far a run is, read from what it writes down as it goes.
+//! Reads the progress of a run from its files.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! Reads a suite: from a file or a shipped one, as a table or as YAML, with errors that name the place and the mend.
+//! Reads a suite from a file or from the shipped ones, as table or YAML, and reports errors with place and remedy.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A suite as meant: every test checked before anything is started.
+//! Resolves a suite: checks every test before anything starts.
 
 use anyhow::{Context, ensure};
 use plimsoll_measure::duration::Span;

@@ -1,4 +1,4 @@
-//! The runs of a suite in their order, and which of them are still to be made.
+//! Orders the runs of a suite and finds those still to make.
 
 use plimsoll_measure::suite::{Outcome, Planned, Row};
 

@@ -1,5 +1,4 @@
-//! What a test of a pipeline does with topics of Kafka, decided from its file and its row: which it makes, which it fills, and
-//! with what.
+//! Decides which Kafka topics a pipeline test creates and fills, from its file and its row.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! A suite as typed: its tests, and what each row may say.
+//! Defines the suite file: its tests and the keys of a row.
 
 use std::str::FromStr;
 

@@ -1,6 +1,6 @@
-//! The watchdog: decides, from what is seen of a run, when to say how far it is and when to end it.
+//! Decides when to report the progress of a run and when to end it.
 //!
-//! It reads no clock and sends no signal: it is told moments and what was seen, and says what to do.
+//! The watchdog reads no clock and sends no signal: callers pass moments and observations, and act on its decisions.
 
 use plimsoll_measure::clock::{Instant, SECOND_NS};
 

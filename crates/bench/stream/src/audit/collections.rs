@@ -1,4 +1,4 @@
-//! Collections as a destination: their documents say which records they are.
+//! Audits collections as a destination: documents carry their source position.
 
 use std::collections::BTreeMap;
 

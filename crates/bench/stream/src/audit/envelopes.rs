@@ -1,4 +1,4 @@
-//! Envelopes on the way from a topic to another: what is there is taken out of them before it is compared.
+//! Opens envelopes before records of two topics are compared.
 
 use anyhow::bail;
 use plimsoll_pipeline::transform::Decode;

@@ -1,4 +1,4 @@
-//! A topic as a destination: its records are known by what they say.
+//! Audits a topic as a destination: records are identified by their content.
 
 use anyhow::bail;
 use plimsoll_kafka::topic_scan;

@@ -1,4 +1,4 @@
-//! One pipeline as a process of its own, which ends with this one, even if this one is killed.
+//! Runs one pipeline as a child process that ends with this process.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

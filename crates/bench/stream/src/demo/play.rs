@@ -1,4 +1,4 @@
-//! The demonstration itself: load, kills, the end of the load, and the audit.
+//! Plays the demonstration: load, kills, the end of the load, the audit.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

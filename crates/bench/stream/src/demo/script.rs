@@ -1,4 +1,4 @@
-//! What happens when: decided before anything is started.
+//! Plans the demonstration: its length and its kills.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the demonstration is played on: a broker with a topic, a MongoDB server, and two pipelines as files.
+//! Starts a broker with a topic and a MongoDB server, and writes two pipeline files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

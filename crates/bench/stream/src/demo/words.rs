@@ -1,4 +1,4 @@
-//! What is said at the beginning, and what was proven at the end.
+//! Formats the first and the last message of the demonstration.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The percentile arithmetic against exact sorting, and merged parts against the whole.
+//! Checks percentile arithmetic against exact sorting, and merged parts against the whole.
 
 use plimsoll_load::mix::scramble;
 use plimsoll_measure::clock::Instant;

@@ -1,4 +1,4 @@
-//! A server that freezes for 1.4 s must show in the response time and not in the service time.
+//! Checks that a server frozen for 1.4 s shows in response time and not in service time.
 
 use std::time::Duration;
 

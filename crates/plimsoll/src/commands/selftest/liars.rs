@@ -1,4 +1,4 @@
-//! A server that acknowledges and forgets, stores a flipped bit, or stores twice, must be caught exactly.
+//! Checks that a server which forgets, flips a bit or stores twice is caught exactly.
 
 use anyhow::Context;
 use bson::Bson;

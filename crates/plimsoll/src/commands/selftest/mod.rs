@@ -1,4 +1,4 @@
-//! `plimsoll selftest`: checks the ruler on this machine before it is believed.
+//! `plimsoll selftest`: verifies Plimsoll's accuracy on this machine.
 
 mod arithmetic;
 mod freeze;

@@ -1,4 +1,4 @@
-//! Comparisons of real runs: a server against itself, and against one that takes 10 % longer.
+//! Compares real runs: a server against itself, and against one that takes 10 % longer.
 
 use std::time::Duration;
 

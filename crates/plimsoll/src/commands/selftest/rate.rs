@@ -1,4 +1,4 @@
-//! A rate that was asked for must be kept to a thousandth.
+//! Checks that a requested rate is kept to a thousandth.
 
 use anyhow::Context;
 use plimsoll_host::null;

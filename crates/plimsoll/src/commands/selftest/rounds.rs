@@ -1,4 +1,4 @@
-//! Faulty servers again and again, each time with a new seed: what they lied about must be found, all of it and nothing else.
+//! Repeats faulty servers with new seeds: every fault must be found, and nothing else.
 
 use anyhow::{Context, ensure};
 use bson::Bson;

@@ -1,4 +1,4 @@
-//! A shipped scenario against a server in this process, without a run directory.
+//! Runs a shipped scenario against an in-process server, without a run directory.
 
 use std::net::SocketAddr;
 use std::path::Path;

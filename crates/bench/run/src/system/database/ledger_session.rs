@@ -1,4 +1,4 @@
-//! The books of a load on a database: opened with its workers, and joined to one ledger when they are closed.
+//! Opens the ledger of a load with its workers, and joins the workers' parts at the end.
 
 use std::path::Path;
 

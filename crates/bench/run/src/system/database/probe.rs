@@ -1,4 +1,4 @@
-//! What a server says that it is, and what is in the collection before the load.
+//! Asks a server for its facts and for the state of the collection before the load.
 
 use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_measure::environment::ServerFacts;

@@ -1,4 +1,4 @@
-//! What a scenario must not say of a service.
+//! Refuses scenario keys that have no meaning for a service.
 
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::Section;

@@ -1,4 +1,4 @@
-//! What is done after a run: what is there is looked at, read back where that can be done, and judged.
+//! Finishes a run: inspects the servers, reads back where possible, and judges.
 
 use plimsoll_report::suite as report;
 

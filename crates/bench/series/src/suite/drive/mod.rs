@@ -1,4 +1,4 @@
-//! Makes the runs of a suite, one after the other. What happens to one of them ends nothing else.
+//! Makes the runs of a suite one after the other. A failed run ends nothing else.
 
 mod close;
 mod prepare;

@@ -1,4 +1,4 @@
-//! What is done before a run: a topic is filled, and the same load is sent for a short time.
+//! Prepares a run: fills its topic and sends the warm-up.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a run of a scenario came to, and what its last phase measured.
+//! Extracts the outcome of a scenario run and the figures of its last phase.
 
 use plimsoll_measure::clock::utc;
 use plimsoll_measure::inspection::{Collection, FORMAT, Inspection};

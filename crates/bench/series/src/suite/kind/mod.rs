@@ -1,4 +1,4 @@
-//! What a test can be: one file a kind. Everything else in a suite knows only what is said here.
+//! Defines the kinds of tests. The rest of a suite uses only this interface.
 
 mod measured;
 mod pipeline;

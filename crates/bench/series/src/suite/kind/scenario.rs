@@ -1,4 +1,4 @@
-//! A test that runs a scenario: `plimsoll run` as a process of its own.
+//! Runs a scenario as a test: a child process `plimsoll run`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A test that runs a pipeline until it has done what its row says: `plimsoll pipeline run` as a process of its own.
+//! Runs a pipeline as a test: a child process that ends when the row is done.
 
 mod outcome;
 mod warm;

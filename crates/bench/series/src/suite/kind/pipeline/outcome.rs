@@ -1,4 +1,4 @@
-//! What a run of a pipeline came to, and what it measured.
+//! Extracts the outcome and the figures of a pipeline run.
 
 use plimsoll_measure::stream::{Count, Stream};
 use plimsoll_measure::suite::Measured;

@@ -1,4 +1,4 @@
-//! Whether everything of a topic that was filled is where the pipeline was to bring it: once, and as it was.
+//! Proves that every event of a filled topic arrived exactly once and unaltered.
 
 use plimsoll_stores::audit::Report;
 

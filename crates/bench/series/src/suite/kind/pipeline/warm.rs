@@ -1,4 +1,4 @@
-//! The warm-up of a pipeline: the same for a short time, under other names, so that nothing of it is left to the run.
+//! Builds the warm-up of a pipeline: a short run under other names, which leaves nothing behind.
 
 use anyhow::{bail, ensure};
 use plimsoll_measure::duration::Span;

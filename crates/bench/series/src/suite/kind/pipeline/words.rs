@@ -1,4 +1,4 @@
-//! What the columns of a row mean in the words of `plimsoll pipeline run`.
+//! Translates the columns of a row into arguments of `plimsoll pipeline run`.
 
 use std::path::Path;
 
