@@ -27,7 +27,7 @@ pub struct ConnectOptions {
     pub zlib_level: Option<i32>,
     /// The time limit for connecting, including authentication.
     pub connect_timeout: Duration,
-    /// The time limit for each later command: see [`Connection::set_timeout`].
+    /// The time limit for each later command: see `Connection::set_timeout`.
     pub timeout: Option<Duration>,
 }
 

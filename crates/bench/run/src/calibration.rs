@@ -54,7 +54,7 @@ pub async fn ping_ns(options: &ConnectOptions) -> Option<u64> {
 /// What the tool reaches with this very load against a server that acknowledges at once, closed, with as many writers
 /// as the load has connections: (operations, documents) per second. It stands for each of `servers`.
 ///
-/// A batch is no larger than the phase's share of documents and than [`BATCH_MAX`] or [`BATCH_BYTES_MAX`]; the operations
+/// A batch is no larger than the phase's share of documents and than `BATCH_MAX` or `BATCH_BYTES_MAX`; the operations
 /// of a load whose own are larger are told as if they were, by the documents. Where that cannot be done, because other
 /// operations are beside them, there are none.
 ///
@@ -111,7 +111,7 @@ pub fn reached(
 }
 
 /// Ceiling ÷ achieved, both in operations per second; nothing where a rate has too little behind it: fewer than
-/// [`OPERATIONS_MIN`] operations in less than [`LOAD_NS_MIN`].
+/// `OPERATIONS_MIN` operations in less than `LOAD_NS_MIN`.
 pub fn headroom(ceiling: Option<f64>, achieved: f64, operations: u64, load_ns: u64) -> Option<f64> {
     let is_rate = achieved > 0.0 && (operations >= OPERATIONS_MIN || load_ns >= LOAD_NS_MIN);
     ceiling.filter(|_| is_rate).map(|ceiling| ceiling / achieved)

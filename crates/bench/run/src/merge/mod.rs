@@ -1,7 +1,7 @@
 //! Joins the shards of one plan, each measured by its own process, as one run.
 //!
-//! In reading order: the run ID that shards share ([`mod@identity`]), the log of each ([`mod@crate::shard_log`]), reading it back
-//! ([`mod@shard`]), the check that they belong together ([`mod@check`]), and the sum ([`mod@join`]).
+//! In reading order: the run ID that shards share (`identity`), the log of each (`shard_log`), reading it back
+//! (`shard`), the check that they belong together (`check`), and the sum (`join`).
 
 mod account;
 mod check;

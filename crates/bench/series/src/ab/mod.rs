@@ -1,6 +1,6 @@
 //! Measures A and B in turns, and compares what was measured.
 //!
-//! Decisions are pure ([`side`], [`turns`], [`equivalence`]); [`gather`] reads, [`dir`] writes, [`drive`] acts.
+//! Decisions are pure (`side`, `turns`, `equivalence`); [`gather`] reads, [`dir`] writes, [`drive`] acts.
 
 pub mod drive;
 

@@ -1,6 +1,6 @@
 //! Makes a matrix of runs: one scenario with different values.
 //!
-//! Decisions are pure ([`check`], [`choice`], [`cells`], [`run_estimate`], [`cost`], [`runs`]); [`dir`] writes, and [`drive`]
+//! Decisions are pure (`check`, [`choice`], [`cells`], [`run_estimate`], [`cost`], [`runs`]); [`dir`] writes, and [`drive`]
 //! acts.
 
 pub mod drive;
