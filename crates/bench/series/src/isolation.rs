@@ -1,4 +1,6 @@
-//! Gives every run of a series the same start: decides where runs are made, and which collection or database each has alone.
+//! Isolates the runs of a series: gives each run its own collection or database.
+
+use std::mem::discriminant;
 
 use anyhow::bail;
 use plimsoll_deployment::Namespace;
@@ -7,120 +9,96 @@ use plimsoll_run::system::{Isolation, Subject};
 use plimsoll_scenario::{Loaded, put};
 use serde_json::Value;
 
-/// Where the runs of a matrix are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Venue {
-    /// On one database, each in a collection of its own.
-    Database,
-    /// Against a service that is there: it keeps what each run leaves.
-    Service,
-    /// Each on a server and a service of its own, started for it and filled.
-    Anew,
-    /// Each on a service of its own, on a server that stays, in a database of its own.
-    Databases,
-}
-
-impl Venue {
-    /// Where the runs of one cell are made.
-    pub fn of(subject: &dyn Subject) -> Self {
-        match subject.isolation() {
-            Isolation::Collection => Self::Database,
-            Isolation::Shared => Self::Service,
-            Isolation::Fresh => Self::Anew,
-            Isolation::Database { .. } => Self::Databases,
-        }
-    }
-
-    /// Where the runs of all cells are made.
-    ///
-    /// # Errors
-    /// When cells differ in it: they would not begin alike.
-    pub fn of_all<'a>(subjects: impl IntoIterator<Item = &'a dyn Subject>) -> anyhow::Result<Self> {
-        let mut venues = subjects.into_iter().map(Self::of);
-        let first = venues.next().unwrap_or(Self::Database);
-        match venues.find(|other| *other != first) {
-            Some(other) => bail!(
-                "matrix: some cells go to {}, others to {}: runs that do not begin alike cannot stand side by side; make two \
-                 matrices of them",
-                first.words(),
-                other.words()
-            ),
-            None => Ok(first),
-        }
-    }
-
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Database => "a database",
-            Self::Service => "a service that is there",
-            Self::Anew => "a service on a server that is started for it",
-            Self::Databases => "a service on a server that stays",
-        }
-    }
-
-    /// Whether what was written is read back.
-    pub const fn is_audited(self) -> bool {
-        matches!(self, Self::Database)
-    }
-}
-
-/// Where a scenario says which collection it writes to.
+/// The key of a scenario that names its collection.
 const COLLECTION: &str = "collection";
 
-/// What the runs of a side have to themselves.
+/// The isolation that all cells of a matrix share.
+///
+/// # Errors
+/// When cells differ in it: their runs would start from different states.
+pub fn common<'a>(subjects: impl IntoIterator<Item = &'a dyn Subject>) -> anyhow::Result<Isolation> {
+    let mut all = subjects.into_iter().map(Subject::isolation);
+    let first = all.next().unwrap_or(Isolation::Collection);
+    match all.find(|other| discriminant(other) != discriminant(&first)) {
+        Some(other) => bail!(
+            "matrix: some cells go to {}, others to {}: their runs would start from different states: make two matrices of them",
+            words(&first),
+            words(&other)
+        ),
+        None => Ok(first),
+    }
+}
+
+const fn words(isolation: &Isolation) -> &'static str {
+    match isolation {
+        Isolation::Collection => "a database",
+        Isolation::Shared => "a running service",
+        Isolation::Fresh => "a service on a server that is started for it",
+        Isolation::Database { .. } => "a service on a running server",
+    }
+}
+
+/// What each run of a series has alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Own {
-    /// A collection on a server that is gone with the run: this one.
+pub enum Exclusive {
+    /// A collection of this name, on a server that ends with the run.
     Collection(String),
-    /// A collection of a server that stays: this one with the run's number.
-    Collections(String),
-    /// The database of a service that is started for the run, on a server that stays: this one with the run's number.
-    Databases {
-        /// Where the scenario says which.
+    /// A collection of this name and the run's number, on a server that stays.
+    NumberedCollection(String),
+    /// A database of this name and the run's number, for a service that the run starts on a running server.
+    NumberedDatabase {
+        /// The scenario's key of the name.
         path: String,
-        /// What the scenario says.
+        /// The name in the scenario.
         base: String,
     },
-    /// A service that is started with its server, or nothing at all.
+    /// Nothing by name: its service starts with its own server, or serves others too.
     Nothing,
 }
 
-impl Own {
-    /// What the runs on `subject` have.
+impl Exclusive {
+    /// What the runs on `subject` have alone, where each run finds or starts its own server.
     pub fn of(subject: &dyn Subject, loaded: &Loaded) -> Self {
-        let collection = || loaded.scenario.collection.clone();
+        let is_running = subject.server().is_some_and(Choice::is_running);
+        match Self::on_shared_server(subject, loaded) {
+            Self::NumberedCollection(name) if !is_running => Self::Collection(name),
+            other => other,
+        }
+    }
+
+    /// What the runs on `subject` have alone, where all runs share one server.
+    pub fn on_shared_server(subject: &dyn Subject, loaded: &Loaded) -> Self {
         match subject.isolation() {
-            Isolation::Collection if subject.server().is_some_and(Choice::is_running) => {
-                Self::Collections(collection())
-            }
-            Isolation::Collection => Self::Collection(collection()),
-            Isolation::Database { path, name } => Self::Databases { path, base: name },
+            Isolation::Collection => Self::NumberedCollection(loaded.scenario.collection.clone()),
+            Isolation::Database { path, name } => Self::NumberedDatabase { path, base: name },
             Isolation::Shared | Isolation::Fresh => Self::Nothing,
         }
     }
 
-    /// What run `number` has, if anything.
+    /// Its name for run `number`, if it has one.
     pub fn name(&self, number: u32) -> Option<String> {
         match self {
             Self::Collection(name) => Some(name.clone()),
-            Self::Collections(base) => Some(
+            // A name without a database is refused elsewhere.
+            Self::NumberedCollection(base) => Some(
                 base.parse::<Namespace>().map_or_else(|_| base.clone(), |base| format!("{base}_{number}")),
             ),
-            Self::Databases { base, .. } => Some(format!("{base}_{number}")),
+            Self::NumberedDatabase { base, .. } => Some(format!("{base}_{number}")),
             Self::Nothing => None,
         }
     }
 
-    /// The same as `--set` takes it.
-    pub fn word(&self, number: u32) -> Option<String> {
-        let path = if let Self::Databases { path, .. } = self { path.as_str() } else { COLLECTION };
-        Some(format!("{path}={}", self.name(number)?))
+    /// The arguments that give run `number` its name.
+    pub fn arguments(&self, number: u32) -> Vec<String> {
+        let path = if let Self::NumberedDatabase { path, .. } = self { path.as_str() } else { COLLECTION };
+        let name = self.name(number).map(|name| ["--set".to_owned(), format!("{path}={name}")]);
+        name.into_iter().flatten().collect()
     }
 
-    /// A run's scenario as if it had nothing to itself: two runs do not differ in that.
-    pub fn taken_out(&self, scenario: &mut Value) {
-        if let Self::Databases { path, base } = self {
-            // A scenario without that place says nothing there that could differ.
+    /// Puts the common name back into a run's scenario: two runs do not differ in their names.
+    pub fn restore(&self, scenario: &mut Value) {
+        if let Self::NumberedDatabase { path, base } = self {
+            // A scenario without that key has nothing there that could differ.
             let _ = put(scenario, path, Value::from(base.as_str()));
         }
     }
@@ -140,29 +118,28 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_started_on_a_server_of_its_own_unless_one_was_named() {
+    fn a_service_starts_on_its_own_server_unless_a_server_was_named() {
         let (any, mongod) = (staged(Choice::Any), staged(Choice::Mongod));
         let anew: [&dyn Subject; 2] = [&any, &mongod];
-        assert_eq!(Venue::of_all(anew).unwrap(), Venue::Anew);
+        assert_eq!(common(anew).unwrap(), Isolation::Fresh);
         let named = staged(Choice::Uri("mongodb://h".into()));
-        assert_eq!(Venue::of(&named), Venue::Databases);
-        assert!(!Venue::Anew.is_audited());
+        assert!(matches!(common([&named as &dyn Subject]).unwrap(), Isolation::Database { .. }));
     }
 
     #[test]
-    fn cells_that_do_not_begin_alike_are_refused() {
+    fn cells_that_start_from_different_states_are_refused() {
         let (running, managed) = (RunningService("http://h".into()), staged(Choice::Any));
         let mixed: [&dyn Subject; 2] = [&running, &managed];
-        let message = Venue::of_all(mixed).unwrap_err().to_string();
-        assert!(message.contains("a service that is there, others to a service on a server"), "{message}");
+        let message = common(mixed).unwrap_err().to_string();
+        assert!(message.contains("a running service, others to a service on a server"), "{message}");
     }
 
-    fn own(subject: &dyn Subject) -> Own {
-        Own::of(subject, &loaded(SCENARIO))
+    fn exclusive(subject: &dyn Subject) -> Exclusive {
+        Exclusive::of(subject, &loaded(SCENARIO))
     }
 
     #[test]
-    fn a_run_has_a_collection_a_database_or_nothing_to_itself() {
+    fn a_run_has_its_own_collection_its_own_database_or_nothing() {
         let uri = || Choice::Uri("mongodb://h".into());
         let staging: Staging =
             serde_saphyr::from_str("telemetry: {settings: {database: {name: feeds}}}").unwrap();
@@ -175,10 +152,14 @@ mod tests {
             (Box::new(RunningService("http://h".into())), None),
         ];
         for (subject, word) in cases {
-            assert_eq!(own(subject.as_ref()).word(7).as_deref(), word, "{subject:?}");
+            assert_eq!(
+                exclusive(subject.as_ref()).arguments(7).get(1).map(String::as_str),
+                word,
+                "{subject:?}"
+            );
         }
         let mut scenario = json!({"service": {"telemetry": {"settings": {"database": {"name": "feeds_7"}}}}});
-        own(&staged(uri())).taken_out(&mut scenario);
+        exclusive(&staged(uri())).restore(&mut scenario);
         assert_eq!(scenario["service"]["telemetry"]["settings"]["database"]["name"], "feeds");
     }
 }

@@ -1,8 +1,22 @@
 //! Plans, makes, resumes and compares many runs: a suite of tests, a matrix of one scenario, A against B.
+//!
+//! The engine orders the runs ([`rounds`]), makes the missing ones ([`drive`]) and keeps their directory ([`directory`]). [`suite`],
+//! [`matrix`] and [`ab`] describe the subjects and judge the results.
 
 pub mod ab;
 pub mod matrix;
 pub mod suite;
 
-pub mod isolation;
+pub mod drive;
+
+pub mod directory;
+pub mod rounds;
 pub mod same_machine;
+
+pub mod isolation;
+pub mod server;
+
+pub mod child;
+pub mod cpus;
+pub mod progress;
+pub mod watch;

@@ -5,18 +5,18 @@ use plimsoll_measure::environment::Environment;
 
 const GIB: u64 = 1 << 30;
 
-/// Checks that a machine and this program are those that the earlier runs were measured on. What nobody knows differs from
-/// nothing; kernels report a little more or less of the same memory, so it is compared by the GiB.
+/// Checks that the machine and this program are those of the earlier runs. Unknown facts do not differ. Kernels report slightly
+/// different sizes of the same memory, so it is compared by the GiB.
 ///
 /// # Errors
-/// What differs.
+/// The first difference.
 pub fn check_same(earlier: &Environment, now: &Environment) -> anyhow::Result<()> {
     for ((what, was), (_, is)) in facts(earlier).into_iter().zip(facts(now)) {
         let differs = was.is_some() && is.is_some() && was != is;
         ensure!(
             !differs,
-            "--resume: the earlier runs were measured with another {what} ({} and now {}), and those of two machines or \
-             versions do not belong into one table: go on where it was begun, or begin anew without --resume",
+            "--resume: the earlier runs were measured with another {what} ({} and now {}): the results would mix two machines or \
+             versions. Continue on the first machine, or start anew without --resume",
             was.unwrap_or_default(),
             is.unwrap_or_default()
         );
@@ -55,10 +55,10 @@ mod tests {
     fn check(change: impl FnOnce(&mut Environment), part: Option<&str>) {
         let mut now = here();
         change(&mut now);
-        let said = check_same(&here(), &now).map_err(|error| error.to_string());
+        let result = check_same(&here(), &now).map_err(|error| error.to_string());
         match part {
-            None => assert_eq!(said, Ok(())),
-            Some(part) => assert!(said.as_ref().is_err_and(|said| said.contains(part)), "{said:?}"),
+            None => assert_eq!(result, Ok(())),
+            Some(part) => assert!(result.as_ref().is_err_and(|text| text.contains(part)), "{result:?}"),
         }
     }
 

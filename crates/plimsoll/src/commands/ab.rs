@@ -7,9 +7,9 @@ use plimsoll_series::ab::comparing::exit;
 use plimsoll_series::ab::drive::measure;
 use plimsoll_series::ab::prepare::Settings;
 
-use super::compare::tell;
+use super::series::finish;
 use crate::cli::AbArgs;
-use crate::terminal::{print, say};
+use crate::terminal::say;
 
 /// Measures A and B in turns, and compares them.
 ///
@@ -30,12 +30,7 @@ pub fn ab(args: &AbArgs) -> Outcome<Exit> {
     let ended = measure(&settings, lifecycle::signals().context("listen to signals")?)?;
     let shown = ended.path.display().to_string();
     if let Some(comparison) = &ended.comparison {
-        if !args.load.is_quiet() {
-            print("\n");
-        }
-        if !args.load.quiet {
-            tell(comparison, &ended.path, args.load.json)?;
-        }
+        finish(comparison, &ended.path, args.load.json && !args.load.quiet, args.load.quiet)?;
     }
     if ended.ended != Exit::Held {
         say(&format!(

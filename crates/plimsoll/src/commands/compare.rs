@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use plimsoll_measure::clock;
 use plimsoll_measure::comparison::Comparison;
-use plimsoll_report::comparison::{Links, summary};
+use plimsoll_report::comparison::{Links, page};
 
+use super::series::tell;
 use crate::cli::CompareArgs;
-use crate::terminal::{print, style};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
+use plimsoll_run::run_dir::COMPARISON;
 use plimsoll_series::ab::comparing::{Asked, exit, weigh};
-use plimsoll_series::ab::dir::{self, COMPARISON};
 use plimsoll_series::ab::gather::{Measured, gather};
+use plimsoll_series::directory::{create, read, save};
 
 /// What a comparison is called among other runs.
 const NAME: &str = "comparison";
@@ -33,8 +34,8 @@ pub fn compare(args: &CompareArgs) -> Outcome<Exit> {
     let names = [name(&a), name(&b)];
     let asked = Asked { names, varied: args.varies.clone(), force: args.force };
     let comparison = weigh(&a, &b, asked, &args.judge.judging())?;
-    let path = dir::create(args.out.as_deref(), NAME, clock::wall_ms()).deserves(Exit::Usage)?;
-    dir::save(&path, &comparison, Links::None)?;
+    let path = create::<Comparison>(args.out.as_deref(), NAME, clock::wall_ms()).deserves(Exit::Usage)?;
+    save(&path, &comparison, &page(&comparison, Links::None))?;
     tell(&comparison, &path, args.json)?;
     Ok(exit(&comparison))
 }
@@ -49,7 +50,7 @@ fn again(path: &Path, json: bool) -> Outcome<Exit> {
         );
         return Err(Failure { exit: Exit::Usage, error });
     }
-    let comparison = dir::read(path).deserves(Exit::Usage)?;
+    let comparison: Comparison = read(path).deserves(Exit::Usage)?;
     tell(&comparison, path, json)?;
     Ok(exit(&comparison))
 }
@@ -72,18 +73,4 @@ fn name(side: &[Measured]) -> String {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
-}
-
-/// Prints a comparison.
-///
-/// # Errors
-/// When it cannot be written as JSON.
-pub fn tell(comparison: &Comparison, path: &Path, json: bool) -> Outcome<()> {
-    if json {
-        let text = serde_json::to_string_pretty(comparison).context("write comparison.json")?;
-        print(&format!("{text}\n"));
-    } else {
-        print(&summary(comparison, Some(&path.display().to_string()), style()));
-    }
-    Ok(())
 }

@@ -19,6 +19,7 @@ mod run;
 mod scenarios;
 mod schema;
 mod selftest;
+mod series;
 mod serve;
 mod server;
 mod show;

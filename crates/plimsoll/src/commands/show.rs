@@ -5,15 +5,17 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use plimsoll_measure::comparison::Comparison;
+use plimsoll_measure::matrix::Matrix;
+use plimsoll_measure::suite::Suite;
 use plimsoll_report::foreign;
 
-use super::{compare, matrix, suite};
+use super::series;
 use crate::cli::ShowArgs;
 use crate::terminal::{Terminal, print, style};
 use plimsoll_run::console::LiveView;
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::run_dir::{self, Whole};
-use plimsoll_series::ab::dir;
 
 /// How much of a file of another tool is read at once, in bytes.
 const READ_BYTES: usize = 1 << 20;
@@ -72,11 +74,8 @@ fn show_whole(whole: Whole, path: &Path, args: &ShowArgs) -> Outcome<Exit> {
         return Err(Failure { exit: Exit::Usage, error });
     }
     match whole {
-        Whole::Matrix => matrix::show(path, args.json),
-        Whole::Suite => suite::show(path, args.json),
-        Whole::Comparison => {
-            let comparison = dir::read(path).deserves(Exit::Usage)?;
-            compare::tell(&comparison, path, args.json).map(|()| Exit::Held)
-        }
+        Whole::Matrix => series::show::<Matrix>(path, args.json),
+        Whole::Suite => series::show::<Suite>(path, args.json),
+        Whole::Comparison => series::show::<Comparison>(path, args.json),
     }
 }

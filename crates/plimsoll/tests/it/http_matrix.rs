@@ -97,9 +97,7 @@ fn each_design_of_a_service_is_measured_on_a_server_of_its_own() {
     let (output, out) = run(dir.path(), &staged("designs", DESIGNS), &["--server", "embedded:relaxed"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stderr(&output);
-    for part in
-        ["2 cells, 2 runs", "starts a server and the service of its own", "630 readings and activities"]
-    {
+    for part in ["2 cells, 2 runs", "starts its own server and service", "630 readings and activities"] {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -162,7 +160,7 @@ fn a_service_that_is_there_is_loaded_by_every_cell_and_says_that_it_keeps_what_t
     let (server, url) = null_server(200);
     let (output, out) = run(dir.path(), &plain(axes), &["--server", &url]);
     assert_ne!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("what those before it left in the service"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the data of earlier runs in the service"), "{}", stderr(&output));
     let whole = json(&plimsoll_with(&["show", out.to_str().unwrap(), "--json"]));
     assert_eq!(whole["complete"], true, "{whole}");
     for cell in 0..2 {
@@ -186,7 +184,7 @@ fn what_cells_of_a_service_cannot_differ_in_is_refused() {
         (
             staged("never", &axes("server: 'mongodb://127.0.0.1:1'")),
             &[],
-            "some cells go to a service on a server that is started for it, others to a service on a server that stays",
+            "some cells go to a service on a server that is started for it, others to a service on a running server",
         ),
         (staged("never", &axes("service.telemetry.settings.readings.design: graph")), &[], "the cell a=y"),
         (staged("never", &axes("service.telemetry.fill.every: 0s")), &[], "at least 1ms"),

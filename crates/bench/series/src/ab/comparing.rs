@@ -6,26 +6,26 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 use super::gather::Measured;
 
-/// How two sides are judged.
+/// The criteria of a comparison.
 #[derive(Clone, Debug)]
 pub struct Judging {
-    /// The metric that decides; chosen by the load if absent.
+    /// The metric that decides; the load chooses it if absent.
     pub primary: Option<String>,
-    /// No smaller difference, as a share, is called better or worse.
+    /// The smallest relevant difference, as a share.
     pub min_effect: f64,
 }
 
-/// What A and B are, and in what they may differ.
+/// The names of A and B, and their allowed differences.
 pub struct Asked {
-    /// What they are called.
+    /// Their names.
     pub names: [String; 2],
-    /// Keys that may differ.
+    /// The keys that may differ.
     pub varied: Vec<String>,
-    /// Whether anything may.
+    /// Whether all keys may.
     pub force: bool,
 }
 
-/// Compares, and says what came of it.
+/// Compares measured runs.
 ///
 /// # Errors
 /// Why the two cannot be compared.
@@ -35,10 +35,10 @@ pub fn weigh(a: &[Measured], b: &[Measured], asked: Asked, judge: &Judging) -> O
     Ok(comparison)
 }
 
-/// Looks whether pairs could be compared if there were enough of them.
+/// Checks whether enough pairs of such runs could be compared.
 ///
 /// # Errors
-/// Why they never can be.
+/// Why they cannot.
 pub fn check(a: &[Measured], b: &[Measured], asked: Asked, judge: &Judging) -> Outcome<()> {
     comparison::check(&request(a, b, asked, judge)).deserves(Exit::Usage)
 }
@@ -55,10 +55,9 @@ fn request<'a>(a: &'a [Measured], b: &'a [Measured], asked: Asked, judge: &Judgi
     }
 }
 
-/// A regression ends like an expectation that failed: what was measured is sound, and it is not what it had to be. So does an
-/// expectation that B breaks in more runs than A, operations that fail on B alone or more of them than on A, a side that did
-/// nothing, or pairs that leave the primary metric without a verdict: a gate must not open for what could not be judged.
-/// Documents that are not there weigh more.
+/// The exit of a comparison. A regression ends like a failed expectation. So do an expectation that B breaks in more runs than A,
+/// more failed operations on B, a side that did nothing, and a primary metric without a verdict: a gate must not open for a
+/// comparison that could not be judged. Missing documents weigh more.
 pub fn exit(comparison: &Comparison) -> Exit {
     let breaks = comparison.is_broken() || comparison.is_unsound();
     if !(comparison.a.kept && comparison.b.kept) {

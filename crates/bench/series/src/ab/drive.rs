@@ -1,97 +1,130 @@
-//! Measures two sides in turns, one child run at a time, and compares them.
+//! Measures two sides in alternating pairs, one child process at a time, and compares them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use plimsoll_deployment::Namespace;
 use plimsoll_measure::clock;
 use plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
 use plimsoll_measure::comparison::{Comparison, differing_keys};
-use plimsoll_report::comparison::Links;
+use plimsoll_measure::run::Run;
 use plimsoll_report::matrix::brief;
-
-use super::comparing::{Asked, check, weigh};
-use super::dir::{self, Plan as Begun};
-use super::gather::{Measured, read};
-use super::namespace_setup::Rooms;
-use super::prepare::{Prepared, Settings, prepare};
-use super::turns::{Turn, Which, is_whole, turns};
-use super::{child, refusal};
-use crate::isolation::Venue;
-use crate::matrix::dir::MatrixDir;
+use plimsoll_run::audit::is_intact;
 use plimsoll_run::console::Console;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
-use plimsoll_run::lifecycle;
-use plimsoll_run::run_dir;
-use plimsoll_run::server_provisioning::{Manner, Place};
+use plimsoll_run::server_provisioning::Manner;
+use plimsoll_run::system::Isolation;
+use plimsoll_run::{lifecycle, run_dir, stale_runs};
+
+use super::comparing::{Asked, check, weigh};
+use super::gather::{Measured, read};
+use super::plan::Plan;
+use super::prepare::{Prepared, Settings, prepare};
+use super::refusal;
+use crate::child::Start;
+use crate::directory::{Found, SeriesDir};
+use crate::drive::{Next, Series, make_all};
+use crate::isolation::Exclusive;
+use crate::rounds::{Order, Turn, turns};
+use crate::server::{Contents, Server, refuse};
+
+/// A run of a comparison is the only load in its directory.
+const ITSELF: &str = "";
 
 /// A comparison whose runs are made, or that was cut short.
 #[derive(Debug)]
 pub struct Finished {
-    /// The comparison, if there are pairs enough.
+    /// The comparison, if there are enough pairs.
     pub comparison: Option<Comparison>,
     /// Its directory.
     pub path: PathBuf,
-    /// Pairs that are measured.
+    /// The number of measured pairs.
     pub pairs: usize,
     /// Why it was cut short; [`Exit::Held`] if it was not.
     pub ended: Exit,
 }
 
-/// Measures A and B in turns until all pairs are made or `flag` is set.
+/// Measures A and B in pairs until all are made or `flag` is set.
 ///
 /// # Errors
-/// What kept the comparison from being made.
+/// When the comparison cannot be made.
 pub fn measure(settings: &Settings, flag: Arc<AtomicBool>) -> Outcome<Finished> {
-    let [a, b] = prepare(settings).deserves(Exit::Usage)?;
-    let mut drive = Drive::start(settings, [a, b], flag)?;
-    let ended = drive.make_all()?;
-    drive.end(ended)
+    let sides = prepare(settings).deserves(Exit::Usage)?;
+    let mut drive = Drive::start(settings, sides, flag)?;
+    // The pairs of an earlier attempt may be such that no further pair helps.
+    drive.save()?;
+    make_all(&mut drive)?;
+    let comparison = drive.save()?;
+    let pairs = drive.measured()?[0].len();
+    let is_cut = drive.ended == Exit::Held && !drive.pending().is_empty();
+    let ended = if is_cut { Exit::Interrupted } else { drive.ended };
+    Ok(Finished { comparison, path: drive.dir.path().to_owned(), pairs, ended })
 }
 
-/// A comparison that is being made.
+/// A comparison in progress.
 struct Drive<'a> {
     settings: &'a Settings,
     sides: [Prepared; 2],
-    /// In what the runs of A and B may differ.
+    /// The keys in which the runs of A and B may differ.
     varied: Vec<String>,
-    path: PathBuf,
-    runs: MatrixDir,
-    runtime: tokio::runtime::Runtime,
+    turns: Vec<Turn>,
+    dir: SeriesDir,
     flag: Arc<AtomicBool>,
+    /// Why a run ended the comparison.
+    ended: Exit,
     console: &'static dyn Console,
 }
 
+impl Series for Drive<'_> {
+    fn dir(&self) -> &SeriesDir {
+        &self.dir
+    }
+
+    fn flag(&self) -> &AtomicBool {
+        &self.flag
+    }
+
+    /// Both runs of every incomplete pair: the machine may have changed since half a pair was measured.
+    fn pending(&self) -> Vec<(usize, String)> {
+        let pairs = self.turns.chunks(2).enumerate().filter(|(_, pair)| !self.is_whole(pair));
+        let runs = pairs.flat_map(|(index, pair)| (2 * index..).zip(pair));
+        runs.map(|(index, turn)| (index, directory(turn))).collect()
+    }
+
+    /// Makes one run. Its figures count even if an expectation of the scenario does not hold.
+    fn make(&mut self, run: usize) -> Outcome<Next> {
+        self.ended = self.measure_once(&self.turns[run])?;
+        if self.ended != Exit::Held {
+            return Ok(Next::Stop);
+        }
+        if run % 2 == 1 {
+            self.save()?;
+        }
+        Ok(Next::Continue)
+    }
+}
+
 impl<'a> Drive<'a> {
-    /// Makes the directory, or opens an earlier one.
+    /// Creates the directory, or opens that of an earlier attempt.
     fn start(settings: &'a Settings, mut sides: [Prepared; 2], flag: Arc<AtomicBool>) -> Outcome<Self> {
         let console = settings.load.console;
-        let runtime = lifecycle::runtime()?;
+        let runtime = Arc::new(lifecycle::runtime()?);
         for side in &mut sides {
             let timeout = Duration::from_nanos(side.loaded.scenario.timeout.as_ns());
-            if let Some(choice) = side.kept_server() {
-                side.standing = Some(Place::open(choice, Manner::quiet(timeout), &runtime)?);
+            if let Some(choice) = side.running_server() {
+                side.server = Some(Server::open(choice, Manner::quiet(timeout), None, &runtime)?);
             }
         }
-        let plan = Begun {
+        let plan = Plan {
             scenario: sides[0].loaded.name.clone(),
-            hashes: [&sides[0], &sides[1]].map(|side| side.loaded.hash()),
+            hashes: sides.each_ref().map(|side| side.loaded.hash()),
             a: sides[0].side.name(),
             b: sides[1].side.name(),
-            servers: [&sides[0], &sides[1]].map(Prepared::servers),
+            servers: sides.each_ref().map(Prepared::servers),
         };
-        let path = match &settings.resume {
-            Some(path) => dir::check_plan(path, &plan).map(|()| path.clone()).deserves(Exit::Usage)?,
-            None => {
-                let name = format!("{}-ab", plan.scenario);
-                let path = dir::create(settings.load.out.as_deref(), &name, clock::wall_ms())
-                    .deserves(Exit::Usage)?;
-                dir::keep_plan(&path, &plan)?;
-                path
-            }
-        };
-        let runs = MatrixDir::at(&path);
+        let dir = open(settings, &plan)?;
         console.say(&format!(
             "{}: {} pairs, {} runs in turns\n  A  {}\n  B  {}",
             sides[0].loaded.scenario.title,
@@ -100,135 +133,182 @@ impl<'a> Drive<'a> {
             plan.a,
             plan.b
         ));
-        if sides.iter().any(|side| Venue::of(side.subject.as_ref()) == Venue::Service) {
-            console.say("  A service that is there keeps what each run leaves: later runs find more in it.");
+        if sides.iter().any(|side| side.subject.isolation() == Isolation::Shared) {
+            console.say("  A running service keeps the data of each run: later runs find more in it.");
         }
         let varied = varied(&sides)?;
-        Ok(Self { settings, sides, varied, path, runs, runtime, flag, console })
+        let turns = turns(&[settings.pairs; 2], Order::Alternating);
+        Ok(Self { settings, sides, varied, turns, dir, flag, ended: Exit::Held, console })
     }
 
-    /// Makes every pair that is not there yet; tells how the runs ended.
-    fn make_all(&mut self) -> Outcome<Exit> {
-        // What an earlier comparison left may be such that no further run mends it.
-        self.save()?;
-        for pair in turns(self.settings.pairs) {
-            if pair.iter().all(|turn| self.is_made(turn)) {
-                continue;
-            }
-            // Half a pair is worth nothing: what the machine did has changed since.
-            for turn in &pair {
-                if self.path.join(&turn.directory).exists() {
-                    self.runs.put_aside(&turn.directory)?;
-                }
-            }
-            for turn in &pair {
-                let ended = if self.is_over() { Exit::Interrupted } else { self.make(turn)? };
-                if ended != Exit::Held {
-                    return Ok(ended);
-                }
-            }
-            self.save()?;
+    fn is_whole(&self, pair: &[Turn]) -> bool {
+        let phases = |turn: &Turn| self.sides[turn.subject].phases;
+        pair.iter().all(|turn| is_whole(&self.dir.found(&directory(turn)), phases(turn)))
+    }
+
+    fn measure_once(&self, turn: &Turn) -> Outcome<Exit> {
+        let (of, letter) = (2 * self.settings.pairs, letter(turn));
+        self.console.say(&format!("\n[{}/{of}] pair {}, {letter}", turn.number, turn.repetition));
+        let (path, side) = (self.dir.path().join(directory(turn)), &self.sides[turn.subject]);
+        let owned = side.claim(turn.number, &path)?;
+        let mut arguments = side.arguments(&self.settings.scenario, turn.number);
+        arguments.extend(self.settings.quiet.then(|| "--quiet".to_owned()));
+        let program = side.side.binary.as_deref();
+        let start = Start { program, arguments: &arguments, out: &path, log: None, cpus: None };
+        let code = start.run(&self.flag, None)?.code();
+        let run = run_dir::read_run(&path).ok();
+        if let Some(owned) = owned {
+            side.release(&owned, run.as_ref())?;
         }
-        Ok(Exit::Held)
-    }
-
-    fn is_over(&self) -> bool {
-        self.flag.load(Ordering::Relaxed)
-    }
-
-    fn side(&self, which: Which) -> &Prepared {
-        let [a, b] = &self.sides;
-        if which == Which::A { a } else { b }
-    }
-
-    fn is_made(&self, turn: &Turn) -> bool {
-        is_whole(&self.runs.found(&turn.directory), self.side(turn.which).phases)
-    }
-
-    /// Makes one run. What it measured counts, even where an expectation of the scenario does not hold.
-    fn make(&self, turn: &Turn) -> Outcome<Exit> {
-        let of = 2 * self.settings.pairs;
-        self.console.say(&format!("\n[{}/{of}] pair {}, {}", turn.number, turn.pair, turn.which.letter()));
-        let path = self.path.join(&turn.directory);
-        let side = self.side(turn.which);
-        let rooms = Rooms { side, number: turn.number, path: &path, runtime: &self.runtime };
-        let stood = rooms.stands()?;
-        let own = side.own.word(turn.number);
-        let run = child::Run {
-            scenario: &self.settings.scenario,
-            path: &path,
-            own: own.as_deref(),
-            quiet: self.settings.quiet,
-        };
-        let code = child::wait(&run.start(side)?, &self.flag)?;
-        let run = run_dir::read_run(&path);
-        if !stood {
-            rooms.clear(run.as_ref().ok())?;
-        }
-        let Ok(run) = run else {
-            // One that was asked to end before it could hear that has no code.
-            let none = if self.is_over() { Exit::Interrupted } else { Exit::Failed };
-            let exit = code.and_then(Exit::of).filter(|exit| *exit != Exit::Held).unwrap_or(none);
+        let exit = code.and_then(Exit::of);
+        let Some(run) = run else {
+            // A run that was stopped before it could react has no code.
+            let none = if self.flag.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Failed };
+            let exit = exit.filter(|exit| *exit != Exit::Held).unwrap_or(none);
             if exit != Exit::Interrupted {
-                self.console
-                    .warn(&format!("      the run of {} could not be made: see above", turn.which.letter()));
+                self.console.warn(&format!("      the run of {letter} could not be made: see above"));
             }
             return Ok(exit);
         };
         self.console.say(&format!("      {}", brief(&run)));
         if let Some(reason) = &run.aborted {
-            let letter = turn.which.letter();
             self.console.warn(&format!(
                 "      the scenario ended the run of {letter} early, and half a run is compared with none: {reason}"
             ));
         }
         let is_cut = run.interrupted || run.aborted.is_some();
-        Ok(if is_cut { code.and_then(Exit::of).unwrap_or(Exit::Interrupted) } else { Exit::Held })
+        Ok(if is_cut { exit.unwrap_or(Exit::Interrupted) } else { Exit::Held })
     }
 
-    /// The runs of all whole pairs.
+    /// The runs of all complete pairs.
     fn measured(&self) -> anyhow::Result<[Vec<Measured>; 2]> {
         let mut sides = [Vec::new(), Vec::new()];
-        for pair in turns(self.settings.pairs) {
-            if !pair.iter().all(|turn| self.is_made(turn)) {
-                continue;
-            }
-            for turn in pair {
-                let mut it = read(&self.path.join(&turn.directory).join("run.json"))?;
-                it.scenario.iter_mut().for_each(|scenario| self.side(turn.which).own.taken_out(scenario));
-                let place = usize::from(turn.which == Which::B);
-                sides[place].push(Measured { name: turn.directory, ..it });
-            }
+        for turn in self.turns.chunks(2).filter(|pair| self.is_whole(pair)).flatten() {
+            let name = directory(turn);
+            let mut it = read(&self.dir.path().join(&name).join("run.json"))?;
+            it.scenario.iter_mut().for_each(|scenario| self.sides[turn.subject].exclusive.restore(scenario));
+            sides[turn.subject].push(Measured { name, ..it });
         }
         Ok(sides)
     }
 
-    /// Writes down what the pairs say that there are; nothing while they are too few. Pairs that can never be compared are
-    /// refused from the first one on.
+    /// Writes the comparison of the measured pairs; nothing while they are too few. Pairs that can never be compared are refused
+    /// from the first one on.
     fn save(&self) -> Outcome<Option<Comparison>> {
         let [a, b] = self.measured()?;
         let Some(last) = a.last() else { return Ok(None) };
-        let names = [self.sides[0].side.name(), self.sides[1].side.name()];
+        let names = self.sides.each_ref().map(|side| side.side.name());
         let asked = Asked { names, varied: self.varied.clone(), force: false };
-        let refused = |failure| refusal::with_way_out(failure, &self.path, a.len(), &last.name);
+        let refused = |failure| refusal::with_remedy(failure, self.dir.path(), a.len(), &last.name);
         if a.len() < PAIRS_MIN {
             return check(&a, &b, asked, &self.settings.judge).map(|()| None).map_err(refused);
         }
         let comparison = weigh(&a, &b, asked, &self.settings.judge).map_err(refused)?;
-        dir::save(&self.path, &comparison, Links::Siblings)?;
+        self.dir.save(&comparison)?;
         Ok(Some(comparison))
-    }
-
-    fn end(self, ended: Exit) -> Outcome<Finished> {
-        let comparison = self.save()?;
-        let pairs = self.measured()?[0].len();
-        Ok(Finished { comparison, path: self.path, pairs, ended })
     }
 }
 
-/// The keys in which the runs of A and B may differ: what was said, and what follows from it in the scenario. A value below a key
-/// that was not there brings other values with it.
+/// `A` or `B`.
+const fn letter(turn: &Turn) -> &'static str {
+    if turn.subject == 0 { "A" } else { "B" }
+}
+
+fn directory(turn: &Turn) -> String {
+    format!("{:03}-{}", turn.repetition, letter(turn).to_lowercase())
+}
+
+fn open(settings: &Settings, plan: &Plan) -> Outcome<SeriesDir> {
+    if let Some(path) = &settings.resume {
+        plan.check(path).deserves(Exit::Usage)?;
+        return SeriesDir::locked::<Comparison>(path).deserves(Exit::Usage);
+    }
+    let name = format!("{}-ab", plan.scenario);
+    let dir = SeriesDir::create::<Comparison>(settings.load.out.as_deref(), &name, clock::wall_ms());
+    let dir = dir.deserves(Exit::Usage)?;
+    plan.keep(&dir)?;
+    Ok(dir)
+}
+
+/// Whether a run was made to its end.
+fn is_whole(found: &Found, phases: usize) -> bool {
+    let whole = |run: &Run| !run.interrupted && run.aborted.is_none() && run.phases.len() >= phases;
+    matches!(found, Found::Summary(run) if whole(run))
+}
+
+/// The keys in which the runs of A and B may differ: the given ones, and those that follow from them in the scenario. A value
+/// below a new key brings other values with it.
 fn varied([a, b]: &[Prepared; 2]) -> anyhow::Result<Vec<String>> {
     let follows = differing_keys(&a.loaded.tree()?, &b.loaded.tree()?);
     Ok([a.side.varied(), b.side.varied(), follows].concat())
+}
+
+/// A collection or database that a run may fill, and that is dropped after it.
+enum Owned {
+    Collection(Namespace),
+    Database(String),
+}
+
+impl Prepared {
+    /// Checks the collection or database of run `number` on a running server. Nothing if none is to be dropped after the run: the
+    /// run has none, or an empty one existed before.
+    fn claim(&self, number: u32, path: &Path) -> Outcome<Option<Owned>> {
+        let (Some(server), Some(name)) = (&self.server, self.exclusive.name(number)) else { return Ok(None) };
+        if let Exclusive::NumberedDatabase { path: key, .. } = &self.exclusive {
+            let exists = server.has_database(&name).deserves(Exit::Server)?;
+            let taken: Vec<_> = exists.then(|| format!("the database {name}")).into_iter().collect();
+            refuse(&taken, "its own new database", key).deserves(Exit::Usage)?;
+            return Ok(Some(Owned::Database(name)));
+        }
+        let namespace: Namespace = name.parse().deserves(Exit::Usage)?;
+        let earlier = stale_runs::runs(path, &[ITSELF]);
+        match server.contents(&namespace, &earlier).deserves(Exit::Server)? {
+            Contents::Empty => return Ok(None),
+            Contents::Missing => {}
+            Contents::Leftovers(_) => server.drop_collection(&namespace).deserves(Exit::Server)?,
+            Contents::Foreign(documents) => {
+                let taken = [format!("{namespace} is not empty ({documents} documents)")];
+                refuse(&taken, "a missing or empty collection", "collection").deserves(Exit::Server)?;
+            }
+        }
+        Ok(Some(Owned::Collection(namespace)))
+    }
+
+    /// Drops the collection or database of a run. A collection stays if the audit found something wrong.
+    fn release(&self, owned: &Owned, run: Option<&Run>) -> Outcome<()> {
+        let Some(server) = &self.server else { return Ok(()) };
+        let intact = run.and_then(|run| run.integrity.as_ref()).is_some_and(is_intact);
+        let dropped = match owned {
+            Owned::Database(name) => server.drop_database(name),
+            Owned::Collection(namespace) if intact => server.drop_collection(namespace),
+            Owned::Collection(_) => Ok(()),
+        };
+        dropped.deserves(Exit::Server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::run::PhaseFacts;
+
+    use super::*;
+
+    #[test]
+    fn each_side_starts_every_other_pair() {
+        let made: Vec<_> =
+            turns(&[3; 2], Order::Alternating).iter().map(|it| (it.number, directory(it))).collect();
+        let expected = ["001-a", "001-b", "002-b", "002-a", "003-a", "003-b"];
+        assert_eq!(made, (1..).zip(expected.map(str::to_owned)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_interrupted_run_is_not_whole() {
+        let phases = vec![PhaseFacts::default()];
+        let run = |interrupted| {
+            Found::Summary(Box::new(Run { interrupted, phases: phases.clone(), ..Run::default() }))
+        };
+        assert!(is_whole(&run(false), 1));
+        assert!(!is_whole(&run(true), 1) && !is_whole(&run(false), 2));
+        assert!(!is_whole(&Found::Unfinished, 0) && !is_whole(&Found::Nothing, 0));
+    }
 }

@@ -10,28 +10,28 @@ use plimsoll_run::reexec;
 use plimsoll_run::system::Subject;
 use plimsoll_scenario::Scenario;
 
-/// So much of two programs is held against each other at once, in bytes.
+/// The bytes of two programs that are compared at once.
 const CHUNK_LEN: usize = 64 * 1024;
 
-/// A side, as far as it decides what is measured.
+/// The parts of a side that decide what is sent, and where.
 #[derive(Clone, Copy, Debug)]
-pub struct Thing<'a> {
-    /// Its words.
+pub struct Sender<'a> {
+    /// Its description.
     pub side: &'a Side,
     /// Its scenario.
     pub scenario: &'a Scenario,
-    /// What it loads.
+    /// The system that it loads.
     pub subject: &'a dyn Subject,
 }
 
-/// Whether two sides send the same from the same program to the same system.
-pub fn is_same(a: Thing<'_>, b: Thing<'_>) -> bool {
+/// Whether two sides send equal loads with equal programs to one system.
+pub fn is_same(a: Sender<'_>, b: Sender<'_>) -> bool {
     sent(a.scenario) == sent(b.scenario)
         && a.subject.canonical() == b.subject.canonical()
         && is_one_program(program(a.side), program(b.side))
 }
 
-/// A scenario without what no run depends on, and without where the load goes: the subject says that.
+/// A scenario without its texts and its address: the subject has the address.
 fn sent(scenario: &Scenario) -> Scenario {
     let mut sent = Scenario {
         title: String::new(),
@@ -50,7 +50,7 @@ fn program(side: &Side) -> &Path {
     side.binary.as_deref().unwrap_or(reexec::program())
 }
 
-/// Whether two paths lead to one file, which may have several names, or to a copy of it: a build that changed nothing.
+/// Whether two paths name one file, or equal files: a build may change nothing.
 fn is_one_program(a: &Path, b: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
     let is_one_file = a == b || identity(a).is_some_and(|it| Some(it) == identity(b));
@@ -88,12 +88,12 @@ mod tests {
         let mut other = base.clone();
         change(&mut other);
         let subject = DatabaseAt(Choice::Any);
-        let thing = |scenario| Thing { side: &side, scenario, subject: &subject };
+        let thing = |scenario| Sender { side: &side, scenario, subject: &subject };
         assert_eq!(is_same(thing(&base), thing(&other)), expected);
     }
 
     #[test]
-    fn words_that_no_run_depends_on_make_no_other_thing() {
+    fn texts_that_no_run_depends_on_make_no_difference() {
         check(|_| (), true);
         check(|it| (it.title, it.question) = ("other".into(), Some("why?".into())), true);
         check(|it| it.server = Some("mongodb://h".into()), true);

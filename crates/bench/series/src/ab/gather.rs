@@ -8,38 +8,37 @@ use plimsoll_measure::comparison::Subject;
 use plimsoll_measure::run::{FORMAT, Run};
 use serde_json::Value;
 
+use crate::directory::ASIDE;
 use plimsoll_run::run_dir;
 
-/// What a run directory that was put aside has in its name.
-const ASIDE: &str = ".cut-";
 const RUN: &str = "run.json";
-/// Where the directory of a suite's run has its run directory.
+/// The run directory in the directory of a suite's run.
 const OF_SUITE: &str = "run";
-/// No run.json is larger, in bytes.
+/// The largest run.json, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// A run and the scenario that it was made from.
+/// A run and its scenario.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Its directory, as it was named.
+    /// Its directory, as the user named it.
     pub name: String,
     /// Its summary.
     pub run: Run,
-    /// Its scenario as resolved, if it is there.
+    /// Its resolved scenario, if the directory has it.
     pub scenario: Option<Value>,
 }
 
 impl Measured {
-    /// The run as something to compare.
+    /// The run as a subject of a comparison.
     pub fn subject(&self) -> Subject<'_> {
         Subject { name: self.name.clone(), run: &self.run, scenario: self.scenario.clone() }
     }
 }
 
-/// The runs that `paths` name: run directories, run.json files, and directories that hold several run directories.
+/// Reads the runs in `paths`: run directories, run.json files, and directories of run directories.
 ///
 /// # Errors
-/// When one of them is none of these, or cannot be read.
+/// When one of them has another form, or cannot be read.
 pub fn gather(paths: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     let all: Vec<Vec<Measured>> = paths.iter().map(|path| group(path)).collect::<anyhow::Result<_>>()?;
     Ok(all.concat())
@@ -73,15 +72,15 @@ fn group(path: &Path) -> anyhow::Result<Vec<Measured>> {
     inside.iter().map(|file| read(file)).collect()
 }
 
-/// The summary of the run in a directory; of a run of a suite the measured one, not its warm-up.
+/// The summary of the run in a directory; for a run of a suite that of the load, not of its warm-up.
 fn summary(directory: &Path) -> Option<PathBuf> {
     [directory.join(RUN), directory.join(OF_SUITE).join(RUN)].into_iter().find(|file| file.is_file())
 }
 
-/// The run that `file` says; the scenario is the one beside it.
+/// The run in `file`, and the scenario in the same directory.
 ///
 /// # Errors
-/// When it cannot be read or understood.
+/// When it cannot be read or parsed.
 pub fn read(file: &Path) -> anyhow::Result<Measured> {
     let size = file.metadata().with_context(|| format!("read {}", file.display()))?.len();
     ensure!(
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_run_is_refused_with_the_mend() {
+    fn a_path_without_a_run_is_refused_with_the_remedy() {
         let dir = tempfile::tempdir().unwrap();
         keep(dir.path(), "later", FORMAT + 1);
         fs::create_dir(dir.path().join("empty")).unwrap();

@@ -1,17 +1,14 @@
-//! Measures A and B in turns, and compares what was measured.
+//! Measures A and B in alternating pairs, and compares the runs.
 //!
-//! Decisions are pure (`side`, `turns`, `equivalence`); [`gather`] reads, [`dir`] writes, [`drive`] acts.
+//! Decisions are pure (`side`, `plan`, `equivalence`); [`gather`] reads, and [`drive`] acts.
 
 pub mod drive;
 
-mod child;
 mod equivalence;
-mod namespace_setup;
+mod plan;
 pub mod prepare;
 mod refusal;
 mod side;
-mod turns;
 
 pub mod comparing;
-pub mod dir;
 pub mod gather;

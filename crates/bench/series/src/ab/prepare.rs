@@ -8,70 +8,88 @@ use plimsoll_measure::comparison::sign_flip::{ALPHA, PAIRS_MAX, PAIRS_MIN, small
 use plimsoll_mongo::scenario::Existing;
 
 use super::comparing::Judging;
-use super::equivalence::{Thing, is_same};
+use super::equivalence::{Sender, is_same};
 use super::side::Side;
-use crate::isolation::{Own, Venue};
+use crate::isolation::Exclusive;
+use crate::server::Server;
 use plimsoll_run::options::LoadOptions;
-use plimsoll_run::server_provisioning::{Choice, Place};
-use plimsoll_run::system::{Subject, resolve};
+use plimsoll_run::server_provisioning::Choice;
+use plimsoll_run::system::{Isolation, Subject, resolve};
 use plimsoll_scenario::secret::without_password;
 use plimsoll_scenario::{self as scenario, Loaded};
 use plimsoll_scenario::{Plan, plan};
 
-/// A comparison as the user asks for it.
+/// The request for a comparison.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The scenario's name or file.
     pub scenario: String,
-    /// The words that say what A is.
+    /// The description of A.
     pub a: Vec<String>,
-    /// The words that say what B is.
+    /// The description of B.
     pub b: Vec<String>,
-    /// Pairs of runs.
+    /// The number of pairs.
     pub pairs: u32,
-    /// Whether A and B are the same on purpose.
+    /// Whether A and B are equal on purpose.
     pub same: bool,
     /// The directory of an earlier comparison to complete.
     pub resume: Option<PathBuf>,
-    /// How the two are judged.
+    /// The criteria of the comparison.
     pub judge: Judging,
-    /// How and where each run is made.
+    /// The options of every run.
     pub load: LoadOptions,
-    /// Whether the runs themselves print nothing.
+    /// Whether the runs print nothing.
     pub quiet: bool,
 }
 
-/// A side that is ready to be measured.
+/// A side that is ready for its runs.
 pub struct Prepared {
-    /// What it is.
+    /// Its description.
     pub side: Side,
-    /// How and where it is measured.
+    /// The options of its runs.
     pub options: LoadOptions,
     /// Its scenario.
     pub loaded: Loaded,
-    /// How many phases that has.
+    /// The number of its phases.
     pub phases: usize,
-    /// What it loads.
+    /// The system that it loads.
     pub subject: Arc<dyn Subject>,
-    /// What each of its runs has to itself.
-    pub own: Own,
-    /// The server, where it stays when a run ends and a run has something to itself on it.
-    pub standing: Option<Place>,
+    /// What each of its runs has alone.
+    pub exclusive: Exclusive,
+    /// The running server on which each run has a collection or database alone.
+    pub server: Option<Server>,
 }
 
 impl Prepared {
-    /// The server that stays, on which each run has something to itself.
-    pub fn kept_server(&self) -> Option<&Choice> {
-        let stays = matches!(self.own, Own::Collections(_) | Own::Databases { .. });
+    /// The running server on which each run has a collection or database alone.
+    pub fn running_server(&self) -> Option<&Choice> {
+        let stays =
+            matches!(self.exclusive, Exclusive::NumberedCollection(_) | Exclusive::NumberedDatabase { .. });
         self.subject.server().filter(|_| stays)
     }
 
-    /// What of it decides what is measured.
-    fn thing(&self) -> Thing<'_> {
-        Thing { side: &self.side, scenario: &self.loaded.scenario, subject: self.subject.as_ref() }
+    /// The arguments of run `number`.
+    pub fn arguments(&self, scenario: &str, number: u32) -> Vec<String> {
+        let options = &self.options;
+        let flag = |name: &str, value: String| [name.to_owned(), value];
+        let server = options.server.iter().map(|server| flag("--server", server.clone()));
+        let hosts = (!options.hosts.is_empty()).then(|| flag("--hosts", options.hosts.join(",")));
+        let count = (options.count > 1).then(|| flag("--count", options.count.to_string()));
+        let seed = options.seed.map(|seed| flag("--seed", seed.to_string()));
+        let overrides = options.overrides.iter().map(|it| flag("--set", it.clone()));
+        let flags = server.chain(hosts).chain(count).chain(seed).chain(overrides).flatten();
+        let no_calibration = (!options.calibrate).then(|| "--no-calibration".to_owned());
+        let run = ["run".to_owned(), scenario.to_owned()];
+        let own = self.exclusive.arguments(number);
+        run.into_iter().chain(flags).chain(no_calibration).chain(own).collect()
     }
 
-    /// The servers that it was asked to be measured on, without passwords.
+    /// The parts of it that decide what is sent, and where.
+    fn sender(&self) -> Sender<'_> {
+        Sender { side: &self.side, scenario: &self.loaded.scenario, subject: self.subject.as_ref() }
+    }
+
+    /// Its servers, without passwords.
     pub fn servers(&self) -> String {
         let named =
             self.options.server.iter().chain(&self.options.hosts).map(|server| without_password(server));
@@ -79,10 +97,10 @@ impl Prepared {
     }
 }
 
-/// Everything that is decided before anything is started.
+/// Resolves both sides before anything starts.
 ///
 /// # Errors
-/// What cannot be meant.
+/// The first invalid option.
 pub fn prepare(settings: &Settings) -> anyhow::Result<[Prepared; 2]> {
     let pairs = settings.pairs as usize;
     ensure!(
@@ -102,10 +120,10 @@ pub fn prepare(settings: &Settings) -> anyhow::Result<[Prepared; 2]> {
     );
     let a = side("--a", settings, &settings.a)?;
     let b = side("--b", settings, &settings.b)?;
-    let is_same = is_same(a.thing(), b.thing());
+    let is_same = is_same(a.sender(), b.sender());
     ensure!(
         settings.same || !is_same,
-        "A and B are the same thing: say what B is with --b 'server=…', --b 'set PATH=VALUE' or --b 'binary=FILE', or ask with \
+        "A and B are the same thing: describe B with --b 'server=…', --b 'set PATH=VALUE' or --b 'binary=FILE', or ask with \
          --same what noise alone does"
     );
     ensure!(
@@ -115,11 +133,15 @@ pub fn prepare(settings: &Settings) -> anyhow::Result<[Prepared; 2]> {
         b.side.name()
     );
     ensure!(
-        Venue::of(a.subject.as_ref()).is_audited() == Venue::of(b.subject.as_ref()).is_audited(),
+        is_database(&a) == is_database(&b),
         "A and B: one is a database and the other a service, and nothing that is sent to the one can be sent to the other: give \
          both the same section `http`"
     );
     Ok([a, b])
+}
+
+fn is_database(side: &Prepared) -> bool {
+    side.subject.isolation() == Isolation::Collection
 }
 
 fn side(flag: &str, settings: &Settings, words: &[String]) -> anyhow::Result<Prepared> {
@@ -135,9 +157,10 @@ fn side(flag: &str, settings: &Settings, words: &[String]) -> anyhow::Result<Pre
     let plan = Plan::build(&loaded).with_context(|| format!("{flag}: scenario {}", settings.scenario))?;
     let subject = resolve(load_options.registry, &loaded, &plan, load_options.address())
         .with_context(|| flag.to_owned())?;
-    let own = Own::of(subject.as_ref(), &loaded);
+    let exclusive = Exclusive::of(subject.as_ref(), &loaded);
     ensure!(
-        !matches!(own, Own::Collections(_)) || loaded.scenario.existing == Existing::Refuse,
+        !matches!(exclusive, Exclusive::NumberedCollection(_))
+            || loaded.scenario.existing == Existing::Refuse,
         "existing: each run writes to a new collection of its own: leave out `existing`"
     );
     Ok(Prepared {
@@ -146,7 +169,7 @@ fn side(flag: &str, settings: &Settings, words: &[String]) -> anyhow::Result<Pre
         phases: plan.phases.len(),
         loaded,
         subject,
-        own,
-        standing: None,
+        exclusive,
+        server: None,
     })
 }

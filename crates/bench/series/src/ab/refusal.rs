@@ -1,4 +1,4 @@
-//! Explains the way out when measured runs cannot be compared.
+//! Explains what to do when measured runs cannot be compared.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use plimsoll_measure::comparison::sign_flip::PAIRS_MIN;
 
 use plimsoll_run::exit::Failure;
 
-/// A refusal with the way out that there is here: the flags of `plimsoll compare` are none of `plimsoll ab`. `last` is the
-/// directory of a run of the last pair.
-pub fn with_way_out(failure: Failure, path: &Path, pairs: usize, last: &str) -> Failure {
+/// Adds what to do to a refusal: `plimsoll ab` does not have the flags of `plimsoll compare`. `last` is the directory of a run of
+/// the last pair.
+pub fn with_remedy(failure: Failure, path: &Path, pairs: usize, last: &str) -> Failure {
     let found = failure.error.downcast_ref::<Error>().and_then(Error::forcible);
     let Some(found) = found else { return failure };
-    let error = anyhow!("{found}\n{}", way_out(&path.display().to_string(), pairs, last));
+    let error = anyhow!("{found}\n{}", remedy(&path.display().to_string(), pairs, last));
     Failure { error, ..failure }
 }
 
-fn way_out(path: &str, pairs: usize, last: &str) -> String {
+fn remedy(path: &str, pairs: usize, last: &str) -> String {
     let pair = last.trim_end_matches(|end: char| !end.is_ascii_digit());
     let again = format!(
         "What was measured is kept in {path}. If what differs can be put back, put it back, remove {path}/{pair}-a and \
@@ -42,15 +42,15 @@ mod tests {
     use super::*;
     use plimsoll_run::exit::Exit;
 
-    fn told(error: Error, pairs: usize) -> String {
+    fn explained(error: Error, pairs: usize) -> String {
         let failure = Failure { exit: Exit::Usage, error: error.into() };
-        let failure = with_way_out(failure, Path::new("runs/x"), pairs, "012-b");
+        let failure = with_remedy(failure, Path::new("runs/x"), pairs, "012-b");
         assert_eq!(failure.exit, Exit::Usage);
         failure.error.to_string()
     }
 
     #[test]
-    fn a_machine_that_changed_on_the_way_is_told_with_the_way_out() {
+    fn a_changed_machine_is_explained_with_what_to_do() {
         let governor = Difference {
             path: "environment.governor".into(),
             a: Some("\"performance\"".into()),
@@ -62,20 +62,20 @@ mod tests {
             (7, "7 pairs are too few"),
             (12, "or compare the 12 pairs all the same with"),
         ] {
-            let said = told(changed(), pairs);
+            let text = explained(changed(), pairs);
             assert!(
-                said.contains("environment.governor: \"performance\" in A, \"powersave\" in B"),
-                "{said}"
+                text.contains("environment.governor: \"performance\" in A, \"powersave\" in B"),
+                "{text}"
             );
-            assert!(said.contains("`plimsoll compare runs/x/*-a --with runs/x/*-b --force`"), "{said}");
-            assert!(said.contains("remove runs/x/012-a and runs/x/012-b"), "{said}");
-            assert!(said.contains(part) && !said.contains("--varies"), "{said}");
+            assert!(text.contains("`plimsoll compare runs/x/*-a --with runs/x/*-b --force`"), "{text}");
+            assert!(text.contains("remove runs/x/012-a and runs/x/012-b"), "{text}");
+            assert!(text.contains(part) && !text.contains("--varies"), "{text}");
         }
     }
 
     #[test]
-    fn what_cannot_be_forced_stays_as_it_is() {
+    fn a_refusal_that_cannot_be_forced_stays_the_same() {
         let unknown = || Error::NoSuchMetric { name: "speed".into(), known: "line.rate".into() };
-        assert_eq!(told(unknown(), 9), unknown().to_string());
+        assert_eq!(explained(unknown(), 9), unknown().to_string());
     }
 }

@@ -7,25 +7,25 @@ use anyhow::{bail, ensure};
 use plimsoll_run::options::LoadOptions;
 use plimsoll_scenario::secret::{shown, without_password};
 
-/// Roots of a scenario that say something about the server, or about the service and how it is spoken to.
+/// The scenario's keys of the server or the service.
 const SERVER: [&str; 4] = ["server", "servers", "cache", "http"];
 
-/// One of the two, as meant.
+/// A side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Side {
-    /// The server, if it is not that of both.
+    /// Its server, if it is not that of both.
     pub server: Option<String>,
     /// Replaced values of the scenario, as `--set` takes them.
     pub overrides: Vec<String>,
-    /// The program that measures, if it is another one.
+    /// Its program, if it is another one.
     pub binary: Option<PathBuf>,
 }
 
 impl Side {
-    /// Reads the words of `--a` or `--b`.
+    /// Parses the values of `--a` or `--b`.
     ///
     /// # Errors
-    /// What is none of the words, or was said twice.
+    /// The first invalid or repeated value.
     pub fn read(flag: &str, words: &[String]) -> anyhow::Result<Self> {
         let mut side = Self::default();
         for word in words {
@@ -51,7 +51,7 @@ impl Side {
         Ok(side)
     }
 
-    /// What it is, in a few words.
+    /// Its description.
     pub fn name(&self) -> String {
         let server = self.server.as_ref().map(|server| format!("server={}", without_password(server)));
         let binary = self.binary.as_ref().map(|binary| format!("binary={}", binary.display()));
@@ -60,7 +60,7 @@ impl Side {
         if parts.is_empty() { "as the scenario says".to_owned() } else { parts.join(", ") }
     }
 
-    /// The words of both with those of this side.
+    /// The options of both with those of this side.
     pub fn with(&self, both: &LoadOptions) -> LoadOptions {
         let mut options = both.clone();
         if let Some(server) = &self.server {
@@ -90,13 +90,13 @@ impl Side {
 pub mod tests {
     use super::*;
 
-    /// A side by its words.
+    /// A side from its description.
     pub fn side(words: &[&str]) -> anyhow::Result<Side> {
         Side::read("--b", &words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
-    fn words_become_a_side() {
+    fn a_description_becomes_a_side() {
         let it = side(&[
             "server=mongodb://u:secret@h:1/?x=1",
             "set client=driver",
@@ -116,7 +116,7 @@ pub mod tests {
     }
 
     #[test]
-    fn other_words_are_refused_with_an_example() {
+    fn an_invalid_description_is_refused_with_an_example() {
         for (words, part) in [
             (&["client=driver"][..], "set PATH=VALUE"),
             (&["server=a", "server=b"], "two servers"),

@@ -12,12 +12,12 @@ use super::choice::Choice;
 use plimsoll_scenario::Plan;
 use plimsoll_scenario::{LeaveOut, Loaded, Matrix, put};
 
-/// Combinations that are looked through, left-out ones included.
+/// The most combinations, including those left out.
 const COMBINATIONS_MAX: u64 = 100_000;
-/// Cells that are run at most.
+/// The most cells.
 const CELLS_MAX: usize = 1000;
 
-/// One combination of values, ready to be run.
+/// One combination of values, ready to run.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// Its number, from 1.
@@ -28,27 +28,27 @@ pub struct Cell {
     pub label: String,
     /// The scenario with its values.
     pub loaded: Loaded,
-    /// What that means.
+    /// Its plan.
     pub plan: Plan,
 }
 
-/// All cells that were asked for.
+/// The requested cells.
 #[derive(Clone, Debug)]
 pub struct Expanded {
     /// The cells in order.
     pub cells: Vec<Cell>,
-    /// What is left out of what was asked for, and why.
+    /// The combinations left out, and why.
     pub left_out: Vec<LeftOut>,
 }
 
-/// The cells of the matrix in `loaded` that `choice` asks for.
+/// Expands the matrix in `loaded` into the cells of `choice`.
 ///
 /// # Errors
-/// A matrix or a cell that cannot be meant.
+/// An invalid matrix or cell.
 pub fn expand(loaded: &Loaded, matrix: &Matrix, choice: &Choice) -> anyhow::Result<Expanded> {
     ensure!(
         loaded.scenario.existing == Existing::Refuse,
-        "existing: each cell of a matrix runs in a new collection of its own: leave out `existing`"
+        "existing: each cell of a matrix runs in its own new collection: leave out `existing`"
     );
     let combinations = choice.combinations();
     ensure!(
@@ -80,7 +80,7 @@ pub fn expand(loaded: &Loaded, matrix: &Matrix, choice: &Choice) -> anyhow::Resu
     Ok(expanded)
 }
 
-/// What is to be shown must be there.
+/// Every shown operation must exist in a cell.
 fn check_shown(matrix: &Matrix, cells: &[Cell]) -> anyhow::Result<()> {
     let operations: BTreeSet<&str> =
         cells.iter().flat_map(|cell| &cell.plan.operations).map(|(name, _)| name.as_str()).collect();
@@ -93,10 +93,10 @@ fn check_shown(matrix: &Matrix, cells: &[Cell]) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses a matrix that cannot be meant.
+/// Refuses an invalid matrix.
 ///
 /// # Errors
-/// The first thing that cannot be meant.
+/// The first invalid value.
 pub fn refuse(loaded: &Loaded, matrix: &Matrix) -> anyhow::Result<()> {
     check(matrix, &loaded.tree()?)
 }
@@ -121,8 +121,8 @@ fn cell(
     number: u32,
     values: &[(&str, &str)],
 ) -> anyhow::Result<Cell> {
-    let told: Vec<_> = values.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
-    let here = || format!("matrix: the cell {}", told.join(" "));
+    let words: Vec<_> = values.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    let here = || format!("matrix: the cell {}", words.join(" "));
     let mut filled = fill(loaded, matrix, base, values).with_context(here)?;
     let label = label(choice, values);
     filled.scenario.title = format!("{}: {label}", loaded.scenario.title);
@@ -131,7 +131,7 @@ fn cell(
     Ok(Cell { number, values, label, loaded: filled, plan })
 }
 
-/// The scenario with `values` put in, in the order of the axes.
+/// The scenario with `values`, put in in the order of the axes.
 fn fill(loaded: &Loaded, matrix: &Matrix, base: &Json, values: &[(&str, &str)]) -> anyhow::Result<Loaded> {
     let mut tree = base.clone();
     for (axis, (name, value)) in matrix.axes.iter().zip(values) {
@@ -142,7 +142,7 @@ fn fill(loaded: &Loaded, matrix: &Matrix, base: &Json, values: &[(&str, &str)]) 
     loaded.with_tree(tree)
 }
 
-/// What tells a cell from the others; everything where there are no others.
+/// The values that distinguish a cell; all values if there is only one cell.
 fn label(choice: &Choice, values: &[(&str, &str)]) -> String {
     let alone = !values.iter().any(|(axis, _)| choice.varies(axis));
     let shown = values.iter().filter(|(axis, _)| alone || choice.varies(axis));
@@ -157,7 +157,7 @@ pub(crate) mod tests {
     use super::*;
     use plimsoll_scenario as scenario;
 
-    /// A scenario with a matrix of two strategies and three sizes, of which one is not run by default.
+    /// A scenario with a matrix of two strategies and three sizes; one size is no default.
     pub const SCENARIO: &str = "
 title: writes
 collection: plimsoll.writes
@@ -218,7 +218,7 @@ matrix:
     }
 
     #[test]
-    fn what_is_not_a_default_runs_when_it_is_asked_for() {
+    fn a_value_that_is_no_default_runs_on_request() {
         let expanded = expanded(SCENARIO, &["size=10M"]).unwrap();
         assert_eq!(expanded.cells.len(), 1);
         assert_eq!(expanded.cells[0].label, "many");
@@ -226,7 +226,7 @@ matrix:
     }
 
     #[test]
-    fn a_cell_that_cannot_be_meant_is_named() {
+    fn an_invalid_cell_is_named() {
         let wrong = |from: &str, to: &str, only: &[&str]| {
             format!("{:#}", expanded(&SCENARIO.replace(from, to), only).unwrap_err())
         };

@@ -7,25 +7,25 @@ use serde_json::Value as Json;
 
 use plimsoll_scenario::{Axis, LeaveOut, Matrix, Names, nearest, put};
 
-/// A matrix has at most this many axes.
+/// The most axes of a matrix.
 const AXES_MAX: usize = 8;
-/// An axis has at most this many values.
+/// The most values of an axis.
 const VALUES_MAX: usize = 100;
-/// Every cell is run at most this often.
+/// The most repetitions.
 const REPETITIONS_MAX: u32 = 100;
-/// A name has at most this many characters.
+/// The longest name, in characters.
 const NAME_MAX: usize = 40;
-/// What all cells share: they run one after the other on one server, or against one service.
+/// The keys that all cells share: they run on one server, or against one service.
 const SHARED: [&str; 5] = ["matrix", "existing", "server", "servers", "cache"];
-/// What cells share that start a server and a service each.
+/// The keys that cells share if each starts its own server and service.
 const SHARED_ANEW: [&str; 3] = ["matrix", "existing", "servers"];
-/// Stands for every value of an axis on the command line.
+/// Every value of an axis, on the command line.
 pub const ALL: &str = "all";
 
-/// Refuses what cannot be meant, whatever values are asked for; `base` is the scenario as a tree.
+/// Refuses an invalid matrix, for all values; `base` is the scenario as a tree.
 ///
 /// # Errors
-/// The first thing that cannot be meant.
+/// The first invalid value.
 pub fn check(matrix: &Matrix, base: &Json) -> anyhow::Result<()> {
     ensure!(!matrix.axes.is_empty(), "matrix.axes: name at least one axis, or leave out `matrix`");
     let axes = matrix.axes.len();
@@ -75,7 +75,7 @@ fn check_show(matrix: &Matrix) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names stand on the command line, in file names and in tables.
+/// Names appear on the command line, in file names and in tables.
 fn check_name(name: &str) -> anyhow::Result<()> {
     let length = name.chars().count();
     if length == 0 || length > NAME_MAX {
@@ -90,7 +90,7 @@ fn check_name(name: &str) -> anyhow::Result<()> {
 /// Refuses names that are no values of `axis`.
 ///
 /// # Errors
-/// The first one, with the nearest that there is.
+/// The first unknown name, with the nearest known one.
 pub fn known(axis: &Axis, names: &Names) -> anyhow::Result<()> {
     let values: Vec<_> = axis.values.names().collect();
     match names.0.iter().find(|name| axis.values.get(name).is_none()) {
@@ -113,7 +113,7 @@ fn shared(base: &Json) -> &'static [&'static str] {
     if starts_one { &SHARED_ANEW } else { &SHARED }
 }
 
-/// Every path must lead somewhere.
+/// Every path must exist in the scenario.
 fn check_places(axis: &Axis, base: &Json) -> anyhow::Result<()> {
     for (name, places) in &axis.values.0 {
         let mut tree = base.clone();
@@ -143,8 +143,8 @@ fn check_rule(rule: &LeaveOut, matrix: &Matrix) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Two values of different axes must not say different things for the same place: which of them won would be a matter of
-/// the order alone. An axis that says `override: true` wins over those before it.
+/// Two values of different axes must not set one key to different values: only their order would decide. An axis with
+/// `override: true` wins over those before it.
 fn check_contradictions(matrix: &Matrix, base: &Json) -> anyhow::Result<()> {
     for (index, later) in matrix.axes.iter().enumerate().filter(|(_, axis)| !axis.wins) {
         for earlier in &matrix.axes[..index] {
@@ -167,7 +167,7 @@ fn check_contradictions(matrix: &Matrix, base: &Json) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first place for which it matters in which order two values are put in.
+/// The first key whose value depends on the order of two values.
 fn contradiction(base: &Json, first: &[(String, Json)], second: &[(String, Json)]) -> Option<String> {
     let touches =
         |path: &str| first.iter().any(|(other, _)| is_within(path, other) || is_within(other, path));
@@ -228,7 +228,7 @@ leave_out:
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_its_place() {
+    fn an_invalid_matrix_is_refused_with_its_place() {
         for (typed, part) in [
             (SOUND.replace("name: size", "name: strategy"), "two axes `strategy`"),
             (
@@ -253,7 +253,7 @@ leave_out:
     }
 
     #[test]
-    fn cells_that_start_a_server_each_may_differ_in_it() {
+    fn cells_that_start_their_own_server_may_differ_in_it() {
         let typed = "axes: [{name: cache, values: {small: {cache: 64MB}, large: {cache: 1GB}}}]";
         let matrix: Matrix = serde_saphyr::from_str(typed).unwrap();
         assert!(check(&matrix, &json!({})).is_err());
@@ -270,7 +270,7 @@ axes:
 ";
 
     #[test]
-    fn two_values_that_say_different_things_for_one_place_are_a_contradiction() {
+    fn two_values_for_one_key_are_a_contradiction() {
         let refused = message(TWICE);
         assert!(
             refused.contains("strategy=one and batch=small say different things for load.batch"),

@@ -5,34 +5,34 @@ use anyhow::{Context, bail, ensure};
 use super::check::{ALL, known, offer};
 use plimsoll_scenario::{Matrix, Names};
 
-/// The values that are run, by axis, in the order of the matrix.
+/// The chosen values by axis, in the order of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice(pub Vec<(String, Vec<String>)>);
 
 impl Choice {
-    /// Reads the words of `--only`, each `axis=value[,value]`; axes that are not named run their defaults.
+    /// Parses `--only axis=value[,value]`; the other axes run their defaults.
     ///
     /// # Errors
-    /// Words that name nothing in the matrix.
+    /// An unknown axis or value.
     pub fn read(matrix: &Matrix, words: &[String]) -> anyhow::Result<Self> {
-        let mut asked: Vec<(&str, Names)> = Vec::new();
+        let mut requested: Vec<(&str, Names)> = Vec::new();
         for word in words {
-            let (axis, values) = asked_for(matrix, word).with_context(|| format!("--only {word}"))?;
+            let (axis, values) = parse(matrix, word).with_context(|| format!("--only {word}"))?;
             ensure!(
-                asked.iter().all(|(other, _)| *other != axis),
+                requested.iter().all(|(other, _)| *other != axis),
                 "--only {word}: `{axis}` is named twice: write its values in one list, {axis}=a,b"
             );
-            asked.push((axis, values));
+            requested.push((axis, values));
         }
-        Ok(Self(matrix.axes.iter().map(|axis| (axis.name.clone(), chosen(axis, &asked))).collect()))
+        Ok(Self(matrix.axes.iter().map(|axis| (axis.name.clone(), chosen(axis, &requested))).collect()))
     }
 
-    /// How many combinations there are.
+    /// The number of combinations.
     pub fn combinations(&self) -> u64 {
         self.0.iter().map(|(_, values)| values.len() as u64).product()
     }
 
-    /// Combination `index`, of which the last axis changes fastest.
+    /// Combination `index`; the last axis changes fastest.
     pub fn combination(&self, index: u64) -> Vec<(&str, &str)> {
         let mut rest = index;
         let mut picked: Vec<_> = self
@@ -56,7 +56,7 @@ impl Choice {
     }
 }
 
-fn asked_for<'a>(matrix: &'a Matrix, word: &str) -> anyhow::Result<(&'a str, Names)> {
+fn parse<'a>(matrix: &'a Matrix, word: &str) -> anyhow::Result<(&'a str, Names)> {
     let Some((name, values)) = word.split_once('=') else {
         bail!("write axis=value[,value], for example {}=…", matrix.axes[0].name)
     };
@@ -71,9 +71,10 @@ fn asked_for<'a>(matrix: &'a Matrix, word: &str) -> anyhow::Result<(&'a str, Nam
     Ok((&axis.name, values))
 }
 
-/// The values of `axis` in its own order: those asked for, else its defaults, else all.
-fn chosen(axis: &plimsoll_scenario::Axis, asked: &[(&str, Names)]) -> Vec<String> {
-    let wanted = asked.iter().find(|(name, _)| *name == axis.name).map_or(&axis.default, |(_, names)| names);
+/// The values of `axis` in its own order: the requested ones, else its defaults, else all.
+fn chosen(axis: &plimsoll_scenario::Axis, requested: &[(&str, Names)]) -> Vec<String> {
+    let wanted =
+        requested.iter().find(|(name, _)| *name == axis.name).map_or(&axis.default, |(_, names)| names);
     let runs = |name: &&str| wanted.is_empty() || wanted.has(name);
     axis.values.names().filter(runs).map(str::to_owned).collect()
 }
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_run_unless_others_are_asked_for() {
+    fn defaults_run_unless_others_are_requested() {
         assert_eq!(values(&[], 0), ["one", "many"]);
         assert_eq!(values(&[], 1), ["10K", "1M"]);
         assert_eq!(values(&["size=100M,10K"], 1), ["10K", "100M"], "the order is that of the matrix");
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_name_nothing_are_refused() {
+    fn unknown_names_are_refused() {
         for (words, part) in [
             (&["sice=1M"][..], "--only sice=1M: there is no axis `sice`; did you mean `size`?"),
             (&["size=10M"], "did you mean"),

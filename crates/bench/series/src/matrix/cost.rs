@@ -2,31 +2,31 @@
 
 use plimsoll_report::units::{bytes, duration};
 
-use super::run_estimate::Share;
+use super::run_estimate::RunEstimate;
 use plimsoll_scenario::Bounds;
 
-/// Bytes on the server's disk for each byte of a document: the document, its index entry, the journal, and what the
+/// Bytes on the server's disk for each byte of a document: the document, its index entry, the journal, and data that the
 /// storage engine has not compressed yet.
 pub const DISK_FACTOR: f64 = 2.0;
 
-/// What the whole matrix takes.
+/// The estimate of a whole matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Combinations.
     pub cells: u32,
     /// Runs.
     pub runs: u32,
-    /// Documents of the runs that are limited by them.
+    /// Documents of the runs with a known number.
     pub documents: u64,
     /// Mean bytes of a document over all cells.
     pub document_bytes: f64,
-    /// What is stored before the loads, in all.
+    /// Documents stored before the loads, in all.
     pub filled: u64,
-    /// Runs whose documents are not known beforehand.
+    /// Runs with an unknown number of documents.
     pub uncounted: u32,
-    /// Seconds of what is limited by time, and of everything around the loads.
+    /// Seconds of the limited loads, and of everything around the loads.
     pub seconds: f64,
-    /// Runs whose load has no limit of time of its own.
+    /// Runs whose load has no duration.
     pub unlimited: u32,
     /// Bytes on the server's disk at once.
     pub disk_bytes: u64,
@@ -41,11 +41,11 @@ pub enum Keep {
     Everything,
 }
 
-/// What `runs` of so many cells take together, a share for each run.
-pub fn estimate(cells: usize, runs: &[Share], keep: Keep) -> Estimate {
-    let kept = |share: &Share| (share.documents.unwrap_or(0) + share.filled) as f64;
-    let disk = |share: &Share| (kept(share) * share.document_bytes * DISK_FACTOR) as u64;
-    let count = |is: fn(&Share) -> bool| runs.iter().filter(|run| is(run)).count() as u32;
+/// Adds up the estimates of `runs` of so many cells.
+pub fn estimate(cells: usize, runs: &[RunEstimate], keep: Keep) -> Estimate {
+    let kept = |run: &RunEstimate| (run.documents.unwrap_or(0) + run.filled) as f64;
+    let disk = |run: &RunEstimate| (kept(run) * run.document_bytes * DISK_FACTOR) as u64;
+    let count = |is: fn(&RunEstimate) -> bool| runs.iter().filter(|run| is(run)).count() as u32;
     Estimate {
         cells: cells as u32,
         runs: runs.len() as u32,
@@ -62,13 +62,13 @@ pub fn estimate(cells: usize, runs: &[Share], keep: Keep) -> Estimate {
     }
 }
 
-/// Why the matrix is not started: it would take more than its bounds, or than `free` bytes on the disk of a server of
-/// ours. Nothing if it may.
+/// Why the matrix is refused: it would take more than its bounds, or more than `free` bytes on the disk of a server that this
+/// program starts. Nothing if it may start.
 pub fn refusal(estimate: &Estimate, bounds: &Bounds, free: Option<u64>) -> Option<String> {
-    let mend = "pick fewer values with --only";
+    let remedy = "pick fewer values with --only";
     if estimate.seconds > bounds.time.as_secs() {
         return Some(format!(
-            "matrix.bounds.time: {} runs take up to {}, and {} are allowed; {mend}, or raise the bound with --set \
+            "matrix.bounds.time: {} runs take up to {}, and {} are allowed; {remedy}, or raise the bound with --set \
              matrix.bounds.time={}",
             estimate.runs,
             duration(estimate.seconds),
@@ -79,7 +79,7 @@ pub fn refusal(estimate: &Estimate, bounds: &Bounds, free: Option<u64>) -> Optio
     let needs = format!("up to {} are needed at once on the server's disk", bytes(estimate.disk_bytes));
     if estimate.disk_bytes > bounds.disk.get() {
         return Some(format!(
-            "matrix.bounds.disk: {needs}, and {} are allowed; {mend}, or raise the bound with --set \
+            "matrix.bounds.disk: {needs}, and {} are allowed; {remedy}, or raise the bound with --set \
              matrix.bounds.disk={}GB",
             bounds.disk,
             estimate.disk_bytes.div_ceil(1_000_000_000)
@@ -87,14 +87,14 @@ pub fn refusal(estimate: &Estimate, bounds: &Bounds, free: Option<u64>) -> Optio
     }
     free.filter(|free| estimate.disk_bytes > *free).map(|free| {
         format!(
-            "the disk: {needs}, and {} are free; {mend}, free some space, or name another place for temporary files \
+            "the disk: {needs}, and {} are free; {remedy}, free some space, or name another place for temporary files \
              with TMPDIR",
             bytes(free)
         )
     })
 }
 
-/// A time that is enough, as `--set` takes it.
+/// A sufficient time, as `--set` takes it.
 fn minutes(seconds: f64) -> String {
     format!("{:.0}m", (seconds / 60.0).ceil())
 }
@@ -105,8 +105,8 @@ mod tests {
 
     const GB: u64 = 1_000_000_000;
 
-    fn share(documents: Option<u64>, load_s: Option<f64>) -> Share {
-        Share { documents, document_bytes: 500.0, load_s, around_s: 8.0, filled: 0 }
+    fn run(documents: Option<u64>, load_s: Option<f64>) -> RunEstimate {
+        RunEstimate { documents, document_bytes: 500.0, load_s, around_s: 8.0, filled: 0 }
     }
 
     fn bounds(time: &str, disk: &str) -> Bounds {
@@ -114,9 +114,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_largest_collection_is_there_at_once_unless_all_are_kept() {
-        let filled = Share { filled: 500_000, ..share(Some(500_000), None) };
-        let runs = [filled, share(Some(3_000_000), Some(10.0)), share(None, Some(5.0))];
+    fn only_the_largest_collection_exists_at_once_unless_all_are_kept() {
+        let filled = RunEstimate { filled: 500_000, ..run(Some(500_000), None) };
+        let runs = [filled, run(Some(3_000_000), Some(10.0)), run(None, Some(5.0))];
         let dropped = estimate(2, &runs, Keep::Nothing);
         assert_eq!((dropped.cells, dropped.runs, dropped.documents), (2, 3, 3_500_000));
         assert_eq!((dropped.uncounted, dropped.unlimited, dropped.filled), (1, 1, 500_000));
@@ -126,9 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_a_bound_is_refused_with_the_numbers_and_the_mend() {
-        let share = Share { around_s: 48.0, ..share(Some(2_000_000), Some(600.0)) };
-        let estimate = estimate(1, &[share], Keep::Nothing);
+    fn a_matrix_over_a_bound_is_refused_with_its_numbers_and_the_remedy() {
+        let run = RunEstimate { around_s: 48.0, ..run(Some(2_000_000), Some(600.0)) };
+        let estimate = estimate(1, &[run], Keep::Nothing);
         assert_eq!(refusal(&estimate, &bounds("1h", "4GB"), Some(4 * GB)), None);
         for (bounds, free, parts) in [
             (bounds("10m", "4GB"), None, ["up to 10 min 48 s", "--set matrix.bounds.time=11m"]),

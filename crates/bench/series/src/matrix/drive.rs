@@ -17,10 +17,11 @@ use plimsoll_measure::size::Bytes;
 use plimsoll_report::matrix as report;
 use plimsoll_report::units::duration;
 
-use super::environment::Stage;
+use super::environment::Environment;
 use super::prepare::{Prepared, Settings};
-use crate::matrix::dir::MatrixDir;
-use crate::matrix::runs::{Planned, Todo, is_cut, notes};
+use super::runs::{Planned, is_cut, notes};
+use crate::directory::SeriesDir;
+use crate::drive::{Next, Series, make_all};
 use plimsoll_run::console::Console;
 use plimsoll_run::event_sinks::Readers;
 use plimsoll_run::exit::{Exit, Failure, Outcome, worst_of_runs};
@@ -28,24 +29,26 @@ use plimsoll_run::lifecycle::{self, Closed};
 use plimsoll_run::run_dir::{self, RunDir};
 use plimsoll_run::server_provisioning::Manner;
 use plimsoll_run::session::{Opening, Session, new_run};
-use plimsoll_run::system::Ground;
+use plimsoll_run::system::{Ground, Isolation};
 use plimsoll_scenario::Scenario;
 
-/// After so many runs in a row that could not reach the server, the others are not tried.
+/// The resolved scenario, in the directory of the matrix.
+const SCENARIO: &str = "scenario.yaml";
+/// After so many lost servers in a row the other runs are not tried.
 const SERVER_FAILURES_MAX: u32 = 3;
-/// A run without a limit of time is not begun with less than this left of the bound, in seconds.
+/// A run without a duration does not start with less of the time bound, in seconds.
 const LEFT_S_MIN: f64 = 1.0;
 
-/// A matrix that is being made.
-pub struct Drive<'a> {
+/// A matrix in progress.
+struct Drive<'a> {
     prepared: Prepared<'a>,
-    settings: &'a Settings,
-    dir: MatrixDir,
+    dir: SeriesDir,
     results: Results,
-    stage: Stage,
-    runtime: tokio::runtime::Runtime,
+    environment: Environment,
     flag: Arc<AtomicBool>,
     started: Instant,
+    /// Runs in a row that lost the server.
+    failures: u32,
     console: &'static dyn Console,
 }
 
@@ -62,39 +65,88 @@ pub struct Finished {
     pub exit: Exit,
 }
 
+/// Makes the missing runs of a matrix until `flag` is set or its time is up.
+///
+/// # Errors
+/// When the server cannot be reached or started, a collection is taken, or the disk refuses.
+pub fn make(prepared: Prepared<'_>, settings: &Settings, flag: Arc<AtomicBool>) -> Outcome<Finished> {
+    let mut drive = Drive::start(prepared, settings, flag)?;
+    make_all(&mut drive)?;
+    drive.end()
+}
+
+impl Series for Drive<'_> {
+    fn dir(&self) -> &SeriesDir {
+        &self.dir
+    }
+
+    fn flag(&self) -> &AtomicBool {
+        &self.flag
+    }
+
+    fn pending(&self) -> Vec<(usize, String)> {
+        self.prepared.missing().map(|(index, run)| (index, run.directory.clone())).collect()
+    }
+
+    /// Makes one run and records its result. A failed run does not end the matrix.
+    fn make(&mut self, run: usize) -> Outcome<Next> {
+        let planned = self.prepared.runs[run].clone();
+        let estimate = self.prepared.estimates[planned.cell];
+        let resume = format!("continue with --resume {}", self.dir.path().display());
+        if estimate.load_s.is_none() && self.left_s() < LEFT_S_MIN {
+            let bound = duration(self.prepared.matrix.bounds.time.as_secs());
+            self.console.say(&format!(
+                "The {bound} of matrix.bounds.time are used up: raise the bound with --set matrix.bounds.time=… and {resume}"
+            ));
+            return Ok(Next::Stop);
+        }
+        self.results.runs[run].state = State::Begun;
+        self.save()?;
+        let label = &self.prepared.expanded.cells[planned.cell].label;
+        self.console.say(&format!("\n[{}/{}] {label}", planned.number, self.prepared.runs.len()));
+        let exit = match self.load(&planned) {
+            Ok(closed) => self.record(run, closed),
+            Err(failure) => self.record_failure(run, &failure),
+        };
+        self.save()?;
+        self.failures = if exit == Exit::Server { self.failures + 1 } else { 0 };
+        if self.failures < SERVER_FAILURES_MAX {
+            return Ok(Next::Continue);
+        }
+        self.console.say(&format!(
+            "The server was lost in {} runs in a row: the others are not tried. When it is back, {resume}",
+            self.failures
+        ));
+        Ok(Next::Stop)
+    }
+}
+
 impl<'a> Drive<'a> {
-    /// Makes the directory, finds or starts what all runs share, and looks whether there is room for them.
-    ///
-    /// # Errors
-    /// What cannot be reached or started, and what is in the way.
-    pub fn start(mut prepared: Prepared<'a>, settings: &'a Settings, flag: Arc<AtomicBool>) -> Outcome<Self> {
+    /// Creates the directory, and finds or starts the shared server.
+    fn start(mut prepared: Prepared<'a>, settings: &Settings, flag: Arc<AtomicBool>) -> Outcome<Self> {
         let console = settings.load.console;
-        let runtime = lifecycle::runtime()?;
-        // One that is complete is told again, on whatever machine, and needs no server.
-        let manner = manner(&prepared.loaded.scenario, console);
-        let is_complete = prepared.to_make().next().is_none();
-        let stage = if is_complete { Stage::Apart } else { Stage::open(&prepared, manner, &runtime)? };
+        let environment = Environment::open(&prepared, manner(&prepared.loaded.scenario, console))?;
         let (dir, mut results) = match prepared.earlier.take() {
             Some(earlier) => earlier,
             None => begin(&prepared, settings)?,
         };
         results.show.clone_from(&prepared.matrix.show);
-        dir.scenario(&prepared.loaded.resolved()?)?;
+        dir.replace_private(SCENARIO, &prepared.loaded.resolved()?)?;
         let started = clock::now();
-        let mut drive = Self { prepared, settings, dir, results, stage, runtime, flag, started, console };
+        let mut drive = Self { prepared, dir, results, environment, flag, started, failures: 0, console };
         drive.recall();
         drive.save()?;
         Ok(drive)
     }
 
-    /// Runs of an earlier matrix keep what is known of them; the others are planned anew.
+    /// Keeps the results of runs that were made before, and resets the others.
     fn recall(&mut self) {
-        for (run, todo) in self.prepared.runs.iter().zip(&self.prepared.todo) {
+        for (run, made) in self.prepared.runs.iter().zip(&self.prepared.made) {
             let planned = self.prepared.planned(run);
             let Some(known) = self.results.runs.iter_mut().find(|known| known.number == run.number) else {
                 continue;
             };
-            if *todo != Todo::Keep {
+            if !made {
                 *known = planned;
             } else if let Some(summary) = self.dir.summary(&run.directory) {
                 known.state = State::Done;
@@ -105,75 +157,16 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Makes every run that is to be made, until somebody asks to stop or the time is up.
-    ///
-    /// # Errors
-    /// When the disk refuses.
-    pub fn make_all(&mut self) -> Outcome<()> {
-        let mut failures = 0;
-        for index in 0..self.prepared.runs.len() {
-            if self.prepared.todo[index] == Todo::Keep {
-                continue;
-            }
-            if self.is_over(index) || failures >= SERVER_FAILURES_MAX {
-                break;
-            }
-            let exit = self.make(index)?;
-            failures = if exit == Exit::Server { failures + 1 } else { 0 };
-        }
-        if failures >= SERVER_FAILURES_MAX {
-            self.console.say(&format!(
-                "The server was lost in {failures} runs in a row: the others are not tried. When it is back, go on with \
-                 --resume {}",
-                self.dir.path().display()
-            ));
-        }
-        Ok(())
-    }
-
-    /// Whether somebody asked to stop, or the bound leaves no time for the run.
-    fn is_over(&self, index: usize) -> bool {
-        let share = self.prepared.shares[self.prepared.runs[index].cell];
-        let is_late = share.load_s.is_none() && self.left_s() < LEFT_S_MIN;
-        if is_late {
-            self.console.say(&format!(
-                "The {} of matrix.bounds.time are used up: raise the bound with --set matrix.bounds.time=… and go on with \
-                 --resume {}",
-                duration(self.prepared.matrix.bounds.time.as_secs()),
-                self.dir.path().display()
-            ));
-        }
-        is_late || self.flag.load(Ordering::Relaxed)
-    }
-
+    /// The rest of the time bound, in seconds.
     fn left_s(&self) -> f64 {
         self.prepared.matrix.bounds.time.as_secs() - clock::now().since(self.started) as f64 / 1e9
     }
 
-    /// Makes one run and writes down what came of it. One that cannot be made ends nothing else.
-    fn make(&mut self, index: usize) -> Outcome<Exit> {
-        let planned = self.prepared.runs[index].clone();
-        if self.prepared.todo[index] == Todo::Again {
-            self.dir.put_aside(&planned.directory)?;
-        }
-        self.results.runs[index].state = State::Begun;
-        self.save()?;
-        let label = self.prepared.expanded.cells[planned.cell].label.clone();
-        self.console.say(&format!("\n[{}/{}] {label}", planned.number, self.prepared.runs.len()));
-        let made = self.load(&planned);
-        let exit = match made {
-            Ok(closed) => self.record(index, closed),
-            Err(failure) => self.record_failure(index, &failure),
-        };
-        self.save()?;
-        Ok(exit)
-    }
-
-    /// The load of one run, from its first connection to its closed books.
+    /// The load of one run, from its first connection to its audit.
     fn load(&self, planned: &Planned) -> Outcome<Closed> {
         let cell = &self.prepared.expanded.cells[planned.cell];
         let mut loaded = cell.loaded.clone();
-        if self.prepared.venue.is_audited() {
+        if self.prepared.isolation == Isolation::Collection {
             loaded.scenario.collection.clone_from(&planned.collection);
         }
         let path = self.dir.path().join(&planned.directory);
@@ -185,9 +178,9 @@ impl<'a> Drive<'a> {
             let (ground, subject) =
                 (Ground { loaded: &loaded, plan: &cell.plan, run, shard }, self.prepared.subject(planned));
             let manner = manner(&loaded.scenario, self.console);
-            let system = self.stage.system(subject.as_ref(), ground, &dir, manner, &control)?;
+            let system = self.environment.system(subject.as_ref(), ground, &dir, manner, &control)?;
             let (plan, readers) = (cell.plan.clone(), Readers::new(dir, self.console));
-            let canary = self.prepared.canary;
+            let canary = self.prepared.calibrate;
             Session::open(Opening { plan, system, readers, control, shard, run, started_ms, loaded, canary })
         };
         let mut session = open().inspect_err(|_| run_dir::abandon(&path))?;
@@ -205,7 +198,7 @@ impl<'a> Drive<'a> {
         let (summary, exit) = (closed.run.clone(), closed.exit);
         let cut = is_cut(&summary, plan);
         let subject = self.prepared.subject(planned);
-        let left = self.stage.clear(planned, closed, subject.as_ref(), self.prepared.keep, &self.runtime);
+        let remains = self.environment.clear(planned, closed, subject.as_ref());
         let run = &mut self.results.runs[index];
         run.state = if summary.interrupted || cut { State::Interrupted } else { State::Done };
         run.verdict = Some(summary.verdict);
@@ -215,18 +208,18 @@ impl<'a> Drive<'a> {
             run.verdict = Some(worse(Verdict::Invalid, summary.verdict));
             run.reasons.push("cut off before its end".to_owned());
         }
-        (run.exit, run.size) = (Some(exit.code()), left.size);
+        (run.exit, run.size) = (Some(exit.code()), remains.size);
         self.results.server = summary.server.clone();
         self.console.say(&format!("      {}", report::brief(&summary)));
-        left.said.iter().for_each(|text| self.console.say(&format!("      {text}")));
+        remains.note.iter().for_each(|text| self.console.say(&format!("      {text}")));
         exit
     }
 
-    /// Writes down why a run could not be made; one that somebody stopped before its load is as if never begun.
+    /// Records why a run could not be made. A run that the user stopped before its load stays planned.
     fn record_failure(&mut self, index: usize, failure: &Failure) -> Exit {
         let planned = &self.prepared.runs[index];
         let subject = self.prepared.subject(planned);
-        let forgotten = self.stage.forget(planned, subject.as_ref(), &self.runtime);
+        let forgotten = self.environment.forget(planned, subject.as_ref());
         let run = &mut self.results.runs[index];
         if failure.exit == Exit::Interrupted {
             run.state = State::Planned;
@@ -249,15 +242,10 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Says what there is, and ends what all runs shared.
-    ///
-    /// # Errors
-    /// When what was kept cannot be moved.
-    pub fn end(self) -> Outcome<Finished> {
-        let Self { settings, dir, results, stage, flag, .. } = self;
-        if settings.load.keep {
-            stage.keep(dir.path())?;
-        }
+    /// Ends the shared server, and sums up the exits.
+    fn end(self) -> Outcome<Finished> {
+        let Self { dir, results, environment, flag, .. } = self;
+        environment.end_all(dir.path())?;
         let is_cut = results.runs.iter().any(|run| matches!(run.state, State::Planned | State::Interrupted));
         let ended = (is_cut || flag.load(Ordering::Relaxed)).then_some(Exit::Interrupted);
         let exits = results.runs.iter().filter_map(|run| run.exit.and_then(Exit::of)).chain(ended);
@@ -266,13 +254,13 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// How servers and services of a scenario are found and started.
+/// The options for finding and starting the servers and services of a scenario.
 fn manner(scenario: &Scenario, console: &'static dyn Console) -> Manner {
     let timeout = Duration::from_nanos(scenario.timeout.as_ns());
     Manner { timeout, console, cache_bytes: scenario.cache.map(Bytes::get) }
 }
 
-/// The exit code of a run of which only its summary is known.
+/// The exit code of a run, from its summary alone.
 fn deserved(run: &Run) -> Exit {
     let unheld = run.expectations.iter().any(|expectation| !expectation.held);
     match &run.integrity {
@@ -283,14 +271,15 @@ fn deserved(run: &Run) -> Exit {
     }
 }
 
-fn begin(prepared: &Prepared<'_>, settings: &Settings) -> anyhow::Result<(MatrixDir, Results)> {
+fn begin(prepared: &Prepared<'_>, settings: &Settings) -> anyhow::Result<(SeriesDir, Results)> {
     let mut results = prepared.results();
-    let dir = MatrixDir::create(settings.load.out.as_deref(), &prepared.loaded.name, results.started_ms)?;
+    let (out, name) = (settings.load.out.as_deref(), &prepared.loaded.name);
+    let dir = SeriesDir::create::<Results>(out, name, results.started_ms)?;
     results.environment = machine::environment(dir.path());
     Ok((dir, results))
 }
 
-/// A phase without a limit of time gets what the matrix has left.
+/// A phase without a duration gets the rest of the time bound.
 fn limited(phase: &Phase, left_s: f64) -> Phase {
     let mut phase = phase.clone();
     let left = Span::from_ns((left_s.max(LEFT_S_MIN) * 1e9) as u64);

@@ -1,71 +1,92 @@
-//! Finds or starts the servers that the runs of a matrix share, and clears them after each run.
+//! Holds the server that the runs of a matrix share, and clears their collections and databases.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::Context;
 use plimsoll_deployment::Namespace;
 use plimsoll_load::worker::Control;
 use plimsoll_measure::inspection::Size;
-use tokio::runtime::Runtime;
-
-use super::prepare::Prepared;
-use super::shared::{check_taken, clear, look};
-use crate::isolation::Venue;
-use crate::matrix::cost::Keep;
-use crate::matrix::runs::Planned;
 use plimsoll_run::audit::is_intact;
 use plimsoll_run::check;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle::{self, Closed};
 use plimsoll_run::run_dir::RunDir;
-use plimsoll_run::server_provisioning::{Choice, Manner, Place};
-use plimsoll_run::system::{Database, Ground, Subject, System, service_database};
+use plimsoll_run::server_provisioning::Manner;
+use plimsoll_run::system::{Database, Ground, Isolation, Subject, System, service_database};
+use tokio::runtime::Runtime;
 
-/// What runs are made on.
+use super::cost::Keep;
+use super::prepare::Prepared;
+use super::runs::Planned;
+use crate::server::{Contents, Server, refuse};
+
+/// The servers of a matrix.
 #[derive(Debug)]
-pub enum Stage {
-    /// A database that all share, and the collections that were there before, empty: they are used and stay.
-    Shared(Box<Place>, BTreeSet<String>),
-    /// A server that stays, with a database for each service.
-    Databases,
-    /// Each has its own, or goes to what is there.
-    Apart,
+pub struct Environment {
+    /// The database that all runs share, if they do.
+    shared: Option<Server>,
+    /// Its empty collections that existed before: the runs use them, and they stay.
+    existing: BTreeSet<String>,
+    /// Whether each run has its own database on a running server.
+    has_databases: bool,
+    keep: Keep,
+    runtime: Arc<Runtime>,
 }
 
-/// What is left of a run.
+/// The remains of a run.
 #[derive(Debug, Default)]
-pub struct Left {
-    /// What it wrote took, as far as that is known.
+pub struct Remains {
+    /// The size of its data, as far as known.
     pub size: Option<Size>,
-    /// Why something of it stays.
-    pub said: Option<String>,
+    /// Why something stays.
+    pub note: Option<String>,
 }
 
-impl Stage {
-    /// Finds or starts what all runs share, and looks whether there is room for what they will write.
+impl Environment {
+    /// Finds or starts the shared server, and checks the collections or databases of the missing runs.
     ///
     /// # Errors
-    /// When it cannot be reached, or what is there is in the way.
-    pub fn open(prepared: &Prepared<'_>, manner: Manner, runtime: &Runtime) -> Outcome<Self> {
-        match (prepared.venue, prepared.subjects.first().map(|subject| subject.server())) {
-            (Venue::Database, Some(Some(choice))) => {
-                let place = Place::open(choice, manner, runtime)?;
-                let standing = runtime.block_on(look(prepared, &place))?;
-                Ok(Self::Shared(Box::new(place), standing))
-            }
-            (Venue::Databases, _) => {
-                look_for_databases(prepared, manner, runtime)?;
-                Ok(Self::Databases)
-            }
-            _ => Ok(Self::Apart),
+    /// When the server cannot be reached, or a collection or database is taken.
+    pub fn open(prepared: &Prepared<'_>, manner: Manner) -> Outcome<Self> {
+        let runtime = Arc::new(lifecycle::runtime()?);
+        let has_databases = matches!(prepared.isolation, Isolation::Database { .. });
+        let (shared, existing, keep) = (None, BTreeSet::new(), prepared.keep);
+        let mut environment = Self { shared, existing, has_databases, keep, runtime };
+        // A complete matrix needs no server.
+        if prepared.missing().next().is_none() {
+            return Ok(environment);
         }
+        if has_databases {
+            environment.check_databases(prepared, manner)?;
+        } else if prepared.isolation == Isolation::Collection
+            && let Some(choice) = prepared.subjects.first().and_then(|subject| subject.server())
+        {
+            let server = Server::open(choice, manner, None, &environment.runtime)?;
+            environment.existing = check_collections(prepared, &server)?;
+            environment.shared = Some(server);
+        }
+        Ok(environment)
     }
 
-    /// What one run loads.
+    /// The databases of the missing runs must not exist: each is dropped after its run.
+    fn check_databases(&self, prepared: &Prepared<'_>, manner: Manner) -> Outcome<()> {
+        let mut taken = Vec::new();
+        for (_, run) in prepared.missing() {
+            let Some(choice) = prepared.subjects[run.cell].server() else { continue };
+            let server = Server::open(choice, manner, None, &self.runtime)?;
+            if server.has_database(&run.collection).deserves(Exit::Server)? {
+                taken.push(format!("the database {}", run.collection));
+            }
+        }
+        refuse(&taken, "its own new database", "service.telemetry.settings.database.name")
+            .deserves(Exit::Usage)
+    }
+
+    /// The system that one run loads.
     ///
     /// # Errors
-    /// What cannot be reached or started.
+    /// When it cannot be reached or started.
     pub fn system(
         &self,
         subject: &dyn Subject,
@@ -75,119 +96,85 @@ impl Stage {
         control: &Control,
     ) -> Outcome<Box<dyn System>> {
         let runtime = lifecycle::runtime()?;
-        let Self::Shared(place, _) = self else { return subject.open(ground, dir, manner, control, runtime) };
-        let mut place = Place::clone(place);
+        let Some(server) = &self.shared else { return subject.open(ground, dir, manner, control, runtime) };
+        let mut place = server.place().clone();
         check::put_proxies(&mut place, ground.loaded, ground.plan)?;
         Ok(Box::new(Database::open(ground, place, runtime)?))
     }
 
-    /// Looks what a run took, and drops it if it is ours, nothing in it is wrong, and nobody wants to keep it.
-    pub fn clear(
-        &self,
-        run: &Planned,
-        closed: Closed,
-        subject: &dyn Subject,
-        keep: Keep,
-        runtime: &Runtime,
-    ) -> Left {
-        match self {
-            Self::Shared(place, standing) => {
-                clear_collection(place, run, &closed, standing.contains(&run.collection), keep, runtime)
-            }
-            Self::Databases | Self::Apart => {
-                let size = closed.system.size();
-                let said = self.end(run, closed, subject, keep, runtime);
-                Left { size, said: said.err().map(|error| format!("{error:#}")) }
+    /// Measures the data of a run, and drops them unless they existed before, are wrong, or are to be kept.
+    pub fn clear(&self, run: &Planned, closed: Closed, subject: &dyn Subject) -> Remains {
+        let Some(server) = &self.shared else {
+            let size = closed.system.size();
+            let note = self.end(run, closed, subject).err().map(|error| format!("{error:#}"));
+            return Remains { size, note };
+        };
+        let Ok(namespace) = run.collection.parse::<Namespace>() else { return Remains::default() };
+        let intact = closed.run.integrity.as_ref().is_some_and(is_intact);
+        let why = match (self.existing.contains(&run.collection), intact) {
+            (true, _) => Some("existed before"),
+            (false, false) => Some("holds documents that the audit found wrong or could not read"),
+            (false, true) => None,
+        };
+        let dropping = why.is_none() && self.keep == Keep::Nothing;
+        let note = why.map(|why| format!("{namespace} {why}: it stays"));
+        let size = server.size(&namespace);
+        let dropped = if dropping { server.drop_collection(&namespace) } else { Ok(()) };
+        match size.and_then(|size| dropped.map(|()| size)) {
+            Ok(size) => Remains { size, note },
+            Err(error) => {
+                let failed = || format!("{namespace} could not be dropped: {error:#}");
+                Remains { size: None, note: note.or_else(|| Some(failed())) }
             }
         }
     }
 
-    /// Ends a run's service, and what it kept with it unless that is wanted.
-    fn end(
-        &self,
-        run: &Planned,
-        closed: Closed,
-        subject: &dyn Subject,
-        keep: Keep,
-        runtime: &Runtime,
-    ) -> anyhow::Result<()> {
+    /// Ends a run's service, and drops its data unless they are to be kept.
+    fn end(&self, run: &Planned, closed: Closed, subject: &dyn Subject) -> anyhow::Result<()> {
         let Closed { system, path, .. } = closed;
-        if keep == Keep::Everything {
+        if self.keep == Keep::Everything {
             return system.keep(&path).map(drop);
         }
         // The service ends before its database: it would write on.
         drop(system);
-        self.forget(run, subject, runtime)
+        self.forget(run, subject)
     }
 
-    /// Drops what a run made where the server stays, whether or not it came to its load.
+    /// Drops the database of a run on a running server, whether or not the run reached its load.
     ///
     /// # Errors
     /// When the server refuses.
-    pub fn forget(&self, run: &Planned, subject: &dyn Subject, runtime: &Runtime) -> anyhow::Result<()> {
-        match (self, subject.server()) {
-            (Self::Databases, Some(choice)) => drop_database(choice, &run.collection, runtime),
-            _ => Ok(()),
-        }
+    pub fn forget(&self, run: &Planned, subject: &dyn Subject) -> anyhow::Result<()> {
+        let Some(choice) = subject.server().filter(|_| self.has_databases) else { return Ok(()) };
+        let manner = Manner::quiet(service_database::PATIENCE);
+        let server = Server::open(choice, manner, None, &self.runtime).map_err(|failure| failure.error)?;
+        server.drop_database(&run.collection)
     }
 
-    /// Moves the storage of the servers that all share into the directory of the matrix.
+    /// Moves the storage of the shared server into the directory of the matrix, if it is to be kept.
     ///
     /// # Errors
     /// When it cannot be moved.
-    pub fn keep(self, directory: &Path) -> anyhow::Result<()> {
-        if let Self::Shared(place, _) = self {
-            place.keep(directory)?;
-        }
-        Ok(())
-    }
-}
-
-fn clear_collection(
-    place: &Place,
-    run: &Planned,
-    closed: &Closed,
-    is_standing: bool,
-    keep: Keep,
-    runtime: &Runtime,
-) -> Left {
-    let Ok(namespace) = run.collection.parse::<Namespace>() else { return Left::default() };
-    let intact = closed.run.integrity.as_ref().is_some_and(is_intact);
-    let stays = if is_standing {
-        Some("was there before")
-    } else if !intact {
-        Some("holds what the audit found wrong or could not read")
-    } else {
-        None
-    };
-    let dropping = stays.is_none() && keep == Keep::Nothing;
-    let said = stays.map(|why| format!("{namespace} {why}: it stays"));
-    match runtime.block_on(clear(place, &namespace, dropping)) {
-        Ok(size) => Left { size, said },
-        Err(error) => {
-            let failed = || format!("{namespace} could not be dropped: {error:#}");
-            Left { size: None, said: said.or_else(|| Some(failed())) }
+    pub fn end_all(self, directory: &Path) -> anyhow::Result<()> {
+        match self.shared {
+            Some(server) if self.keep == Keep::Everything => server.keep(directory),
+            _ => Ok(()),
         }
     }
 }
 
-/// Every database that a run will be given must not be there: it is dropped after it.
-fn look_for_databases(prepared: &Prepared<'_>, manner: Manner, runtime: &Runtime) -> Outcome<()> {
-    let mut taken = Vec::new();
-    for run in prepared.to_make() {
-        let Some(choice) = prepared.subjects[run.cell].server() else { continue };
-        let place = Place::open(choice, manner, runtime)?;
-        if runtime.block_on(service_database::exists(&place, &run.collection)).deserves(Exit::Server)? {
-            taken.push(format!("the database {}", run.collection));
+/// Existing collections of the missing runs must be empty.
+fn check_collections(prepared: &Prepared<'_>, server: &Server) -> Outcome<BTreeSet<String>> {
+    let (mut existing, mut taken) = (BTreeSet::new(), Vec::new());
+    for (_, Planned { collection, .. }) in prepared.missing() {
+        match server.contents(&collection.parse().deserves(Exit::Usage)?, &[]).deserves(Exit::Server)? {
+            Contents::Missing => {}
+            Contents::Empty => _ = existing.insert(collection.clone()),
+            Contents::Leftovers(documents) | Contents::Foreign(documents) => {
+                taken.push(format!("{collection} ({documents} documents)"));
+            }
         }
     }
-    let why = "each run needs a database of its own that is not there";
-    check_taken(&taken, why, "service.telemetry.settings.database.name=…").deserves(Exit::Usage)
-}
-
-fn drop_database(choice: &Choice, name: &str, runtime: &Runtime) -> anyhow::Result<()> {
-    let place = Place::open(choice, Manner::quiet(service_database::PATIENCE), runtime)
-        .map_err(|failure| failure.error);
-    let dropped = place.and_then(|place| runtime.block_on(service_database::end(&place, name)));
-    dropped.with_context(|| format!("the database {name} could not be dropped"))
+    refuse(&taken, "a missing or empty collection", "collection").deserves(Exit::Usage)?;
+    Ok(existing)
 }

@@ -6,59 +6,60 @@ use plimsoll_report::units::{bytes, counted, duration, exact};
 
 use super::cells::Cell;
 use super::cost::{DISK_FACTOR, Estimate, Keep};
-use super::run_estimate::Share;
+use super::run_estimate::RunEstimate;
 use super::runs::Planned;
-use crate::isolation::Venue;
+use plimsoll_run::system::Isolation;
 use plimsoll_scenario::Bounds;
 
 /// Columns of the names of facts.
 const WIDTH: usize = 12;
 
-/// Everything that is planned.
+/// The facts of an announcement.
 #[derive(Clone, Copy, Debug)]
-pub struct Intent<'a> {
+pub struct Announcement<'a> {
     /// The scenario's title.
     pub title: &'a str,
-    /// What it takes.
+    /// The estimate of the missing runs.
     pub estimate: &'a Estimate,
-    /// What it may take.
+    /// The bounds of the matrix.
     pub bounds: &'a Bounds,
-    /// What is left out.
+    /// The combinations left out.
     pub left_out: &'a [LeftOut],
     /// The runs.
     pub runs: &'a [Planned],
     /// Runs that were made before.
     pub made: usize,
-    /// Whether what was written stays.
+    /// Whether data stay.
     pub keep: Keep,
-    /// Where runs are made.
-    pub venue: Venue,
+    /// How runs are kept apart.
+    pub isolation: &'a Isolation,
 }
 
-/// What the matrix will do, a line each.
-pub fn announce(intent: &Intent<'_>) -> String {
-    let estimate = intent.estimate;
+/// The announcement, one fact a line.
+pub fn announce(announcement: &Announcement<'_>) -> String {
+    let estimate = announcement.estimate;
     let mut lines = vec![format!(
         "{}: {}, {}",
-        intent.title,
+        announcement.title,
         counted(estimate.cells.into(), "cell"),
         counted(estimate.runs.into(), "run")
     )];
     let facts = [
         ("documents", Some(documents(estimate))),
-        ("time", Some(time(estimate, intent.bounds))),
+        ("time", Some(time(estimate, announcement.bounds))),
         ("filled in", (estimate.filled > 0).then(|| filled(estimate))),
-        ("disk", (intent.venue != Venue::Service).then(|| disk(estimate, intent))),
-        (name_of_places(intent.venue), places(intent)),
+        ("disk", (*announcement.isolation != Isolation::Shared).then(|| disk(estimate, announcement))),
+        (name_of_places(announcement.isolation), places(announcement)),
         (
             "made before",
-            (intent.made > 0).then(|| format!("{}, not made again", counted(intent.made as u64, "run"))),
+            (announcement.made > 0)
+                .then(|| format!("{}, not made again", counted(announcement.made as u64, "run"))),
         ),
     ];
     let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
     lines.extend(facts.map(|(name, value)| hanging(&value, &format!("  {name:<WIDTH$} "))));
     let out = format!("  {:<WIDTH$} ", "left out");
-    lines.extend(intent.left_out.iter().map(|rule| hanging(&left_out(rule), &out)));
+    lines.extend(announcement.left_out.iter().map(|rule| hanging(&left_out(rule), &out)));
     lines.join("\n")
 }
 
@@ -87,55 +88,53 @@ fn filled(estimate: &Estimate) -> String {
     format!("{} readings and activities in all, before the loads", exact(estimate.filled))
 }
 
-fn disk(estimate: &Estimate, intent: &Intent<'_>) -> String {
+fn disk(estimate: &Estimate, announcement: &Announcement<'_>) -> String {
     let at_least = if estimate.uncounted > 0 { "at least" } else { "up to" };
-    let which = match (intent.keep, intent.venue) {
-        (Keep::Nothing, Venue::Database) => "the largest collection",
-        (Keep::Everything, Venue::Database) => "all collections",
+    let which = match (announcement.keep, announcement.isolation) {
+        (Keep::Nothing, Isolation::Collection) => "the largest collection",
+        (Keep::Everything, Isolation::Collection) => "all collections",
         (Keep::Nothing, _) => "the largest database",
         (Keep::Everything, _) => "all databases",
     };
     format!(
         "{at_least} {} on the server at once, of {} allowed: {which}, its documents × their mean size × {DISK_FACTOR}",
         bytes(estimate.disk_bytes),
-        intent.bounds.disk
+        announcement.bounds.disk
     )
 }
 
-const fn name_of_places(venue: Venue) -> &'static str {
-    match venue {
-        Venue::Database => "collections",
-        Venue::Databases => "databases",
-        Venue::Service | Venue::Anew => "each run",
+const fn name_of_places(isolation: &Isolation) -> &'static str {
+    match isolation {
+        Isolation::Collection => "collections",
+        Isolation::Database { .. } => "databases",
+        Isolation::Shared | Isolation::Fresh => "each run",
     }
 }
 
-/// What the runs write to, and what becomes of it.
-fn places(intent: &Intent<'_>) -> Option<String> {
-    let fate = match (intent.venue, intent.keep) {
-        (Venue::Service, _) => {
-            let words =
-                "begins with what those before it left in the service: nobody but you can put that back";
-            return Some(words.to_owned());
-        }
-        (Venue::Anew, Keep::Nothing) => {
+/// The names of the collections or databases, and their fate.
+fn places(announcement: &Announcement<'_>) -> Option<String> {
+    let fate = match (announcement.isolation, announcement.keep) {
+        (Isolation::Shared, _) => {
             return Some(
-                "starts a server and the service of its own, and ends them; --keep keeps the storage"
-                    .to_owned(),
+                "starts with the data of earlier runs in the service: only you can remove them".into(),
             );
         }
-        (Venue::Anew, Keep::Everything) => {
-            return Some(
-                "starts a server and the service of its own; the storage stays in its directory".to_owned(),
-            );
+        (Isolation::Fresh, keep) => {
+            let storage = match keep {
+                Keep::Nothing => ", and ends them; --keep keeps the storage",
+                Keep::Everything => "; the storage stays in its directory",
+            };
+            return Some(format!("starts its own server and service{storage}"));
         }
-        (Venue::Database, Keep::Nothing) => {
+        (Isolation::Collection, Keep::Nothing) => {
             "are made, and each is dropped after its audit unless something is wrong in it; --keep keeps all"
         }
-        (Venue::Databases, Keep::Nothing) => "are made, and each is dropped after its run; --keep keeps all",
+        (Isolation::Database { .. }, Keep::Nothing) => {
+            "are made, and each is dropped after its run; --keep keeps all"
+        }
         (_, Keep::Everything) => "are made and stay",
     };
-    let (first, last) = (intent.runs.first()?, intent.runs.last()?);
+    let (first, last) = (announcement.runs.first()?, announcement.runs.last()?);
     let names = if first.number == last.number {
         first.collection.clone()
     } else {
@@ -151,19 +150,19 @@ fn left_out(rule: &LeftOut) -> String {
 }
 
 /// The cells, one a line.
-pub fn list(cells: &[Cell], shares: &[Share]) -> String {
-    let line = |(cell, share): (&Cell, &Share)| {
+pub fn list(cells: &[Cell], estimates: &[RunEstimate]) -> String {
+    let line = |(cell, estimate): (&Cell, &RunEstimate)| {
         let values: Vec<_> = cell.values.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
-        let documents = share
+        let documents = estimate
             .documents
             .map_or_else(|| "as many as time allows".to_owned(), |count| counted(count, "document"));
-        let time = share.load_s.map_or_else(
+        let time = estimate.load_s.map_or_else(
             || "no limit of time".to_owned(),
             |seconds| format!("at most {}", duration(seconds)),
         );
         format!("{:>4}  {}  ({documents}, {time})\n", cell.number, values.join(" "))
     };
-    cells.iter().zip(shares).map(line).collect()
+    cells.iter().zip(estimates).map(line).collect()
 }
 
 #[cfg(test)]
@@ -171,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_will_happen_is_said() {
+    fn the_announcement_tells_every_fact() {
         let run = |number, collection: &str| Planned {
             number,
             cell: 0,
@@ -194,7 +193,7 @@ mod tests {
             because: "it makes no sense".into(),
             cells: 1,
         };
-        let intent = Intent {
+        let announcement = Announcement {
             title: "writes",
             estimate: &estimate,
             bounds: &Bounds::default(),
@@ -202,9 +201,9 @@ mod tests {
             runs: &[run(1, "a.b_1"), run(2, "a.b_2")],
             made: 1,
             keep: Keep::Nothing,
-            venue: Venue::Database,
+            isolation: &Isolation::Collection,
         };
-        let said = announce(&intent);
+        let said = announce(&announcement);
         for part in [
             "writes: 2 cells, 2 runs",
             "20,000 in all",
@@ -219,16 +218,17 @@ mod tests {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
-        for (venue, part) in [
-            (Venue::Service, "each run begins with what those before it left"),
-            (Venue::Anew, "each run starts a server and the service of its own"),
-            (Venue::Databases, "databases a.b_1 to a.b_2 are made, and each is dropped after its run"),
+        let database = Isolation::Database { path: String::new(), name: String::new() };
+        for (isolation, part) in [
+            (&Isolation::Shared, "each run starts with the data of earlier runs"),
+            (&Isolation::Fresh, "each run starts its own server and service, and ends them"),
+            (&database, "databases a.b_1 to a.b_2 are made, and each is dropped after its run"),
         ] {
             let estimate = Estimate { filled: 36_000, ..estimate };
-            let said = announce(&Intent { venue, estimate: &estimate, ..intent });
+            let said = announce(&Announcement { isolation, estimate: &estimate, ..announcement });
             let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(said.contains(part) && said.contains("36,000 readings and activities"), "{said}");
-            assert_eq!(said.contains("the largest database"), venue != Venue::Service, "{said}");
+            assert_eq!(said.contains("the largest database"), *isolation != Isolation::Shared, "{said}");
         }
     }
 }

@@ -1,13 +1,11 @@
-//! Makes a matrix of runs: one scenario with different values.
+//! Makes a matrix of runs: one scenario with varied values.
 //!
-//! Decisions are pure (`check`, [`choice`], [`cells`], [`run_estimate`], [`cost`], [`runs`]); [`dir`] writes, and [`drive`]
-//! acts.
+//! Decisions are pure (`check`, [`choice`], [`cells`], [`run_estimate`], [`cost`], [`runs`]); [`drive`] acts.
 
 pub mod drive;
 pub mod prepare;
 
 mod environment;
-mod shared;
 
 pub mod cells;
 mod check;
@@ -16,7 +14,3 @@ pub mod cost;
 pub mod messages;
 pub mod run_estimate;
 pub mod runs;
-
-pub mod dir;
-
-pub use shared::clear;

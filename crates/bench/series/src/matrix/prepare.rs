@@ -8,34 +8,34 @@ use plimsoll_host::machine::environment;
 use plimsoll_measure::clock;
 use plimsoll_measure::matrix::{Axis, Cell as CellResult, CellRun, FORMAT, Matrix as Results};
 
-use crate::isolation::Venue;
+use crate::directory::SeriesDir;
+use crate::isolation::{self, Exclusive};
 use crate::matrix::cells::{Cell, Expanded, expand, refuse};
 use crate::matrix::choice::Choice;
 use crate::matrix::cost::{Estimate, Keep, estimate, refusal};
-use crate::matrix::dir::MatrixDir;
-use crate::matrix::messages::Intent;
-use crate::matrix::run_estimate::{self, Share};
-use crate::matrix::runs::{Planned, Todo, schedule, todo};
+use crate::matrix::messages::Announcement;
+use crate::matrix::run_estimate::{self, RunEstimate};
+use crate::matrix::runs::{Planned, is_made, schedule};
 use crate::same_machine::check_same;
 use plimsoll_run::options::LoadOptions;
 use plimsoll_run::run_dir;
 use plimsoll_run::server_provisioning::Choice as Server;
-use plimsoll_run::system::{Subject, resolve};
+use plimsoll_run::system::{Isolation, Subject, resolve};
 use plimsoll_scenario::plan;
 use plimsoll_scenario::{Bounds, Loaded, Matrix, Scenario};
 
-/// A matrix as the user asks for it.
+/// The request for a matrix.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Values to run instead of the defaults, as `axis=value[,value]`.
     pub only: Vec<String>,
     /// The directory of an earlier matrix to complete.
     pub resume: Option<PathBuf>,
-    /// How and where each run is made.
+    /// The options of every run.
     pub load: LoadOptions,
 }
 
-/// Everything that is decided before a server is looked for.
+/// The decisions before a server is contacted.
 pub struct Prepared<'a> {
     /// The scenario with its matrix.
     pub loaded: &'a Loaded,
@@ -43,34 +43,34 @@ pub struct Prepared<'a> {
     pub matrix: &'a Matrix,
     /// Its cells.
     pub expanded: Expanded,
-    /// What one run of each cell takes.
-    pub shares: Vec<Share>,
-    /// What each cell loads.
+    /// The estimate of one run of each cell.
+    pub estimates: Vec<RunEstimate>,
+    /// The system that each cell loads.
     pub subjects: Vec<Arc<dyn Subject>>,
-    /// Where all runs are made.
-    pub venue: Venue,
+    /// How all runs are kept apart.
+    pub isolation: Isolation,
     /// The runs in their order.
     pub runs: Vec<Planned>,
-    /// What is to be done about each of them.
-    pub todo: Vec<Todo>,
-    /// What all that is to be done takes.
+    /// Whether each of them was made before.
+    pub made: Vec<bool>,
+    /// The estimate of all missing runs.
     pub estimate: Estimate,
     /// Why that is too much.
     pub refusal: Option<String>,
-    /// Whether what they wrote stays.
+    /// Whether their data stay.
     pub keep: Keep,
-    /// Whether Plimsoll measures itself before and after each load.
-    pub canary: bool,
-    /// The values that were asked for.
+    /// Whether Plimsoll calibrates itself before and after each load.
+    pub calibrate: bool,
+    /// The chosen values.
     pub choice: Choice,
-    /// An earlier matrix to go on with.
-    pub earlier: Option<(MatrixDir, Results)>,
+    /// An earlier matrix to complete.
+    pub earlier: Option<(SeriesDir, Results)>,
 }
 
-/// Decides everything that can be decided before a server is looked for.
+/// Makes every decision that needs no server.
 ///
 /// # Errors
-/// What cannot be meant.
+/// The first invalid value.
 pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Prepared<'a>> {
     let matrix = loaded.scenario.matrix.as_ref().context("the scenario has no matrix")?;
     let whole = plan::shard(&settings.load.shard)?.of == 1;
@@ -81,38 +81,45 @@ pub fn prepare<'a>(loaded: &'a Loaded, settings: &Settings) -> anyhow::Result<Pr
     let choice = choose(loaded, matrix, settings, earlier.as_ref().map(|(_, results)| results))?;
     let expanded = expand(loaded, matrix, &choice)?;
     let checked = check_cells(&expanded.cells, &settings.load)?;
-    let (subjects, shares): (Vec<_>, Vec<_>) = checked.into_iter().unzip();
-    let venue = Venue::of_all(subjects.iter().map(AsRef::as_ref))?;
-    let runs = schedule(&expanded.cells, matrix.repetitions, venue);
-    let todo: Vec<Todo> = runs.iter().map(|run| decide(run, &expanded, earlier.as_ref())).collect();
-    let keep = if settings.load.keep { Keep::Everything } else { Keep::Nothing };
-    let to_make = runs.iter().zip(&todo).filter(|(_, todo)| **todo != Todo::Keep);
-    let to_make: Vec<Share> = to_make.map(|(run, _)| shares[run.cell]).collect();
-    if let Some((dir, results)) = earlier.as_ref().filter(|_| !to_make.is_empty()) {
+    let (subjects, estimates): (Vec<_>, Vec<_>) = checked.into_iter().unzip();
+    let isolation = isolation::common(subjects.iter().map(AsRef::as_ref))?;
+    let own = |(cell, subject): (&Cell, &Arc<dyn Subject>)| {
+        Exclusive::on_shared_server(subject.as_ref(), &cell.loaded)
+    };
+    let exclusive: Vec<_> = expanded.cells.iter().zip(&subjects).map(own).collect();
+    let runs = schedule(&expanded.cells, matrix.repetitions, &exclusive);
+    let was_made = |run: &Planned| {
+        let found = earlier.as_ref().map(|(dir, _)| dir.found(&run.directory));
+        found.is_some_and(|found| is_made(&found, &expanded.cells[run.cell].plan))
+    };
+    let made: Vec<bool> = runs.iter().map(was_made).collect();
+    let missing = runs.iter().zip(&made).filter(|(_, made)| !**made);
+    let missing: Vec<RunEstimate> = missing.map(|(run, _)| estimates[run.cell]).collect();
+    if let Some((dir, results)) = earlier.as_ref().filter(|_| !missing.is_empty()) {
         check_same(&results.environment, &environment(dir.path()))?;
     }
-    let estimate = estimate(expanded.cells.len(), &to_make, keep);
-    let refusal =
-        refusal(&estimate, &matrix.bounds, subjects.first().and_then(|subject| free(subject.as_ref())));
+    let keep = if settings.load.keep { Keep::Everything } else { Keep::Nothing };
+    let estimate = estimate(expanded.cells.len(), &missing, keep);
+    let free = subjects.first().and_then(|subject| free(subject.as_ref()));
     Ok(Prepared {
+        refusal: refusal(&estimate, &matrix.bounds, free),
+        calibrate: settings.load.calibrate,
         loaded,
         matrix,
         expanded,
-        shares,
+        estimates,
         subjects,
-        venue,
+        isolation,
         runs,
-        todo,
+        made,
         estimate,
-        refusal,
         keep,
-        canary: settings.load.calibrate,
         choice,
         earlier,
     })
 }
 
-/// What the command line says for all cells, an axis cannot say for each.
+/// Refuses an address on the command line that an axis gives for each cell.
 fn check_words(matrix: &Matrix, options: &LoadOptions) -> anyhow::Result<()> {
     if options.server.is_none() && options.hosts.is_empty() {
         return Ok(());
@@ -128,19 +135,19 @@ fn check_words(matrix: &Matrix, options: &LoadOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An earlier matrix, to go on with.
-fn reopen(path: &Path) -> anyhow::Result<(MatrixDir, Results)> {
-    let earlier = MatrixDir::open(path)?;
+/// Opens an earlier matrix to complete it.
+fn reopen(path: &Path) -> anyhow::Result<(SeriesDir, Results)> {
+    let earlier = SeriesDir::open(path)?;
     ensure!(
         !run_dir::storage(path, 0).is_dir(),
-        "--resume: {} holds the storage of the server that --keep kept, and another server would not know what is in it: \
-         begin anew without --resume",
+        "--resume: {} holds the server's storage that --keep kept, and another server does not have its data: start anew \
+         without --resume",
         path.display()
     );
     Ok(earlier)
 }
 
-/// The values of the command line; when going on with an earlier matrix, those that it was begun with.
+/// The values of the command line; those of the earlier matrix, if there is one.
 fn choose(
     loaded: &Loaded,
     matrix: &Matrix,
@@ -149,42 +156,41 @@ fn choose(
 ) -> anyhow::Result<Choice> {
     let asked = Choice::read(matrix, &settings.only)?;
     let Some(earlier) = earlier else { return Ok(asked) };
-    let begun = Choice(earlier.axes.iter().map(|axis| (axis.name.clone(), axis.values.clone())).collect());
+    let earlier_choice =
+        Choice(earlier.axes.iter().map(|axis| (axis.name.clone(), axis.values.clone())).collect());
     ensure!(
         earlier.hash == hash(loaded),
-        "--resume: the directory was made from another scenario or with other overrides: give the same, or begin anew \
+        "--resume: the directory was made from another scenario or with other overrides: give the same, or start anew \
          without --resume"
     );
     ensure!(
-        settings.only.is_empty() || asked == begun,
-        "--resume: other values were asked for when it was begun: leave out --only, or begin anew without --resume"
+        settings.only.is_empty() || asked == earlier_choice,
+        "--resume: the earlier matrix has other values: leave out --only, or start anew without --resume"
     );
-    Ok(begun)
+    Ok(earlier_choice)
 }
 
-/// The scenario without what a matrix may take and what its tables show, so that both can be changed on the way.
+/// The hash of the scenario without the bounds and the shown operations: both may change when it is resumed.
 fn hash(loaded: &Loaded) -> String {
     let matrix = loaded.scenario.matrix.clone();
     let matrix = matrix.map(|matrix| Matrix { bounds: Bounds::default(), show: Vec::new(), ..matrix });
     Loaded { scenario: Scenario { matrix, server: None, ..loaded.scenario.clone() }, ..loaded.clone() }.hash()
 }
 
-/// Checks every cell as far as that can be done before a server is looked for, and looks what it takes.
-fn check_cells(cells: &[Cell], options: &LoadOptions) -> anyhow::Result<Vec<(Arc<dyn Subject>, Share)>> {
+/// Checks every cell without a server, and estimates its runs.
+fn check_cells(
+    cells: &[Cell],
+    options: &LoadOptions,
+) -> anyhow::Result<Vec<(Arc<dyn Subject>, RunEstimate)>> {
     let check = |cell: &Cell| {
         let subject = resolve(options.registry, &cell.loaded, &cell.plan, options.address())?;
-        let share = run_estimate::of(&cell.plan, &subject.estimate(&cell.loaded, &cell.plan)?);
-        anyhow::Ok((subject, share))
+        let estimate = run_estimate::of(&cell.plan, &subject.estimate(&cell.loaded, &cell.plan)?);
+        anyhow::Ok((subject, estimate))
     };
     cells.iter().map(|cell| check(cell).with_context(|| format!("matrix: the cell {}", cell.label))).collect()
 }
 
-fn decide(run: &Planned, expanded: &Expanded, earlier: Option<&(MatrixDir, Results)>) -> Todo {
-    let Some((dir, _)) = earlier else { return Todo::Make };
-    todo(&dir.found(&run.directory), &expanded.cells[run.cell].plan)
-}
-
-/// Bytes that are free where a server of ours keeps its data.
+/// Free bytes for the data of a server that this program starts.
 fn free(subject: &dyn Subject) -> Option<u64> {
     let is_theirs = |server: &Server| matches!(server, Server::Uri(_));
     match subject.server()? {
@@ -197,33 +203,34 @@ fn free(subject: &dyn Subject) -> Option<u64> {
 }
 
 impl Prepared<'_> {
-    /// What will be done, to be told.
-    pub fn intent(&self) -> Intent<'_> {
-        Intent {
+    /// The announcement of the runs.
+    pub fn announcement(&self) -> Announcement<'_> {
+        Announcement {
             title: &self.loaded.scenario.title,
             estimate: &self.estimate,
             bounds: &self.matrix.bounds,
             left_out: &self.expanded.left_out,
             runs: &self.runs,
-            made: self.todo.iter().filter(|todo| **todo == Todo::Keep).count(),
+            made: self.made.iter().filter(|made| **made).count(),
             keep: self.keep,
-            venue: self.venue,
+            isolation: &self.isolation,
         }
     }
 
-    /// The runs that are to be made.
-    pub fn to_make(&self) -> impl Iterator<Item = &Planned> {
-        self.runs.iter().zip(&self.todo).filter(|(_, todo)| **todo != Todo::Keep).map(|(run, _)| run)
+    /// The missing runs and their indices.
+    pub fn missing(&self) -> impl Iterator<Item = (usize, &Planned)> {
+        self.runs.iter().enumerate().filter(|(index, _)| !self.made[*index])
     }
 
-    /// What a run loads: a service on a server that stays in the database that is the run's own.
+    /// The system that a run loads, with the run's database behind it where it has one alone.
     pub fn subject(&self, run: &Planned) -> Arc<dyn Subject> {
         let subject = &self.subjects[run.cell];
-        let own = if self.venue == Venue::Databases { subject.on_database(&run.collection) } else { None };
+        let has_database = matches!(self.isolation, Isolation::Database { .. });
+        let own = if has_database { subject.on_database(&run.collection) } else { None };
         own.unwrap_or_else(|| Arc::clone(subject))
     }
 
-    /// What is known before the first run.
+    /// The results before the first run.
     pub fn results(&self) -> Results {
         let scenario = &self.loaded.scenario;
         let started_ms = clock::wall_ms();
@@ -247,7 +254,7 @@ impl Prepared<'_> {
         }
     }
 
-    /// A run as it stands before it is made.
+    /// A run before it is made.
     pub fn planned(&self, run: &Planned) -> CellRun {
         CellRun {
             number: run.number,

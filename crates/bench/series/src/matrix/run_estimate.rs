@@ -1,4 +1,4 @@
-//! Estimates what one run of a cell takes: documents, time and disk.
+//! Estimates the documents, the time and the disk of one run of a cell.
 
 use plimsoll_document::Source;
 use plimsoll_load::phase::{Load, Phase};
@@ -9,36 +9,36 @@ use plimsoll_mongo::setup::Setup;
 use plimsoll_run::system::Estimate;
 use plimsoll_scenario::Plan;
 
-/// What a run takes beside its load, in seconds: the pings and the ceiling before and after, connecting, the page.
+/// Seconds of a run without its load: calibration before and after, connecting, the page.
 pub const RUN_S: f64 = 8.0;
-/// How fast documents are taken to be read back.
+/// The assumed rate of an audit, in documents per second.
 pub const AUDIT_PER_S: f64 = 50_000.0;
-/// What starting a server and a service takes, and ending them, in seconds.
+/// Seconds to start and end a server and a service.
 pub const STAGE_S: f64 = 5.0;
-/// How fast a service's database is taken to be filled, in writes a second: by the slowest design of its readings.
+/// The assumed rate of filling a service's database, in writes per second: that of the slowest design of its readings.
 pub const FILL_PER_S: f64 = 10_000.0;
-/// What something that a service keeps takes in its database, in bytes.
+/// The assumed size of a document in a service's database, in bytes.
 const KEPT_BYTES: f64 = 200.0;
-/// Documents that are encoded to learn their mean size.
+/// Sample documents for the mean size.
 const SAMPLES: u64 = 500;
 
-/// What one run of a cell takes.
+/// The estimate of one run of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share {
-    /// Documents at most; nothing where only time ends the load.
+pub struct RunEstimate {
+    /// The most documents; absent if only time ends the load.
     pub documents: Option<u64>,
-    /// Mean bytes of a document; zero where it is not known what becomes of them.
+    /// Mean bytes of a document; zero if unknown.
     pub document_bytes: f64,
-    /// What is stored before the load.
+    /// Documents stored before the load.
     pub filled: u64,
-    /// Seconds of load at most; nothing where only documents or operations end it.
+    /// The most seconds of load; absent if only documents or operations end it.
     pub load_s: Option<f64>,
     /// Seconds of everything around the load.
     pub around_s: f64,
 }
 
-/// What a run on a system takes that adds `besides` to the operations it sends.
-pub fn of(plan: &Plan, besides: &Estimate) -> Share {
+/// Estimates a run on a system that adds `besides` to the operations it sends.
+pub fn of(plan: &Plan, besides: &Estimate) -> RunEstimate {
     match (&besides.audited, besides.fill) {
         (Some(setup), _) => audited(plan, setup),
         (None, Some(fill)) => staged(plan, fill.documents, fill.writes),
@@ -46,36 +46,35 @@ pub fn of(plan: &Plan, besides: &Estimate) -> Share {
     }
 }
 
-/// A run on a database: what it wrote is read back. Documents of an unknown number are read back faster than they were
-/// written.
-pub fn audited(plan: &Plan, setup: &Setup) -> Share {
+/// Estimates a run on a database, which is audited. An unknown number of documents is read back faster than it was written.
+pub fn audited(plan: &Plan, setup: &Setup) -> RunEstimate {
     let load = sent(plan);
     let audit_s = load.documents.map_or(load.load_s.unwrap_or(0.0), |count| count as f64 / AUDIT_PER_S);
-    Share {
+    RunEstimate {
         document_bytes: setup.source.as_ref().map_or(0.0, |source| mean_bytes(source, setup)),
         around_s: RUN_S + audit_s,
         ..load
     }
 }
 
-/// A run on a service that is started and filled with so many readings and activities, which take so many `writes`.
-pub fn staged(plan: &Plan, filled: u64, writes: u64) -> Share {
+/// Estimates a run on a service that is started and filled with so many documents in so many `writes`.
+pub fn staged(plan: &Plan, filled: u64, writes: u64) -> RunEstimate {
     let around_s = RUN_S + STAGE_S + writes as f64 / FILL_PER_S;
-    Share { document_bytes: KEPT_BYTES, filled, around_s, ..sent(plan) }
+    RunEstimate { document_bytes: KEPT_BYTES, filled, around_s, ..sent(plan) }
 }
 
-/// A run on a service that is there: what is sent, and nothing else.
-pub fn sent(plan: &Plan) -> Share {
+/// Estimates a run on a running service: its load alone.
+pub fn sent(plan: &Plan) -> RunEstimate {
     let phases = &plan.phases;
-    Share {
+    RunEstimate {
         documents: phases.iter().map(|phase| documents(plan, phase)).sum(),
         load_s: phases.iter().map(seconds).sum(),
         around_s: RUN_S,
-        ..Share::default()
+        ..RunEstimate::default()
     }
 }
 
-/// Documents that a phase inserts at most; nothing if it is not known.
+/// The most documents that a phase inserts; nothing if unknown.
 fn documents(plan: &Plan, phase: &Phase) -> Option<u64> {
     let batch = |load: &Load| {
         let operations = load.mix.iter().map(|(index, _)| &plan.operations[*index].1);
@@ -93,20 +92,20 @@ fn documents(plan: &Plan, phase: &Phase) -> Option<u64> {
     [phase.stop.documents, by_operations, by_time].into_iter().flatten().min()
 }
 
-/// Operations of a load at most, by its limits.
+/// The most operations of a load, by its limits.
 fn counted(load: &Load, phase: Stop) -> Option<u64> {
     let limits = load.limits(phase);
     let each = limits.operations_each.map(|each| each * u64::from(load.arrivals.connections()));
     limits.operations.into_iter().chain(each).min()
 }
 
-/// Operations of an open load at most, by its highest rate and its time.
+/// The most operations of an open load, by its highest rate and its time.
 fn timed(load: &Load, phase: Stop) -> Option<u64> {
     let span_s = load.end(phase)?.as_secs() - load.timing.start.as_secs();
     Some((load.arrivals.peak()? * span_s).ceil() as u64)
 }
 
-/// Seconds that a phase takes at most, with what it may take to send what is overdue.
+/// The most seconds of a phase, including the drain of overdue operations.
 fn seconds(phase: &Phase) -> Option<f64> {
     let is_open = phase.loads.iter().any(|load| load.arrivals.is_open());
     let drain = if is_open { phase.drain.as_secs() } else { 0.0 };
@@ -129,7 +128,7 @@ mod tests {
     use super::super::cells::tests::{SCENARIO, expanded};
     use super::*;
 
-    fn shares(text: &str, only: &[&str]) -> Vec<Share> {
+    fn estimates(text: &str, only: &[&str]) -> Vec<RunEstimate> {
         let cells = expanded(text, only).unwrap().cells;
         let share = |cell: &Cell| {
             let run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
@@ -141,20 +140,20 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_takes_what_its_phases_take() {
-        let found = shares(SCENARIO, &[]);
+    fn a_cell_adds_up_its_phases() {
+        let found = estimates(SCENARIO, &[]);
         assert_eq!(
             found.iter().map(|share| share.documents).collect::<Vec<_>>(),
             [Some(10_000), Some(10_000), Some(1_000_000)]
         );
         assert!(found.iter().all(|share| share.load_s.is_none()));
         assert!((140.0..190.0).contains(&found[0].document_bytes), "{}", found[0].document_bytes);
-        assert_eq!(shares(SCENARIO, &["size=10M"])[0].load_s, Some(600.0));
+        assert_eq!(estimates(SCENARIO, &["size=10M"])[0].load_s, Some(600.0));
         assert_eq!(found[2].around_s, RUN_S + 20.0, "a million documents are read back");
     }
 
     #[test]
-    fn documents_follow_from_any_limit_or_are_not_known() {
+    fn documents_follow_from_any_limit_or_are_unknown() {
         for (stop, expected) in [
             ("{operations: 7, duration: 5s}", Some(7_000)),
             ("{duration: 5s}", None),
@@ -162,18 +161,18 @@ mod tests {
         ] {
             let text =
                 SCENARIO.replace("phases.0.stop.documents: 10000}", &format!("phases.0.stop: {stop}}}"));
-            assert_eq!(shares(&text, &["strategy=many", "size=10K"])[0].documents, expected, "{stop}");
+            assert_eq!(estimates(&text, &["strategy=many", "size=10K"])[0].documents, expected, "{stop}");
         }
         let open = SCENARIO
             .replace("closed: {writers: 1}", "constant: {rate: 20}")
             .replace("phases.0.stop.documents: 10000}", "phases.0.stop: {duration: 5s}}");
-        let found = shares(&open, &["strategy=many", "size=10K"])[0];
+        let found = estimates(&open, &["strategy=many", "size=10K"])[0];
         let load_s = 5.0 + plimsoll_load::phase::DRAIN.as_secs();
         assert_eq!((found.documents, found.load_s), (Some(100_000), Some(load_s)), "open arrivals may drain");
     }
 
     #[test]
-    fn a_service_that_is_started_is_filled_and_read_back_by_nobody() {
+    fn a_started_service_is_filled_and_not_audited() {
         let plan = &expanded(SCENARIO, &["size=1M"]).unwrap().cells[0].plan;
         let found = staged(plan, 40_000, 50_000);
         assert_eq!((found.documents, found.filled), (Some(1_000_000), 40_000));

@@ -1,132 +1,101 @@
-//! Orders the runs of a matrix and finds those still to make.
+//! Plans the runs of a matrix and decides which are still to make.
 
-use plimsoll_deployment::Namespace;
-use plimsoll_measure::run::Run;
+use plimsoll_load::phase::Phase;
+use plimsoll_measure::run::{PhaseFacts, Run};
+use plimsoll_scenario::Plan;
 
 use super::cells::Cell;
-use crate::isolation::Venue;
-use plimsoll_scenario::Plan;
-use plimsoll_scenario::Scenario;
+use crate::directory::Found;
+use crate::isolation::Exclusive;
+use crate::rounds::{Order, Turn, turns};
 
-/// A directory's name has at most this many characters of a cell's values.
+/// The longest part of a directory's name that tells its values, in characters.
 const SLUG_MAX: usize = 60;
-/// Why a phase ended, as run.json says it.
+/// The end of a phase by its duration, as run.json calls it.
 const ENDED_BY_TIME: &str = "duration";
 
-/// A run that belongs to the matrix.
+/// A run of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
     /// Its number, from 1.
     pub number: u32,
     /// The index of its cell.
     pub cell: usize,
-    /// Which repetition, from 1.
+    /// Its repetition, from 1.
     pub repetition: u32,
     /// Its directory, below that of the matrix.
     pub directory: String,
-    /// Its collection, or the database of its service; empty where it has none of its own.
+    /// Its collection, or the database of its service; empty if it has none alone.
     pub collection: String,
 }
 
-/// What is there of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Found {
-    /// Nothing.
-    Nothing,
-    /// A directory without a summary: it was cut off.
-    Unfinished,
-    /// A summary.
-    Summary(Box<Run>),
+/// Every run: all cells once, then all again. `exclusive` is what the runs of each cell have alone.
+pub fn schedule(cells: &[Cell], repetitions: u32, exclusive: &[Exclusive]) -> Vec<Planned> {
+    let planned = |turn: Turn| Planned {
+        number: turn.number,
+        cell: turn.subject,
+        repetition: turn.repetition,
+        directory: turn.directory(&slug(&cells[turn.subject].label), repetitions),
+        collection: exclusive[turn.subject].name(turn.number).unwrap_or_default(),
+    };
+    turns(&vec![repetitions; cells.len()], Order::Same).into_iter().map(planned).collect()
 }
 
-/// What is to be done about a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Todo {
-    /// Nothing: it was made.
-    Keep,
-    /// Make it.
-    Make,
-    /// Put aside what is there, and make it again.
-    Again,
-}
-
-/// Every run: all cells once, then all again.
-pub fn schedule(cells: &[Cell], repetitions: u32, venue: Venue) -> Vec<Planned> {
-    let rounds =
-        (1..=repetitions).flat_map(|repetition| cells.iter().enumerate().map(move |at| (repetition, at)));
-    rounds
-        .zip(1..)
-        .map(|((repetition, (index, cell)), number)| Planned {
-            number,
-            cell: index,
-            repetition,
-            directory: directory(number, &cell.label, repetition, repetitions),
-            collection: written_to(&cell.loaded.scenario, number, venue),
-        })
-        .collect()
-}
-
-fn directory(number: u32, label: &str, repetition: u32, repetitions: u32) -> String {
+fn slug(label: &str) -> String {
     let plain =
         |letter: char| if letter.is_ascii_alphanumeric() || "._".contains(letter) { letter } else { '-' };
-    let slug: String = label.replace(", ", "-").chars().map(plain).take(SLUG_MAX).collect();
-    let round = if repetitions > 1 { format!("-r{repetition}") } else { String::new() };
-    format!("{number:03}-{slug}{round}")
+    label.replace(", ", "-").chars().map(plain).take(SLUG_MAX).collect()
 }
 
-/// What run `number` has to itself where the server stays: a collection, or the database of its service.
-fn written_to(scenario: &Scenario, number: u32, venue: Venue) -> String {
-    match (venue, &scenario.service) {
-        (Venue::Database, _) => collection(&scenario.collection, number),
-        (Venue::Databases, Some(staging)) => format!("{}_{number}", staging.database()),
-        _ => String::new(),
-    }
+/// Whether a run of `plan` was made to its end.
+pub fn is_made(found: &Found, plan: &Plan) -> bool {
+    matches!(found, Found::Summary(run) if !run.interrupted && !is_cut(run, plan))
 }
 
-/// `database.collection_n`; a name without a database is refused elsewhere.
-fn collection(base: &str, number: u32) -> String {
-    base.parse::<Namespace>().map_or_else(|_| base.to_owned(), |base| format!("{base}_{number}"))
-}
-
-/// What is to be done about a run of `plan` of which `found` is there.
-pub fn todo(found: &Found, plan: &Plan) -> Todo {
-    match found {
-        Found::Nothing => Todo::Make,
-        Found::Unfinished => Todo::Again,
-        Found::Summary(run) if run.interrupted || is_cut(run, plan) => Todo::Again,
-        Found::Summary(_) => Todo::Keep,
-    }
-}
-
-/// Whether a run lacks a phase, or the bound of the matrix ended a load that has no limit of time of its own.
+/// Whether a run lacks a phase, or the time bound of the matrix ended a phase without a duration.
 pub fn is_cut(run: &Run, plan: &Plan) -> bool {
-    let cut = |(facts, phase): (&plimsoll_measure::run::PhaseFacts, &plimsoll_load::phase::Phase)| {
-        phase.stop.duration.is_none() && facts.ended_by == ENDED_BY_TIME
-    };
-    run.phases.len() < plan.phases.len() || run.phases.iter().zip(&plan.phases).any(cut)
+    let is_cut = |phase: &Phase| phase.stop.duration.is_none();
+    run.phases.len() < plan.phases.len() || is_ended_by_time(run, plan, is_cut)
 }
 
-/// What should be known of a run beside its verdict: that time ended it before all its documents were sent.
+/// Notes on a run: its duration ended a phase before all documents were sent.
 pub fn notes(run: &Run, plan: &Plan) -> Vec<String> {
-    let by_time = |(facts, phase): (&plimsoll_measure::run::PhaseFacts, &plimsoll_load::phase::Phase)| {
-        let has_both = phase.stop.duration.is_some() && phase.stop.documents.is_some();
-        has_both && facts.ended_by == ENDED_BY_TIME
-    };
-    let ended = run.phases.iter().zip(&plan.phases).any(by_time);
-    ended.then(|| "its time was over before all its documents were sent".to_owned()).into_iter().collect()
+    let has_both = |phase: &Phase| phase.stop.duration.is_some() && phase.stop.documents.is_some();
+    let is_early = is_ended_by_time(run, plan, has_both);
+    is_early.then(|| "its time was over before all its documents were sent".to_owned()).into_iter().collect()
+}
+
+fn is_ended_by_time(run: &Run, plan: &Plan, is_meant: impl Fn(&Phase) -> bool) -> bool {
+    let mut phases = run.phases.iter().zip(&plan.phases);
+    phases.any(|(facts, phase): (&PhaseFacts, &Phase)| facts.ended_by == ENDED_BY_TIME && is_meant(phase))
 }
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_measure::run::PhaseFacts;
+    use plimsoll_run::server_provisioning::Choice;
+    use plimsoll_run::system::DatabaseAt;
 
     use super::super::cells::tests::{SCENARIO, expanded};
     use super::*;
 
+    fn exclusive(cells: &[Cell]) -> Vec<Exclusive> {
+        let at = DatabaseAt(Choice::Any);
+        cells.iter().map(|cell| Exclusive::on_shared_server(&at, &cell.loaded)).collect()
+    }
+
     #[test]
-    fn repetitions_are_interleaved_and_each_run_has_a_place_of_its_own() {
+    fn a_service_on_a_running_server_has_a_database_for_each_run() {
         let cells = expanded(SCENARIO, &["size=10K"]).unwrap().cells;
-        let runs = schedule(&cells, 2, Venue::Database);
+        let own = |base: &str| Exclusive::NumberedDatabase { path: String::new(), base: base.into() };
+        assert_eq!(schedule(&cells, 1, &[own("x"), own("feeds")])[1].collection, "feeds_2");
+        let none = [Exclusive::Nothing, Exclusive::Nothing];
+        assert_eq!(schedule(&cells, 1, &none)[1].collection, "", "its server is its own");
+    }
+
+    #[test]
+    fn repetitions_are_interleaved_and_each_run_has_its_own_directory_and_collection() {
+        let cells = expanded(SCENARIO, &["size=10K"]).unwrap().cells;
+        let runs = schedule(&cells, 2, &exclusive(&cells));
         let told: Vec<_> = runs.iter().map(|run| (run.directory.as_str(), run.collection.as_str())).collect();
         assert_eq!(
             told,
@@ -137,40 +106,23 @@ mod tests {
                 ("004-many-r2", "plimsoll.writes_4"),
             ]
         );
-        assert_eq!(directory(7, "w 1/j, 10K", 1, 1), "007-w-1-j-10K");
+        assert_eq!(slug("w 1/j, 10K"), "w-1-j-10K");
     }
 
     #[test]
-    fn a_service_on_a_server_that_stays_has_a_database_for_each_run() {
-        let mut cells = expanded(SCENARIO, &["size=10K"]).unwrap().cells;
-        let staging = "telemetry: {settings: {database: {name: feeds}}}";
-        cells[1].loaded.scenario.service = Some(serde_saphyr::from_str(staging).unwrap());
-        assert_eq!(schedule(&cells, 1, Venue::Databases)[1].collection, "feeds_2");
-        assert_eq!(schedule(&cells, 1, Venue::Anew)[1].collection, "", "its server is its own");
-    }
-
-    #[test]
-    fn what_was_made_to_its_end_is_not_made_again() {
+    fn a_run_that_reached_its_end_is_not_made_again() {
         let plan = &expanded(SCENARIO, &[]).unwrap().cells[0].plan;
         let ended = |by: &str| {
             let phase = PhaseFacts { ended_by: by.to_owned(), ..PhaseFacts::default() };
             Run { phases: vec![phase], ..Run::default() }
         };
         let summary = |run: Run| Found::Summary(Box::new(run));
-        assert_eq!(todo(&Found::Nothing, plan), Todo::Make);
-        assert_eq!(todo(&Found::Unfinished, plan), Todo::Again);
-        assert_eq!(todo(&summary(ended("documents")), plan), Todo::Keep);
-        assert_eq!(todo(&summary(Run { interrupted: true, ..ended("documents") }), plan), Todo::Again);
-        assert_eq!(
-            todo(&summary(ended("duration")), plan),
-            Todo::Again,
-            "the bound of the matrix cut it off"
-        );
-        assert_eq!(
-            todo(&summary(Run::default()), plan),
-            Todo::Again,
-            "it was stopped before its first phase"
-        );
+        assert!(!is_made(&Found::Nothing, plan));
+        assert!(!is_made(&Found::Unfinished, plan));
+        assert!(is_made(&summary(ended("documents")), plan));
+        assert!(!is_made(&summary(Run { interrupted: true, ..ended("documents") }), plan));
+        assert!(!is_made(&summary(ended("duration")), plan), "the bound of the matrix cut it off");
+        assert!(!is_made(&summary(Run::default()), plan), "it was stopped before its first phase");
     }
 
     #[test]
@@ -178,7 +130,7 @@ mod tests {
         let plan = &expanded(SCENARIO, &["size=10M"]).unwrap().cells[0].plan;
         let phase = PhaseFacts { ended_by: "duration".into(), ..PhaseFacts::default() };
         let run = Run { phases: vec![phase], ..Run::default() };
-        assert_eq!(todo(&Found::Summary(Box::new(run.clone())), plan), Todo::Keep);
+        assert!(is_made(&Found::Summary(Box::new(run.clone())), plan));
         assert!(notes(&run, plan)[0].contains("time was over"));
         assert!(notes(&Run::default(), plan).is_empty());
     }

@@ -10,18 +10,18 @@ use plimsoll_measure::inspection::{self, Extent};
 use plimsoll_mongo::scenario::Existing;
 use plimsoll_report::suite as report;
 
-use super::cpus::{Cpus, held};
 use super::topics::{Broker, PARTITIONS, Topics};
+use crate::cpus::{Cpus, pinned};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning;
 
-/// How long the brokers may take for one answer to the suite itself: they may take a member that was killed for alive as long as
-/// its session lasts, which is 45 s unless somebody says otherwise.
+/// The time limit of one answer to the suite itself. The brokers keep a killed member until its session ends, after 45 s by
+/// default.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Brokers, for one run.
+/// The brokers of one run.
 pub struct Brokers {
-    /// The process that we started, which ends with this value.
+    /// The broker that the suite started; it ends with this value.
     process: Option<Process>,
     address: String,
     cluster: Cluster,
@@ -29,7 +29,7 @@ pub struct Brokers {
 }
 
 impl Brokers {
-    /// Finds or starts them.
+    /// Finds or starts the brokers.
     ///
     /// # Errors
     /// When they are not installed, or cannot be started.
@@ -49,17 +49,17 @@ impl Brokers {
         Ok(Self { process, address, cluster, admin })
     }
 
-    /// How clients reach them.
+    /// Their address for clients.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The process that we started.
+    /// The process that the suite started.
     pub fn pids(&self) -> Vec<u32> {
         self.process.iter().map(Process::pid).collect()
     }
 
-    /// Looks at topics, which need not be there.
+    /// Inspects topics, which may be missing.
     ///
     /// # Errors
     /// When the brokers do not answer.
@@ -80,10 +80,10 @@ impl Brokers {
         Ok(inspection::Topic { name: name.to_owned(), exists: !partitions.is_empty(), partitions })
     }
 
-    /// Makes a topic, or makes it anew as the rule says. What was done to one that held something, in words.
+    /// Creates a topic, or recreates it by the rule. A message, if it held events.
     ///
     /// # Errors
-    /// When it is in the way, or the brokers refuse.
+    /// When it is not empty and must not be recreated, or the brokers refuse.
     pub fn make(&self, name: &str, topics: &Topics) -> Outcome<Option<String>> {
         let was = self.topic(name).deserves(Exit::Server)?;
         match (was.exists, topics.rule) {
@@ -99,14 +99,14 @@ impl Brokers {
         self.admin.create(&Topic::new(name, count(topics.partitions.unwrap_or(PARTITIONS))))
     }
 
-    /// Makes a topic anew as somebody had made it: only what it held goes. The row alone may change its partitions.
+    /// Recreates a topic with its settings, without its events. Only the row may change its partitions.
     fn reset(&self, name: &str, topics: &Topics) -> Result<(), Error> {
         let was = self.admin.as_made(name)?;
         let partitions = topics.partitions.map_or(was.partitions, count);
         self.admin.reset(&Topic { partitions, ..was })
     }
 
-    /// Lets the groups that are the run's read the topic from its beginning.
+    /// Moves the groups of the run to the start of the topic.
     ///
     /// # Errors
     /// When the brokers refuse, for example because a group still has members.
@@ -130,7 +130,8 @@ impl Brokers {
 
 fn start(cpus: Option<&Cpus>) -> Outcome<Process> {
     let cache = server_provisioning::cache()?;
-    let started = held(cpus, || Process::start(cache.root(), Settings::default())).deserves(Exit::Failed)?;
+    let started =
+        pinned(cpus, || Process::start(cache.root(), Settings::default())).deserves(Exit::Failed)?;
     started.context("start the broker").deserves(Exit::Server)
 }
 

@@ -1,10 +1,11 @@
 //! Defines the columns of a suite's table and parses their texts.
 
-use plimsoll_measure::duration::Span;
+use plimsoll_scenario::secret;
+use serde_json::{Map, Value};
 
-use super::typed::{Existing, Row};
+use super::typed::Row;
 
-/// The names of all columns, in the order in which they are documented.
+/// The names of all columns, in the order of the documentation.
 pub const COLUMNS: [&str; 21] = [
     "name",
     "scenario",
@@ -25,137 +26,116 @@ pub const COLUMNS: [&str; 21] = [
     "partitions",
     "existing",
     "timeout",
-    "beside",
-    "beside_of",
+    "reference",
+    "reference_of",
 ];
 
-/// What separates overrides in one value of a table.
+/// Separates overrides in one value of a table.
 const BETWEEN: char = ';';
 
+/// The former names of columns.
+const RENAMED: [(&str, &str); 2] = [("beside", "reference"), ("beside_of", "reference_of")];
+/// The columns that the results show as settings, behind the overrides.
+const SETTINGS: [&str; 11] = [
+    "server",
+    "cache",
+    "broker",
+    "fill",
+    "partitions",
+    "duration",
+    "in_flight",
+    "threads",
+    "executor",
+    "client_cpus",
+    "server_cpus",
+];
+
+/// The present name of a column.
+pub fn present(column: &str) -> &str {
+    RENAMED.iter().find(|(former, _)| *former == column).map_or(column, |(_, present)| present)
+}
+
 impl Row {
-    /// Puts the text of one column of a table; an empty one says nothing.
+    /// Sets one column from its text in a table; an empty text leaves it out.
     ///
     /// # Errors
-    /// What the text should have been.
+    /// When the text is no value of the column.
     pub fn put(&mut self, column: &str, text: &str) -> anyhow::Result<()> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        let own = || Some(text.to_owned());
-        match column {
-            "name" => self.name = own(),
-            "scenario" => self.scenario = own(),
-            "pipeline" => self.pipeline = own(),
-            "duration" => self.duration = Some(text.parse()?),
-            "warm_up" => self.warm_up = Some(text.parse()?),
-            "overrides" => self.overrides = split(text),
-            "in_flight" => self.in_flight = Some(count(text)?),
-            "repetitions" => self.repetitions = Some(count(text)?),
-            "threads" => self.threads = Some(count(text)?),
-            "executor" => self.executor = own(),
-            "client_cpus" => self.client_cpus = own(),
-            "server_cpus" => self.server_cpus = own(),
-            "server" => self.server = own(),
-            "cache" => self.cache = Some(text.parse()?),
-            "broker" => self.broker = own(),
-            "fill" => self.fill = Some(text.parse()?),
-            "partitions" => self.partitions = Some(count(text)?),
-            "existing" => self.existing = Some(existing(text)?),
-            "timeout" => self.timeout = Some(text.parse()?),
-            "beside" => self.beside = Some(whole(text)?),
-            "beside_of" => self.beside_of = own(),
-            other => anyhow::bail!("there is no column `{other}`"),
-        }
+        let value = match column {
+            _ if text.is_empty() => return Ok(()),
+            "overrides" => split(text).into(),
+            "in_flight" | "repetitions" | "threads" | "partitions" | "reference" => whole(text)?.into(),
+            "existing" if !["refuse", "drop"].contains(&text) => {
+                anyhow::bail!("`{text}` is no rule; write refuse or drop")
+            }
+            _ => Value::from(text),
+        };
+        let mut tree = self.tree();
+        tree.insert(column.to_owned(), value);
+        *self = serde_json::from_value(tree.into())?;
         Ok(())
     }
 
-    /// What this row says, and where it says nothing, what `defaults` say. Overrides of the row come after those of the
-    /// defaults, so that they win.
-    pub fn or(&self, defaults: &Self) -> Self {
-        let either = |own: &Option<String>, other: &Option<String>| own.clone().or_else(|| other.clone());
-        let work = self.scenario.is_some() || self.pipeline.is_some();
-        let inherited = |other: &Option<String>| if work { None } else { other.clone() };
-        Self {
-            name: self.name.clone(),
-            scenario: self.scenario.clone().or_else(|| inherited(&defaults.scenario)),
-            pipeline: self.pipeline.clone().or_else(|| inherited(&defaults.pipeline)),
-            duration: self.duration.or(defaults.duration),
-            warm_up: self.warm_up.or(defaults.warm_up),
-            overrides: [&defaults.overrides[..], &self.overrides].concat(),
-            in_flight: self.in_flight.or(defaults.in_flight),
-            repetitions: self.repetitions.or(defaults.repetitions),
-            threads: self.threads.or(defaults.threads),
-            executor: either(&self.executor, &defaults.executor),
-            client_cpus: either(&self.client_cpus, &defaults.client_cpus),
-            server_cpus: either(&self.server_cpus, &defaults.server_cpus),
-            server: either(&self.server, &defaults.server),
-            cache: self.cache.or(defaults.cache),
-            broker: either(&self.broker, &defaults.broker),
-            fill: self.fill.or(defaults.fill),
-            partitions: self.partitions.or(defaults.partitions),
-            existing: self.existing.or(defaults.existing),
-            timeout: self.timeout.or(defaults.timeout),
-            beside: self.beside,
-            beside_of: either(&self.beside_of, &defaults.beside_of),
-        }
+    /// The columns that have a value.
+    pub fn tree(&self) -> Map<String, Value> {
+        // A row is a plain structure, which always has a tree.
+        let Ok(Value::Object(mut tree)) = serde_json::to_value(self) else { return Map::new() };
+        tree.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty()));
+        tree
     }
 
-    /// What it says beside its name and what it runs, `column=value` each, without passwords.
+    /// The row's own values, and those of `defaults` for columns that it leaves out. Its overrides come after those of the
+    /// defaults, so that they win.
+    ///
+    /// # Errors
+    /// Never: both are rows.
+    pub fn or(&self, defaults: &Self) -> anyhow::Result<Self> {
+        let has_work = self.scenario.is_some() || self.pipeline.is_some();
+        let mut tree = defaults.tree();
+        tree.retain(|column, _| match column.as_str() {
+            "name" | "reference" => false,
+            "scenario" | "pipeline" => !has_work,
+            _ => true,
+        });
+        tree.extend(self.tree());
+        tree.insert("overrides".to_owned(), [&defaults.overrides[..], &self.overrides].concat().into());
+        Ok(serde_json::from_value(tree.into())?)
+    }
+
+    /// Its settings apart from its name and its work, `column=value` each, without passwords.
     pub fn settings(&self) -> Vec<String> {
-        let said = |column: &str, value: Option<String>| value.map(|value| format!("{column}={value}"));
-        let shown = |span: Option<Span>| span.map(|span| span.to_string());
-        let number = |count: Option<u32>| count.map(|count| count.to_string());
-        let server = self.server.as_deref().map(plimsoll_scenario::secret::without_password);
-        let columns = [
-            said("server", server),
-            said("cache", self.cache.map(|cache| cache.to_string())),
-            said("broker", self.broker.clone()),
-            said("fill", self.fill.map(|fill| fill.to_string())),
-            said("partitions", number(self.partitions)),
-            said("duration", shown(self.duration)),
-            said("in_flight", number(self.in_flight)),
-            said("threads", number(self.threads)),
-            said("executor", self.executor.clone()),
-            said("client_cpus", self.client_cpus.clone()),
-            said("server_cpus", self.server_cpus.clone()),
-        ];
-        let overrides = self.overrides.iter().map(|it| plimsoll_scenario::secret::shown(it));
-        overrides.chain(columns.into_iter().flatten()).collect()
+        let tree = self.tree();
+        let shown = |column: &&str| {
+            let value = tree.get(*column)?;
+            let text = value.as_str().map_or_else(|| value.to_string(), secret::without_password);
+            Some(format!("{column}={text}"))
+        };
+        let overrides = self.overrides.iter().map(|it| secret::shown(it));
+        overrides.chain(SETTINGS.iter().filter_map(shown)).collect()
     }
 }
 
-/// Overrides of one value; empty ones, as behind a last separator, are nothing.
+/// The overrides in one value; empty ones, as after a last separator, do not count.
 fn split(text: &str) -> Vec<String> {
     text.split(BETWEEN).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
-fn count(text: &str) -> anyhow::Result<u32> {
-    whole(text)
-}
-
-fn whole<T: std::str::FromStr>(text: &str) -> anyhow::Result<T> {
+fn whole(text: &str) -> anyhow::Result<u64> {
     let digits = text.replace('_', "");
     digits.parse().map_err(|_| anyhow::anyhow!("`{text}` is no whole number; write one such as 4"))
-}
-
-fn existing(text: &str) -> anyhow::Result<Existing> {
-    match text {
-        "refuse" => Ok(Existing::Refuse),
-        "drop" => Ok(Existing::Drop),
-        other => anyhow::bail!("`{other}` is no rule; write refuse or drop"),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::typed::Existing;
 
     #[test]
     fn a_table_has_the_columns_that_yaml_has() {
         let filled = COLUMNS.iter().fold(Row::default(), |mut row, column| {
             let text = match *column {
                 "duration" | "warm_up" | "timeout" => "5s",
-                "in_flight" | "repetitions" | "threads" | "partitions" | "beside" => "3",
+                "in_flight" | "repetitions" | "threads" | "partitions" | "reference" => "3",
                 "fill" => "5 of 64B",
                 "cache" => "1GB",
                 "existing" => "drop",
@@ -184,7 +164,7 @@ mod tests {
             ("cache", "big", "for example 512MB"),
             ("existing", "delete", "write refuse or drop"),
             ("fill", "much", "write 2_000_000 of 64B"),
-            ("beside", "fast", "is no whole number"),
+            ("reference", "fast", "is no whole number"),
         ] {
             let message = Row::default().put(column, text).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
@@ -200,13 +180,13 @@ mod tests {
         };
         let defaults =
             row(&[("scenario", "s"), ("duration", "5s"), ("overrides", "a=1"), ("existing", "drop")]);
-        let own = row(&[("name", "n"), ("duration", "9s"), ("overrides", "a=2")]).or(&defaults);
+        let own = row(&[("name", "n"), ("duration", "9s"), ("overrides", "a=2")]).or(&defaults).unwrap();
         assert_eq!((own.scenario.as_deref(), own.existing), (Some("s"), Some(Existing::Drop)));
         assert_eq!(
             (own.duration.unwrap().to_string(), own.overrides.join(" ")),
             ("9s".into(), "a=1 a=2".into())
         );
-        let pipeline = row(&[("pipeline", "p")]).or(&defaults);
+        let pipeline = row(&[("pipeline", "p")]).or(&defaults).unwrap();
         assert_eq!((pipeline.scenario, pipeline.pipeline.as_deref()), (None, Some("p")));
     }
 

@@ -1,170 +1,244 @@
-//! Finds or starts the server and brokers of a run where the suite owns them, inspects them, and clears them by rule.
+//! Finds or starts the server and the brokers of one run where the suite owns them, and prepares and clears their data.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
 use plimsoll_deployment::Namespace;
 use plimsoll_measure::inspection::Inspection;
+use plimsoll_measure::suite::Kind;
 use plimsoll_mongo::scenario::Existing;
+use plimsoll_report::suite as report;
+use plimsoll_run::console::Console;
+use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::server_provisioning::Manner;
+use plimsoll_run::system::cpu_ns;
 use tokio::runtime::Runtime;
 
 use super::broker::Brokers;
-use super::collection_policy;
-use super::host::{self, Hosted, When, nothing};
 use super::kind::{Ended, Host};
 use super::resolve::Test;
 use super::topics::Topics;
-use plimsoll_run::console::Console;
-use plimsoll_run::exit::{Deserves, Exit, Outcome};
-use plimsoll_run::system::cpu_ns;
+use crate::server::{Contents, Server, When, nothing};
 
-/// A line that is said of a topic begins so.
+/// The start of a message about a collection or a topic.
 const INDENT: &str = "            ";
 
-/// What a run works on.
-#[derive(Default)]
-pub struct Footing<'a> {
-    /// The server, and the collection that the run writes to.
-    pub hosted: Option<(Hosted<'a>, Namespace)>,
+/// The server and the brokers of one run, as far as the suite owns them.
+pub struct Environment<'a> {
+    test: &'a Test,
+    /// The server, and the collection of the run.
+    server: Option<(Server, Namespace)>,
     /// The brokers, and their topics.
-    pub brokers: Option<(Brokers, &'a Topics)>,
-    /// Whether everything that is in the collection after the run is of this run.
+    brokers: Option<(Brokers, &'a Topics)>,
+    /// The identities of earlier attempts: their documents may be dropped.
+    earlier: Vec<String>,
+    /// Whether all documents in the collection after the run are its own.
     is_ours: bool,
-    /// Topics that were not there before.
-    made: Vec<String>,
+    /// Topics that the run created.
+    created: Vec<String>,
 }
 
-impl<'a> Footing<'a> {
-    /// Finds or starts what run `number` of a test needs.
+impl<'a> Environment<'a> {
+    /// Finds or starts the servers of run `number` of a test.
     ///
     /// # Errors
-    /// When something cannot be installed, started or reached.
+    /// When one cannot be installed, started or reached.
     pub fn open(
         test: &'a Test,
         number: u32,
+        earlier: Vec<String>,
         console: &'static dyn Console,
-        runtime: &'a Runtime,
+        runtime: &Arc<Runtime>,
     ) -> Outcome<Self> {
-        let cpus = test.server_cpus.as_ref();
-        let hosted = match (&test.job.host, test.job.namespace(number)) {
+        let (job, cpus) = (&test.job, test.server_cpus.as_ref());
+        let server = match (&job.host, job.namespace(number)) {
             (Host::Suite(choice, _), Some(namespace)) => {
-                let start = host::Start {
-                    choice,
-                    cpus,
-                    cache_bytes: test.job.cache_bytes,
-                    patience: test.job.patience,
-                    console,
-                };
-                Some((Hosted::open(start, runtime)?, namespace))
+                let timeout = Duration::from_nanos(job.patience.as_ns());
+                let manner = Manner { timeout, console, cache_bytes: job.cache_bytes };
+                Some((Server::open(choice, manner, cpus, runtime)?, namespace))
             }
             _ => None,
         };
-        let topics = test.job.topics.as_ref();
-        let brokers = match topics {
-            Some(topics) => Some((Brokers::open(topics, cpus)?, topics)),
-            None => None,
-        };
-        Ok(Self { hosted, brokers, ..Self::default() })
+        let topics = job.topics.as_ref();
+        let brokers = topics.map(|topics| Brokers::open(topics, cpus)).transpose()?.zip(topics);
+        Ok(Self { test, server, brokers, earlier, is_ours: false, created: Vec::new() })
     }
 
-    /// Whether there is anything to look at.
+    /// Whether the suite owns neither a server nor brokers.
     pub const fn is_empty(&self) -> bool {
-        self.hosted.is_none() && self.brokers.is_none()
+        self.server.is_none() && self.brokers.is_none()
     }
 
-    /// Looks at the collection and the topics, which need not be there.
+    /// Inspects the collection and the topics, which may be missing.
     ///
     /// # Errors
     /// When the server or the brokers do not answer.
-    pub fn look(&self, when: When) -> anyhow::Result<Inspection> {
-        let mut seen = match &self.hosted {
-            Some((hosted, namespace)) => hosted.look(namespace, when)?,
+    pub fn inspect(&self, when: When) -> anyhow::Result<Inspection> {
+        let mut inspection = match &self.server {
+            Some((server, namespace)) => server.inspect(namespace, when)?,
             None => nothing(),
         };
         if let Some((brokers, topics)) = &self.brokers {
-            seen.topics = brokers.look(&topics.all())?;
+            inspection.topics = brokers.look(&topics.all())?;
         }
-        Ok(seen)
+        Ok(inspection)
     }
 
-    /// Does what the rules say about a collection and topics that are not empty, and makes the topics that are not there;
-    /// `before` is what was seen of them, and `left` the runs whose documents are not in the way. What was done, in words.
+    /// Applies the rules for collections and topics that are not empty, and creates missing topics; `before` is the inspection
+    /// before. Messages about its actions.
     ///
     /// # Errors
-    /// When something is in the way, or the server or the brokers refuse.
-    pub fn clear(
-        &mut self,
-        existing: Existing,
-        before: &Inspection,
-        left: &[String],
-    ) -> Outcome<Vec<String>> {
-        let mut said = Vec::new();
-        if let Some((hosted, namespace)) = &self.hosted {
-            let name = namespace.to_string();
-            let was_there = before.collections.iter().any(|it| it.exists && it.namespace == name);
-            let cleared = collection_policy::clear(hosted, namespace, existing, left)?;
-            self.is_ours = !was_there || existing == Existing::Drop || cleared.is_some();
-            said.extend(cleared);
+    /// When a collection or topic is taken, or the server or the brokers refuse.
+    pub fn clear(&mut self, before: &Inspection) -> Outcome<Vec<String>> {
+        let mut messages = Vec::new();
+        if let Some((server, namespace)) = &self.server {
+            let message;
+            (message, self.is_ours) = clear(server, namespace, self.test.job.existing, &self.earlier)?;
+            messages.extend(message);
         }
         if let Some((brokers, topics)) = &self.brokers {
             for name in topics.made() {
-                said.extend(brokers.make(name, topics)?);
-                let was_there = before.topics.iter().any(|topic| topic.exists && topic.name == name);
-                self.made.extend((!was_there).then(|| name.to_owned()));
+                messages.extend(brokers.make(name, topics)?);
+                let existed = before.topics.iter().any(|topic| topic.exists && topic.name == name);
+                self.created.extend((!existed).then(|| name.to_owned()));
             }
             brokers.rewind(topics)?;
         }
-        Ok(said)
+        Ok(messages)
     }
 
-    /// The pipeline that fills the topic that is read, as a file; nothing where none is filled.
+    /// Prepares an empty collection and topics for the warm-up.
+    ///
+    /// # Errors
+    /// When one is taken, or the server or the brokers refuse.
+    pub fn clear_warm_up(&self, namespace: Option<&Namespace>) -> Outcome<Vec<String>> {
+        let (job, mut messages) = (&self.test.job, Vec::new());
+        if let Some(((server, _), namespace)) = self.server.as_ref().zip(namespace) {
+            let rule = if job.existing == Existing::Drop { Existing::Drop } else { Existing::Refuse };
+            messages.extend(clear(server, namespace, rule, &self.earlier)?.0);
+        }
+        if let (Some((brokers, topics)), Some(warm_up)) = (&self.brokers, &job.warm_up) {
+            for name in &warm_up.topics {
+                messages.extend(brokers.make(name, topics)?);
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Drops the collection and the topics of the warm-up.
+    ///
+    /// # Errors
+    /// When the server or the brokers refuse.
+    pub fn drop_warm_up(&self, namespace: Option<&Namespace>) -> anyhow::Result<()> {
+        if let Some(((server, _), namespace)) = self.server.as_ref().zip(namespace) {
+            server.drop_collection(namespace)?;
+        }
+        if let (Some((brokers, _)), Some(warm_up)) = (&self.brokers, &self.test.job.warm_up) {
+            warm_up.topics.iter().try_for_each(|name| brokers.remove(name))?;
+        }
+        Ok(())
+    }
+
+    /// The file of a pipeline that fills the topic that the run reads; nothing if none is filled.
     ///
     /// # Errors
     /// When the brokers do not answer.
     pub fn filling(&self) -> Outcome<Option<String>> {
         let Some((brokers, topics)) = &self.brokers else { return Ok(None) };
         let Some(read) = topics.read.as_deref().filter(|_| topics.fill.is_some()) else { return Ok(None) };
-        let there = brokers.look(&[read]).deserves(Exit::Server)?;
-        let partitions = there.first().map_or(0, |topic| topic.partitions.len());
+        let found = brokers.look(&[read]).deserves(Exit::Server)?;
+        let partitions = found.first().map_or(0, |topic| topic.partitions.len());
         Ok(topics.filling(brokers.address(), partitions))
     }
 
-    /// Words that tell a pipeline where its brokers are, where the row says them.
-    pub fn words(&self, test: &Test) -> Vec<String> {
-        let brokers = self.address(test).map(|address| ["--brokers".to_owned(), address.to_owned()]);
-        brokers.into_iter().flatten().collect()
+    /// The server's address for a run, where its arguments do not say it. A pipeline has it from its file, unless its row names
+    /// another.
+    pub fn server_address(&self) -> Option<&str> {
+        let in_arguments = self.test.kind.kind() == Kind::Pipeline && self.test.row.server.is_none();
+        match (&self.server, &self.test.job.host) {
+            (Some((server, _)), _) => Some(server.uri()).filter(|_| !in_arguments),
+            (None, Host::Run(server)) => server.as_deref(),
+            (None, Host::Suite(..)) => None,
+        }
     }
 
-    /// The brokers, where the row says them.
-    pub fn address(&self, test: &Test) -> Option<&str> {
+    /// The brokers' address, if the row names brokers.
+    pub fn brokers_address(&self) -> Option<&str> {
         let (brokers, _) = self.brokers.as_ref()?;
-        test.row.broker.is_some().then(|| brokers.address())
+        self.test.row.broker.is_some().then(|| brokers.address())
     }
 
-    /// Processes on this machine.
+    /// Arguments that tell a run about its server and its brokers.
+    pub fn arguments(&self) -> Vec<String> {
+        match (self.test.kind.kind(), &self.server) {
+            (Kind::Scenario, Some((server, _))) => server.arguments(),
+            (Kind::Scenario, None) => Vec::new(),
+            (Kind::Pipeline, _) => {
+                let address = self.brokers_address().map(|it| ["--brokers".to_owned(), it.to_owned()]);
+                address.into_iter().flatten().collect()
+            }
+        }
+    }
+
+    /// Their processes on this machine.
     pub fn pids(&self) -> Vec<u32> {
-        let server = self.hosted.as_ref().map(|(hosted, _)| hosted.pids());
+        let server = self.server.as_ref().map(|(server, _)| server.pids());
         let broker = self.brokers.as_ref().map(|(brokers, _)| brokers.pids());
         server.into_iter().chain(broker).flatten().collect()
     }
 
-    /// CPU that they have used so far, in nanoseconds.
+    /// Their CPU time so far, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         cpu_ns(&self.pids())
     }
 
-    /// Drops and removes what the test made on what stays, if nothing in it is wrong. What was done, in words.
-    pub fn tidy(&self, test: &Test, ended: Option<&Ended>) -> Vec<String> {
-        let mut said = Vec::new();
-        if let Some((hosted, namespace)) = &self.hosted {
-            said.extend(collection_policy::tidy(hosted, namespace, &test.job, self.is_ours, ended));
+    /// Drops the collection and the topics that the run created on servers that stay, unless something in them is wrong.
+    /// Messages about its actions.
+    pub fn tidy(&self, ended: Option<&Ended>) -> Vec<String> {
+        let mut messages = Vec::new();
+        if let Some((server, namespace)) = &self.server {
+            messages.extend(self.tidy_collection(server, namespace, ended));
         }
-        let whole = ended.is_some_and(|ended| ended.intact && !ended.interrupted);
         if let Some((brokers, topics)) = &self.brokers
             && topics.stay()
             && topics.rule == Existing::Refuse
         {
-            said.extend(self.made.iter().map(|name| tidied(brokers, name, whole)));
+            let whole = is_whole(ended);
+            messages.extend(self.created.iter().map(|name| tidied(brokers, name, whole)));
         }
-        said
+        messages
     }
+
+    fn tidy_collection(
+        &self,
+        server: &Server,
+        namespace: &Namespace,
+        ended: Option<&Ended>,
+    ) -> Option<String> {
+        let job = &self.test.job;
+        let is_own = job.existing == Existing::Refuse || job.has_own();
+        if !server.stays() || !is_own {
+            return None;
+        }
+        let is_cut = ended.is_none_or(|ended| ended.intact && ended.interrupted);
+        Some(if self.is_ours && is_cut && job.has_own() {
+            format!("{INDENT}{namespace} stays as it is, and is dropped if this run is made again")
+        } else if !self.is_ours || !is_whole(ended) {
+            format!(
+                "{INDENT}{namespace} stays as it is: to make this run again, say existing drop, or drop it yourself"
+            )
+        } else {
+            match server.drop_collection(namespace) {
+                Ok(()) => format!("{INDENT}{namespace} was made by this test and is dropped"),
+                Err(error) => format!("{INDENT}{error:#}"),
+            }
+        })
+    }
+}
+
+fn is_whole(ended: Option<&Ended>) -> bool {
+    ended.is_some_and(|ended| ended.intact && !ended.interrupted)
 }
 
 fn tidied(brokers: &Brokers, name: &str, whole: bool) -> String {
@@ -177,4 +251,33 @@ fn tidied(brokers: &Brokers, name: &str, whole: bool) -> String {
         Ok(()) => format!("{INDENT}topic {name} was made by this test and is removed"),
         Err(error) => format!("{INDENT}topic {name}: {error:#}"),
     }
+}
+
+/// Applies the rule for a collection that is not empty; documents of earlier attempts are dropped. A message, and whether all
+/// documents that a run adds are then alone in it.
+fn clear(
+    server: &Server,
+    namespace: &Namespace,
+    rule: Existing,
+    earlier: &[String],
+) -> Outcome<(Option<String>, bool)> {
+    let contents = server.contents(namespace, earlier).deserves(Exit::Server)?;
+    let message = match (rule, contents) {
+        (Existing::Refuse, Contents::Leftovers(documents)) => format!(
+            "{INDENT}{namespace} held what an earlier try of this run left ({documents} documents), and was dropped"
+        ),
+        (Existing::Refuse, Contents::Foreign(documents)) => {
+            return Err(anyhow!(
+                "{namespace} is not empty ({documents} documents): name another collection with overrides, or say existing drop \
+                 to drop it before the test"
+            ))
+            .deserves(Exit::Usage);
+        }
+        (Existing::Drop, Contents::Leftovers(documents) | Contents::Foreign(documents)) => {
+            report::cleared(&namespace.to_string(), documents)
+        }
+        _ => return Ok((None, contents == Contents::Missing || rule == Existing::Drop)),
+    };
+    server.drop_collection(namespace).deserves(Exit::Server)?;
+    Ok((Some(message), true))
 }

@@ -7,25 +7,25 @@ use anyhow::{Context, ensure};
 use plimsoll_measure::size::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// No topic is filled with more, in bytes of payloads.
+/// The largest fill of a topic, in bytes of payloads.
 const BYTES_MAX: u64 = 1 << 40;
 
-/// So many made-up events of one size.
+/// A number of generated events of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Fill {
-    /// How many.
+    /// Their number.
     pub events: u64,
-    /// What each of them is.
+    /// The size of each.
     pub each: Each,
 }
 
-/// What an event is.
+/// The size of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Each {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// A text of so many words, each of which is one token of the usual tokenizers.
+    /// A text with this number of words; each is one token of the usual tokenizers.
     Words(u32),
 }
 
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fill_reads_and_says_what_it_is() {
+    fn a_fill_is_parsed_and_printed() {
         for (text, said) in [
             ("2_000_000 of 64B", "2000000 of 64B"),
             ("7 of 1KB", "7 of 1KB"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_says_what_it_should_have_been() {
+    fn an_invalid_fill_is_refused_with_an_example() {
         for (text, part) in [
             ("many", "write 2_000_000 of 64B"),
             ("many of 64B", "write 2_000_000 of 64B"),

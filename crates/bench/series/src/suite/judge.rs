@@ -6,113 +6,93 @@ use std::process::ExitStatus;
 use anyhow::Error;
 use plimsoll_measure::clock;
 use plimsoll_measure::duration::Span;
-use plimsoll_measure::suite::{Measured, Outcome};
+use plimsoll_measure::suite::{Outcome, Row};
+use plimsoll_run::exit::{Exit, Failure};
 
-use super::child::Over;
 use super::kind::{Ended, ReadBack};
 use super::schedule::Settings;
-use super::watch::Cause;
-use plimsoll_run::exit::{Exit, Failure};
+use crate::child;
+use crate::watch::Cause;
 
 /// The longest reason, in characters.
 const REASON_MAX: usize = 400;
-/// What pipelines count: they know nothing of their servers' CPU.
+/// The unit of pipelines: their runs do not measure the CPU time of their servers.
 const EVENTS: &str = "events";
 
-/// What came of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Came {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The exit code that it deserves.
-    pub exit: Exit,
-    /// What it measured.
-    pub measured: Option<Measured>,
-    /// Why it was not completed, or what else speaks against it.
-    pub reason: Option<String>,
-    /// When its load began and ended, in milliseconds since 1970.
-    pub from_ms: u64,
-    /// Likewise.
-    pub to_ms: u64,
+/// The result of a run without a load.
+fn now(outcome: Outcome, exit: Exit, reason: &str) -> Row {
+    let now_ms = clock::wall_ms();
+    let (from_ms, to_ms, reason) = (now_ms, now_ms, Some(short(reason)));
+    Row { outcome, exit: exit.code(), reason, from_ms, to_ms, ..Row::default() }
 }
 
-impl Came {
-    fn now(outcome: Outcome, exit: Exit, reason: Option<&str>) -> Self {
-        let now_ms = clock::wall_ms();
-        Self { outcome, exit, measured: None, reason: reason.map(short), from_ms: now_ms, to_ms: now_ms }
-    }
-
-    /// Somebody wanted to stop before its load began.
-    pub fn stopped() -> Self {
-        Self::now(Outcome::Interrupted, Exit::Interrupted, Some("before its load began"))
-    }
-
-    /// The same with what the server and the brokers used, where the run could not see that itself.
-    pub fn with_server_cpu(mut self, cpu_ns: u64) -> Self {
-        if let Some(measured) = self.measured.as_mut().filter(|it| it.unit == EVENTS && it.total > 0) {
-            let us = (cpu_ns > 0).then(|| cpu_ns as f64 / 1e3 / measured.total as f64);
-            measured.server_cpu_us = measured.server_cpu_us.or(us);
-        }
-        self
-    }
-
-    /// The same with what was found where it wrote to.
-    pub fn with_read_back(mut self, found: ReadBack) -> Self {
-        if let Some(measured) = &mut self.measured {
-            measured.lost = Some(found.lost);
-        }
-        if let Some(reason) = found.reason {
-            (self.outcome, self.exit) = (Outcome::Failed, Exit::Integrity);
-            self.reason = Some(short(&reason));
-        }
-        self
-    }
-
-    /// It could not even be tried.
-    pub fn unmade(error: &Error) -> Self {
-        Self::now(Outcome::Failed, Exit::Failed, Some(&format!("{error:#}")))
-    }
+/// The result of a run that the user stopped before its load.
+pub fn stopped() -> Row {
+    now(Outcome::Interrupted, Exit::Interrupted, "before its load began")
 }
 
-/// A run that was not begun.
-pub fn refused(failure: &Failure, asked: bool) -> Came {
-    if asked {
-        return Came::stopped();
-    }
-    Came::now(Outcome::Refused, failure.exit, Some(&format!("{:#}", failure.error)))
+/// The result of a run whose processes could not be started.
+pub fn failed(error: &Error) -> Row {
+    now(Outcome::Failed, Exit::Failed, &format!("{error:#}"))
 }
 
-/// What a run whose process is over came to.
+/// The result of a run that was not started; `is_over` is whether the user asked to stop.
+pub fn refused(failure: &Failure, is_over: bool) -> Row {
+    if is_over { stopped() } else { now(Outcome::Refused, failure.exit, &format!("{:#}", failure.error)) }
+}
+
+/// Adds the CPU time of the servers, where the run itself could not measure it.
+pub fn with_server_cpu(mut row: Row, cpu_ns: u64) -> Row {
+    if let Some(measured) = row.measured.as_mut().filter(|it| it.unit == EVENTS && it.total > 0) {
+        let us = (cpu_ns > 0).then(|| cpu_ns as f64 / 1e3 / measured.total as f64);
+        measured.server_cpu_us = measured.server_cpu_us.or(us);
+    }
+    row
+}
+
+/// Adds what was read back at the destination.
+pub fn with_read_back(mut row: Row, found: ReadBack) -> Row {
+    if let Some(measured) = &mut row.measured {
+        measured.lost = Some(found.lost);
+    }
+    if let Some(reason) = found.reason {
+        (row.outcome, row.exit) = (Outcome::Failed, Exit::Integrity.code());
+        row.reason = Some(short(&reason));
+    }
+    row
+}
+
+/// The result of a run whose process ended.
 pub fn judge(
-    over: &Over,
+    over: &child::Ended,
     ended: Option<Ended>,
     timeout: Span,
     settings: Settings,
     last_words: Option<String>,
-) -> Came {
+) -> Row {
     let (outcome, exit, reason) = match over.cause {
         Some(Cause::Asked) => (Outcome::Interrupted, Exit::Interrupted, None),
         Some(cause) => (Outcome::Hung, Exit::Server, Some(ended_for(cause, timeout, settings))),
-        None => by_itself(over.status, ended.as_ref(), last_words),
+        None => by_itself(over, ended.as_ref(), last_words),
     };
-    Came {
+    Row {
         outcome,
-        exit,
+        exit: exit.code(),
         measured: ended.and_then(|ended| ended.measured),
         reason: reason.as_deref().map(short),
         from_ms: over.from_ms,
         to_ms: over.to_ms,
+        ..Row::default()
     }
 }
 
-/// How a run that ended without a word from us is to be taken.
+/// The result of a run that was not asked to end.
 fn by_itself(
-    status: ExitStatus,
+    over: &child::Ended,
     ended: Option<&Ended>,
     last_words: Option<String>,
 ) -> (Outcome, Exit, Option<String>) {
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    let exit = code.and_then(Exit::of);
+    let (status, exit) = (over.status, over.code().and_then(Exit::of));
     let Some(ended) = ended else {
         let exit = exit.filter(|exit| *exit != Exit::Held).unwrap_or(Exit::Failed);
         let why = match status.signal() {
@@ -131,7 +111,7 @@ fn by_itself(
     }
 }
 
-/// The end of a process that has no exit code of ours: a signal killed it, or it panicked.
+/// The end of a process without an exit code of Plimsoll: a signal killed it, or it panicked.
 fn abrupt(status: ExitStatus, last_words: Option<String>) -> String {
     let how = match (status.signal(), status.code()) {
         (Some(signal), _) => format!("its process was killed by signal {signal}"),
@@ -152,7 +132,7 @@ fn ended_for(cause: Cause, timeout: Span, settings: Settings) -> String {
     }
 }
 
-/// Why a run is ended, in a few words.
+/// The cause of a run's early end, in a few words.
 pub const fn why(cause: Cause) -> &'static str {
     match cause {
         Cause::Hung => "no progress",
@@ -161,7 +141,7 @@ pub const fn why(cause: Cause) -> &'static str {
     }
 }
 
-/// On one line, and not too long.
+/// A text on one line, and not too long.
 fn short(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -173,6 +153,8 @@ fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_measure::suite::Measured;
+
     use super::super::schedule::Retry;
     use super::*;
 
@@ -183,13 +165,13 @@ mod tests {
         console: &plimsoll_run::console::Silent,
     };
 
-    fn came(code: i32, cause: Option<Cause>, ended: Option<Ended>) -> Came {
-        let over = Over { from_ms: 5, to_ms: 9, status: ExitStatus::from_raw(code << 8), cause };
+    fn judged(code: i32, cause: Option<Cause>, ended: Option<Ended>) -> Row {
+        let over = child::Ended { from_ms: 5, to_ms: 9, status: ExitStatus::from_raw(code << 8), cause };
         judge(&over, ended, Span::from_secs(60), SETTINGS, Some("the  last\nwords".to_owned()))
     }
 
     #[test]
-    fn how_a_process_ended_says_what_came_of_its_run() {
+    fn the_end_of_a_process_decides_the_result_of_its_run() {
         let whole = || Some(Ended { reasons: vec!["because".into()], ..Ended::default() });
         for (code, cause, ended, outcome, exit, reason) in [
             (0, None, Some(Ended::default()), Outcome::Completed, Exit::Held, None),
@@ -227,38 +209,38 @@ mod tests {
                 Some("it took longer than its timeout of 1m, and was ended"),
             ),
         ] {
-            let came = came(code, cause, ended);
-            let told = (came.outcome, came.exit, came.reason.as_deref());
-            assert_eq!(told, (outcome, exit, reason), "{code} {cause:?}");
-            assert_eq!((came.from_ms, came.to_ms), (5, 9));
+            let row = judged(code, cause, ended);
+            let result = (row.outcome, row.exit, row.reason.as_deref());
+            assert_eq!(result, (outcome, exit.code(), reason), "{code} {cause:?}");
+            assert_eq!((row.from_ms, row.to_ms), (5, 9));
         }
     }
 
     #[test]
-    fn what_is_not_where_it_was_to_go_fails_a_run_that_was_completed() {
+    fn missing_documents_fail_a_completed_run() {
         let measured = Measured { unit: EVENTS.into(), total: 4, ..Measured::default() };
         let whole = || {
             let ended = Ended { measured: Some(measured.clone()), ..Ended::default() };
-            came(0, None, Some(ended)).with_server_cpu(8_000)
+            with_server_cpu(judged(0, None, Some(ended)), 8_000)
         };
-        let good = whole().with_read_back(ReadBack { read: 4, ..ReadBack::default() });
+        let good = with_read_back(whole(), ReadBack { read: 4, ..ReadBack::default() });
         let it = good.measured.unwrap();
         assert_eq!((good.outcome, it.lost, it.server_cpu_us), (Outcome::Completed, Some(0), Some(2.0)));
         let bad = ReadBack { read: 3, lost: 1, reason: Some("1 missing".into()) };
-        let bad = whole().with_read_back(bad);
-        assert_eq!((bad.outcome, bad.exit), (Outcome::Failed, Exit::Integrity));
+        let bad = with_read_back(whole(), bad);
+        assert_eq!((bad.outcome, bad.exit), (Outcome::Failed, Exit::Integrity.code()));
         assert_eq!((bad.reason.as_deref(), bad.measured.unwrap().lost), (Some("1 missing"), Some(1)));
     }
 
     #[test]
-    fn only_what_a_signal_ended_was_killed() {
-        let killed = Over { from_ms: 5, to_ms: 9, status: ExitStatus::from_raw(9), cause: None };
+    fn a_signal_kills_a_process() {
+        let killed = child::Ended { from_ms: 5, to_ms: 9, status: ExitStatus::from_raw(9), cause: None };
         for (ended, last, reason) in [
             (None, None, "its process was killed by signal 9"),
             (Some(Ended::default()), Some("a word"), "its process was killed by signal 9: a word"),
         ] {
-            let came = judge(&killed, ended, Span::from_secs(60), SETTINGS, last.map(str::to_owned));
-            assert_eq!((came.outcome, came.reason.as_deref()), (Outcome::Failed, Some(reason)));
+            let row = judge(&killed, ended, Span::from_secs(60), SETTINGS, last.map(str::to_owned));
+            assert_eq!((row.outcome, row.reason.as_deref()), (Outcome::Failed, Some(reason)));
         }
     }
 

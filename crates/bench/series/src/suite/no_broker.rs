@@ -1,16 +1,16 @@
-//! Stands in for brokers in a build without Kafka.
+//! Refuses brokers in a build without Kafka.
 
 use plimsoll_measure::inspection;
 
-use super::cpus::Cpus;
 use super::topics::Topics;
+use crate::cpus::Cpus;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
-/// Brokers that cannot be.
+/// Brokers, which do not exist in this build.
 pub enum Brokers {}
 
 impl Brokers {
-    /// Refuses.
+    /// Refuses brokers.
     ///
     /// # Errors
     /// Always.
@@ -19,36 +19,36 @@ impl Brokers {
             .deserves(Exit::Usage)
     }
 
-    /// How clients reach them.
+    /// Their address for clients.
     pub fn address(&self) -> &str {
         match *self {}
     }
 
-    /// The process that we started.
+    /// The process that the suite started.
     pub fn pids(&self) -> Vec<u32> {
         match *self {}
     }
 
-    /// Looks at topics.
+    /// Inspects topics.
     ///
     /// # Errors
-    /// Never: there are none.
+    /// Never: there are no brokers.
     pub fn look(&self, _: &[&str]) -> anyhow::Result<Vec<inspection::Topic>> {
         match *self {}
     }
 
-    /// Makes a topic.
+    /// Creates a topic.
     ///
     /// # Errors
-    /// Never: there are none.
+    /// Never: there are no brokers.
     pub fn make(&self, _: &str, _: &Topics) -> Outcome<Option<String>> {
         match *self {}
     }
 
-    /// Lets groups read a topic from its beginning.
+    /// Moves groups to the start of a topic.
     ///
     /// # Errors
-    /// Never: there are none.
+    /// Never: there are no brokers.
     pub fn rewind(&self, _: &Topics) -> Outcome<()> {
         match *self {}
     }
@@ -56,7 +56,7 @@ impl Brokers {
     /// Removes a topic.
     ///
     /// # Errors
-    /// Never: there are none.
+    /// Never: there are no brokers.
     pub fn remove(&self, _: &str) -> anyhow::Result<()> {
         match *self {}
     }

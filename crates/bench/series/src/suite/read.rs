@@ -5,31 +5,31 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 
-use super::columns::COLUMNS;
+use super::columns::{COLUMNS, present};
 use super::table;
 use super::typed::{Row, Suite};
 use plimsoll_scenario::{nearest, rendered, suites};
 
-/// No suite's file is larger, in bytes.
+/// The largest file of a suite, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A suite that was read.
+/// A suite from its file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// The file's stem.
     pub name: String,
     /// The suite.
     pub suite: Suite,
-    /// Where each of its tests is in the file, in words.
+    /// The place of each test in the file.
     pub places: Vec<String>,
-    /// Where relative paths in it start.
+    /// The start of relative paths.
     pub base: PathBuf,
 }
 
 /// Reads the suite `name`: a path, or the name of a shipped one.
 ///
 /// # Errors
-/// What cannot be found, read or understood, and where.
+/// When it cannot be found, read or parsed, with the place.
 pub fn load(name: &str) -> anyhow::Result<Loaded> {
     let path = Path::new(name);
     let shipped = suites().iter().find(|builtin| builtin.name == name).filter(|_| !path.is_file());
@@ -56,10 +56,10 @@ fn suggestion(name: &str) -> String {
     }
 }
 
-/// Understands a suite; `origin` is where its text is from: its ending says in which form it is.
+/// Parses a suite; the ending of its file `origin` tells the form.
 ///
 /// # Errors
-/// What cannot be understood, and where.
+/// The first invalid value, and its place.
 pub fn parse(name: &str, origin: &str, text: &str, base: PathBuf) -> anyhow::Result<Loaded> {
     let (suite, places) = match Path::new(origin).extension().and_then(|ending| ending.to_str()) {
         Some("csv") => csv(text).with_context(|| origin.to_owned())?,
@@ -80,7 +80,7 @@ fn yaml(text: &str, origin: &str) -> anyhow::Result<(Suite, Vec<String>)> {
     Ok((suite, places))
 }
 
-/// The column that is most like an unknown key.
+/// The column nearest to an unknown key.
 fn unknown(message: &str) -> Option<&'static str> {
     let (_, rest) = message.split_once("unknown field ")?;
     nearest(rest.split('`').nth(1)?, &COLUMNS)
@@ -105,7 +105,7 @@ fn csv(text: &str) -> anyhow::Result<(Suite, Vec<String>)> {
 fn check_header(header: &table::Row) -> anyhow::Result<()> {
     let line = header.line;
     for (index, name) in header.values.iter().enumerate() {
-        if !COLUMNS.contains(&name.as_str()) {
+        if !COLUMNS.contains(&present(name)) {
             let hint = nearest(name, &COLUMNS).map(|near| format!("did you mean `{near}`? "));
             bail!(
                 "line {line}: there is no column `{name}`: {}the columns are {}",
@@ -128,7 +128,7 @@ fn test(columns: &[String], row: &table::Row) -> anyhow::Result<Row> {
     );
     let mut test = Row::default();
     for (column, text) in columns.iter().zip(&row.values) {
-        test.put(column, text).with_context(|| format!("line {line}, {column}"))?;
+        test.put(present(column), text).with_context(|| format!("line {line}, {column}"))?;
     }
     Ok(test)
 }
@@ -142,10 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn a_table_and_yaml_say_the_same() {
+    fn a_table_and_yaml_are_equal_and_former_names_are_read() {
         let csv = "# What does it cost?\nname,scenario,duration,overrides,client_cpus\na,x,5s,\"w=1; v={p: 1, q: 2}\",0\nb,y,,,\n";
         let yaml = "question: What does it cost?\ntests:\n  - {name: a, scenario: x, duration: 5s, overrides: [w=1, 'v={p: 1, q: 2}'], \
                     client_cpus: 0}\n  - {name: b, scenario: y}\n";
+        let former = "name,beside,beside_of\na,5,them\n";
+        let former =
+            [read("s.csv", former), read("s.yaml", "tests: [{name: a, beside: 5, beside_of: them}]")];
+        let present = read("s.csv", "name,reference,reference_of\na,5,them\n").unwrap();
+        former.into_iter().for_each(|former| assert_eq!(former.unwrap().suite, present.suite));
         let (csv, yaml) = (read("s.csv", csv).unwrap(), read("s.yaml", yaml).unwrap());
         assert_eq!(csv.suite, yaml.suite);
         assert_eq!(csv.places, ["s.csv, line 3", "s.csv, line 4"]);
@@ -153,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_refused_with_its_place() {
+    fn an_invalid_file_is_refused_with_its_place() {
         for (origin, text, parts) in [
             (
                 "s.csv",
@@ -188,7 +193,7 @@ mod tests {
 
     #[cfg(all(feature = "kafka", feature = "embedding"))]
     #[test]
-    fn every_shipped_suite_can_be_meant_and_says_its_question() {
+    fn every_shipped_suite_is_valid_and_has_a_question() {
         for builtin in suites() {
             let loaded = load(builtin.name).unwrap();
             assert!(loaded.suite.question.is_some(), "{}", builtin.name);

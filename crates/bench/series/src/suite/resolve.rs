@@ -6,11 +6,12 @@ use plimsoll_measure::suite as results;
 
 use plimsoll_run::system::Registry;
 
-use super::cpus::Cpus;
 use super::kind::{self, Job, Kind};
 use super::read::Loaded;
-use super::typed::{Existing, Row, Suite};
+use super::typed::{Existing, Row};
+use crate::cpus::Cpus;
 use plimsoll_scenario::nearest;
+use serde_json::{Value, json};
 
 /// The most tests of a suite.
 const TESTS_MAX: usize = 500;
@@ -18,66 +19,67 @@ const TESTS_MAX: usize = 500;
 const REPETITIONS_MAX: u32 = 100;
 /// The longest name of a test, in characters.
 const NAME_MAX: usize = 80;
-/// How long a load may take where the row does not say.
+/// The default timeout.
 const TIMEOUT: Span = Span::from_secs(3_600);
-/// How long a warm-up takes where the row does not say, and there can be one.
+/// The default warm-up of tests that can have one.
 const WARM_UP: Span = Span::from_secs(2);
 
-/// A test, as meant.
+/// A resolved test.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// Its name, unlike every other.
+    /// Its name, unique in the suite.
     pub name: String,
-    /// Its row, with everything in it that was left out filled in.
+    /// Its row, with the defaults filled in.
     pub row: Row,
-    /// What it is.
+    /// Its kind.
     pub kind: &'static dyn Kind,
-    /// What is to be done for it.
+    /// The work of its runs.
     pub job: Job,
-    /// How often it is run.
+    /// Its number of runs.
     pub repetitions: u32,
-    /// How long its load may take.
+    /// The longest time of its load.
     pub timeout: Span,
     /// The CPUs of its load.
     pub client_cpus: Option<Cpus>,
-    /// The CPUs of a server that is started for it.
+    /// The CPUs of a server that the suite starts for it.
     pub server_cpus: Option<Cpus>,
 }
 
-/// What the command line says of every test.
+/// The options for every test.
 #[derive(Clone, Debug, Default)]
-pub struct Words {
-    /// The server of rows that name none.
+pub struct Arguments {
+    /// The server of rows without one.
     pub server: Option<String>,
-    /// The rule for rows that have none.
+    /// The rule of rows without one.
     pub existing: Option<Existing>,
-    /// Instead of what the rows say.
+    /// The repetitions, instead of those of the rows.
     pub repetitions: Option<u32>,
-    /// The tests that are made; all if it is empty.
+    /// The tests to make; all if empty.
     pub only: Vec<String>,
 }
 
-/// Every test that is asked for.
+/// Resolves the requested tests.
 ///
 /// # Errors
-/// The first thing that cannot be meant, and where it stands.
-pub fn build(loaded: &Loaded, words: &Words, registry: Registry) -> anyhow::Result<Vec<Test>> {
+/// The first invalid value, and its place.
+pub fn build(loaded: &Loaded, arguments: &Arguments, registry: Registry) -> anyhow::Result<Vec<Test>> {
     let tests = &loaded.suite.tests;
     ensure!(!tests.is_empty(), "{}: a suite without a test: add one row a test", loaded.name);
     ensure!(tests.len() <= TESTS_MAX, "{}: {} tests, and {TESTS_MAX} at most", loaded.name, tests.len());
     check_names(loaded)?;
-    check_only(loaded, &words.only)?;
-    let is_asked =
-        |row: &Row| words.only.is_empty() || row.name.as_ref().is_some_and(|it| words.only.contains(it));
+    check_only(loaded, &arguments.only)?;
+    let is_asked = |row: &Row| {
+        arguments.only.is_empty() || row.name.as_ref().is_some_and(|it| arguments.only.contains(it))
+    };
     let asked = tests.iter().zip(&loaded.places).filter(|(row, _)| is_asked(row));
     let build = |(row, place): (&Row, &String)| {
         let name = row.name.as_deref().unwrap_or_default();
-        test(loaded, row, words, registry).with_context(|| format!("{place}, test {name}"))
+        test(loaded, row, arguments, registry).with_context(|| format!("{place}, test {name}"))
     };
     asked.map(build).collect()
 }
 
-/// Names become directories, and tell tests apart.
+/// Names become directories, and must be unique.
 fn check_names(loaded: &Loaded) -> anyhow::Result<()> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     for (index, (row, place)) in loaded.suite.tests.iter().zip(&loaded.places).enumerate() {
@@ -90,7 +92,7 @@ fn check_names(loaded: &Loaded) -> anyhow::Result<()> {
         let before = loaded.suite.tests[..index].iter().position(|other| other.name == row.name);
         if let Some(before) = before {
             anyhow::bail!(
-                "{place}: there is a test `{name}` already ({}): give each a name of its own",
+                "{place}: there is a test `{name}` already ({}): give each its own name",
                 loaded.places[before]
             );
         }
@@ -110,12 +112,12 @@ fn check_only(loaded: &Loaded, only: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn test(loaded: &Loaded, row: &Row, words: &Words, registry: Registry) -> anyhow::Result<Test> {
-    let said = row.or(&loaded.suite.defaults);
+fn test(loaded: &Loaded, row: &Row, arguments: &Arguments, registry: Registry) -> anyhow::Result<Test> {
+    let said = row.or(&loaded.suite.defaults)?;
     let row = Row {
-        server: said.server.clone().or_else(|| words.server.clone()),
-        existing: said.existing.or(words.existing),
-        repetitions: words.repetitions.or(said.repetitions),
+        server: said.server.clone().or_else(|| arguments.server.clone()),
+        existing: said.existing.or(arguments.existing),
+        repetitions: arguments.repetitions.or(said.repetitions),
         ..said
     };
     let kind = kind::of(&row)?;
@@ -140,7 +142,7 @@ fn test(loaded: &Loaded, row: &Row, words: &Words, registry: Registry) -> anyhow
     })
 }
 
-/// A row that says nothing of a warm-up has one where there can be one.
+/// A row without a warm-up gets the default one, if the test can have one.
 fn prepare(kind: &dyn Kind, row: &Row, registry: Registry) -> anyhow::Result<Job> {
     if row.warm_up.is_some() {
         return kind.prepare(row, registry);
@@ -151,8 +153,8 @@ fn prepare(kind: &dyn Kind, row: &Row, registry: Registry) -> anyhow::Result<Job
 
 fn check_numbers(row: &Row, repetitions: u32, timeout: Span) -> anyhow::Result<()> {
     ensure!(
-        row.beside.is_none() || row.beside_of.is_some(),
-        "beside: say with `beside_of` whose figure it is: of which machine, of when"
+        row.reference.is_none() || row.reference_of.is_some(),
+        "reference: give its source with `reference_of`: whose figure, on which machine, from when"
     );
     ensure!(
         (1..=REPETITIONS_MAX).contains(&repetitions),
@@ -173,23 +175,19 @@ fn check_numbers(row: &Row, repetitions: u32, timeout: Span) -> anyhow::Result<(
     Ok(())
 }
 
-/// The suite as it is kept, so that it can be gone on with from anywhere.
-pub fn kept(loaded: &Loaded, tests: &[Test]) -> Suite {
-    Suite {
-        title: Some(title(loaded)),
-        question: loaded.suite.question.clone(),
-        defaults: Row::default(),
-        tests: tests.iter().map(|test| test.row.clone()).collect(),
-    }
+/// The suite as its directory keeps it, so that it can continue from anywhere.
+pub fn kept(loaded: &Loaded, tests: &[Test]) -> Value {
+    let tests: Vec<_> = tests.iter().map(|test| test.row.tree()).collect();
+    json!({"title": title(loaded), "question": loaded.suite.question, "tests": tests})
 }
 
-/// What the suite is, in a few words.
+/// The suite's title, or its name.
 pub fn title(loaded: &Loaded) -> String {
     loaded.suite.title.clone().unwrap_or_else(|| loaded.name.clone())
 }
 
-/// A test as the results tell it, before its first run.
-pub fn told(test: &Test) -> results::Test {
+/// A test in the results, before its first run.
+pub fn summary(test: &Test) -> results::Test {
     results::Test {
         name: test.name.clone(),
         kind: test.kind.kind(),
@@ -197,9 +195,9 @@ pub fn told(test: &Test) -> results::Test {
         hash: test.job.hash.clone(),
         settings: test.row.settings(),
         repetitions: test.repetitions,
-        reference: test.row.beside.map(|rate_per_s| results::Reference {
+        reference: test.row.reference.map(|rate_per_s| results::Reference {
             rate_per_s,
-            of: test.row.beside_of.clone().unwrap_or_default(),
+            of: test.row.reference_of.clone().unwrap_or_default(),
         }),
         ..results::Test::default()
     }
@@ -214,16 +212,17 @@ mod tests {
 
     use crate::suite::kind::TEST_REGISTRY;
 
-    fn built(text: &str, words: &Words) -> anyhow::Result<Vec<Test>> {
-        build(&parse("s", "s.csv", text, PathBuf::from(".")).unwrap(), words, TEST_REGISTRY)
+    fn built(text: &str, arguments: &Arguments) -> anyhow::Result<Vec<Test>> {
+        build(&parse("s", "s.csv", text, PathBuf::from(".")).unwrap(), arguments, TEST_REGISTRY)
     }
 
     #[test]
-    fn a_row_becomes_the_words_of_a_run() {
+    fn a_row_becomes_the_arguments_of_a_run() {
         let text = "name,scenario,duration,in_flight,threads,overrides,server,cache\n\
                     a,bulk-baseline,9s,7,1,write_concern.w=1,embedded:relaxed,256MB\n";
-        let test = built(text, &Words { repetitions: Some(3), ..Words::default() }).unwrap().remove(0);
-        let said = test.job.words.join(" ");
+        let test =
+            built(text, &Arguments { repetitions: Some(3), ..Arguments::default() }).unwrap().remove(0);
+        let said = test.job.arguments.join(" ");
         assert_eq!(
             said,
             "run bulk-baseline --set write_concern.w=1 --set phases.0.stop={duration: 9s} --set workers=1 --set \
@@ -233,18 +232,21 @@ mod tests {
         let (warm_up, collection) = test.job.warm_up_of(1).unwrap();
         assert!(warm_up.join(" ").contains("phases.0.stop={duration: 2s}"), "{warm_up:?}");
         assert_eq!(collection.unwrap().to_string(), "plimsoll.bulk_baseline_warm_up");
-        assert_eq!(built(text, &Words { only: vec!["a".into()], ..Words::default() }).unwrap().len(), 1);
+        assert_eq!(
+            built(text, &Arguments { only: vec!["a".into()], ..Arguments::default() }).unwrap().len(),
+            1
+        );
     }
 
     #[test]
-    fn a_run_whose_server_is_hurt_has_the_server_for_itself() {
-        let test = built("name,scenario\na,hang\n", &Words::default()).unwrap().remove(0);
+    fn a_run_with_server_faults_starts_its_own_server() {
+        let test = built("name,scenario\na,hang\n", &Arguments::default()).unwrap().remove(0);
         assert_eq!(test.job.host, kind::Host::Run(None));
         assert_eq!(test.job.warm_up_of(1), None);
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_its_place() {
+    fn invalid_values_are_refused_with_their_place() {
         let uri = "mongodb://h";
         for (text, part) in [
             ("name,scenario\n", "a suite without a test"),
@@ -286,14 +288,14 @@ mod tests {
             ("name,scenario,warm_up\na,hang,2s\n", "warm_up: the run starts what it loads by itself"),
             ("name,scenario,in_flight\na,ycsb-a,0\n", "in_flight 0"),
             ("name,scenario,fill\na,rate,5 of 64B\n", "fill: a scenario has no topics"),
-            ("name,scenario,beside\na,rate,5\n", "say with `beside_of` whose figure it is"),
+            ("name,scenario,beside\na,rate,5\n", "give its source with `reference_of`"),
             ("name,pipeline\na,generator-to-nop\n", "the nearest shipped one, `generator-to-noop`"),
             ("name,pipeline,cache\na,generator-to-noop,1GB\n", "no MongoDB server is started"),
         ] {
-            let message = format!("{:#}", built(text, &Words::default()).unwrap_err());
+            let message = format!("{:#}", built(text, &Arguments::default()).unwrap_err());
             assert!(message.contains(part), "{part}: {message}");
         }
-        let only = Words { only: vec!["b".into()], ..Words::default() };
+        let only = Arguments { only: vec!["b".into()], ..Arguments::default() };
         let message = built("name,scenario,server\na,rate,\n", &only).unwrap_err().to_string();
         assert!(message.contains("--only b: there is no such test"), "{message} {uri}");
     }

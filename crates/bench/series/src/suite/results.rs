@@ -1,12 +1,20 @@
-//! `results.csv`: a line for each run that ended, appended as it ends.
+//! `results.csv`: a line for each ended run, appended as it ends.
 //!
-//! A line is whole when its line feed is there. What a crash leaves behind it is cut off when the file is opened again, and
-//! the run is made again.
+//! A line is complete when its line feed is there. The rest of a line that a crash cut off is removed when the file is opened
+//! again, and its run is made again.
 
-use plimsoll_measure::suite::{Kind, Measured, Outcome, Row};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+
+use anyhow::Context;
+use plimsoll_measure::suite::Row;
+use serde_json::{Map, Value};
 
 use super::table;
+use crate::directory::{SeriesDir, full};
 
+/// The file.
+const FILE: &str = "results.csv";
 /// The columns, in order.
 const COLUMNS: [&str; 22] = [
     "run",
@@ -32,66 +40,74 @@ const COLUMNS: [&str; 22] = [
     "directory",
     "reason",
 ];
-const KINDS: [Kind; 2] = [Kind::Scenario, Kind::Pipeline];
+/// The columns of texts; all others are numbers.
+const TEXTS: [&str; 7] = ["test", "kind", "what", "outcome", "unit", "directory", "reason"];
+/// The columns of the figures.
+const MEASURED: std::ops::Range<usize> = 8..19;
 
-/// The first line, with its line feed.
-pub fn header() -> String {
-    table::write(COLUMNS)
+/// Replaces all lines of a suite's results.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn write(dir: &SeriesDir, rows: &[Row]) -> anyhow::Result<()> {
+    dir.replace(FILE, &text(rows))
+}
+
+/// Appends a line: it is on the disk when this returns.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn append(dir: &SeriesDir, row: &Row) -> anyhow::Result<()> {
+    let file = OpenOptions::new().append(true).open(dir.path().join(FILE));
+    let written = file.and_then(|mut file| {
+        file.write_all(line(row).as_bytes())?;
+        file.sync_data()
+    });
+    written.with_context(|| full(dir.path()))
+}
+
+/// Reads all complete lines of a suite's results.
+///
+/// # Errors
+/// When there is no file, or the user changed it.
+pub fn open(dir: &SeriesDir) -> anyhow::Result<Vec<Row>> {
+    let bytes = fs::read(dir.path().join(FILE)).with_context(|| format!("read {FILE}"))?;
+    read(&String::from_utf8_lossy(&bytes)).context(FILE)
+}
+
+fn text(rows: &[Row]) -> String {
+    table::write(COLUMNS) + &rows.iter().map(line).collect::<String>()
 }
 
 /// A line, with its line feed.
-pub fn line(row: &Row) -> String {
-    let measured = row.measured.clone();
-    let of =
-        |pick: &dyn Fn(&Measured) -> Option<String>| measured.as_ref().and_then(pick).unwrap_or_default();
-    let count = |value: Option<u64>| value.map(|value| value.to_string());
-    let number = |value: Option<f64>| value.map(|value| value.to_string());
-    let values = [
-        row.run.to_string(),
-        row.test.clone(),
-        row.kind.name().to_owned(),
-        row.what.clone(),
-        row.repetition.to_string(),
-        row.outcome.name().to_owned(),
-        row.from_ms.to_string(),
-        row.to_ms.to_string(),
-        of(&|it| Some(it.unit.clone())),
-        of(&|it| number(Some(it.rate_per_s))),
-        of(&|it| count(Some(it.total))),
-        of(&|it| count(it.p50_ns)),
-        of(&|it| count(it.p99_ns)),
-        of(&|it| count(it.p99_9_ns)),
-        of(&|it| count(it.max_ns)),
-        of(&|it| count(Some(it.errors))),
-        of(&|it| count(it.lost)),
-        of(&|it| number(it.client_cpu_us)),
-        of(&|it| number(it.server_cpu_us)),
-        row.exit.to_string(),
-        row.directory.clone(),
-        row.reason.clone().unwrap_or_default(),
-    ];
-    table::write(values.iter().map(String::as_str))
+fn line(row: &Row) -> String {
+    // A row is a plain structure of texts and numbers, which always has a tree.
+    let tree = serde_json::to_value(row).unwrap_or_default();
+    let cell = |column: &&str| match tree.get(column).unwrap_or(&tree["measured"][*column]) {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
+        Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    };
+    let cells: Vec<_> = COLUMNS.iter().map(cell).collect();
+    table::write(cells.iter().map(String::as_str))
 }
 
-/// The rows of a file that may have been cut anywhere. Of two rows of one run the later one counts.
-///
-/// # Errors
-/// What a whole line should have been: somebody changed the file.
-pub fn read(text: &str) -> anyhow::Result<Vec<Row>> {
+/// The rows of a file that may be cut off anywhere. Of two rows of one run the later one counts.
+fn read(text: &str) -> anyhow::Result<Vec<Row>> {
     let whole = text.rfind('\n').map_or("", |at| &text[..=at]);
-    let Some(lines) = whole.strip_prefix(&header()) else {
+    let Some(lines) = whole.strip_prefix(&table::write(COLUMNS)) else {
         anyhow::ensure!(
             whole.is_empty(),
-            "the first line names other columns: use the version that wrote it, or begin anew without --resume"
+            "the first line names other columns: use the version that wrote it, or start anew without --resume"
         );
         return Ok(Vec::new());
     };
     let mut rows: Vec<Row> = Vec::new();
     for line in table::read(lines)? {
         let number = line.line + 1;
-        let row = row(&line.values).ok_or_else(|| {
-            anyhow::anyhow!("line {number} is no result: remove it, and its run is made again")
-        })?;
+        let row = row(&line.values)
+            .with_context(|| format!("line {number} is no result: remove it, and its run is made again"))?;
         rows.retain(|known| known.run != row.run);
         rows.push(row);
     }
@@ -99,52 +115,37 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Row>> {
 }
 
 fn row(values: &[String]) -> Option<Row> {
-    let [run, test, kind, what, repetition, outcome, from_ms, to_ms, rest @ ..] = values else { return None };
-    let [measured @ .., exit, directory, reason] = rest else { return None };
-    Some(Row {
-        run: run.parse().ok()?,
-        test: test.clone(),
-        kind: KINDS.into_iter().find(|known| known.name() == kind)?,
-        what: what.clone(),
-        repetition: repetition.parse().ok()?,
-        outcome: Outcome::ALL.into_iter().find(|known| known.name() == outcome)?,
-        from_ms: from_ms.parse().ok()?,
-        to_ms: to_ms.parse().ok()?,
-        measured: self::measured(measured)?,
-        exit: exit.parse().ok()?,
-        directory: directory.clone(),
-        reason: Some(reason.clone()).filter(|reason| !reason.is_empty()),
-    })
-}
-
-/// `None` where the values are none; nothing measured where all of them are empty.
-fn measured(values: &[String]) -> Option<Option<Measured>> {
-    let [unit, rate, total, p50, p99, p99_9, max, errors, lost, client, server] = values else { return None };
-    if unit.is_empty() {
-        return Some(None);
+    if values.len() != COLUMNS.len() {
+        return None;
     }
-    Some(Some(Measured {
-        unit: unit.clone(),
-        rate_per_s: rate.parse().ok()?,
-        total: total.parse().ok()?,
-        p50_ns: maybe(p50)?,
-        p99_ns: maybe(p99)?,
-        p99_9_ns: maybe(p99_9)?,
-        max_ns: maybe(max)?,
-        errors: errors.parse().ok()?,
-        lost: maybe(lost)?,
-        client_cpu_us: maybe(client)?,
-        server_cpu_us: maybe(server)?,
-    }))
+    let cells =
+        COLUMNS.iter().zip(values).map(|(column, text)| Some(((*column).to_owned(), value(column, text)?)));
+    let cells: Vec<(String, Value)> = cells.collect::<Option<_>>()?;
+    let is_figure = |(column, _): &(String, Value)| COLUMNS[MEASURED].contains(&column.as_str());
+    let (figures, others): (Vec<_>, Vec<_>) = cells.into_iter().partition(is_figure);
+    let (figures, mut tree) = (Map::from_iter(figures), Map::from_iter(others));
+    let is_measured = figures["unit"] != "";
+    tree.insert("measured".to_owned(), if is_measured { figures.into() } else { Value::Null });
+    serde_json::from_value(tree.into()).ok()
 }
 
-/// A value that may be absent.
-fn maybe<T: std::str::FromStr>(text: &str) -> Option<Option<T>> {
-    if text.is_empty() { Some(None) } else { text.parse().ok().map(Some) }
+/// The value of a cell; nothing if it is no number where there must be one.
+fn value(column: &str, text: &str) -> Option<Value> {
+    match (TEXTS.contains(&column), text) {
+        (true, "") if column == "reason" => Some(Value::Null),
+        (true, text) => Some(text.into()),
+        (false, "") => Some(Value::Null),
+        (false, text) => {
+            let count = text.parse::<u64>().map(Value::from).ok();
+            count.or_else(|| text.parse::<f64>().map(Value::from).ok())
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_measure::suite::{Measured, Outcome};
+
     use super::*;
 
     fn rows() -> Vec<Row> {
@@ -180,19 +181,15 @@ mod tests {
         ]
     }
 
-    fn text(rows: &[Row]) -> String {
-        header() + &rows.iter().map(line).collect::<String>()
-    }
-
     #[test]
     fn results_read_back_as_they_were_written() {
         assert_eq!(read(&text(&rows())).unwrap(), rows());
         assert_eq!(read("").unwrap(), []);
-        assert_eq!(header().trim_end().split(',').count(), COLUMNS.len());
+        assert_eq!(table::write(COLUMNS).trim_end().split(',').count(), COLUMNS.len());
     }
 
     #[test]
-    fn a_file_that_is_cut_at_any_byte_gives_every_row_that_was_whole() {
+    fn a_file_that_is_cut_at_any_byte_gives_every_complete_row() {
         let (rows, text) = (rows(), text(&rows()));
         for end in 0..=text.len() {
             let cut = String::from_utf8_lossy(&text.as_bytes()[..end]);
@@ -212,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_changed_is_refused_with_its_line() {
+    fn a_changed_file_is_refused_with_its_line() {
         let text = text(&rows());
         let message = |text: &str| format!("{:#}", read(text).unwrap_err());
         assert!(message(&text.replace("run,", "nr,")).contains("names other columns"));

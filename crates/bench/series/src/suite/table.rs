@@ -1,7 +1,6 @@
-//! Comma-separated values in the form of RFC 4180, with the line that each row begins in.
+//! Parses and writes comma-separated values in the form of RFC 4180, with the first line of each row.
 //!
-//! Lines that begin with `#` are comments, and empty ones are passed over. Everything is held in memory: the files that
-//! come through here are small, and their sizes are bounded by who reads them.
+//! Lines that begin with `#` are comments; empty lines are skipped. The whole file is in memory: callers bound its size.
 
 use anyhow::{bail, ensure};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
@@ -16,16 +15,16 @@ const ROWS_MAX: usize = 100_000;
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The line that it begins in, from 1.
+    /// Its first line, from 1.
     pub line: u64,
     /// Its values, without quotes.
     pub values: Vec<String>,
 }
 
-/// Every row of a table, the first of which names the columns.
+/// Parses every row of a table; the first row names the columns.
 ///
 /// # Errors
-/// What is no table, with the line.
+/// The first invalid line.
 pub fn read(text: &str) -> anyhow::Result<Vec<Row>> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut rows = Vec::new();
@@ -45,7 +44,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Row>> {
     }
 }
 
-/// Bytes and lines of the comments and empty lines that `text` begins with.
+/// Bytes and lines of the comments and empty lines at the start of `text`.
 fn to_pass(text: &str) -> (usize, u64) {
     let skipped = text.split_inclusive('\n').take_while(|line| is_passed(line));
     skipped.fold((0, 0), |(bytes, lines), line| (bytes + line.len(), lines + line_ends(line)))
@@ -55,7 +54,7 @@ fn is_passed(line: &str) -> bool {
     line.trim().is_empty() || line.starts_with('#')
 }
 
-/// The values of the row that `text` begins with, and its length in bytes. `values` is room for them.
+/// The values of the first row of `text`, and its length in bytes. `values` is a buffer for them.
 fn row(text: &str, line: u64, values: &mut [u8]) -> anyhow::Result<(Vec<String>, usize)> {
     let mut parser: Reader = ReaderBuilder::new().build();
     let mut ends = [0; VALUES_MAX];
@@ -75,7 +74,7 @@ fn row(text: &str, line: u64, values: &mut [u8]) -> anyhow::Result<(Vec<String>,
         }
         _ => bail!("line {line}: more than {VALUES_MAX} values; is a line end missing?"),
     }
-    // The parser leaves the line feed behind a carriage return to the next row.
+    // The parser leaves the line feed after a carriage return to the next row.
     read += usize::from(text[read..].starts_with('\n') && text[..read].ends_with('\r'));
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let cells = starts.zip(&ends[..count]).map(|(start, end)| &values[start..*end]);
@@ -86,7 +85,7 @@ fn line_ends(text: &str) -> u64 {
     text.bytes().filter(|byte| *byte == b'\n').count() as u64
 }
 
-/// A row as text, with a line feed at its end. Line ends within a value become blanks, so that a row is always one line.
+/// Writes a row with a line feed at its end. Line ends within a value become blanks, so that a row is always one line.
 pub fn write<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
     let cell = |value: &str| {
         let flat: String =
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_reads_with_the_lines_of_its_rows() {
+    fn a_table_is_parsed_with_the_lines_of_its_rows() {
         check("a,b\n1,2\n", &[(1, &["a", "b"]), (2, &["1", "2"])]);
         check("\u{feff}a,b\r\n\r\n1, 2", &[(1, &["a", "b"]), (3, &["1", "2"])]);
         check("# why?\n\na\n# no\n\"x\"\"y,\nz\"\nw\n", &[(3, &["a"]), (5, &["x\"y,\nz"]), (7, &["w"])]);
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused_with_its_line() {
+    fn an_invalid_table_is_refused_with_its_line() {
         let message = |text: &str| read(text).unwrap_err().to_string();
         assert!(message("a\n\n\"b").contains("line 3: a quote that is opened"), "{}", message("a\n\n\"b"));
         let long = format!("a\n{}\n", "x,".repeat(100));
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_reads_back_whatever_its_values_hold() {
+    fn a_row_reads_back_with_any_values() {
         for values in [&["a", "b,c", "say \"no\"", ""][..], &["# no comment", " padded "], &["ä,é", "x"]] {
             let text = write(values.iter().copied());
             assert_eq!(text.matches('\n').count(), 1, "{text:?}");

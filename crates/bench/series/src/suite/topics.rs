@@ -10,20 +10,20 @@ use super::fill::{Each, Fill};
 use super::typed::Row;
 use plimsoll_stream::PipelineFile;
 
-/// Partitions of a topic that is made where the row does not say; one that is made anew keeps its own.
+/// The default partitions of a created topic; a recreated topic keeps its own.
 pub const PARTITIONS: u32 = 4;
-/// No topic has more: a generator has a thread for each.
+/// The most partitions: a generator has a thread for each.
 const PARTITIONS_MAX: u32 = 64;
 
-/// What stands behind the names of a warm-up's groups, topics and writers.
+/// The end of the names of a warm-up's groups, topics and writers.
 pub const WARM_UP: &str = "-warm-up";
 
-/// Which brokers.
+/// The brokers of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broker {
-    /// The one in the cache, started for the run.
+    /// The installed broker, started for the run.
     Installed,
-    /// Those at `host:port`, which stay.
+    /// Running brokers at `host:port`.
     At(String),
 }
 
@@ -42,29 +42,29 @@ impl FromStr for Broker {
 /// The topics of a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topics {
-    /// Where they are.
+    /// Their brokers.
     pub broker: Broker,
-    /// The one that it reads.
+    /// The topic that it reads.
     pub read: Option<String>,
     /// The group that reads it.
     pub group: Option<String>,
-    /// Those that it writes.
+    /// The topics that it writes.
     pub written: Vec<String>,
-    /// What the one that it reads is filled with before.
+    /// The fill of the topic that it reads.
     pub fill: Option<Fill>,
-    /// Partitions of those that are made, where the row says so.
+    /// The partitions of created topics, if the row gives them.
     pub partitions: Option<u32>,
-    /// What happens to one that is not empty; with `append` none is made or touched.
+    /// The rule for a topic that is not empty; `append` changes no topic.
     pub rule: Existing,
-    /// Properties of the client, as the file's own section says them.
+    /// The client's properties, from the pipeline's file.
     pub properties: Value,
 }
 
 impl Topics {
-    /// Those of a pipeline's file, if it has any.
+    /// The topics of a pipeline's file, if it has any.
     ///
     /// # Errors
-    /// What the row says of topics that cannot be meant.
+    /// The first invalid column.
     pub fn of(file: &mut PipelineFile, row: &Row) -> anyhow::Result<Option<Self>> {
         let named = file.brokers().first().map(|brokers| (*brokers).clone());
         let Some(named) = named else {
@@ -86,17 +86,17 @@ impl Topics {
         Ok(Some(Self { broker, read, group, written, fill: row.fill, partitions, rule, properties }))
     }
 
-    /// Whether they are still there when the run has ended.
+    /// Whether the brokers stay after the run.
     pub fn stay(&self) -> bool {
         self.broker != Broker::Installed
     }
 
-    /// Every one, what is read first.
+    /// All topics, the read one first.
     pub fn all(&self) -> Vec<&str> {
         self.read.iter().chain(&self.written).map(String::as_str).collect()
     }
 
-    /// Those that are made before a run: what it writes, and what it reads if that is filled.
+    /// The topics that are created before a run: the written ones, and the read one if it is filled.
     pub fn made(&self) -> Vec<&str> {
         if self.rule == Existing::Append {
             return Vec::new();
@@ -105,15 +105,15 @@ impl Topics {
         filled.chain(&self.written).map(String::as_str).collect()
     }
 
-    /// Groups that read the topic from its beginning, whatever they have committed of an earlier one of its name: that of the
-    /// run and that of the warm-up, where the topic is made and the brokers are not new.
+    /// The groups that must start at the beginning of a recreated topic on running brokers: those of the run and of its
+    /// warm-up. They may have committed offsets of an earlier topic of that name.
     pub fn rewound(&self) -> Vec<String> {
         let again = self.stay() && self.fill.is_some() && self.rule != Existing::Append;
         let groups = self.group.iter().filter(|_| again);
         groups.flat_map(|group| [group.clone(), format!("{group}{WARM_UP}")]).collect()
     }
 
-    /// The pipeline that fills the topic that is read, for brokers and as many partitions as it has, as a file.
+    /// The file of a pipeline that fills the read topic, for its brokers and its number of partitions.
     pub fn filling(&self, brokers: &str, partitions: usize) -> Option<String> {
         let (topic, fill) = (self.read.as_ref()?, self.fill?);
         let mut generator = json!({"partitions": partitions, "events": fill.events});
@@ -151,7 +151,7 @@ fn check(row: &Row, broker: &Broker, read: Option<&str>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The properties of the first section that is Kafka.
+/// The properties of the first Kafka section.
 #[cfg(feature = "kafka")]
 fn properties(file: &PipelineFile) -> Value {
     use plimsoll_stream::{SinkSection, SourceSection};
@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_names_no_broker_touches_no_topic() {
+    fn a_row_without_a_broker_changes_no_topic() {
         let topics = topics(COPY, &[]).unwrap().unwrap();
         assert_eq!((topics.broker.clone(), topics.rule), (Broker::At("h:1".into()), Existing::Append));
         assert_eq!((topics.all(), topics.made()), (vec!["in", "out"], vec![]));
     }
 
     #[test]
-    fn a_topic_that_is_filled_is_made_and_one_that_is_only_read_is_not() {
+    fn a_filled_topic_is_created_and_a_topic_that_is_only_read_is_not() {
         let at = topics(COPY, &[("broker", "b:2")]).unwrap().unwrap();
         assert_eq!((at.made(), at.rule, at.stay()), (vec!["out"], Existing::Refuse, true));
         assert!(at.rewound().is_empty(), "the offsets of a topic that is not ours are not ours");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_says_what_to_do() {
+    fn invalid_columns_say_what_to_do() {
         for (text, columns, part) in [
             (MADE_UP, &[("fill", "7 of 64B")][..], "reads no topic"),
             (MADE_UP, &[("partitions", "4")], "has no topics"),

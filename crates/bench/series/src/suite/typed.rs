@@ -8,101 +8,81 @@ use serde::{Deserialize, Serialize};
 
 use super::fill::Fill;
 
-/// A suite, as typed.
+/// A suite, as its file has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// What it is, in a few words; its name if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Its title; its name if left out.
+    #[serde(default)]
     pub title: Option<String>,
     /// The question that it answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub question: Option<String>,
-    /// What rows mean where they say nothing.
-    #[serde(default, skip_serializing_if = "is_default")]
+    /// The values of columns that a row leaves out.
+    #[serde(default)]
     pub defaults: Row,
-    /// The tests in the order of the cost stack: each is held against the one above it.
+    /// The tests in the order of the cost stack: each is compared with the one above it.
     pub tests: Vec<Row>,
 }
 
-/// A test, as typed: one value a column. What is left out is as the scenario says.
+/// A test, as its row has it: one value a column. A column that is left out keeps the scenario's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Row {
     /// Its name: letters, digits and `-`, `_`, `.`
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The scenario that it runs: a file, which starts at the suite's, or the name of a shipped one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Its scenario: a file, relative to the suite's, or the name of a shipped one.
     pub scenario: Option<String>,
-    /// The pipeline that it runs instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Its pipeline instead.
     pub pipeline: Option<String>,
-    /// How long the last phase is measured, whatever else would end it; after how long a pipeline ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The length of the last phase, instead of its other ends; the length of a pipeline's run.
     pub duration: Option<Span>,
-    /// How long the same load is sent before, into a collection of its own that is dropped.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The length of a warm-up: the same load into its own collection, which is dropped.
     pub warm_up: Option<Span>,
-    /// Values of the scenario or the pipeline that are replaced: `path=value`, as `--set` takes them; in CSV separated by `;`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Replaced values of the scenario or the pipeline: `path=value`, as `--set` takes them; in CSV separated by `;`.
     pub overrides: Vec<String>,
     /// Operations in flight at most: the writers of a closed load, the connections of any other, the events of a pipeline.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<u32>,
-    /// How often it is run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Its number of runs.
     pub repetitions: Option<u32>,
     /// Worker threads.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// How work is spread over threads: `thread-per-worker` is what a scenario has; `pool` or `per_partition` for a pipeline.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The distribution of work over threads: `thread-per-worker` for a scenario; `pool` or `per_partition` for a pipeline.
     pub executor: Option<String>,
-    /// The CPUs that the load may use, such as `0-3,6`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The CPUs of the load, such as `0-3,6`.
     pub client_cpus: Option<String>,
-    /// The CPUs that a server that is started may use.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The CPUs of a server that the suite starts.
     pub server_cpus: Option<String>,
-    /// Where the load, or everything of a pipeline that is MongoDB, goes: a mongodb:// URI, `mongod`, `embedded` or
-    /// `embedded:relaxed`. One that is started is started for each run anew.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The server of the load, or of a pipeline's MongoDB parts: a mongodb:// URI, `mongod`, `embedded` or `embedded:relaxed`.
+    /// The last three start a new server for each run.
     pub server: Option<String>,
-    /// The storage engine's cache of a server that is started.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The storage engine's cache of a server that the suite starts.
     pub cache: Option<Bytes>,
-    /// Where everything of a pipeline that is Kafka goes: `installed`, a broker that is started for each run anew, or
-    /// `host:port`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The brokers of a pipeline's Kafka parts: `installed`, a new broker for each run, or `host:port`.
     pub broker: Option<String>,
-    /// What the topic that a pipeline reads is filled with before: `2_000_000 of 64B`, `5_000 of 14 words`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The fill of the topic that a pipeline reads: `2_000_000 of 64B`, `5_000 of 14 words`.
     pub fill: Option<Fill>,
-    /// Partitions of topics that are made.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Partitions of created topics.
     pub partitions: Option<u32>,
-    /// What happens to a collection or a topic that is not empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The rule for a collection or a topic that is not empty.
     pub existing: Option<Existing>,
-    /// How long the load may take, its audit included, before it is ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The longest time of the load and its audit.
     pub timeout: Option<Span>,
-    /// A figure to show beside this test's, a second: of somebody else.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub beside: Option<u64>,
-    /// Whose that is: of which machine, of when.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub beside_of: Option<String>,
+    /// A published rate to show next to this test's, per second.
+    #[serde(alias = "beside")]
+    pub reference: Option<u64>,
+    /// Its source: whose figure, on which machine, from when.
+    #[serde(alias = "beside_of")]
+    pub reference_of: Option<String>,
 }
 
-/// What happens to a collection or a topic that is not empty.
+/// The rule for a collection or a topic that is not empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Existing {
-    /// The test is not begun.
+    /// The test does not start.
     Refuse,
-    /// The collection is dropped first, the topic made anew.
+    /// The collection is dropped first, the topic created anew.
     Drop,
 }
 
@@ -116,15 +96,11 @@ impl FromStr for Existing {
 }
 
 impl Existing {
-    /// Its name, as a suite and a scenario write it.
+    /// Its name in suites and scenarios.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
             Self::Drop => "drop",
         }
     }
-}
-
-fn is_default(row: &Row) -> bool {
-    *row == Row::default()
 }

@@ -46,7 +46,7 @@ fn hold_kept(kept: &Value) {
 fn pipelines_are_held_against_each_other_on_topics_and_collections_of_their_own() {
     let dir = tempfile::tempdir().unwrap();
     let table = "# What does a stream cost?\n\
-        name,pipeline,server,broker,fill,partitions,duration,warm_up,cache,server_cpus,client_cpus,threads,executor,in_flight,beside,beside_of\n\
+        name,pipeline,server,broker,fill,partitions,duration,warm_up,cache,server_cpus,client_cpus,threads,executor,in_flight,reference,reference_of\n\
         made-up,generator-to-noop,,,,,1s,0s,,,,1,pool,5000,,\n\
         out,kafka-to-noop,,installed,20_000 of 64B,2,,0s,,0,,,per_partition,,,\n\
         copied,kafka-to-kafka-once,,installed,20_000 of 64B,2,,2s,,,,,,,40_000,published of another machine\n\
@@ -215,7 +215,7 @@ fn what_a_row_of_a_pipeline_cannot_mean_is_refused_with_its_line() {
         ("executor", "fixed", "executor fixed: write pool or per_partition"),
         ("executor,threads", "per_partition,2", "leave `threads` out"),
         ("overrides", "sink.noop.x=1", "unknown field `x`"),
-        ("beside", "5", "say with `beside_of` whose figure it is"),
+        ("reference", "5", "give its source with `reference_of`"),
         ("brokers", "x", "did you mean `broker`?"),
     ] {
         let table = format!("name,pipeline,{columns}\na,kafka-to-noop,{values}\n");

@@ -9,7 +9,7 @@ use plimsoll_measure::suite::Measured;
 use super::Ended;
 use plimsoll_run::audit::is_intact;
 
-/// What a run came to, by its summary.
+/// The result of a run, from its summary.
 pub fn ended(run: &Run) -> Ended {
     let integrity = run.integrity.as_ref();
     Ended {
@@ -20,8 +20,8 @@ pub fn ended(run: &Run) -> Ended {
     }
 }
 
-/// What was there before and after, as the run saw it: its collection, or those of the database of a service. Nothing where
-/// it looked at none.
+/// The run's own inspections before and after: of its collection, or of the collections of its service. Nothing if it made
+/// none.
 pub fn states(run: &Run) -> Option<(Inspection, Inspection)> {
     let state = |one: &Option<Collection>, all: &[Collection]| Inspection {
         format: FORMAT,
@@ -37,7 +37,7 @@ pub fn states(run: &Run) -> Option<(Inspection, Inspection)> {
     seen.then(|| (at(before, from), at(after, to)))
 }
 
-/// What the last phase measured.
+/// The figures of the last phase.
 fn measured(run: &Run) -> Option<Measured> {
     let phase = run.phases.last()?;
     let counts_documents = phase.documents > 0;
@@ -45,7 +45,7 @@ fn measured(run: &Run) -> Option<Measured> {
     let seconds = (phase.to_s - phase.from_s).max(f64::MIN_POSITIVE);
     let rate_per_s = if counts_documents { phase.documents_per_s } else { phase.operations as f64 / seconds };
     let each = |per_operation: f64| per_operation * phase.operations as f64 / total.max(1) as f64;
-    // What the server's process cost is known of all phases together.
+    // The server's cost is known for all phases together only.
     let server = Some(&run.server_cost).filter(|_| run.phases.len() == 1);
     let latency = &phase.response_ns;
     Some(Measured {
@@ -63,7 +63,7 @@ fn measured(run: &Run) -> Option<Measured> {
     })
 }
 
-/// Documents that are missing, where each was looked for: what was only counted tells of none of them.
+/// Missing documents, if the audit looked for each: a mere count finds none.
 fn lost(integrity: &Integrity) -> Option<u64> {
     (integrity.proof == Proof::Proven).then_some(integrity.lost)
 }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_saw_of_its_own_server_is_the_state_before_and_after() {
+    fn the_inspections_of_a_run_are_its_states_before_and_after() {
         assert_eq!(states(&Run::default()), None);
         let named = |name: &str| Collection { namespace: name.into(), ..Collection::default() };
         let run = Run {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_and_not_looked_for_tells_of_no_losses() {
+    fn a_mere_count_finds_no_losses() {
         assert_eq!(ended_with(Proof::Proven, 10), (Some(0), true));
         assert_eq!(ended_with(Proof::Counted, 10), (None, true));
         assert_eq!(ended_with(Proof::Counted, 9), (None, false), "what is missing is kept as evidence");

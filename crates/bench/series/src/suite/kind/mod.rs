@@ -14,126 +14,124 @@ use plimsoll_measure::inspection::Inspection;
 use plimsoll_measure::suite::{self, Measured};
 use plimsoll_mongo::scenario::Existing;
 
-use super::progress::Progress;
 use super::topics::Topics;
 use super::typed::{self, Row};
-use crate::isolation::Own;
+use crate::isolation::Exclusive;
+use crate::progress::Progress;
 use plimsoll_run::server_provisioning::Choice;
 use plimsoll_run::system::Registry;
 
-/// What a warm-up's collection is called, behind the run's own.
+/// The end of the name of a warm-up's collection.
 const WARM_UP: &str = "_warm_up";
 
 /// A kind of test.
 pub trait Kind: Debug + Sync {
-    /// Its name, which is the column that says what is run.
+    /// Its name, which is that of its column.
     fn kind(&self) -> suite::Kind;
 
-    /// What a row says in that column.
+    /// A row's value in that column.
     fn named<'a>(&self, row: &'a Row) -> Option<&'a str>;
 
-    /// The row with everything in it that is relative to `base` made whole, so that it means the same from anywhere.
+    /// The row with paths relative to `base` made absolute.
     fn settled(&self, row: Row, base: &Path) -> Row;
 
-    /// What is to be done for a row that is settled. Everything that cannot be meant is refused here, before a server is
-    /// looked for.
+    /// The work of a row with absolute paths. Every invalid value is refused here, before a server is contacted.
     ///
     /// # Errors
-    /// The first thing that cannot be meant.
+    /// The first invalid value.
     fn prepare(&self, row: &Row, registry: Registry) -> anyhow::Result<Job>;
 
-    /// How far the run in `directory` is.
+    /// Reads the progress of the run in `directory`.
     fn progress(&self, directory: &Path) -> Box<dyn Progress>;
 
-    /// What the run in `directory` came to; nothing where it did not end by itself.
+    /// The result of the run in `directory`; nothing if it has none.
     fn ended(&self, directory: &Path) -> Option<Ended>;
 
-    /// What was there before and after the run in `directory`, where the run itself looked at what only it could reach.
+    /// The inspections before and after the run in `directory`, if the run made them itself.
     fn states(&self, _directory: &Path) -> Option<(Inspection, Inspection)> {
         None
     }
 
-    /// Whether what a run of a row moved is where it was to go, where that can be read back and the run does not do it itself.
+    /// Reads back the documents of a run, if the destination allows it and the run does not do it itself.
     fn read_back(&self, _row: &Row, _reached: &Reached<'_>) -> Option<anyhow::Result<ReadBack>> {
         None
     }
 }
 
-/// What a run that has ended reached.
+/// The destination of an ended run.
 #[derive(Clone, Copy, Debug)]
 pub struct Reached<'a> {
-    /// The server, where it is another than its file says.
+    /// The server, if it is not that of its file.
     pub server: Option<&'a str>,
-    /// The brokers, likewise.
+    /// The brokers, if they are not those of its file.
     pub brokers: Option<&'a str>,
-    /// How much it counted.
+    /// Its counted total.
     pub total: u64,
 }
 
-/// What was found where a run wrote to.
+/// The documents at the destination of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadBack {
-    /// Documents that were read.
+    /// Read documents.
     pub read: u64,
-    /// What should be there and is not.
+    /// Missing documents.
     pub lost: u64,
-    /// What speaks against it, if anything does.
+    /// Why they are wrong, if they are.
     pub reason: Option<String>,
 }
 
-/// What is to be done for a test.
+/// The work of a test.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What is run, by its name.
+    /// The name of its scenario or pipeline.
     pub what: String,
     /// SHA-256 of that as resolved, in hex.
     pub hash: String,
-    /// Words for this program that make one run, without those that say where the server is and where the run goes.
-    pub words: Vec<String>,
-    /// What makes a warm-up, likewise; nothing where there is none.
+    /// This program's arguments for one run, without the server and the directory.
+    pub arguments: Vec<String>,
+    /// Its warm-up, if it has one.
     pub warm_up: Option<WarmUp>,
-    /// Who has the server.
+    /// The owner of the server.
     pub host: Host,
-    /// What each run has to itself on a server that stays, so that what became of one is not in the way of another.
-    pub own: Own,
-    /// What happens to a collection that is not empty.
+    /// What each run has alone on a running server.
+    pub exclusive: Exclusive,
+    /// The rule for a collection that is not empty.
     pub existing: Existing,
-    /// Whether nothing is touched on its server, whatever is said: only a pipeline's file names it.
+    /// Whether its server is never changed: only a pipeline's file names it.
     pub is_theirs: bool,
-    /// The storage engine's cache of a server that is started, in bytes.
+    /// The storage engine's cache of a server that the suite starts, in bytes.
     pub cache_bytes: Option<u64>,
-    /// How long the server may take for one answer to the suite itself.
+    /// The time limit of one answer to the suite itself.
     pub patience: Span,
-    /// What is done with topics of Kafka, where there are any.
+    /// Its Kafka topics, if it has any.
     pub topics: Option<Topics>,
 }
 
 /// A warm-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarmUp {
-    /// Words that make it.
-    pub words: Vec<String>,
-    /// Where they say which collection it writes to, if it writes to one.
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The key of its collection, if it writes to one.
     pub collection: Option<&'static str>,
-    /// The topics that it writes to.
+    /// Its topics.
     pub topics: Vec<String>,
 }
 
 impl Job {
-    /// Words that make run `number`.
-    pub fn words_of(&self, number: u32) -> Vec<String> {
-        let own = self.own.word(number).map(|word| ["--set".to_owned(), word]);
-        self.words.iter().cloned().chain(own.into_iter().flatten()).collect()
+    /// The arguments of run `number`.
+    pub fn arguments_of(&self, number: u32) -> Vec<String> {
+        [&self.arguments[..], &self.exclusive.arguments(number)].concat()
     }
 
-    /// The collection that run `number` writes to, where the suite has the server.
+    /// The collection of run `number`, if the suite owns the server.
     pub fn namespace(&self, number: u32) -> Option<Namespace> {
         let Host::Suite(_, named) = &self.host else { return None };
-        let own = self.own.name(number).and_then(|name| name.parse().ok());
+        let own = self.exclusive.name(number).and_then(|name| name.parse().ok());
         Some(own.unwrap_or_else(|| named.clone()))
     }
 
-    /// Words that make the warm-up of run `number`, and the collection that it writes to, if it writes to one.
+    /// The arguments of the warm-up of run `number`, and its collection, if it has one.
     pub fn warm_up_of(&self, number: u32) -> Option<(Vec<String>, Option<Namespace>)> {
         let warm_up = self.warm_up.as_ref()?;
         let apart = self.namespace(number).filter(|_| warm_up.collection.is_some());
@@ -143,15 +141,15 @@ impl Job {
         });
         let said = warm_up.collection.zip(apart.as_ref());
         let own = said.map(|(path, namespace)| ["--set".to_owned(), format!("{path}={namespace}")]);
-        Some((warm_up.words.iter().cloned().chain(own.into_iter().flatten()).collect(), apart))
+        Some((warm_up.arguments.iter().cloned().chain(own.into_iter().flatten()).collect(), apart))
     }
 
-    /// Whether runs have collections of their own.
+    /// Whether each run has its own collection.
     pub fn has_own(&self) -> bool {
-        self.own != Own::Nothing
+        self.exclusive != Exclusive::Nothing
     }
 
-    /// Whatever its row says, this is done with a collection that is not empty, unless it is not the suite's to touch.
+    /// Replaces the rule of the row, unless the suite must not change the server.
     pub fn rule(&mut self, existing: typed::Existing) {
         if !self.is_theirs {
             self.existing = existing.into();
@@ -160,48 +158,48 @@ impl Job {
             topics.rule = existing.into();
         }
         if self.has_own() && matches!(self.host, Host::Run(_)) {
-            self.words.extend(["--set".to_owned(), format!("existing={}", existing.name())]);
+            self.arguments.extend(["--set".to_owned(), format!("existing={}", existing.name())]);
         }
     }
 }
 
-/// Who finds or starts the server of a run.
+/// The owner of the server of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// The suite, which looks at the collection before and after.
+    /// The suite, which inspects the collection before and after.
     Suite(Choice, Namespace),
-    /// The run itself, as its scenario or this word says: something is done to the server's process, or there are several of
-    /// them, or none.
+    /// The run itself, at this address or that of its scenario: there are faults of the server's process, or several servers,
+    /// or none.
     Run(Option<String>),
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ended {
-    /// What it measured; nothing where it had no load.
+    /// Its figures; absent without a load.
     pub measured: Option<Measured>,
-    /// Whether it was ended early.
+    /// Whether it ended early.
     pub interrupted: bool,
-    /// Whether everything that was acknowledged was read back, and is there.
+    /// Whether every acknowledged document was read back.
     pub intact: bool,
-    /// What speaks against it.
+    /// Reasons against it.
     pub reasons: Vec<String>,
 }
 
 /// Every kind.
 static KINDS: [&dyn Kind; 2] = [&scenario::Scenario, &pipeline::Pipeline];
 
-/// A file that is named relative to `base`, made whole; a name that is no file stays what it is.
+/// The absolute path of a file relative to `base`; a name without a file stays the same.
 fn settled_path(named: Option<&str>, base: &Path) -> Option<String> {
     let file = named.map(|name| base.join(name)).filter(|path| path.is_file());
     let whole = file.map(|path| path.canonicalize().unwrap_or(path).to_string_lossy().into_owned());
     whole.or_else(|| named.map(str::to_owned))
 }
 
-/// The kind of a row: the one whose column is filled.
+/// The kind of a row: the filled column.
 ///
 /// # Errors
-/// When none is, or several are.
+/// When no column is filled, or several are.
 pub fn of(row: &Row) -> anyhow::Result<&'static dyn Kind> {
     let mut filled = KINDS.iter().filter(|kind| kind.named(row).is_some());
     match (filled.next(), filled.next()) {
@@ -226,7 +224,7 @@ impl From<typed::Existing> for Existing {
     }
 }
 
-/// The kinds of systems that tests load.
+/// The kinds of systems for tests.
 #[cfg(test)]
 pub(crate) const TEST_REGISTRY: Registry =
     &[&plimsoll_run::system::DatabaseKind, &plimsoll_run::system::ServiceKind];
@@ -257,7 +255,7 @@ mod tests {
             for rule in [None, Some(typed::Existing::Drop)] {
                 rule.into_iter().for_each(|rule| job.rule(rule));
                 let word = format!("collection={collection}");
-                assert_eq!(job.words_of(7).contains(&word), is_own, "{server} {existing} {rule:?}");
+                assert_eq!(job.arguments_of(7).contains(&word), is_own, "{server} {existing} {rule:?}");
                 assert_eq!(job.namespace(7).unwrap().to_string(), collection);
                 let (warm_up, apart) = job.warm_up_of(7).unwrap();
                 assert_eq!(apart.unwrap().to_string(), format!("{collection}_warm_up"));

@@ -10,8 +10,8 @@ use plimsoll_measure::suite;
 use plimsoll_mongo::scenario::Existing;
 
 use super::{Ended, Host, Job, Kind, WarmUp, measured, settled_path};
-use crate::isolation::Own;
-use crate::suite::progress::{Events, Progress};
+use crate::isolation::Exclusive;
+use crate::progress::{Events, Progress};
 use crate::suite::typed::Row;
 use plimsoll_run::console::Silent;
 use plimsoll_run::options::LoadOptions;
@@ -21,9 +21,9 @@ use plimsoll_run::system::{Isolation, Registry, Subject, resolve};
 use plimsoll_scenario::Plan;
 use plimsoll_scenario::{self as scenario, Loaded, Victim};
 
-/// The one way in which a scenario spreads its work.
+/// The executor of every scenario.
 const EXECUTOR: &str = "thread-per-worker";
-/// Where a scenario says which collection it writes to.
+/// The key of a scenario that names its collection.
 const COLLECTION: &str = "collection";
 
 /// A test that runs a scenario.
@@ -56,9 +56,9 @@ impl Kind for Scenario {
         let job = Job {
             what: loaded.name.clone(),
             hash: loaded.hash(),
-            words: words(name, &overrides, &host, row),
+            arguments: arguments(name, &overrides, &host, row),
             warm_up: warm_up(name, &overrides, &host, row, &loaded)?,
-            own: own(subject.as_ref(), &loaded, existing(row, &loaded)),
+            exclusive: exclusive(subject.as_ref(), &loaded, existing(row, &loaded)),
             existing: existing(row, &loaded),
             is_theirs: false,
             cache_bytes: loaded.scenario.cache.map(Bytes::get),
@@ -96,7 +96,7 @@ fn check_columns(row: &Row) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the row replaces in the scenario: its own overrides, then what its columns mean.
+/// The row's overrides of the scenario, then those of its columns.
 fn overrides(name: &str, row: &Row) -> anyhow::Result<Vec<String>> {
     let plain = scenario::load(name, &row.overrides, None)?;
     ensure!(
@@ -115,7 +115,7 @@ fn overrides(name: &str, row: &Row) -> anyhow::Result<Vec<String>> {
     Ok(all)
 }
 
-/// Where the last phase says how many operations are in flight at most.
+/// The key of the operations in flight of the last phase.
 fn in_flight_path(loaded: &Loaded, last: usize) -> anyhow::Result<String> {
     let tree = loaded.tree()?;
     let loads = tree["phases"][last]["load"].as_object().cloned().unwrap_or_default();
@@ -138,12 +138,12 @@ fn in_flight_path(loaded: &Loaded, last: usize) -> anyhow::Result<String> {
     Ok(format!("phases.{last}.load.{name}.arrivals.{arrivals}.{key}"))
 }
 
-/// Whether the run does something to the server's own process.
+/// Whether the run has faults of the server's process.
 fn needs_process(plan: &Plan) -> bool {
     plan.injections.iter().any(|aimed| aimed.victim == Victim::Server && aimed.fault.needs_process())
 }
 
-/// CPUs can be kept apart only where the suite starts the server, and the load by itself.
+/// CPUs can be assigned only where the suite starts the server and the load itself.
 fn check_cpus(row: &Row, subject: &dyn Subject, plan: &Plan) -> anyhow::Result<()> {
     let running = |choice: &Choice| match choice {
         Choice::Uri(_) => true,
@@ -183,18 +183,17 @@ fn existing(row: &Row, loaded: &Loaded) -> Existing {
     row.existing.map_or(loaded.scenario.existing, Existing::from)
 }
 
-/// Who drops what is there, or adds to it, means the collection that is named. Everybody else has one a run where the server
-/// stays.
-fn own(subject: &dyn Subject, loaded: &Loaded, rule: Existing) -> Own {
-    let own = Own::of(subject, loaded);
-    let is_apart = rule == Existing::Refuse && matches!(own, Own::Collections(_));
-    if is_apart { own } else { Own::Nothing }
+/// A rule that drops or keeps documents needs the named collection. All others get their own collection on a running server.
+fn exclusive(subject: &dyn Subject, loaded: &Loaded, rule: Existing) -> Exclusive {
+    let exclusive = Exclusive::of(subject, loaded);
+    let is_own = rule == Existing::Refuse && matches!(exclusive, Exclusive::NumberedCollection(_));
+    if is_own { exclusive } else { Exclusive::Nothing }
 }
 
-fn words(name: &str, overrides: &[String], host: &Host, row: &Row) -> Vec<String> {
+fn arguments(name: &str, overrides: &[String], host: &Host, row: &Row) -> Vec<String> {
     let mut sets: Vec<String> = overrides.to_vec();
     match (host, row.existing) {
-        // Its server has the cache that it was started with, and what was in the collection is dropped already.
+        // The suite started the server with its cache, and has emptied the collection.
         (Host::Suite(..), _) => sets.push("cache=null".to_owned()),
         (Host::Run(_), Some(existing)) => sets.push(format!("existing={}", existing.name())),
         (Host::Run(_), None) => {}
@@ -207,7 +206,7 @@ fn command(name: &str, sets: &[String]) -> Vec<String> {
     ["run".to_owned(), name.to_owned()].into_iter().chain(sets).collect()
 }
 
-/// The same load for a short time in every phase, with nothing expected of it. Its collection is the run's to name.
+/// The same load for a short time in every phase, without expectations.
 fn warm_up(
     name: &str,
     overrides: &[String],
@@ -226,5 +225,5 @@ fn warm_up(
     sets.extend(["existing=refuse", "expect={}", "cache=null"].map(str::to_owned));
     let warm = scenario::load(name, &sets, None).context("warm_up")?;
     Plan::build(&warm).context("warm_up: leave it out, or give it 0s")?;
-    Ok(Some(WarmUp { words: command(name, &sets), collection: Some(COLLECTION), topics: Vec::new() }))
+    Ok(Some(WarmUp { arguments: command(name, &sets), collection: Some(COLLECTION), topics: Vec::new() }))
 }

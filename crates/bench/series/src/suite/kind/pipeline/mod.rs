@@ -20,17 +20,17 @@ use sha2::{Digest, Sha256};
 use super::{Ended, Host, Job, Kind, settled_path};
 #[cfg(feature = "kafka")]
 use super::{Reached, ReadBack};
-use crate::isolation::Own;
-use crate::suite::progress::{Progress, Seconds};
+use crate::isolation::Exclusive;
+use crate::progress::{Progress, Seconds};
 use crate::suite::topics::Topics;
 use crate::suite::typed::Row;
 use plimsoll_run::server_provisioning::Choice;
 use plimsoll_run::system::Registry;
 use plimsoll_stream::{PipelineFile, read};
 
-/// Where a pipeline's directory has its summary.
+/// The summary in a pipeline's directory.
 const SUMMARY: &str = "pipeline.json";
-/// How long its server may take for one answer to the suite itself.
+/// The time limit of one answer to the suite itself.
 const PATIENCE: Span = Span::from_secs(10);
 
 /// A test that runs a pipeline.
@@ -52,7 +52,7 @@ impl Kind for Pipeline {
 
     fn prepare(&self, row: &Row, _: Registry) -> anyhow::Result<Job> {
         let name = row.pipeline.as_deref().unwrap_or_default();
-        let mut file = meant(name, row)?;
+        let mut file = pipeline(name, row)?;
         let hash = hash(&file)?;
         let topics = Topics::of(&mut file, row)?;
         let (host, existing) = host(&mut file, row)?;
@@ -62,10 +62,10 @@ impl Kind for Pipeline {
         Ok(Job {
             what: file.name.clone(),
             hash,
-            words: words::of(name, &sets, row),
+            arguments: words::of(name, &sets, row),
             warm_up: warm_up.map(|time| warm::up(name, &sets, &file, row, time)).transpose()?,
             host,
-            own: Own::Nothing,
+            exclusive: Exclusive::Nothing,
             existing,
             is_theirs: row.server.is_none(),
             cache_bytes: row.cache.map(Bytes::get),
@@ -85,24 +85,24 @@ impl Kind for Pipeline {
 
     #[cfg(feature = "kafka")]
     fn read_back(&self, row: &Row, reached: &Reached<'_>) -> Option<anyhow::Result<ReadBack>> {
-        proof::read_back(&meant(row.pipeline.as_deref()?, row).ok()?, row, reached)
+        proof::read_back(&pipeline(row.pipeline.as_deref()?, row).ok()?, row, reached)
     }
 }
 
 /// The pipeline of a row.
-fn meant(name: &str, row: &Row) -> anyhow::Result<PipelineFile> {
+fn pipeline(name: &str, row: &Row) -> anyhow::Result<PipelineFile> {
     Ok(read(Path::new(name), &words::sets(name, row)?)?.0)
 }
 
-/// SHA-256 of a pipeline as it was read, in hex.
+/// SHA-256 of a pipeline, in hex.
 fn hash(file: &PipelineFile) -> anyhow::Result<String> {
     let text = serde_saphyr::to_string(file).map_err(|error| anyhow!("{error}"));
     let text = text.context("write the pipeline as YAML")?;
     Ok(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Who has the MongoDB server that it writes to, and what becomes of its collection. A server that only the file names is
-/// looked at, and nothing on it is touched.
+/// The owner of the MongoDB server, and the rule for its collection. A server that only the file names is inspected and never
+/// changed.
 fn host(file: &mut PipelineFile, row: &Row) -> anyhow::Result<(Host, Existing)> {
     let Some(uri) = file.uris().first().map(|uri| (*uri).clone()) else {
         return Ok((Host::Run(None), Existing::Append));
@@ -125,7 +125,7 @@ fn host(file: &mut PipelineFile, row: &Row) -> anyhow::Result<(Host, Existing)> 
     Ok((Host::Suite(named.unwrap_or(Choice::Uri(uri)), namespace), rule))
 }
 
-/// What is only said of servers and brokers that are started.
+/// Checks the columns for servers and brokers that the suite starts.
 fn check_started(row: &Row, host: &Host, topics: Option<&Topics>) -> anyhow::Result<()> {
     let server = matches!(host, Host::Suite(choice, _) if !choice.is_running());
     let broker = topics.is_some_and(|topics| !topics.stay());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_becomes_the_words_of_a_pipeline() {
+    fn a_row_becomes_the_arguments_of_a_pipeline() {
         let columns = [
             ("server", "embedded"),
             ("broker", "installed"),
@@ -169,7 +169,7 @@ mod tests {
         ];
         let job = job("kafka-to-mongodb", &columns).unwrap();
         assert_eq!(
-            job.words.join(" "),
+            job.arguments.join(" "),
             "pipeline run kafka-to-mongodb --set in_flight.batch=200 --set in_flight.events=4000 --set threads={pool: 3} --for \
              9s --events 500"
         );
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_only_the_file_names_is_looked_at_and_not_touched() {
+    fn a_server_that_only_the_file_names_is_inspected_and_not_changed() {
         let job = job("generator-to-mongodb", &[]).unwrap();
         let Host::Suite(choice, namespace) = &job.host else { panic!("{:?}", job.host) };
         assert_eq!(*choice, Choice::Uri("mongodb://localhost:27017".into()));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_says_what_to_do() {
+    fn invalid_columns_say_what_to_do() {
         for (pipeline, columns, part) in [
             ("generator-to-noop", &[("cache", "1GB")][..], "no MongoDB server is started"),
             ("generator-to-noop", &[("server_cpus", "0")], "nothing is started for this test"),

@@ -5,7 +5,7 @@ use plimsoll_measure::suite::Measured;
 
 use crate::suite::kind::Ended;
 
-/// What a run came to, by its summary.
+/// The result of a run, from its summary.
 pub fn ended(stream: &Stream) -> Ended {
     let (last, ended) = (&stream.last, stream.ended.as_str());
     let left = last.count(Count::DeadLettered) + last.count(Count::Lost);
@@ -17,7 +17,7 @@ pub fn ended(stream: &Stream) -> Ended {
     }
 }
 
-/// What a whole run measured, while events moved. Of what it promised nothing was looked for.
+/// The figures of a run while events moved. Nothing was audited.
 fn measured(stream: &Stream) -> Measured {
     let (last, written) = (&stream.last, stream.last.count(Count::Written));
     let delivery = last.stages.last().filter(|stage| stage.events > 0);
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipeline_measures_the_events_that_it_wrote_and_their_way() {
+    fn a_pipeline_measures_its_written_events_and_their_delivery() {
         let counts = [("written_events", 4_000), ("dead_letter_events", 3)];
         let last = Second {
             elapsed_ns: 5_000_000_000,

@@ -12,7 +12,7 @@ use plimsoll_stream::{PipelineFile, SinkSection, SourceSection};
 /// The warm-up of a row.
 ///
 /// # Errors
-/// Why there can be none.
+/// Why it cannot have one.
 pub fn up(name: &str, sets: &[String], file: &PipelineFile, row: &Row, time: Span) -> anyhow::Result<WarmUp> {
     ensure!(
         file.positions.is_none() && file.dead_letters.is_none(),
@@ -26,7 +26,7 @@ pub fn up(name: &str, sets: &[String], file: &PipelineFile, row: &Row, time: Spa
     sets.extend(more);
     let mut words = words::command(name, &sets);
     words.extend(["--for".to_owned(), time.to_string()]);
-    Ok(WarmUp { words, collection, topics })
+    Ok(WarmUp { arguments: words, collection, topics })
 }
 
 fn source(file: &PipelineFile) -> anyhow::Result<Option<String>> {
@@ -38,7 +38,7 @@ fn source(file: &PipelineFile) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Where the warm-up writes.
+/// The destination of a warm-up.
 #[derive(Default)]
 struct Sink {
     more: Vec<String>,

@@ -11,10 +11,10 @@ use plimsoll_stream::read;
 const POOL: &str = "pool";
 const PER_PARTITION: &str = "per_partition";
 
-/// What the row replaces in the file: its own overrides, then what its columns mean.
+/// The row's overrides of the file, then those of its columns.
 ///
 /// # Errors
-/// What a column should have said.
+/// The first invalid column.
 pub fn sets(name: &str, row: &Row) -> anyhow::Result<Vec<String>> {
     let mut all = row.overrides.clone();
     all.extend(row.in_flight.map(|events| format!("in_flight.events={events}")));
@@ -42,14 +42,14 @@ fn threads(name: &str, row: &Row) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Words that run it until it has done what the row says.
+/// The arguments of a run with the limits of the row.
 pub fn of(name: &str, sets: &[String], row: &Row) -> Vec<String> {
     let after = row.duration.map(|time| ["--for".to_owned(), time.to_string()]);
     let events = row.fill.map(|fill| ["--events".to_owned(), fill.events.to_string()]);
     command(name, sets).into_iter().chain(after.into_iter().chain(events).flatten()).collect()
 }
 
-/// Words that run it with some of its values replaced.
+/// The arguments of a run with overrides.
 pub fn command(name: &str, sets: &[String]) -> Vec<String> {
     let sets = sets.iter().flat_map(|set| ["--set".to_owned(), set.clone()]);
     ["pipeline", "run", name].map(str::to_owned).into_iter().chain(sets).collect()

@@ -1,7 +1,6 @@
-//! Which CPUs a process may use: a list as `taskset` takes it, and a thread that is held to it.
+//! Pins child processes to CPUs, given as a list in the form of `taskset`.
 //!
-//! A process that is started may use what the thread that starts it may use. So nothing has to be changed in a process that
-//! runs already, none of whose threads could be missed.
+//! A new process inherits the CPUs of the thread that starts it. So the thread is pinned while it starts the process.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +9,7 @@ use std::str::FromStr;
 use anyhow::{Context, anyhow, ensure};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Some CPUs by their numbers; at least one.
+/// Numbers of CPUs; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus(BTreeSet<usize>);
 
@@ -42,10 +41,10 @@ impl fmt::Display for Cpus {
 }
 
 impl Cpus {
-    /// Checks that this process may use all of them.
+    /// Checks that this process may use all of these CPUs.
     ///
     /// # Errors
-    /// Those that it may not use, and those that it may.
+    /// The forbidden CPUs, and the allowed ones.
     pub fn check(&self) -> anyhow::Result<()> {
         let set = sched_getaffinity(None).context("ask which CPUs this process may use")?;
         let usable = Self((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect());
@@ -65,12 +64,11 @@ impl Cpus {
     }
 }
 
-/// Does something with this thread held to `cpus`, if there are any; every process and thread that is started on the way is
-/// held to them too.
+/// Calls `act` with this thread pinned to `cpus`, if there are any. New processes and threads inherit the CPUs.
 ///
 /// # Errors
-/// When the system refuses, and what `act` says.
-pub fn held<T>(cpus: Option<&Cpus>, act: impl FnOnce() -> T) -> anyhow::Result<T> {
+/// When the system refuses.
+pub fn pinned<T>(cpus: Option<&Cpus>, act: impl FnOnce() -> T) -> anyhow::Result<T> {
     let Some(cpus) = cpus else { return Ok(act()) };
     let before = sched_getaffinity(None).context("ask which CPUs this process may use")?;
     sched_setaffinity(None, &cpus.set()).map_err(|error| anyhow!("use the CPUs {cpus} only: {error}"))?;
@@ -86,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_reads_and_says_what_it_is() {
+    fn a_list_is_parsed_and_printed() {
         for (text, all) in [("0", "0"), ("0-2", "0,1,2"), (" 4 , 0-1,1", "0,1,4")] {
             assert_eq!(text.parse::<Cpus>().unwrap().to_string(), all, "{text}");
         }
@@ -97,13 +95,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_refused() {
+    fn a_missing_cpu_is_refused() {
         let message = "1000".parse::<Cpus>().unwrap().check().unwrap_err().to_string();
         assert!(message.contains("CPU 1000 cannot be used here"), "{message}");
     }
 
     #[test]
-    fn a_process_that_is_started_is_held_to_the_cpus_and_this_one_is_not() {
+    fn a_child_is_pinned_to_the_cpus_and_this_process_is_not() {
         let status = || {
             let output =
                 Command::new("grep").args(["Cpus_allowed_list", "/proc/self/status"]).output().unwrap();
@@ -112,8 +110,8 @@ mod tests {
         let first = (0..CpuSet::MAX_CPU).find(|cpu| sched_getaffinity(None).unwrap().is_set(*cpu)).unwrap();
         let before = status();
         let only: Cpus = first.to_string().parse().unwrap();
-        let there = held(Some(&only), status).unwrap();
+        let there = pinned(Some(&only), status).unwrap();
         assert_eq!(there.split_whitespace().last(), Some(first.to_string().as_str()));
-        assert_eq!((status(), held(None, status).unwrap()), (before.clone(), before));
+        assert_eq!((status(), pinned(None, status).unwrap()), (before.clone(), before));
     }
 }

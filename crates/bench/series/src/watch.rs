@@ -4,72 +4,69 @@
 
 use plimsoll_measure::clock::{Instant, SECOND_NS};
 
-use super::progress::Seen;
+use crate::progress::Seen;
 
-/// Processes that are at work use at least this share of one CPU between two looks.
+/// Busy processes use at least this share of one CPU between two looks.
 const BUSY_MIN: f64 = 0.05;
-/// Looks that a run has to end by itself when it was asked to, before it is killed.
+/// Looks between the request to end and the kill.
 const GRACE: u64 = 3;
-/// The audit waits so long for one answer, in which nothing is to be seen of it: 120 s, see `plimsoll_mongo::audit`, and some
-/// for the server to come back.
+/// The longest silence of an audit: one answer may take 120 s (`plimsoll_mongo::audit`), and the server needs time to come back.
 const AUDIT_SILENT_NS: u64 = 150 * SECOND_NS;
 
-/// How a run is watched.
+/// The limits of a watched run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Nanoseconds from one look to the next.
     pub interval_ns: u64,
-    /// After so many looks without progress it is taken for hung.
+    /// After so many looks without progress it counts as hung.
     pub hung_after: u32,
-    /// How long it may take in all, in nanoseconds.
+    /// Its longest total time, in nanoseconds.
     pub timeout_ns: u64,
 }
 
 /// One look at a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// What it wrote down.
+    /// The progress in its files.
     pub seen: Seen,
-    /// CPU that its process and that of its server have used so far, in nanoseconds.
+    /// CPU time of its process and of its server so far, in nanoseconds.
     pub cpu_ns: u64,
 }
 
-/// What is to be done.
+/// A decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
-    /// Say how far it is.
-    Say(Report),
     /// Ask it to end: SIGINT.
     Ask(Cause),
     /// End it: SIGKILL.
-    Kill(Cause),
+    Kill,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Since it began, in seconds.
+    /// Seconds since its start.
     pub elapsed_s: f64,
     /// Operations acknowledged; of a pipeline, events settled.
     pub operations: u64,
-    /// How many of them a second since the last look.
+    /// Their rate per second since the last look.
     pub rate_per_s: f64,
-    /// For how many looks there has been no progress.
+    /// Looks without progress so far.
     pub idle: u32,
 }
 
-/// Why a run was ended.
+/// The cause of a run's early end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// No progress.
     Hung,
     /// It took too long.
     Timeout,
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     Asked,
 }
 
-/// A run that is watched.
+/// A watched run.
 #[derive(Clone, Debug)]
 pub struct Watch {
     settings: Settings,
@@ -90,35 +87,35 @@ struct Ending {
 }
 
 impl Watch {
-    /// A run that begins now.
+    /// A run that starts now.
     pub const fn new(settings: Settings, now: Instant) -> Self {
         let seen = Seen { operations: 0, stretches: 0, signs: 0, audits: 0 };
         let last = Look { seen, cpu_ns: 0 };
         Self { settings, start: now, looked: now, moved: now, last, idle: 0, ending: None }
     }
 
-    /// Whether it is time to look.
+    /// Whether the next look is due.
     pub const fn is_due(&self, now: Instant) -> bool {
         now.since(self.looked) >= self.settings.interval_ns
     }
 
-    /// Takes in what was seen at a look that was due.
-    pub fn look(&mut self, now: Instant, look: Look) -> Action {
+    /// Takes in a look.
+    pub fn look(&mut self, now: Instant, look: Look) -> Report {
         let over_s = now.since(self.looked).max(1) as f64 / SECOND_NS as f64;
         let operations = look.seen.operations.saturating_sub(self.last.seen.operations);
         (self.idle, self.moved) =
             if self.has_moved(&look, over_s) { (0, now) } else { (self.idle + 1, self.moved) };
         (self.looked, self.last) = (now, look);
-        Action::Say(Report {
+        Report {
             elapsed_s: now.since(self.start) as f64 / SECOND_NS as f64,
             operations: look.seen.operations,
             rate_per_s: operations as f64 / over_s,
             idle: self.idle,
-        })
+        }
     }
 
-    /// Under load only an operation that was acknowledged counts. Before and after it, when indexes are made or documents
-    /// read back, nothing of that is seen: then every other sign of life counts, and so does work.
+    /// Under load only acknowledged operations count. Before and after it, while indexes are built or documents read back, the
+    /// files show little: then every other sign of life counts, and so does CPU time.
     fn has_moved(&self, look: &Look, over_s: f64) -> bool {
         let (now, last) = (look.seen, self.last.seen);
         let busy = look.cpu_ns.saturating_sub(self.last.cpu_ns) as f64 / SECOND_NS as f64 / over_s;
@@ -126,7 +123,7 @@ impl Watch {
         now.operations > last.operations || (!is_loading && (now.signs > last.signs || busy >= BUSY_MIN))
     }
 
-    /// What is to be done now; `asked` is whether somebody wants everything to stop.
+    /// The decision at this moment; `asked` is whether the user asked to stop.
     pub fn step(&mut self, now: Instant, asked: bool) -> Option<Action> {
         let Some(ending) = self.ending else {
             let cause = self.cause(now, asked)?;
@@ -135,11 +132,11 @@ impl Watch {
         };
         let kill = self.is_late(now, ending) && !ending.killed;
         self.ending = Some(Ending { killed: ending.killed || kill, ..ending });
-        kill.then_some(Action::Kill(ending.cause))
+        kill.then_some(Action::Kill)
     }
 
-    /// Whether a run that was asked to end has had its time. One that you asked to stop is still to read back what it wrote:
-    /// it has as long as it moves, and no longer than its timeout.
+    /// Whether a run ignored the request to end for too long. A run that the user stopped still reads back its documents: it
+    /// may take as long as it makes progress, within its timeout.
     fn is_late(&self, now: Instant, ending: Ending) -> bool {
         let grace_ns = GRACE * self.settings.interval_ns;
         if ending.cause != Cause::Asked {
@@ -150,7 +147,7 @@ impl Watch {
         silent_ns >= self.patience_ns(grace_ns) || is_over
     }
 
-    /// How long nothing need be seen: under load as long as it is said, in an audit as long as its longest answer takes.
+    /// The allowed silence: `said_ns` under load, the longest answer in an audit.
     fn patience_ns(&self, said_ns: u64) -> u64 {
         if self.last.seen.audits > 0 { said_ns.max(AUDIT_SILENT_NS) } else { said_ns }
     }
@@ -166,7 +163,7 @@ impl Watch {
         }
     }
 
-    /// Why it was ended, if it was.
+    /// The cause of its early end, if it was ended.
     pub fn ended_for(&self) -> Option<Cause> {
         self.ending.map(|ending| ending.cause)
     }
@@ -187,7 +184,7 @@ mod tests {
         Look { seen: Seen { operations, stretches, signs, audits: 0 }, cpu_ns: (cpu_s * 1e9) as u64 }
     }
 
-    /// A look at a run that has read so much back.
+    /// A look at a run that read so much back.
     fn auditing(signs: u64) -> Look {
         Look { seen: Seen { operations: 5, stretches: 9, signs, audits: signs }, cpu_ns: 0 }
     }
@@ -202,10 +199,7 @@ mod tests {
     /// Looks every ten seconds; gives the looks without progress after each.
     fn idle(looks: &[Look]) -> Vec<u32> {
         let mut watch = Watch::new(SETTINGS, at(0));
-        let report = |(number, look): (u64, &Look)| match watch.look(at(10 * number), *look) {
-            Action::Say(report) => report.idle,
-            other => panic!("{other:?}"),
-        };
+        let report = |(number, look): (u64, &Look)| watch.look(at(10 * number), *look).idle;
         (1..).zip(looks).map(report).collect()
     }
 
@@ -217,7 +211,7 @@ mod tests {
         assert!(!watch.is_due(at(19)));
         let said = watch.look(at(20), look(250, 20, 0, 0.0));
         let report = Report { elapsed_s: 20.0, operations: 250, rate_per_s: 20.0, idle: 0 };
-        assert_eq!((said, watch.step(at(20), false)), (Action::Say(report), None));
+        assert_eq!((said, watch.step(at(20), false)), (report, None));
     }
 
     #[test]
@@ -244,10 +238,7 @@ mod tests {
             watch.look(at(10 * number), Look::default());
         }
         assert_eq!(watch.step(at(30), false), Some(Action::Ask(Cause::Hung)));
-        assert_eq!(
-            (watch.step(at(59), false), watch.step(at(60), true)),
-            (None, Some(Action::Kill(Cause::Hung)))
-        );
+        assert_eq!((watch.step(at(59), false), watch.step(at(60), true)), (None, Some(Action::Kill)));
         assert_eq!((watch.step(at(70), false), watch.ended_for()), (None, Some(Cause::Hung)));
     }
 
@@ -260,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_to_stop_is_not_killed_while_it_reads_back() {
+    fn a_stopped_run_is_not_killed_while_it_reads_back() {
         let mut watch = Watch::new(SETTINGS, at(0));
         looks(&mut watch, 1..=1, auditing);
         assert_eq!(watch.step(at(10), true), Some(Action::Ask(Cause::Asked)));
@@ -268,18 +259,15 @@ mod tests {
         assert_eq!(watch.step(at(205), true), None, "it moves");
         looks(&mut watch, 21..=32, |_| auditing(20));
         assert_eq!(watch.step(at(329), true), None);
-        assert_eq!(watch.step(at(330), true), Some(Action::Kill(Cause::Asked)), "beyond its timeout");
+        assert_eq!(watch.step(at(330), true), Some(Action::Kill), "beyond its timeout");
 
         let mut silent = Watch::new(SETTINGS, at(0));
         assert_eq!(silent.step(at(1), true), Some(Action::Ask(Cause::Asked)));
-        assert_eq!(
-            (silent.step(at(30), true), silent.step(at(31), true)),
-            (None, Some(Action::Kill(Cause::Asked)))
-        );
+        assert_eq!((silent.step(at(30), true), silent.step(at(31), true)), (None, Some(Action::Kill)));
     }
 
     #[test]
-    fn it_is_asked_to_end_when_its_time_is_over_or_somebody_wants_to_stop() {
+    fn it_is_asked_to_end_at_its_timeout_or_when_the_user_stops() {
         let mut late = Watch::new(SETTINGS, at(0));
         assert_eq!(late.step(at(299), false), None);
         assert_eq!(late.step(at(300), false), Some(Action::Ask(Cause::Timeout)));

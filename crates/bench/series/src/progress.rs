@@ -7,42 +7,42 @@ use std::path::{Path, PathBuf};
 use plimsoll_measure::event::Event;
 use plimsoll_measure::stream::{Count, Second};
 
-/// Where a run directory keeps its events, and that of a pipeline its seconds.
+/// The events in a run directory, and the seconds in a pipeline's directory.
 const EVENTS: &str = "events.ndjson";
 const SECONDS: &str = "seconds.ndjson";
-/// What is read of a file at one look, at most, in bytes; the rest is read at the next.
+/// The most bytes that one look reads of a file; the next look reads the rest.
 const READ_BYTES_MAX: u64 = 8 << 20;
 
-/// What was seen of a run so far. Every number only grows.
+/// The progress of a run so far. Every number only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Operations acknowledged; of a pipeline, events settled.
+    /// Acknowledged operations; for a pipeline, settled events.
     pub operations: u64,
-    /// Stretches of load that were written down, whether anything was acknowledged in them or not.
+    /// Recorded intervals of load, with or without acknowledged operations.
     pub stretches: u64,
     /// Other signs of life.
     pub signs: u64,
-    /// How many of these say how far the audit is: once there is one, there is no load any more.
+    /// Signs of the audit among them: its first one ends the load.
     pub audits: u64,
 }
 
-/// Something that tells how far a run is.
+/// A reader of a run's progress.
 pub trait Progress {
-    /// What was seen so far.
+    /// The progress so far.
     fn look(&mut self) -> Seen;
 
-    /// What it calls that which it counts.
+    /// The counted thing.
     fn unit(&self) -> &'static str;
 }
 
-/// A file that grows by lines, read on from where the last look ended.
+/// A growing file of lines. Each look continues where the last one ended.
 #[derive(Debug)]
 struct Lines {
     path: PathBuf,
     offset: u64,
 }
 
-/// The events of a run directory, read on from where the last look ended.
+/// The events of a run directory. Each look continues where the last one ended.
 #[derive(Debug)]
 pub struct Events {
     lines: Lines,
@@ -50,7 +50,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The events of the run in `directory`, which need not be there yet.
+    /// The events of the run in `directory`, which may be missing yet.
     pub fn of(directory: &Path) -> Self {
         Self { lines: Lines::of(directory.join(EVENTS)), seen: Seen::default() }
     }
@@ -61,14 +61,14 @@ impl Lines {
         Self { path, offset: 0 }
     }
 
-    /// What was appended since the last look, up to its last line end.
+    /// The lines that were appended since the last look.
     fn appended(&mut self) -> std::io::Result<String> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.offset))?;
         let mut bytes = Vec::new();
         file.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        // A line longer than a look would never be passed.
+        // Without this a line longer than a look would stop the reader for ever.
         let whole = if whole == 0 && bytes.len() as u64 == READ_BYTES_MAX { bytes.len() } else { whole };
         self.offset += whole as u64;
         Ok(String::from_utf8_lossy(&bytes[..whole]).into_owned())
@@ -84,7 +84,7 @@ impl Progress for Events {
                     self.seen.stretches += 1;
                     self.seen.operations += interval.operations.values().map(|line| line.count).sum::<u64>();
                 }
-                // The observer looks at the server whether the load goes on or not.
+                // The observer samples the server with and without progress.
                 Ok(Event::Server(_)) => {}
                 Ok(Event::Auditing { .. }) => {
                     self.seen.signs += 1;
@@ -101,7 +101,7 @@ impl Progress for Events {
     }
 }
 
-/// The seconds of a pipeline's directory, likewise. What a pipeline has settled is its progress.
+/// The seconds of a pipeline's directory. Its progress is its settled events.
 #[derive(Debug)]
 pub struct Seconds {
     lines: Lines,
@@ -109,7 +109,7 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// The seconds of the pipeline in `directory`, which need not be there yet.
+    /// The seconds of the pipeline in `directory`, which may be missing yet.
     pub fn of(directory: &Path) -> Self {
         Self { lines: Lines::of(directory.join(SECONDS)), seen: Seen::default() }
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_on_from_the_last_look_and_a_half_line_waits_for_its_end() {
+    fn each_look_continues_and_half_a_line_waits_for_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(EVENTS);
         let mut events = Events::of(dir.path());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pipeline_has_settled_is_its_progress() {
+    fn settled_events_are_the_progress_of_a_pipeline() {
         let dir = tempfile::tempdir().unwrap();
         let second = |written, filtered| {
             let counts = [("written_events", written), ("filtered_events", filtered), ("read_events", 99)];

@@ -1,0 +1,146 @@
+//! Runs this program, or another build of it, as a child process that ends with this process, and watches it.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use plimsoll_measure::clock;
+use plimsoll_process::procfs::started_by;
+use plimsoll_process::{Child, Lifetime};
+use plimsoll_run::reexec;
+use plimsoll_run::system::cpu_ns;
+
+use crate::cpus::{Cpus, pinned};
+use crate::progress::Progress;
+use crate::watch::{Action, Cause, Look, Report, Watch};
+
+/// The time between two looks at the process, in which a request to stop waits.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A child process to start.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The program; this one if absent.
+    pub program: Option<&'a Path>,
+    /// Its arguments, without the directory.
+    pub arguments: &'a [String],
+    /// Its run directory.
+    pub out: &'a Path,
+    /// The file of its messages; they go where those of this process go if absent.
+    pub log: Option<&'a Path>,
+    /// The CPUs that it may use.
+    pub cpus: Option<&'a Cpus>,
+}
+
+/// A child process that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// When it was started, in milliseconds since 1970.
+    pub from_ms: u64,
+    /// When it had ended, in the same unit.
+    pub to_ms: u64,
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// Why this process ended it, if it did.
+    pub cause: Option<Cause>,
+}
+
+impl Ended {
+    /// Its exit code, if it has one.
+    pub fn code(&self) -> Option<u8> {
+        self.status.code().and_then(|code| u8::try_from(code).ok())
+    }
+}
+
+impl Start<'_> {
+    /// Starts it in its own process group, so that Ctrl-C reaches it through this process and once only. It is asked to end
+    /// when this process ends, even by a kill: nobody would watch it.
+    fn spawn(&self) -> anyhow::Result<Child> {
+        let mut command = self.program.map_or_else(reexec::command, Command::new);
+        reexec::give(&mut command, self.arguments.iter().cloned());
+        command.arg("--out").arg(self.out).stdin(Stdio::null()).stdout(Stdio::null());
+        if let Some(log) = self.log {
+            command.stderr(File::create(log).with_context(|| format!("write {}", log.display()))?);
+        }
+        let start = || format!("start {}", self.program.unwrap_or(reexec::program()).display());
+        pinned(self.cpus, || Child::run(command, Lifetime::Asked))?.with_context(start)
+    }
+
+    /// Runs it to its end. When `flag` is set, it is asked to end; a watchdog may end it earlier.
+    ///
+    /// # Errors
+    /// When it cannot be started, or not be asked to end.
+    pub fn run(&self, flag: &AtomicBool, mut watchdog: Option<Watchdog<'_>>) -> anyhow::Result<Ended> {
+        let from_ms = clock::wall_ms();
+        let child = self.spawn()?;
+        let mut is_asked = false;
+        let status = loop {
+            if let Some(status) = child.wait(POLL) {
+                break status;
+            }
+            let is_over = flag.load(Ordering::Relaxed);
+            match &mut watchdog {
+                Some(watchdog) => watchdog.step(&child, is_over),
+                None if is_over && !is_asked => {
+                    is_asked = true;
+                    child.interrupt().context("ask a run to end")?;
+                }
+                None => {}
+            }
+        };
+        let cause = watchdog.and_then(|watchdog| watchdog.watch.ended_for());
+        Ok(Ended { from_ms, to_ms: clock::wall_ms(), status, cause })
+    }
+}
+
+/// Watches the progress of a child process.
+pub struct Watchdog<'a> {
+    /// Its decisions.
+    pub watch: Watch,
+    /// The files that show its progress.
+    pub progress: Box<dyn Progress>,
+    /// Processes of the server.
+    pub servers: Vec<u32>,
+    /// Prints a message.
+    pub say: &'a dyn Fn(Message),
+}
+
+/// A message of the watchdog.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Message {
+    /// The progress.
+    Progress(Report),
+    /// It was asked to end.
+    Asked(Cause),
+    /// It was killed.
+    Killed,
+}
+
+impl Watchdog<'_> {
+    fn step(&mut self, child: &Child, is_over: bool) {
+        let now = clock::now();
+        if self.watch.is_due(now) {
+            // What the run starts by itself, such as a server, works for it.
+            let pids = self.servers.iter().copied().chain([child.pid()]).chain(started_by(child.pid()));
+            let cpu_ns = cpu_ns(&pids.collect::<Vec<_>>());
+            let report = self.watch.look(now, Look { seen: self.progress.look(), cpu_ns });
+            (self.say)(Message::Progress(report));
+        }
+        match self.watch.step(now, is_over) {
+            Some(Action::Ask(cause)) => {
+                (self.say)(Message::Asked(cause));
+                // A process that does not react is killed when its time is over.
+                child.interrupt().unwrap_or_default();
+            }
+            Some(Action::Kill) => {
+                (self.say)(Message::Killed);
+                // A process that does not end at once is waited for.
+                child.kill().unwrap_or_default();
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Orders the runs of a series: in rounds, so that what changes on the machine meets every subject.
+
+/// One run of a series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Its number, from 1, in the order in which runs are made.
+    pub number: u32,
+    /// The index of its subject: a test, a cell or a side.
+    pub subject: usize,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+}
+
+/// The order of the subjects within a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Every round in the same order.
+    Same,
+    /// Every second round backwards, so that no subject always follows the same other one.
+    Alternating,
+}
+
+/// Every run of a series: each subject once, then each that has another repetition, and so on.
+pub fn turns(repetitions: &[u32], order: Order) -> Vec<Turn> {
+    let round = |repetition: u32| {
+        let mut round: Vec<_> =
+            (0..repetitions.len()).filter(|subject| repetition <= repetitions[*subject]).collect();
+        if order == Order::Alternating && repetition.is_multiple_of(2) {
+            round.reverse();
+        }
+        round.into_iter().map(move |subject| (subject, repetition))
+    };
+    let rounds = (1..=repetitions.iter().copied().max().unwrap_or(0)).flat_map(round);
+    (1..).zip(rounds).map(|(number, (subject, repetition))| Turn { number, subject, repetition }).collect()
+}
+
+impl Turn {
+    /// A directory named after the run's subject; with its repetition, if the subject has several.
+    pub fn directory(&self, name: &str, repetitions: u32) -> String {
+        let round = if repetitions > 1 { format!("-r{}", self.repetition) } else { String::new() };
+        format!("{:03}-{name}{round}", self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_are_interleaved_and_the_order_alternates() {
+        let names = ["a", "b", "c"];
+        let directories = |repetitions: &[u32], order| -> Vec<String> {
+            let name = |turn: Turn| turn.directory(names[turn.subject], repetitions[turn.subject]);
+            turns(repetitions, order).into_iter().map(name).collect()
+        };
+        let expected = ["001-a-r1", "002-b", "003-c-r1", "004-c-r2", "005-a-r2", "006-a-r3"];
+        assert_eq!(directories(&[3, 1, 2], Order::Alternating), expected);
+        let expected = ["001-a-r1", "002-b-r1", "003-a-r2", "004-b-r2"];
+        assert_eq!(directories(&[2, 2], Order::Same), expected);
+        assert!(turns(&[], Order::Same).is_empty());
+    }
+}
