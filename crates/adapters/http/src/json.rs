@@ -5,7 +5,6 @@ pub(crate) use path::Path;
 pub(crate) use render::{document, percent, plain};
 pub(crate) use scan::find;
 pub(crate) use stamp::{Stamp, StampForm, Stamps};
-pub(crate) use walk::Elements;
 
 mod decimal;
 mod found;
@@ -14,4 +13,3 @@ mod path;
 mod render;
 mod scan;
 mod stamp;
-mod walk;

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::json::{self, Elements, Stamps};
+use plimsoll_element::{self as element, Element};
+
+use crate::json::{self, Stamps};
 use crate::setup::{Body, Call, Piece, Values};
 
 /// A request's bytes and reusable work buffers.
@@ -104,26 +106,25 @@ impl Room {
 
     fn url(&mut self, call: &Call, field: usize, out: &mut Vec<u8>, stamps: &mut Stamps) {
         let Self { values, scratch, .. } = self;
-        if let Some((kind, value)) = find(call, values, field) {
-            json::percent(kind, value, scratch, out, stamps);
+        if let Some(element) = find(call, values, field) {
+            json::percent(&element, scratch, out, stamps);
         }
     }
 
     /// Appends a field to a header. Replaces control characters, which could end the line.
     fn header(&self, call: &Call, field: usize, out: &mut Vec<u8>, stamps: &mut Stamps) {
         let start = out.len();
-        if let Some((kind, value)) = find(call, &self.values, field) {
-            json::plain(kind, value, out, stamps);
+        if let Some(element) = find(call, &self.values, field) {
+            json::plain(&element, out, stamps);
         }
         out[start..].iter_mut().filter(|byte| byte.is_ascii_control()).for_each(|byte| *byte = b'_');
     }
 }
 
-/// A field's type and value; `None` if this document lacks it.
-fn find<'a>(call: &Call, values: &'a [u8], field: usize) -> Option<(u8, &'a [u8])> {
+/// A field; `None` if this document lacks it.
+fn find<'a>(call: &Call, values: &'a [u8], field: usize) -> Option<Element<'a>> {
     let name = call.with.as_ref()?.names.get(field)?;
-    let element = Elements::of(values).find(|element| element.key == name.as_bytes())?;
-    Some((element.kind, element.value))
+    element::find(values, name.as_bytes())
 }
 
 #[cfg(test)]

@@ -11,6 +11,4 @@ pub mod document;
 pub mod positions;
 pub mod topics;
 
-mod encode;
 mod reply;
-mod walk;

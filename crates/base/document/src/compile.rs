@@ -3,8 +3,10 @@
 
 use std::rc::Rc;
 
+use plimsoll_element::kind;
+
 use crate::fill::{Chooser, Fill};
-use crate::node::{ARRAY, BINARY, DOCUMENT, Family, Hole, Node, STRING, Shape};
+use crate::node::{Family, Hole, Node, Shape};
 use crate::parse::FieldNodes;
 use crate::random::{Odds, stride};
 use crate::size::Lengths;
@@ -105,7 +107,7 @@ pub(crate) fn head(fields: &[(String, Rc<Node>)], pad: &str) -> Vec<Op> {
     let mut builder = Builder::default();
     builder.raw(&[0; 4]);
     builder.fields(fields, &[]);
-    builder.raw(&[STRING]);
+    builder.raw(&[kind::STRING]);
     builder.raw(pad.as_bytes());
     builder.raw(&[0]);
     builder.finish()
@@ -124,10 +126,10 @@ fn kind(shape: &Shape) -> Option<u8> {
     match shape {
         Shape::Constant { kind, .. } => Some(*kind),
         Shape::Hole(hole) => Some(hole.kind),
-        Shape::Text(_) | Shape::Family(_) | Shape::Pad { .. } => Some(STRING),
-        Shape::Bytes(_) => Some(BINARY),
-        Shape::Document(_) => Some(DOCUMENT),
-        Shape::Array(_) | Shape::Repeat { .. } => Some(ARRAY),
+        Shape::Text(_) | Shape::Family(_) | Shape::Pad { .. } => Some(kind::STRING),
+        Shape::Bytes(_) => Some(kind::BINARY),
+        Shape::Document(_) => Some(kind::DOCUMENT),
+        Shape::Array(_) | Shape::Repeat { .. } => Some(kind::ARRAY),
         Shape::Pick { .. } => None,
         Shape::Optional { value, .. } => kind(&value.shape),
     }

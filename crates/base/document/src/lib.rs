@@ -58,6 +58,7 @@ mod arithmetic;
 
 pub use error::Error;
 pub use file::{Encoded, FileSource, PastEnd, Reading};
+pub use plimsoll_element::DEPTH_MAX;
 pub use program::Program;
 pub use ranks::{EXPONENT_MAX, Ranks};
 pub use settings::{IdForm, Identity, STAMP_FIELD, Settings};
@@ -66,9 +67,6 @@ pub use template::Template;
 
 /// The largest document that MongoDB stores, in bytes of BSON (16 MiB).
 pub const DOCUMENT_BYTES_MAX: usize = 16_777_216;
-
-/// The maximum nesting of documents and arrays: MongoDB's limit.
-pub const DEPTH_MAX: usize = 100;
 
 /// The maximum number of items of a generated array.
 pub const ARRAY_ITEMS_MAX: usize = 1_000_000;

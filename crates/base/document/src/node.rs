@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use plimsoll_element::kind;
+
 use crate::distribution::Whole;
 use crate::fill::{Chooser, Fill};
 use crate::random::Odds;
@@ -56,7 +58,7 @@ impl Hole {
     /// A string of `prefix` and the bytes to fill.
     pub(crate) fn string(prefix: &str, width: usize, fill: Fill) -> Self {
         let before = [&string_length(prefix.len() + width), prefix.as_bytes()].concat();
-        Self { kind: STRING, before, fill, width, after: vec![0] }
+        Self { kind: kind::STRING, before, fill, width, after: vec![0] }
     }
 
     fn len(&self) -> usize {
@@ -71,15 +73,6 @@ pub(crate) struct Family {
     pub(crate) digits: usize,
     pub(crate) numbers: Whole,
 }
-
-/// The type byte of a string.
-pub(crate) const STRING: u8 = 0x02;
-/// The type byte of a document.
-pub(crate) const DOCUMENT: u8 = 0x03;
-/// The type byte of an array.
-pub(crate) const ARRAY: u8 = 0x04;
-/// The type byte of binary data.
-pub(crate) const BINARY: u8 = 0x05;
 
 /// The bytes of a string besides its text: the length and the final zero.
 pub(crate) const STRING_FRAME: usize = 5;

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use plimsoll_element::kind;
+
 use crate::compile::{self, Op};
 use crate::error::Error;
 use crate::fill::{Fill, fill_text};
@@ -38,7 +40,9 @@ impl Program {
     pub fn compile(template: &Template, settings: &Settings) -> Result<Self, Error> {
         let mut fields = parse::parse(template, settings, &GENERATORS)?;
         fields.splice(0..0, id_field(settings.id));
-        fields.extend(settings.stamp.iter().map(|name| (name.clone(), identity_node(0x12, 8, Fill::Stamp))));
+        fields.extend(
+            settings.stamp.iter().map(|name| (name.clone(), identity_node(kind::INT64, 8, Fill::Stamp))),
+        );
         Self::of_fields(fields, settings)
     }
 
@@ -106,7 +110,7 @@ impl Program {
 /// The field of the receipt, if it is ours.
 fn id_field(form: IdForm) -> Option<(String, Rc<Node>)> {
     let node = match form {
-        IdForm::ObjectId => identity_node(0x07, 12, Fill::Receipt),
+        IdForm::ObjectId => identity_node(kind::OBJECT_ID, 12, Fill::Receipt),
         IdForm::String => Node::new(Shape::Hole(Hole::string("", 24, Fill::ReceiptText)), 0, 0),
         IdForm::User => Node::new(Shape::Hole(Hole::string("user", ycsb_id::DIGITS, Fill::YcsbId)), 0, 0),
         IdForm::Own => return None,

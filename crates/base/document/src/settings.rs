@@ -62,7 +62,7 @@ pub struct Identity {
 
 impl Identity {
     /// The receipt as 24 lower-case hexadecimal digits.
-    pub(crate) fn hex(&self) -> [u8; 24] {
+    pub fn hex(&self) -> [u8; 24] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0; 24];
         for (pair, byte) in text.chunks_exact_mut(2).zip(self.id) {

@@ -1,9 +1,9 @@
 //! Runs any command on the hot path, with a reusable buffer for its body.
 
 use bson::{RawDocument, RawDocumentBuf};
+use plimsoll_element::append;
 
 use crate::connection::Connection;
-use crate::encode;
 use crate::error::{Error, ServerError, TooLarge};
 use crate::find::FindReply;
 use crate::frame::{self, Message};
@@ -46,15 +46,15 @@ impl Call {
     pub fn body(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), TooLarge> {
         self.bytes.clear();
         let message = frame::start(&mut self.bytes, 0, 0, 0);
-        let document = encode::start(&mut self.bytes);
+        let document = append::open(&mut self.bytes);
         write(&mut self.bytes);
-        encode::string(&mut self.bytes, "$db", &self.db);
+        append::string(&mut self.bytes, "$db", &self.db);
         let fits = TooLarge::check(self.bytes.len(), self.bytes_max);
         if fits.is_err() {
             self.bytes.clear();
             return fits;
         }
-        encode::end(&mut self.bytes, document);
+        append::close(&mut self.bytes, document);
         frame::finish(&mut self.bytes, message);
         fits
     }
@@ -163,8 +163,8 @@ mod tests {
         let mut call = Call::new("d", &Limits::default());
         for n in [1, 2] {
             call.body(|out| {
-                encode::string(out, "count", "c");
-                encode::int32(out, "limit", n);
+                append::string(out, "count", "c");
+                append::int32(out, "limit", n);
             })
             .unwrap();
             assert_eq!(body(&call), doc! {"count": "c", "limit": n, "$db": "d"});
@@ -176,7 +176,7 @@ mod tests {
         let limits = Limits { max_bson_object_bytes: 100, ..Limits::default() };
         let mut call = Call::new("d", &limits);
         let large = "x".repeat(SLACK + 100);
-        assert!(call.body(|out| encode::string(out, "ping", &large)).is_err());
+        assert!(call.body(|out| append::string(out, "ping", &large)).is_err());
         assert_eq!(call.bytes(), 0);
     }
 }

@@ -5,12 +5,12 @@ use std::io;
 use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
+use plimsoll_element::append;
 use plimsoll_net::Stream;
 
 use crate::address::Address;
 use crate::compress::Compressor;
-use crate::element::Malformed;
-use crate::encode;
+use crate::error::Malformed;
 use crate::error::{Error, ServerError, TooLarge};
 use crate::frame::{self, Message};
 use crate::hello::{Hello, Limits};
@@ -114,10 +114,10 @@ impl Connection {
         let body = body.as_bytes();
         let mut out = Vec::with_capacity(frame::LEN_MIN + body.len() + db.len() + 16);
         let message = frame::start(&mut out, self.transport.next_request_id(), 0, 0);
-        let document = encode::start(&mut out);
-        out.extend_from_slice(&body[4..body.len() - 1]);
-        encode::string(&mut out, "$db", db);
-        encode::end(&mut out, document);
+        let document = append::open(&mut out);
+        append::elements(&mut out, body);
+        append::string(&mut out, "$db", db);
+        append::close(&mut out, document);
         frame::finish(&mut out, message);
         TooLarge::check(out.len(), self.hello.limits.max_message_bytes as usize)?;
         Ok(out)

@@ -3,10 +3,21 @@
 use std::io;
 use std::time::Duration;
 
+use plimsoll_element::{Damage, Element, Elements};
 use plimsoll_net::{ConnectError, TlsError};
 
 use crate::address::Address;
-use crate::element::{Element, Elements, Malformed};
+
+/// Bytes that break MongoDB's protocol, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub &'static str);
+
+impl From<Damage> for Malformed {
+    fn from(damage: Damage) -> Self {
+        Self(damage.as_str())
+    }
+}
 
 /// A failed command, find or connection attempt.
 #[derive(Debug, thiserror::Error)]
@@ -187,7 +198,7 @@ fn text(element: &Element<'_>) -> String {
 
 fn labels(element: &Element<'_>) -> Result<Vec<String>, Malformed> {
     let Some(array) = element.as_array() else { return Ok(Vec::new()) };
-    Elements::of(array)?.map(|label| label.map(|label| text(&label))).collect()
+    Elements::of(array)?.map(|label| Ok(text(&label?))).collect()
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@
 //! name, documents) and an optional CRC-32C. See the "OP_MSG" page of MongoDB's wire protocol specification.
 
 use bson::RawDocument;
+use plimsoll_element as element;
+use plimsoll_element::append;
 
-use crate::element::{self, Malformed};
-use crate::encode;
+use crate::error::Malformed;
 
 /// The opcode of OP_MSG.
 pub const OPCODE: i32 = 2013;
@@ -199,7 +200,7 @@ pub fn start(out: &mut Vec<u8>, request_id: i32, response_to: i32, flags: u32) -
 /// # Panics
 /// If the message is longer than 2 GiB.
 pub fn finish(out: &mut [u8], at: usize) {
-    encode::patch_len(out, at);
+    append::patch_len(out, at);
 }
 
 /// Replaces the request id of a complete message.
@@ -224,13 +225,13 @@ mod tests {
 
     fn sequence(name: &str, documents: &[&RawDocument]) -> Vec<u8> {
         let mut out = vec![1];
-        let at = encode::start(&mut out);
+        let at = append::open(&mut out);
         out.extend_from_slice(name.as_bytes());
         out.push(0);
         for document in documents {
             out.extend_from_slice(document.as_bytes());
         }
-        encode::patch_len(&mut out, at);
+        append::patch_len(&mut out, at);
         out
     }
 
@@ -284,7 +285,7 @@ mod tests {
             assert!(Message::parse_reply(&bytes[..len], 9).is_err());
             let mut shorter = bytes[..len].to_vec();
             if len >= 4 {
-                encode::patch_len(&mut shorter, 0);
+                append::patch_len(&mut shorter, 0);
             }
             assert!(Message::parse_reply(&shorter, 9).is_err(), "cut at {len} with the length corrected");
         }

@@ -14,8 +14,7 @@ pub use class::Class;
 pub use compress::Compressor;
 pub use connection::Connection;
 pub use credential::Credential;
-pub use element::Malformed;
-pub use error::{Error, ServerError, TooLarge};
+pub use error::{Error, Malformed, ServerError, TooLarge};
 pub use find::{Cursor, Documents, FindReply, FindRequest, FindSpec, ReadPreference};
 pub use frame::Message;
 pub use hello::{Hello, Limits};
@@ -52,6 +51,3 @@ mod reply_buffer;
 
 pub mod frame;
 pub mod untrusted;
-
-mod element;
-mod encode;

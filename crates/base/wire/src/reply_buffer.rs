@@ -4,7 +4,7 @@
 use plimsoll_net::Receive;
 
 use crate::compress::{Compressor, Unpacker};
-use crate::element::Malformed;
+use crate::error::Malformed;
 use crate::frame;
 
 /// The first size in bytes. The reply to a write is much smaller, so that one read takes all of it.

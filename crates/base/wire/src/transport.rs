@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_net::{Channel, Stream};
 
 use crate::compress::{Compressor, Packer};
-use crate::element::Malformed;
+use crate::error::Malformed;
 use crate::frame;
 use crate::reply_buffer::ReplyBuffer;
 

@@ -3,7 +3,7 @@
 use plimsoll_net::Receive;
 
 use crate::compress::Compressor;
-use crate::element::Malformed;
+use crate::error::Malformed;
 use crate::error::ServerError;
 use crate::find::FindReply;
 use crate::frame::{self, Message};

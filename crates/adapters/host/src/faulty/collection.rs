@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use bson::oid::ObjectId;
-
-use super::scan;
+use plimsoll_element as element;
 
 /// What a document costs besides its own bytes and its key's: two pointers with lengths, a place in the index, and what
 /// the allocator adds.
@@ -47,20 +46,16 @@ pub(crate) fn cost(key: &[u8], document: &[u8]) -> u64 {
 /// The key of a document: the type byte and the bytes of its `_id`. Numbers of different types are different keys here,
 /// which they are not for MongoDB.
 pub(crate) fn key(document: &[u8]) -> Option<Box<[u8]>> {
-    let id = scan::find(document, b"_id")?;
-    Some(key_of(id.kind, &document[id.value]))
+    element::find(document, b"_id").map(|id| key_of(id.kind, id.value))
 }
 
 pub(crate) fn key_of(kind: u8, value: &[u8]) -> Box<[u8]> {
-    let mut key = Vec::with_capacity(1 + value.len());
-    key.push(kind);
-    key.extend_from_slice(value);
-    key.into_boxed_slice()
+    [&[kind], value].concat().into_boxed_slice()
 }
 
 /// The same document under another `_id`, which comes first.
 pub(crate) fn with_id(document: &[u8], id: ObjectId) -> Box<[u8]> {
-    let old = scan::find(document, b"_id").map_or(4..4, |element| element.start..element.value.end);
+    let old = element::find(document, b"_id").map_or(4..4, |id| id.range_in(document));
     let mut out = Vec::with_capacity(document.len() + 17);
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(b"\x07_id\0");

@@ -4,9 +4,9 @@ use std::ops::Bound;
 
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
+use plimsoll_element::{kind, valid};
 
 use super::collection;
-use super::scan;
 
 /// Which documents are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,30 +30,28 @@ impl Filter {
     /// # Errors
     /// [`NotKnown`] for any other.
     pub(crate) fn parse(filter: &RawDocument) -> Result<Self, NotKnown> {
-        let bytes = filter.as_bytes();
-        let mut elements = scan::elements(bytes, 0..bytes.len());
+        let mut elements = valid(filter.as_bytes());
         let Some(element) = elements.next() else { return Ok(Filter::All) };
-        if &bytes[element.key.clone()] != b"_id" || elements.next().is_some() {
+        if element.key != b"_id" || elements.next().is_some() {
             return Err(NotKnown);
         }
         match filter.get("_id") {
             Ok(Some(RawBsonRef::Document(inner))) if has_operators(inner) => Filter::parse_operators(inner),
-            Ok(Some(_)) => Ok(Filter::Key(collection::key_of(element.kind, &bytes[element.value]))),
+            Ok(Some(_)) => Ok(Filter::Key(collection::key_of(element.kind, element.value))),
             _ => Err(NotKnown),
         }
     }
 
     fn parse_operators(operators: &RawDocument) -> Result<Self, NotKnown> {
-        let bytes = operators.as_bytes();
         let (mut low, mut high) = (Bound::Unbounded, Bound::Unbounded);
-        for element in scan::elements(bytes, 0..bytes.len()) {
-            let key = collection::key_of(element.kind, &bytes[element.value.clone()]);
-            match (&bytes[element.key.clone()], element.kind) {
+        for element in valid(operators.as_bytes()) {
+            let key = collection::key_of(element.kind, element.value);
+            match (element.key, element.kind) {
                 (b"$eq", _) => return Ok(Filter::Key(key)),
-                (b"$gt", 0x07) => low = Bound::Excluded(key),
-                (b"$gte", 0x07) => low = Bound::Included(key),
-                (b"$lt", 0x07) => high = Bound::Excluded(key),
-                (b"$lte", 0x07) => high = Bound::Included(key),
+                (b"$gt", kind::OBJECT_ID) => low = Bound::Excluded(key),
+                (b"$gte", kind::OBJECT_ID) => low = Bound::Included(key),
+                (b"$lt", kind::OBJECT_ID) => high = Bound::Excluded(key),
+                (b"$lte", kind::OBJECT_ID) => high = Bound::Included(key),
                 _ => return Err(NotKnown),
             }
         }
@@ -66,7 +64,7 @@ impl Filter {
             Filter::All => true,
             Filter::Key(key) => collection::key(document).as_ref() == Some(key),
             Filter::Range(low, high) => {
-                let key = collection::key(document).filter(|key| key.first() == Some(&0x07));
+                let key = collection::key(document).filter(|key| key.first() == Some(&kind::OBJECT_ID));
                 key.is_some_and(|key| std::ops::RangeBounds::contains(&(low.as_ref(), high.as_ref()), &key))
             }
         }

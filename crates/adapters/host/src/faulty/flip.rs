@@ -2,14 +2,11 @@
 
 use std::ops::Range;
 
+use plimsoll_element::{DEPTH_MAX, kind, valid};
 use plimsoll_measure::random::{STEP, mix};
-
-use super::scan;
 
 /// How many bytes are looked at, at most; a longer document is flipped near its beginning.
 const CANDIDATES_MAX: usize = 4096;
-/// How deep documents are looked into, at most: MongoDB's own limit of nesting.
-const DEPTH_MAX: usize = 100;
 
 /// The byte and the bit (as a mask) to flip in a document, by a number that makes the choice; `None` if it has no content
 /// but its `_id`.
@@ -38,17 +35,18 @@ enum Kind {
 type Candidates = Vec<(usize, Kind)>;
 
 fn collect(bytes: &[u8], document: Range<usize>, depth: usize, found: &mut Candidates) {
-    for element in scan::elements(bytes, document) {
-        let is_id = depth == 0 && &bytes[element.key.clone()] == b"_id";
+    for element in valid(&bytes[document]) {
+        let is_id = depth == 0 && element.key == b"_id";
         if is_id || found.len() >= CANDIDATES_MAX || depth > DEPTH_MAX {
             continue;
         }
+        let value = element.value_in(bytes);
         match element.kind {
-            0x03 | 0x04 => collect(bytes, element.value, depth + 1, found),
-            0x08 => add(element.value, Kind::Low, found),
-            0x01 | 0x07 | 0x09 | 0x10 | 0x11 | 0x12 | 0x13 => add(element.value, Kind::Any, found),
-            0x02 => add_text(bytes, element.value, found),
-            0x05 => add(element.value.start + 5..element.value.end, Kind::Any, found),
+            kind::DOCUMENT | kind::ARRAY => collect(bytes, value, depth + 1, found),
+            kind::BOOLEAN => add(value, Kind::Low, found),
+            0x01 | 0x07 | 0x09 | 0x10 | 0x11 | 0x12 | 0x13 => add(value, Kind::Any, found),
+            kind::STRING => add_text(bytes, value, found),
+            kind::BINARY => add(value.start + 5..value.end, Kind::Any, found),
             _ => {}
         }
     }

@@ -22,7 +22,6 @@ mod cursor;
 mod filter;
 mod flip;
 mod insert;
-mod scan;
 mod store;
 
 use store::Store;

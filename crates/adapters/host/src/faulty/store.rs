@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bson::oid::ObjectId;
 use bson::{Bson, RawDocument};
+use plimsoll_element::kind;
 
 use super::collection::{self, Collection};
 use super::cursor::Cursor;
@@ -130,7 +131,7 @@ impl Store {
         let twin = collection::with_id(&document, copy);
         let collection = self.collection(namespace);
         collection.store(key, document);
-        collection.store(collection::key_of(0x07, &copy.bytes()), twin);
+        collection.store(collection::key_of(kind::OBJECT_ID, &copy.bytes()), twin);
     }
 
     fn victim(&self, namespace: &str, document: &[u8]) -> Victim {

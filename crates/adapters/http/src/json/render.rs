@@ -6,11 +6,9 @@
 use base64::engine::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use plimsoll_element::{Element, kind, valid};
+
 use super::stamp::{Stamp, StampForm, Stamps};
-use super::walk::{
-    ARRAY, BINARY, BOOL, DATE, DECIMAL, DOCUMENT, DOUBLE, Elements, INT32, INT64, OBJECT_ID, SUBTYPE_UUID,
-    TEXT, binary, text,
-};
 use super::{decimal, moment};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -21,84 +19,84 @@ const BASE64_PART: usize = 48;
 /// Appends a document as a JSON object.
 pub(crate) fn document(bytes: &[u8], out: &mut Vec<u8>, stamps: &mut Stamps) {
     out.push(b'{');
-    for (index, element) in Elements::of(bytes).enumerate() {
+    for (index, element) in valid(bytes).enumerate() {
         if index > 0 {
             out.push(b',');
         }
         quoted(element.key, out);
         out.push(b':');
-        value(element.kind, element.value, out, stamps);
+        value(&element, out, stamps);
     }
     out.push(b'}');
 }
 
 /// Appends a value as JSON.
-fn value(kind: u8, value: &[u8], out: &mut Vec<u8>, stamps: &mut Stamps) {
-    match kind {
-        DOCUMENT => document(value, out, stamps),
-        ARRAY => array(value, out, stamps),
-        TEXT => quoted(text(value), out),
-        _ if is_bare(kind, value) => plain(kind, value, out, stamps),
+fn value(element: &Element<'_>, out: &mut Vec<u8>, stamps: &mut Stamps) {
+    match element.kind {
+        kind::DOCUMENT => document(element.value, out, stamps),
+        kind::ARRAY => array(element.value, out, stamps),
+        kind::STRING => quoted(element.as_text().unwrap_or_default(), out),
+        _ if is_bare(element) => plain(element, out, stamps),
         _ => {
             out.push(b'"');
-            plain(kind, value, out, stamps);
+            plain(element, out, stamps);
             out.push(b'"');
         }
     }
 }
 
 /// Whether JSON writes the value without quotation marks.
-fn is_bare(kind: u8, value: &[u8]) -> bool {
-    match kind {
-        DATE | OBJECT_ID | DECIMAL => false,
-        BINARY => matches!(Stamp::of(0, value), Some(Stamp { form: StampForm::Millis, .. })),
+fn is_bare(element: &Element<'_>) -> bool {
+    match element.kind {
+        kind::DATE | kind::OBJECT_ID | kind::DECIMAL => false,
+        kind::BINARY => matches!(Stamp::of(0, element), Some(Stamp { form: StampForm::Millis, .. })),
         _ => true,
     }
 }
 
 fn array(bytes: &[u8], out: &mut Vec<u8>, stamps: &mut Stamps) {
     out.push(b'[');
-    for (index, element) in Elements::of(bytes).enumerate() {
+    for (index, element) in valid(bytes).enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        value(element.kind, element.value, out, stamps);
+        value(&element, out, stamps);
     }
     out.push(b']');
 }
 
 /// Appends a value as bare text: a text as it is, a document or an array as JSON.
-pub(crate) fn plain(kind: u8, value: &[u8], out: &mut Vec<u8>, stamps: &mut Stamps) {
-    match kind {
-        TEXT => out.extend_from_slice(text(value)),
-        INT32 => whole(value.first_chunk().map_or(0, |bytes| i64::from(i32::from_le_bytes(*bytes))), out),
-        INT64 => whole(long(value), out),
-        DOUBLE => double(f64::from_bits(long(value).cast_unsigned()), out),
-        BOOL => out.extend_from_slice(if value.first() == Some(&1) { b"true" } else { b"false" }),
-        DATE => date(long(value), out),
-        OBJECT_ID => value.iter().for_each(|byte| hex(*byte, out)),
-        DECIMAL => decimal::append(value, out),
-        BINARY => data(value, out, stamps),
-        DOCUMENT => document(value, out, stamps),
-        ARRAY => array(value, out, stamps),
+pub(crate) fn plain(element: &Element<'_>, out: &mut Vec<u8>, stamps: &mut Stamps) {
+    let value = element.value;
+    match element.kind {
+        kind::STRING => out.extend_from_slice(element.as_text().unwrap_or_default()),
+        kind::INT32 | kind::INT64 => whole(element.as_i64().unwrap_or(0), out),
+        kind::DOUBLE => double(f64::from_bits(long(value).cast_unsigned()), out),
+        kind::BOOLEAN => out.extend_from_slice(if value.first() == Some(&1) { b"true" } else { b"false" }),
+        kind::DATE => date(long(value), out),
+        kind::OBJECT_ID => value.iter().for_each(|byte| hex(*byte, out)),
+        kind::DECIMAL => decimal::append(value, out),
+        kind::BINARY => data(element, out, stamps),
+        kind::DOCUMENT => document(value, out, stamps),
+        kind::ARRAY => array(value, out, stamps),
         _ => out.extend_from_slice(b"null"),
     }
 }
 
 /// Appends a value as percent-encoded text for a path or a query; null becomes empty. A colon is allowed in both (RFC 3986,
 /// 3.3), so that a timestamp keeps its width.
-pub(crate) fn percent(kind: u8, value: &[u8], scratch: &mut Vec<u8>, out: &mut Vec<u8>, stamps: &mut Stamps) {
-    if kind == super::walk::NULL {
+pub(crate) fn percent(element: &Element<'_>, scratch: &mut Vec<u8>, out: &mut Vec<u8>, stamps: &mut Stamps) {
+    if element.kind == kind::NULL {
         return;
     }
-    if let Some(stamp) = Stamp::of(out.len(), value).filter(|_| kind == BINARY) {
+    if let Some(stamp) = Stamp::of(out.len(), element) {
         out.resize(out.len() + stamp.width(), b'0');
         return stamps.push(stamp);
     }
     scratch.clear();
     // A moment inside of a document is text here, and has no place that could be found again.
     let mut lost = Vec::new();
-    plain(kind, value, scratch, &mut lost);
+    plain(element, scratch, &mut lost);
     for &byte in &*scratch {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => out.push(byte),
@@ -138,13 +136,13 @@ fn hex(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
-fn data(value: &[u8], out: &mut Vec<u8>, stamps: &mut Stamps) {
-    if let Some(stamp) = Stamp::of(out.len(), value) {
+fn data(element: &Element<'_>, out: &mut Vec<u8>, stamps: &mut Stamps) {
+    if let Some(stamp) = Stamp::of(out.len(), element) {
         out.resize(out.len() + stamp.width(), b'0');
         return stamps.push(stamp);
     }
-    match binary(value) {
-        (SUBTYPE_UUID, bytes) if bytes.len() == 16 => uuid(bytes, out),
+    match element.as_binary().unwrap_or_default() {
+        (kind::UUID, bytes) if bytes.len() == 16 => uuid(bytes, out),
         (_, bytes) => bytes.chunks(BASE64_PART).for_each(|part| {
             let mut characters = [0; BASE64_PART / 3 * 4];
             let length = STANDARD.encode_slice(part, &mut characters).unwrap_or_default();
@@ -243,8 +241,8 @@ mod tests {
     fn what_has_a_meaning_in_a_url_is_percent_encoded() {
         let raw = bson::rawdoc! {"a": "x y/ü?&=#%+:", "b": 5, "c": null, "d": [1]};
         let (mut scratch, mut out) = (Vec::new(), Vec::new());
-        for element in Elements::of(raw.as_bytes()) {
-            percent(element.kind, element.value, &mut scratch, &mut out, &mut Vec::new());
+        for element in valid(raw.as_bytes()) {
+            percent(&element, &mut scratch, &mut out, &mut Vec::new());
             out.push(b'|');
         }
         assert_eq!(String::from_utf8(out).unwrap(), "x%20y%2F%C3%BC%3F%26%3D%23%25%2B:|5||%5B1%5D|");

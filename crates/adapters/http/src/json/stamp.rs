@@ -1,8 +1,12 @@
 //! Fills in timestamps when a request is sent. A template marks the position of each by binary data of a user-defined
 //! subtype.
 
+use plimsoll_element::Element;
+
 use super::moment;
-use super::walk::{SUBTYPE_OWN, binary};
+
+/// User-defined binary data: here, a timestamp to fill in when a request is sent.
+const SUBTYPE_OWN: u8 = 0x80;
 
 /// The prefix that distinguishes a timestamp from other binary data of the same subtype.
 const MAGIC: &[u8; 4] = b"$now";
@@ -37,9 +41,9 @@ impl Stamp {
         bytes
     }
 
-    /// The timestamp that a binary value marks, if any; its characters start at `at`.
-    pub(super) fn of(at: usize, value: &[u8]) -> Option<Self> {
-        let (subtype, bytes) = binary(value);
+    /// The timestamp that a element marks, if any; its characters start at `at`.
+    pub(super) fn of(at: usize, element: &Element<'_>) -> Option<Self> {
+        let (subtype, bytes) = element.as_binary()?;
         Self::decode(at, bytes).filter(|_| subtype == SUBTYPE_OWN)
     }
 

@@ -1,5 +1,6 @@
 //! Aggregations and counts over our own client.
 
+use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{Connection, Limits};
@@ -9,7 +10,6 @@ use super::cursor::{Query, read_concern};
 use crate::operation_builder::identity;
 use crate::outcome::of_error;
 use crate::setup::{Command, Pipeline, Setup};
-use crate::statement;
 
 /// One aggregation.
 #[derive(Debug)]
@@ -45,15 +45,15 @@ impl Buffers {
 fn write(out: &mut Vec<u8>, work: Work<'_>, pipeline: &Pipeline, number: u64) {
     let setup = &work.builder.setup;
     let identity = identity(setup.run, number);
-    statement::string(out, "aggregate", setup.namespace.collection.as_bytes());
-    statement::array(out, "pipeline", |out| {
+    append::string(out, "aggregate", &setup.namespace.collection);
+    append::array(out, "pipeline", |out| {
         for (index, stage) in pipeline.stages.iter().enumerate() {
-            statement::item(out, index, |out| stage.encode(number, &identity, out));
+            append::embedded_item(out, index, |out| stage.encode(number, &identity, out));
         }
     });
-    statement::nested(out, "cursor", |out| statement::document(out, |_| ()));
+    append::nested(out, "cursor", |_| ());
     if let Some(allow) = pipeline.allow_disk_use {
-        statement::boolean(out, "allowDiskUse", allow);
+        append::boolean(out, "allowDiskUse", allow);
     }
     read_concern(out, pipeline.read_concern.as_deref());
 }

@@ -1,5 +1,6 @@
 //! Updates, replacements and deletions over our own client.
 
+use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 use plimsoll_wire::{Connection, Error, Limits, WriteBatch, WriteKind, WriteReply, WriteSpec};
@@ -8,7 +9,6 @@ use super::Work;
 use crate::operation_builder::{Aim, OperationBuilder, PendingWrite};
 use crate::outcome::{add, of_write};
 use crate::setup::{Command, Purpose, Setup};
-use crate::statement;
 
 /// One statement.
 #[derive(Debug)]
@@ -75,15 +75,15 @@ impl Buffers {
 /// Appends the statement.
 pub(super) fn write(out: &mut Vec<u8>, work: Work<'_>, aim: Aim) {
     let Work { builder, command, .. } = work;
-    statement::document(out, |out| {
-        statement::nested(out, "q", |out| builder.write_filter(out, command, aim));
+    append::document(out, |out| {
+        append::embedded(out, "q", |out| builder.write_filter(out, command, aim));
         if command.purpose() == Purpose::Remove {
-            return statement::int32(out, "limit", 1);
+            return append::int32(out, "limit", 1);
         }
-        statement::nested(out, "u", |out| builder.write_update(out, command, aim));
+        append::embedded(out, "u", |out| builder.write_update(out, command, aim));
         if let Command::Update { multi, upsert, .. } = command {
-            statement::boolean(out, "multi", *multi);
-            statement::boolean(out, "upsert", *upsert);
+            append::boolean(out, "multi", *multi);
+            append::boolean(out, "upsert", *upsert);
         }
     });
 }

@@ -1,12 +1,12 @@
 //! Reads the cursor of a command that is encoded anew for each operation.
 
 use plimsoll_deployment::Namespace;
+use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_wire::{Call, Connection, Error, FindReply, Limits};
 
 use super::find::count;
 use crate::setup::Setup;
-use crate::statement;
 
 /// A command with a cursor, and the request for more of it.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ impl Query {
                 return Ok(read);
             }
             let written = more.body(|out| {
-                statement::int64(out, "getMore", cursor_id);
-                statement::string(out, "collection", namespace.collection.as_bytes());
+                append::int64(out, "getMore", cursor_id);
+                append::string(out, "collection", &namespace.collection);
             });
             debug_assert!(written.is_ok(), "a name is shorter than a document may be");
             connection.query(more, reply).await?;
@@ -58,8 +58,6 @@ impl Query {
 /// Appends a read concern, if there is one.
 pub(super) fn read_concern(out: &mut Vec<u8>, level: Option<&str>) {
     if let Some(level) = level {
-        statement::nested(out, "readConcern", |out| {
-            statement::document(out, |out| statement::string(out, "level", level.as_bytes()));
-        });
+        append::nested(out, "readConcern", |out| append::string(out, "level", level.as_bytes()));
     }
 }

@@ -1,6 +1,7 @@
 //! Finds with a change in the same command, over our own client.
 
 use bson::{RawBsonRef, RawDocument};
+use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_wire::{Call, CallReply, Connection, Error, Limits};
@@ -109,14 +110,14 @@ impl<'a> Answer<'a> {
 
 fn write(out: &mut Vec<u8>, work: Work<'_>, aim: Aim) {
     let Work { builder, command, .. } = work;
-    statement::string(out, "findAndModify", builder.setup.namespace.collection.as_bytes());
-    statement::nested(out, "query", |out| builder.write_filter(out, command, aim));
+    append::string(out, "findAndModify", &builder.setup.namespace.collection);
+    append::embedded(out, "query", |out| builder.write_filter(out, command, aim));
     if command.purpose() == Purpose::Remove {
-        statement::boolean(out, "remove", true);
+        append::boolean(out, "remove", true);
     } else {
-        statement::nested(out, "update", |out| builder.write_update(out, command, aim));
+        append::embedded(out, "update", |out| builder.write_update(out, command, aim));
         let new = matches!(command, Command::FindAndModify { returns: Returns::New, .. });
-        statement::boolean(out, "new", new);
+        append::boolean(out, "new", new);
     }
     statement::write_concern(out, builder.setup.write_concern.as_ref());
 }

@@ -1,5 +1,6 @@
 //! Ranges over our own client.
 
+use plimsoll_element::append;
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
 use plimsoll_wire::{Connection, Limits};
@@ -30,14 +31,12 @@ impl Buffers {
         let limit = work.builder.limit(*limit, number);
         let (collection, aim) = (&work.builder.setup.namespace.collection, self.aim);
         let written = self.query.call().body(|out| {
-            statement::string(out, "find", collection.as_bytes());
-            statement::nested(out, "filter", |out| work.builder.write_lower_bound(out, aim));
-            statement::nested(out, "sort", |out| {
-                statement::document(out, |out| statement::int32(out, "_id", 1));
-            });
-            statement::int64(out, "limit", i64::from(limit));
+            append::string(out, "find", collection);
+            append::embedded(out, "filter", |out| work.builder.write_lower_bound(out, aim));
+            append::nested(out, "sort", |out| append::int32(out, "_id", 1));
+            append::int64(out, "limit", i64::from(limit));
             // All of them in one reply, as far as it holds them.
-            statement::int64(out, "batchSize", i64::from(limit));
+            append::int64(out, "batchSize", i64::from(limit));
             statement::constant(out, "projection", shape.projection.as_ref());
             read_concern(out, shape.read_concern.as_deref());
         });

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bson::{RawBsonRef, RawDocument};
+use plimsoll_element::append;
 use plimsoll_ledger::State;
 use plimsoll_load::mix::scramble;
 use plimsoll_measure::interval::Reply;
@@ -93,7 +94,7 @@ impl Buffers {
                 write_step(out, part, *aim, numbers);
                 write_session(out, session, transaction);
                 if index == 0 {
-                    statement::boolean(out, "startTransaction", true);
+                    append::boolean(out, "startTransaction", true);
                 }
                 self::read_concern(out, level);
             });
@@ -168,7 +169,7 @@ impl Buffers {
     async fn commit(&mut self, connection: &mut Connection, builder: &OperationBuilder) -> (Outcome, Fate) {
         let (session, number) = (self.session, self.number);
         let written = self.last.body(|out| {
-            statement::int32(out, "commitTransaction", 1);
+            append::int32(out, "commitTransaction", 1);
             write_session(out, session, number);
             statement::write_concern(out, builder.setup.write_concern.as_ref());
         });
@@ -194,7 +195,7 @@ impl Buffers {
         }
         let (session, number) = (self.session, self.number);
         let written = self.last.body(|out| {
-            statement::int32(out, "abortTransaction", 1);
+            append::int32(out, "abortTransaction", 1);
             write_session(out, session, number);
         });
         debug_assert!(written.is_ok(), "an abort is shorter than a document may be");
@@ -275,13 +276,13 @@ fn write_step(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, numbers: &Range<u64>)
     let collection = builder.setup.namespace.collection.as_bytes();
     match command {
         Command::Insert { ordered, .. } => {
-            statement::string(out, "insert", collection);
-            statement::array(out, "documents", |out| {
+            append::string(out, "insert", collection);
+            append::array(out, "documents", |out| {
                 for (index, number) in numbers.clone().enumerate() {
-                    statement::item(out, index, |out| builder.write_document(out, number));
+                    append::embedded_item(out, index, |out| builder.write_document(out, number));
                 }
             });
-            statement::boolean(out, "ordered", *ordered);
+            append::boolean(out, "ordered", *ordered);
         }
         Command::Find { shape, .. } => write_find(out, work, aim, shape),
         _ => {
@@ -289,9 +290,9 @@ fn write_step(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, numbers: &Range<u64>)
                 Purpose::Remove => ("delete", "deletes"),
                 _ => ("update", "updates"),
             };
-            statement::string(out, name, collection);
-            statement::array(out, list, |out| {
-                statement::item(out, 0, |out| change::write(out, work, aim));
+            append::string(out, name, collection);
+            append::array(out, list, |out| {
+                append::embedded_item(out, 0, |out| change::write(out, work, aim));
             });
         }
     }
@@ -299,25 +300,23 @@ fn write_step(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, numbers: &Range<u64>)
 
 fn write_find(out: &mut Vec<u8>, work: Work<'_>, aim: Aim, shape: &FindShape) {
     let Work { builder, command, .. } = work;
-    statement::string(out, "find", builder.setup.namespace.collection.as_bytes());
-    statement::nested(out, "filter", |out| builder.write_filter(out, command, aim));
+    append::string(out, "find", &builder.setup.namespace.collection);
+    append::embedded(out, "filter", |out| builder.write_filter(out, command, aim));
     statement::constant(out, "projection", shape.projection.as_ref());
     statement::constant(out, "sort", shape.sort.as_ref());
     let limit = if aim.document.is_some() { Some(1) } else { shape.limit };
     if let Some(limit) = limit {
-        statement::int64(out, "limit", i64::from(limit));
+        append::int64(out, "limit", i64::from(limit));
     }
     // A transaction reads what one reply holds.
-    statement::int32(out, "batchSize", FIND_BATCH);
-    statement::boolean(out, "singleBatch", true);
+    append::int32(out, "batchSize", FIND_BATCH);
+    append::boolean(out, "singleBatch", true);
 }
 
 fn write_session(out: &mut Vec<u8>, session: [u8; 16], number: i64) {
-    statement::nested(out, "lsid", |out| {
-        statement::document(out, |out| statement::uuid(out, "id", session));
-    });
-    statement::int64(out, "txnNumber", number);
-    statement::boolean(out, "autocommit", false);
+    append::nested(out, "lsid", |out| append::uuid(out, "id", &session));
+    append::int64(out, "txnNumber", number);
+    append::boolean(out, "autocommit", false);
 }
 
 /// A session for each connection of each worker of each run: a UUID of version 4 in form.

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use bson::{Document, RawBsonRef, RawDocument, doc, rawdoc, spec::BinarySubtype};
 use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace, runtime};
+use plimsoll_element as element;
 use plimsoll_wire::{Connection, Cursor, FindRequest, FindSpec};
 
 use super::partition::{Expected, Payload, TooLong};
 use super::reconcile::{Found, Reconcile};
 use super::report::Report;
-use crate::document::form::{Form, PAYLOAD_ID};
+use crate::document::form::{Form, PAYLOAD_ID, checked_id};
 use crate::document::identity::Identity;
-use crate::walk;
 
 /// Documents per reply.
 const BATCH: u32 = 10_000;
@@ -169,11 +169,11 @@ fn identity(document: &RawDocument, field: &str) -> Option<Identity> {
 /// Reconstructs a payload stored as the document: without the added `_id` or source field, and with its own `_id` restored.
 fn see_bson(document: &RawDocument, field: &str, identity: Identity, fold: &mut Reconcile) {
     let bytes = document.as_bytes();
-    let stored = walk::check(bytes).ok().flatten();
+    let stored = checked_id(bytes).ok().flatten().map(|id| id.range_in(bytes));
     let (Some(id), true) = (stored, field == "_id") else {
         return fold.see(Found::Event { identity, payload: Payload::Unreadable });
     };
-    let kept = walk::find(bytes, PAYLOAD_ID.as_bytes()).ok().flatten();
+    let kept = element::find(bytes, PAYLOAD_ID.as_bytes()).map(|kept| kept.range_in(bytes));
     let renamed = kept.as_ref().map_or(0, |_| PAYLOAD_ID.len() - "_id".len());
     let len = i32::try_from(bytes.len() - id.len() - renamed).unwrap_or(i32::MAX).to_le_bytes();
     match kept {

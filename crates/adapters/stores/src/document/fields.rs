@@ -1,9 +1,9 @@
 //! Appends the fields of documents: of full events, of metadata only, and of dead letters.
 
+use plimsoll_element::{append, kind};
 use plimsoll_pipeline::{Batch, Cause, Event, Headers, Record};
 
 use super::identity::Identity;
-use crate::encode;
 
 /// Appends all fields of an event except `_id`.
 pub fn full(out: &mut Vec<u8>, batch: &Batch, event: &Event) {
@@ -14,45 +14,45 @@ pub fn full(out: &mut Vec<u8>, batch: &Batch, event: &Event) {
 
 /// Appends key, headers with additional ones, time and payload.
 fn whole(out: &mut Vec<u8>, record: &Record<'_>, headers: Headers<'_>, more: &[(&str, &str)]) {
-    encode::binary(out, "key", record.key);
+    append::binary(out, "key", record.key);
     let more = more.iter().map(|(name, value)| (*name, Some(value.as_bytes())));
-    encode::array(out, "headers", |out| {
+    append::array(out, "headers", |out| {
         for (index, (name, value)) in headers.chain(more).enumerate() {
-            encode::place(out, 0x03, index);
-            encode::document(out, |out| {
-                encode::string(out, "name", name);
-                encode::binary(out, "value", value);
+            append::item(out, kind::DOCUMENT, index);
+            append::document(out, |out| {
+                append::string(out, "name", name);
+                append::binary(out, "value", value);
             });
         }
     });
-    encode::date(out, "ts", record.appended_ms);
-    encode::binary(out, "payload", record.payload);
+    append::date(out, "ts", record.appended_ms);
+    append::binary(out, "payload", record.payload);
 }
 
 /// Appends all fields except the payload.
 pub fn metadata(out: &mut Vec<u8>, batch: &Batch, event: &Event) {
     match batch.key(event) {
         Some(key) => text_or_binary(out, "key", key),
-        None => encode::null(out, "key"),
+        None => append::null(out, "key"),
     }
     let bytes = batch.payload(event).map_or(0, <[u8]>::len);
-    encode::int32(out, "bytes", i32::try_from(bytes).unwrap_or(i32::MAX));
-    encode::nested(out, "headers", |out| {
+    append::int32(out, "bytes", i32::try_from(bytes).unwrap_or(i32::MAX));
+    append::nested(out, "headers", |out| {
         for (name, value) in batch.headers(event) {
             match value {
                 Some(value) => text_or_binary(out, name, value),
-                None => encode::null(out, name),
+                None => append::null(out, name),
             }
         }
     });
-    encode::int64(out, "ts", i64::try_from(event.appended_ms).unwrap_or(i64::MAX));
+    append::int64(out, "ts", i64::try_from(event.appended_ms).unwrap_or(i64::MAX));
 }
 
 /// Appends bytes as text if they are UTF-8, else as binary.
 pub fn text_or_binary(out: &mut Vec<u8>, key: &str, value: &[u8]) {
     match std::str::from_utf8(value) {
-        Ok(text) => encode::string(out, key, text),
-        Err(_) => encode::binary(out, key, Some(value)),
+        Ok(text) => append::string(out, key, text),
+        Err(_) => append::binary(out, key, Some(value)),
     }
 }
 
@@ -60,7 +60,7 @@ pub fn text_or_binary(out: &mut Vec<u8>, key: &str, value: &[u8]) {
 pub fn letter(out: &mut Vec<u8>, identity: Identity, batch: &Batch, event: &Event, cause: &Cause) {
     let more = cause.headers(batch.partition(), event.offset);
     let more: Vec<_> = more.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    encode::document(out, |out| {
+    append::document(out, |out| {
         identity.append(out, "_id");
         let (read, headers) = batch.as_read(event);
         whole(out, &read, headers, &more);

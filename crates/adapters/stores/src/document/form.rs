@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bson::{RawBsonRef, RawDocument};
+use plimsoll_element::{self as element, DEPTH_MAX, Damaged, Element, append};
 use plimsoll_pipeline::{Batch, Event};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::fields::{full, metadata, text_or_binary};
 use super::identity::Identity;
 use super::json;
-use crate::encode;
-use crate::walk;
 
 /// The field for a payload's own `_id` when another replaces it.
 pub const PAYLOAD_ID: &str = "_payload_id";
@@ -64,8 +63,8 @@ pub enum Unfit {
     #[error("it has no payload, and the form {0:?} stores only that: say `form: full`")]
     Tombstone(Form),
     /// The payload is not BSON.
-    #[error("its payload {0}")]
-    Bson(#[from] walk::NoDocument),
+    #[error("its payload is not a BSON document: {0}")]
+    Bson(#[from] Damaged),
     /// The payload is not a JSON object.
     #[error("its payload is not a JSON object: {0}")]
     Json(#[from] serde_json::Error),
@@ -94,7 +93,7 @@ pub struct Draft<'a> {
 
 #[derive(Debug)]
 enum Body<'a> {
-    Fields { document: &'a [u8], own: Option<Range<usize>>, left_out: Vec<Range<usize>> },
+    Fields { document: &'a [u8], own: Option<Element<'a>>, left_out: Vec<Range<usize>> },
     Full,
     Metadata,
 }
@@ -126,7 +125,7 @@ impl<'a> Draft<'a> {
                 } else {
                     payload
                 };
-                let own = walk::check(document)?;
+                let own = checked_id(document)?;
                 let renamed = own.is_some() && !matches!(id, Id::Payload);
                 if renamed && field(document, PAYLOAD_ID).is_some() {
                     return Err(Unfit::Field(PAYLOAD_ID.to_owned()));
@@ -149,18 +148,18 @@ impl<'a> Draft<'a> {
     pub fn leave_out(&mut self, name: &str, ours: impl FnOnce(RawBsonRef<'_>) -> bool) -> Result<(), Unfit> {
         let Body::Fields { document, left_out, .. } = &mut self.body else { return Ok(()) };
         let bytes = *document;
-        let Some(range) = walk::find(bytes, name.as_bytes())? else { return Ok(()) };
+        let Some(element) = element::find(bytes, name.as_bytes()) else { return Ok(()) };
         if !field(bytes, name).is_some_and(ours) {
             return Err(Unfit::Field(name.to_owned()));
         }
-        left_out.push(range);
+        left_out.push(element.range_in(bytes));
         left_out.sort_unstable_by_key(|range| range.start);
         Ok(())
     }
 
     /// Appends the document, `_id` first. `tail` appends the last fields.
     pub fn write(&self, out: &mut Vec<u8>, tail: impl FnOnce(&mut Vec<u8>)) {
-        encode::document(out, |out| {
+        append::document(out, |out| {
             self.append_id(out);
             match &self.body {
                 Body::Fields { document, own, left_out } => {
@@ -177,10 +176,10 @@ impl<'a> Draft<'a> {
     pub fn append_id(&self, out: &mut Vec<u8>) {
         match (self.id, &self.body) {
             (Id::Source(identity), _) => identity.append(out, "_id"),
-            (Id::ObjectId(id), _) => encode::object_id(out, "_id", &id),
+            (Id::ObjectId(id), _) => append::object_id(out, "_id", &id),
             (Id::Key(key), _) => text_or_binary(out, "_id", key),
             (Id::Payload, Body::Fields { document, own: Some(own), .. }) => {
-                out.extend_from_slice(&document[own.clone()])
+                out.extend_from_slice(&document[own.range_in(document)])
             }
             (Id::Payload, _) => {}
         }
@@ -191,18 +190,34 @@ impl<'a> Draft<'a> {
         &self,
         out: &mut Vec<u8>,
         document: &[u8],
-        own: Option<&Range<usize>>,
+        own: Option<&Element<'_>>,
         left_out: &[Range<usize>],
     ) {
         let end = document.len() - 1;
         let Some(own) = own else { return append_within(out, document, 4..end, left_out) };
-        append_within(out, document, 4..own.start, left_out);
+        let range = own.range_in(document);
+        append_within(out, document, 4..range.start, left_out);
         if !matches!(self.id, Id::Payload) {
-            encode::name(out, document[own.start], PAYLOAD_ID);
-            out.extend_from_slice(&document[own.start + "\x07_id\0".len()..own.end]);
+            append::key(out, own.kind, PAYLOAD_ID);
+            out.extend_from_slice(own.value);
         }
-        append_within(out, document, own.end..end, left_out);
+        append_within(out, document, range.end..end, left_out);
     }
+}
+
+/// Checks a document at every level and returns its `_id`. A server refuses a whole command for one malformed document, so
+/// none is sent.
+///
+/// # Errors
+/// Where it is malformed.
+pub fn checked_id(document: &[u8]) -> Result<Option<Element<'_>>, Damaged> {
+    let mut id = None;
+    element::check_each(document, DEPTH_MAX - 1, |element| {
+        if element.key == b"_id" && id.is_none() {
+            id = Some(*element);
+        }
+    })?;
+    Ok(id)
 }
 
 /// The value of a field at the top of a document.
@@ -239,7 +254,7 @@ mod tests {
         let (batch, mut scratch, mut out) = (batch(payload), Vec::new(), Vec::new());
         let event = batch.events()[0];
         let draft = Draft::of(form, id, &batch, &event, &mut scratch).map_err(|unfit| unfit.to_string())?;
-        draft.write(&mut out, |out| encode::int32(out, "tail", 1));
+        draft.write(&mut out, |out| append::int32(out, "tail", 1));
         Ok(Document::from_reader(out.as_slice()).unwrap())
     }
 

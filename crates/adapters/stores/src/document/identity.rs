@@ -4,11 +4,10 @@
 //! one length bytewise, so the `_id`s of a partition ascend with its offsets: every insert is at the right edge of its
 //! partition's range of the index.
 
+use plimsoll_element::append;
 use plimsoll_measure::clock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::encode;
 
 /// The length of an identity.
 pub const BYTES: usize = 16;
@@ -47,7 +46,7 @@ impl Identity {
 
     /// Appends it as an element.
     pub fn append(self, out: &mut Vec<u8>, key: &str) {
-        encode::binary(out, key, Some(&self.to_bytes()));
+        append::binary(out, key, Some(&self.to_bytes()));
     }
 }
 

@@ -6,11 +6,8 @@
 use std::fmt;
 
 use bson::{Bson, Document};
+use plimsoll_element::{append, kind};
 use serde::de::{DeserializeSeed, Deserializer as _, Error, MapAccess, SeqAccess, Visitor};
-
-use crate::encode;
-
-const DOCUMENT: u8 = 0x03;
 
 /// Appends the document in `json`.
 ///
@@ -21,7 +18,7 @@ pub fn append(json: &[u8], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let mut kind = 0;
     text.deserialize_any(Value { out, kind: &mut kind })?;
     text.end()?;
-    if kind == DOCUMENT { Ok(()) } else { Err(Error::custom("it is not an object")) }
+    if kind == kind::DOCUMENT { Ok(()) } else { Err(Error::custom("it is not an object")) }
 }
 
 /// Writes one value, and returns its type in `kind`.
@@ -53,14 +50,14 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.put(0x08, &[u8::from(value)]);
+        self.put(kind::BOOLEAN, &[u8::from(value)]);
         Ok(())
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
         match i32::try_from(value) {
-            Ok(small) => self.put(0x10, &small.to_le_bytes()),
-            Err(_) => self.put(0x12, &value.to_le_bytes()),
+            Ok(small) => self.put(kind::INT32, &small.to_le_bytes()),
+            Err(_) => self.put(kind::INT64, &value.to_le_bytes()),
         }
         Ok(())
     }
@@ -71,27 +68,27 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        self.put(0x01, &value.to_le_bytes());
+        self.put(kind::DOUBLE, &value.to_le_bytes());
         Ok(())
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        *self.kind = 0x02;
-        encode::text(self.out, value);
+        *self.kind = kind::STRING;
+        append::text(self.out, value.as_bytes());
         Ok(())
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.put(0x0a, &[]);
+        self.put(kind::NULL, &[]);
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        *self.kind = 0x04;
-        let document = encode::open(self.out);
+        *self.kind = kind::ARRAY;
+        let document = append::open(self.out);
         for index in 0.. {
             let at = self.out.len();
-            encode::place(self.out, 0, index);
+            append::item(self.out, 0, index);
             let mut kind = 0;
             if items.next_element_seed(Value { out: self.out, kind: &mut kind })?.is_none() {
                 self.out.truncate(at);
@@ -99,13 +96,13 @@ impl<'de> Visitor<'de> for Value<'_> {
             }
             self.out[at] = kind;
         }
-        encode::close(self.out, document);
+        append::close(self.out, document);
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        *self.kind = DOCUMENT;
-        let document = encode::open(self.out);
+        *self.kind = kind::DOCUMENT;
+        let document = append::open(self.out);
         loop {
             let at = self.out.len();
             self.out.push(0);
@@ -123,7 +120,7 @@ impl<'de> Visitor<'de> for Value<'_> {
             fields.next_value_seed(Value { out: self.out, kind: &mut kind })?;
             self.out[at] = kind;
         }
-        encode::close(self.out, document);
+        append::close(self.out, document);
         Ok(())
     }
 }
@@ -182,7 +179,7 @@ mod tests {
     fn read(json: &str) -> Result<Document, String> {
         let mut out = Vec::new();
         append(json.as_bytes(), &mut out).map_err(|error| error.to_string())?;
-        crate::walk::check(&out).map_err(|error| error.to_string())?;
+        plimsoll_element::check(&out, 100).map_err(|error| error.to_string())?;
         Document::from_reader(out.as_slice()).map_err(|error| error.to_string())
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace};
+use plimsoll_element::append;
 use plimsoll_pipeline::{Batch, Failure, FailureClass, Partition, Position, Settled};
 use plimsoll_wire::{CallReply, Connection, Error as Wire, WriteConcern};
 
@@ -16,7 +17,6 @@ use super::transaction_command::{
 use super::verdict::{of_deployment, of_topic};
 use crate::document::form::Form;
 use crate::document::identity::{Identity, random};
-use crate::encode;
 use crate::positions::{self, PositionCollection};
 use crate::topics::Topics;
 
@@ -281,10 +281,10 @@ impl Session {
     async fn end(&mut self, settings: &TransactionSettings, how: &str) -> Result<(), Wire> {
         let Some(connection) = &mut self.connection else { return Err(lost()) };
         let mut concern = Vec::new();
-        encode::document(&mut concern, |out| settings.concern().append(out));
+        append::document(&mut concern, |out| settings.concern().append(out));
         let mut body = Vec::new();
-        encode::document(&mut body, |out| {
-            encode::int32(out, how, 1);
+        append::document(&mut body, |out| {
+            append::int32(out, how, 1);
             session(out, self.session, self.number, Start::No);
             out.extend_from_slice(&concern[4..concern.len() - 1]);
         });
@@ -311,7 +311,7 @@ impl Session {
         let Some(connection) = &mut self.connection else { return Err(classify(&lost())) };
         let elements = command.as_bytes();
         let mut body = Vec::with_capacity(elements.len() + 128);
-        encode::document(&mut body, |out| {
+        append::document(&mut body, |out| {
             out.extend_from_slice(&elements[4..elements.len() - 1]);
             session(out, self.session, self.number, start);
         });

@@ -5,13 +5,13 @@ use std::ops::Range;
 use bson::spec::BinarySubtype;
 use bson::{Binary, RawArrayBuf, RawDocument, rawdoc};
 use plimsoll_deployment::{Namespace, is_transient_code};
+use plimsoll_element::{append, kind};
 use plimsoll_pipeline::{Failure, FailureClass};
 use plimsoll_wire::{Call, CallReply, Class, Connection, Error as Wire};
 
 use super::plan::Writes;
 use super::verdict::COMMAND_CODES;
 use crate::document::identity::Identity;
-use crate::encode;
 use crate::reply::{self, DUPLICATE_KEY};
 
 /// Bytes of documents per command: the limit of servers, less the rest of the command.
@@ -69,10 +69,10 @@ pub async fn insert(
         let (part, behind) = rest.split_at(command_len(rest));
         rest = behind;
         let written = call.body(|out| {
-            encode::string(out, "insert", &namespace.collection);
-            encode::array(out, "documents", |out| {
+            append::string(out, "insert", &namespace.collection);
+            append::array(out, "documents", |out| {
                 for (index, (range, _)) in part.iter().enumerate() {
-                    encode::place(out, 0x03, index);
+                    append::item(out, kind::DOCUMENT, index);
                     out.extend_from_slice(&bytes[range.clone()]);
                 }
             });
@@ -163,11 +163,11 @@ fn first_refused(
 
 /// Appends the session fields of a transaction's command.
 pub fn session(out: &mut Vec<u8>, id: [u8; 16], number: i64, start: Start) {
-    encode::nested(out, "lsid", |out| encode::uuid(out, "id", &id));
-    encode::int64(out, "txnNumber", number);
-    encode::boolean(out, "autocommit", false);
+    append::nested(out, "lsid", |out| append::uuid(out, "id", &id));
+    append::int64(out, "txnNumber", number);
+    append::boolean(out, "autocommit", false);
     if start == Start::Yes {
-        encode::boolean(out, "startTransaction", true);
+        append::boolean(out, "startTransaction", true);
     }
 }
 

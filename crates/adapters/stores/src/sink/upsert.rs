@@ -1,13 +1,13 @@
 //! Builds the update statement that replaces a document by a newer event.
 
 use bson::RawBsonRef;
+use plimsoll_element::{append, kind};
 use plimsoll_pipeline::{Batch, Event};
 use plimsoll_wire::WriteBatch;
 
 use super::vector_settings::{By, SourceField, Stored, VectorSettings};
 use crate::document::form::{Draft, Id};
 use crate::document::identity::Identity;
-use crate::encode;
 
 /// Bytes of an identity for topic and partition.
 const PARTITION_BYTES: usize = 8;
@@ -44,31 +44,31 @@ pub fn push(
     let vector = batch.vector(event).unwrap_or_default();
     let tail = |out: &mut Vec<u8>| {
         match settings.stored {
-            Stored::Array => encode::doubles(out, &settings.field, vector),
-            Stored::Float32 => encode::vector(out, &settings.field, vector),
+            Stored::Array => append::doubles(out, &settings.field, vector),
+            Stored::Float32 => append::vector(out, &settings.field, vector),
         }
-        encode::nested(out, &settings.source.name, |out| {
-            encode::binary(out, "partition", Some(&source.to_bytes()[..PARTITION_BYTES]));
-            encode::int64(out, "offset", offset(source));
+        append::nested(out, &settings.source.name, |out| {
+            append::binary(out, "partition", Some(&source.to_bytes()[..PARTITION_BYTES]));
+            append::int64(out, "offset", offset(source));
         });
     };
     let literal = |out: &mut Vec<u8>| {
-        encode::name(out, 0x03, "$literal");
+        append::key(out, kind::DOCUMENT, "$literal");
         draft.write(out, tail);
     };
     let written = command.push(|out| {
-        encode::document(out, |out| {
-            encode::nested(out, "q", |out| draft.append_id(out));
-            encode::array(out, "u", |out| {
-                encode::place(out, 0x03, 0);
-                encode::document(out, |out| {
-                    encode::nested(out, "$replaceWith", |out| match settings.by {
+        append::document(out, |out| {
+            append::nested(out, "q", |out| draft.append_id(out));
+            append::array(out, "u", |out| {
+                append::item(out, kind::DOCUMENT, 0);
+                append::document(out, |out| {
+                    append::nested(out, "$replaceWith", |out| match settings.by {
                         By::Payload => literal(out),
                         By::Key | By::Source => append_if_newer(out, (source, &settings.source), literal),
                     });
                 });
             });
-            encode::boolean(out, "upsert", true);
+            append::boolean(out, "upsert", true);
         });
     });
     written.map_err(|large| large.to_string())
@@ -80,33 +80,33 @@ fn append_if_newer(
     (source, kept): (Identity, &SourceField),
     literal: impl FnOnce(&mut Vec<u8>),
 ) {
-    encode::array(out, "$cond", |out| {
+    append::array(out, "$cond", |out| {
         append_newer(out, source, kept);
-        encode::place(out, 0x03, 1);
-        encode::document(out, literal);
-        encode::place(out, 0x02, 2);
-        encode::text(out, "$$ROOT");
+        append::item(out, kind::DOCUMENT, 1);
+        append::document(out, literal);
+        append::item(out, kind::STRING, 2);
+        append::text(out, b"$$ROOT");
     });
 }
 
 /// Appends, as the first array item, whether an event is newer than the existing document: of another partition, or of a
 /// later offset. Missing fields compare as less than any number.
 fn append_newer(out: &mut Vec<u8>, source: Identity, kept: &SourceField) {
-    encode::place(out, 0x03, 0);
-    encode::document(out, |out| {
-        encode::array(out, "$or", |out| {
-            encode::place(out, 0x03, 0);
-            encode::document(out, |out| {
-                encode::array(out, "$ne", |out| {
-                    encode::string(out, "0", &kept.partition);
-                    encode::binary(out, "1", Some(&source.to_bytes()[..PARTITION_BYTES]));
+    append::item(out, kind::DOCUMENT, 0);
+    append::document(out, |out| {
+        append::array(out, "$or", |out| {
+            append::item(out, kind::DOCUMENT, 0);
+            append::document(out, |out| {
+                append::array(out, "$ne", |out| {
+                    append::string(out, "0", &kept.partition);
+                    append::binary(out, "1", Some(&source.to_bytes()[..PARTITION_BYTES]));
                 });
             });
-            encode::place(out, 0x03, 1);
-            encode::document(out, |out| {
-                encode::array(out, "$lt", |out| {
-                    encode::string(out, "0", &kept.offset);
-                    encode::int64(out, "1", offset(source));
+            append::item(out, kind::DOCUMENT, 1);
+            append::document(out, |out| {
+                append::array(out, "$lt", |out| {
+                    append::string(out, "0", &kept.offset);
+                    append::int64(out, "1", offset(source));
                 });
             });
         });

@@ -6,9 +6,8 @@ use plimsoll_wire::WriteConcern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::document::form::Form;
+use crate::document::form::{Form, checked_id};
 use crate::topics::Topics;
-use crate::walk;
 
 /// The events that replace each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,7 +76,7 @@ impl By {
             Self::Source => None,
             Self::Payload => {
                 let payload = batch.payload(event)?;
-                payload.get(walk::check(payload).ok()??)
+                payload.get(checked_id(payload).ok()??.range_in(payload))
             }
         }
     }

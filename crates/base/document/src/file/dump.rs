@@ -4,8 +4,8 @@ use std::io::{ErrorKind, Read};
 
 use crate::DOCUMENT_BYTES_MAX;
 
+use super::Records;
 use super::error::{Failure, Problem};
-use super::{Records, walk};
 
 /// Reads every document up to the end of the input.
 pub(super) fn read(input: &mut impl Read, records: &mut Records) -> Result<(), Failure> {
@@ -22,7 +22,7 @@ pub(super) fn read(input: &mut impl Read, records: &mut Records) -> Result<(), F
         if document.len() < bytes {
             return Err(fail(Problem::Truncated));
         }
-        walk::check(&document).and_then(|()| records.push(&document)).map_err(fail)?;
+        records.check(&document).map_err(fail)?;
         offset += bytes as u64;
     }
     Ok(())

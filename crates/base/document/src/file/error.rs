@@ -4,8 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plimsoll_element::{Damage, Damaged};
+
 use super::table_error;
-use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
+use crate::DOCUMENT_BYTES_MAX;
 
 /// Why a file cannot be a source of documents.
 #[derive(Debug, thiserror::Error)]
@@ -162,21 +164,10 @@ pub enum Problem {
     },
 }
 
-/// What is wrong with the bytes of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
-    /// A length exceeds its container or is too small.
-    #[error("a length that does not fit")]
-    Length,
-    /// A name or a document has no final zero.
-    #[error("a final zero is missing")]
-    Terminator,
-    /// A type byte that BSON does not have.
-    #[error("a type that BSON does not have")]
-    Kind,
-    /// Nested too deep.
-    #[error("nested deeper than {DEPTH_MAX} levels")]
-    Depth,
+impl From<Damaged> for Problem {
+    fn from(Damaged { at, what }: Damaged) -> Self {
+        Self::Damaged { at, what }
+    }
 }
 
 /// An error before the file's name is added.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::DOCUMENT_BYTES_MAX;
 
+use super::Records;
 use super::error::{Failure, Problem};
-use super::{Records, walk};
 
 /// The longest line, in bytes: Extended JSON takes up to about six times the bytes of BSON.
 const LINE_BYTES_MAX: usize = 8 * DOCUMENT_BYTES_MAX;
@@ -49,6 +49,5 @@ fn push(line: &[u8], records: &mut Records) -> Result<(), Problem> {
     if document.len() > DOCUMENT_BYTES_MAX {
         return Err(Problem::TooLarge { bytes: document.len() as u64 });
     }
-    walk::check(&document)?;
-    records.push(&document)
+    records.check(&document)
 }

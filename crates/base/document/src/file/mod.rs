@@ -10,8 +10,6 @@ mod table;
 
 mod table_error;
 
-mod walk;
-
 pub use error::{Column, Error, Place, Problem};
 pub use table_error::Problem as TableProblem;
 
@@ -19,11 +17,12 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use plimsoll_element as element;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{DOCUMENT_BYTES_MAX, IdForm, Identity, Settings};
+use crate::{DEPTH_MAX, DOCUMENT_BYTES_MAX, IdForm, Identity, Settings};
 
 /// The default memory limit of a file source in bytes (4 GiB).
 pub const MEMORY_BYTES_MAX: u64 = 4 << 30;
@@ -251,18 +250,24 @@ impl Records {
         }
     }
 
-    /// Takes a whole document that [`walk::check`] has passed.
+    /// Checks a document at every level and takes it.
+    fn check(&mut self, document: &[u8]) -> Result<(), Problem> {
+        element::check(document, DEPTH_MAX)?;
+        self.push(document)
+    }
+
+    /// Takes a valid document.
     fn push(&mut self, document: &[u8]) -> Result<(), Problem> {
         let start = self.elements.len();
         let mut has_id = false;
-        for element in walk::elements(document) {
-            let (name, bytes) = element?;
+        for element in element::valid(document) {
+            let name = element.key;
             has_id |= name == b"_id";
             if self.stamp_name.as_ref().is_some_and(|stamp| stamp.as_bytes() == name) {
                 return Err(Problem::HasStamp { name: String::from_utf8_lossy(name).into_owned() });
             }
             if name != b"_id" || self.id == IdForm::Own {
-                self.elements.extend_from_slice(bytes);
+                self.elements.extend_from_slice(&document[element.range_in(document)]);
             }
         }
         if self.id == IdForm::Own && !has_id {

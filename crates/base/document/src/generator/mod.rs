@@ -1,42 +1,30 @@
-//! Parses the settings of the generators, one file each.
+//! Parses the settings of the generators.
 
-mod array;
-mod bool;
-mod bytes;
-mod date;
-mod decimal;
-mod double;
-mod family;
+mod composite;
+mod fixed;
 mod number;
-mod object_id;
-mod optional;
-mod pad;
-mod pick;
-mod sequence;
 mod text;
-mod uuid;
-mod whole;
 
 use crate::parse::{Parse, same};
 
 /// Every generator but `$same`, which makes no value of its own.
 pub(crate) const GENERATORS: [(&str, Parse); 18] = [
-    ("$array", array::parse),
-    ("$bool", bool::parse),
-    ("$bytes", bytes::parse),
-    ("$date", date::parse),
-    ("$decimal", decimal::parse),
-    ("$double", double::parse),
-    ("$family", family::parse),
-    ("$int", whole::parse_int),
-    ("$long", whole::parse_long),
-    ("$number", number::parse),
-    ("$object_id", object_id::parse),
-    ("$optional", optional::parse),
-    ("$pad", pad::parse),
-    ("$pick", pick::parse),
+    ("$array", composite::array),
+    ("$bool", fixed::bool),
+    ("$bytes", fixed::bytes),
+    ("$date", fixed::date),
+    ("$decimal", number::decimal),
+    ("$double", number::double),
+    ("$family", text::family),
+    ("$int", number::int),
+    ("$long", number::long),
+    ("$number", number::number),
+    ("$object_id", fixed::object_id),
+    ("$optional", composite::optional),
+    ("$pad", text::pad),
+    ("$pick", composite::pick),
     ("$same", same::misplaced),
-    ("$sequence", sequence::parse),
-    ("$text", text::parse),
-    ("$uuid", uuid::parse),
+    ("$sequence", number::sequence),
+    ("$text", text::text),
+    ("$uuid", fixed::uuid),
 ];

@@ -4,8 +4,9 @@
 //! (32 bits), the compressor's id (8 bits), and the compressed bytes. See the "OP_COMPRESSED" page of
 //! MongoDB's specifications.
 
+use plimsoll_element::append;
+
 use crate::compress::{Compressor, zlib, zstd};
-use crate::encode;
 use crate::frame;
 
 /// Commands that are never compressed: the handshake, and commands with secrets, because their size would reveal something.
@@ -71,7 +72,7 @@ impl Packer {
         head[16..20].copy_from_slice(&header[12..16]);
         head[20..24].copy_from_slice(&i32::try_from(body.len()).ok()?.to_le_bytes());
         head[24] = self.compressor.id();
-        encode::patch_len(&mut self.packed[..len], 0);
+        append::patch_len(&mut self.packed[..len], 0);
         Some(len)
     }
 }

@@ -1,7 +1,9 @@
 //! Decodes OP_COMPRESSED. Checks the announced size against limits before and against the content afterwards.
 
+use plimsoll_element as element;
+
 use crate::compress::{Compressor, zlib, zstd};
-use crate::element::{self, Malformed};
+use crate::error::Malformed;
 use crate::frame;
 
 /// Decompresses messages, with a context and a buffer that are reused.

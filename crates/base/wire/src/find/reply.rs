@@ -1,8 +1,9 @@
 //! Parses a batch of found documents without copying them.
 
 use bson::RawDocument;
+use plimsoll_element::{Element, Elements};
 
-use crate::element::{Element, Elements, Malformed};
+use crate::error::Malformed;
 use crate::error::ServerError;
 use crate::frame::{self, Message};
 

@@ -1,7 +1,8 @@
 //! Encodes a find once; only its filter changes.
 
-use crate::element;
-use crate::encode;
+use plimsoll_element as element;
+use plimsoll_element::append;
+
 use crate::error::{Error, TooLarge};
 use crate::find::spec::FindSpec;
 use crate::frame;
@@ -33,10 +34,10 @@ impl FindRequest {
     pub fn new(spec: &FindSpec, limits: &Limits) -> Result<Self, Error> {
         let mut find = open();
         spec.append_find(&mut find)?;
-        encode::key(&mut find, 0x03, "filter");
+        append::key(&mut find, 0x03, "filter");
         let filter_at = find.len();
         let filter_bytes_max = limits.max_bson_object_bytes as usize;
-        let get_more = get_more(spec)?;
+        let get_more = get_more(spec);
         let (db, collection) = (spec.db.clone(), spec.collection.clone());
         let mut request = FindRequest { find, get_more, filter_at, filter_bytes_max, db, collection };
         TooLarge::check(filter_at, limits.max_message_bytes as usize)?;
@@ -92,25 +93,25 @@ impl FindRequest {
     }
 }
 
-fn get_more(spec: &FindSpec) -> Result<Vec<u8>, Error> {
+fn get_more(spec: &FindSpec) -> Vec<u8> {
     let mut out = open();
-    encode::int64(&mut out, "getMore", 0);
-    spec.append_get_more(&mut out)?;
+    append::int64(&mut out, "getMore", 0);
+    spec.append_get_more(&mut out);
     close(&mut out);
-    Ok(out)
+    out
 }
 
 /// Starts a message and its body.
 fn open() -> Vec<u8> {
     let mut out = Vec::new();
     frame::start(&mut out, 0, 0, 0);
-    encode::start(&mut out);
+    append::open(&mut out);
     out
 }
 
 /// Ends the body and the message.
 fn close(out: &mut Vec<u8>) {
-    encode::end(out, BODY_AT);
+    append::close(out, BODY_AT);
     frame::finish(out, 0);
 }
 

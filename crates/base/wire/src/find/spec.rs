@@ -1,8 +1,7 @@
 //! Encodes the settings of a find.
 
 use bson::{Bson, Document};
-
-use crate::encode;
+use plimsoll_element::append;
 
 /// Which member of a replica set may answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -83,36 +82,37 @@ impl FindSpec {
 
     /// Appends the elements of the body except the filter; the document stays open.
     pub(crate) fn append_find(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
-        encode::string(out, "find", &self.collection);
-        encode::elements(out, &self.query_options())?;
+        append::string(out, "find", &self.collection);
+        append::elements(out, &self.query_options().to_vec()?);
         if self.single_batch {
-            encode::boolean(out, "singleBatch", true);
+            append::boolean(out, "singleBatch", true);
         }
         if let Some(limit) = self.limit {
-            encode::int64(out, "limit", i64::from(limit));
+            append::int64(out, "limit", i64::from(limit));
         }
         if let Some(level) = &self.read_concern {
-            encode::elements(out, &bson::doc! {"readConcern": {"level": level}})?;
+            append::nested(out, "readConcern", |out| append::string(out, "level", level));
         }
-        encode::elements(out, &self.extra)?;
-        self.append_common(out)
+        append::elements(out, &self.extra.to_vec()?);
+        self.append_common(out);
+        Ok(())
     }
 
     /// Appends the elements of a getMore after its first; the document stays open.
-    pub(crate) fn append_get_more(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
-        encode::string(out, "collection", &self.collection);
-        self.append_common(out)
+    pub(crate) fn append_get_more(&self, out: &mut Vec<u8>) {
+        append::string(out, "collection", &self.collection);
+        self.append_common(out);
     }
 
-    fn append_common(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
+    fn append_common(&self, out: &mut Vec<u8>) {
         if let Some(batch_size) = self.batch_size {
-            encode::int64(out, "batchSize", i64::from(batch_size));
+            append::int64(out, "batchSize", i64::from(batch_size));
         }
         if self.read_preference != ReadPreference::Primary {
-            encode::elements(out, &bson::doc! {"$readPreference": {"mode": self.read_preference.mode()}})?;
+            let mode = self.read_preference.mode();
+            append::nested(out, "$readPreference", |out| append::string(out, "mode", mode));
         }
-        encode::string(out, "$db", &self.db);
-        Ok(())
+        append::string(out, "$db", &self.db);
     }
 
     fn query_options(&self) -> Document {

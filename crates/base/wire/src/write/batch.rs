@@ -4,8 +4,9 @@
 //! They are encoded once as the skeleton and copied; only lengths and the request id are patched. A batch that exceeds a
 //! frame continues in the next one, in the same buffer.
 
-use crate::element;
-use crate::encode;
+use plimsoll_element as element;
+use plimsoll_element::append;
+
 use crate::error::{Error, TooLarge};
 use crate::frame;
 use crate::hello::Limits;
@@ -151,7 +152,7 @@ impl WriteBatch {
         let bytes = &mut self.bytes[start..end];
         frame::finish(bytes, 0);
         frame::patch_request_id(bytes, request_id);
-        encode::patch_len(bytes, self.template.size_at);
+        append::patch_len(bytes, self.template.size_at);
         Sealed { bytes, request_id, first, count }
     }
 
@@ -204,7 +205,7 @@ impl Template {
         frame::start(&mut skeleton, 0, 0, flags);
         spec.append_body(&mut skeleton)?;
         skeleton.push(1);
-        let size_at = encode::start(&mut skeleton);
+        let size_at = append::open(&mut skeleton);
         skeleton.extend_from_slice(spec.kind.sequence());
         Ok(Template { skeleton, size_at, kind: spec.kind, ordered: spec.ordered, is_acknowledged })
     }

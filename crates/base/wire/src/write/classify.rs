@@ -5,7 +5,9 @@
 //! them unknown if the server was interrupted. An insert is miscounted if its count differs from the documents that were not
 //! refused.
 
-use crate::element::{Element, Elements, Malformed};
+use plimsoll_element::{Element, Elements};
+
+use crate::error::Malformed;
 use crate::outcome::{Cause, Outcome};
 use crate::write::reply::WriteReply;
 use crate::write::spec::WriteKind;

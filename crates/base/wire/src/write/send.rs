@@ -1,7 +1,7 @@
 //! Sends a batch frame by frame.
 
 use crate::connection::Connection;
-use crate::element::Malformed;
+use crate::error::Malformed;
 use crate::frame::Message;
 use crate::outcome::{Cause, Outcome};
 use crate::transport::Fault;

@@ -1,8 +1,7 @@
 //! Encodes the settings of a write command.
 
 use bson::Document;
-
-use crate::encode;
+use plimsoll_element::append;
 
 /// The members that must have a write before it is acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,20 +33,19 @@ impl WriteConcern {
 
     /// Appends the element `writeConcern` to the open document.
     pub fn append(&self, out: &mut Vec<u8>) {
-        encode::key(out, 0x03, "writeConcern");
-        let at = encode::start(out);
-        match &self.w {
-            W::Number(number) => encode::int32(out, "w", i32::try_from(*number).unwrap_or(i32::MAX)),
-            W::Majority => encode::string(out, "w", "majority"),
-            W::Tag(tag) => encode::string(out, "w", tag),
-        }
-        if let Some(j) = self.j {
-            encode::boolean(out, "j", j);
-        }
-        if let Some(timeout_ms) = self.timeout_ms {
-            encode::int64(out, "wtimeout", i64::from(timeout_ms));
-        }
-        encode::end(out, at);
+        append::nested(out, "writeConcern", |out| {
+            match &self.w {
+                W::Number(number) => append::int32(out, "w", i32::try_from(*number).unwrap_or(i32::MAX)),
+                W::Majority => append::string(out, "w", "majority"),
+                W::Tag(tag) => append::string(out, "w", tag),
+            }
+            if let Some(j) = self.j {
+                append::boolean(out, "j", j);
+            }
+            if let Some(timeout_ms) = self.timeout_ms {
+                append::int64(out, "wtimeout", i64::from(timeout_ms));
+            }
+        });
     }
 }
 
@@ -125,21 +123,21 @@ impl WriteSpec {
 
     /// Appends the body of the command.
     pub(crate) fn append_body(&self, out: &mut Vec<u8>) -> Result<(), bson::error::Error> {
-        let at = encode::start(out);
-        encode::string(out, self.kind.command(), &self.collection);
-        encode::boolean(out, "ordered", self.ordered);
+        let at = append::open(out);
+        append::string(out, self.kind.command(), &self.collection);
+        append::boolean(out, "ordered", self.ordered);
         if let Some(write_concern) = &self.write_concern {
             write_concern.append(out);
         }
         if let Some(max_time_ms) = self.max_time_ms {
-            encode::int64(out, "maxTimeMS", i64::from(max_time_ms));
+            append::int64(out, "maxTimeMS", i64::from(max_time_ms));
         }
         if self.bypass_document_validation {
-            encode::boolean(out, "bypassDocumentValidation", true);
+            append::boolean(out, "bypassDocumentValidation", true);
         }
-        encode::elements(out, &self.extra)?;
-        encode::string(out, "$db", &self.db);
-        encode::end(out, at);
+        append::elements(out, &self.extra.to_vec()?);
+        append::string(out, "$db", &self.db);
+        append::close(out, at);
         Ok(())
     }
 }

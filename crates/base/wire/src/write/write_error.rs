@@ -1,7 +1,9 @@
 //! Parses the error of one document, and finds the index of a duplicate key.
 
+use plimsoll_element::Elements;
+
 use crate::class::Class;
-use crate::element::{Elements, Malformed};
+use crate::error::Malformed;
 use crate::outcome::Outcome;
 use crate::write::spec::WriteKind;
 

@@ -1,5 +1,7 @@
 //! Parses the first line of a table: the columns, their types and their documents.
 
+use plimsoll_element::kind;
+
 use crate::DEPTH_MAX;
 
 use super::kind::Kind;
@@ -118,7 +120,7 @@ impl Header {
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
         let start = out.len();
-        out.push(0x03);
+        out.push(kind::DOCUMENT);
         out.extend_from_slice(key);
         let length = open(out);
         let empty = out.len();

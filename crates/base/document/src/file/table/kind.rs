@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use bson::{DateTime, Decimal128};
+use plimsoll_element::kind;
 
 use crate::file::table_error::Problem;
 
@@ -121,18 +122,18 @@ impl Value<'_> {
             out.extend_from_slice(value);
         };
         match self {
-            Self::Double(value) => element(0x01, &value.to_le_bytes()),
+            Self::Double(value) => element(kind::DOUBLE, &value.to_le_bytes()),
             Self::String(text) => {
                 // No row is longer than a document may be.
-                element(0x02, &(text.len() as u32 + 1).to_le_bytes());
+                element(kind::STRING, &(text.len() as u32 + 1).to_le_bytes());
                 out.extend_from_slice(text.as_bytes());
                 out.push(0);
             }
-            Self::Boolean(value) => element(0x08, &[u8::from(*value)]),
-            Self::Date(value) => element(0x09, &value.to_le_bytes()),
-            Self::Int32(value) => element(0x10, &value.to_le_bytes()),
-            Self::Int64(value) => element(0x12, &value.to_le_bytes()),
-            Self::Decimal(value) => element(0x13, value),
+            Self::Boolean(value) => element(kind::BOOLEAN, &[u8::from(*value)]),
+            Self::Date(value) => element(kind::DATE, &value.to_le_bytes()),
+            Self::Int32(value) => element(kind::INT32, &value.to_le_bytes()),
+            Self::Int64(value) => element(kind::INT64, &value.to_le_bytes()),
+            Self::Decimal(value) => element(kind::DECIMAL, value),
         }
     }
 }

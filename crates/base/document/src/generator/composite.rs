@@ -1,18 +1,61 @@
-//! Parses `$pick`: one of several constants.
+//! Parses the generators around other values: `$array`, `$optional` and `$pick`.
 
 use crate::arguments::{Args, Fields};
-use crate::compile;
 use crate::distribution::Whole;
 use crate::error::Error;
 use crate::fill::{Choice, Chooser, Fill};
 use crate::node::{Hole, Shape};
 use crate::parse::Parser;
+use crate::random::Odds;
+use crate::size::Lengths;
+use crate::{ARRAY_ITEMS_MAX, compile};
+
+/// Reads `$array`, a generated number of generated items:
+/// `{of: <value>, length: n | {min, max}}`.
+pub(crate) fn array(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
+    let fields = args.fields(&["of", "length"])?;
+    let mend = "write {of: <value>, length: 3}";
+    let length = length(&fields.need("length", mend)?)?;
+    let of = parser.item(&fields.need("of", mend)?)?;
+    if matches!(of.shape, Shape::Optional { .. }) {
+        return Err(Error::Misplaced {
+            path: args.path().to_owned(),
+            problem: "an item cannot be $optional; give the array a length of {min, max}".to_owned(),
+        });
+    }
+    Ok(Shape::Repeat { of, length })
+}
+
+fn length(args: &Args<'_>) -> Result<Lengths, Error> {
+    if args.value().is_object() {
+        return Lengths::parse_range(&args.fields(&["min", "max"])?, ARRAY_ITEMS_MAX);
+    }
+    let expected = format!("a whole number from 0 to {ARRAY_ITEMS_MAX}, or {{min, max}}");
+    let items = args.whole_within(0, ARRAY_ITEMS_MAX as i64, &expected)? as usize;
+    Ok(Lengths { min: items, max: items })
+}
+
+/// Reads `$optional`, a field that some documents lack:
+/// `{probability: 0.5, value: <value>}`.
+pub(crate) fn optional(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
+    let fields = args.fields(&["probability", "value"])?;
+    let probability = fields.get("probability").map_or(Ok(0.5), |args| args.probability())?;
+    let value = parser.value(&fields.need("value", "write {probability: 0.3, value: <value>}")?)?;
+    if matches!(value.shape, Shape::Optional { .. }) {
+        return Err(Error::Misplaced {
+            path: args.path().to_owned(),
+            problem: "the value of $optional cannot be $optional; multiply the probabilities".to_owned(),
+        });
+    }
+    Ok(Shape::Optional { odds: Odds::new(probability), value })
+}
 
 /// The most values to pick from.
 const CHOICES_MAX: usize = 1_000_000;
 
-/// Reads `[a, b, c]` or `{from: [a, b, c], weights: [1, 2, 3]}` or `{from, distribution}`.
-pub(crate) fn parse(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
+/// Reads `$pick`, one of several constants:
+/// `[a, b, c]` or `{from: [a, b, c], weights: [1, 2, 3]}` or `{from, distribution}`.
+pub(crate) fn pick(parser: &mut Parser<'_>, args: &Args<'_>) -> Result<Shape, Error> {
     if args.value().is_array() {
         let choices = choices(parser, args)?;
         return Ok(shape(Chooser::Spread(Whole::uniform(0, choices.len() as i64 - 1)), choices));
