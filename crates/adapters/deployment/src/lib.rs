@@ -1,7 +1,8 @@
 //! Finds and administers a MongoDB deployment: URI, topology, concerns, namespaces and collections.
 //!
 //! In reading order: names ([`Namespace`]) and concerns ([`concern`]); the deployment behind a URI ([`Deployment`],
-//! [`driver_options`]) and why it is unusable ([`Error`]); rare commands with retries ([`Admin`], [`retry()`]); collections
+//! [`driver_options`]) and why it is unusable ([`Error`]); rare commands with retries ([`Admin`], [`retry()`]) and the wait for a majority
+//! ([`catch_up`]); collections
 //! ([`collection`]) and a full inspection ([`inspect`]).
 
 pub mod concern;
@@ -12,12 +13,14 @@ mod topology;
 mod uri;
 
 mod admin;
+mod majority;
 
 pub mod collection;
 pub mod inspect;
 
 pub use admin::{Admin, retry, runtime};
 pub use error::{Error, is_transient_code};
+pub use majority::{MajorityError, catch_up};
 pub use namespace::{InvalidNamespace, Namespace};
 pub use topology::Deployment;
 pub use uri::{authenticates, driver_options};

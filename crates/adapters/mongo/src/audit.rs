@@ -2,20 +2,19 @@
 
 use std::time::Duration;
 
-use bson::{RawBsonRef, RawDocument, rawdoc};
-use plimsoll_deployment::Namespace;
+use bson::{RawBsonRef, RawDocument};
+pub use plimsoll_deployment::MajorityError as Error;
+use plimsoll_deployment::{Namespace, catch_up};
 use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, ycsb_id};
 use plimsoll_ledger::audit::Examples;
 use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, Neighbours, Receipt, Run, Touched};
-use plimsoll_wire::{ConnectOptions, Connection, Cursor, Error as WireError, FindRequest, FindSpec};
+use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindRequest, FindSpec};
 
 use crate::operation_builder::identity_of;
 use crate::setup::Setup;
 
 /// How long the server may take for one batch of the scan.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long the members of a replica set may take to catch up before the scan, in milliseconds; less than a batch.
-const CATCH_UP_MS: i32 = 100_000;
 /// Documents of one batch of the scan, unless 16 MB are reached before.
 const BATCH_DOCUMENTS: u32 = 20_000;
 /// Progress is reported once per this many documents.
@@ -55,19 +54,6 @@ pub trait Listener: Send {
 /// Ignores the progress.
 impl Listener for () {}
 
-/// Why a collection could not be read back.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The connection, or the server's answer.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// A majority lags behind the primary: reading at majority would report lost documents.
-    #[error(
-        "a majority of the replica set did not catch up in time ({0}): wait until it has, then audit again"
-    )]
-    Behind(String),
-}
-
 /// Reads the collection on each of `servers` to its end and returns the findings.
 ///
 /// # Errors
@@ -83,9 +69,7 @@ pub async fn scan(
     for server in servers {
         let options = ConnectOptions { timeout: Some(BATCH_TIMEOUT), ..server.clone() };
         let mut connection = Connection::connect(&options).await?;
-        if is_replicated(&connection) {
-            catch_up(&mut connection, scope.namespace).await?;
-        }
+        catch_up(&mut connection, scope.namespace).await?;
         let spec = spec(&connection, scope.namespace);
         let request = FindRequest::new(&spec, &connection.limits())?;
         let mut cursor = Cursor::new(request);
@@ -107,30 +91,8 @@ pub async fn scan(
 fn spec(connection: &Connection, namespace: &Namespace) -> FindSpec {
     let mut spec = FindSpec::new(&namespace.db, &namespace.collection);
     spec.batch_size = Some(BATCH_DOCUMENTS);
-    spec.read_concern = is_replicated(connection).then(|| "majority".into());
+    spec.read_concern = connection.hello().is_replicated().then(|| "majority".into());
     spec
-}
-
-fn is_replicated(connection: &Connection) -> bool {
-    let hello = connection.hello();
-    hello.set_name.is_some() || hello.is_mongos
-}
-
-/// Waits until a majority has everything that the primary had a moment ago: a document acknowledged by one member alone is
-/// not visible at majority before. An update that matches nothing waits for the last operation of the system (MongoDB,
-/// `src/mongo/db/repl/repl_client_info.h`, `setLastOpToSystemLastOpTime`).
-async fn catch_up(connection: &mut Connection, namespace: &Namespace) -> Result<(), Error> {
-    let nothing = rawdoc! {"q": {"_id": "plimsoll: no document has this id"}, "u": {"$set": {"plimsoll": 1}}};
-    let update = rawdoc! {
-        "update": namespace.collection.as_str(),
-        "updates": [nothing],
-        "writeConcern": {"w": "majority", "wtimeout": CATCH_UP_MS},
-    };
-    let reply = connection.command(&namespace.db, &update).await?;
-    match reply.get_document("writeConcernError") {
-        Ok(error) => Err(Error::Behind(error.get_str("errmsg").unwrap_or("no reason given").to_owned())),
-        Err(_) => Ok(()),
-    }
 }
 
 struct Reader<'a> {

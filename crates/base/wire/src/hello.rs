@@ -63,6 +63,12 @@ pub struct Hello {
 }
 
 impl Hello {
+    /// Whether the server belongs to a replica set or a sharded cluster, where a read at majority hides writes that a failover
+    /// may roll back.
+    pub fn is_replicated(&self) -> bool {
+        self.set_name.is_some() || self.is_mongos
+    }
+
     /// Parses the body of the reply to `hello`. A missing field, or one of another type, counts as not given.
     pub(crate) fn of_body(body: &RawDocument) -> Hello {
         let text = |key: &str| body.get_str(key).ok().map(str::to_owned);

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use bson::{Document, RawBsonRef, RawDocument, doc, rawdoc, spec::BinarySubtype};
-use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace, runtime};
+use bson::{Document, RawBsonRef, RawDocument, doc, spec::BinarySubtype};
+use plimsoll_deployment::{
+    Deployment, Error as DeploymentError, MajorityError, Namespace, catch_up, runtime,
+};
 use plimsoll_element as element;
 use plimsoll_wire::{Connection, Cursor, FindRequest, FindSpec};
 
@@ -17,8 +19,6 @@ use crate::document::identity::Identity;
 const BATCH: u32 = 10_000;
 /// How long the server may take for one reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a majority may take to catch up before the scan.
-const CATCH_UP_MS: i32 = 100_000;
 
 /// Where a document stores the identity of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +50,8 @@ pub enum AuditError {
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// A majority lags behind the primary: a read at majority would report missing events.
-    #[error(
-        "a majority of the replica set did not catch up in time ({0}): wait until it has, then audit again"
-    )]
-    Behind(String),
+    #[error(transparent)]
+    Majority(#[from] MajorityError),
     /// The documents do not hold the payloads.
     #[error(
         "checksums need the original payload, which documents of `form: {0:?}` do not hold: audit without checksums"
@@ -91,10 +89,8 @@ async fn read(
 ) -> Result<(), AuditError> {
     let mut spec = FindSpec::new(&part.namespace.db, &part.namespace.collection);
     spec.batch_size = Some(BATCH);
-    if connection.hello().set_name.is_some() || connection.hello().is_mongos {
-        catch_up(connection, &part.namespace).await?;
-        spec.read_concern = Some("majority".into());
-    }
+    catch_up(connection, &part.namespace).await?;
+    spec.read_concern = connection.hello().is_replicated().then(|| "majority".into());
     if !summed {
         spec.projection = Some(projection(&part.identified));
     }
@@ -112,22 +108,6 @@ fn projection(identified: &Identified) -> Document {
     match identified {
         Identified::ById => doc! {"_id": 1},
         Identified::ByField(field) => doc! {"_id": 0, field: 1},
-    }
-}
-
-/// Waits until a majority has all writes of the primary: an update without a match waits for the last operation of the
-/// system.
-async fn catch_up(connection: &mut Connection, namespace: &Namespace) -> Result<(), AuditError> {
-    let nothing = rawdoc! {"q": {"_id": "plimsoll: no document has this id"}, "u": {"$set": {"plimsoll": 1}}};
-    let update = rawdoc! {
-        "update": &*namespace.collection,
-        "updates": [nothing],
-        "writeConcern": {"w": "majority", "wtimeout": CATCH_UP_MS},
-    };
-    let reply = connection.command(&namespace.db, &update).await.map_err(DeploymentError::from)?;
-    match reply.get_document("writeConcernError") {
-        Ok(error) => Err(AuditError::Behind(error.get_str("errmsg").unwrap_or("no reason given").to_owned())),
-        Err(_) => Ok(()),
     }
 }
 

@@ -83,9 +83,8 @@ impl Scan {
                 None => deployment.connect().await?,
             };
             let opened = connection.insert(opened);
-            let replicated = opened.hello().set_name.is_some() || opened.hello().is_mongos;
             // Skip writes that a failover may roll back.
-            spec.read_concern = replicated.then(|| "majority".into());
+            spec.read_concern = opened.hello().is_replicated().then(|| "majority".into());
             let mut request = FindRequest::new(&spec, &opened.limits())?;
             let filter = filter.to_vec().map_err(plimsoll_wire::Error::from)?;
             request.filter(|out| out.extend_from_slice(&filter)).map_err(plimsoll_wire::Error::from)?;
