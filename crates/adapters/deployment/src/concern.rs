@@ -1,11 +1,9 @@
 //! Says when the server acknowledges a write.
 
-use std::fmt;
-use std::time::Duration;
-
+use plimsoll_measure::duration::Span;
 use plimsoll_wire as wire;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Members of a replica set at most.
 const MEMBERS_MAX: u32 = 50;
@@ -22,10 +20,7 @@ pub enum W {
 
 impl W {
     /// Refuses a value that no server accepts.
-    ///
-    /// # Errors
-    /// Says which value to write instead.
-    pub fn check(&self) -> Result<(), &'static str> {
+    fn check(&self) -> Result<(), &'static str> {
         match self {
             Self::Number(number) if *number > MEMBERS_MAX => Err("w: a replica set has at most 50 members"),
             Self::Name(name) if name.is_empty() => {
@@ -35,8 +30,7 @@ impl W {
         }
     }
 
-    /// The form that the lean client sends.
-    pub fn to_wire(&self) -> wire::W {
+    fn to_wire(&self) -> wire::W {
         match self {
             Self::Number(number) => wire::W::Number(*number),
             Self::Name(name) if name == "majority" => wire::W::Majority,
@@ -45,46 +39,64 @@ impl W {
     }
 }
 
-/// When the server acknowledges a write; a journaled majority unless the file says otherwise.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// When the server acknowledges a write; an omitted setting is the server's default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriteConcern {
     /// How many members must have it.
-    pub w: W,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub w: Option<W>,
     /// Whether it must be in the journal.
-    pub j: bool,
-}
-
-impl Default for WriteConcern {
-    fn default() -> Self {
-        Self { w: W::Name("majority".into()), j: true }
-    }
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub j: Option<bool>,
+    /// How long the server waits for `w`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
 }
 
 impl WriteConcern {
+    /// A journaled majority.
+    pub fn durable() -> Self {
+        Self { w: Some(W::Name("majority".into())), j: Some(true), timeout: None }
+    }
+
+    /// Deserializes a write concern whose omitted settings are those of [`WriteConcern::durable`].
+    ///
+    /// # Errors
+    /// Those of the format.
+    pub fn deserialize_durable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Self { w, j, timeout } = Self::deserialize(deserializer)?;
+        let durable = Self::durable();
+        Ok(Self { w: w.or(durable.w), j: j.or(durable.j), timeout })
+    }
+
     /// Whether an acknowledged write survives a crash of any minority of the members.
     pub fn is_durable(&self) -> bool {
-        self.j && self.w == W::Name("majority".into())
+        let Self { w, j, .. } = Self::durable();
+        (&self.w, self.j) == (&w, j)
     }
 
     /// Whether the server acknowledges at all.
     pub fn is_acknowledged(&self) -> bool {
-        self.w != W::Number(0)
+        self.w != Some(W::Number(0))
     }
 
-    /// The form that the lean client sends. The server waits for members no longer than the client waits for the server.
-    pub fn to_wire(&self, timeout: Duration) -> wire::WriteConcern {
-        let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-        wire::WriteConcern { w: self.w.to_wire(), j: Some(self.j), timeout_ms: Some(timeout_ms) }
-    }
-}
-
-impl fmt::Display for WriteConcern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.w {
-            W::Number(number) => write!(f, "w: {number}, j: {}", self.j),
-            W::Name(name) => write!(f, "w: {name}, j: {}", self.j),
+    /// The form that the lean client sends; `None` leaves all settings to the server.
+    ///
+    /// # Errors
+    /// Says which value to write instead.
+    pub fn to_wire(&self) -> Result<Option<wire::WriteConcern>, &'static str> {
+        if *self == Self::default() {
+            return Ok(None);
         }
+        // The server's default for w cannot be sent together with j; j alone means one member.
+        let w = self.w.as_ref().unwrap_or(&W::Number(1));
+        w.check()?;
+        if !self.is_acknowledged() && self.j == Some(true) {
+            return Err("j: true asks for an answer and w: 0 for none; keep one of them");
+        }
+        let timeout_ms = self.timeout.map(|span| u32::try_from(span.as_ns() / 1_000_000).unwrap_or(u32::MAX));
+        Ok(Some(wire::WriteConcern { w: w.to_wire(), j: self.j, timeout_ms }))
     }
 }
 
@@ -93,14 +105,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn omitted_settings_are_the_servers_or_durable() {
+        let read = |json| serde_json::from_str::<WriteConcern>(json).unwrap();
+        assert_eq!(read("{}").to_wire(), Ok(None));
+        let journaled = wire::WriteConcern { w: wire::W::Number(1), j: Some(true), timeout_ms: Some(50) };
+        assert_eq!(read(r#"{"j": true, "timeout": "50ms"}"#).to_wire(), Ok(Some(journaled)));
+        let durable =
+            |json| WriteConcern::deserialize_durable(&mut serde_json::Deserializer::from_str(json)).unwrap();
+        assert_eq!(durable("{}"), WriteConcern::durable());
+        assert_eq!((durable(r#"{"w": 1}"#).w, durable(r#"{"w": 1}"#).j), (Some(W::Number(1)), Some(true)));
+    }
+
+    #[test]
     fn only_a_journaled_majority_is_durable() {
         let read = |json| serde_json::from_str::<WriteConcern>(json).unwrap();
-        assert!(read("{}").is_durable());
-        for json in [r#"{"w": 1}"#, r#"{"j": false}"#, r#"{"w": "dc"}"#] {
+        assert!(WriteConcern::durable().is_durable());
+        for json in
+            ["{}", r#"{"w": 1, "j": true}"#, r#"{"w": "majority", "j": false}"#, r#"{"w": "dc", "j": true}"#]
+        {
             assert!(!read(json).is_durable(), "{json}");
         }
-        assert_eq!(read("{}").to_string(), "w: majority, j: true");
         assert!(!read(r#"{"w": 0}"#).is_acknowledged());
+        assert!(read(r#"{"w": 0, "j": true}"#).to_wire().is_err());
     }
 
     #[test]

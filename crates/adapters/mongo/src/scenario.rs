@@ -1,7 +1,7 @@
 //! Reads the MongoDB section of a scenario, as typed.
 
 pub use plimsoll_deployment::collection::Existing;
-pub use plimsoll_deployment::concern::W;
+pub use plimsoll_deployment::concern::{W, WriteConcern};
 use plimsoll_document::{IdForm, PastEnd, Template};
 use plimsoll_measure::duration::Span;
 use schemars::JsonSchema;
@@ -40,21 +40,6 @@ impl Client {
             Self::Driver => "driver",
         }
     }
-}
-
-/// When the server acknowledges a write; what is left out is left to the server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct WriteConcern {
-    /// How many members must have it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub w: Option<W>,
-    /// Whether it must be in the journal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub j: Option<bool>,
-    /// How long the server waits for `w`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
 }
 
 /// Documents from a file instead of a template.

@@ -7,7 +7,7 @@ use plimsoll_document::{FileSource, IdForm, Program, Reading, STAMP_FIELD, Setti
 use plimsoll_ledger::Run;
 use plimsoll_wire as wire;
 
-use crate::scenario::{Client, DocumentFile, Operation, Section, Stamp, W, WriteConcern};
+use crate::scenario::{Client, DocumentFile, Operation, Section, Stamp};
 
 pub(crate) use compile::constant;
 pub use compile::index_key;
@@ -201,7 +201,7 @@ impl Setup {
             .iter()
             .map(|(name, operation)| compile::command(name, operation, section, context))
             .collect::<Result<Vec<_>, _>>()?;
-        let write_concern = write_concern(&section.write_concern)?;
+        let write_concern = section.write_concern.to_wire().map_err(Error::WriteConcern)?;
         let followed = write_concern.as_ref().is_none_or(wire::WriteConcern::is_acknowledged);
         Ok(Self {
             namespace: section.collection.parse()?,
@@ -264,19 +264,4 @@ fn stamp(section: &Section) -> Stamp {
 fn file_source(file: &DocumentFile, settings: &Settings, base: &Path) -> Result<Source, Error> {
     let reading = Reading { past_end: file.past_end, ..Reading::default() };
     Ok(FileSource::open(&base.join(&file.path), settings, reading)?.into())
-}
-
-fn write_concern(typed: &WriteConcern) -> Result<Option<wire::WriteConcern>, Error> {
-    if *typed == WriteConcern::default() {
-        return Ok(None);
-    }
-    // The server's default for w cannot be sent together with j; j alone means one member.
-    let w = typed.w.as_ref().unwrap_or(&W::Number(1));
-    w.check().map_err(Error::WriteConcern)?;
-    let w = w.to_wire();
-    if w == wire::W::Number(0) && typed.j == Some(true) {
-        return Err(Error::WriteConcern("j: true asks for an answer and w: 0 for none; keep one of them"));
-    }
-    let timeout_ms = typed.timeout.map(|span| u32::try_from(span.as_ns() / 1_000_000).unwrap_or(u32::MAX));
-    Ok(Some(wire::WriteConcern { w, j: typed.j, timeout_ms }))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plimsoll_deployment::{Deployment, Namespace, concern::WriteConcern, runtime};
 use plimsoll_measure::duration::Span;
+use plimsoll_wire as wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +38,8 @@ pub struct Insert {
     /// A field that stores the event's source in 16 bytes in addition to `_id`, so that an audit finds duplicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_field: Option<String>,
-    /// The write concern.
-    #[serde(default)]
+    /// The write concern; a journaled majority unless the file says otherwise.
+    #[serde(default = "WriteConcern::durable", deserialize_with = "WriteConcern::deserialize_durable")]
     pub write_concern: WriteConcern,
     /// Connections per worker, and so commands in flight at once.
     #[serde(default = "connections")]
@@ -68,7 +69,7 @@ impl Insert {
             identity: IdKind::default(),
             form: Form::default(),
             source_field: None,
-            write_concern: WriteConcern::default(),
+            write_concern: WriteConcern::durable(),
             connections: CONNECTIONS,
             timeout: TIMEOUT,
             topics: BTreeMap::new(),
@@ -83,7 +84,7 @@ impl Insert {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let timeout = timeout(self.timeout)?;
         check_connections(self.connections)?;
-        check_concern(&self.write_concern)?;
+        let concern = concern(&self.write_concern, self.timeout)?;
         self.check_names()?;
         let deployment = deployment(&self.uri, timeout)?;
         let promise = Inserts::promised(self.identity, self.write_concern.is_durable());
@@ -94,7 +95,7 @@ impl Insert {
             id_kind: self.identity,
             form: self.form,
             source_field: self.source_field.clone(),
-            concern: self.write_concern.to_wire(timeout),
+            concern,
             promise,
             connections: self.connections,
             writes: Arc::default(),
@@ -124,13 +125,15 @@ pub(super) fn check_connections(connections: usize) -> Result<(), Refusal> {
     Err(Refusal(format!("`connections` must be 1 to {CONNECTIONS_MAX} per worker, not {connections}")))
 }
 
-pub(super) fn check_concern(concern: &WriteConcern) -> Result<(), Refusal> {
-    if concern.is_acknowledged() {
-        return Ok(());
+/// The write concern of commands. The server waits for members no longer than the client waits for the server.
+pub(super) fn concern(typed: &WriteConcern, timeout: Span) -> Result<Option<wire::WriteConcern>, Refusal> {
+    if !typed.is_acknowledged() {
+        let words = "`w: 0` means unacknowledged writes, which a pipeline cannot use: say at least `w: 1`";
+        return Err(Refusal(words.into()));
     }
-    Err(Refusal(
-        "`w: 0` means unacknowledged writes, which a pipeline cannot use: say at least `w: 1`".into(),
-    ))
+    WriteConcern { timeout: typed.timeout.or(Some(timeout)), ..typed.clone() }
+        .to_wire()
+        .map_err(|words| Refusal(format!("`write_concern`: {words}")))
 }
 
 pub(super) fn check_field(key: &str, field: &str, form: Form) -> Result<(), Refusal> {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::insert::{
-    CONNECTIONS, check_concern, check_connections, check_field, connections, default_timeout, deployment,
+    CONNECTIONS, check_connections, check_field, concern, connections, default_timeout, deployment,
 };
 use super::{Refusal, TIMEOUT, timeout};
 use crate::document::form::Form;
@@ -40,8 +40,8 @@ pub struct Vector {
     /// The format of the vector.
     #[serde(default)]
     pub stored: Stored,
-    /// The write concern.
-    #[serde(default)]
+    /// The write concern; a journaled majority unless the file says otherwise.
+    #[serde(default = "WriteConcern::durable", deserialize_with = "WriteConcern::deserialize_durable")]
     pub write_concern: WriteConcern,
     /// Connections per worker, which share a batch.
     #[serde(default = "connections")]
@@ -73,7 +73,7 @@ impl Vector {
             field: default_field(),
             source_field: default_source_field(),
             stored: Stored::default(),
-            write_concern: WriteConcern::default(),
+            write_concern: WriteConcern::durable(),
             connections: CONNECTIONS,
             timeout: TIMEOUT,
             topics: BTreeMap::new(),
@@ -88,7 +88,7 @@ impl Vector {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let timeout = timeout(self.timeout)?;
         check_connections(self.connections)?;
-        check_concern(&self.write_concern)?;
+        let concern = concern(&self.write_concern, self.timeout)?;
         self.check_names()?;
         Ok(Vectors::new(VectorSettings {
             deployment: deployment(&self.uri, timeout)?,
@@ -99,7 +99,7 @@ impl Vector {
             field: self.field.clone(),
             source: SourceField::new(&self.source_field),
             stored: self.stored,
-            concern: self.write_concern.to_wire(timeout),
+            concern,
             promise: Promise {
                 durable: self.write_concern.is_durable(),
                 identity: self.by.identity(),

@@ -22,14 +22,14 @@ impl WriteConnection {
         &mut self,
         kind: WriteKind,
         (deployment, namespace): (&Deployment, &Namespace),
-        concern: &WriteConcern,
+        concern: Option<&WriteConcern>,
     ) -> Result<(), DeploymentError> {
         if self.open.as_ref().is_some_and(|(connection, _)| !connection.is_broken()) {
             return Ok(());
         }
         let connection = deployment.connect().await?;
         let mut spec = WriteSpec::new(kind, &namespace.db, &namespace.collection);
-        (spec.ordered, spec.write_concern) = (false, Some(concern.clone()));
+        (spec.ordered, spec.write_concern) = (false, concern.cloned());
         let command = WriteBatch::new(&spec, &connection.limits())?;
         self.open = Some((connection, command));
         Ok(())

@@ -1,20 +1,20 @@
 //! Inserts events. Each connection has one unordered command in flight, built from a batch in one copy.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bson::rawdoc;
 use plimsoll_deployment::{
     Deployment, Error as DeploymentError, Namespace, is_transient_code, retry, runtime,
 };
-use plimsoll_pipeline::meter::Tally;
+use plimsoll_pipeline::meter::{Count, Tally};
 use plimsoll_pipeline::{Batch, Identity as Promised, Order, Promise, Settled, Sink, SinkError, SinkFactory};
-use plimsoll_wire::{Error as Wire, WriteBatch, WriteConcern, WriteKind};
+use plimsoll_wire::{Error as Wire, WriteBatch, WriteConcern, WriteKind, WriteReply};
 
 use super::connection::WriteConnection;
 use super::in_flight::InFlight;
 use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic};
-use super::writes::Writes;
 use crate::document::form::{Draft, Form, Id, Unfit};
 use crate::document::identity::{IdKind, Identity, ObjectIds};
 use crate::reply;
@@ -30,12 +30,12 @@ pub(crate) struct InsertSettings {
     pub form: Form,
     /// The field that stores an event's identity in addition to `_id`.
     pub source_field: Option<String>,
-    pub concern: WriteConcern,
+    pub concern: Option<WriteConcern>,
     pub promise: Promise,
     /// Connections per worker.
     pub connections: usize,
     /// The counters of all workers.
-    pub writes: Arc<Writes>,
+    pub writes: Arc<WriteCounts>,
 }
 
 /// Makes insert sinks.
@@ -189,7 +189,7 @@ impl Writer {
 
     async fn open(&mut self, settings: &InsertSettings) -> Result<(), DeploymentError> {
         let place = (&settings.deployment, &settings.namespace);
-        self.connection.open(WriteKind::Insert, place, &settings.concern).await
+        self.connection.open(WriteKind::Insert, place, settings.concern.as_ref()).await
     }
 }
 
@@ -245,6 +245,31 @@ impl Fill<'_> {
                 }
                 Err(unfit) => verdict.refuse(index, unfit.to_string()),
             }
+        }
+    }
+}
+
+/// The writes and flushes of all workers' insert sinks together.
+#[derive(Debug, Default)]
+pub(crate) struct WriteCounts {
+    writes: AtomicU64,
+    flushes: AtomicU64,
+}
+
+impl WriteCounts {
+    /// Adds the reply to a batch's commands.
+    fn add(&self, reply: &WriteReply) {
+        self.writes.fetch_add(reply.n, Ordering::Relaxed);
+        self.flushes.fetch_add(reply.commands.into(), Ordering::Relaxed);
+    }
+}
+
+impl Tally for WriteCounts {
+    fn of(&self, count: Count) -> u64 {
+        match count {
+            Count::InsertWrites => self.writes.load(Ordering::Relaxed),
+            Count::InsertFlushes => self.flushes.load(Ordering::Relaxed),
+            _ => 0,
         }
     }
 }

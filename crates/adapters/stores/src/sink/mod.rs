@@ -7,7 +7,6 @@ pub mod vector;
 pub(crate) mod transaction;
 pub(crate) mod transaction_buffer;
 pub(crate) mod vector_settings;
-pub(crate) mod writes;
 
 mod connection;
 mod fenced;

@@ -221,5 +221,5 @@ async fn write_part(
 
 async fn open(connection: &mut WriteConnection, settings: &VectorSettings) -> Result<(), DeploymentError> {
     let place = (&settings.deployment, &settings.namespace);
-    connection.open(WriteKind::Update, place, &settings.concern).await
+    connection.open(WriteKind::Update, place, settings.concern.as_ref()).await
 }

@@ -45,7 +45,7 @@ pub(crate) struct VectorSettings {
     pub field: String,
     pub source: SourceField,
     pub stored: Stored,
-    pub concern: WriteConcern,
+    pub concern: Option<WriteConcern>,
     pub promise: Promise,
     pub connections: usize,
 }
