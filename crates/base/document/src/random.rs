@@ -1,8 +1,8 @@
 //! Random words by counting: a word is a function of (seed, number, place, index), so nothing is carried from one
 //! document to the next and any shard can make any document.
 
-use plimsoll_measure::random::STEP;
 pub(crate) use plimsoll_measure::random::mix;
+use plimsoll_measure::random::{FNV_BASIS, STEP, fnv1a};
 
 use crate::Identity;
 
@@ -15,10 +15,7 @@ pub(crate) fn unmix(word: u64) -> u64 {
 
 /// The place of a hole, from its path.
 pub(crate) fn salt(path: &str) -> u64 {
-    let fnv1a = path.bytes().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-    });
-    mix(fnv1a)
+    mix(fnv1a(FNV_BASIS, path.as_bytes()))
 }
 
 /// How far the places of an array's items lie apart.

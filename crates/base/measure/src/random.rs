@@ -12,6 +12,15 @@ pub const fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
+/// The hash of no bytes by [`fnv1a`].
+pub const FNV_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
+
+/// Adds bytes to a hash: FNV-1a of 64 bits (Fowler, Noll and Vo; RFC 9923).
+#[inline]
+pub fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
+}
+
 /// A stream of random bits that its seed determines.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -30,8 +39,8 @@ impl Random {
     }
 
     /// A number in `0.0..1.0`.
-    #[cfg(test)]
-    pub(crate) fn unit(&mut self) -> f64 {
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
@@ -52,6 +61,12 @@ mod tests {
         let mut random = Random::new(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| random.bits()).collect();
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv1a(FNV_BASIS, b"a"), 0xAF63_DC4C_8601_EC8C);
+        assert_eq!(fnv1a(fnv1a(FNV_BASIS, b"foo"), b"bar"), 0x8594_4171_F739_67E8);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Compiles the typed requests of a section to the calls of the workers.
 
+use plimsoll_measure::random::{FNV_BASIS, fnv1a};
+
 use super::head::Token;
 use super::{Call, Checks, Context, Error, Login, Url, Values, Workloads, body, head, template};
 use crate::scenario::{Auth, Request, Section};
@@ -55,11 +57,7 @@ impl Compiler<'_> {
 
 /// Derives the seed of an operation from its name, so that operations draw different values.
 fn salted(seed: u64, name: &str) -> u64 {
-    // FNV-1a, 64 bits.
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    plimsoll_load::mix::scramble(seed, hash)
+    plimsoll_load::mix::scramble(seed, fnv1a(FNV_BASIS, name.as_bytes()))
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 //! A found record matches the first event with the same content that has no match yet. If all have one, it is a duplicate of
 //! the first. So counts of events with equal content are exact, while the choice of the missing one is arbitrary.
 
+use plimsoll_measure::random::{FNV_BASIS, fnv1a};
+
 /// Events of one source at most: 1.5 GiB of memory.
 const EVENTS_MAX: usize = 1 << 26;
 
 /// A source with too many events to match by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the source has more than {EVENTS_MAX} events, and more cannot be build by what they say: audit a destination that keeps where \
+    "the source has more than {EVENTS_MAX} events, and more cannot be matched by their content: audit a destination that keeps where \
      its events come from, or a topic of less"
 )]
 pub struct TooManyEvents;
@@ -21,14 +23,11 @@ pub struct ContentHash(u64);
 impl ContentHash {
     /// The hash of a key and a payload. A missing one differs from an empty one.
     pub fn of(key: Option<&[u8]>, payload: Option<&[u8]>) -> Self {
-        const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-        const PRIME: u64 = 0x0000_0100_0000_01b3;
-        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
         let add = |hash: u64, part: Option<&[u8]>| {
             let length = part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes();
-            length.iter().chain(part.unwrap_or_default()).fold(hash, mix)
+            fnv1a(fnv1a(hash, &length), part.unwrap_or_default())
         };
-        Self(add(add(BASIS, key), payload))
+        Self(add(add(FNV_BASIS, key), payload))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use plimsoll_measure::random::{FNV_BASIS, fnv1a};
+
 use super::report::{Checksums, EXAMPLES_MAX, PartitionReport, Run};
 
 /// Offsets of one partition at most: 1 GiB of memory.
@@ -61,13 +63,10 @@ pub struct TooLong {
 /// The share of one event in a partition's checksum: FNV-1a (64 bits) over its offset, little-endian, and its payload. Shares
 /// are added, wrapping, so their order does not matter. A missing payload (`None`) differs from an empty one.
 pub fn checksum<'a>(offset: u64, payload: Option<impl IntoIterator<Item = &'a [u8]>>) -> u64 {
-    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
-    let head = offset.to_le_bytes().iter().fold(BASIS, mix);
+    let head = fnv1a(FNV_BASIS, &offset.to_le_bytes());
     match payload {
-        None => mix(head, &1),
-        Some(pieces) => pieces.into_iter().fold(mix(head, &0), |hash, piece| piece.iter().fold(hash, mix)),
+        None => fnv1a(head, &[1]),
+        Some(pieces) => pieces.into_iter().fold(fnv1a(head, &[0]), fnv1a),
     }
 }
 

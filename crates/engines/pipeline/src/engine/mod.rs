@@ -7,7 +7,6 @@ mod control;
 mod dead_letter_window;
 mod dead_letters;
 mod dispatch;
-mod jitter;
 mod parts;
 mod reader;
 mod retry;

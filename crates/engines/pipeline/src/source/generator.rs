@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
-use plimsoll_measure::random;
+use plimsoll_measure::random::{self, Random};
 
 use super::text::{WORD_BYTES_MAX, push_text};
 use crate::event::Batch;
@@ -146,16 +146,10 @@ fn write_number(payload: &mut [u8], number: u64) {
     }
 }
 
-/// Printable pseudorandom bytes from a seed (xorshift; Marsaglia, "Xorshift RNGs", 2003).
+/// Printable pseudorandom bytes from a seed.
 fn filling(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed | 1 << 63;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        b'a' + (state >> 32) as u8 % 26
-    };
-    (0..len).map(|_| next()).collect()
+    let mut random = Random::new(seed);
+    (0..len).map(|_| b'a' + (random.bits() % 26) as u8).collect()
 }
 
 impl Source for Generator {

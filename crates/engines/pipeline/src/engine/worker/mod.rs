@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use plimsoll_measure::clock;
+use plimsoll_measure::random::Random;
 
 use super::circuit::{Circuit, Permit};
 use super::dead_letters::DeadLetterWriter;
-use super::jitter::Jitter;
 use super::parts::Factories;
 use super::shared::{Error, Shared, watched};
 use crate::event::Batch;
@@ -42,7 +42,8 @@ pub(super) struct Worker<'env> {
     in_hand: usize,
     /// Whether the sources ended.
     ending: bool,
-    jitter: Jitter,
+    /// Spreads retries of several workers over time.
+    jitter: Random,
 }
 
 /// Whether a turn submitted a batch.
@@ -73,7 +74,7 @@ impl<'env> Worker<'env> {
             retries: RetryQueue::default(),
             in_hand: 0,
             ending: false,
-            jitter: Jitter::new(shared.settings.seed.wrapping_add(number as u64)),
+            jitter: Random::new(shared.settings.seed.wrapping_add(number as u64)),
         })
     }
 

@@ -160,7 +160,7 @@ impl Worker<'_> {
     }
 
     fn note_failure(&mut self) {
-        let jitter = self.jitter.next();
+        let jitter = self.jitter.unit();
         if self.circuit().failed(clock::now(), jitter) {
             self.shared.meter.add(Count::Trips, 1);
         }
