@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::store::{Claim, PositionError, PositionStore};
-use super::{Partition, Position};
+use super::{Claim, Partition, Position, PositionError, PositionStore};
 
 /// Positions in a file, used by one process at a time.
 #[derive(Debug)]

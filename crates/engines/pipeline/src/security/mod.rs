@@ -1,6 +1,5 @@
 //! Implements the security stage: admits events by a policy and verifies their signatures.
 
-mod glob;
 mod policy;
 mod signature;
 
