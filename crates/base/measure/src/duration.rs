@@ -1,12 +1,7 @@
 //! Reads and writes durations as people type them: `250ms`, `10s`, `1.5m`, `2h`, `1h2m3.5s`.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserialize, Deserializer};
-use serde::ser::{Serialize, Serializer};
 
 /// Units and their lengths in nanoseconds, from small to large; of two names for one the later is written.
 const UNITS: [(&str, f64); 7] =
@@ -87,12 +82,12 @@ impl fmt::Display for Span {
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+crate::as_text::as_text!(
+    Span,
+    "Duration",
+    r"^\s*([0-9]+(\.[0-9]+)?\s*(ns|us|µs|ms|s|m|h))+\s*$",
+    "A number with its unit, for example 250ms, 10s, 1.5m or 2h, or several: 1h2m3.5s."
+);
 
 /// For `#[serde(with)]`: a duration with its unit, or, as in k6, a number of milliseconds, with quotes or without.
 pub mod milliseconds {
@@ -136,26 +131,6 @@ pub mod milliseconds {
         fn visit_f64<E: de::Error>(self, ms: f64) -> Result<Span, E> {
             format!("{ms}ms").parse().map_err(E::custom)
         }
-    }
-}
-
-impl Serialize for Span {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl JsonSchema for Span {
-    fn schema_name() -> Cow<'static, str> {
-        "Duration".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": r"^\s*([0-9]+(\.[0-9]+)?\s*(ns|us|µs|ms|s|m|h))+\s*$",
-            "description": "A number with its unit, for example 250ms, 10s, 1.5m or 2h, or several: 1h2m3.5s."
-        })
     }
 }
 

@@ -1,24 +1,19 @@
 //! Describes the content of a deployment (databases, collections, indexes, fields) and the changes between two
 //! inspections.
 
+use crate::environment::ServerFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use serde_json::Value;
 
-use crate::environment::ServerFacts;
-
 mod difference;
 mod fields;
-mod index;
 mod size;
-mod topic;
 
 pub use difference::{Change, Difference, difference, differences};
 pub use fields::{Choice, Field, Forbidden, Inventory, Place, Presence, Sample, Source, Spread, Times};
-pub use index::Index;
 pub use size::{Reported, Size};
-pub use topic::{Extent, Topic};
 
 /// The version of the form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
@@ -190,6 +185,76 @@ impl Collection {
             inventory: Some(Inventory::default()),
             ..Self::default()
         }
+    }
+}
+
+/// One index.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// Its keys and their order as JSON, such as `{"at":-1}`.
+    pub keys: String,
+    /// Whether no two documents may share a key.
+    #[serde(default)]
+    pub unique: bool,
+    /// Whether documents without the keys are left out.
+    #[serde(default)]
+    pub sparse: bool,
+    /// Whether queries do not see it.
+    #[serde(default)]
+    pub hidden: bool,
+    /// Seconds after which documents expire.
+    pub expire_after_s: Option<f64>,
+    /// Which documents it holds, as JSON; all if absent.
+    pub partial: Option<String>,
+    /// Bytes on disk.
+    pub bytes: Option<u64>,
+}
+
+impl Index {
+    /// Name, keys and properties: `at_1 {"at":1}, unique`.
+    pub fn in_words(&self) -> String {
+        let words = [format!("{} {}", self.name, self.keys)];
+        words.into_iter().chain(self.properties()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Its properties, in words.
+    pub fn properties(&self) -> Vec<String> {
+        let flags = [(self.unique, "unique"), (self.sparse, "sparse"), (self.hidden, "hidden")];
+        let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned());
+        let expiry = self.expire_after_s.map(|seconds| format!("expires after {seconds} s"));
+        let partial = self.partial.as_ref().map(|filter| format!("only {filter}"));
+        flags.chain(expiry).chain(partial).collect()
+    }
+}
+
+/// A topic.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Topic {
+    /// Its name.
+    pub name: String,
+    /// Whether it is there; it has no partitions if not.
+    pub exists: bool,
+    /// Its partitions in order.
+    pub partitions: Vec<Extent>,
+}
+
+/// Where a partition begins and ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Extent {
+    /// Its number.
+    pub partition: u32,
+    /// The first offset that is there.
+    pub begin: u64,
+    /// The offset behind the last one. Marks of transactions take offsets too.
+    pub end: u64,
+}
+
+impl Topic {
+    /// Offsets that are there, over all partitions: records, and marks of transactions.
+    pub fn offsets(&self) -> u64 {
+        self.partitions.iter().map(|extent| extent.end.saturating_sub(extent.begin)).sum()
     }
 }
 

@@ -3,6 +3,8 @@
 //! The vocabulary of all other crates: instants, histograms, outcomes, intervals, events and the summary of a run. It
 //! knows no engine, socket, terminal or database, and never learns the meaning of an operation.
 
+mod as_text;
+
 pub mod clock;
 pub mod comparison;
 pub mod duration;
@@ -24,7 +26,6 @@ pub mod random;
 pub mod rule;
 pub mod run;
 pub mod sample;
-pub mod scalability;
 pub mod secret;
 pub mod size;
 pub mod stream;

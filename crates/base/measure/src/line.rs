@@ -30,13 +30,13 @@ pub struct Line {
     pub objective: Vec<String>,
     /// Resources that departed from their baseline at the knee, most likely first.
     #[serde(alias = "held_back_by")]
-    pub bottlenecks: Vec<Suspect>,
+    pub bottlenecks: Vec<Candidate>,
     /// Resources that did not depart.
     #[serde(default)]
-    pub unmoved: Vec<Suspect>,
+    pub unmoved: Vec<Candidate>,
     /// Resources that were not checked: one of them may be the bottleneck.
-    #[serde(default)]
-    pub not_seen: Vec<NotSeen>,
+    #[serde(default, alias = "not_seen")]
+    pub unchecked: Vec<Unchecked>,
     /// All probes, in order.
     pub probes: Vec<Probe>,
     /// Open questions of the search, in sentences.
@@ -46,7 +46,7 @@ pub struct Line {
 /// A possible bottleneck, with the evidence. It compares the knee, the lowest rate that failed, with the baseline, the
 /// lowest rate that held.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Suspect {
+pub struct Candidate {
     /// One of `client CPU`, `wake`, `connections`, `server CPU`, `WiredTiger cache`, `tickets`, `checkpoint`,
     /// `journal sync`, `flow control`, `replication lag` and `disk`.
     pub name: String,
@@ -72,8 +72,8 @@ pub struct Reading {
 
 /// A resource that was not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NotSeen {
-    /// The suspect's name.
+pub struct Unchecked {
+    /// The name of the candidate.
     pub name: String,
     /// Why, such as `not reported`.
     pub reason: String,
@@ -137,10 +137,11 @@ mod tests {
 
     #[test]
     fn a_line_of_an_older_version_still_reads() {
-        let suspect = Suspect { name: "wake".into(), ..Suspect::default() };
-        let mut older = serde_json::to_value(Line { bottlenecks: vec![suspect], ..Line::default() }).unwrap();
+        let candidate = Candidate { name: "wake".into(), ..Candidate::default() };
+        let mut older =
+            serde_json::to_value(Line { bottlenecks: vec![candidate], ..Line::default() }).unwrap();
         let keys = older.as_object_mut().unwrap();
-        for key in ["unmoved", "not_seen", "load", "background"] {
+        for key in ["unmoved", "unchecked", "load", "background"] {
             assert!(keys.remove(key).is_some(), "{key}");
         }
         // A key that was always null and is not written any more.
@@ -150,7 +151,7 @@ mod tests {
         bottlenecks[0].as_object_mut().unwrap().remove("readings");
         keys.insert("held_back_by".into(), bottlenecks);
         let line: Line = serde_json::from_value(older).unwrap();
-        assert_eq!((line.bottlenecks[0].name.as_str(), line.not_seen.len()), ("wake", 0));
+        assert_eq!((line.bottlenecks[0].name.as_str(), line.unchecked.len()), ("wake", 0));
         assert_eq!(line.background, ["feed"]);
     }
 }

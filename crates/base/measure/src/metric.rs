@@ -1,5 +1,8 @@
 //! Reads the name of a metric: `insert.response`, `response{load:feed}`, `integrity.lost`, or a supported name of k6.
 
+use crate::histogram::Histogram;
+use crate::integrity::Integrity;
+use crate::interval::Tally;
 use crate::threshold::{Aggregate, Threshold};
 
 mod selector;
@@ -8,28 +11,40 @@ pub use selector::{Selector, Subject, Tags, is_reserved};
 
 use selector::tags;
 
-const LATENCIES: [&str; 5] = ["response", "service", "wake", "wait", "failed_response"];
-const COUNTERS: [&str; 9] = [
-    "operations",
-    "completed",
-    "documents",
-    "errors",
-    "checks",
-    "skipped",
-    "achieved",
-    "bytes_sent",
-    "bytes_received",
+/// The name of a metric, and how to pick its value.
+pub(crate) type Named<F> = (&'static str, F);
+
+/// The latencies of an operation, in nanoseconds.
+pub(crate) const LATENCIES: [Named<fn(&Tally) -> &Histogram>; 5] = [
+    ("response", |it| &it.response),
+    ("service", |it| &it.service),
+    ("wake", |it| &it.wake),
+    ("wait", |it| &it.wait),
+    ("failed_response", |it| &it.failed_response),
 ];
-pub(crate) const INTEGRITY: [&str; 9] = [
-    "acknowledged",
-    "found",
-    "lost",
-    "phantom",
-    "duplicated",
-    "corrupted",
-    "rejected",
-    "unknown_present",
-    "unknown_absent",
+/// The counters of an operation.
+pub(crate) const COUNTERS: [Named<fn(&Tally) -> u64>; 7] = [
+    ("operations", |it| it.count),
+    ("completed", Tally::completed),
+    ("documents", |it| it.documents),
+    ("errors", |it| it.errors.total()),
+    ("skipped", |it| it.skipped),
+    ("bytes_sent", |it| it.bytes_sent),
+    ("bytes_received", |it| it.bytes_received),
+];
+/// Metrics of an operation that its counters do not hold.
+const OTHERS: [&str; 2] = ["checks", "achieved"];
+/// The counts of an audit.
+pub(crate) const INTEGRITY: [Named<fn(&Integrity) -> u64>; 9] = [
+    ("acknowledged", |it| it.acknowledged),
+    ("found", |it| it.found),
+    ("lost", |it| it.lost),
+    ("phantom", |it| it.phantom),
+    ("duplicated", |it| it.duplicated),
+    ("corrupted", |it| it.corrupted),
+    ("rejected", |it| it.rejected),
+    ("unknown_present", |it| it.unknown_present),
+    ("unknown_absent", |it| it.unknown_absent),
 ];
 /// The supported built-in metrics of k6, and ours.
 const K6: [(&str, &str); 7] = [
@@ -73,7 +88,7 @@ impl Metric {
         }
         match base.rsplit_once('.') {
             Some(("integrity", name)) if selector == Selector::default() => {
-                let name = known(name, &INTEGRITY)?;
+                let name = known(name, INTEGRITY.map(|(name, _)| name))?;
                 Ok(Self { scope: Scope::Integrity, name })
             }
             Some(("integrity", _)) => {
@@ -82,11 +97,11 @@ impl Metric {
             Some((owner, name)) => {
                 check_owner(owner, subjects)?;
                 let selector = selector.and_operation(owner);
-                let name = known(name, &[&LATENCIES[..], &COUNTERS].concat())?;
+                let name = known(name, of_operations())?;
                 Self { scope: Scope::Operations(selector), name }.checked(subjects)
             }
             None => {
-                let name = known(base, &[&LATENCIES[..], &COUNTERS].concat())
+                let name = known(base, of_operations())
                     .map_err(|problem| format!("{problem}; {}", advice(subjects)))?;
                 Self { scope: Scope::Operations(selector), name }.checked(subjects)
             }
@@ -107,7 +122,7 @@ impl Metric {
 
     /// Whether it is a length of time.
     pub fn is_latency(&self) -> bool {
-        matches!(self.scope, Scope::Operations(_)) && LATENCIES.contains(&self.name)
+        matches!(self.scope, Scope::Operations(_)) && LATENCIES.iter().any(|(name, _)| *name == self.name)
     }
 
     /// Checks that a threshold fits the metric.
@@ -145,7 +160,13 @@ fn expected_response(theirs: &str, ours: &'static str, selector: &mut Selector) 
     if value.as_deref() == Some("false") { "failed_response" } else { ours }
 }
 
-fn known(name: &str, known: &[&'static str]) -> Result<&'static str, String> {
+/// The metrics that an operation can have.
+fn of_operations() -> impl Iterator<Item = &'static str> {
+    LATENCIES.iter().map(|(name, _)| *name).chain(COUNTERS.iter().map(|(name, _)| *name)).chain(OTHERS)
+}
+
+fn known(name: &str, known: impl IntoIterator<Item = &'static str>) -> Result<&'static str, String> {
+    let known: Vec<&'static str> = known.into_iter().collect();
     let found = known.iter().find(|known| **known == name);
     found.copied().ok_or_else(|| format!("unknown metric `{name}`; known metrics: {}", known.join(", ")))
 }
@@ -213,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_operation_can_have_is_refused_with_what_there_is() {
+    fn an_unknown_metric_is_refused_with_the_known_ones() {
         for (text, part) in [
             ("inges.response", "unknown operation `inges`; known: feed, ingest, integrity"),
             ("ingest.respons", "unknown metric `respons`"),
@@ -240,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tags_that_every_operation_has_cannot_be_given() {
+    fn predefined_tags_are_reserved() {
         assert!(is_reserved("load") && is_reserved("operation") && is_reserved("phase"));
         assert!(!is_reserved("scenario") && !is_reserved("kind"));
     }

@@ -17,115 +17,74 @@ pub enum Outcome {
     Unknown(Doubt),
 }
 
-/// Why a server refused an operation or a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Rejection {
-    /// A unique index holds that key already.
-    DuplicateKey,
-    /// The collection's validator refused the document.
-    Validation,
-    /// Document or message over the server's limit.
-    TooLarge,
-    /// Not allowed, or not logged in.
-    Unauthorized,
-    /// The server is not the primary.
-    NotPrimary,
-    /// The server shed load.
-    Overload,
-    /// The server does not understand the command.
-    BadCommand,
-    /// An earlier document of an ordered batch failed, so this one was not tried.
-    NotTried,
-    /// The answer differs from the expected one.
-    Unexpected,
-    /// A read showed an earlier version of a document than the one acknowledged before it.
-    StaleRead,
-    /// A read returned a document with content that was never sent.
-    CorruptedRead,
-    /// The answer is larger than is taken: a limit of ours, not of the server.
-    AnswerTooLarge,
-    /// Anything else.
-    Other,
-}
-
-/// Why it cannot be known whether an operation was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Doubt {
-    /// No answer within the time limit.
-    Timeout,
-    /// The connection ended before the answer.
-    ConnectionLost,
-    /// Applied, but not shown to be as durable as was asked.
-    WriteConcern,
-    /// The server was stopping or stepping down.
-    Interrupted,
-    /// No answer was asked for (`w: 0`).
-    Unacknowledged,
-    /// The answer was invalid.
-    MalformedAnswer,
-}
-
-impl Rejection {
-    /// Every class, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
-        Self::DuplicateKey,
-        Self::Validation,
-        Self::TooLarge,
-        Self::Unauthorized,
-        Self::NotPrimary,
-        Self::Overload,
-        Self::BadCommand,
-        Self::NotTried,
-        Self::Unexpected,
-        Self::StaleRead,
-        Self::CorruptedRead,
-        Self::AnswerTooLarge,
-        Self::Other,
-    ];
-
-    /// The class's name in files and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DuplicateKey => "duplicate_key",
-            Self::Validation => "validation",
-            Self::TooLarge => "too_large",
-            Self::Unauthorized => "unauthorized",
-            Self::NotPrimary => "not_primary",
-            Self::Overload => "overload",
-            Self::BadCommand => "bad_command",
-            Self::NotTried => "not_tried",
-            Self::Unexpected => "unexpected",
-            Self::StaleRead => "stale_read",
-            Self::CorruptedRead => "corrupted_read",
-            Self::AnswerTooLarge => "answer_too_large",
-            Self::Other => "other",
+macro_rules! classes {
+    ($(#[$doc:meta])* pub enum $Class:ident { $($(#[$of:meta])* $Variant:ident = $name:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $Class {
+            $($(#[$of])* $Variant,)+
         }
+
+        impl $Class {
+            /// Every class, in the order of the numbers.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$Variant),+];
+
+            /// The name of the class in files and reports.
+            pub const fn name(self) -> &'static str {
+                [$($name),+][self as usize]
+            }
+        }
+    };
+}
+
+classes! {
+    /// Why a server refused an operation or a document.
+    pub enum Rejection {
+        /// A unique index already holds the key.
+        DuplicateKey = "duplicate_key",
+        /// The collection's validator refused the document.
+        Validation = "validation",
+        /// Document or message over the server's limit.
+        TooLarge = "too_large",
+        /// The user may not do this, or did not log in.
+        Unauthorized = "unauthorized",
+        /// The server is not the primary.
+        NotPrimary = "not_primary",
+        /// The server shed load.
+        Overload = "overload",
+        /// The server does not understand the command.
+        BadCommand = "bad_command",
+        /// An earlier document of an ordered batch failed, so this one was not tried.
+        NotTried = "not_tried",
+        /// The answer differs from the expected one.
+        Unexpected = "unexpected",
+        /// A read showed an earlier version of a document than the one acknowledged before it.
+        StaleRead = "stale_read",
+        /// A read returned a document with content that was never sent.
+        CorruptedRead = "corrupted_read",
+        /// The answer exceeds Plimsoll's own limit.
+        AnswerTooLarge = "answer_too_large",
+        /// Anything else.
+        Other = "other",
     }
 }
 
-impl Doubt {
-    /// Every cause, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
-        Self::Timeout,
-        Self::ConnectionLost,
-        Self::WriteConcern,
-        Self::Interrupted,
-        Self::Unacknowledged,
-        Self::MalformedAnswer,
-    ];
-
-    /// The cause's name in files and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::ConnectionLost => "connection_lost",
-            Self::WriteConcern => "write_concern",
-            Self::Interrupted => "interrupted",
-            Self::Unacknowledged => "unacknowledged",
-            Self::MalformedAnswer => "malformed_answer",
-        }
+classes! {
+    /// Why it is unknown whether an operation was done.
+    pub enum Doubt {
+        /// No answer within the time limit.
+        Timeout = "timeout",
+        /// The connection ended before the answer.
+        ConnectionLost = "connection_lost",
+        /// Applied, but perhaps not at the declared write concern.
+        WriteConcern = "write_concern",
+        /// The server was stopping or stepping down.
+        Interrupted = "interrupted",
+        /// No answer was asked for (`w: 0`).
+        Unacknowledged = "unacknowledged",
+        /// The answer was invalid.
+        MalformedAnswer = "malformed_answer",
     }
 }
 

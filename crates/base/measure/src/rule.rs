@@ -1,4 +1,4 @@
-//! One entry of a scenario's `expect`, as typed: an expression, or one that ends the run when it breaks.
+//! Reads a rule of a scenario's `expect`: an expression that must hold, and whether the run ends when it does not.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use crate::duration::Span;
+use crate::duration::{Span, milliseconds};
 
 /// Reads the rules of one metric: always a list, as in k6.
 ///
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for ListVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Rule>, A::Error> {
-        let Long { threshold, .. } = Long::deserialize(MapAccessDeserializer::new(map))?;
+        let Rule { threshold, .. } = Rule::deserialize(MapAccessDeserializer::new(map))?;
         Err(de::Error::custom(format!(
             "a metric has a list of thresholds, also of a single one: put the one with `{threshold}` into [ ]"
         )))
@@ -69,38 +69,28 @@ impl<'de> Visitor<'de> for ListVisitor {
 }
 
 /// A rule as typed: `p(99)<50ms`, or `{threshold: p(99)<50ms, abort_on_fail: true, delay_abort_eval: 10s}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// The derived functions read and write the long form.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Rule {
     /// The expression.
     pub threshold: String,
     /// Whether the run ends when it does not hold.
+    #[serde(default, alias = "abortOnFail")]
     pub abort_on_fail: bool,
-    /// How long the operations must have been under load before that is asked.
+    /// How long the operations must have been under load before the run may end.
+    #[serde(default, alias = "delayAbortEval", deserialize_with = "milliseconds::deserialize")]
     pub delay_abort_eval: Span,
 }
 
-/// The long form.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Long {
-    threshold: String,
-    #[serde(default, alias = "abortOnFail")]
-    abort_on_fail: bool,
-    #[serde(default, alias = "delayAbortEval")]
-    delay_abort_eval: Delay,
-}
-
-/// A duration that may be missing, or a number of milliseconds as in k6.
-#[derive(Clone, Copy, Default)]
-struct Delay(Span);
-
 impl Rule {
-    /// An expression that is held against the whole run, and ends nothing.
+    /// A rule that is checked against the whole run and does not end it.
     pub fn new(threshold: impl Into<String>) -> Self {
         Self { threshold: threshold.into(), abort_on_fail: false, delay_abort_eval: Span::default() }
     }
 
-    /// How long the operations must be under load before the run may end for it; nothing if it never does.
+    /// How long the operations must be under load before the rule may end the run; nothing if it never ends the run.
     pub fn abort_after(&self) -> Option<Span> {
         self.abort_on_fail.then_some(self.delay_abort_eval)
     }
@@ -126,21 +116,7 @@ impl<'de> Visitor<'de> for RuleVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Rule, A::Error> {
-        let Long { threshold, abort_on_fail, delay_abort_eval: Delay(delay_abort_eval) } =
-            Long::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(Rule { threshold, abort_on_fail, delay_abort_eval })
-    }
-}
-
-impl<'de> Deserialize<'de> for Delay {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        crate::duration::milliseconds::deserialize(deserializer).map(Self)
-    }
-}
-
-impl Serialize for Delay {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        Rule::deserialize(MapAccessDeserializer::new(map))
     }
 }
 
@@ -150,8 +126,7 @@ impl Serialize for Rule {
         if *self == Self::new(self.threshold.as_str()) {
             return serializer.serialize_str(&self.threshold);
         }
-        let Self { threshold, abort_on_fail, delay_abort_eval } = self.clone();
-        Long { threshold, abort_on_fail, delay_abort_eval: Delay(delay_abort_eval) }.serialize(serializer)
+        Self::serialize(self, serializer)
     }
 }
 
@@ -162,27 +137,17 @@ impl JsonSchema for Rule {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let span = generator.subschema_for::<Span>();
-        let abort = json_schema!({
-            "type": "boolean",
-            "description": "Whether the run ends when it does not hold: looked at every 2 seconds.",
-            "default": false
-        });
-        let delay = json_schema!({
-            "description": "How long its operations must have been under load before; a number counts milliseconds.",
-            "anyOf": [span, {"type": "number"}]
-        });
         json_schema!({
-            "description": "What must hold: an expression of k6's grammar, such as p(99)<50ms or rate<0.01, or one that may \
-                            end the run.",
+            "description": "An expression of k6's grammar that must hold, such as p(99)<50ms or rate<0.01, or one that may end the run.",
             "anyOf": [
                 {"type": "string"},
                 {
                     "type": "object",
                     "properties": {
                         "threshold": {"type": "string", "description": "The expression."},
-                        "abort_on_fail": abort,
+                        "abort_on_fail": {"type": "boolean", "description": "Whether the run ends when it does not hold; checked every 2 seconds.", "default": false},
                         "abortOnFail": {"type": "boolean", "description": "`abort_on_fail`, as k6 writes it."},
-                        "delay_abort_eval": delay,
+                        "delay_abort_eval": {"description": "How long its operations must have been under load before; a number counts milliseconds.", "anyOf": [span, {"type": "number"}]},
                         "delayAbortEval": {"description": "`delay_abort_eval`, as k6 writes it.", "anyOf": [span, {"type": "number"}]}
                     },
                     "required": ["threshold"],
@@ -219,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_has_a_list_and_what_is_none_is_told_how_to_be_one() {
+    fn a_rule_outside_a_list_is_refused_with_the_list_to_write() {
         let read = |json: &str| by_metric(&mut serde_json::Deserializer::from_str(json));
         assert_eq!(read(r#"{"a": ["max<1s", {"threshold": "min>0"}]}"#).unwrap()["a"].len(), 2);
         for (json, words) in [
@@ -233,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_and_the_short_form_stays_short() {
+    fn written_rules_read_back_and_the_short_form_stays_short() {
         let long = Rule { abort_on_fail: true, ..Rule::new("max<1s") };
         for rule in [Rule::new("max<1s"), long] {
             assert_eq!(read(&serde_json::to_string(&rule).unwrap()).unwrap(), rule);
@@ -242,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_is_refused() {
+    fn an_unknown_key_is_refused() {
         let message = read(r#"{"threshold": "max<1s", "abort": true}"#).unwrap_err().to_string();
         assert!(message.contains("unknown field `abort`"), "{message}");
     }

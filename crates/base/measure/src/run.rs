@@ -6,20 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, ServerFacts};
+use crate::histogram::Latency;
 use crate::inspection::Collection;
 use crate::integrity::Integrity;
 use crate::ladder::Ladder;
-use crate::line::{Line, NotSeen, Suspect};
-
-mod answers;
-mod cost;
-mod operation;
-mod phase;
-
-pub use answers::{Answers, Check};
-pub use cost::{Client, ServerCost};
-pub use operation::{Operation, SecondsSpread};
-pub use phase::{PhaseFacts, WarmUp};
+use crate::line::{Candidate, Line, Unchecked};
 
 /// The version of the file's form. It grows when a key changes its meaning or goes away; new keys do not change it.
 pub const FORMAT: u32 = 1;
@@ -150,11 +141,12 @@ pub struct Bottleneck {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Resources at their limit, from the client to the disk.
-    pub at_limit: Vec<Suspect>,
+    pub at_limit: Vec<Candidate>,
     /// Resources below their limit.
-    pub below: Vec<Suspect>,
+    pub below: Vec<Candidate>,
     /// Resources that were not checked.
-    pub not_seen: Vec<NotSeen>,
+    #[serde(alias = "not_seen")]
+    pub unchecked: Vec<Unchecked>,
 }
 
 /// The shards that a run was merged from.
@@ -259,6 +251,220 @@ pub struct Expectation {
     pub reason: Option<String>,
 }
 
+/// The figures of one operation over all phases.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Operation {
+    /// Operations acknowledged (one batch is one operation).
+    pub count: u64,
+    /// Documents acknowledged.
+    pub documents: u64,
+    /// Operations that became due.
+    pub due: u64,
+    /// Operations acknowledged per second of the time it was under load.
+    pub rate_per_s: f64,
+    /// Documents acknowledged per second of the time it was under load.
+    pub documents_per_s: f64,
+    /// Documents per second in the steady part; absent where none was found.
+    pub steady_documents_per_s: Option<f64>,
+    /// Throughput of single seconds in documents: 1st percentile, median and maximum of the full seconds.
+    pub documents_in_a_second: Option<SecondsSpread>,
+    /// Completed ÷ due, for open arrivals.
+    pub achieved: Option<f64>,
+    /// Overdue operations given up.
+    pub skipped: u64,
+    /// Further attempts at operations that had failed.
+    #[serde(default)]
+    pub retries: u64,
+    /// done − due.
+    pub response_ns: Latency,
+    /// done − sent.
+    pub service_ns: Latency,
+    /// awake − due: the tool's own delay.
+    pub wake_ns: Latency,
+    /// sent − awake: no connection was free.
+    pub wait_ns: Latency,
+    /// Response time of the operations that failed.
+    pub failed_response_ns: Latency,
+    /// Operations that failed, by class.
+    pub errors: BTreeMap<String, u64>,
+    /// Documents that failed, by class.
+    pub document_errors: BTreeMap<String, u64>,
+    /// Bytes sent to the server.
+    pub bytes_sent: u64,
+    /// Bytes received from it.
+    pub bytes_received: u64,
+    /// CPU of the workers ÷ operations, in microseconds, over the phases with this operation alone; absent without such
+    /// a phase.
+    #[serde(default)]
+    pub cpu_us_per_operation: Option<f64>,
+}
+
+/// The throughput of single seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SecondsSpread {
+    /// Full seconds measured.
+    pub seconds: u64,
+    /// Smallest.
+    pub min: f64,
+    /// 1st percentile (nearest rank).
+    pub p1: f64,
+    /// Median.
+    pub p50: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// The figures of a phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseFacts {
+    /// Its name.
+    pub name: String,
+    /// How its operations arrived, as text, by the load's name.
+    pub arrivals: BTreeMap<String, String>,
+    /// Whether due differs from sent: false for closed arrivals, where saturation is hidden.
+    pub open: bool,
+    /// Seconds from the run's start to the phase's start.
+    pub from_s: f64,
+    /// Seconds from the run's start to the phase's end.
+    pub to_s: f64,
+    /// Why it ended: `duration`, `operations`, `documents`, `not_reached`, `threshold`, `unreachable`, `interrupted`.
+    pub ended_by: String,
+    /// Where the steady state starts.
+    pub warm_up: WarmUp,
+    /// Full checkpoints of the storage engine in the phase; absent if not reported.
+    pub checkpoints: Option<u64>,
+    /// Operations acknowledged in it.
+    #[serde(default)]
+    pub operations: u64,
+    /// Documents acknowledged in it.
+    #[serde(default)]
+    pub documents: u64,
+    /// Documents per second over all of it.
+    #[serde(default)]
+    pub documents_per_s: f64,
+    /// Response time of all its operations.
+    #[serde(default)]
+    pub response_ns: Latency,
+    /// Failed operations.
+    #[serde(default)]
+    pub errors: u64,
+    /// CPU of the workers ÷ operations, in microseconds; absent if too few operations support it.
+    #[serde(default)]
+    pub cpu_us_per_operation: Option<f64>,
+}
+
+/// Whether and where a steady state was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum WarmUp {
+    /// Fewer than 30 intervals of 100 ms.
+    #[default]
+    NotAssessed,
+    /// Steady from this many seconds after the phase's start.
+    Steady {
+        /// Seconds after the phase's start.
+        from_s: f64,
+    },
+    /// Throughput or p99 kept changing to the end.
+    NotSteady {
+        /// The change.
+        reason: String,
+    },
+}
+
+/// The answers to one operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Answers {
+    /// The operation.
+    pub operation: String,
+    /// Answers by status; 0 counts requests without an answer. Retries count as well.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Every check of the scenario, in its order.
+    pub checks: Vec<Check>,
+}
+
+/// How often one check of answers held.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// Its name, such as `status 201`.
+    pub name: String,
+    /// How often it held.
+    pub passed: u64,
+    /// How often it did not.
+    pub failed: u64,
+}
+
+impl Answers {
+    /// Adds the answers of another shard to the same operation.
+    pub fn merge(&mut self, other: &Self) {
+        for (status, count) in &other.statuses {
+            *self.statuses.entry(*status).or_default() += count;
+        }
+        for check in &other.checks {
+            match self.checks.iter_mut().find(|own| own.name == check.name) {
+                Some(own) => {
+                    (own.passed, own.failed) = (own.passed + check.passed, own.failed + check.failed)
+                }
+                None => self.checks.push(check.clone()),
+            }
+        }
+    }
+}
+
+/// The cost of the tool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Client {
+    /// Worker threads.
+    pub workers: u32,
+    /// Connections.
+    pub connections: u32,
+    /// CPU of the workers ÷ operations, in microseconds.
+    pub cpu_us_per_operation: Option<f64>,
+    /// CPU of the workers ÷ documents, in microseconds.
+    pub cpu_us_per_document: Option<f64>,
+    /// CPU of the busiest worker, 0 to 1.
+    pub cpu_busiest_worker: f64,
+    /// Context switches of the workers' threads ÷ operations; absent if the system does not report them.
+    pub switches_per_operation: Option<f64>,
+    /// Bytes sent and received ÷ documents.
+    pub wire_bytes_per_document: Option<f64>,
+    /// Largest resident memory of this process, in bytes.
+    pub rss_bytes_max: u64,
+    /// The tool's throughput against the null server, in operations per second; absent if not measured.
+    pub null_server_per_s: Option<f64>,
+    /// That ceiling ÷ the achieved throughput.
+    pub headroom: Option<f64>,
+    /// Whether the tool, not the server, limited the load.
+    pub limited: bool,
+    /// Whether the pacer spun for the last microseconds.
+    pub spin: bool,
+    /// Reconnections after a connection was lost.
+    pub reconnects: u64,
+    /// Median round trip of an empty command before and after the load, in nanoseconds.
+    #[serde(alias = "canary_ping_ns")]
+    pub calibration_ping_ns: Vec<u64>,
+    /// Throughput of the tool against the null server before and after the load, in operations per second.
+    #[serde(default, alias = "canary_null_per_s")]
+    pub calibration_null_per_s: Vec<f64>,
+}
+
+/// The cost of the server. CPU and memory are known for local servers only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerCost {
+    /// CPU of the server's process ÷ operations, in microseconds.
+    pub cpu_us_per_operation: Option<f64>,
+    /// CPU of the server's process ÷ documents, in microseconds.
+    pub cpu_us_per_document: Option<f64>,
+    /// Cores it used on average under load.
+    pub cores: Option<f64>,
+    /// Largest resident memory in bytes.
+    pub rss_bytes_max: Option<u64>,
+    /// Bytes that the storage engine wrote to disk ÷ documents; absent if not reported.
+    pub written_bytes_per_document: Option<f64>,
+    /// Bytes that it wrote to its journal ÷ documents.
+    pub journal_bytes_per_document: Option<f64>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,5 +498,17 @@ mod tests {
         rename(&mut file["client"], "calibration_ping_ns", "canary_ping_ns");
         rename(&mut file["client"], "calibration_null_per_s", "canary_null_per_s");
         assert_eq!(serde_json::from_value::<Run>(file).unwrap(), expected);
+    }
+
+    #[test]
+    fn answers_of_two_shards_add_up_by_status_and_check() {
+        let answers = |statuses: &[(u16, u64)], passed: u64, failed: u64| Answers {
+            operation: "post".into(),
+            statuses: statuses.iter().copied().collect(),
+            checks: vec![Check { name: "status 201".into(), passed, failed }],
+        };
+        let mut sum = answers(&[(201, 7), (503, 1)], 7, 1);
+        sum.merge(&answers(&[(201, 5), (0, 2)], 5, 2));
+        assert_eq!(sum, answers(&[(0, 2), (201, 12), (503, 1)], 12, 3));
     }
 }

@@ -1,11 +1,7 @@
-//! Amounts of bytes as a person types them: `512MB`, `4GB`, `1.5GiB`.
+//! Reads and writes amounts of bytes as people type them: `512MB`, `4GB`, `1.5GiB`.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Units and their lengths in bytes, from small to large.
 const UNITS: [(&str, f64); 9] = [
@@ -20,15 +16,18 @@ const UNITS: [(&str, f64); 9] = [
     ("TiB", 1_099_511_627_776.0),
 ];
 
+/// The largest amount.
+const BYTES_MAX: f64 = 1e18;
+
 /// An amount of bytes, typed with a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes {
     bytes: u64,
 }
 
-/// An amount of bytes that cannot be read.
+/// An invalid amount of bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no amount of bytes; write a number with its unit, for example 512MB, 4GB or 1.5GiB")]
+#[error("invalid amount of bytes `{0}`: write a number with its unit, for example 512MB, 4GB or 1.5GiB")]
 pub struct ParseError(String);
 
 impl Bytes {
@@ -47,17 +46,13 @@ impl FromStr for Bytes {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let fail = || ParseError(text.to_owned());
-        let compact = text.trim();
-        let digits = compact.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let unit = &compact[digits.len()..];
-        let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(fail)?;
-        let number: f64 = digits.trim().parse().map_err(|_| fail())?;
-        let bytes = number * scale;
-        if !(0.0..=1e18).contains(&bytes) {
-            return Err(fail());
-        }
-        Ok(Self { bytes: bytes.round() as u64 })
+        let read = || {
+            let digits = text.trim().trim_end_matches(|c: char| c.is_ascii_alphabetic());
+            let (_, scale) = UNITS.iter().find(|(name, _)| *name == &text.trim()[digits.len()..])?;
+            let bytes = digits.trim().parse::<f64>().ok()? * scale;
+            (0.0..=BYTES_MAX).contains(&bytes).then_some(Self { bytes: bytes.round() as u64 })
+        };
+        read().ok_or_else(|| ParseError(text.to_owned()))
     }
 }
 
@@ -70,32 +65,12 @@ impl fmt::Display for Bytes {
     }
 }
 
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
-
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl JsonSchema for Bytes {
-    fn schema_name() -> Cow<'static, str> {
-        "Bytes".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(B|[KMGT]i?B)\s*$",
-            "description": "A number with its unit, for example 512MB, 4GB or 1.5GiB."
-        })
-    }
-}
+crate::as_text::as_text!(
+    Bytes,
+    "Bytes",
+    r"^\s*[0-9]+(\.[0-9]+)?\s*(B|[KMGT]i?B)\s*$",
+    "A number with its unit, for example 512MB, 4GB or 1.5GiB."
+);
 
 #[cfg(test)]
 mod tests {

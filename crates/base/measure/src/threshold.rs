@@ -137,20 +137,23 @@ impl FromStr for Threshold {
     }
 }
 
+/// The aggregates without a number.
+const AGGREGATES: [(&str, Aggregate); 7] = [
+    ("count", Aggregate::Count),
+    ("rate", Aggregate::Rate),
+    ("value", Aggregate::Value),
+    ("avg", Aggregate::Avg),
+    ("min", Aggregate::Min),
+    ("med", Aggregate::Med),
+    ("max", Aggregate::Max),
+];
+
 fn aggregate(text: &str) -> Option<Aggregate> {
-    match text {
-        "count" => Some(Aggregate::Count),
-        "rate" => Some(Aggregate::Rate),
-        "value" => Some(Aggregate::Value),
-        "avg" => Some(Aggregate::Avg),
-        "min" => Some(Aggregate::Min),
-        "med" => Some(Aggregate::Med),
-        "max" => Some(Aggregate::Max),
-        _ => {
-            let percentile: f64 = text.strip_prefix("p(")?.strip_suffix(')')?.parse().ok()?;
-            (0.0..=100.0).contains(&percentile).then_some(Aggregate::Percentile(percentile))
-        }
-    }
+    let plain = AGGREGATES.iter().find(|(name, _)| *name == text).map(|(_, aggregate)| *aggregate);
+    plain.or_else(|| {
+        let percentile: f64 = text.strip_prefix("p(")?.strip_suffix(')')?.parse().ok()?;
+        (0.0..=100.0).contains(&percentile).then_some(Aggregate::Percentile(percentile))
+    })
 }
 
 fn bound(text: &str) -> Option<Bound> {
@@ -164,15 +167,9 @@ fn bound(text: &str) -> Option<Bound> {
 
 impl fmt::Display for Aggregate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Count => f.write_str("count"),
-            Self::Rate => f.write_str("rate"),
-            Self::Value => f.write_str("value"),
-            Self::Avg => f.write_str("avg"),
-            Self::Min => f.write_str("min"),
-            Self::Med => f.write_str("med"),
-            Self::Max => f.write_str("max"),
-            Self::Percentile(percentile) => write!(f, "p({percentile})"),
+        match (self, AGGREGATES.iter().find(|(_, aggregate)| aggregate == self)) {
+            (Self::Percentile(percentile), _) => write!(f, "p({percentile})"),
+            (_, plain) => f.write_str(plain.map_or("", |(name, _)| name)),
         }
     }
 }

@@ -8,6 +8,7 @@ use plimsoll_measure::outcome::Doubt;
 use plimsoll_measure::run::{Client, FaultFacts, PhaseFacts, Run};
 
 use crate::expectation::in_words;
+use crate::prose::{enumerated, joined};
 use crate::units::{NOT_REPORTED, exact, exact_rate};
 
 /// Completed ÷ due from which a rate counts as reached.
@@ -38,9 +39,8 @@ pub(crate) fn classes(errors: &BTreeMap<String, u64>) -> Option<(u64, String)> {
     let mut counts: Vec<_> = errors.iter().filter(real).collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let total = counts.iter().map(|(_, count)| **count).sum();
-    let list: Vec<_> =
-        counts.iter().map(|(name, count)| format!("{} {}", exact(**count), class(name))).collect();
-    (total > 0).then(|| (total, list.join(", ")))
+    let list = joined(&counts, ", ", |(name, count)| format!("{} {}", exact(**count), class(name)));
+    (total > 0).then_some((total, list))
 }
 
 /// The durability that the run asked of the server: write concern and durability profile.
@@ -67,11 +67,7 @@ pub(crate) fn doubt(line: &Line) -> Option<&'static str> {
 /// The objective as an enumeration of its bounds.
 pub(crate) fn objective(line: &Line) -> String {
     let bounds: Vec<_> = line.objective.iter().map(|bound| in_words(bound)).collect();
-    match bounds.as_slice() {
-        [] => "its objective".to_owned(),
-        [only] => only.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
+    if bounds.is_empty() { "its objective".to_owned() } else { enumerated(&bounds) }
 }
 
 /// The interval of the load line: `163,000 to 171,000 documents/s`; nothing without a load line.

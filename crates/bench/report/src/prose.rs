@@ -47,6 +47,20 @@ pub(crate) fn some(names: &[String], max: usize) -> String {
     names.iter().take(max).cloned().chain(more).collect::<Vec<_>>().join(", ")
 }
 
+/// Each of `items` in words, apart by `separator`.
+pub(crate) fn joined<T>(items: &[T], separator: &str, words: impl Fn(&T) -> String) -> String {
+    items.iter().map(words).collect::<Vec<_>>().join(separator)
+}
+
+/// An enumeration: `a`, `a and b`, `a, b and c`.
+pub(crate) fn enumerated(items: &[impl AsRef<str>]) -> String {
+    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    match items.as_slice() {
+        [most @ .., before, last] => [most, &[format!("{before} and {last}").as_str()]].concat().join(", "),
+        few => few.concat(),
+    }
+}
+
 fn belong(last: &str, word: &str) -> bool {
     let bare = word.trim_end_matches(['.', ',', ';', ':', ')']);
     let is_number =

@@ -32,7 +32,7 @@ pub fn of(session: &Session) -> Option<Bottleneck> {
         reason: None,
         at_limit: examined.bottlenecks,
         below: examined.unmoved,
-        not_seen: examined.not_seen,
+        unchecked: examined.unchecked,
     })
 }
 

@@ -11,7 +11,7 @@ use plimsoll_pipeline::flow::Budget;
 use plimsoll_pipeline::guarantee::Guarantee;
 use plimsoll_pipeline::meter::{Count, Meter, Stages};
 use plimsoll_pipeline::{Control, Ended, Error};
-use plimsoll_report::stream::{Labels, Told, exposition, line};
+use plimsoll_report::stream::{Labels, Scrape, exposition, line};
 use tokio::sync::oneshot;
 use tokio::time::{Interval, MissedTickBehavior};
 
@@ -251,8 +251,13 @@ impl Watch {
         let names = self.meter.stages().iter().enumerate();
         let whole: Vec<_> = names.map(|(at, name)| (name.as_str(), self.whole.of(at))).collect();
         let recent = self.stages(&self.recent.all());
-        let told =
-            Told { labels: &self.labels, before: &self.before, now: second, recent: &recent, whole: &whole };
+        let told = Scrape {
+            labels: &self.labels,
+            before: &self.before,
+            now: second,
+            recent: &recent,
+            whole: &whole,
+        };
         self.board.put(exposition(&told));
     }
 

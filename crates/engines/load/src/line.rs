@@ -150,7 +150,7 @@ impl Quest {
         if let Some(reason) = &over {
             notes = vec![format!("the search ended early: {reason}")];
         }
-        let Examination { bottlenecks, unmoved, not_seen } =
+        let Examination { bottlenecks, unmoved, unchecked } =
             self.examine(&observations, high.map(|rate| rate * scale));
         Line {
             rate: low.map(|rate| rate * scale),
@@ -162,7 +162,7 @@ impl Quest {
             objective: self.objective.describe(),
             bottlenecks,
             unmoved,
-            not_seen,
+            unchecked,
             probes: observations.into_iter().map(|observation| observation.probe).collect(),
             notes,
             // The prober knows which load it is.

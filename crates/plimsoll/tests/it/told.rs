@@ -66,7 +66,7 @@ fn a_run_of_a_database_that_goes_as_fast_as_it_can_is_told_what_stood_at_its_lim
     let told = json(&run(dir.path(), &text, &["--server", &shared(), "--json"]));
     let bottleneck = &told["bottleneck"];
     let count = |list: &str| bottleneck[list].as_array().unwrap().len();
-    assert_eq!(count("at_limit") + count("below") + count("not_seen"), 10, "{bottleneck}");
+    assert_eq!(count("at_limit") + count("below") + count("unchecked"), 10, "{bottleneck}");
     let seen: Vec<_> = bottleneck["below"]
         .as_array()
         .unwrap()

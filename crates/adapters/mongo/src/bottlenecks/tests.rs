@@ -64,7 +64,7 @@ fn check(baseline: &Observation, knee: &Observation, names: &[&str]) -> Examinat
     let examination = examine(&RULES, baseline, knee, MACHINE);
     let found: Vec<_> = examination.bottlenecks.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(found, names, "{examination:?}");
-    let all = [examination.bottlenecks.len(), examination.unmoved.len(), examination.not_seen.len()];
+    let all = [examination.bottlenecks.len(), examination.unmoved.len(), examination.unchecked.len()];
     assert_eq!(all.iter().sum::<usize>(), RULES.len(), "every resource is in exactly one list");
     let seen = examination.bottlenecks.iter().chain(&examination.unmoved);
     assert!(seen.clone().all(|it| !it.evidence.is_empty() && !it.readings.is_empty()));
@@ -126,15 +126,15 @@ fn a_server_of_one_thread_is_at_its_limit_at_one_core() {
 #[test]
 fn what_a_server_does_not_report_is_not_seen_and_never_innocent() {
     let examination = check(&baseline(|_, _| ()), &side(quiet(), |_, _| ()), &[]);
-    let not_seen: Vec<_> =
-        examination.not_seen.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();
+    let unchecked: Vec<_> =
+        examination.unchecked.iter().map(|it| (it.name.as_str(), it.reason.as_str())).collect();
     let mut expected: Vec<_> = RULES[4..10].iter().map(|rule| (rule.name, NOT_REPORTED)).collect();
     expected.push(("disk", NOT_LOCAL));
-    assert_eq!(not_seen, expected);
+    assert_eq!(unchecked, expected);
     let remote = Probe { server_cores: None, ..quiet() };
     let examination = check(&baseline(|_, _| ()), &side(remote, |_, _| ()), &[]);
     assert_eq!(
-        (examination.not_seen[0].name.as_str(), examination.not_seen[0].reason.as_str()),
+        (examination.unchecked[0].name.as_str(), examination.unchecked[0].reason.as_str()),
         ("server CPU", NOT_LOCAL)
     );
 }
@@ -146,7 +146,7 @@ fn a_counter_needs_two_looks() {
     let mut knee = side(quiet(), journal);
     knee.samples.truncate(1);
     let examination = check(&baseline(journal), &knee, &[]);
-    let reason = examination.not_seen.iter().find(|it| it.name == "journal sync").unwrap();
+    let reason = examination.unchecked.iter().find(|it| it.name == "journal sync").unwrap();
     assert_eq!(reason.reason, TOO_FEW_SAMPLES);
 }
 
@@ -339,7 +339,7 @@ fn check_at_limit(
     let examination = at_limit(&steady_load(cpu_ns).observation(&samples(change), cores), MACHINE);
     let found: Vec<_> = examination.bottlenecks.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(found, names, "{examination:?}");
-    let all = [examination.bottlenecks.len(), examination.unmoved.len(), examination.not_seen.len()];
+    let all = [examination.bottlenecks.len(), examination.unmoved.len(), examination.unchecked.len()];
     assert_eq!(
         all.iter().sum::<usize>(),
         RULES.iter().filter(|rule| rule.without_baseline == WithoutBaseline::Compared).count()
@@ -385,6 +385,6 @@ fn a_rule_that_needs_a_comparison_is_left_out_without_a_baseline() {
     };
     check_at_limit(0, Some(0.5), evicting, &[]);
     let examination = check_at_limit(0, None, |_, _| (), &[]);
-    assert!(examination.not_seen.iter().any(|it| it.name == "server CPU"), "{examination:?}");
+    assert!(examination.unchecked.iter().any(|it| it.name == "server CPU"), "{examination:?}");
     assert!(!examination.unmoved.iter().any(|it| it.name == "connections"));
 }

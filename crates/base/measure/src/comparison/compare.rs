@@ -1,7 +1,7 @@
 //! Compares two sides: from runs to verdicts, without a clock, a file or a terminal.
 
 use super::differences::Subject;
-use super::form::{Comparison, FORMAT, Method, Noise, Pair, Settings, Side, SideRun, Verdict};
+use super::form::{Comparison, FORMAT, Method, Noise, Pair, Settings, Side, SideRun};
 use super::judge::{judge, single};
 use super::measures::{Measure, measures};
 use super::pairing::{Error, in_pairs, look};
@@ -152,17 +152,11 @@ fn choose(values: &[Values], asked: Option<&str>, idle: bool) -> Result<(usize, 
     Ok((first_known, stands_in))
 }
 
-impl Comparison {
-    /// Whether there is a verdict at all.
-    pub fn is_judged(&self) -> bool {
-        self.verdict != Verdict::NoVerdict
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::form::Verdict;
     use super::*;
     use crate::histogram::Latency;
     use crate::run::{Client, Expectation, Operation, ScenarioFacts};

@@ -1,7 +1,6 @@
 //! Judges each metric by test, effect size, noise, and the number of tested metrics.
 
 use super::form::{Better, Metric, Noise, Settings, Verdict};
-use super::holm::adjusted;
 use super::sign_flip::{ALPHA, Evidence, PAIRS_EXACT, PAIRS_MAX, PAIRS_MIN, smallest_p};
 use super::values::{Values, bare, evidence, unknown};
 
@@ -128,6 +127,20 @@ fn pairs_needed(pairs: usize, half_width: f64, target: f64, family: usize, alpha
     let fewest = (PAIRS_MIN..=PAIRS_EXACT).find(|pairs| smallest_p(*pairs) * family as f64 <= alpha);
     let needed = narrow.max(fewest.unwrap_or(PAIRS_MAX) as f64).ceil();
     (needed > pairs as f64).then(|| needed.min(f64::from(u32::MAX)) as u32)
+}
+
+/// The p of each test, adjusted for several tests: the probability of one or more false positives below a level is at most
+/// that level. The method is Holm's step-down (Holm, "A simple sequentially rejective multiple test procedure", 1979).
+fn adjusted(tests: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..tests.len()).collect();
+    order.sort_by(|one, other| tests[*one].total_cmp(&tests[*other]));
+    let mut adjusted = vec![1.0; tests.len()];
+    let mut most: f64 = 0.0;
+    for (rank, index) in order.into_iter().enumerate() {
+        most = most.max((tests.len() - rank) as f64 * tests[index]).min(1.0);
+        adjusted[index] = most;
+    }
+    adjusted
 }
 
 #[cfg(test)]
@@ -259,5 +272,20 @@ mod tests {
         let metric = single(vec![values(&[0.5])], 0).remove(0);
         assert_eq!((metric.verdict, metric.p, metric.low), (Verdict::NoVerdict, None, None));
         assert!((metric.ratio.unwrap() - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn each_p_is_multiplied_by_the_tests_that_are_left() {
+        // By hand: sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1 is 0.02, 0.03, 0.06, 0.04; none falls below the one before.
+        let found = adjusted(&[0.01, 0.04, 0.03, 0.005]);
+        let expected = [0.03, 0.06, 0.06, 0.02];
+        assert!(found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-12), "{found:?}");
+    }
+
+    #[test]
+    fn one_test_keeps_its_p_and_none_is_more_than_certain() {
+        assert_eq!(adjusted(&[0.2]), [0.2]);
+        assert_eq!(adjusted(&[0.9, 0.8]), [1.0, 1.0]);
+        assert!(adjusted(&[]).is_empty());
     }
 }

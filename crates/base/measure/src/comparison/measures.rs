@@ -10,98 +10,75 @@ use std::collections::BTreeSet;
 use super::form::{Better, Unit};
 use crate::run::{Operation, Run};
 
+/// Picks a figure from a run, or from its operation of that name.
+type Pick = fn(&Run, &str) -> Option<f64>;
+
 /// A figure of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Measure {
     /// The key in run.json.
     pub name: String,
-    /// Its description.
+    /// The description.
     pub words: String,
-    /// The unit of its values.
+    /// The unit of the values.
     pub unit: Unit,
-    /// Which way is better.
+    /// The better direction.
     pub better: Better,
-    source: Source,
-}
-
-/// The source of a figure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Source {
-    Documents(String),
-    Operations(String),
-    Median(String),
-    P99(String),
-    Phase,
-    ClientCpu,
-    ServerCpu,
-    Written,
-    Line,
-    Ladder,
+    operation: String,
+    pick: Pick,
 }
 
 impl Measure {
-    fn new(source: Source, unit: Unit, name: impl Into<String>, words: impl Into<String>) -> Self {
+    /// A figure of a whole run.
+    fn new(name: impl Into<String>, words: impl Into<String>, unit: Unit, pick: Pick) -> Self {
         let better = match unit {
             Unit::DocumentsPerS | Unit::OperationsPerS | Unit::RequestsPerS => Better::More,
             Unit::Ns | Unit::Us | Unit::Bytes => Better::Less,
         };
-        Self { name: name.into(), words: words.into(), unit, better, source }
+        Self { name: name.into(), words: words.into(), unit, better, operation: String::new(), pick }
     }
 
-    /// Its value in a run; nothing if unknown.
+    /// A figure of one operation.
+    fn of_operation(operation: &str, key: &str, words: &str, unit: Unit, pick: Pick) -> Self {
+        let measure = Self::new(format!("{operation}.{key}"), format!("{words} of {operation}"), unit, pick);
+        Self { operation: operation.to_owned(), ..measure }
+    }
+
+    /// The value in a run; nothing if unknown.
     pub fn of(&self, run: &Run) -> Option<f64> {
-        let operation = |name: &String| run.operations.get(name);
-        let time = |ns: Option<u64>| ns.map(|ns| ns as f64);
-        match &self.source {
-            Source::Documents(name) => operation(name).map(|it| it.documents_per_s),
-            Source::Operations(name) => operation(name).map(|it| it.rate_per_s),
-            Source::Median(name) => time(operation(name)?.response_ns.p50),
-            Source::P99(name) => time(operation(name)?.response_ns.p99),
-            Source::Phase => last_phase_per_s(run),
-            Source::ClientCpu => run.client.cpu_us_per_operation,
-            Source::ServerCpu => run.server_cost.cpu_us_per_operation,
-            Source::Written => run.server_cost.written_bytes_per_document,
-            Source::Line => run.line.as_ref()?.rate,
-            Source::Ladder => run.ladder.as_ref()?.rungs.iter().map(|rung| rung.throughput).reduce(f64::max),
-        }
+        (self.pick)(run, &self.operation)
     }
-}
-
-/// Operations acknowledged per second of the last phase.
-fn last_phase_per_s(run: &Run) -> Option<f64> {
-    let phase = run.phases.last()?;
-    let seconds = phase.to_s - phase.from_s;
-    (phase.operations > 0 && seconds > 0.0).then(|| phase.operations as f64 / seconds)
 }
 
 /// The metrics of `runs`, the default primary metric first. Metrics that no run has are left out.
 pub fn measures(runs: &[&Run]) -> Vec<Measure> {
-    let command = runs.first().map_or("", |run| run.command.as_str());
-    let mut measures = match command {
-        "line" => vec![line(runs)],
-        "ladder" => vec![ladder(runs)],
+    let mut measures = match runs.first().map_or("", |run| run.command.as_str()) {
+        "line" => vec![Measure::new("line.rate", "the load line", line_unit(runs), |run, _| {
+            run.line.as_ref()?.rate
+        })],
+        "ladder" => {
+            vec![Measure::new("ladder.throughput", "the highest rung", ladder_unit(runs), |run, _| {
+                run.ladder.as_ref()?.rungs.iter().map(|rung| rung.throughput).reduce(f64::max)
+            })]
+        }
         _ => load(runs),
     };
     measures.retain(|measure| runs.iter().any(|run| measure.of(run).is_some()));
     measures
 }
 
-fn line(runs: &[&Run]) -> Measure {
-    let unit =
-        runs.iter().find_map(|run| run.line.as_ref()).map_or(Unit::OperationsPerS, |it| unit(&it.unit));
-    Measure::new(Source::Line, unit, "line.rate", "the load line")
+fn line_unit(runs: &[&Run]) -> Unit {
+    unit(runs.iter().find_map(|run| run.line.as_ref()).map(|line| line.unit.as_str()))
 }
 
-fn ladder(runs: &[&Run]) -> Measure {
-    let unit =
-        runs.iter().find_map(|run| run.ladder.as_ref()).map_or(Unit::OperationsPerS, |it| unit(&it.unit));
-    Measure::new(Source::Ladder, unit, "ladder.throughput", "the highest rung")
+fn ladder_unit(runs: &[&Run]) -> Unit {
+    unit(runs.iter().find_map(|run| run.ladder.as_ref()).map(|ladder| ladder.unit.as_str()))
 }
 
-fn unit(text: &str) -> Unit {
+fn unit(text: Option<&str>) -> Unit {
     match text {
-        "documents/s" => Unit::DocumentsPerS,
-        "requests/s" => Unit::RequestsPerS,
+        Some("documents/s") => Unit::DocumentsPerS,
+        Some("requests/s") => Unit::RequestsPerS,
         _ => Unit::OperationsPerS,
     }
 }
@@ -127,81 +104,77 @@ fn cost(runs: &[&Run], names: &[&String]) -> [Measure; 3] {
     let sent = sent(runs).0;
     let carries = names.iter().any(|name| operations(runs, name).any(|it| it.documents > it.count));
     let written = if sent == "request" && !carries { sent } else { "document" };
+    let client = format!("Plimsoll's CPU per {sent}");
+    let server = format!("the server's CPU per {sent}");
+    let written = format!("written by the server per {written}");
     [
-        Measure::new(
-            Source::ClientCpu,
-            Unit::Us,
-            "client.cpu_us_per_operation",
-            format!("Plimsoll's CPU per {sent}"),
-        ),
-        Measure::new(
-            Source::ServerCpu,
-            Unit::Us,
-            "server_cost.cpu_us_per_operation",
-            format!("the server's CPU per {sent}"),
-        ),
-        Measure::new(
-            Source::Written,
-            Unit::Bytes,
-            "server_cost.written_bytes_per_document",
-            format!("written by the server per {written}"),
-        ),
+        Measure::new("client.cpu_us_per_operation", client, Unit::Us, |run, _| {
+            run.client.cpu_us_per_operation
+        }),
+        Measure::new("server_cost.cpu_us_per_operation", server, Unit::Us, |run, _| {
+            run.server_cost.cpu_us_per_operation
+        }),
+        Measure::new("server_cost.written_bytes_per_document", written, Unit::Bytes, |run, _| {
+            run.server_cost.written_bytes_per_document
+        }),
     ]
 }
 
-/// A load of one kind of operation.
-fn single(runs: &[&Run], name: &String) -> Vec<Measure> {
-    let mut measures = Vec::new();
-    if !is_scheduled(runs, name) {
-        measures.push(rate(runs, name));
-    }
-    measures.push(p99(name));
-    let words = format!("median response of {name}");
-    measures.push(Measure::new(
-        Source::Median(name.clone()),
-        Unit::Ns,
-        format!("{name}.response_ns.p50"),
-        words,
-    ));
-    measures
+/// The metrics of a load of one kind of operation.
+fn single(runs: &[&Run], name: &str) -> Vec<Measure> {
+    let median = Measure::of_operation(name, "response_ns.p50", "median response", Unit::Ns, |run, name| {
+        run.operations.get(name)?.response_ns.p50.map(|ns| ns as f64)
+    });
+    let rate = (!is_scheduled(runs, name)).then(|| rate(runs, name));
+    rate.into_iter().chain([p99(name), median]).collect()
 }
 
-/// A load of several kinds: the one that was sent most comes first.
+/// The metrics of a load of several kinds. The kind that was sent most comes first.
 fn several(runs: &[&Run], names: &[&String]) -> Vec<Measure> {
     let mut measures = Vec::new();
     if !names.iter().any(|name| is_scheduled(runs, name)) {
         let (sent, unit) = sent(runs);
         let words = format!("{sent}s per second of the last phase");
-        measures.push(Measure::new(Source::Phase, unit, "phases.operations_per_s", words));
+        measures.push(Measure::new("phases.operations_per_s", words, unit, |run, _| last_phase_per_s(run)));
     }
     let sent = |name: &str| operations(runs, name).map(|it| it.count).sum::<u64>();
     let mut names = names.to_vec();
     names.sort_by_key(|name| std::cmp::Reverse(sent(name)));
-    measures.extend(names.into_iter().map(p99));
+    measures.extend(names.into_iter().map(|name| p99(name)));
     measures
 }
 
-fn rate(runs: &[&Run], name: &String) -> Measure {
+/// Operations acknowledged per second of the last phase.
+fn last_phase_per_s(run: &Run) -> Option<f64> {
+    let phase = run.phases.last()?;
+    let seconds = phase.to_s - phase.from_s;
+    (phase.operations > 0 && seconds > 0.0).then(|| phase.operations as f64 / seconds)
+}
+
+fn rate(runs: &[&Run], name: &str) -> Measure {
     let (sent, unit) = sent(runs);
     // A request counts as a document where it carries no more than one.
     let least = |it: &Operation| if unit == Unit::RequestsPerS { it.count } else { 0 };
-    let has_documents = operations(runs, name).any(|it| it.documents > least(it));
-    if has_documents {
-        let words = format!("documents per second of {name}");
-        return Measure::new(
-            Source::Documents(name.clone()),
+    if operations(runs, name).any(|it| it.documents > least(it)) {
+        let pick: Pick = |run, name| Some(run.operations.get(name)?.documents_per_s);
+        return Measure::of_operation(
+            name,
+            "documents_per_s",
+            "documents per second",
             Unit::DocumentsPerS,
-            format!("{name}.documents_per_s"),
-            words,
+            pick,
         );
     }
-    let words = format!("{sent}s per second of {name}");
-    Measure::new(Source::Operations(name.clone()), unit, format!("{name}.rate_per_s"), words)
+    let words = format!("{sent}s per second");
+    Measure::of_operation(name, "rate_per_s", &words, unit, |run, name| {
+        Some(run.operations.get(name)?.rate_per_s)
+    })
 }
 
-fn p99(name: &String) -> Measure {
-    let words = format!("p99 response of {name}");
-    Measure::new(Source::P99(name.clone()), Unit::Ns, format!("{name}.response_ns.p99"), words)
+fn p99(name: &str) -> Measure {
+    Measure::of_operation(name, "response_ns.p99", "p99 response", Unit::Ns, |run, name| {
+        run.operations.get(name)?.response_ns.p99.map(|ns| ns as f64)
+    })
 }
 
 /// Whether the schedule gave the rate of an operation.

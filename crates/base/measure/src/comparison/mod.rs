@@ -2,7 +2,7 @@
 //!
 //! The unit is the run. Runs of A and B are measured in turns, and each pair gives one log ratio a metric, which
 //! cancels slow changes of the machine. One test decides ([`sign_flip`]), its interval gives the size, and a minimum
-//! effect excludes irrelevant differences. One metric is primary; the others are tested together ([`holm`]). All
+//! effect excludes irrelevant differences. One metric is primary; the others are tested together (Holm). All
 //! functions are pure functions of the runs.
 
 mod form;
@@ -17,9 +17,7 @@ mod pairing;
 mod soundness;
 
 mod differences;
-mod noise;
 
-pub mod holm;
 pub mod sign_flip;
 
 #[cfg(test)]

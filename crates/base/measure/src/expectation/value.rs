@@ -1,9 +1,9 @@
-//! The number that an expectation is held against.
+//! Finds the measured value of an expectation.
 
 use super::{Checks, Operation};
 use crate::histogram::Histogram;
 use crate::integrity::{Integrity, Proof};
-use crate::metric::INTEGRITY;
+use crate::metric::{COUNTERS, INTEGRITY, LATENCIES};
 use crate::threshold::Aggregate;
 
 /// A count of the audit.
@@ -16,19 +16,13 @@ pub(super) fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Resu
     if matches!(found.proof, Proof::Counted | Proof::NotApplicable) && claims.contains(&name) {
         return Err(found.reason.clone().unwrap_or_else(|| "the documents cannot be told apart".to_owned()));
     }
-    let values = [
-        found.acknowledged,
-        found.found,
-        found.lost,
-        found.phantom,
-        found.duplicated,
-        found.corrupted,
-        found.rejected,
-        found.unknown_present,
-        found.unknown_absent,
-    ];
-    let value = INTEGRITY.iter().zip(values).find(|(known, _)| **known == name);
-    value.map(|(_, value)| value as f64).ok_or_else(|| "no such metric".to_owned())
+    find(&INTEGRITY, name).map(|count| count(found) as f64)
+}
+
+/// The entry of `name`.
+fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Result<T, String> {
+    let found = table.iter().find(|(known, _)| *known == name);
+    found.map(|(_, pick)| *pick).ok_or_else(|| "no such metric".to_owned())
 }
 
 /// A measured value.
@@ -38,28 +32,17 @@ pub(super) fn operation_value(
     aggregate: Aggregate,
 ) -> Result<f64, String> {
     let tally = operation.tally;
-    let counted = |count: u64| {
-        Ok(if aggregate == Aggregate::Rate { count as f64 / operation.seconds } else { count as f64 })
-    };
-    match name {
-        "response" => latency_value(&tally.response, aggregate),
-        "service" => latency_value(&tally.service, aggregate),
-        "wake" => latency_value(&tally.wake, aggregate),
-        "wait" => latency_value(&tally.wait, aggregate),
-        "failed_response" => latency_value(&tally.failed_response, aggregate),
-        "operations" => counted(tally.count),
-        "completed" => counted(tally.completed()),
-        "bytes_sent" => counted(tally.bytes_sent),
-        "bytes_received" => counted(tally.bytes_received),
-        "documents" => counted(tally.documents),
-        "skipped" => counted(tally.skipped),
-        "errors" if aggregate == Aggregate::Rate => {
-            Ok(tally.errors.total() as f64 / tally.completed().max(1) as f64)
+    if let Ok(latency) = find(&LATENCIES, name) {
+        return latency_value(latency(tally), aggregate);
+    }
+    match (name, aggregate) {
+        ("checks", _) => checks_value(operation.checks, aggregate),
+        ("achieved", _) => {
+            operation.achieved.ok_or_else(|| "closed arrivals have no rate to achieve".to_owned())
         }
-        "errors" => Ok(tally.errors.total() as f64),
-        "checks" => checks_value(operation.checks, aggregate),
-        "achieved" => operation.achieved.ok_or_else(|| "closed arrivals have no rate to achieve".to_owned()),
-        _ => Err("no such metric".to_owned()),
+        ("errors", Aggregate::Rate) => Ok(tally.errors.total() as f64 / tally.completed().max(1) as f64),
+        (_, Aggregate::Rate) => find(&COUNTERS, name).map(|count| count(tally) as f64 / operation.seconds),
+        _ => find(&COUNTERS, name).map(|count| count(tally) as f64),
     }
 }
 

@@ -1,26 +1,26 @@
-//! Change points by E-divisive means (Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
-//! Multivariate Data", 2014), as MongoDB's own performance team uses it (Daly and others, "The Use of Change Point
-//! Detection to Identify Software Performance Regressions in a Continuous Integration System", 2020).
+//! Finds change points by E-divisive means, and sizes them by the medians of the segments on both sides.
 //!
-//! The strongest split of all segments is held against the strongest one after the values of each segment were put into
-//! another order, many times: p is the share of orders that give a split at least as strong, the measured order counted
-//! as one of them. While p is small enough the split stays and the search goes on in the segments that it leaves; with
-//! the first one that noise would give as well it ends. Nothing is assumed about the shape of the noise but that runs of
-//! one level could have come in any order.
+//! Source: Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", 2014.
+//! MongoDB's performance team uses the method as well: Daly and others, "The Use of Change Point Detection to Identify Software
+//! Performance Regressions in a Continuous Integration System", 2020.
+//!
+//! The strongest split of all segments is tested by shuffling the values of each segment many times: p is the share of orders,
+//! the measured one included, whose strongest split is at least as strong. A split with a small p stays, and the search goes on
+//! in the new segments. The search ends with the first split that noise alone explains. The only assumption about the noise is
+//! that runs of one level could have come in any order. A median does not move with a single outlier.
 
 use std::ops::Range;
 
-use super::energy::best;
 use super::form::Settings;
 use crate::comparison::MIN_EFFECT;
 use crate::comparison::sign_flip::ALPHA;
+use crate::matrix::Spread;
 use crate::random::Random;
 
-/// A level has at least so many runs: fewer than two times five could not show anything at p ≤ 0.01 (of 10 values in two
-/// halves the smallest p is 2 ÷ 252).
-pub const SEGMENT_MIN: u32 = 5;
-/// Orders that the measured one is held against.
-pub const PERMUTATIONS: u32 = 999;
+/// The fewest runs of a level. Two levels of five runs give a p of 2 ÷ 252 at best; fewer runs never reach p ≤ 0.01.
+const SEGMENT_MIN: u32 = 5;
+/// The number of shuffled orders.
+const PERMUTATIONS: u32 = 999;
 /// Strengths that differ by less than this share are equal: they differ by rounding alone.
 const TIE: f64 = 1e-9;
 
@@ -39,9 +39,9 @@ impl Default for Settings {
 /// A place where a series changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
-    /// So many values come before it.
+    /// The number of values before it.
     pub at: usize,
-    /// How likely so strong a split would be if the order within the segment did not matter.
+    /// The probability of so strong a split if the order within the segment did not matter.
     pub p: f64,
 }
 
@@ -51,11 +51,9 @@ pub fn splits(values: &[f64], settings: &Settings) -> Vec<Split> {
     let mut found: Vec<Split> = Vec::new();
     loop {
         let segments = segments(&found, values.len());
-        let Some(strongest) = strongest(values, &segments, settings) else { return found };
-        let Some(p) = p_of(strongest.strength, values, &segments, settings, &mut random) else {
-            return found;
-        };
-        found.push(Split { at: strongest.at, p });
+        let Some((at, strength)) = strongest(values, &segments, settings) else { return found };
+        let Some(p) = p_of(strength, values, &segments, settings, &mut random) else { return found };
+        found.push(Split { at, p });
         found.sort_by_key(|split| split.at);
     }
 }
@@ -68,22 +66,16 @@ pub(super) fn segments(found: &[Split], count: usize) -> Vec<Range<usize>> {
     starts.zip(ends).map(|(start, end)| start..end).collect()
 }
 
-/// A split that was not tested yet.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    at: usize,
-    strength: f64,
-}
-
-fn strongest(values: &[f64], segments: &[Range<usize>], settings: &Settings) -> Option<Candidate> {
+/// The strongest split of all segments: its position and its strength.
+fn strongest(values: &[f64], segments: &[Range<usize>], settings: &Settings) -> Option<(usize, f64)> {
     let of = |segment: &Range<usize>| {
         let (at, strength) = best(&values[segment.clone()], settings.segment_min as usize)?;
-        Some(Candidate { at: segment.start + at, strength })
+        Some((segment.start + at, strength))
     };
-    segments.iter().filter_map(of).max_by(|one, other| one.strength.total_cmp(&other.strength))
+    segments.iter().filter_map(of).max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
-/// The p of a split of that strength; nothing as soon as it is certain to be too large.
+/// The p of a split of that strength; nothing if it is too large.
 fn p_of(
     strength: f64,
     values: &[f64],
@@ -98,13 +90,13 @@ fn p_of(
         for segment in segments {
             shuffle(&mut shuffled[segment.clone()], random);
         }
-        let other = strongest(&shuffled, segments, settings).map_or(0.0, |it| it.strength);
+        let other = strongest(&shuffled, segments, settings).map_or(0.0, |(_, strength)| strength);
         as_strong += if other >= strength * (1.0 - TIE) { 1.0 } else { 0.0 };
         if as_strong / orders > settings.alpha {
             return None;
         }
     }
-    // Too few orders cannot give a p that small.
+    // A small number of orders cannot give a small p.
     Some(as_strong / orders).filter(|p| *p <= settings.alpha)
 }
 
@@ -116,10 +108,75 @@ fn shuffle(values: &mut [f64], random: &mut Random) {
     }
 }
 
+/// The strongest split of `values` into two parts of at least `least` values: the number of values before it, and its
+/// strength. Nothing if there are too few values, or nothing differs.
+///
+/// The strength is the energy statistic of Székely and Rizzo with the exponent 1: twice the mean distance between a value of
+/// one part and a value of the other, less the mean distance within each part. In the long run it is zero if both parts follow
+/// one law, and grows with any difference. The weight m·n ÷ (m + n) makes splits of different sizes comparable.
+///
+/// The second part need not reach the end: where a level changes and comes back, the rest would hide the change.
+fn best(values: &[f64], least: usize) -> Option<(usize, f64)> {
+    // A part of one value has no distances within it.
+    let least = least.max(2);
+    // The sums of distances within the first n values, and within the values from each position up to the current one.
+    let (mut first, mut from) = (vec![0.0], vec![0.0; values.len()]);
+    let mut best: Option<(usize, f64)> = None;
+    for (last, value) in values.iter().enumerate() {
+        let mut sum = 0.0;
+        for start in (0..last).rev() {
+            sum += (values[start] - value).abs();
+            from[start] += sum;
+        }
+        first.push(from[0]);
+        let end = last + 1;
+        let splits = (least..=end.saturating_sub(least))
+            .map(|at| (at, strength(first[at], from[at], first[end], [at, end - at])));
+        best = best.into_iter().chain(splits.filter(|it| it.1 > 0.0)).reduce(stronger);
+    }
+    best
+}
+
+/// The stronger of two splits; the first if they are equally strong.
+fn stronger(one: (usize, f64), other: (usize, f64)) -> (usize, f64) {
+    if other.1 > one.1 { other } else { one }
+}
+
+/// The strength of a split into m and n values, by the sums of distances within each part and within both together.
+fn strength(left: f64, right: f64, both: f64, [m, n]: [usize; 2]) -> f64 {
+    let (m, n) = (m as f64, n as f64);
+    let between = (both - left - right) / (m * n);
+    let own = left / (m * (m - 1.0)) + right / (n * (n - 1.0));
+    m * n / (m + n) * 2.0 * (between - own)
+}
+
+/// The medians of the segments that `splits` cut `values` into; nothing for a segment without values.
+pub(super) fn levels(values: &[f64], splits: &[Split]) -> Vec<f64> {
+    let median = |segment: Range<usize>| Spread::of(values[segment].iter().copied()).map(|it| it.median);
+    segments(splits, values.len()).into_iter().filter_map(median).collect()
+}
+
+/// The splits at which the level changes by at least the share `min_effect`. The smallest change is removed first and
+/// its segments merge, so that a drift in many small steps is reported in fewer, larger ones.
+pub(super) fn told(values: &[f64], mut splits: Vec<Split>, min_effect: f64) -> Vec<Split> {
+    let least = min_effect.ln_1p();
+    while let Some(index) =
+        smallest(&levels(values, &splits)).filter(|(_, size)| *size < least).map(|it| it.0)
+    {
+        splits.remove(index);
+    }
+    splits
+}
+
+/// The smallest of the changes from one level to the next, as a logarithm without its sign, and which one it is.
+fn smallest(levels: &[f64]) -> Option<(usize, f64)> {
+    let sizes = levels.iter().zip(levels.iter().skip(1)).map(|(from, to)| (to / from).ln().abs());
+    sizes.enumerate().min_by(|one, other| one.1.total_cmp(&other.1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::levels::told;
 
     /// The scatter of every value, as a share.
     const NOISE: f64 = 0.03;
@@ -191,7 +248,7 @@ mod tests {
         let settings = Settings::default();
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
         let splits = told(&values, splits(&logs, &settings), settings.min_effect);
-        let levels = crate::history::levels::levels(&values, &splits);
+        let levels = levels(&values, &splits);
         assert!(splits.len() >= 2 && levels.is_sorted(), "{splits:?} {levels:?}");
     }
 
@@ -211,5 +268,71 @@ mod tests {
     fn fewer_values_than_two_segments_have_no_split() {
         assert!(splits(&[0.0, 0.0, 0.0, 0.0, 0.0, 9.0, 9.0, 9.0, 9.0], &Settings::default()).is_empty());
         assert!(splits(&[], &Settings::default()).is_empty());
+    }
+
+    /// The statistic by its definition.
+    fn by_definition(one: &[f64], other: &[f64]) -> f64 {
+        let mean = |left: &[f64], right: &[f64], pairs: f64| {
+            let all = left.iter().flat_map(|a| right.iter().map(move |b| (a - b).abs()));
+            all.sum::<f64>() / pairs
+        };
+        let (m, n) = (one.len() as f64, other.len() as f64);
+        let own = mean(one, one, m * (m - 1.0)) + mean(other, other, n * (n - 1.0));
+        m * n / (m + n) * (2.0 * mean(one, other, m * n) - own)
+    }
+
+    /// The best of all splits and ends by the definition.
+    fn every(values: &[f64], least: usize) -> f64 {
+        let ends = 2 * least..=values.len();
+        let pairs = ends.flat_map(|end| (least..=end - least).map(move |at| (at, end)));
+        pairs.map(|(at, end)| by_definition(&values[..at], &values[at..end])).fold(0.0, f64::max)
+    }
+
+    #[track_caller]
+    fn check(values: &[f64], expected: usize) {
+        let (at, strength) = best(values, 2).unwrap();
+        assert_eq!(at, expected);
+        assert!((every(values, 2) - strength).abs() < 1e-12, "{strength}");
+    }
+
+    #[test]
+    fn the_strength_is_that_of_the_definition_at_the_best_split() {
+        check(&[0.3, 0.1, 0.2, 0.0, 0.9, 1.1, 0.8, 1.0, 0.7], 4);
+    }
+
+    #[test]
+    fn a_level_that_comes_back_does_not_hide_that_it_changed() {
+        check(&[0.1, 0.0, 0.1, 0.0, 1.0, 1.1, 1.0, 1.1, 0.1, 0.0, 0.1, 0.0], 4);
+    }
+
+    #[test]
+    fn where_nothing_differs_or_too_little_is_there_no_split_is_best() {
+        assert_eq!(best(&[1.0; 20], 5), None);
+        assert_eq!(best(&[1.0, 1.0, 1.0, 2.0, 2.0], 3), None);
+        assert_eq!(best(&[], 5), None);
+    }
+
+    fn split(at: usize) -> Split {
+        Split { at, p: 0.001 }
+    }
+
+    #[test]
+    fn a_level_is_the_median_of_its_runs() {
+        let values = [1.0, 9.0, 2.0, 4.0, 6.0];
+        assert_eq!(levels(&values, &[split(3)]), [2.0, 4.0]);
+        assert_eq!(levels(&values, &[]), [4.0]);
+        assert!(levels(&[], &[]).is_empty());
+    }
+
+    #[test]
+    fn changes_under_the_least_one_are_not_told_and_small_ones_add_up() {
+        let values: Vec<f64> =
+            [100.0, 102.0, 104.0, 106.0].into_iter().flat_map(|level| [level; 5]).collect();
+        let all = vec![split(5), split(10), split(15)];
+        let kept = told(&values, all.clone(), 0.03);
+        assert!(!kept.is_empty() && kept.len() < all.len(), "{kept:?}");
+        assert!(smallest(&levels(&values, &kept)).unwrap().1 >= 0.03f64.ln_1p());
+        assert_eq!(told(&values, all.clone(), 0.0), all);
+        assert!(told(&values, all, 0.2).is_empty());
     }
 }

@@ -1,8 +1,7 @@
 //! Runs in, a history out: the whole way without a clock, a file or a word on a terminal.
 
-use super::divisive::{Split, splits};
+use super::divisive::{Split, levels, splits, told};
 use super::form::{Change, FORMAT, History, HistoryRun, Settings, Track};
-use super::levels::{levels, told};
 use super::order::{Error, in_order, unlike};
 use crate::clock;
 use crate::comparison::{self, Better, Measure, Subject, Verdict};

@@ -1,7 +1,7 @@
 //! Finds when a scenario became better or worse, from its runs in order of time.
 //!
 //! A threshold compares today with a fixed number. A history finds where the level changed, by how much, and whether
-//! noise alone explains it: [`divisive`] finds the positions, and `levels` sizes the changes and drops small ones. All
+//! noise alone explains it: `divisive` finds the positions, sizes the changes and drops small ones. All
 //! functions are pure functions of the runs.
 
 mod form;
@@ -10,9 +10,7 @@ mod follow;
 
 mod order;
 
-pub mod divisive;
-mod energy;
-mod levels;
+mod divisive;
 
 pub use follow::{Request, follow};
 pub use form::{Change, FORMAT, History, HistoryRun, Settings, Track};

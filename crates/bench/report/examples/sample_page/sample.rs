@@ -9,13 +9,13 @@ use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::interval::{IntervalLine, Spread};
 use plimsoll_measure::ladder::{Ladder, Rung};
-use plimsoll_measure::line::{Line, NotSeen, Probe, Reading, Stage, Suspect};
+use plimsoll_measure::ladder::{Peak, Point, Scalability};
+use plimsoll_measure::line::{Candidate, Line, Probe, Reading, Stage, Unchecked};
 use plimsoll_measure::run::{
     Client, Expectation, FaultFacts, Operation, PhaseFacts, Run, ScenarioFacts, SecondsSpread, ServerCost,
     Verdict, WarmUp,
 };
 use plimsoll_measure::sample::ServerSample;
-use plimsoll_measure::scalability::{Peak, Point, Scalability};
 use plimsoll_report::page::{Distribution, Page};
 
 /// Everything that a page is made of.
@@ -407,7 +407,7 @@ pub fn search() -> Sample {
         objective: vec!["response p(99)<50ms".into(), "errors count==0".into()],
         bottlenecks: bottlenecks(),
         unmoved: unmoved(),
-        not_seen: vec![NotSeen { name: "replication lag".into(), reason: "not reported".into() }],
+        unchecked: vec![Unchecked { name: "replication lag".into(), reason: "not reported".into() }],
         probes,
         notes: vec!["two full checkpoints fell into the search".into()],
     });
@@ -438,7 +438,7 @@ pub fn ladder() -> Sample {
     sample
 }
 
-fn suspect(name: &str, evidence: &str, readings: &[(&str, &str, f64, f64)]) -> Suspect {
+fn candidate(name: &str, evidence: &str, readings: &[(&str, &str, f64, f64)]) -> Candidate {
     let reading = |(what, unit, baseline, knee): &(&str, &str, f64, f64)| Reading {
         what: (*what).into(),
         unit: (*unit).into(),
@@ -446,17 +446,17 @@ fn suspect(name: &str, evidence: &str, readings: &[(&str, &str, f64, f64)]) -> S
         knee: Some(*knee),
     };
     let readings = readings.iter().map(reading).collect();
-    Suspect { name: name.into(), evidence: evidence.into(), readings }
+    Candidate { name: name.into(), evidence: evidence.into(), readings }
 }
 
-fn bottlenecks() -> Vec<Suspect> {
+fn bottlenecks() -> Vec<Candidate> {
     vec![
-        suspect(
+        candidate(
             "server CPU",
             "used by the server 3.97 cores (0.43 cores at 2000/s)",
             &[("used by the server", "cores", 0.43, 3.97), ("left by the load itself", "cores", 3.9, 3.5)],
         ),
-        suspect(
+        candidate(
             "WiredTiger cache",
             "dirty share of the cache 23 % (4 % at 2000/s)",
             &[
@@ -469,16 +469,16 @@ fn bottlenecks() -> Vec<Suspect> {
     ]
 }
 
-fn unmoved() -> Vec<Suspect> {
+fn unmoved() -> Vec<Candidate> {
     vec![
-        suspect("client CPU", "", &[("busiest worker's share of a core", "%", 5.0, 48.0)]),
-        suspect("wake", "", &[("p99 wake error", "ms", 0.021, 0.034)]),
-        suspect(
+        candidate("client CPU", "", &[("busiest worker's share of a core", "%", 5.0, 48.0)]),
+        candidate("wake", "", &[("p99 wake error", "ms", 0.021, 0.034)]),
+        candidate(
             "connections",
             "",
             &[("connections in use", "%", 9.0, 88.0), ("mean service time", "ms", 0.6, 5.1)],
         ),
-        suspect(
+        candidate(
             "tickets",
             "",
             &[
@@ -486,18 +486,22 @@ fn unmoved() -> Vec<Suspect> {
                 ("waiting for a write ticket", "operations", 0.0, 0.4),
             ],
         ),
-        suspect("checkpoint", "", &[("share of the time under a checkpoint", "%", 0.0, 22.0)]),
-        suspect(
+        candidate("checkpoint", "", &[("share of the time under a checkpoint", "%", 0.0, 22.0)]),
+        candidate(
             "journal sync",
             "",
             &[("mean journal sync", "ms", 1.9, 2.4), ("journal syncs", "/s", 118.0, 402.0)],
         ),
-        suspect(
+        candidate(
             "flow control",
             "",
             &[("share of the service time spent waiting for flow control", "%", 0.0, 0.0)],
         ),
-        suspect("disk", "", &[("disk busy", "%", 11.0, 64.0), ("written by the server", "MiB/s", 3.1, 41.7)]),
+        candidate(
+            "disk",
+            "",
+            &[("disk busy", "%", 11.0, 64.0), ("written by the server", "MiB/s", 3.1, 41.7)],
+        ),
     ]
 }
 

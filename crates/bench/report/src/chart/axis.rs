@@ -55,85 +55,87 @@ impl Axis {
         }
     }
 
+    /// An axis whose values read as `show` says, with labelled ticks.
+    fn new(
+        name: impl Into<String>,
+        scale: Scale,
+        show: fn(f64) -> String,
+        ticks: impl IntoIterator<Item = f64>,
+        label: impl Fn(f64) -> String,
+    ) -> Self {
+        let ticks = ticks.into_iter().map(|at| (at, label(at))).collect();
+        Self { name: name.into(), ticks, show, scale }
+    }
+
     /// Seconds of a run from its start to `high`.
     pub(crate) fn time(high: f64) -> Self {
         let high = high.max(1.0);
-        let ticks = ticks::time(0.0, high, TICKS);
         let name = if high > 120.0 { "minutes into the run" } else { "seconds into the run" };
         let label = |at: f64| if high > 120.0 { clock(at) } else { format!("{at:.0} s") };
-        let ticks = ticks.into_iter().map(|at| (at, label(at))).collect();
-        Self { name: name.to_owned(), ticks, show: clock, scale: Scale::Linear(0.0, high) }
+        Self::new(name, Scale::Linear(0.0, high), clock, ticks::time(0.0, high, TICKS), label)
     }
 
     /// Amounts from zero to a little over `high`, in `unit`.
     pub(crate) fn amount(high: f64, unit: &str) -> Self {
         let high = if high > 0.0 { high * ROOM } else { 1.0 };
-        let ticks = ticks::linear(0.0, high, TICKS).into_iter().map(|at| (at, tick(at))).collect();
-        Self { name: unit.to_owned(), ticks, show: amount, scale: Scale::Linear(0.0, high) }
+        Self::new(unit, Scale::Linear(0.0, high), amount, ticks::linear(0.0, high, TICKS), tick)
     }
 
     /// Bytes from zero to a little over `high`.
     pub(crate) fn bytes(high: f64, name: &str) -> Self {
         let high = if high > 0.0 { high * ROOM } else { 1024.0 };
         let show: fn(f64) -> String = |at| bytes(at.max(0.0) as u64);
-        let ticks = ticks::binary(0.0, high, TICKS).into_iter().map(|at| (at, tidy(&show(at)))).collect();
-        Self { name: name.to_owned(), ticks, show, scale: Scale::Linear(0.0, high) }
+        let ticks = ticks::binary(0.0, high, TICKS);
+        Self::new(name, Scale::Linear(0.0, high), show, ticks, |at| tidy(&show(at)))
     }
 
     /// Lengths of time in nanoseconds from zero to a little over `high`.
     pub(crate) fn span(high: f64, name: &str) -> Self {
         let high = if high > 0.0 { high * ROOM } else { 1e6 };
-        let show: fn(f64) -> String = |at| latency(at.max(0.0).round() as u64);
-        let ticks = ticks::linear(0.0, high, TICKS).into_iter();
-        let ticks = ticks.map(|at| (at, if at == 0.0 { "0".to_owned() } else { tidy(&show(at)) }));
-        Self { name: name.to_owned(), ticks: ticks.collect(), show, scale: Scale::Linear(0.0, high) }
+        let label = |at: f64| if at == 0.0 { "0".to_owned() } else { tidy(&time(at)) };
+        Self::new(name, Scale::Linear(0.0, high), time, ticks::linear(0.0, high, TICKS), label)
     }
 
     /// Latencies in nanoseconds on a log scale that takes in `low` and `high`.
     pub(crate) fn latency(low: f64, high: f64) -> Self {
         let low = below(low.max(1.0) * 0.95);
         let high = above(high.max(low) * 1.1).max(low * 10.0);
-        let show: fn(f64) -> String = |at| latency(at.max(0.0).round() as u64);
-        let ticks = ticks::log(low, high).into_iter().map(|at| (at, tidy(&show(at)))).collect();
-        Self { name: "latency, log scale".to_owned(), ticks, show, scale: Scale::Log(low, high) }
+        let ticks = ticks::log(low, high);
+        Self::new("latency, log scale", Scale::Log(low, high), time, ticks, |at| tidy(&time(at)))
     }
 
-    /// Changes as logarithms of ratios that take in `low`, `high` and no change at all; `show` says them.
+    /// Changes as logarithms of ratios that take in `low`, `high` and no change at all, formatted by `show`.
     pub(crate) fn changes(low: f64, high: f64, name: &str, show: fn(f64) -> String) -> Self {
         let (low, high) = (low.min(0.0), high.max(0.0));
         let room = ((high - low) * (ROOM - 1.0)).max(CHANGE_ROOM);
         let (low, high) = (low - room, high + room);
         let ticks = ticks::linear(low.exp_m1(), high.exp_m1(), TICKS).into_iter().map(f64::ln_1p);
-        let ticks = ticks.map(|at| (at, tidy(&show(at)))).collect();
-        Self { name: name.to_owned(), ticks, show, scale: Scale::Linear(low, high) }
+        Self::new(name, Scale::Linear(low, high), show, ticks, |at| tidy(&show(at)))
     }
 
     /// Groups side by side, each as wide as 1, with `names` below their middles.
     pub(crate) fn groups(names: &[String], name: &str) -> Self {
-        let ticks =
-            names.iter().enumerate().map(|(index, group)| (index as f64 + 0.5, group.clone())).collect();
-        let scale = Scale::Linear(0.0, names.len() as f64);
-        Self { name: name.to_owned(), ticks, show: |at| format!("{at:.0}"), scale }
+        let middles = (0..names.len()).map(|index| index as f64 + 0.5);
+        let label = |at: f64| names.get(at as usize).cloned().unwrap_or_default();
+        Self::new(name, Scale::Linear(0.0, names.len() as f64), |at| format!("{at:.0}"), middles, label)
     }
 
-    /// Rates in `unit`: from zero where `low` and `high` are of one size, else on a log scale that takes in both.
+    /// Rates in `unit`: from zero where `low` and `high` have a similar size, else on a log scale that takes in both.
     pub(crate) fn rates(low: f64, high: f64, unit: &str) -> Self {
         if low <= 0.0 || high / low < MAGNITUDE {
             return Self::amount(high, unit);
         }
         let (low, high) = (below(low * 0.95), above(high * 1.05));
-        let ticks = ticks::log(low, high).into_iter().map(|at| (at, tick(at))).collect();
-        Self { name: format!("{unit}, log scale"), ticks, show: amount, scale: Scale::Log(low, high) }
+        Self::new(format!("{unit}, log scale"), Scale::Log(low, high), amount, ticks::log(low, high), tick)
     }
 
     /// Percentiles of `count` values in the manner of HDR: each power of ten of 1 ÷ (1 − p) takes as much room.
     pub(crate) fn percentiles(count: u64) -> Self {
         let high = (count.max(10) as f64).log10();
-        let deep: &[f64] = if high < 5.5 { &[99.999] } else { &[99.9999] };
-        let marks = [50.0, 90.0, 99.0, 99.9, 99.99].iter().chain(deep).copied();
-        let fits = |mark: &f64| nines(*mark, 99.0) <= high;
-        let ticks = marks.filter(fits).map(|at| (at, at.to_string())).collect();
-        Self { name: "percentile".to_owned(), ticks, show: percentile, scale: Scale::Nines(high) }
+        let deepest = if high < 5.5 { 99.999 } else { 99.9999 };
+        let marks = [50.0, 90.0, 99.0, 99.9, 99.99, deepest].into_iter();
+        let marks = marks.filter(|mark| nines(*mark, 99.0) <= high);
+        Self::new("percentile", Scale::Nines(high), percentile, marks, |at| at.to_string())
     }
 }
 
@@ -153,6 +155,11 @@ fn percentile(percentile: f64) -> String {
 fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     format!("{}:{:02}", whole / 60, whole % 60)
+}
+
+/// A length of time in nanoseconds.
+fn time(ns: f64) -> String {
+    latency(ns.max(0.0).round() as u64)
 }
 
 fn amount(value: f64) -> String {

@@ -35,6 +35,15 @@ pub(crate) struct Chart {
     pub size: Size,
 }
 
+impl Chart {
+    /// A chart of the whole width with nothing but its lines, on a horizontal and a vertical axis.
+    pub(crate) fn new(title: &str, caption: &str, [x, y]: [Axis; 2], series: Vec<Series>) -> Self {
+        let (title, caption) = (title.to_owned(), caption.to_owned());
+        let (bands, rules, marks) = (Vec::new(), Vec::new(), Vec::new());
+        Self { title, caption, x, y, series, bands, rules, marks, size: Size::Full }
+    }
+}
+
 /// How much room a chart takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Size {
@@ -48,8 +57,8 @@ pub(crate) enum Size {
 }
 
 impl Size {
-    /// About how many letters fit beside each other above the plot where the page has its full width; a small chart has no
-    /// room for words.
+    /// The number of letters that fit in a line above the plot where the page has its full width; a small chart has no room for
+    /// words.
     const fn letters(self) -> usize {
         match self {
             Self::Full => 150,
@@ -58,28 +67,19 @@ impl Size {
         }
     }
 
-    /// Points that a drawn series has at most; the smallest and the largest of every stretch are kept.
+    /// The most points of a drawn series; the smallest and the largest of every stretch are kept.
     const fn points_max(self) -> usize {
-        match self {
-            Self::Full | Self::Half => 600,
-            Self::Small => 300,
-        }
+        30 * self.rows()
     }
 
-    /// Stretches that tell their numbers when pointed at.
+    /// The number of stretches that show their numbers when pointed at.
     const fn hovers(self) -> usize {
-        match self {
-            Self::Full | Self::Half => 60,
-            Self::Small => 30,
-        }
+        3 * self.rows()
     }
 
-    /// Rows of the chart's table.
+    /// The rows of the chart's table.
     const fn rows(self) -> usize {
-        match self {
-            Self::Full | Self::Half => 20,
-            Self::Small => 10,
-        }
+        if matches!(self, Self::Small) { 10 } else { 20 }
     }
 }
 

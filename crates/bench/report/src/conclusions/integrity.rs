@@ -11,12 +11,8 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
     let Some(integrity) = audited(run) else { return Vec::new() };
     let lost = (integrity.lost > 0).then(|| {
         let verb = if integrity.lost == 1 { "is" } else { "are" };
-        let of = exact(integrity.acknowledged);
-        format!(
-            "{} of {of} acknowledged documents {verb} gone ({}).",
-            exact(integrity.lost),
-            promise(run, integrity)
-        )
+        let (lost, of) = (exact(integrity.lost), exact(integrity.acknowledged));
+        format!("{lost} of {of} acknowledged documents {verb} gone ({}).", promise(run, integrity))
     });
     let others = [
         documents(integrity.corrupted, "does not hold what was written", "do not hold what was written"),
@@ -61,15 +57,14 @@ fn proven(run: &Run, integrity: &Integrity) -> String {
         return format!("All {acknowledged} acknowledged documents were found intact ({promise}).");
     }
     let reason = integrity.reason.as_deref().unwrap_or("another operation may have changed them");
-    let deleted =
-        (integrity.deleted > 0).then(|| format!("{} were deleted and are gone", exact(integrity.deleted)));
-    let unaudited = (integrity.not_audited > 0)
-        .then(|| format!("{} were not audited: {reason}", exact(integrity.not_audited)));
-    let rest: Vec<_> = deleted.into_iter().chain(unaudited).collect();
-    let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join("; ")) };
+    let part = |count: u64, words: String| {
+        if count > 0 { format!("; {} {words}", exact(count)) } else { String::new() }
+    };
+    let deleted = part(integrity.deleted, "were deleted and are gone".to_owned());
+    let unaudited = part(integrity.not_audited, format!("were not audited: {reason}"));
+    let found = exact(integrity.found);
     format!(
-        "{} of {acknowledged} acknowledged documents were found intact ({promise}){rest}.",
-        exact(integrity.found)
+        "{found} of {acknowledged} acknowledged documents were found intact ({promise}){deleted}{unaudited}."
     )
 }
 

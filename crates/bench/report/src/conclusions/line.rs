@@ -1,12 +1,11 @@
 //! Writes the conclusions on the load line, the bottleneck and the ladder.
 
-use plimsoll_measure::line::{Line, NotSeen, Suspect};
+use plimsoll_measure::ladder::Scalability;
+use plimsoll_measure::line::{Candidate, Line, Unchecked};
 use plimsoll_measure::run::{Bottleneck, Run};
-use plimsoll_measure::scalability::Scalability;
 
-use super::probes::{Trials, failed_between};
-use crate::derived::objective;
-use crate::prose::{phase, sentence};
+use crate::derived::{SAME, judged, objective, probes_at};
+use crate::prose::{joined, phase, sentence};
 use crate::units::{exact_rate, percent, small, three_digits};
 
 /// The line with its interval, objective and bottleneck, and the open questions of the search.
@@ -18,7 +17,7 @@ pub(super) fn line(run: &Run) -> Vec<String> {
     if let Some(rate) = line.rate {
         sentences.extend(in_operations(line, rate));
         sentences.extend(bottleneck(line));
-        sentences.extend(unchecked(&line.not_seen));
+        sentences.extend(unchecked(&line.unchecked));
     }
     sentences.extend(line.notes.iter().map(|note| sentence(note)));
     sentences
@@ -96,10 +95,10 @@ fn bottleneck(line: &Line) -> Option<String> {
     match line.bottlenecks.as_slice() {
         [] if line.high.is_none() => None,
         [] => Some("No bottleneck was found.".to_owned()),
-        [Suspect { name, evidence, .. }] => Some(format!("Bottleneck: {name}: {evidence}.")),
+        [Candidate { name, evidence, .. }] => Some(format!("Bottleneck: {name}: {evidence}.")),
         several => {
-            let list: Vec<_> = several.iter().map(|it| format!("{}: {}", it.name, it.evidence)).collect();
-            Some(format!("Possible bottlenecks, most likely first: {}.", list.join("; ")))
+            let list = joined(several, "; ", |it| format!("{}: {}", it.name, it.evidence));
+            Some(format!("Possible bottlenecks, most likely first: {list}."))
         }
     }
 }
@@ -120,32 +119,23 @@ fn assessed(run: &Run, bottleneck: &Bottleneck) -> Vec<String> {
     } else {
         format!(
             "{name}: bottleneck: perhaps {}, at its limit under load. `plimsoll line` compares with a rate that holds.",
-            listed(&bottleneck.at_limit)
+            joined(&bottleneck.at_limit, " or ", |it| format!("{} ({})", it.name, it.evidence))
         )
     };
-    std::iter::once(found).chain(unchecked(&bottleneck.not_seen)).collect()
-}
-
-fn listed(suspects: &[Suspect]) -> String {
-    let suspects: Vec<_> = suspects.iter().map(|it| format!("{} ({})", it.name, it.evidence)).collect();
-    suspects.join(" or ")
+    std::iter::once(found).chain(unchecked(&bottleneck.unchecked)).collect()
 }
 
 /// Resources that were not checked, grouped by reason: one of them may be the bottleneck.
-fn unchecked(not_seen: &[NotSeen]) -> Option<String> {
-    let mut reasons: Vec<&str> = Vec::new();
-    for unseen in not_seen {
-        if !reasons.contains(&unseen.reason.as_str()) {
-            reasons.push(&unseen.reason);
+fn unchecked(resources: &[Unchecked]) -> Option<String> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Unchecked { name, reason } in resources {
+        match groups.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((reason, vec![name])),
         }
     }
-    let of = |reason: &str| {
-        let unseen = not_seen.iter().filter(|it| it.reason == reason);
-        let names: Vec<_> = unseen.map(|it| it.name.as_str()).collect();
-        format!("{} ({reason})", names.join(", "))
-    };
-    let groups: Vec<_> = reasons.into_iter().map(of).collect();
-    (!groups.is_empty()).then(|| format!("Not checked: {}.", groups.join("; ")))
+    let groups = joined(&groups, "; ", |(reason, names)| format!("{} ({reason})", names.join(", ")));
+    (!groups.is_empty()).then(|| format!("Not checked: {groups}."))
 }
 
 /// The conclusions of a ladder.
@@ -175,5 +165,49 @@ fn scalability(law: &Scalability, unit: &str) -> String {
         }
         (None, Some(bound)) => format!("{fit}: it never falls and stays under {} {unit}.", exact_rate(bound)),
         (None, None) => format!("{fit}: it grows in proportion, and no peak follows from what was measured."),
+    }
+}
+
+/// The judged trials of one rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Trials {
+    held: u64,
+    failed: u64,
+}
+
+impl Trials {
+    /// The trials of `rate` in `line`.
+    fn of(line: &Line, rate: f64) -> Self {
+        probes_at(line, rate).fold(Self::default(), |trials, probe| Self {
+            held: trials.held + u64::from(probe.held),
+            failed: trials.failed + u64::from(!probe.held),
+        })
+    }
+
+    /// How often the rate held: `held all 3 times it was tried`.
+    fn held(self) -> String {
+        times("held", self.held, self.held + self.failed)
+    }
+
+    /// How often the rate failed: `failed in 2 of the 3 times it was tried`.
+    fn failed(self) -> String {
+        times("failed", self.failed, self.held + self.failed)
+    }
+}
+
+/// The lowest rate that failed, if it lies inside the interval.
+fn failed_between(line: &Line) -> Option<f64> {
+    let (low, high) = (line.low?, line.high?);
+    let failed = judged(line).filter(|probe| !probe.held).map(|probe| probe.rate);
+    let lowest = failed.min_by(f64::total_cmp)?;
+    (lowest > low * (1.0 + SAME) && lowest < high * (1.0 - SAME)).then_some(lowest)
+}
+
+fn times(verb: &str, count: u64, trials: u64) -> String {
+    match (count, trials) {
+        (_, 0) => verb.to_owned(),
+        (1, 1) => format!("{verb} the one time it was tried"),
+        (all, trials) if all == trials => format!("{verb} all {trials} times it was tried"),
+        (some, trials) => format!("{verb} in {some} of the {trials} times it was tried"),
     }
 }

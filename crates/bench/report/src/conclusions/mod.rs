@@ -4,46 +4,75 @@ mod faults;
 mod integrity;
 mod line;
 mod load;
-mod probes;
 mod validity;
 
-use plimsoll_measure::run::Run;
+use plimsoll_measure::run::{Operation, Run};
 
-/// Writes part of the conclusions: any number of sentences.
-type Part = fn(&Run) -> Vec<String>;
+use crate::units::{Sent, counted_in, sent_in};
+
+/// Writes part of the conclusions.
+enum Part {
+    /// On the whole run.
+    Run(fn(&Run) -> Vec<String>),
+    /// On the whole run, if one load lasted: a search or a ladder varies its load, so its means say nothing.
+    Steady(fn(&Run) -> Vec<String>),
+    /// On each operation.
+    Each(fn(&Named<'_>) -> Option<String>),
+    /// On each operation, if one load lasted.
+    EachSteady(fn(&Named<'_>) -> Option<String>),
+}
+
+/// An operation with its name, and the words for it.
+struct Named<'a> {
+    name: &'a str,
+    it: &'a Operation,
+    sent: Sent,
+    /// The counted thing and the unit of its rate.
+    counted: (&'static str, &'static str),
+}
+
+use Part::{Each, EachSteady, Steady};
 
 /// Broken promises first, then the result, then its limits.
-const PARTS: [Part; 20] = [
-    integrity::violations,
-    validity::interrupted,
-    line::line,
-    line::ladder,
-    load::work,
-    faults::faults,
-    faults::servers,
-    integrity::proof,
-    integrity::leftovers,
-    load::expectations,
-    load::target,
-    line::run_bottleneck,
-    load::errors,
-    validity::client,
-    load::stalls,
-    load::queueing,
-    validity::closed,
-    validity::steadiness,
-    validity::wake,
-    validity::build,
+const PARTS: [Part; 21] = [
+    Part::Run(integrity::violations),
+    Part::Run(validity::interrupted),
+    Part::Run(line::line),
+    Part::Run(line::ladder),
+    EachSteady(load::done),
+    Part::Run(faults::faults),
+    Part::Run(faults::servers),
+    Part::Run(integrity::proof),
+    Part::Run(integrity::leftovers),
+    Part::Run(load::expectations),
+    EachSteady(load::missed),
+    EachSteady(load::skipped),
+    Part::Run(line::run_bottleneck),
+    Each(load::failed),
+    Part::Run(validity::client),
+    EachSteady(load::stall),
+    EachSteady(load::queued),
+    Steady(validity::closed),
+    Steady(validity::steadiness),
+    Each(validity::wake),
+    Part::Run(validity::build),
 ];
 
 /// Plain sentences about `run`, the most important first.
 pub fn conclusions(run: &Run) -> Vec<String> {
-    PARTS.iter().flat_map(|part| part(run)).collect()
-}
-
-/// Whether a search or a ladder varied the load: then its mean says nothing.
-fn varies(run: &Run) -> bool {
-    run.line.is_some() || run.ladder.is_some()
+    let is_steady = run.line.is_none() && run.ladder.is_none();
+    let (sent, counted) = (sent_in(run), counted_in(run));
+    let each = |write: &fn(&Named<'_>) -> Option<String>| {
+        run.operations.iter().filter_map(|(name, it)| write(&Named { name, it, sent, counted })).collect()
+    };
+    let sentences = |part: &Part| match part {
+        Part::Run(write) => write(run),
+        Steady(write) if is_steady => write(run),
+        Each(write) => each(write),
+        EachSteady(write) if is_steady => each(write),
+        Steady(_) | EachSteady(_) => Vec::new(),
+    };
+    PARTS.iter().flat_map(sentences).collect()
 }
 
 #[cfg(test)]

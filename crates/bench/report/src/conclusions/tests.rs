@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_measure::ladder::Ladder;
-use plimsoll_measure::line::{Line, NotSeen, Probe, Stage, Suspect};
+use plimsoll_measure::ladder::{Peak, Point, Scalability};
+use plimsoll_measure::line::{Candidate, Line, Probe, Stage, Unchecked};
 use plimsoll_measure::run::{
     Answers, Bottleneck, Expectation, FaultFacts, Operation, PhaseFacts, SecondsSpread, ServerShare, WarmUp,
 };
-use plimsoll_measure::scalability::{Peak, Point, Scalability};
 
 use super::*;
 
@@ -47,8 +47,8 @@ fn probes((rate, held): (Option<f64>, bool)) -> Vec<Probe> {
     rate.into_iter().flat_map(|rate| vec![probe(rate); 3]).collect()
 }
 
-fn suspect(name: &str, evidence: &str) -> Suspect {
-    Suspect { name: name.into(), evidence: evidence.into(), readings: Vec::new() }
+fn candidate(name: &str, evidence: &str) -> Candidate {
+    Candidate { name: name.into(), evidence: evidence.into(), readings: Vec::new() }
 }
 
 fn insert(run: &mut Run) -> &mut Operation {

@@ -3,8 +3,9 @@
 use plimsoll_measure::clock::MILLISECOND_NS;
 use plimsoll_measure::run::{PhaseFacts, Run, WarmUp};
 
+use super::Named;
 use crate::derived::short_headroom;
-use crate::prose::phase as subject;
+use crate::prose::{enumerated, phase as subject};
 use crate::units::{duration, latency, percent, three_digits};
 
 /// The wake error, as p99 in nanoseconds, over which it is worth a sentence.
@@ -39,25 +40,18 @@ pub(super) fn client(run: &Run) -> Vec<String> {
 
 /// Phases whose arrivals wait for the server.
 pub(super) fn closed(run: &Run) -> Vec<String> {
-    if super::varies(run) {
-        return Vec::new();
-    }
     let closed: Vec<_> =
         run.phases.iter().filter(|phase| !phase.open).map(|phase| phase.name.as_str()).collect();
     let phases = match closed.as_slice() {
         [] => return Vec::new(),
         [only] => subject(only),
-        [most @ .., last] => format!("Phases {} and {last}", most.join(", ")),
+        several => format!("Phases {}", enumerated(several)),
     };
     vec![format!("{phases}: closed loop hides queueing; use `constant` arrivals.")]
 }
 
-/// Whether each phase shows a level, and one with checkpoints in it. The probes of a search are judged by the search,
-/// whose notes say what it could not establish.
+/// Whether each phase shows a level, and one with checkpoints in it.
 pub(super) fn steadiness(run: &Run) -> Vec<String> {
-    if super::varies(run) {
-        return Vec::new();
-    }
     run.phases.iter().flat_map(|phase| warm_up(phase).into_iter().chain(checkpoints(phase))).collect()
 }
 
@@ -85,15 +79,11 @@ fn checkpoints(phase: &PhaseFacts) -> Option<String> {
 }
 
 /// Operations that the tool sent late.
-pub(super) fn wake(run: &Run) -> Vec<String> {
-    let late = run.operations.iter().filter_map(|(name, operation)| {
-        let p99 = operation.wake_ns.p99.filter(|p99| *p99 > WAKE_NS_MAX)?;
-        let p99 = latency(p99);
-        Some(format!(
-            "{name}: the tool itself was late: p99 of its wake error is {p99}, over 1 ms; response times include it."
-        ))
-    });
-    late.collect()
+pub(super) fn wake(&Named { name, it, .. }: &Named<'_>) -> Option<String> {
+    let p99 = it.wake_ns.p99.filter(|p99| *p99 > WAKE_NS_MAX).map(latency)?;
+    Some(format!(
+        "{name}: the tool itself was late: p99 of its wake error is {p99}, over 1 ms; response times include it."
+    ))
 }
 
 /// Whether Plimsoll was built without optimisations.

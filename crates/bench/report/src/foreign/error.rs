@@ -2,6 +2,8 @@
 
 use std::io;
 
+use serde::Deserialize;
+
 /// An error in a result of another tool, with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -62,21 +64,28 @@ pub enum Error {
     },
 }
 
-/// The remedy for a result that a tool writes at its end.
+/// The remedy for a result that its tool completes at the end.
 pub(super) const MAKE_AGAIN: &str = "copy it again, or let the tool come to its end";
 
-impl Error {
-    /// The error of a whole JSON text.
-    pub(super) fn of_json(error: &serde_json::Error) -> Self {
+/// Reads a whole JSON text.
+pub(super) fn from_json<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Error> {
+    serde_json::from_slice(bytes).map_err(|error| {
         let line = error.line() as u64;
-        if error.is_eof() {
-            return Self::CutOff { line, what: "a JSON value", remedy: MAKE_AGAIN };
+        match error.is_eof() {
+            true => Error::CutOff { line, what: "a JSON value", remedy: MAKE_AGAIN },
+            false => Error::malformed(line, error.to_string()),
         }
-        Self::Malformed { line, problem: error.to_string() }
-    }
+    })
+}
 
+impl Error {
     /// The error of a line.
     pub(super) fn malformed(line: u64, problem: impl Into<String>) -> Self {
         Self::Malformed { line, problem: problem.into() }
+    }
+
+    /// More than `max` of `what`.
+    pub(super) const fn too_much(line: u64, max: u64, what: &'static str, remedy: &'static str) -> Self {
+        Self::TooMuch { line, max, what, remedy }
     }
 }

@@ -46,8 +46,8 @@ impl<R: BufRead> Lines<R> {
         }
         let ended = self.buffer.last() == Some(&b'\n');
         if !ended && self.buffer.len() as u64 > LINE_BYTES_MAX {
-            let (what, remedy) = ("bytes in one line", "this is no result of a load tool");
-            return Err(Error::TooMuch { line, max: LINE_BYTES_MAX, what, remedy });
+            let remedy = "this is no result of a load tool";
+            return Err(Error::too_much(line, LINE_BYTES_MAX, "bytes in one line", remedy));
         }
         self.number = line;
         let text = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::distribution::Distribution;
-use super::error::Error;
-use super::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool, Unit, Values};
+use super::error::{Error, from_json};
+use super::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool, Unit};
 use crate::units::counted;
 
 /// oha counts times in seconds.
@@ -40,7 +40,7 @@ struct Summary {
 
 /// Reads oha's JSON.
 pub(super) fn read(bytes: &[u8]) -> Result<Foreign, Error> {
-    let read: Printed = serde_json::from_slice(bytes).map_err(|error| Error::of_json(&error))?;
+    let read: Printed = from_json(bytes)?;
     let mut foreign = Foreign::new(Tool::Oha, Form::Json);
     foreign.duration_s = read.summary.total;
     let aborted = read.error_distribution.get(ABORTED).copied().unwrap_or(0);
@@ -48,23 +48,21 @@ pub(super) fn read(bytes: &[u8]) -> Result<Foreign, Error> {
         let requests = counted(aborted, "request");
         foreign.notes.push(format!("{requests} under way at the end were given up and are in no figure"));
     }
-    let data = |count| Values::Counter { count, rate_per_s: read.summary.size_per_sec };
-    let data = |count| Metric { name: "bytes read".to_owned(), unit: Unit::Bytes, values: data(count) };
+    let data = |count| Metric::counter("bytes read", Unit::Bytes, count, read.summary.size_per_sec);
     foreign.metrics.extend(read.summary.total_data.map(data));
     foreign.operations = vec![operation(read)];
     Ok(foreign)
 }
 
 fn operation(read: Printed) -> Operation {
-    let answered =
-        read.status_code_distribution.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    let answered = total(&read.status_code_distribution);
     let refused = read.status_code_distribution.into_iter().filter(|(status, _)| !is_success(status));
     let refused = refused.map(|(status, count)| (format!("status {status}"), count));
     let unanswered: BTreeMap<_, _> =
         read.error_distribution.into_iter().filter(|(class, _)| class != ABORTED).collect();
-    let lost = unanswered.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    let lost = total(&unanswered);
     let errors: BTreeMap<_, _> = refused.chain(unanswered).collect();
-    let failed = errors.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    let failed = total(&errors);
     let mut ns = Distribution {
         count: Some(answered),
         mean: read.summary.average,
@@ -83,6 +81,10 @@ fn operation(read: Printed) -> Operation {
         errors,
         times: vec![Times { since: Since::Unknown, of: Of::All, ns: ns.times(SECOND_NS) }],
     }
+}
+
+fn total(counts: &BTreeMap<String, u64>) -> u64 {
+    counts.values().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 fn is_success(status: &str) -> bool {

@@ -7,7 +7,7 @@ use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::error::Error;
+use super::error::{Error, from_json};
 use super::lines::{BYTE_ORDER_MARK, Lines};
 use super::value::{Foreign, Since};
 use super::{k6, oha, wrk, ycsb};
@@ -84,8 +84,8 @@ fn whole(source: impl BufRead) -> Result<Vec<u8>, Error> {
     let read = Read::take(source, WHOLE_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|source| Error::Read { line: line_feeds(&bytes) + 1, source })?;
     if bytes.len() as u64 > WHOLE_BYTES_MAX {
-        let (what, remedy) = ("bytes of one JSON value", "this is no summary of a load tool");
-        return Err(Error::TooMuch { line: line_feeds(&bytes) + 1, max: WHOLE_BYTES_MAX, what, remedy });
+        let (line, remedy) = (line_feeds(&bytes) + 1, "this is no summary of a load tool");
+        return Err(Error::too_much(line, WHOLE_BYTES_MAX, "bytes of one JSON value", remedy));
     }
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
@@ -154,7 +154,7 @@ struct MetricShape {
 }
 
 fn json(bytes: &[u8]) -> Result<Foreign, Error> {
-    let shape: Shape = serde_json::from_slice(bytes).map_err(|error| Error::of_json(&error))?;
+    let shape: Shape = from_json(bytes)?;
     if shape.format.is_some() && (shape.conclusions.is_some() || shape.cells.is_some()) {
         return Err(Error::Own);
     }

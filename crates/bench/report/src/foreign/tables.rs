@@ -3,10 +3,10 @@
 use plimsoll_measure::histogram::supported;
 
 use super::distribution::Distribution;
-use super::value::{Check, Foreign, Metric, Of, Operation, Since, Threshold, Times, Unit, Values};
+use super::value::{Check, Foreign, Metric, Of, Operation, Since, Unit, Values};
 use crate::layout::cut;
 use crate::prose::plain;
-use crate::tables::{Cell, Table, Tone, left, right};
+use crate::tables::{Cell, Table, Tone};
 use crate::units::{NONE, bytes, exact, exact_rate, latency, or_dash, percent, three_digits};
 
 /// Percentiles that have a column where a result has them.
@@ -14,7 +14,7 @@ const SHOWN: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// The most percentile columns.
 const SHOWN_MAX: usize = 5;
 /// Percentiles of other metrics, in a line of text.
-const BESIDE: [f64; 3] = [50.0, 95.0, 99.0];
+const IN_TEXT: [f64; 3] = [50.0, 95.0, 99.0];
 /// The longest name in a column, in characters.
 const NAME_MAX: usize = 44;
 /// The most other metrics shown.
@@ -27,7 +27,7 @@ const FEW: &str = " ?";
 pub(super) const FEW_IN_WORDS: &str = "a question mark stands behind percentiles beyond which lie fewer than ten values: they are a matter of chance";
 
 fn name(text: &str) -> Cell {
-    Cell::toned(cut(&plain(text), NAME_MAX), Tone::Strong)
+    Cell::strong(cut(&plain(text), NAME_MAX))
 }
 
 /// A name that has the whole one above it: without the beginning of an address, or only its tags.
@@ -47,49 +47,31 @@ fn time(ns: f64) -> String {
 
 /// The counts of all and of failed operations.
 pub(super) fn operations(foreign: &Foreign) -> Table {
-    let row = |it: &Operation| {
-        let share =
-            |failed: u64| it.count.filter(|count| *count > 0).map(|count| failed as f64 / count as f64);
-        vec![
-            name(&it.name),
-            or_dash(it.count, exact).into(),
-            or_dash(it.rate_per_s, exact_rate).into(),
-            it.failed.map_or_else(|| NONE.into(), Cell::fault),
-            or_dash(it.failed.and_then(share), percent).into(),
-        ]
+    let share = |it: &Operation| {
+        let count = it.count.filter(|count| *count > 0)?;
+        Some(it.failed? as f64 / count as f64)
     };
-    let columns =
-        vec![left("operation"), right("count"), right("per second"), right("failed"), right("share")];
-    let rows = foreign.operations.iter().map(row).collect();
-    Table { title: "Operations".to_owned(), columns, rows, flexible: 0 }
+    Table::of("Operations", &foreign.operations)
+        .left("operation", |it| name(&it.name))
+        .right("count", |it| or_dash(it.count, exact))
+        .right("per second", |it| or_dash(it.rate_per_s, exact_rate))
+        .right("failed", |it| it.failed.map_or_else(|| NONE.into(), Cell::fault))
+        .right("share", |it| or_dash(share(it), percent))
+        .table()
 }
 
 /// Latencies that count from the same moment.
 pub(super) fn times(foreign: &Foreign, since: Since) -> Table {
-    let of_operation =
-        |it: &'_ Operation| it.times.iter().filter(|times| times.since == since).cloned().collect();
-    let all: Vec<(&Operation, Vec<Times>)> =
-        foreign.operations.iter().map(|it| (it, of_operation(it))).collect();
-    let each = || all.iter().flat_map(|(operation, times)| times.iter().map(move |it| (*operation, it)));
-    let shown = columns(each().map(|(_, it)| &it.ns));
-    let row = |(operation, times): (&Operation, &Times)| {
-        let ns = &times.ns;
-        let percentiles = shown.iter().map(|at| percentile(ns, *at));
-        [short(&operation.name), of(times.of).into(), or_dash(ns.mean, time).into()]
-            .into_iter()
-            .chain(percentiles)
-            .chain([or_dash(ns.max, time).into()])
-            .collect()
-    };
-    let percentiles = shown.iter().map(|at| right(format!("p{at}")));
-    let columns =
-        [left("operation"), left("of"), right("mean")].into_iter().chain(percentiles).chain([right("max")]);
-    Table {
-        title: title(since).to_owned(),
-        columns: columns.collect(),
-        rows: each().map(row).collect(),
-        flexible: 0,
+    let each = foreign.operations.iter().flat_map(|it| it.times.iter().map(move |times| (it, times)));
+    let each = each.filter(|(_, times)| times.since == since);
+    let mut table = Table::of(title(since), each.clone())
+        .left("operation", |(it, _)| short(&it.name))
+        .left("of", |(_, times)| of(times.of))
+        .right("mean", |(_, times)| or_dash(times.ns.mean, time));
+    for at in percentiles(each.map(|(_, times)| &times.ns)) {
+        table = table.right(format!("p{at}"), |(_, times)| percentile(&times.ns, at));
     }
+    table.right("max", |(_, times)| or_dash(times.ns.max, time)).table()
 }
 
 const fn title(since: Since) -> &'static str {
@@ -110,7 +92,7 @@ const fn of(of: Of) -> &'static str {
 
 /// The percentiles to show: those above the 99th only where one is supported, and of too many the ones in the middle give
 /// way.
-fn columns<'a>(distributions: impl Iterator<Item = &'a Distribution> + Clone) -> Vec<f64> {
+fn percentiles<'a>(distributions: impl Iterator<Item = &'a Distribution> + Clone) -> Vec<f64> {
     let has =
         |at: &f64| distributions.clone().any(|it| it.at(*at).is_some() && (*at <= 99.0 || !is_few(it, *at)));
     let mut shown: Vec<f64> = SHOWN.into_iter().filter(has).collect();
@@ -143,77 +125,69 @@ pub(super) fn has_few(foreign: &Foreign) -> bool {
 /// Failures by class.
 pub(super) fn errors(foreign: &Foreign) -> Table {
     let each = foreign.operations.iter().flat_map(|it| it.errors.iter().map(move |error| (&it.name, error)));
-    let row = |(operation, (class, count)): (&String, (&String, &u64))| {
-        vec![name(operation), cut(&plain(class), NAME_MAX).into(), Cell::fault(*count)]
-    };
-    let rows = each.map(row).take(ERRORS_MAX).collect();
-    let columns = vec![left("operation"), left("class"), right("count")];
-    Table { title: "Errors".to_owned(), columns, rows, flexible: 1 }
+    Table::of("Errors", each.take(ERRORS_MAX))
+        .left("operation", |(operation, _)| name(operation))
+        .left("class", |(_, (class, _))| cut(&plain(class), NAME_MAX))
+        .flexible()
+        .right("count", |(_, (_, count))| Cell::fault(*count))
+        .table()
 }
 
-/// How operations spread over the full seconds: the first and the last are none.
+/// The spread of operations over the full seconds: the first and the last second are not full.
 pub(super) fn seconds(foreign: &Foreign) -> Table {
     let full = foreign.seconds.get(1..foreign.seconds.len().saturating_sub(1)).unwrap_or_default();
-    let row = |it: &Operation| {
+    let row = |it: &'_ Operation| {
         let mut lines: Vec<_> = full.iter().filter_map(|second| second.operations.get(&it.name)).collect();
         lines.sort_by_key(|line| line.count);
-        let slowest = lines.iter().map(|line| line.max_ns).max()?;
-        // A second without an operation has no line, and is the worst of all.
+        // A second without an operation has no line, and is the slowest of all.
         let least = if lines.len() < full.len() { 0 } else { lines.first()?.count };
-        Some(vec![
-            name(&it.name),
-            exact(full.len() as u64).into(),
-            exact(least).into(),
-            exact(lines[lines.len() / 2].count).into(),
-            exact(lines.last()?.count).into(),
-            latency(slowest).into(),
-        ])
+        let longest_ns = lines.iter().map(|line| line.max_ns).max()?;
+        Some((least, lines[lines.len() / 2].count, lines.last()?.count, longest_ns))
     };
-    let columns = ["full seconds", "fewest", "median", "most", "longest time"].map(right);
-    let columns = std::iter::once(left("operation")).chain(columns).collect();
-    let rows = foreign.operations.iter().filter_map(row).collect();
-    Table { title: "Operations that ended in one second".to_owned(), columns, rows, flexible: 0 }
+    let rows = foreign.operations.iter().filter_map(|it| Some((it, row(it)?)));
+    Table::of("Operations that ended in one second", rows)
+        .left("operation", |(it, _)| name(&it.name))
+        .right("full seconds", |_| exact(full.len() as u64))
+        .right("fewest", |(_, (least, ..))| exact(least))
+        .right("median", |(_, (_, median, ..))| exact(median))
+        .right("most", |(_, (_, _, most, _))| exact(most))
+        .right("longest time", |(_, (.., longest_ns))| latency(longest_ns))
+        .table()
 }
 
 /// The thresholds.
 pub(super) fn thresholds(foreign: &Foreign) -> Table {
-    let row = |it: &Threshold| {
-        let (result, tone) = match it.held {
-            Some(true) => ("held", Tone::Good),
-            Some(false) => ("failed", Tone::Bad),
-            None => ("not known", Tone::Doubtful),
-        };
-        vec![
-            name(&it.metric),
-            cut(&plain(&it.expression), NAME_MAX).into(),
-            or_dash(it.value, number).into(),
-            Cell::toned(result, tone),
-        ]
-    };
-    let columns = vec![left("metric"), left("threshold"), right("measured"), left("result")];
-    let rows = foreign.thresholds.iter().map(row).collect();
-    Table { title: "Thresholds, in the tool's units".to_owned(), columns, rows, flexible: 0 }
+    Table::of("Thresholds, in the tool's units", &foreign.thresholds)
+        .left("metric", |it| name(&it.metric))
+        .left("threshold", |it| cut(&plain(&it.expression), NAME_MAX))
+        .right("measured", |it| or_dash(it.value, number))
+        .left("result", |it| match it.held {
+            Some(true) => Cell::toned("held", Tone::Good),
+            Some(false) => Cell::toned("failed", Tone::Bad),
+            None => Cell::toned("not known", Tone::Doubtful),
+        })
+        .table()
 }
 
 /// The checks of answers.
 pub(super) fn checks(foreign: &Foreign) -> Table {
-    let row = |it: &Check| {
+    let path = |it: &Check| {
         let group = it.group.trim_start_matches(':').replace("::", " › ");
-        let path = if group.is_empty() { it.name.clone() } else { format!("{group} › {}", it.name) };
-        let total = it.passes.saturating_add(it.fails).max(1);
-        let share = percent(it.passes as f64 / total as f64);
-        vec![name(&path), exact(it.passes).into(), Cell::fault(it.fails), share.into()]
+        if group.is_empty() { it.name.clone() } else { format!("{group} › {}", it.name) }
     };
-    let columns = vec![left("check"), right("passes"), right("fails"), right("share")];
-    let rows = foreign.checks.iter().map(row).collect();
-    Table { title: "Checks".to_owned(), columns, rows, flexible: 0 }
+    let total = |it: &Check| it.passes.saturating_add(it.fails).max(1);
+    Table::of("Checks", &foreign.checks)
+        .left("check", |it| name(&path(it)))
+        .right("passes", |it| exact(it.passes))
+        .right("fails", |it| Cell::fault(it.fails))
+        .right("share", |it| percent(it.passes as f64 / total(it) as f64))
+        .table()
 }
 
-/// Everything else.
+/// All other metrics.
 pub(super) fn metrics(foreign: &Foreign) -> Table {
-    let row = |it: &Metric| vec![name(&it.name), said(it).into()];
-    let rows = foreign.metrics.iter().take(METRICS_MAX).map(row).collect();
-    Table { title: "Other metrics".to_owned(), columns: vec![left(""), left("")], rows, flexible: 1 }
+    let metrics = foreign.metrics.iter().take(METRICS_MAX);
+    Table::of("Other metrics", metrics).left("", |it| name(&it.name)).left("", said).flexible().table()
 }
 
 fn said(metric: &Metric) -> String {
@@ -232,12 +206,12 @@ fn said(metric: &Metric) -> String {
             percent(*share) + &of.unwrap_or_default()
         }
         Values::Trend(trend) => {
-            let percentiles = BESIDE.iter().filter_map(|at| Some((format!("p{at}"), trend.at(*at)?)));
-            let all =
-                [("mean", trend.mean), ("min", trend.min)].map(|(name, value)| (name.to_owned(), value));
-            let all = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
-            let all = all.chain(percentiles).chain(trend.max.map(|max| ("max".to_owned(), max)));
-            all.map(|(name, value)| format!("{name} {}", show(value))).collect::<Vec<_>>().join(", ")
+            let percentiles = IN_TEXT.map(|at| (format!("p{at}"), trend.at(at)));
+            let [mean, min, max] = [("mean", trend.mean), ("min", trend.min), ("max", trend.max)]
+                .map(|(name, value)| (name.to_owned(), value));
+            let all = [mean, min].into_iter().chain(percentiles).chain([max]);
+            let all = all.filter_map(|(name, value)| Some(format!("{name} {}", show(value?))));
+            all.collect::<Vec<_>>().join(", ")
         }
     }
 }

@@ -190,6 +190,19 @@ pub struct Metric {
     pub values: Values,
 }
 
+impl Metric {
+    /// A sum, with its rate per second.
+    pub(super) fn counter(name: &str, unit: Unit, count: f64, rate_per_s: Option<f64>) -> Self {
+        Self { name: name.to_owned(), unit, values: Values::Counter { count, rate_per_s } }
+    }
+
+    /// A single value without a unit.
+    pub(super) fn gauge(name: impl Into<String>, value: f64) -> Self {
+        let values = Values::Gauge { value, min: None, max: None };
+        Self { name: name.into(), unit: Unit::Plain, values }
+    }
+}
+
 /// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -9,7 +9,7 @@ use std::io::BufRead;
 use super::distribution::Distribution;
 use super::error::{Error, MAKE_AGAIN};
 use super::lines::Lines;
-use super::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool, Unit, Values};
+use super::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool};
 
 /// So many lines with figures are read.
 const FIGURES_MAX: u64 = 10_000;
@@ -70,8 +70,7 @@ impl Printed {
         };
         self.figures += 1;
         if self.figures > FIGURES_MAX {
-            let (what, remedy) = ("figures", "this is no result of YCSB");
-            return Err(Error::TooMuch { line: number, max: FIGURES_MAX, what, remedy });
+            return Err(Error::too_much(number, FIGURES_MAX, "figures", "this is no result of YCSB"));
         }
         self.figure(section, key.trim(), value).map_err(|problem| Error::malformed(number, problem))
     }
@@ -87,9 +86,7 @@ impl Printed {
                 self.sections.entry(section.to_owned()).or_default().take(key, value)
             }
             _ => {
-                let name = format!("{section} {key}");
-                let values = Values::Gauge { value, min: None, max: None };
-                self.others.push(Metric { name, unit: Unit::Plain, values });
+                self.others.push(Metric::gauge(format!("{section} {key}"), value));
             }
         }
         Ok(())
@@ -104,9 +101,7 @@ impl Printed {
         let seconds = runtime_ms / 1000.0;
         foreign.duration_s = Some(seconds);
         foreign.operations = operations(self.sections, seconds);
-        let throughput = Values::Gauge { value: self.throughput.unwrap_or_default(), min: None, max: None };
-        let overall =
-            Metric { name: "OVERALL operations/s".to_owned(), unit: Unit::Plain, values: throughput };
+        let overall = Metric::gauge("OVERALL operations/s", self.throughput.unwrap_or_default());
         foreign.metrics = std::iter::once(overall).chain(self.others).collect();
         let intended = foreign.operations.iter().flat_map(|it| &it.times).any(|it| it.since == Since::Due);
         let notes = [

@@ -1,16 +1,17 @@
 //! Renders a history for a terminal.
 
-mod sentences;
-mod tables;
-
-pub use sentences::conclusions;
-
 use plimsoll_measure::comparison::Verdict;
 use plimsoll_measure::history::{History, Track};
 
+use crate::comparison::{change, p, short, value};
 use crate::layout::{Document, Style};
-use crate::tables::Tone;
-use crate::units::counted;
+use crate::tables::{Cell, Table, Tone};
+use crate::units::{counted, or_dash};
+use sentences::started;
+
+mod sentences;
+
+pub use sentences::conclusions;
 
 /// The summary of a history, at most 100 columns wide, with a line feed at its end. The conclusions shown are those stored in
 /// the history: see [`conclusions`].
@@ -18,7 +19,7 @@ pub fn summary(history: &History, style: Style) -> String {
     let mut document = Document::new(style);
     document.title(&history.title, &[facts(history)]);
     document.verdict(headline(history), []);
-    document.table(&tables::changes(history));
+    document.table(&changes(history));
     document.bullets(&history.conclusions);
     document.finish()
 }
@@ -42,6 +43,31 @@ fn headline(history: &History) -> (&'static str, Tone) {
         None if history.is_failed() => ("TOO FEW RUNS TO TELL", Tone::Doubtful),
         None => ("NO CHANGE SHOWN", Tone::Strong),
     }
+}
+
+/// Every metric with its changes, the oldest first. Only the first line of a metric has its name and level.
+fn changes(history: &History) -> Table {
+    let lines = |metric: &'_ Track| metric.changes.len().max(1);
+    let rows = history.metrics.iter();
+    let rows =
+        rows.flat_map(|metric| (0..lines(metric)).map(move |line| (metric, line, metric.changes.get(line))));
+    let first = |line: usize, text: String| if line == 0 { text } else { String::new() };
+    Table::of("Where the level changed; the first metric is the primary one", rows)
+        .left("metric", |(metric, line, _)| first(line, short(&metric.words)))
+        .right("runs", |(metric, line, _)| first(line, metric.known.to_string()))
+        .right("level now", |(metric, line, _)| {
+            first(line, or_dash(metric.level, |level| value(metric.unit, level)))
+        })
+        .left("changed with the run of", |(.., it)| or_dash(it, |it| started(history, it.after)))
+        .right("change", |(.., it)| or_dash(it, |it| change(it.ratio - 1.0)))
+        .right("p", |(.., it)| or_dash(it, |it| p(it.p)))
+        .left("verdict", |(metric, _, it)| match it.map(|it| it.verdict) {
+            Some(Verdict::Better) => Cell::toned("better", Tone::Good),
+            Some(_) => Cell::toned("worse", Tone::Bad),
+            None if metric.needed.is_some() => Cell::toned("too few runs", Tone::Faint),
+            None => "none shown".into(),
+        })
+        .table()
 }
 
 #[cfg(test)]
@@ -120,5 +146,18 @@ pub(crate) mod tests {
             let text = summary(&sample(levels), Style::Plain);
             assert!(text.contains(expected), "{expected}: {text}");
         }
+    }
+
+    #[test]
+    fn each_change_has_a_line_and_each_metric_is_named_once() {
+        let table = changes(&sample(&[(5_000.0, 12), (4_000.0, 12), (5_000.0, 12)]));
+        let text: Vec<Vec<&str>> =
+            table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        assert_eq!(text[0][..2], ["documents/s of insert", "36"]);
+        assert_eq!((text[0][3], text[0][6]), ("2026-04-03 00:00", "worse"));
+        assert_eq!(text[1][..3], ["", "", ""]);
+        assert_eq!((text[1][3], text[1][6]), ("2026-04-15 00:00", "better"));
+        assert_eq!(text[2][6], "none shown");
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
     }
 }

@@ -4,54 +4,43 @@ use plimsoll_measure::inspection::{Change, Difference};
 
 use super::tables::{times_smaller, whole_bytes};
 use crate::prose::{plain, some};
-use crate::tables::{Cell, Table, Tone, left, right};
+use crate::tables::{Cell, Table, Tone};
 use crate::units::{NONE, NOT_REPORTED, bytes, exact};
 
 /// Names in one sentence at most.
 const NAMES_MAX: usize = 12;
 
-/// Numbers before and after.
+/// Numbers before and after. A number that is unknown both times has no row.
 pub(super) fn sizes(difference: &Difference) -> Table {
-    let rows = vec![
-        row("documents", &difference.documents, exact),
-        row("data", &difference.data_bytes, bytes),
+    let count = |name, it: &Change<u64>, show: fn(u64) -> String| {
+        let growth = it.growth().map(|growth| match growth {
+            0 => "none".to_owned(),
+            shrunk if shrunk < 0 => format!("−{}", show(shrunk.unsigned_abs())),
+            grown => format!("+{}", show(grown.unsigned_abs())),
+        });
+        (name, [it.before, it.after].map(|it| it.map(show)), growth.unwrap_or_default(), NOT_REPORTED)
+    };
+    // An empty collection has no ratio.
+    let ratio = |name, it: &Change<f64>, show: fn(f64) -> String| {
+        (name, [it.before, it.after].map(|it| it.map(show)), String::new(), NONE)
+    };
+    let rows = [
+        count("documents", &difference.documents, exact),
+        count("data", &difference.data_bytes, bytes),
         ratio("a document", &difference.document_bytes, whole_bytes),
-        row("on disk", &difference.storage_bytes, bytes),
-        row("of it free", &difference.free_bytes, bytes),
+        count("on disk", &difference.storage_bytes, bytes),
+        count("of it free", &difference.free_bytes, bytes),
         ratio("compression", &difference.compression, times_smaller),
-        row("indexes on disk", &difference.index_bytes, bytes),
+        count("indexes on disk", &difference.index_bytes, bytes),
     ];
-    let columns = vec![left(""), right("before"), right("after"), right("change")];
-    let title = format!("Changes of {}", plain(&difference.namespace));
-    Table { title, columns, rows: rows.into_iter().flatten().collect(), flexible: 0 }
-}
-
-/// A row, if at least one of the two is known.
-fn row(name: &str, change: &Change<u64>, show: fn(u64) -> String) -> Option<Vec<Cell>> {
-    let growth = change.growth().map(|growth| match growth {
-        0 => "none".to_owned(),
-        shrunk if shrunk < 0 => format!("−{}", show(shrunk.unsigned_abs())),
-        grown => format!("+{}", show(grown.unsigned_abs())),
-    });
-    cells(
-        name,
-        [change.before, change.after].map(|value| value.map(show)),
-        growth.unwrap_or_default(),
-        NOT_REPORTED,
-    )
-}
-
-/// A row of a value that an empty collection lacks.
-fn ratio(name: &str, change: &Change<f64>, show: fn(f64) -> String) -> Option<Vec<Cell>> {
-    cells(name, [change.before, change.after].map(|value| value.map(show)), String::new(), NONE)
-}
-
-fn cells(name: &str, ends: [Option<String>; 2], change: String, absent: &str) -> Option<Vec<Cell>> {
-    if ends.iter().all(Option::is_none) {
-        return None;
-    }
-    let [before, after] = ends.map(|end| end.unwrap_or_else(|| absent.to_owned()));
-    Some(vec![Cell::toned(name, Tone::Faint), before.into(), after.into(), change.into()])
+    let known = rows.iter().filter(|(_, ends, ..)| ends.iter().any(Option::is_some));
+    let end = |end: &Option<String>, absent: &str| end.clone().unwrap_or_else(|| absent.to_owned());
+    Table::of(format!("Changes of {}", plain(&difference.namespace)), known)
+        .left("", |(name, ..)| Cell::toned(*name, Tone::Faint))
+        .right("before", |(_, [before, _], _, absent)| end(before, absent))
+        .right("after", |(_, [_, after], _, absent)| end(after, absent))
+        .right("change", |(_, _, change, _)| change)
+        .table()
 }
 
 /// Additions and removals.

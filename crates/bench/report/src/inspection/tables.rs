@@ -1,13 +1,13 @@
 //! Builds the tables of an inspection.
 
 use plimsoll_measure::inspection::{
-    Choice, Collection, Counting, Database, Field, Forbidden, Index, Inspection, Inventory, Kind, Place,
-    Presence, Sample, Source, Times,
+    Choice, Collection, Counting, Field, Forbidden, Index, Inspection, Inventory, Kind, Place, Presence,
+    Sample, Source,
 };
 
 use crate::layout::cut;
 use crate::prose::plain;
-use crate::tables::{Cell, Table, Tone, left, right};
+use crate::tables::{Cell, Table, Tone};
 use crate::units::{NOT_REPORTED, bytes, counted, duration, exact, or_dash, percent, reported, three_digits};
 
 /// The longest name in a column, in characters.
@@ -21,41 +21,27 @@ fn name(text: &str) -> String {
 
 /// Every database with its size.
 pub(super) fn databases(inspection: &Inspection) -> Table {
-    let columns = ["collections", "documents", "data", "on disk", "indexes on disk"].map(right);
-    let row = |database: &Database| {
-        vec![
-            Cell::toned(plain(&database.name), Tone::Strong),
-            reported(database.collections, exact).into(),
-            reported(database.documents, exact).into(),
-            reported(database.data_bytes, bytes).into(),
-            reported(database.storage_bytes, bytes).into(),
-            reported(database.index_bytes, bytes).into(),
-        ]
-    };
-    let columns = std::iter::once(left("database")).chain(columns).collect();
-    let rows = inspection.databases.iter().map(row).collect();
-    Table { title: "Databases".to_owned(), columns, rows, flexible: 0 }
+    Table::of("Databases", &inspection.databases)
+        .left("database", |it| Cell::strong(plain(&it.name)))
+        .right("collections", |it| reported(it.collections, exact))
+        .right("documents", |it| reported(it.documents, exact))
+        .right("data", |it| reported(it.data_bytes, bytes))
+        .right("on disk", |it| reported(it.storage_bytes, bytes))
+        .right("indexes on disk", |it| reported(it.index_bytes, bytes))
+        .table()
 }
 
 /// All collections at a glance.
 pub(super) fn overview(inspection: &Inspection) -> Table {
-    let columns = ["documents", "data", "a document", "on disk", "compression", "indexes"].map(right);
-    let row = |collection: &Collection| {
-        let size = &collection.size;
-        let indexes = collection.indexes.as_ref().map(|indexes| indexes.len() as u64);
-        vec![
-            Cell::toned(plain(&collection.namespace), Tone::Strong),
-            documents(collection).into(),
-            reported(size.data_bytes, bytes).into(),
-            or_dash(size.document_bytes, whole_bytes).into(),
-            reported(size.storage_bytes, bytes).into(),
-            or_dash(size.compression, times_smaller).into(),
-            reported(indexes, exact).into(),
-        ]
-    };
-    let columns = std::iter::once(left("collection")).chain(columns).collect();
-    let rows = inspection.collections.iter().map(row).collect();
-    Table { title: "Collections".to_owned(), columns, rows, flexible: 0 }
+    Table::of("Collections", &inspection.collections)
+        .left("collection", |it| Cell::strong(plain(&it.namespace)))
+        .right("documents", documents)
+        .right("data", |it| reported(it.size.data_bytes, bytes))
+        .right("a document", |it| or_dash(it.size.document_bytes, whole_bytes))
+        .right("on disk", |it| reported(it.size.storage_bytes, bytes))
+        .right("compression", |it| or_dash(it.size.compression, times_smaller))
+        .right("indexes", |it| reported(it.indexes.as_ref(), |indexes| exact(indexes.len() as u64)))
+        .table()
 }
 
 /// The number of documents, with a sign where it is the metadata's.
@@ -150,21 +136,16 @@ fn on_disk(collection: &Collection) -> String {
 
 /// The indexes, with their sizes where at least one is reported.
 pub(super) fn indexes(collection: &Collection) -> Table {
-    let indexes: Vec<_> = collection.indexes.iter().flatten().collect();
-    let sized = indexes.iter().any(|index| index.bytes.is_some());
-    let row = |index: &&Index| {
-        let keys =
-            std::iter::once(index.keys.clone()).chain(index.properties()).collect::<Vec<_>>().join(", ");
-        let size = sized.then(|| Cell::from(reported(index.bytes, bytes)));
-        let name = Cell::toned(name(&index.name), Tone::Strong);
-        std::iter::once(name).chain(size).chain([plain(&keys).into()]).collect()
+    let indexes = || collection.indexes.iter().flatten();
+    let keys = |it: &Index| {
+        let keys = std::iter::once(it.keys.clone()).chain(it.properties());
+        plain(&keys.collect::<Vec<_>>().join(", "))
     };
-    let columns: Vec<_> = [Some(left("index")), sized.then(|| right("on disk")), Some(left("keys"))]
-        .into_iter()
-        .flatten()
-        .collect();
-    let (rows, flexible) = (indexes.iter().map(row).collect(), columns.len() - 1);
-    Table { title: titled("Indexes", collection), columns, rows, flexible }
+    let table =
+        Table::of(titled("Indexes", collection), indexes()).left("index", |it| Cell::strong(name(&it.name)));
+    let is_sized = indexes().any(|it| it.bytes.is_some());
+    let table = if is_sized { table.right("on disk", |it| reported(it.bytes, bytes)) } else { table };
+    table.left("keys", keys).flexible().table()
 }
 
 fn titled(what: &str, collection: &Collection) -> String {
@@ -174,23 +155,16 @@ fn titled(what: &str, collection: &Collection) -> String {
 /// The fields.
 pub(super) fn fields(collection: &Collection) -> Table {
     let Some(inventory) = &collection.inventory else { return Table::default() };
-    let row = |field: &Field| {
-        let [min, mean, max] =
-            [field.bytes.min as f64, field.bytes.mean, field.bytes.max as f64].map(whole_bytes);
-        vec![
-            Cell::toned(name(&field.path), Tone::Strong),
-            percent(field.share).into(),
-            types(field).into(),
-            min.into(),
-            mean.into(),
-            max.into(),
-        ]
-    };
-    let columns =
-        vec![left("field"), right("documents"), left("types"), right("min"), right("mean"), right("max")];
-    let rows = inventory.fields.iter().map(row).collect();
     let title = format!("{}: {}", titled("Fields", collection), chosen(inventory));
-    Table { title, columns, rows, flexible: 2 }
+    Table::of(title, &inventory.fields)
+        .left("field", |it| Cell::strong(name(&it.path)))
+        .right("documents", |it| percent(it.share))
+        .left("types", types)
+        .flexible()
+        .right("min", |it| bytes(it.bytes.min))
+        .right("mean", |it| whole_bytes(it.bytes.mean))
+        .right("max", |it| bytes(it.bytes.max))
+        .table()
 }
 
 fn chosen(inventory: &Inventory) -> String {
@@ -216,25 +190,19 @@ fn types(field: &Field) -> String {
     words.join(", ")
 }
 
-/// From when to when.
+/// The earliest and the latest moments.
 pub(super) fn times(collection: &Collection) -> Table {
-    let row = |times: &Times| {
-        let found = match times.source {
+    Table::of(titled("Dates", collection), &collection.times)
+        .left("date", |it| Cell::strong(plain(&it.path)))
+        .left("earliest", |it| cut(&it.first, MOMENT_MAX))
+        .left("latest", |it| cut(&it.last, MOMENT_MAX))
+        .right("span", |it| span(it.span_s))
+        .left("found", |it| match it.source {
             Source::Index => "by the index",
             Source::Scan => "in all documents",
             Source::Inventory => "in the sample only",
-        };
-        vec![
-            Cell::toned(plain(&times.path), Tone::Strong),
-            cut(&times.first, MOMENT_MAX).into(),
-            cut(&times.last, MOMENT_MAX).into(),
-            span(times.span_s).into(),
-            found.into(),
-        ]
-    };
-    let columns = vec![left("date"), left("earliest"), left("latest"), right("span"), left("found")];
-    let rows = collection.times.iter().map(row).collect();
-    Table { title: titled("Dates", collection), columns, rows, flexible: 0 }
+        })
+        .table()
 }
 
 /// A stretch of time, in days where it is long.
@@ -252,25 +220,19 @@ pub(super) fn forbidden(collection: &Collection) -> Table {
     if collection.counting == Counting::Counted && collection.documents == Some(0) {
         return Table::default();
     }
-    let row = |field: &Forbidden| {
-        let (result, tone) = match field.presence {
-            Presence::Found => ("found", Tone::Bad),
-            Presence::Absent => ("absent", Tone::Good),
-            Presence::AbsentInInventory => ("not in the sample", Tone::Normal),
-            Presence::NotChecked => ("not checked", Tone::Doubtful),
-        };
-        vec![
-            Cell::toned(name(&field.pattern), Tone::Strong),
-            Cell::toned(result, tone),
-            field.documents.map_or_else(|| "not counted".to_owned(), exact).into(),
-            exact(field.sampled).into(),
-            plain(&example(field)).into(),
-        ]
-    };
-    let columns =
-        vec![left("forbidden"), left("result"), right("documents"), right("in sample"), left("for example")];
-    let rows = collection.forbidden.iter().map(row).collect();
-    Table { title: titled("Forbidden fields", collection), columns, rows, flexible: 4 }
+    Table::of(titled("Forbidden fields", collection), &collection.forbidden)
+        .left("forbidden", |it| Cell::strong(name(&it.pattern)))
+        .left("result", |it| match it.presence {
+            Presence::Found => Cell::toned("found", Tone::Bad),
+            Presence::Absent => Cell::toned("absent", Tone::Good),
+            Presence::AbsentInInventory => "not in the sample".into(),
+            Presence::NotChecked => Cell::toned("not checked", Tone::Doubtful),
+        })
+        .right("documents", |it| it.documents.map_or_else(|| "not counted".to_owned(), exact))
+        .right("in sample", |it| exact(it.sampled))
+        .left("for example", |it| plain(&example(it)))
+        .flexible()
+        .table()
 }
 
 fn example(field: &Forbidden) -> String {
@@ -290,24 +252,21 @@ pub(super) fn found_in_words(collection: &Collection, field: &Forbidden) -> Stri
 
 /// Some documents.
 pub(super) fn samples(collection: &Collection) -> Table {
-    let row = |sample: &Sample| {
-        let place = match sample.place {
-            Place::First => "first",
-            Place::Between => "between",
-            Place::Last => "last",
-        };
-        let left_out = if sample.left_out == 0 {
-            String::new()
-        } else {
-            format!("({} left out) ", counted(sample.left_out, "field"))
-        };
-        vec![
-            Cell::toned(place, Tone::Faint),
-            bytes(sample.bytes).into(),
-            plain(&format!("{left_out}{}", sample.document)).into(),
-        ]
+    let left_out = |it: &Sample| match it.left_out {
+        0 => String::new(),
+        fields => format!("({} left out) ", counted(fields, "field")),
     };
-    let columns = vec![left(""), right(""), left("")];
-    let rows = collection.samples.iter().map(row).collect();
-    Table { title: titled("Samples", collection), columns, rows, flexible: 2 }
+    Table::of(titled("Samples", collection), &collection.samples)
+        .left("", |it| {
+            let place = match it.place {
+                Place::First => "first",
+                Place::Between => "between",
+                Place::Last => "last",
+            };
+            Cell::toned(place, Tone::Faint)
+        })
+        .right("", |it| bytes(it.bytes))
+        .left("", |it| plain(&format!("{}{}", left_out(it), it.document)))
+        .flexible()
+        .table()
 }

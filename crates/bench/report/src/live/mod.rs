@@ -1,6 +1,5 @@
 //! Renders a running or replayed run; the binary writes the lines.
 
-mod bar;
 mod window;
 
 use plimsoll_measure::clock::SECOND_NS;
@@ -9,7 +8,7 @@ use plimsoll_measure::line::{Probe, Stage};
 
 use crate::layout::cut;
 use crate::tables;
-use crate::units::{duration, exact_rate, percent, percentile};
+use crate::units::{counted, duration, exact, exact_rate, percent, percentile};
 use window::Window;
 
 /// For so many seconds of a phase a plain reader gets a line each second.
@@ -169,12 +168,12 @@ impl Live {
     fn progress(&self, now_ns: u64) -> String {
         let since_s = |from_ns: u64| now_ns.saturating_sub(from_ns) as f64 / SECOND_NS as f64;
         if let Some(trying) = &self.trying {
-            return bar::time(&trying.words, since_s(trying.at_ns), trying.window_s);
+            return time_bar(&trying.words, since_s(trying.at_ns), trying.window_s);
         }
         let (phase, elapsed_s) = (&self.phase, since_s(self.phase.at_ns));
         match (phase.documents_max, phase.duration_s) {
-            (Some(max), _) => bar::count(&phase.name, phase.documents, max, self.counted()),
-            (None, Some(duration_s)) => bar::time(&phase.name, elapsed_s, duration_s),
+            (Some(max), _) => count_bar(&phase.name, phase.documents, max, self.counted()),
+            (None, Some(duration_s)) => time_bar(&phase.name, elapsed_s, duration_s),
             (None, None) => format!("{}   {}", phase.name, duration(elapsed_s)),
         }
     }
@@ -203,7 +202,7 @@ impl Live {
     }
 
     fn auditing(&mut self, read: u64, expected: u64) -> Vec<String> {
-        self.status = vec![bar::count("reading back", read, expected, "document")];
+        self.status = vec![count_bar("reading back", read, expected, "document")];
         let part = (read * AUDIT_PARTS).checked_div(expected).unwrap_or(0);
         let is_new = part > std::mem::replace(&mut self.audit_part, part);
         if is_new && self.kind == Kind::Plain { self.status.clone() } else { Vec::new() }
@@ -222,6 +221,27 @@ fn fault(in_phase_ns: u64, name: &str, undone: bool, error: Option<&str>) -> Str
 fn rate_words(stage: Stage, rate: f64, unit: &str) -> String {
     let unit = unit.replace("documents", "docs").replace("operations", "ops");
     format!("{:<8} {:>9} {unit}", tables::stage(stage), exact_rate(rate))
+}
+
+/// Characters of a bar.
+const CELLS: usize = 20;
+
+/// Progress by count: `load   ██████░░░░ 61 %   610,000 of 1,000,000 documents`.
+fn count_bar(what: &str, done: u64, all: u64, thing: &str) -> String {
+    let share = done as f64 / all.max(1) as f64;
+    format!("{what}   {}   {} of {}", bar(share), exact(done), counted(all, thing))
+}
+
+/// Progress by time in seconds.
+fn time_bar(what: &str, done_s: f64, all_s: f64) -> String {
+    let share = if all_s > 0.0 { done_s / all_s } else { 1.0 };
+    format!("{what}   {}   {} of {}", bar(share), duration(done_s), duration(all_s))
+}
+
+fn bar(share: f64) -> String {
+    let share = share.clamp(0.0, 1.0);
+    let full = (share * CELLS as f64) as usize;
+    format!("{}{} {:.0} %", "█".repeat(full), "░".repeat(CELLS - full), (share * 100.0).floor())
 }
 
 #[cfg(test)]

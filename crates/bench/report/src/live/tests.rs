@@ -193,3 +193,10 @@ fn a_fault_is_timed_from_the_start_of_its_phase() {
     check(&mut live, &fault(Some(5 * SECOND_NS)), &["  5.0 s   kill begins"], None);
     check(&mut live, &fault(None), &["  9.0 s   kill begins"], None);
 }
+
+#[test]
+fn a_bar_is_full_only_when_everything_is_done() {
+    assert_eq!(bar(0.999), "███████████████████░ 99 %");
+    assert_eq!(bar(1.2), "████████████████████ 100 %");
+    assert_eq!(count_bar("load", 0, 0, "document"), "load   ░░░░░░░░░░░░░░░░░░░░ 0 %   0 of 0 documents");
+}

@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::integrity::Proof;
-use plimsoll_measure::line::{Line, Probe, Suspect};
-use plimsoll_measure::run::Run;
+use plimsoll_measure::line::{Candidate, Line};
+use plimsoll_measure::run::{Operation, Run};
 
 use super::table::tone;
 use super::{brand, conclusions};
 use crate::derived::{doubt, interval, is_client_limited, objective, probes_at};
-use crate::prose::glued;
+use crate::prose::{glued, joined};
 use crate::tables::{self, server_in_words};
 use crate::units::{counted_in, duration, exact, exact_rate, percentile, sent_in, three_digits};
 
@@ -18,11 +18,18 @@ const OPERATIONS_MAX: usize = 3;
 
 /// A figure of the headline.
 struct Tile {
+    name: String,
     value: String,
     unit: String,
-    name: String,
     note: String,
     kind: &'static str,
+}
+
+impl Tile {
+    /// A figure without a unit, of no special kind.
+    fn new(name: impl Into<String>, value: impl Into<String>, note: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into(), unit: String::new(), note: note.into(), kind: "" }
+    }
 }
 
 /// Title, verdict, headline and conclusions.
@@ -90,95 +97,71 @@ fn line_tiles(line: &Line) -> Vec<Tile> {
         Some(doubt) => format!("{doubt}; {note}"),
         None => note,
     };
-    let headline = Tile { value, unit, name: "The load line".to_owned(), note, kind: "line" };
-    let latency = at_the_line(line).map(|probe| latency_tile("at the line", &probe.response_ns));
+    let headline = Tile { unit, kind: "line", ..Tile::new("The load line", value, note) };
+    let latency = at_the_line(line).map(|response| {
+        let [p50, p99, max] = [response.p50, response.p99, response.max].map(|ns| percentile(ns, response));
+        Tile::new("p99 response at the line", p99, format!("median {p50}, longest {max}"))
+    });
     [Some(headline), latency, bottleneck(line)].into_iter().flatten().collect()
 }
 
 /// The bottleneck, or that none was found. Nothing if no rate failed.
 fn bottleneck(line: &Line) -> Option<Tile> {
     line.rate.and(line.high)?;
-    let names: Vec<_> = line.bottlenecks.iter().map(|suspect| suspect.name.as_str()).collect();
-    let evidence = |suspect: &Suspect| match names.len() {
-        1 => suspect.evidence.clone(),
-        _ => format!("{}: {}", suspect.name, suspect.evidence),
+    let evidence = |it: &Candidate| match line.bottlenecks.len() {
+        1 => it.evidence.clone(),
+        _ => format!("{}: {}", it.name, it.evidence),
     };
-    let evidence: Vec<_> = line.bottlenecks.iter().map(evidence).collect();
-    let unseen: Vec<_> = line.not_seen.iter().map(|it| it.name.as_str()).collect();
-    let (value, note) = match (names.as_slice(), unseen.as_slice()) {
+    let (value, note) = match (line.bottlenecks.as_slice(), line.unchecked.as_slice()) {
         ([], []) => ("not found".to_owned(), "nothing departed from its baseline".to_owned()),
-        ([], unseen) => ("not found".to_owned(), format!("not checked: {}", unseen.join(", "))),
-        (names, _) => (names.join(", "), evidence.join("; ")),
+        ([], unchecked) => (
+            "not found".to_owned(),
+            format!("not checked: {}", joined(unchecked, ", ", |it| it.name.clone())),
+        ),
+        (found, _) => (joined(found, ", ", |it| it.name.clone()), joined(found, "; ", evidence)),
     };
-    Some(Tile { value, unit: String::new(), name: "Bottleneck".to_owned(), note, kind: "broad" })
+    Some(Tile { kind: "broad", ..Tile::new("Bottleneck", value, note) })
 }
 
-/// The last trial of the load line's own rate.
-fn at_the_line(line: &Line) -> Option<&Probe> {
-    probes_at(line, line.rate?).next_back()
+/// The response time of the last trial of the load line's own rate.
+fn at_the_line(line: &Line) -> Option<&Latency> {
+    probes_at(line, line.rate?).next_back().map(|probe| &probe.response_ns)
 }
 
-fn latency_tile(place: &str, response: &Latency) -> Tile {
-    let [p50, max] = [response.p50, response.max].map(|ns| percentile(ns, response));
-    Tile {
-        value: percentile(response.p99, response),
-        unit: String::new(),
-        name: format!("p99 response {place}"),
-        note: format!("median {p50}, longest {max}"),
-        kind: "",
-    }
-}
-
-fn operation_tile(name: &str, operation: &plimsoll_measure::run::Operation, run: &Run) -> Tile {
+fn operation_tile(name: &str, operation: &Operation, run: &Run) -> Tile {
     let response = &operation.response_ns;
     let (rate, unit) = match operation.documents {
         0 => (operation.rate_per_s, sent_in(run).rate),
         _ => (operation.documents_per_s, counted_in(run).1),
     };
     let [p50, p99] = [response.p50, response.p99].map(|ns| percentile(ns, response));
-    Tile {
-        value: exact_rate(rate),
-        unit: unit.to_owned(),
-        name: name.to_owned(),
-        note: format!("response p50 {p50}, p99 {p99}"),
-        kind: "",
-    }
+    let note = format!("response p50 {p50}, p99 {p99}");
+    Tile { unit: unit.to_owned(), ..Tile::new(name, exact_rate(rate), note) }
 }
 
 fn integrity_tile(run: &Run) -> Option<Tile> {
     let integrity = run.integrity.as_ref()?;
     let acknowledged = format!("of {} acknowledged documents", exact(integrity.acknowledged));
-    let (value, note, kind) = match integrity.proof {
-        Proof::Proven if integrity.holds() => ("0 lost".to_owned(), acknowledged, "good"),
+    let reason = || integrity.reason.clone().unwrap_or_default();
+    let tile = |value: &str, note: String, kind| Tile { kind, ..Tile::new("Integrity", value, note) };
+    Some(match integrity.proof {
+        Proof::Proven if integrity.holds() => tile("0 lost", acknowledged, "good"),
         Proof::Proven | Proof::Counted if integrity.lost > 0 => {
-            (format!("{} lost", exact(integrity.lost)), acknowledged, "bad")
+            tile(&format!("{} lost", exact(integrity.lost)), acknowledged, "bad")
         }
-        Proof::Proven => {
-            ("broken".to_owned(), "phantom, duplicated or corrupted documents".to_owned(), "bad")
-        }
-        Proof::Counted => ("counted".to_owned(), "not proven".to_owned(), ""),
-        Proof::FireAndForget => ("nothing promised".to_owned(), "fire and forget".to_owned(), ""),
-        Proof::NotApplicable => {
-            ("not applicable".to_owned(), integrity.reason.clone().unwrap_or_default(), "")
-        }
-        Proof::NotAudited => ("not audited".to_owned(), integrity.reason.clone().unwrap_or_default(), ""),
-    };
-    Some(Tile { value, unit: String::new(), name: "Integrity".to_owned(), note, kind })
+        Proof::Proven => tile("broken", "phantom, duplicated or corrupted documents".to_owned(), "bad"),
+        Proof::Counted => tile("counted", "not proven".to_owned(), ""),
+        Proof::FireAndForget => tile("nothing promised", "fire and forget".to_owned(), ""),
+        Proof::NotApplicable => tile("not applicable", reason(), ""),
+        Proof::NotAudited => tile("not audited", reason(), ""),
+    })
 }
 
 fn headroom_tile(run: &Run) -> Option<Tile> {
-    let headroom = run.client.headroom?;
-    let limited = is_client_limited(&run.client);
-    let note = if limited {
-        "client-limited: the tool may be the limit"
-    } else {
-        "what the tool can do ÷ what it did"
+    let (note, kind) = match is_client_limited(&run.client) {
+        true => ("client-limited: the tool may be the limit", "bad"),
+        false => ("what the tool can do ÷ what it did", ""),
     };
-    Some(Tile {
-        value: three_digits(headroom),
-        unit: "times".to_owned(),
-        name: "Headroom".to_owned(),
-        note: note.to_owned(),
-        kind: if limited { "bad" } else { "" },
-    })
+    let tile = Tile::new("Headroom", three_digits(run.client.headroom?), note);
+    Some(Tile { unit: "times".to_owned(), kind, ..tile })
 }

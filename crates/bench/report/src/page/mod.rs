@@ -153,7 +153,7 @@ fn knee(run: &Run) -> Markup {
     let Some(line) = &run.line else { return at_limit(run) };
     let content = html! {
         (figures::knee(line))
-        (table::table(&tables::suspects(line)))
+        (table::table(&tables::candidates(line)))
         (table::table(&tables::probes(line)))
     };
     section("The knee", content)
@@ -192,7 +192,7 @@ fn results(run: &Run) -> Markup {
         vec![tables::latencies(run), tables::rates(run), tables::answers(run), tables::faults(run)];
     tables.push(tables::spread(run));
     tables.extend(tables::integrity(run));
-    tables.extend(tables::expectations(run));
+    tables.push(tables::expectations(run));
     html! { @for table in &tables { (table::table(table)) } }
 }
 

@@ -42,7 +42,7 @@ fn numeric(column: &Column) -> Option<&'static str> {
 /// A cell's words in their tone.
 fn text(cell: &Cell) -> Markup {
     html! {
-        @match tone(cell.tone) {
+        @match tone(cell.tone).filter(|_| !cell.text.is_empty()) {
             Some(class) => { span class=(class) { (cell.text) } }
             None => { (cell.text) }
         }

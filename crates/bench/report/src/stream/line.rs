@@ -4,8 +4,8 @@ use plimsoll_measure::stream::{Count, Second, Stage};
 
 use crate::units;
 
-/// The work of a pipeline since `before`: in, processed, out, in flight, load, integrity, loss and delivery time. Zero
-/// loss is printed too, because readers look for it.
+/// The work of a pipeline since `before`: in, processed, out, in flight, load, integrity, loss and delivery time. A loss of
+/// zero is printed too, because readers look for it.
 pub fn line(before: &Second, now: &Second, delivery: Option<&Stage>) -> String {
     let rate = |count| units::exact(now.rate_since(before, count).round() as u64);
     let counts = now.all_counts();
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_executive_line_says_rates_load_integrity_loss_and_every_quantile_of_delivery() {
+    fn the_line_has_rates_load_integrity_loss_and_every_quantile_of_delivery() {
         let counts = [
             ("read_events", 55_300),
             ("processed_events", 55_200),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn integrity_falls_below_100_percent_while_what_was_admitted_is_not_acknowledged() {
+    fn integrity_is_below_100_percent_while_admitted_events_are_not_acknowledged() {
         let second = |acknowledged: u64| {
             let counts =
                 [("read_events", 110), ("admitted_events", 100), ("acknowledged_events", acknowledged)];

@@ -1,11 +1,10 @@
 //! Renders a pipeline: a line a second, a summary at its end, and metrics for Prometheus.
 
-mod gauges;
 mod line;
 mod prometheus;
 mod summary;
 mod times;
 
 pub use line::line;
-pub use prometheus::{Labels, Told, exposition, reference};
+pub use prometheus::{Labels, Scrape, exposition, reference};
 pub use summary::summary;

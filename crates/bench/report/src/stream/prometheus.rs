@@ -5,11 +5,52 @@ use std::fmt::Write as _;
 use plimsoll_measure::histogram::Histogram;
 use plimsoll_measure::stream::{Count, Second, Stage};
 
-use super::gauges::{GAUGES, Moments};
 use super::times::{HISTOGRAM, QUANTILES, escaped, put, put_head, put_histograms, put_quantiles};
 
 /// The prefix of every metric.
 const PREFIX: &str = "plimsoll_pipeline_";
+
+/// A metric that is not a counter of the engine: its name, its help, and its value by the current and the previous sample.
+type Gauge = (&'static str, &'static str, fn(&Second, &Second) -> f64);
+
+const GAUGES: [Gauge; 11] = [
+    ("in_flight_events", "Events that are read and not settled.", |now, _| now.in_flight_events as f64),
+    (
+        "in_flight_bytes",
+        "Bytes of these events, as they were read, and bytes that transforms added.",
+        |now, _| now.in_flight_bytes as f64,
+    ),
+    ("in_flight_events_max", "Events that may be in flight.", |now, _| now.in_flight_events_max as f64),
+    (
+        "load_ratio",
+        "The share of the last second in which workers worked or waited for the sink; the rest is waiting for the source.",
+        Second::load_since,
+    ),
+    (
+        "integrity_ratio",
+        "Acknowledged ÷ admitted: events that are durable (written or dead letters) or filtered out ÷ events admitted and not \
+         handed over. Events in flight are not acknowledged yet, and lost events never are.",
+        |now, _| now.all_counts().integrity(),
+    ),
+    (
+        "settled_events_total",
+        "Events with a known fate: written, filtered out, dead letters, given up, or left to another process.",
+        |now, _| now.all_counts().settled() as f64,
+    ),
+    (
+        "trouble",
+        "1 while the sink, the store of positions or the source is unavailable and is tried again, else 0.",
+        |now, _| f64::from(u8::from(now.trouble.is_some())),
+    ),
+    ("process_cpu_seconds_total", "CPU time of the process.", |now, _| now.process.cpu_ns as f64 / 1e9),
+    ("process_resident_bytes", "Resident memory of the process.", |now, _| now.process.resident_bytes as f64),
+    ("process_threads", "Threads of the process.", |now, _| now.process.threads as f64),
+    (
+        "start_time_seconds",
+        "When the pipeline began, in seconds since 1970 UTC: a change is a restart.",
+        |now, _| now.started_ms as f64 / 1e3,
+    ),
+];
 
 /// The labels of every metric.
 #[derive(Clone, Debug)]
@@ -30,9 +71,14 @@ fn counter(count: Count) -> (String, f64) {
     }
 }
 
+/// The type of a metric by its name: a total only rises.
+fn kind(name: &str) -> &'static str {
+    if name.ends_with("_total") { "counter" } else { "gauge" }
+}
+
 /// A pipeline at a moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct Scrape<'a> {
     /// The labels of every metric.
     pub labels: &'a Labels,
     /// The previous sample.
@@ -41,14 +87,14 @@ pub struct Told<'a> {
     pub now: &'a Second,
     /// The times of the last seconds, by stage.
     pub recent: &'a [Stage],
-    /// Those since it began: each stage's name and times.
+    /// The times since the pipeline began: the name and the times of each stage.
     pub whole: &'a [(&'a str, &'a Histogram)],
 }
 
 /// All metrics of a pipeline at a moment.
-pub fn exposition(told: &Told<'_>) -> String {
+pub fn exposition(scrape: &Scrape<'_>) -> String {
     let mut out = String::new();
-    let Told { labels, before, now, recent, whole } = *told;
+    let Scrape { labels, before, now, recent, whole } = *scrape;
     let common = format!(
         "pipeline=\"{}\",source=\"{}\",sink=\"{}\"",
         escaped(&labels.pipeline),
@@ -60,10 +106,9 @@ pub fn exposition(told: &Told<'_>) -> String {
         put_head(&mut out, &name, "counter", count.help());
         put(&mut out, &name, &common, now.count(count) as f64 * scale);
     }
-    for gauge in &GAUGES {
-        let name = format!("{PREFIX}{}", gauge.name);
-        put_head(&mut out, &name, gauge.kind, gauge.help);
-        put(&mut out, &name, &common, (gauge.value)(Moments { before, now }));
+    for (name, help, value) in GAUGES {
+        put_head(&mut out, &format!("{PREFIX}{name}"), kind(name), help);
+        put(&mut out, &format!("{PREFIX}{name}"), &common, value(now, before));
     }
     put_quantiles(&mut out, PREFIX, &common, recent);
     put_histograms(&mut out, PREFIX, &common, whole);
@@ -72,13 +117,13 @@ pub fn exposition(told: &Told<'_>) -> String {
 
 /// The list of metrics, as a table for the documentation.
 pub fn reference() -> String {
-    let mut out = String::from("| metric | type | what |\n| --- | --- | --- |\n");
+    let mut out = String::from("| metric | type | meaning |\n| --- | --- | --- |\n");
     let mut row = |name: &str, kind: &str, help: &str| {
         // Writing to a string does not fail.
         let _ = writeln!(out, "| `{name}` | {kind} | {help} |");
     };
     Count::ALL.iter().for_each(|count| row(&counter(*count).0, "counter", count.help()));
-    GAUGES.iter().for_each(|gauge| row(&format!("{PREFIX}{}", gauge.name), gauge.kind, gauge.help));
+    GAUGES.iter().for_each(|(name, help, _)| row(&format!("{PREFIX}{name}"), kind(name), help));
     row(&format!("{PREFIX}{}", QUANTILES.0), "gauge", QUANTILES.1);
     row(&format!("{PREFIX}{}", HISTOGRAM.0), "histogram", HISTOGRAM.1);
     out
@@ -89,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_metric_is_told_once_with_its_help_and_type() {
+    fn every_metric_appears_once_with_its_help_and_type() {
         let labels =
             Labels { pipeline: "a\"b".into(), source: "kafka".into(), sink: "mongodb_insert".into() };
         let stage = Stage {
@@ -106,14 +151,14 @@ mod tests {
         second.trouble = Some("the sink is away".into());
         let (before, mut times) = (Second::default(), Histogram::default());
         times.record_many(1_000_000, 3);
-        let told = Told {
+        let scrape = Scrape {
             labels: &labels,
             before: &before,
             now: &second,
             recent: &[stage],
             whole: &[("sink", &times)],
         };
-        let text = exposition(&told);
+        let text = exposition(&scrape);
         let common = r#"pipeline="a\"b",source="kafka",sink="mongodb_insert""#;
         for line in [
             format!("plimsoll_pipeline_worker_busy_seconds_total{{{common}}} 1.5"),

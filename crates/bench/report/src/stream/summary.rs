@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use plimsoll_measure::stream::{Count, Counts, Stream};
 
-use crate::units;
+use crate::units::{exact, latency};
 
 /// The summary of a pipeline as text.
 pub fn summary(stream: &Stream) -> String {
@@ -26,38 +26,23 @@ pub fn summary(stream: &Stream) -> String {
         ("left to others", Count::Left),
     ] {
         let value = counts.get(count);
-        let rate = value as f64 / seconds.max(1e-9);
-        let _ = writeln!(
-            out,
-            "  {word:<16} {:>16}  {:>14}/s",
-            units::exact(value),
-            units::exact(rate.round() as u64)
-        );
+        let rate = exact((value as f64 / seconds.max(1e-9)).round() as u64);
+        out += &row(word, value, &format!("{rate:>14}/s"));
     }
     let denied = counts.get(Count::Denied);
     if denied > 0 {
-        let _ = writeln!(
-            out,
-            "  {:<16} {:>16}  by the security stage; they are among the dead letters",
-            "denied",
-            units::exact(denied)
-        );
+        out += &row("denied", denied, "by the security stage; they are among the dead letters");
     }
     let open = counts.get(Count::Read).saturating_sub(counts.settled());
     if open > 0 {
-        let _ = writeln!(
-            out,
-            "  {:<16} {:>16}  they come again with the next run",
-            "not settled",
-            units::exact(open)
-        );
+        out += &row("not settled", open, "they come again with the next run");
     }
     out += &texts(&counts);
     out += "\nTimes of events            p50        p95        p99      p99.9    longest\n";
     for stage in stream.last.stages.iter().filter(|stage| stage.events > 0) {
         let _ = write!(out, "  {:<18}", stage.name);
         for ns in [stage.p50_ns, stage.p95_ns, stage.p99_ns, stage.p999_ns, stage.max_ns] {
-            let _ = write!(out, " {:>10}", units::latency(ns));
+            let _ = write!(out, " {:>10}", latency(ns));
         }
         out.push('\n');
     }
@@ -78,15 +63,14 @@ fn texts(counts: &Counts) -> String {
     if texts == 0 {
         return String::new();
     }
-    format!(
-        "\nTexts\n  {:<16} {:>16}  of {:.1} tokens on average\n  {:<16} {:>16}  {:.2} % were longer than the model reads\n",
-        "embedded",
-        units::exact(texts),
-        tokens as f64 / texts as f64,
-        "cut",
-        units::exact(cut),
-        100.0 * cut as f64 / texts as f64,
-    )
+    let mean = format!("of {:.1} tokens on average", tokens as f64 / texts as f64);
+    let share = format!("{:.2} % were longer than the model reads", 100.0 * cut as f64 / texts as f64);
+    format!("\nTexts\n{}{}", row("embedded", texts, &mean), row("cut", cut, &share))
+}
+
+/// A line with a number of events or texts.
+fn row(word: &str, count: u64, note: &str) -> String {
+    format!("  {word:<16} {:>16}  {note}\n", exact(count))
 }
 
 #[cfg(test)]
@@ -94,9 +78,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_words_tell_the_length_of_texts_and_how_many_were_cut() {
+    fn the_summary_has_the_length_of_texts_and_the_share_of_cut_ones() {
         let mut stream = Stream { name: "vectors".into(), ..Stream::default() };
-        assert!(!summary(&stream).contains("tokens"), "a pipeline without texts has none to tell");
+        assert!(!summary(&stream).contains("tokens"), "a pipeline without texts has no such section");
         for (word, count) in [("embedded_texts", 1000), ("embedded_tokens", 16_500), ("truncated_texts", 25)]
         {
             stream.last.counts.insert(word.into(), count);

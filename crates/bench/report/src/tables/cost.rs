@@ -2,50 +2,31 @@
 
 use plimsoll_measure::run::{Client, Operation, Run};
 
-use super::{Cell, Table, Tone, left, right};
+use super::{Cell, Table, Tone};
 use crate::derived::is_client_limited;
 use crate::units::{
-    NOT_REPORTED, bytes, counted, counted_in, exact, exact_rate, latency, percent, percentile, reported,
-    sent_in, three_digits,
+    bytes, counted, counted_in, exact, exact_rate, latency, micros, percent, percentile, reported, sent_in,
+    three_digits,
 };
 
 /// CPU and memory of the tool and of the server.
 pub(crate) fn cost(run: &Run) -> Table {
     let (client, server) = (&run.client, &run.server_cost);
-    let busiest = format!("{} of a core, busiest worker", percent(client.cpu_busiest_worker));
-    let ours = vec![
-        Cell::toned("Plimsoll", Tone::Strong),
-        microseconds(client.cpu_us_per_operation),
-        microseconds(client.cpu_us_per_document),
-        busiest.into(),
-        bytes(client.rss_bytes_max).into(),
-    ];
-    let theirs = vec![
-        Cell::toned("server", Tone::Strong),
-        microseconds(server.cpu_us_per_operation),
-        microseconds(server.cpu_us_per_document),
-        reported(server.cores, |cores| format!("{} cores", three_digits(cores))).into(),
-        reported(server.rss_bytes_max, bytes).into(),
-    ];
     let (sent, each) = (sent_in(run).one, counted_in(run).0.trim_end_matches('s'));
-    let mut columns = vec![
-        left(""),
-        right(format!("CPU/{sent}")),
-        right(format!("CPU/{each}")),
-        right("CPU"),
-        right("memory"),
-    ];
-    let mut rows = vec![ours, theirs];
-    if sent == each {
-        // The counted thing equals the sent thing: one column suffices.
-        columns.remove(2);
-        rows.iter_mut().for_each(|row| drop(row.remove(2)));
-    }
-    Table { title: "Cost".to_owned(), columns, rows, flexible: 0 }
-}
-
-fn microseconds(us: Option<f64>) -> Cell {
-    us.map_or(NOT_REPORTED.to_owned(), |us| latency((us * 1000.0).round().max(0.0) as u64)).into()
+    let us = |us: Option<f64>| reported(us, micros);
+    let ours = (client.cpu_us_per_operation, client.cpu_us_per_document);
+    let theirs = (server.cpu_us_per_operation, server.cpu_us_per_document);
+    let cores = reported(server.cores, |cores| format!("{} cores", three_digits(cores)));
+    let busiest = format!("{} of a core, busiest worker", percent(client.cpu_busiest_worker));
+    let memory = [bytes(client.rss_bytes_max), reported(server.rss_bytes_max, bytes)];
+    let table =
+        Table::of("Cost", [("Plimsoll", ours, &busiest, &memory[0]), ("server", theirs, &cores, &memory[1])])
+            .left("", |(name, ..)| Cell::strong(name))
+            .right(format!("CPU/{sent}"), |(_, (each, _), ..)| us(each));
+    // If the counted thing equals the sent thing, one column suffices.
+    let table =
+        if sent == each { table } else { table.right(format!("CPU/{each}"), |(_, (_, each), ..)| us(each)) };
+    table.right("CPU", |(_, _, cpu, _)| cpu).right("memory", |(.., memory)| memory).table()
 }
 
 /// The traffic of an operation and a document.
@@ -54,19 +35,14 @@ pub(crate) fn traffic(run: &Run) -> Table {
     let each = counted_in(run).0.trim_end_matches('s');
     let per_document =
         |count: Option<f64>| reported(count, |count| format!("{} a {each}", bytes(count.round() as u64)));
+    let switches = reported(client.switches_per_operation, |count| {
+        format!("{} {}", three_digits(count), sent_in(run).each)
+    });
     Table::of_facts(
         "Traffic",
         vec![
             ("bytes on the wire", Some(per_document(client.wire_bytes_per_document).into())),
-            (
-                "context switches",
-                Some(
-                    reported(client.switches_per_operation, |count| {
-                        format!("{} {}", three_digits(count), sent_in(run).each)
-                    })
-                    .into(),
-                ),
-            ),
+            ("context switches", Some(switches.into())),
             ("written by the server", Some(per_document(server.written_bytes_per_document).into())),
             ("to its journal", Some(per_document(server.journal_bytes_per_document).into())),
         ],
@@ -99,22 +75,19 @@ fn headroom(run: &Run) -> Cell {
     let ceiling = client.null_server_per_s;
     let ceiling = ceiling
         .map(|ceiling| format!(" ({} {} against the null server)", exact_rate(ceiling), sent_in(run).rate));
-    match client.headroom {
-        None if client.limited => Cell::toned("not measured, client-limited", Tone::Bad),
-        None if ceiling.is_some() => Cell::toned(
-            format!("not assessed: too few {} in too short a time", sent_in(run).many),
-            Tone::Doubtful,
-        ),
-        None => Cell::toned("not measured", Tone::Doubtful),
+    let (words, tone) = match client.headroom {
+        None if client.limited => ("not measured, client-limited".to_owned(), Tone::Bad),
+        None if ceiling.is_some() => {
+            (format!("not assessed: too few {} in too short a time", sent_in(run).many), Tone::Doubtful)
+        }
+        None => ("not measured".to_owned(), Tone::Doubtful),
         Some(headroom) => {
             let (words, tone) =
                 if is_client_limited(client) { (", client-limited", Tone::Bad) } else { ("", Tone::Normal) };
-            Cell::toned(
-                format!("{} times{words}{}", three_digits(headroom), ceiling.unwrap_or_default()),
-                tone,
-            )
+            (format!("{} times{words}{}", three_digits(headroom), ceiling.unwrap_or_default()), tone)
         }
-    }
+    };
+    Cell::toned(words, tone)
 }
 
 /// The worst wake error of all paced operations. In a closed loop nothing is due, so nothing can be late.

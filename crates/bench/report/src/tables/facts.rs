@@ -1,10 +1,10 @@
 //! Tabulates the scenario, the server, the machine and the phases.
 
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
-use plimsoll_measure::run::{PhaseFacts, Run, WarmUp};
+use plimsoll_measure::run::{Run, WarmUp};
 
-use super::{Cell, Table, Tone, left, right};
-use crate::units::{NOT_REPORTED, bytes, counted_in, duration, exact, exact_rate, percentile, reported};
+use super::{Cell, Table};
+use crate::units::{bytes, counted_in, duration, exact, exact_rate, percentile, reported};
 
 /// The scenario.
 pub(crate) fn scenario(run: &Run) -> Table {
@@ -66,70 +66,37 @@ pub(crate) fn environment(run: &Run) -> Table {
 
 /// The phases in order.
 pub(crate) fn phases(run: &Run) -> Table {
-    let columns = vec![
-        left("phase"),
-        left("arrivals"),
-        right("from"),
-        right("to"),
-        right(counted_in(run).0),
-        right(counted_in(run).1),
-        right("p50"),
-        right("p99"),
-        left("ended by"),
-        left("steady state"),
-        right("checkpoints"),
-    ];
-    let rows = run.phases.iter().map(phase).collect();
-    Table { title: "Phases".to_owned(), columns, rows, flexible: 1 }
+    Table::of("Phases", &run.phases)
+        .left("phase", |it| Cell::strong(&it.name))
+        .left("arrivals", |it| {
+            it.arrivals.iter().map(|(load, how)| format!("{load}: {how}")).collect::<Vec<_>>().join("; ")
+        })
+        .flexible()
+        .right("from", |it| duration(it.from_s))
+        .right("to", |it| duration(it.to_s))
+        .right(counted_in(run).0, |it| exact(it.documents))
+        .right(counted_in(run).1, |it| exact_rate(it.documents_per_s))
+        .right("p50", |it| percentile(it.response_ns.p50, &it.response_ns))
+        .right("p99", |it| percentile(it.response_ns.p99, &it.response_ns))
+        .left("ended by", |it| &it.ended_by)
+        .left("steady state", |it| match &it.warm_up {
+            WarmUp::NotAssessed => "not assessed".to_owned(),
+            WarmUp::Steady { from_s } => format!("from {} on", duration(*from_s)),
+            WarmUp::NotSteady { reason } => format!("none: {reason}"),
+        })
+        .right("checkpoints", |it| reported(it.checkpoints, exact))
+        .table()
 }
 
 /// The figures of each phase, for a terminal.
 pub(crate) fn phase_figures(run: &Run) -> Table {
-    let columns = vec![
-        left("phase"),
-        right(counted_in(run).0),
-        right(counted_in(run).1),
-        right("p50"),
-        right("p99"),
-        right("max"),
-        right("errors"),
-    ];
-    let row = |phase: &PhaseFacts| {
-        let latency = &phase.response_ns;
-        vec![
-            Cell::toned(phase.name.as_str(), Tone::Strong),
-            exact(phase.documents).into(),
-            exact_rate(phase.documents_per_s).into(),
-            percentile(latency.p50, latency).into(),
-            percentile(latency.p99, latency).into(),
-            percentile(latency.max, latency).into(),
-            Cell::fault(phase.errors),
-        ]
-    };
-    Table { title: "Phases".to_owned(), columns, rows: run.phases.iter().map(row).collect(), flexible: 0 }
-}
-
-fn phase(phase: &PhaseFacts) -> Vec<Cell> {
-    let arrivals: Vec<_> =
-        phase.arrivals.iter().map(|(load, arrivals)| format!("{load}: {arrivals}")).collect();
-    let steady = match &phase.warm_up {
-        WarmUp::NotAssessed => "not assessed".to_owned(),
-        WarmUp::Steady { from_s } => format!("from {} on", duration(*from_s)),
-        WarmUp::NotSteady { reason } => format!("none: {reason}"),
-    };
-    vec![
-        Cell::toned(phase.name.as_str(), Tone::Strong),
-        arrivals.join("; ").into(),
-        duration(phase.from_s).into(),
-        duration(phase.to_s).into(),
-        exact(phase.documents).into(),
-        exact_rate(phase.documents_per_s).into(),
-        percentile(phase.response_ns.p50, &phase.response_ns).into(),
-        percentile(phase.response_ns.p99, &phase.response_ns).into(),
-        phase.ended_by.as_str().into(),
-        steady.into(),
-        phase.checkpoints.map_or_else(|| NOT_REPORTED.to_owned(), exact).into(),
-    ]
+    Table::of("Phases", &run.phases)
+        .left("phase", |it| Cell::strong(&it.name))
+        .right(counted_in(run).0, |it| exact(it.documents))
+        .right(counted_in(run).1, |it| exact_rate(it.documents_per_s))
+        .latencies(|it| &it.response_ns)
+        .right("errors", |it| Cell::fault(it.errors))
+        .table()
 }
 
 /// The server in a few words: `embedded 1.2.3, standalone, wiredTiger`.
@@ -145,12 +112,10 @@ pub(crate) fn server_in_words(server: &ServerFacts) -> String {
 
 fn kind(kind: ServerKind) -> &'static str {
     match kind {
-        ServerKind::Embedded => "embedded server",
         ServerKind::Mongod => "mongod, started by Plimsoll",
         ServerKind::Address => "server at its address",
         ServerKind::Service => "service at its address",
-        ServerKind::Null => "null server",
-        ServerKind::Faulty => "faulty server",
+        other => short_kind(other),
     }
 }
 

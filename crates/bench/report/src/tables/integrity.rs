@@ -9,47 +9,38 @@ use crate::units::exact;
 
 /// The promises and their fate; a second table holds documents of unknown outcome, if any.
 pub(crate) fn integrity(run: &Run) -> Vec<Table> {
-    let Some(integrity) = &run.integrity else { return Vec::new() };
-    if matches!(integrity.proof, Proof::NotAudited | Proof::NotApplicable) {
-        return Vec::new();
-    }
-    let title = format!("Integrity: {}, {}", worth(integrity), promise(run, integrity));
-    let mut tables = vec![Table { title, columns: promised(), rows: vec![kept(integrity)], flexible: 0 }];
-    tables.extend(leftovers(integrity));
-    tables
-}
-
-fn promised() -> Vec<super::Column> {
-    ["acknowledged", "found", "lost", "phantom", "duplicated", "corrupted"].map(right).into()
-}
-
-fn kept(integrity: &Integrity) -> Vec<Cell> {
+    let audited = |it: &&Integrity| !matches!(it.proof, Proof::NotAudited | Proof::NotApplicable);
+    let Some(it) = run.integrity.as_ref().filter(audited) else { return Vec::new() };
+    let kept = [("acknowledged", exact(it.acknowledged).into()), ("found", exact(it.found).into())];
+    let broken = [
+        ("lost", it.lost),
+        ("phantom", it.phantom),
+        ("duplicated", it.duplicated),
+        ("corrupted", it.corrupted),
+    ];
+    let others = [
+        ("rejected", it.rejected),
+        ("unknown, there", it.unknown_present),
+        ("unknown, not there", it.unknown_absent),
+        ("deleted", it.deleted),
+        ("not audited", it.not_audited),
+        ("foreign", it.foreign),
+    ];
+    let others = others.into_iter().filter(|(_, count)| *count > 0);
     vec![
-        exact(integrity.acknowledged).into(),
-        exact(integrity.found).into(),
-        Cell::fault(integrity.lost),
-        Cell::fault(integrity.phantom),
-        Cell::fault(integrity.duplicated),
-        Cell::fault(integrity.corrupted),
+        row(
+            format!("Integrity: {}, {}", worth(it), promise(run, it)),
+            kept.into_iter().chain(broken.map(|(name, count)| (name, Cell::fault(count)))),
+        ),
+        row("Other outcomes".to_owned(), others.map(|(name, count)| (name, exact(count).into()))),
     ]
 }
 
-fn leftovers(integrity: &Integrity) -> Option<Table> {
-    let counts = [
-        ("rejected", integrity.rejected),
-        ("unknown, there", integrity.unknown_present),
-        ("unknown, not there", integrity.unknown_absent),
-        ("deleted", integrity.deleted),
-        ("not audited", integrity.not_audited),
-        ("foreign", integrity.foreign),
-    ];
-    let (columns, row): (Vec<_>, Vec<_>) = counts
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| (right(name), Cell::from(exact(count))))
-        .unzip();
-    let title = "Other outcomes".to_owned();
-    (!row.is_empty()).then(|| Table { title, columns, rows: vec![row], flexible: 0 })
+/// A table of one row.
+fn row(title: String, cells: impl Iterator<Item = (&'static str, Cell)>) -> Table {
+    let (columns, row): (Vec<_>, Vec<_>) = cells.map(|(name, cell)| (right(name), cell)).unzip();
+    let rows = if row.is_empty() { Vec::new() } else { vec![row] };
+    Table { title, columns, rows, flexible: 0 }
 }
 
 /// The worth of the numbers, in a word or two.

@@ -1,29 +1,24 @@
 //! Builds the tables of a run for terminals and pages.
 
-mod answers;
 mod cost;
 mod facts;
-mod faults;
 mod integrity;
 mod operations;
-mod probes;
-mod suspects;
+mod search;
 
-pub(crate) use answers::{answers, expectations};
 pub(crate) use cost::{cost, ruler, traffic};
 pub(crate) use facts::{environment, phase_figures, phases, scenario, server, server_in_words};
-pub(crate) use faults::faults;
 pub(crate) use integrity::integrity;
-pub(crate) use operations::{latencies, rates, spread};
-pub(crate) use probes::{ladder, probes, result, stage};
-pub(crate) use suspects::{at_limit, suspects};
+pub(crate) use operations::{answers, expectations, faults, latencies, rates, spread};
+pub(crate) use search::{at_limit, candidates, ladder, probes, result, stage};
 
 use std::borrow::Cow;
 
+use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::matrix::Spread;
 use plimsoll_measure::run::Verdict;
 
-use crate::units::or_dash;
+use crate::units::{exact, or_dash, percentile};
 
 /// Rows of cells under named columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,9 +84,14 @@ impl Cell {
         Self { text: text.into(), tone }
     }
 
+    /// The name of a row.
+    pub(crate) fn strong(text: impl Into<String>) -> Self {
+        Self::toned(text, Tone::Strong)
+    }
+
     /// A number that should be zero.
     pub(crate) fn fault(count: u64) -> Self {
-        Self::toned(crate::units::exact(count), if count == 0 { Tone::Normal } else { Tone::Bad })
+        Self::toned(exact(count), if count == 0 { Tone::Normal } else { Tone::Bad })
     }
 }
 
@@ -109,9 +109,66 @@ impl Table {
         Self { title: title.to_owned(), columns: vec![left(""), left("")], rows: rows.collect(), flexible: 1 }
     }
 
+    /// A table with a row for each of `items`, and no column yet.
+    pub(crate) fn of<T: Copy>(title: impl Into<String>, items: impl IntoIterator<Item = T>) -> Rows<T> {
+        let items: Vec<T> = items.into_iter().collect();
+        let rows = vec![Vec::new(); items.len()];
+        Rows { items, table: Self { title: title.into(), rows, ..Self::default() } }
+    }
+
     /// Whether it has headings.
     pub(crate) fn has_headings(&self) -> bool {
         self.columns.iter().any(|column| !column.name.is_empty())
+    }
+}
+
+/// A table that is built column by column.
+pub(crate) struct Rows<T> {
+    items: Vec<T>,
+    table: Table,
+}
+
+impl<T: Copy> Rows<T> {
+    /// Adds a column of words.
+    pub(crate) fn left<C: Into<Cell>>(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        cell: impl Fn(T) -> C,
+    ) -> Self {
+        self.column(left(name), cell)
+    }
+
+    /// Adds a column of numbers.
+    pub(crate) fn right<C: Into<Cell>>(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        cell: impl Fn(T) -> C,
+    ) -> Self {
+        self.column(right(name), cell)
+    }
+
+    /// Adds the median, the 99th percentile and the largest value.
+    pub(crate) fn latencies<'a>(self, of: impl Fn(T) -> &'a Latency) -> Self {
+        self.right("p50", |it| percentile(of(it).p50, of(it)))
+            .right("p99", |it| percentile(of(it).p99, of(it)))
+            .right("max", |it| percentile(of(it).max, of(it)))
+    }
+
+    /// Makes the last column the one that gives way where room is short.
+    pub(crate) fn flexible(mut self) -> Self {
+        self.table.flexible = self.table.columns.len() - 1;
+        self
+    }
+
+    /// The finished table.
+    pub(crate) fn table(self) -> Table {
+        self.table
+    }
+
+    fn column<C: Into<Cell>>(mut self, column: Column, cell: impl Fn(T) -> C) -> Self {
+        self.table.columns.push(column);
+        self.items.iter().zip(&mut self.table.rows).for_each(|(item, row)| row.push(cell(*item).into()));
+        self
     }
 }
 

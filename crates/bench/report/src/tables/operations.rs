@@ -1,83 +1,67 @@
-//! Tabulates the latencies and rates of each operation, and the share of each server.
+//! Tabulates the operations of a run: latencies, rates, answers, expectations, faults, and the share of each server.
 
 use plimsoll_measure::histogram::Latency;
-use plimsoll_measure::run::{Operation, Run, ServerShare};
+use plimsoll_measure::run::{Answers, Expectation, FaultFacts, Operation, Run, SecondsSpread};
 
-use super::{Cell, Table, Tone, left, right};
-use crate::derived::{ACHIEVED_MIN, classes};
-use crate::units::{bytes, counted_in, exact, exact_rate, or_dash, percent, percentile, sent_in};
+use super::{Cell, Table, Tone};
+use crate::derived::{ACHIEVED_MIN, classes, fault_at_s};
+use crate::expectation::measured;
+use crate::units::{
+    NONE, bytes, counted_in, duration, exact, exact_rate, or_dash, percent, percentile, sent_in,
+};
 
 /// Response and service time of every operation, and the response time of those that failed.
 pub(crate) fn latencies(run: &Run) -> Table {
-    let columns = vec![
-        left("operation"),
-        left("time"),
-        right("count"),
-        right(counted_in(run).1),
-        right("p50"),
-        right("p95"),
-        right("p99"),
-        right("p99.9"),
-        right("max"),
-    ];
-    let rows = run.operations.iter().flat_map(|(name, operation)| rows(name, operation)).collect();
     let title = if run.line.is_some() { "Operations, over the whole search" } else { "Operations" };
-    Table { title: title.to_owned(), columns, rows, flexible: 0 }
+    Table::of(title, run.operations.iter().flat_map(times))
+        .left("operation", |(name, ..)| Cell::strong(name))
+        .left("time", |(_, time, ..)| Cell::toned(time, Tone::Faint))
+        .right("count", |(.., ns)| exact(ns.count))
+        .right(counted_in(run).1, |(_, _, rate, _)| rate.map_or_else(String::new, exact_rate))
+        .right("p50", |(.., ns)| percentile(ns.p50, ns))
+        .right("p95", |(.., ns)| percentile(ns.p95, ns))
+        .right("p99", |(.., ns)| percentile(ns.p99, ns))
+        .right("p99.9", |(.., ns)| percentile(ns.p99_9, ns))
+        .right("max", |(.., ns)| percentile(ns.max, ns))
+        .table()
 }
 
-fn rows(name: &str, operation: &Operation) -> Vec<Vec<Cell>> {
-    let rate = exact_rate(operation.documents_per_s);
-    let response = row(Cell::toned(name, Tone::Strong), "response", rate, &operation.response_ns);
-    let service = row(Cell::default(), "service", String::new(), &operation.service_ns);
-    let failed = (operation.failed_response_ns.count > 0)
-        .then(|| row(Cell::default(), "failed", String::new(), &operation.failed_response_ns));
-    [Some(response), Some(service), failed].into_iter().flatten().collect()
-}
-
-fn row(name: Cell, time: &str, rate: String, latency: &Latency) -> Vec<Cell> {
-    let percentiles = [latency.p50, latency.p95, latency.p99, latency.p99_9, latency.max];
-    let start = [name, Cell::toned(time, Tone::Faint), exact(latency.count).into(), rate.into()];
-    start.into_iter().chain(percentiles.map(|ns| percentile(ns, latency).into())).collect()
+/// The kinds of time of an operation; only the first has the name and the rate.
+fn times<'a>(
+    (name, it): (&'a String, &'a Operation),
+) -> impl Iterator<Item = (&'a str, &'static str, Option<f64>, &'a Latency)> {
+    let failed = (it.failed_response_ns.count > 0).then_some(("", "failed", None, &it.failed_response_ns));
+    [
+        (name.as_str(), "response", Some(it.documents_per_s), &it.response_ns),
+        ("", "service", None, &it.service_ns),
+    ]
+    .into_iter()
+    .chain(failed)
 }
 
 /// The completed share of every operation, and its evenness.
 pub(crate) fn rates(run: &Run) -> Table {
-    let columns = vec![
-        left("operation"),
-        right("due"),
-        right("acknowledged"),
-        right("achieved"),
-        left("errors"),
-        right(sent_in(run).rate),
-        right(format!("steady {}", counted_in(run).1)),
-        right("slow second (p1)"),
-        right("median second"),
-        right("best second"),
-        right("sent"),
-        right("received"),
-    ];
-    let rows = run.operations.iter().map(|(name, operation)| rate(name, operation)).collect();
-    Table { title: "Rates".to_owned(), columns, rows, flexible: 0 }
-}
-
-fn rate(name: &str, operation: &Operation) -> Vec<Cell> {
-    let seconds = |pick: fn(&plimsoll_measure::run::SecondsSpread) -> f64| {
-        or_dash(operation.documents_in_a_second, |spread| exact_rate(pick(&spread)))
+    let second = |it: &Operation, pick: fn(SecondsSpread) -> f64| {
+        or_dash(it.documents_in_a_second, |spread| exact_rate(pick(spread)))
     };
-    vec![
-        Cell::toned(name, Tone::Strong),
-        exact(operation.due).into(),
-        exact(operation.count).into(),
-        achieved(operation),
-        classes(&operation.errors).map_or_else(|| "none".into(), |(_, list)| Cell::toned(list, Tone::Bad)),
-        exact_rate(operation.rate_per_s).into(),
-        or_dash(operation.steady_documents_per_s, exact_rate).into(),
-        seconds(|spread| spread.p1).into(),
-        seconds(|spread| spread.p50).into(),
-        seconds(|spread| spread.max).into(),
-        bytes(operation.bytes_sent).into(),
-        bytes(operation.bytes_received).into(),
-    ]
+    Table::of("Rates", &run.operations)
+        .left("operation", |(name, _)| Cell::strong(name))
+        .right("due", |(_, it)| exact(it.due))
+        .right("acknowledged", |(_, it)| exact(it.count))
+        .right("achieved", |(_, it)| achieved(it))
+        .left("errors", |(_, it)| {
+            classes(&it.errors).map_or_else(|| "none".into(), |(_, list)| Cell::toned(list, Tone::Bad))
+        })
+        .right(sent_in(run).rate, |(_, it)| exact_rate(it.rate_per_s))
+        .right(format!("steady {}", counted_in(run).1), |(_, it)| {
+            or_dash(it.steady_documents_per_s, exact_rate)
+        })
+        .right("slow second (p1)", |(_, it)| second(it, |spread| spread.p1))
+        .right("median second", |(_, it)| second(it, |spread| spread.p50))
+        .right("best second", |(_, it)| second(it, |spread| spread.max))
+        .right("sent", |(_, it)| bytes(it.bytes_sent))
+        .right("received", |(_, it)| bytes(it.bytes_received))
+        .table()
 }
 
 fn achieved(operation: &Operation) -> Cell {
@@ -88,32 +72,118 @@ fn achieved(operation: &Operation) -> Cell {
     }
 }
 
-/// A row for each server; nothing for a single one.
+/// A row for each server; nothing for a single server.
 pub(crate) fn spread(run: &Run) -> Table {
-    let columns = vec![
-        left("server"),
-        right("operations"),
-        right("of even"),
-        right("documents"),
-        right("failed"),
-        right("passed over"),
-        left("away"),
-    ];
     let total: u64 = run.spread.iter().map(|share| share.operations).sum();
-    let even = total as f64 / run.spread.len().max(1) as f64;
-    let rows = run.spread.iter().map(|it| share(it, even)).collect();
-    Table { title: "Servers".to_owned(), columns, rows, flexible: 6 }
+    let even = (total as f64 / run.spread.len().max(1) as f64).max(1.0);
+    Table::of("Servers", &run.spread)
+        .left("server", |it| Cell::strong(&it.address))
+        .right("operations", |it| exact(it.operations))
+        .right("of even", |it| percent(it.operations as f64 / even))
+        .right("documents", |it| exact(it.documents))
+        .right("failed", |it| Cell::fault(it.failed))
+        .right("passed over", |it| exact(it.passed_over))
+        .left("away", |it| it.away.as_ref().map_or_else(|| "never".into(), |why| Cell::toned(why, Tone::Bad)))
+        .flexible()
+        .table()
 }
 
-fn share(share: &ServerShare, even: f64) -> Vec<Cell> {
-    let away = share.away.as_deref().map(|why| Cell::toned(why, Tone::Bad));
-    vec![
-        Cell::toned(share.address.as_str(), Tone::Strong),
-        exact(share.operations).into(),
-        percent(share.operations as f64 / even.max(1.0)).into(),
-        exact(share.documents).into(),
-        Cell::fault(share.failed),
-        exact(share.passed_over).into(),
-        away.unwrap_or_else(|| "never".into()),
-    ]
+/// A row for each status and each check of an operation; nothing without a service.
+pub(crate) fn answers(run: &Run) -> Table {
+    let rows: Vec<_> = run.answers.iter().flat_map(answered).collect();
+    Table::of("Answers", &rows)
+        .left("operation", |(name, ..)| Cell::strong(*name))
+        .left("answer", |(_, answer, ..)| answer)
+        .flexible()
+        .right("held", |(.., held, _)| exact(*held))
+        .right("failed", |(.., failed)| failed.map_or_else(Cell::default, Cell::fault))
+        .table()
+}
+
+/// The statuses and the checks of an operation; only the first has the name.
+fn answered(answers: &Answers) -> Vec<(&str, String, u64, Option<u64>)> {
+    let statuses = answers.statuses.iter().map(|(status, count)| {
+        let name = if *status == 0 { "none".to_owned() } else { status.to_string() };
+        ("", name, *count, None)
+    });
+    let checks = answers.checks.iter();
+    let checks = checks.map(|it| ("", format!("check {}", it.name), it.passed, Some(it.failed)));
+    let mut rows: Vec<_> = statuses.chain(checks).collect();
+    rows.iter_mut().take(1).for_each(|row| row.0 = &answers.operation);
+    rows
+}
+
+/// A row for each expectation.
+pub(crate) fn expectations(run: &Run) -> Table {
+    Table::of("Expectations", &run.expectations)
+        .left("expectation", |it| &it.metric)
+        .left("bound", |it| &it.expression)
+        .right("measured", measured)
+        .left("result", held)
+        .flexible()
+        .table()
+}
+
+fn held(expectation: &Expectation) -> Cell {
+    match (expectation.held, &expectation.reason) {
+        (true, _) => Cell::toned("held", Tone::Good),
+        (false, None) => Cell::toned("failed", Tone::Bad),
+        (false, Some(reason)) => Cell::toned(format!("failed: {reason}"), Tone::Bad),
+    }
+}
+
+/// A row for each fault at its moment in its phase, as in scenarios and the live view.
+pub(crate) fn faults(run: &Run) -> Table {
+    let since = |it: &FaultFacts, at_s: Option<f64>| at_s.map(|at_s| Cell::from(duration(at_s - it.from_s)));
+    let never = |word: &str| Cell::toned(word, Tone::Bad);
+    Table::of("Faults", &run.faults)
+        .left("fault", |it| Cell::strong(&it.name))
+        .right(if run.phases.len() > 1 { "at, in its phase" } else { "at" }, |it| {
+            duration(fault_at_s(run, it))
+        })
+        .right("lasted", |it| since(it, it.to_s).unwrap_or_else(|| never("not undone")))
+        .right("silent for", |it| if it.outage_s > 0.0 { duration(it.outage_s) } else { NONE.to_owned() })
+        .right("success after", |it| {
+            let none = || if it.outage_s > 0.0 { never("not") } else { NONE.into() };
+            since(it, it.first_success_s).unwrap_or_else(none)
+        })
+        .right("held after", |it| {
+            since(it, it.held_again_s).unwrap_or_else(|| Cell::toned("not in time", Tone::Doubtful))
+        })
+        .left("failed", |it| match &it.error {
+            Some(error) => never(error),
+            None => classes(&it.errors).map_or_else(String::new, |(_, list)| list).into(),
+        })
+        .flexible()
+        .table()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use plimsoll_measure::run::Check;
+
+    use super::*;
+
+    #[test]
+    fn every_status_and_every_check_has_a_row() {
+        let answers = Answers {
+            operation: "ingest".into(),
+            statuses: BTreeMap::from([(0, 2), (201, 1000)]),
+            checks: vec![Check { name: "status 201".into(), passed: 1000, failed: 2 }],
+        };
+        let table = super::answers(&Run { answers: vec![answers], ..Run::default() });
+        let text: Vec<Vec<&str>> =
+            table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        assert_eq!(
+            text,
+            [
+                vec!["ingest", "none", "2", ""],
+                vec!["", "201", "1,000", ""],
+                vec!["", "check status 201", "1,000", "2"],
+            ]
+        );
+        assert!(super::answers(&Run::default()).rows.is_empty());
+    }
 }

@@ -1,12 +1,14 @@
 //! Renders the summary of a run for a terminal.
 
-mod head;
-
+use plimsoll_measure::line::Line;
 use plimsoll_measure::run::Run;
 
+use crate::derived::{doubt, interval, objective};
 use crate::inspection::changed;
 use crate::layout::{Document, WIDTH, bullets, paint, wrap};
-use crate::tables::{self, Table, Tone};
+use crate::prose::joined;
+use crate::tables::{self, Table, Tone, server_in_words};
+use crate::units::{duration, exact_rate};
 
 pub use crate::layout::Style;
 
@@ -19,9 +21,9 @@ pub fn hanging(text: &str, first: &str) -> String {
 /// conclusions shown are those stored in the run: see [`crate::conclusions()`].
 pub fn summary(run: &Run, directory: Option<&str>, style: Style) -> String {
     let mut document = Document::new(style);
-    document.title(&run.scenario.title, &head::facts(run));
+    document.title(&run.scenario.title, &facts(run));
     document.verdict(tables::verdict_word(run.verdict), &run.reasons);
-    document.section(head::line(run, style));
+    document.section(line(run, style));
     tables(run).iter().for_each(|table| document.table(table));
     if !run.conclusions.is_empty() {
         let title = paint("Conclusions", Tone::Strong, style);
@@ -44,23 +46,63 @@ fn tables(run: &Run) -> Vec<Table> {
     tables.push(tables::faults(run));
     tables.push(tables::spread(run));
     tables.extend(tables::integrity(run));
-    tables.extend(tables::expectations(run));
+    tables.push(tables::expectations(run));
     tables.extend(changed(run));
     tables.extend([tables::cost(run), tables::traffic(run), tables::ruler(run)]);
     tables
 }
 
+/// The headline's label; details are indented by its length.
+const LABEL: &str = "LOAD LINE  ";
+
+/// The facts that identify a run.
+fn facts(run: &Run) -> [String; 5] {
+    [
+        run.scenario.name.clone(),
+        format!("run {}", run.id),
+        run.started.clone(),
+        format!("{} under load", duration(run.duration_s)),
+        server_in_words(&run.server),
+    ]
+}
+
+/// The load line as a headline: rate, interval, objective and bottleneck.
+fn line(run: &Run, style: Style) -> Vec<String> {
+    let Some(line) = &run.line else { return Vec::new() };
+    let rate = line
+        .rate
+        .map_or_else(|| "none found".to_owned(), |rate| format!("{} {}", exact_rate(rate), line.unit));
+    let doubt = doubt(line).map(|doubt| format!(", {doubt}")).unwrap_or_default();
+    let headline = format!("{LABEL}{}{doubt}", paint(&rate, Tone::Strong, style));
+    std::iter::once(headline).chain(details(line)).collect()
+}
+
+fn details(line: &Line) -> Vec<String> {
+    let found = joined(&line.bottlenecks, ", ", |it| it.name.clone());
+    let bottleneck = if found.is_empty() { "not found".to_owned() } else { found };
+    let unchecked = joined(&line.unchecked, ", ", |it| it.name.clone());
+    let facts = [
+        ("load", Some(line.load.clone()).filter(|load| !load.is_empty())),
+        ("background", Some(line.background.join("; ")).filter(|loads| !loads.is_empty())),
+        ("interval", interval(line)),
+        ("objective", Some(objective(line))),
+        ("bottleneck", line.rate.map(|_| bottleneck)),
+        ("not checked", line.rate.map(|_| unchecked).filter(|names| !names.is_empty())),
+    ];
+    let indent = " ".repeat(LABEL.len());
+    let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    facts.flat_map(|(name, value)| wrap(&value, &format!("{indent}{name:<14}"), WIDTH)).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
+    use super::*;
     use plimsoll_measure::environment::{ServerFacts, ServerKind};
     use plimsoll_measure::histogram::Latency;
     use plimsoll_measure::integrity::Integrity;
-    use plimsoll_measure::line::{Line, NotSeen, Probe, Stage, Suspect};
+    use plimsoll_measure::line::{Candidate, Line, Probe, Stage, Unchecked};
     use plimsoll_measure::run::{Client, Expectation, Operation, ScenarioFacts, ServerCost, Verdict};
-
-    use super::*;
+    use std::collections::BTreeMap;
 
     fn latency(count: u64, p50: u64) -> Latency {
         let p99_9 = (count >= 10_000).then_some(p50 * 8);
@@ -137,8 +179,8 @@ mod tests {
         }
     }
 
-    fn suspect(name: &str, evidence: &str) -> Suspect {
-        Suspect { name: name.into(), evidence: evidence.into(), readings: Vec::new() }
+    fn candidate(name: &str, evidence: &str) -> Candidate {
+        Candidate { name: name.into(), evidence: evidence.into(), readings: Vec::new() }
     }
 
     fn searched() -> Run {
@@ -163,8 +205,8 @@ mod tests {
             high: Some(19_000.0),
             unit: "documents/s".into(),
             objective: vec!["p99 response < 50 ms".into(), "no errors".into()],
-            bottlenecks: vec![suspect("server CPU", "1.97 of 2 cores")],
-            not_seen: vec![NotSeen { name: "tickets".into(), reason: "not reported".into() }],
+            bottlenecks: vec![candidate("server CPU", "1.97 of 2 cores")],
+            unchecked: vec![Unchecked { name: "tickets".into(), reason: "not reported".into() }],
             probes,
             ..Line::default()
         };

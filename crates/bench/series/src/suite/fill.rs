@@ -105,7 +105,7 @@ mod tests {
         for (text, part) in [
             ("many", "write 2_000_000 of 64B"),
             ("many of 64B", "write 2_000_000 of 64B"),
-            ("5 of much", "is no amount of bytes"),
+            ("5 of much", "invalid amount of bytes"),
             ("0 of 64B", "numbers over 0"),
             ("5 of 0 words", "numbers over 0"),
             ("5 of x words", "or 5_000 of 14 words"),

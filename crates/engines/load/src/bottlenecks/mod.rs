@@ -11,7 +11,7 @@ mod observed_load;
 pub mod reading;
 mod resources;
 
-use plimsoll_measure::line::{NotSeen, Reading, Suspect};
+use plimsoll_measure::line::{Candidate, Reading, Unchecked};
 
 pub use observation::{Observation, SecondOfService};
 pub use observed_load::{ObservedLoad, WINDOW_S_MIN};
@@ -98,11 +98,11 @@ pub const DISK: Rule = Rule::new("disk", resources::disk);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Examination {
     /// Resources that departed from their baseline.
-    pub bottlenecks: Vec<Suspect>,
+    pub bottlenecks: Vec<Candidate>,
     /// Resources that did not.
-    pub unmoved: Vec<Suspect>,
+    pub unmoved: Vec<Candidate>,
     /// Resources that were not observed.
-    pub not_seen: Vec<NotSeen>,
+    pub unchecked: Vec<Unchecked>,
 }
 
 impl Examination {
@@ -114,9 +114,9 @@ impl Examination {
     ) {
         let name = name.to_owned();
         match finding {
-            Err(reason) => self.not_seen.push(NotSeen { name, reason: reason.to_owned() }),
+            Err(reason) => self.unchecked.push(Unchecked { name, reason: reason.to_owned() }),
             Ok(Finding { departed, readings }) => {
-                let resource = Suspect { name, evidence: evidence(&readings), readings };
+                let resource = Candidate { name, evidence: evidence(&readings), readings };
                 if departed { self.bottlenecks.push(resource) } else { self.unmoved.push(resource) }
             }
         }

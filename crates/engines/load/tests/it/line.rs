@@ -139,15 +139,15 @@ fn what_the_server_says_at_the_knee_is_compared_with_the_baseline() {
     let script = Script { turn_ns: 2_000_000, ..Script::steady(0) };
     let simulation = Simulation { script, probes: 0, probes_max: usize::MAX, says: Some(dirty) };
     let line = search_with(simulation, Objective::standard(), 170.0, 1);
-    let names: Vec<_> = line.bottlenecks.iter().map(|suspect| suspect.name.as_str()).collect();
+    let names: Vec<_> = line.bottlenecks.iter().map(|candidate| candidate.name.as_str()).collect();
     assert_eq!(names, ["dirty cache"], "{:?}", line.bottlenecks);
     let dirty = &line.bottlenecks[0].readings[0];
     let [baseline, knee] = [dirty.baseline, dirty.knee].map(|share| share.unwrap() / 100.0 * 2000.0 * 10.0);
     // 8.5 % at the lowest rate that held, and the share that belongs to the lowest that failed.
     assert!((baseline - 1700.0).abs() < 1.0, "{baseline}");
     assert!((knee / line.high.unwrap() - 1.0).abs() < 0.01, "{knee} {:?}", line.high);
-    let not_seen: Vec<_> = line.not_seen.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(not_seen, ["server CPU", "disk"]);
+    let unchecked: Vec<_> = line.unchecked.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(unchecked, ["server CPU", "disk"]);
     assert_eq!(
         line.unmoved.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(),
         ["client CPU", "wake", "connections"]
@@ -158,7 +158,7 @@ fn what_the_server_says_at_the_knee_is_compared_with_the_baseline() {
 fn a_line_that_never_failed_has_no_knee_to_look_at() {
     let line = search_for(Script::steady(1000), Objective::standard(), 500.0, 1, 2);
     assert!(line.high.is_none() && line.bottlenecks.is_empty());
-    assert!(line.unmoved.is_empty() && line.not_seen.is_empty());
+    assert!(line.unmoved.is_empty() && line.unchecked.is_empty());
 }
 
 #[test]

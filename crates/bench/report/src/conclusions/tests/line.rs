@@ -18,9 +18,9 @@ fn the_load_line_is_said_with_its_interval_and_its_objective() {
 fn a_line_of_batches_is_said_in_operations_too() {
     check(
         |run| {
-            let suspect = suspect("server CPU", "1.97 of 2 cores");
+            let candidate = candidate("server CPU", "1.97 of 2 cores");
             let line = line(Some(163_000.0), None);
-            run.line = Some(Line { documents_per_operation: 1000.0, bottlenecks: vec![suspect], ..line });
+            run.line = Some(Line { documents_per_operation: 1000.0, bottlenecks: vec![candidate], ..line });
         },
         &[
             "The load line is at least 163,000 documents/s: that rate was confirmed to hold p99 response < 50 ms and \
@@ -53,7 +53,7 @@ fn the_load_that_was_searched_is_named_with_its_background_loads() {
 fn several_suspects_are_listed_and_notes_are_kept() {
     check(
         |run| {
-            let bottlenecks = vec![suspect("wake", "p99 2 ms"), suspect("client CPU", "98 % of a core")];
+            let bottlenecks = vec![candidate("wake", "p99 2 ms"), candidate("client CPU", "98 % of a core")];
             let notes = vec!["no full checkpoint cycle fell into the search".into()];
             run.line = Some(Line { bottlenecks, notes, ..line(Some(1_000.0), Some(1_100.0)) });
         },
@@ -70,15 +70,15 @@ fn several_suspects_are_listed_and_notes_are_kept() {
 fn unchecked_resources_are_listed_by_reason() {
     check(
         |run| {
-            let unseen = |name: &str, reason: &str| NotSeen { name: name.into(), reason: reason.into() };
+            let unseen = |name: &str, reason: &str| Unchecked { name: name.into(), reason: reason.into() };
             let local = "not reported: it can be seen only where the server runs on this machine";
-            let not_seen = vec![
+            let unchecked = vec![
                 unseen("server CPU", local),
                 unseen("tickets", "not reported"),
                 unseen("flow control", "not reported"),
                 unseen("disk", local),
             ];
-            run.line = Some(Line { not_seen, ..line(Some(1_000.0), Some(1_100.0)) });
+            run.line = Some(Line { unchecked, ..line(Some(1_000.0), Some(1_100.0)) });
         },
         &[
             "The load line is 1,000 documents/s: the highest rate that was confirmed to hold p99 response < 50 ms \

@@ -129,7 +129,9 @@ fn what_is_sent_to_a_service_is_called_a_request() {
 fn the_bottleneck_of_a_single_load_is_stated_as_a_possibility() {
     let bottleneck = |at_limit| Bottleneck { phase: "load".into(), at_limit, ..Bottleneck::default() };
     check(
-        |run| run.bottleneck = Some(bottleneck(vec![suspect("server CPU", "used by the server 1.95 cores")])),
+        |run| {
+            run.bottleneck = Some(bottleneck(vec![candidate("server CPU", "used by the server 1.95 cores")]))
+        },
         &[
             "Phase load: bottleneck: perhaps server CPU (used by the server 1.95 cores), at its limit under load. \
            `plimsoll line` compares with a rate that holds.",
@@ -141,9 +143,9 @@ fn the_bottleneck_of_a_single_load_is_stated_as_a_possibility() {
     );
     check(
         |run| {
-            let not_seen = vec![NotSeen { name: "disk".into(), reason: "not reported".into() }];
+            let unchecked = vec![Unchecked { name: "disk".into(), reason: "not reported".into() }];
             run.phases = phase(|phase| phase.open = true);
-            run.bottleneck = Some(Bottleneck { not_seen, ..bottleneck(Vec::new()) });
+            run.bottleneck = Some(Bottleneck { unchecked, ..bottleneck(Vec::new()) });
         },
         &["Phase load: no bottleneck found.", "Not checked: disk (not reported)."],
     );

@@ -54,13 +54,18 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// A metric whose numbers are known.
+    /// A metric with k6's numbers.
     pub(super) fn new(name: &str, kind: Kind, contains: Contains, numbers: &Numbers) -> Self {
-        let values = match (values(kind, numbers), contains) {
+        Self::of(name.to_owned(), contains, values(kind, numbers))
+    }
+
+    /// A metric whose times are in milliseconds.
+    pub(super) fn of(name: String, contains: Contains, values: Values) -> Self {
+        let values = match (values, contains) {
             (Values::Trend(trend), Contains::Time) => Values::Trend(trend.times(TIME_NS)),
             (values, _) => values,
         };
-        Self { name: name.to_owned(), unit: contains.unit(), values }
+        Self { name, unit: contains.unit(), values }
     }
 }
 
@@ -144,11 +149,10 @@ fn values(kind: Kind, numbers: &Numbers) -> Values {
         Kind::Counter => {
             Values::Counter { count: number("count").unwrap_or_default(), rate_per_s: number("rate") }
         }
-        Kind::Gauge => Values::Gauge {
-            value: number("value").unwrap_or_default(),
-            min: number("min"),
-            max: number("max"),
-        },
+        Kind::Gauge => {
+            let value = number("value").unwrap_or_default();
+            Values::Gauge { value, min: number("min"), max: number("max") }
+        }
         Kind::Rate => {
             // `passes` counts true samples: for http_req_failed these are the failed requests.
             let yes = whole("passes").or_else(|| whole("matches"));
@@ -156,23 +160,14 @@ fn values(kind: Kind, numbers: &Numbers) -> Values {
             let share = number("rate").or_else(|| number("value")).unwrap_or_default();
             Values::Share { share, yes, total: whole("total").or_else(both) }
         }
-        Kind::Trend => Values::Trend(trend(numbers)),
+        Kind::Trend => {
+            let (mean, min, max) = (number("avg"), number("min"), number("max"));
+            let mut trend = Distribution { count: whole("count"), mean, min, max, ..Distribution::default() };
+            let known = numbers.iter().filter_map(|(name, value)| Some((percentile(name)?, (*value)?)));
+            known.for_each(|(percentile, value)| trend.set(percentile, value));
+            Values::Trend(trend)
+        }
     }
-}
-
-fn trend(numbers: &Numbers) -> Distribution {
-    let number = |name: &str| numbers.get(name).copied().flatten();
-    let count = number("count").filter(|count| *count >= 0.0).map(|count| count.round() as u64);
-    let mut trend = Distribution {
-        count,
-        mean: number("avg"),
-        min: number("min"),
-        max: number("max"),
-        ..Distribution::default()
-    };
-    let known = numbers.iter().filter_map(|(name, value)| Some((percentile(name)?, (*value)?)));
-    known.for_each(|(percentile, value)| trend.set(percentile, value));
-    trend
 }
 
 #[cfg(test)]

@@ -2,15 +2,10 @@
 
 mod assemble;
 pub mod export;
-mod groups;
-mod legacy;
-mod machine;
 mod metric;
 mod samples;
-mod summary;
+mod summaries;
 mod writer;
 
-pub(super) use legacy::legacy;
-pub(super) use machine::machine;
 pub(super) use samples::samples;
-pub(super) use summary::summary;
+pub(super) use summaries::{legacy, machine, summary};

@@ -1,7 +1,7 @@
 //! Decides the meaning of figures of wrk or wrk2.
 
 use super::{Printed, Section};
-use crate::foreign::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool, Unit, Values};
+use crate::foreign::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool, Unit};
 
 /// wrk2 says that it calibrates in the first ten seconds; a shorter test may be either's.
 const CALIBRATION_S: f64 = 11.0;
@@ -40,42 +40,27 @@ impl Printed {
             errors: self.errors.into_iter().filter(|(_, count)| *count > 0).collect(),
             times,
         }];
-        let counter = |(_, _, bytes)| counter("bytes read", Unit::Bytes, bytes, self.transfer);
-        foreign.metrics.extend(self.requests.map(counter));
+        let read = |(_, _, bytes)| Metric::counter("bytes read", Unit::Bytes, bytes, self.transfer);
+        foreign.metrics.extend(self.requests.map(read));
         if let Some((threads, connections)) = self.connections {
-            foreign.metrics.extend([gauge("threads", threads), gauge("connections", connections)]);
+            let threads = Metric::gauge("threads", threads);
+            foreign.metrics.extend([threads, Metric::gauge("connections", connections)]);
         }
         foreign
     }
 
     fn notes(&self, tool: Tool, since: Since) -> Vec<String> {
-        let mut notes = Vec::new();
-        if since == Since::Unknown {
-            notes.push(
+        let timed_out = self.errors.iter().any(|(class, count)| class == "timeout" && *count > 0);
+        let notes = [
+            (since == Since::Unknown).then_some(
                 "without --latency, and in under 11 s, wrk2 prints what wrk prints: if it was wrk, the times count from \
-                 sending"
-                    .to_owned(),
-            );
-        }
-        if self.failed > 0 {
-            notes.push(
-                "the latencies and the rate include answers with a status outside 200 to 399".to_owned(),
-            );
-        }
-        if self.errors.iter().any(|(class, count)| class == "timeout" && *count > 0) {
-            notes.push("requests that were never answered are in no latency: see the time-outs".to_owned());
-        }
-        if tool == Tool::Wrk2 {
-            notes.push("the first ten seconds, wrk2's calibration, are not in the latencies".to_owned());
-        }
-        notes
+                 sending",
+            ),
+            (self.failed > 0).then_some("the latencies and the rate include answers with a status outside 200 to 399"),
+            timed_out.then_some("requests that were never answered are in no latency: see the time-outs"),
+            (tool == Tool::Wrk2)
+                .then_some("the first ten seconds, wrk2's calibration, are not in the latencies"),
+        ];
+        notes.into_iter().flatten().map(str::to_owned).collect()
     }
-}
-
-fn counter(name: &str, unit: Unit, count: f64, rate_per_s: Option<f64>) -> Metric {
-    Metric { name: name.to_owned(), unit, values: Values::Counter { count, rate_per_s } }
-}
-
-fn gauge(name: &str, value: f64) -> Metric {
-    Metric { name: name.to_owned(), unit: Unit::Plain, values: Values::Gauge { value, min: None, max: None } }
 }

@@ -24,16 +24,12 @@ fn chart_of(name: &str, distribution: &Distribution) -> Chart {
         Series::line("response", 0, Stroke::Solid, points(response)),
     ];
     let (low, high) = chart::extent(&series).unwrap_or((1.0, 1.0));
+    let caption = "Each step to the right is a tenth of the operations of the step before.";
+    let axes = [Axis::percentiles(response.count()), Axis::latency(low, high)];
     Chart {
-        title: format!("Latency of {name}"),
-        caption: "Each step to the right is a tenth of the operations of the step before.".to_owned(),
-        x: Axis::percentiles(response.count()),
-        y: Axis::latency(low, high),
-        series,
         bands: unsupported(response.count()).into_iter().collect(),
-        rules: Vec::new(),
-        marks: Vec::new(),
         size: chart::Size::Half,
+        ..Chart::new(&format!("Latency of {name}"), caption, axes, series)
     }
 }
 

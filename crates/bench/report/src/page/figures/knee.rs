@@ -29,17 +29,10 @@ pub(in crate::page) fn knee(line: &Line) -> Markup {
     let rules = rules(line);
     let high = rules.iter().fold(high, |high, rule| high.max(rule.at));
     let rate_max = probes.last().map_or(1.0, |probe| probe.rate);
-    chart::draw(&Chart {
-        title: "Response time against the rate".to_owned(),
-        caption: "One mark for every rate that was tried, placed at the rate that was asked for.".to_owned(),
-        x: Axis::amount(rate_max, &format!("{} asked for", line.unit)),
-        y: Axis::latency(low, high),
-        series,
-        bands: band(line).into_iter().collect(),
-        rules,
-        marks: Vec::new(),
-        size: chart::Size::Full,
-    })
+    let x = Axis::amount(rate_max, &format!("{} asked for", line.unit));
+    let caption = "One mark for every rate that was tried, placed at the rate that was asked for.";
+    let chart = Chart::new("Response time against the rate", caption, [x, Axis::latency(low, high)], series);
+    chart::draw(&Chart { bands: band(line).into_iter().collect(), rules, ..chart })
 }
 
 fn series(probes: &[&Probe], name: &str, hue: usize, stroke: Stroke, number: Number) -> Series {

@@ -1,9 +1,9 @@
 //! Draws throughput against concurrency, with the fitted law.
 
 use maud::Markup;
-use plimsoll_measure::scalability::Scalability;
+use plimsoll_measure::ladder::Scalability;
 
-use crate::chart::{self, Axis, Band, BandKind, Chart, Dot, Point, Rule, Series, Shape, Size, Stroke};
+use crate::chart::{self, Axis, Band, BandKind, Chart, Dot, Point, Rule, Series, Shape, Stroke};
 use crate::units::{exact_rate, small, three_digits};
 
 /// Points of the fitted curve.
@@ -20,21 +20,17 @@ pub(in crate::page) fn scalability(law: &Scalability, unit: &str) -> Markup {
         law.peak.map_or(measured, |peak| (peak.concurrency * ROOM).clamp(measured, measured * BEYOND_MAX));
     let series = vec![curve(law, end), points(law, unit)];
     let Some((_, high)) = chart::extent(&series) else { return Markup::default() };
+    let caption = format!(
+        "The line is the universal scalability law: contention σ = {}, coherency κ = {}, R² = {:.3}.",
+        small(law.sigma),
+        small(law.kappa),
+        law.r_squared
+    );
+    let axes = [Axis::amount(end, "operations in flight"), Axis::amount(high, unit)];
     chart::draw(&Chart {
-        title: "Throughput against concurrency".to_owned(),
-        caption: format!(
-            "The line is the universal scalability law: contention σ = {}, coherency κ = {}, R² = {:.3}.",
-            small(law.sigma),
-            small(law.kappa),
-            law.r_squared
-        ),
-        x: Axis::amount(end, "operations in flight"),
-        y: Axis::amount(high, unit),
-        series,
         bands: beyond(measured, end).into_iter().collect(),
         rules: law.peak.map(|peak| highest(peak.throughput, unit)).into_iter().collect(),
-        marks: Vec::new(),
-        size: Size::Full,
+        ..Chart::new("Throughput against concurrency", &caption, axes, series)
     })
 }
 

@@ -8,12 +8,15 @@ use plimsoll_measure::event::Interval;
 use plimsoll_measure::interval::{IntervalLine, Spread};
 
 use super::Timeline;
-use crate::chart::{self, Axis, Chart, Point, Series, Size, Stroke};
+use crate::chart::{self, Axis, Point, Series, Size, Stroke};
 use crate::page::Page;
 use crate::units::counted_in;
 
 /// Longer than so many times an interval without one is a gap.
 const GAP_LENGTHS: u64 = 2;
+
+/// How to read a chart of latencies.
+const CAPTION: &str = "From above: the longest, p99 and median of each second.";
 
 /// Picks a value of an operation's second.
 type Value = fn(&IntervalLine, f64) -> Option<f64>;
@@ -43,17 +46,8 @@ pub(in crate::page) fn throughput(page: &Page<'_>, timeline: &Timeline) -> Marku
         })
         .collect();
     let Some((_, high)) = chart::extent(&series) else { return Markup::default() };
-    chart::draw(&Chart {
-        title: "Throughput".to_owned(),
-        caption: "Acknowledged in each second.".to_owned(),
-        x: timeline.axis(),
-        y: Axis::amount(high, unit),
-        series,
-        bands: timeline.shades.clone(),
-        rules: Vec::new(),
-        marks: timeline.marks.clone(),
-        size: Size::Full,
-    })
+    let y = Axis::amount(high, unit);
+    timeline.draw(("Throughput", "Acknowledged in each second."), y, series, Size::Full)
 }
 
 /// Response and service time of every operation, beside each other and to the same scale. Where all arrivals are closed
@@ -68,26 +62,12 @@ pub(in crate::page) fn latencies(page: &Page<'_>, timeline: &Timeline) -> Markup
             @if let Some(extent) = chart::extent(series.iter().flatten()) {
                 div.pair {
                     @for ((time, _), series) in both.iter().zip(series).take(shown) {
-                        (latency(&format!("{time} time of {name}"), series, extent, timeline))
+                        (timeline.draw((&format!("{time} time of {name}"), CAPTION), Axis::latency(extent.0, extent.1), series, Size::Half))
                     }
                 }
             }
         }
     }
-}
-
-fn latency(title: &str, series: Vec<Series>, (low, high): (f64, f64), timeline: &Timeline) -> Markup {
-    chart::draw(&Chart {
-        title: title.to_owned(),
-        caption: "From above: the longest, p99 and median of each second.".to_owned(),
-        x: timeline.axis(),
-        y: Axis::latency(low, high),
-        series,
-        bands: timeline.shades.clone(),
-        rules: Vec::new(),
-        marks: timeline.marks.clone(),
-        size: Size::Half,
-    })
 }
 
 fn spreads(intervals: &[Interval], name: &str, pick: Pick) -> Vec<Series> {

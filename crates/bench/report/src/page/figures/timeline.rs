@@ -1,16 +1,20 @@
 //! Builds the shared time axis of all charts, with phases, probes, faults and checkpoints.
 
-use plimsoll_measure::clock::{MILLISECOND_NS, SECOND_NS};
+use maud::Markup;
+use plimsoll_measure::clock::SECOND_NS;
 use plimsoll_measure::line::{Probe, Stage};
 use plimsoll_measure::run::{FaultFacts, PhaseFacts, Run};
 use plimsoll_measure::sample::{Checkpoint, ServerSample, checkpoints};
 
-use crate::chart::{Axis, Band, BandKind, Mark, MarkKind};
+use crate::chart::{self, Axis, Band, BandKind, Chart, Mark, MarkKind, Series, Size};
 use crate::page::Page;
 use crate::units::{short, tidy};
 
 /// More checkpoints than this are not shaded: they would hide the lines.
 const SHADED_MAX: usize = 120;
+
+/// A phase that starts less than this before the first probe is the phase of that probe.
+const NEAR_S: f64 = 1e-3;
 
 /// The time axis that all charts over time share.
 #[derive(Clone, Debug)]
@@ -28,74 +32,45 @@ impl Timeline {
     pub(in crate::page) fn of(page: &Page<'_>) -> Self {
         let load = page.intervals.iter().map(|interval| interval.from_ns + interval.length_ns);
         let end_ns = load.chain(page.server.iter().map(|sample| sample.at_ns)).max();
-        Self {
-            end_s: end_ns.unwrap_or(0) as f64 / SECOND_NS as f64,
-            marks: marks(&moments(page.run)),
-            shades: shades(page.server),
-        }
+        Self { end_s: seconds(end_ns.unwrap_or(0)), marks: marks(page.run), shades: shades(page.server) }
     }
 
     /// The horizontal axis.
     pub(super) fn axis(&self) -> Axis {
         Axis::time(self.end_s)
     }
+
+    /// A chart over time, under its title and caption.
+    pub(super) fn draw(
+        &self,
+        (title, caption): (&str, &str),
+        y: Axis,
+        series: Vec<Series>,
+        size: Size,
+    ) -> Markup {
+        let (bands, marks) = (self.shades.clone(), self.marks.clone());
+        chart::draw(&Chart { bands, marks, size, ..Chart::new(title, caption, [self.axis(), y], series) })
+    }
 }
 
-/// A moment of the run that every chart over time marks.
-#[derive(Clone, Debug, PartialEq)]
-struct Moment {
-    /// Nanoseconds from the run's start.
-    at_ns: u64,
-    /// Its label.
-    label: String,
-    /// Its kind.
-    kind: MarkKind,
-}
-
-/// The moments of `run` that are marked, in order.
-fn moments(run: &Run) -> Vec<Moment> {
+/// The moments of `run` that every chart over time marks, in order.
+fn marks(run: &Run) -> Vec<Mark> {
     let probes = run.line.as_ref().map_or(&[][..], |line| &line.probes);
-    let mut moments: Vec<_> = parts(&run.phases, probes);
-    moments.extend(run.faults.iter().flat_map(fault));
-    moments.sort_by_key(|moment| moment.at_ns);
-    moments
-}
-
-/// Moments as marks on a time axis in seconds.
-fn marks(moments: &[Moment]) -> Vec<Mark> {
-    let mark = |moment: &Moment| Mark {
-        at: moment.at_ns as f64 / SECOND_NS as f64,
-        label: moment.label.clone(),
-        kind: moment.kind,
-    };
-    moments.iter().map(mark).collect()
-}
-
-/// Where checkpoints ran.
-fn shades(samples: &[ServerSample]) -> Vec<Band> {
-    let found = checkpoints(samples);
-    let second = |at_ns: u64| at_ns as f64 / SECOND_NS as f64;
-    let band = |it: &Checkpoint| Band {
-        from: second(it.from_ns),
-        to: second(it.to_ns),
-        label: String::new(),
-        kind: BandKind::Checkpoint,
-    };
-    if found.len() > SHADED_MAX { Vec::new() } else { found.iter().map(band).collect() }
+    let mut marks = parts(&run.phases, probes);
+    marks.extend(run.faults.iter().flat_map(fault));
+    marks.sort_by(|one, other| one.at.total_cmp(&other.at));
+    marks
 }
 
 /// Every phase, if there are several; for a search its probes by their rates, and the phases before them.
-fn parts(phases: &[PhaseFacts], probes: &[Probe]) -> Vec<Moment> {
-    let first_ns = probes.first().map_or(u64::MAX, |probe| probe.from_ns);
-    let before = phases.iter().map(|phase| (at_ns(phase.from_s), phase.name.clone()));
-    let before = before.filter(|(at_ns, _)| at_ns.saturating_add(MILLISECOND_NS) < first_ns);
-    let tries = probes.iter().map(|probe| (probe.from_ns, tried(probe)));
-    let all: Vec<_> = before.chain(tries).map(|(at_ns, label)| part(at_ns, label)).collect();
+fn parts(phases: &[PhaseFacts], probes: &[Probe]) -> Vec<Mark> {
+    let first_s = probes.first().map_or(f64::INFINITY, |probe| seconds(probe.from_ns));
+    let before = phases.iter().filter(|phase| phase.from_s + NEAR_S < first_s);
+    let before = before.map(|phase| (phase.from_s.max(0.0), phase.name.clone()));
+    let tries = probes.iter().map(|probe| (seconds(probe.from_ns), tried(probe)));
+    let all = before.chain(tries).map(|(at, label)| Mark { at, label, kind: MarkKind::Part });
+    let all: Vec<_> = all.collect();
     if all.len() > 1 { all } else { Vec::new() }
-}
-
-fn part(at_ns: u64, label: String) -> Moment {
-    Moment { at_ns, label, kind: MarkKind::Part }
 }
 
 fn tried(probe: &Probe) -> String {
@@ -107,14 +82,26 @@ fn tried(probe: &Probe) -> String {
     format!("{}{verdict}", tidy(&short(probe.rate.round())))
 }
 
-fn fault(fault: &FaultFacts) -> Vec<Moment> {
-    let moment = |at_s, label| Moment { at_ns: at_ns(at_s), label, kind: MarkKind::Fault };
-    let over = fault.to_s.map(|to_s| moment(to_s, format!("{} over", fault.name)));
-    std::iter::once(moment(fault.from_s, fault.name.clone())).chain(over).collect()
+fn fault(fault: &FaultFacts) -> impl Iterator<Item = Mark> {
+    let mark = |at: f64, label| Mark { at: at.max(0.0), label, kind: MarkKind::Fault };
+    let over = fault.to_s.map(|to_s| mark(to_s, format!("{} over", fault.name)));
+    std::iter::once(mark(fault.from_s, fault.name.clone())).chain(over)
 }
 
-fn at_ns(seconds: f64) -> u64 {
-    (seconds.max(0.0) * SECOND_NS as f64) as u64
+/// The stretches in which checkpoints ran.
+fn shades(samples: &[ServerSample]) -> Vec<Band> {
+    let found = checkpoints(samples);
+    let band = |it: &Checkpoint| Band {
+        from: seconds(it.from_ns),
+        to: seconds(it.to_ns),
+        label: String::new(),
+        kind: BandKind::Checkpoint,
+    };
+    if found.len() > SHADED_MAX { Vec::new() } else { found.iter().map(band).collect() }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / SECOND_NS as f64
 }
 
 #[cfg(test)]
@@ -128,8 +115,8 @@ mod tests {
 
     #[track_caller]
     fn check(run: &Run, expected: &[(u64, &str)]) {
-        let found = moments(run);
-        let found: Vec<_> = found.iter().map(|it| (it.at_ns / MILLISECOND_NS, it.label.as_str())).collect();
+        let found = marks(run);
+        let found: Vec<_> = found.iter().map(|it| ((it.at * 1e3) as u64, it.label.as_str())).collect();
         assert_eq!(found, expected);
     }
 

@@ -71,8 +71,8 @@ impl Collected {
         let series = Series::new(kind, &mut data);
         self.sinks += series.sinks();
         if self.sinks > SINKS_MAX {
-            let (what, remedy) = ("metrics and submetrics", "leave out those that are not looked at");
-            return Err(Error::TooMuch { line: number, max: SINKS_MAX as u64, what, remedy });
+            let (what, remedy) = ("metrics and submetrics", "leave out the ones that you do not need");
+            return Err(Error::too_much(number, SINKS_MAX as u64, what, remedy));
         }
         self.series.insert(metric.to_owned(), series);
         Ok(())

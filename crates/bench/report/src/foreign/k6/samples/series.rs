@@ -4,8 +4,8 @@ use plimsoll_measure::threshold::{Aggregate, Threshold as Parsed};
 
 use super::line::{Data, Submetric, Tags};
 use super::trend::{Room, Trend};
-use crate::foreign::k6::metric::{Contains, Kind, Named, TIME_NS};
-use crate::foreign::value::{Threshold, Unit, Values};
+use crate::foreign::k6::metric::{Contains, Kind, Named};
+use crate::foreign::value::{Threshold, Values};
 
 /// Percentiles that are always computed.
 const WANTED: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
@@ -89,18 +89,8 @@ impl Series {
         let judged = judged.collect();
         let parts = self.parts.into_iter().map(|part| (part.name, part.sink.values(&WANTED, seconds)));
         let all = std::iter::once((name.to_owned(), whole)).chain(parts);
-        (all.map(|(name, values)| named(name, self.contains, values)).collect(), judged)
+        (all.map(|(name, values)| Named::of(name, self.contains, values)).collect(), judged)
     }
-}
-
-/// A metric with its times in nanoseconds.
-pub(super) fn named(name: String, contains: Contains, values: Values) -> Named {
-    let unit = contains.unit();
-    let values = match values {
-        Values::Trend(trend) if unit == Unit::Nanoseconds => Values::Trend(trend.times(TIME_NS)),
-        values => values,
-    };
-    Named { name, unit, values }
 }
 
 impl Sink {

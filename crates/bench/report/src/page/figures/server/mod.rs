@@ -1,12 +1,11 @@
 //! Draws the server's counters as small charts on the run's time axis.
 
 mod charts;
-mod series;
 
 use maud::{Markup, html};
 
 use super::Timeline;
-use crate::chart::{self, Chart, Series, Size};
+use crate::chart::{self, Series, Size};
 use crate::page::Page;
 use charts::{Draft, drafts};
 
@@ -15,7 +14,7 @@ pub(in crate::page) fn server(page: &Page<'_>, timeline: &Timeline) -> Markup {
     if page.server.len() < 2 {
         return Markup::default();
     }
-    let sorted = Sorted::of(drafts(page.server));
+    let sorted = drafts(page.server).into_iter().fold(Sorted::default(), Sorted::add);
     let charts: Vec<_> = sorted.moved.into_iter().map(|draft| drawn(draft, timeline)).collect();
     html! {
         @if !charts.is_empty() {
@@ -36,27 +35,26 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn of(drafts: Vec<Draft>) -> Self {
-        let mut sorted = Self::default();
-        drafts.into_iter().for_each(|draft| sorted.add(draft));
-        sorted
-    }
-
-    /// Lines that stay at zero are listed instead of drawn.
-    fn add(&mut self, mut draft: Draft) {
+    /// Adds a chart. Lines that stay at zero are listed instead of drawn.
+    fn add(mut self, mut draft: Draft) -> Self {
         draft.series.retain(|series| !series.is_empty());
         let title = within_a_sentence(draft.title);
-        let (zero, moved): (Vec<_>, Vec<_>) = draft.series.into_iter().partition(is_zero);
-        match (zero.as_slice(), moved.is_empty()) {
-            ([], true) => self.missing.push(title),
-            (_, true) => self.zero.push(title),
-            ([], false) => self.moved.push(Draft { series: moved, ..draft }),
-            (zero, false) => {
+        let (zero, moved): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut draft.series).into_iter().partition(is_zero);
+        match (zero.is_empty(), moved.is_empty()) {
+            (true, true) => self.missing.push(title),
+            (false, true) => self.zero.push(title),
+            (true, false) => {}
+            (false, false) => {
                 let names: Vec<_> = zero.iter().map(|series| series.name.as_str()).collect();
                 self.zero.push(format!("{title} ({})", names.join(", ")));
-                self.moved.push(Draft { series: moved, ..draft });
             }
         }
+        if !moved.is_empty() {
+            draft.series = moved;
+            self.moved.push(draft);
+        }
+        self
     }
 }
 
@@ -71,19 +69,9 @@ fn is_zero(series: &Series) -> bool {
 }
 
 fn drawn(draft: Draft, timeline: &Timeline) -> Markup {
-    let series = draft.series;
-    let high = chart::extent(&series).map_or(0.0, |(_, high)| high);
-    chart::draw(&Chart {
-        title: draft.title.to_owned(),
-        caption: draft.caption.to_owned(),
-        x: timeline.axis(),
-        y: (draft.y)(high),
-        series,
-        bands: timeline.shades.clone(),
-        rules: Vec::new(),
-        marks: timeline.marks.clone(),
-        size: Size::Small,
-    })
+    let high = chart::extent(&draft.series).map_or(0.0, |(_, high)| high);
+    let y = draft.axis(high);
+    timeline.draw((draft.title, draft.caption), y, draft.series, Size::Small)
 }
 
 fn listed(what: &str, titles: &[String]) -> Markup {

@@ -1,0 +1,186 @@
+//! Tabulates a search: its probes, the candidates for the bottleneck, and the rungs of a ladder.
+
+use plimsoll_measure::ladder::Ladder;
+use plimsoll_measure::line::{Candidate, Line, Probe, Stage, Unchecked};
+use plimsoll_measure::run::Bottleneck;
+
+use super::{Cell, Column, Table, Tone, left, right};
+use crate::prose::phase;
+use crate::units::{NONE, bytes, exact_rate, latency, percent, three_digits};
+
+/// Bytes in a mebibyte.
+const MIB: f64 = 1_048_576.0;
+
+/// One row a probe, in the order in which they were tried.
+pub(crate) fn probes(line: &Line) -> Table {
+    Table::of(format!("Probes, in {}", line.unit), &line.probes)
+        .left("stage", |it| stage(it.stage))
+        .right("asked", |it| exact_rate(it.rate))
+        .right("done", |it| exact_rate(it.achieved))
+        .right("achieved", |it| percent(it.achieved_ratio))
+        .latencies(|it| &it.response_ns)
+        .left("result", result)
+        .flexible()
+        .table()
+}
+
+/// Why a rate was tried, in a word.
+pub(crate) fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::WarmUp => "warm-up",
+        Stage::Climb => "climb",
+        Stage::Bisect => "bisect",
+        Stage::Confirm => "confirm",
+    }
+}
+
+/// Whether the rate held, and why not.
+pub(crate) fn result(probe: &Probe) -> Cell {
+    match (probe.stage, probe.held, probe.reasons.as_slice()) {
+        (Stage::WarmUp, ..) => Cell::toned("not judged", Tone::Faint),
+        (_, true, _) => Cell::toned("held", Tone::Good),
+        (_, false, []) => Cell::toned("failed", Tone::Bad),
+        (_, false, reasons) => Cell::toned(format!("failed: {}", reasons.join("; ")), Tone::Bad),
+    }
+}
+
+/// A row for each rung.
+pub(crate) fn ladder(ladder: &Ladder) -> Table {
+    let first = ladder.rungs.first().map_or(0.0, |rung| rung.throughput / f64::from(rung.writers.max(1)));
+    Table::of(format!("Ladder, in {}", ladder.unit), &ladder.rungs)
+        .right("writers", |it| Cell::strong(it.writers.to_string()))
+        .right(ladder.unit.clone(), |it| exact_rate(it.throughput))
+        .flexible()
+        .right("of one writer's", |it| {
+            format!("{} ×", three_digits(it.throughput / first.max(f64::MIN_POSITIVE)))
+        })
+        .latencies(|it| &it.response_ns)
+        .right("errors", |it| Cell::fault(it.errors))
+        .table()
+}
+
+/// Candidates that departed from their baseline first, then unmoved ones, then unchecked ones; a row for each reading.
+pub(crate) fn candidates(line: &Line) -> Table {
+    let departed = line.bottlenecks.iter().map(|it| (it, Cell::toned("departs", Tone::Bad)));
+    let unmoved = line.unmoved.iter().map(|it| (it, Cell::toned("unmoved", Tone::Faint)));
+    let numbers = vec![right("at the lowest rate that held"), right("at the lowest that failed")];
+    readings("Possible bottlenecks".to_owned(), numbers, departed.chain(unmoved), &line.unchecked)
+}
+
+/// Candidates at their limit first, then those below it, then unchecked ones. A single load has no baseline.
+pub(crate) fn at_limit(bottleneck: &Bottleneck) -> Table {
+    let limited = bottleneck.at_limit.iter().map(|it| (it, Cell::toned("at its limit", Tone::Bad)));
+    let below = bottleneck.below.iter().map(|it| (it, Cell::toned("below it", Tone::Faint)));
+    let title = format!("{}: resources and their limits", phase(&bottleneck.phase));
+    readings(title, vec![right("measured")], limited.chain(below), &bottleneck.unchecked)
+}
+
+/// A row for each reading, with the newest of its numbers. Only the first row of a candidate has its name and the finding.
+fn readings<'a>(
+    title: String,
+    numbers: Vec<Column>,
+    checked: impl Iterator<Item = (&'a Candidate, Cell)>,
+    unchecked: &[Unchecked],
+) -> Table {
+    let skipped = 2 - numbers.len();
+    let rows = checked.flat_map(|(candidate, finding)| {
+        candidate.readings.iter().enumerate().map(move |(index, reading)| {
+            let [name, finding] = [Cell::from(candidate.name.as_str()), finding.clone()]
+                .map(|cell| if index == 0 { cell } else { Cell::default() });
+            let numbers = [reading.baseline, reading.knee].map(|it| Cell::from(shown(it, &reading.unit)));
+            let numbers = numbers.into_iter().skip(skipped);
+            [name, reading.what.as_str().into()].into_iter().chain(numbers).chain([finding]).collect()
+        })
+    });
+    let unseen = |it: &Unchecked| {
+        let finding = Cell::toned(format!("not checked: {}", it.reason), Tone::Doubtful);
+        let dashes = vec![Cell::from(NONE); 1 + numbers.len()];
+        [vec![it.name.as_str().into()], dashes, vec![finding]].concat()
+    };
+    let rows = rows.chain(unchecked.iter().map(unseen)).collect();
+    let columns = [vec![left("candidate"), left("reading")], numbers, vec![left("finding")]].concat();
+    Table { title, columns, rows, flexible: 1 }
+}
+
+fn shown(number: Option<f64>, unit: &str) -> String {
+    let Some(number) = number else { return NONE.to_owned() };
+    let text = match unit {
+        "ms" => return latency((number * 1e6).round().max(0.0) as u64),
+        "MiB/s" => return format!("{}/s", bytes((number * MIB).round().max(0.0) as u64)),
+        "%" => format!("{number:.0}"),
+        _ if number == 0.0 => "0".to_owned(),
+        _ => three_digits(number),
+    };
+    let space = if unit.is_empty() || unit.starts_with('/') { "" } else { " " };
+    format!("{text}{space}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_measure::line::Reading;
+
+    use super::*;
+
+    fn reading(what: &str, unit: &str, baseline: Option<f64>, knee: Option<f64>) -> Reading {
+        Reading { what: what.into(), unit: unit.into(), baseline, knee }
+    }
+
+    #[test]
+    fn a_single_load_has_one_number_a_reading() {
+        let candidate = |name: &str, knee| Candidate {
+            name: name.into(),
+            evidence: String::new(),
+            readings: vec![reading("busy", "%", None, Some(knee))],
+        };
+        let bottleneck = Bottleneck {
+            at_limit: vec![candidate("disk", 97.0)],
+            below: vec![candidate("client CPU", 12.0)],
+            unchecked: vec![Unchecked { name: "tickets".into(), reason: "not reported".into() }],
+            ..Bottleneck::default()
+        };
+        let table = at_limit(&bottleneck);
+        let rows: Vec<Vec<_>> =
+            table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        let expected = [
+            ["disk", "busy", "97 %", "at its limit"],
+            ["client CPU", "busy", "12 %", "below it"],
+            ["tickets", "–", "–", "not checked: not reported"],
+        ];
+        assert_eq!((rows, table.columns.len()), (expected.map(Vec::from).to_vec(), 4));
+    }
+
+    #[test]
+    fn every_reading_has_a_row_and_unchecked_candidates_are_listed() {
+        let candidate =
+            |name: &str, readings| Candidate { name: name.into(), evidence: String::new(), readings };
+        let line = Line {
+            bottlenecks: vec![candidate(
+                "journal sync",
+                vec![
+                    reading("mean journal sync", "ms", None, Some(12.34)),
+                    reading("journal syncs", "/s", Some(100.0), Some(48.0)),
+                ],
+            )],
+            unmoved: vec![candidate(
+                "disk",
+                vec![
+                    reading("disk busy", "%", Some(3.2), Some(7.9)),
+                    reading("written by the server", "MiB/s", Some(0.5), Some(12.0)),
+                ],
+            )],
+            unchecked: vec![Unchecked { name: "tickets".into(), reason: "not reported".into() }],
+            ..Line::default()
+        };
+        let rows = candidates(&line).rows;
+        let rows: Vec<Vec<_>> =
+            rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
+        let expected = [
+            ["journal sync", "mean journal sync", "–", "12.3 ms", "departs"],
+            ["", "journal syncs", "100/s", "48.0/s", ""],
+            ["disk", "disk busy", "3 %", "8 %", "unmoved"],
+            ["", "written by the server", "512 KiB/s", "12.0 MiB/s", ""],
+            ["tickets", "–", "–", "–", "not checked: not reported"],
+        ];
+        assert_eq!(rows, expected);
+    }
+}
